@@ -1,0 +1,1 @@
+//! Tools for coding agents, usable without any protocol.

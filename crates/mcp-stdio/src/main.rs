@@ -1,0 +1,2 @@
+//! CoreTools for a local agent.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Runs programs for servers: never hangs, never leaks a process, never runs out of memory.
