@@ -1,0 +1,255 @@
+//! What a tool answers, and the one exit it leaves through.
+
+use super::limits::Limits;
+use crate::redact::Redactor;
+use rmcp::model::{CallToolResult, ContentBlock};
+use serde::Serialize;
+use serde_json::Value;
+
+/// What a tool answers.
+///
+/// Most clients show a model either the text or the structured object, and none shows both. So each of
+/// them holds everything the model needs, and text-heavy answers have no structured object at all.
+#[derive(Clone, Debug, Default)]
+pub struct Answer {
+    text: Option<String>,
+    structured: Option<Value>,
+    media: Vec<Media>,
+    failed: bool,
+}
+
+/// A picture or a sound.
+#[derive(Clone, Debug)]
+pub struct Media {
+    /// The bytes, in base64.
+    pub data: String,
+    /// For example `image/png`.
+    pub mime_type: String,
+}
+
+/// Why a tool could not do its work: what was wrong, where, what was expected, what to do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ToolError(String);
+
+impl ToolError {
+    /// An error in the words of `message`.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self(message.into())
+    }
+
+    /// An error and everything that led to it, outermost first.
+    pub fn from_error(error: &dyn std::error::Error) -> Self {
+        let mut text = error.to_string();
+        let mut source = error.source();
+        while let Some(error) = source {
+            text.push_str(": ");
+            text.push_str(&error.to_string());
+            source = error.source();
+        }
+        Self(text)
+    }
+}
+
+impl Answer {
+    /// An answer that is text and nothing else: file content, listings, diffs, logs.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { text: Some(text.into()), ..Self::default() }
+    }
+
+    /// A structured answer, whose text is the same object as JSON.
+    ///
+    /// # Errors
+    ///
+    /// Where `value` does not serialise to a JSON object.
+    pub fn structured<T: Serialize>(value: &T) -> Result<Self, ToolError> {
+        match serde_json::to_value(value) {
+            Ok(value @ Value::Object(_)) => Ok(Self { structured: Some(value), ..Self::default() }),
+            Ok(_) => Err(ToolError::new("the answer is not an object")),
+            Err(error) => Err(ToolError::from_error(&error)),
+        }
+    }
+
+    /// A structured answer with a text for people and for clients that show only text. It must say all
+    /// that the object says.
+    ///
+    /// # Errors
+    ///
+    /// Where `value` does not serialise to a JSON object.
+    pub fn report<T: Serialize>(value: &T, text: impl Into<String>) -> Result<Self, ToolError> {
+        Ok(Self { text: Some(text.into()), ..Self::structured(value)? })
+    }
+
+    /// A picture or a sound, and a line about it.
+    pub fn media(media: Media, text: impl Into<String>) -> Self {
+        Self { text: Some(text.into()), media: vec![media], ..Self::default() }
+    }
+
+    /// An answer that says why there is none.
+    pub fn error(error: &ToolError) -> Self {
+        Self { text: Some(error.0.clone()), failed: true, ..Self::default() }
+    }
+
+    /// The same answer, marked as work that failed where `failed`.
+    #[must_use]
+    pub fn failed_if(mut self, failed: bool) -> Self {
+        self.failed |= failed;
+        self
+    }
+
+    /// Whether the work failed.
+    pub fn is_failed(&self) -> bool {
+        self.failed
+    }
+
+    /// The structured object, where there is one.
+    pub fn as_structured(&self) -> Option<&Value> {
+        self.structured.as_ref()
+    }
+
+    /// The whole answer as text.
+    pub fn to_text(&self) -> String {
+        match (&self.text, &self.structured) {
+            (Some(text), _) => text.clone(),
+            (None, Some(value)) => value.to_string(),
+            (None, None) => String::new(),
+        }
+    }
+
+    /// Masks secrets and cuts what is too long. Every answer passes here on its way out, once.
+    pub(crate) fn leave(mut self, redactor: &Redactor, limits: &Limits) -> Self {
+        if let Some(text) = &mut self.text {
+            if let std::borrow::Cow::Owned(masked) = redactor.redact(text) {
+                *text = masked;
+            }
+            cut(text, limits.max_answer_bytes);
+        }
+        if let Some(value) = &mut self.structured {
+            redactor.redact_json(value);
+            let size = value.to_string().len();
+            if size > limits.max_answer_bytes {
+                return Self::error(&ToolError::new(format!(
+                    "the answer has {size} bytes, and this server sends at most {}: ask for less \
+                     (a narrower path or pattern, a smaller limit)",
+                    limits.max_answer_bytes
+                )))
+                .failed_if(true);
+            }
+        }
+        self
+    }
+
+    /// The answer as the client gets it.
+    pub(crate) fn into_result(self, shape: Shape) -> CallToolResult {
+        let mut content = Vec::with_capacity(1 + self.media.len());
+        let structured = match shape {
+            Shape::Structured => self.structured.clone(),
+            Shape::TextOnly => None,
+        };
+        let mut text = self.to_text();
+        if structured.is_some() {
+            // The object holds everything: the text beside it is for clients that ignore the object, and
+            // no big text is sent twice.
+            cut(&mut text, TWIN_BYTES);
+        }
+        if !text.is_empty() || self.media.is_empty() {
+            content.push(ContentBlock::text(text));
+        }
+        for media in self.media {
+            content.push(if media.mime_type.starts_with("audio/") {
+                ContentBlock::audio(media.data, media.mime_type)
+            } else {
+                ContentBlock::image(media.data, media.mime_type)
+            });
+        }
+        let mut result = CallToolResult::success(content);
+        result.structured_content = structured;
+        result.is_error = Some(self.failed);
+        result
+    }
+}
+
+/// Whether a client is sent structured objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    Structured,
+    TextOnly,
+}
+
+/// The longest text beside a structured object.
+const TWIN_BYTES: usize = 4096;
+
+/// Keeps the beginning and the end of `text`, and says how much is missing between them.
+fn cut(text: &mut String, limit: usize) {
+    if text.len() <= limit {
+        return;
+    }
+    let head = text.floor_char_boundary_at(limit / 4);
+    let tail = text.len()
+        - text.floor_char_boundary_at(text.len() - (limit - limit / 4 - SEAM_BYTES.min(limit / 4)));
+    let omitted = text.len() - head - tail;
+    let seam = format!("\n[... {omitted} bytes left out ...]\n");
+    text.replace_range(head..text.len() - tail, &seam);
+}
+
+/// Room for the line in the seam.
+const SEAM_BYTES: usize = 64;
+
+/// `str::floor_char_boundary` is newer than the oldest supported toolchain.
+trait FloorCharBoundary {
+    fn floor_char_boundary_at(&self, index: usize) -> usize;
+}
+
+impl FloorCharBoundary for str {
+    fn floor_char_boundary_at(&self, index: usize) -> usize {
+        let mut index = index.min(self.len());
+        while !self.is_char_boundary(index) {
+            index -= 1;
+        }
+        index
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cut_keeps_both_ends_and_counts_what_is_missing() {
+        let mut text = format!("begin{}end", "ä".repeat(5_000));
+        let length = text.len();
+        cut(&mut text, 1_000);
+        assert!(text.len() <= 1_000, "{}", text.len());
+        assert!(text.starts_with("beginä") && text.ends_with("äend"));
+        let omitted: usize =
+            text.split("[... ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap().parse().unwrap();
+        let seam = text.find("\n[...").unwrap()..text.find("...]\n").unwrap() + 5;
+        assert_eq!(text.len() - seam.len() + omitted, length);
+    }
+
+    #[test]
+    fn a_big_structured_answer_is_not_sent_twice() {
+        let answer = Answer::structured(&serde_json::json!({"stdout": "x".repeat(100_000)})).unwrap();
+        let result = answer.into_result(Shape::Structured);
+        let text = result.content[0].as_text().unwrap().text.len();
+        assert!(text <= TWIN_BYTES, "{text}");
+        assert!(result.structured_content.is_some());
+    }
+
+    #[test]
+    fn a_client_that_shows_only_text_gets_all_of_it() {
+        let value = serde_json::json!({"stdout": "x".repeat(100_000)});
+        let result = Answer::structured(&value).unwrap().into_result(Shape::TextOnly);
+        assert_eq!(result.content[0].as_text().unwrap().text, value.to_string());
+        assert_eq!(result.structured_content, None);
+    }
+
+    #[test]
+    fn an_error_says_its_causes_outermost_first() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("cannot read `a`")]
+        struct Outer(#[source] std::io::Error);
+        let error = Outer(std::io::Error::other("disk on fire"));
+        assert_eq!(ToolError::from_error(&error).to_string(), "cannot read `a`: disk on fire");
+    }
+}

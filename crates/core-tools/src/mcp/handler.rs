@@ -1,0 +1,200 @@
+//! The host as rmcp sees it: both eras of the protocol, one handler.
+
+use super::answer::{Answer, Shape};
+use super::errors;
+use super::host::{Context, Host};
+use super::progress::Progress;
+use rmcp::ErrorData;
+use rmcp::RoleServer;
+use rmcp::ServerHandler;
+use rmcp::model::{
+    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod,
+    CompleteRequestParams, CompleteResult, CustomRequest, CustomResult, Implementation,
+    ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesRequestMethod,
+    ListResourceTemplatesResult, ListResourcesRequestMethod, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ProgressNotificationParam, ProgressToken, ProtocolVersion, ServerCapabilities,
+    ServerConfig, Tool,
+};
+use rmcp::service::RequestContext;
+use role_policy::Caller;
+use std::time::Duration;
+use tokio::time::{Instant, MissedTickBehavior};
+
+/// One caller's connection to a [`Host`]: what rmcp serves. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    host: Host,
+    caller: Caller,
+    server: Implementation,
+    instructions: String,
+}
+
+impl Connection {
+    /// A connection on which every call is made by `caller`. `name` and `version` are what the server says
+    /// of itself; `instructions` tell a model in under 2 KB how to use it, the most important words first.
+    pub fn new(
+        host: Host,
+        caller: Caller,
+        name: &str,
+        version: &str,
+        instructions: impl Into<String>,
+    ) -> Self {
+        let mut server = Implementation::new(name, version);
+        server.title = Some("CoreTools".to_owned());
+        Self { host, caller, server, instructions: instructions.into() }
+    }
+}
+
+/// How often a waiting client may hear something new.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How often a waiting client hears something at all. Clients give up on a silent call after 10 to 60 s.
+const HEARTBEAT: Duration = Duration::from_secs(5);
+
+impl ServerHandler for Connection {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+            .with_server_info(self.server.clone())
+            .with_instructions(self.instructions.clone())
+    }
+
+    async fn list_tools(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        if let Some(cursor) = request.and_then(|request| request.cursor) {
+            return Err(errors::invalid_cursor(&cursor));
+        }
+        let mut result = ListToolsResult::with_all_items(self.host.list(&self.caller));
+        if is_modern(&context) {
+            result.ttl_ms = Some(0);
+            result.cache_scope = Some(CacheScope::Private);
+        }
+        Ok(result)
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let shape = if self.host.sends_structured() && knows_structured(&context) {
+            Shape::Structured
+        } else {
+            Shape::TextOnly
+        };
+        let call = Context {
+            caller: self.caller.clone(),
+            cancel: context.ct.clone(),
+            progress: Progress::default(),
+            max_timeout: self.host.limits().max_timeout,
+        };
+        let progress = call.progress.clone();
+        let call = self.host.call(&request.name, request.arguments.unwrap_or_default(), call);
+        let answer = match context.meta.get_progress_token() {
+            Some(token) => self.with_progress(call, &progress, token, &context).await,
+            None => call.await,
+        };
+        match answer {
+            Ok(answer) => Ok(CallToolResult::into(answer.into_result(shape))),
+            Err(no_such_tool) => {
+                Err(errors::no_such_tool(&no_such_tool, context.protocol_version().as_ref()))
+            }
+        }
+    }
+
+    /// A call on which rmcp may judge `x-mcp-header` parameters before the role is known: no tool uses them,
+    /// and nothing is told.
+    fn get_tool(&self, _name: &str) -> Option<Tool> {
+        None
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        Err(errors::unreadable_request(&request.method))
+    }
+
+    // Not declared, so not there. The defaults would answer with empty lists.
+
+    async fn list_prompts(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Err(ErrorData::method_not_found::<ListPromptsRequestMethod>())
+    }
+
+    async fn list_resources(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        Err(ErrorData::method_not_found::<ListResourcesRequestMethod>())
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Err(ErrorData::method_not_found::<ListResourceTemplatesRequestMethod>())
+    }
+
+    async fn complete(
+        &self,
+        _request: CompleteRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        Err(ErrorData::method_not_found::<CompleteRequestMethod>())
+    }
+}
+
+impl Connection {
+    /// Waits for `call`, and meanwhile tells the client how it goes: what the tool said last, at most once
+    /// a second, and a heartbeat where it says nothing. Nothing is sent once the client has cancelled.
+    async fn with_progress<E>(
+        &self,
+        call: impl Future<Output = Result<Answer, E>>,
+        progress: &Progress,
+        token: ProgressToken,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Answer, E> {
+        let mut call = std::pin::pin!(call);
+        let started = Instant::now();
+        let mut last = started;
+        let mut ticks = tokio::time::interval_at(started + PROGRESS_INTERVAL, PROGRESS_INTERVAL);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                biased;
+                answer = &mut call => return answer,
+                now = ticks.tick() => {
+                    let said = progress.take();
+                    if context.ct.is_cancelled() || (said.is_none() && now - last < HEARTBEAT) {
+                        continue;
+                    }
+                    last = now;
+                    let seconds = (now - started).as_secs_f64();
+                    let message = said.unwrap_or_else(|| format!("running for {seconds:.0} s"));
+                    let message = self.host.redactor().redact(&message).into_owned();
+                    let notice = ProgressNotificationParam::new(token.clone(), seconds).with_message(message);
+                    // A client that has gone away is seen by the transport; the call ends with it.
+                    let _ = context.peer.notify_progress(notice).await;
+                }
+            }
+        }
+    }
+}
+
+fn is_modern(context: &RequestContext<RoleServer>) -> bool {
+    context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
+}
+
+/// Structured content came with 2025-06-18.
+fn knows_structured(context: &RequestContext<RoleServer>) -> bool {
+    context.protocol_version().is_none_or(|version| version >= ProtocolVersion::V_2025_06_18)
+}

@@ -1,0 +1,356 @@
+//! The way of one call: name → visibility → arguments → policy → limits → tool → redaction and bounds.
+//!
+//! [`Host::call`] is the whole of it, for both transports and the command line; nothing else runs a tool.
+
+use super::answer::{Answer, ToolError};
+use super::arguments;
+use super::limits::Limits;
+use super::progress::Progress;
+use super::selection::Selection;
+use super::tool::{Tool, Toolset};
+use crate::nearest::nearest;
+use crate::redact::Redactor;
+use futures_util::FutureExt;
+use role_policy::{Authorized, Call, Caller, Policy, Refusal, ToolFacts};
+use serde_json::{Map, Value};
+use std::any::Any;
+use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// The tools, and everything that stands before and behind each of them. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Host {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    tools: Vec<Registered>,
+    /// Canonical names and aliases, to places in `tools`.
+    names: HashMap<&'static str, usize>,
+    policy: Policy,
+    redactor: Redactor,
+    limits: Limits,
+    permits: Semaphore,
+    structured: bool,
+}
+
+#[derive(Debug)]
+struct Registered {
+    tool: Tool,
+    toolset: &'static str,
+    listed: rmcp::model::Tool,
+}
+
+impl Registered {
+    fn facts(&self) -> ToolFacts<'static> {
+        self.tool.facts(self.toolset)
+    }
+}
+
+/// What a running tool may use: who calls, how long it has, when to stop, where to say how it goes.
+#[derive(Clone, Debug)]
+pub struct Context {
+    /// Who is calling.
+    pub caller: Caller,
+    /// Cancelled when the client cancels or goes away, at the deadline, and when the server ends.
+    pub cancel: CancellationToken,
+    /// Where to say how it goes.
+    pub progress: Progress,
+    /// The longest time limit that a tool may grant its caller.
+    pub max_timeout: Duration,
+}
+
+impl Context {
+    /// A context for one call, outside a host.
+    pub fn new(caller: Caller, cancel: CancellationToken) -> Self {
+        Self { caller, cancel, progress: Progress::default(), max_timeout: Limits::default().max_timeout }
+    }
+
+    /// Runs blocking work on a thread where it blocks nobody. `work` should look at the token from time to
+    /// time: a thread cannot be ended from outside.
+    ///
+    /// # Errors
+    ///
+    /// What `work` answers, or that the work was cancelled.
+    pub async fn blocking<T, W>(self, work: W) -> Result<T, ToolError>
+    where
+        T: Send + 'static,
+        W: FnOnce(&CancellationToken) -> Result<T, ToolError> + Send + 'static,
+    {
+        let cancel = self.cancel.clone();
+        match tokio::task::spawn_blocking(move || work(&cancel)).await {
+            Ok(result) => result,
+            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            Err(_) => Err(ToolError::new("the server is ending")),
+        }
+    }
+}
+
+/// There is no such tool, or the caller may not know of it: the same to the caller.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct NoSuchTool {
+    message: String,
+}
+
+/// Collects what a [`Host`] is made of.
+#[derive(Debug)]
+pub struct HostBuilder {
+    toolsets: Vec<Toolset>,
+    selection: Selection,
+    policy: Policy,
+    redactor: Redactor,
+    limits: Limits,
+    structured: bool,
+}
+
+/// Why a host cannot be made of its parts.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum HostError {
+    /// Two tools have the same name or alias.
+    #[error("two tools are called `{0}`")]
+    DuplicateName(String),
+    /// A selection names something that is not there.
+    #[error("{0}")]
+    Selection(String),
+}
+
+impl HostBuilder {
+    /// Adds tools. They are listed in the order they are added.
+    #[must_use]
+    pub fn toolset(mut self, toolset: Toolset) -> Self {
+        self.toolsets.push(toolset);
+        self
+    }
+
+    /// Offers only these tools; the others do not exist. All of them by default.
+    #[must_use]
+    pub fn selection(mut self, selection: Selection) -> Self {
+        self.selection = selection;
+        self
+    }
+
+    /// What each caller may see and call. Required: a host has no policy of its own.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Sends answers as text only, for clients that show nothing else. Off by default.
+    #[must_use]
+    pub fn text_only(mut self, text_only: bool) -> Self {
+        self.structured = !text_only;
+        self
+    }
+
+    /// The host.
+    ///
+    /// # Errors
+    ///
+    /// Where two tools share a name, or the selection names a tool or toolset that is not there.
+    pub fn build(self) -> Result<Host, HostError> {
+        let chosen = self.selection.resolve(&self.toolsets).map_err(HostError::Selection)?;
+        let mut tools = Vec::new();
+        let mut names = HashMap::new();
+        for toolset in self.toolsets {
+            for tool in toolset.tools {
+                if !chosen.contains(tool.name()) {
+                    continue;
+                }
+                for name in std::iter::once(tool.name()).chain(tool.alias_names().iter().copied()) {
+                    if names.insert(name, tools.len()).is_some() {
+                        return Err(HostError::DuplicateName(name.to_owned()));
+                    }
+                }
+                let listed = tool.listed(self.structured);
+                tools.push(Registered { tool, toolset: toolset.name, listed });
+            }
+        }
+        Ok(Host {
+            shared: Arc::new(Shared {
+                tools,
+                names,
+                policy: self.policy,
+                redactor: self.redactor,
+                permits: Semaphore::new(self.limits.max_concurrent_calls),
+                limits: self.limits,
+                structured: self.structured,
+            }),
+        })
+    }
+}
+
+impl Host {
+    /// Starts a host that judges every call by `policy` and masks every answer by `redactor`.
+    pub fn builder(policy: Policy, redactor: Redactor) -> HostBuilder {
+        HostBuilder {
+            toolsets: Vec::new(),
+            selection: Selection::default(),
+            policy,
+            redactor,
+            limits: Limits::default(),
+            structured: true,
+        }
+    }
+
+    /// The tools that `caller` sees, in their stable order.
+    pub fn list(&self, caller: &Caller) -> Vec<rmcp::model::Tool> {
+        self.visible(caller).map(|registered| registered.listed.clone()).collect()
+    }
+
+    /// The toolset of each tool that `caller` sees, in the same order as [`Self::list`].
+    pub fn toolsets(&self, caller: &Caller) -> Vec<&'static str> {
+        self.visible(caller).map(|registered| registered.toolset).collect()
+    }
+
+    fn visible<'a>(&'a self, caller: &'a Caller) -> impl Iterator<Item = &'a Registered> {
+        self.shared.tools.iter().filter(|registered| self.shared.policy.sees(caller, &registered.facts()))
+    }
+
+    /// The bounds on every call.
+    pub fn limits(&self) -> &Limits {
+        &self.shared.limits
+    }
+
+    /// What masks secrets in everything that leaves.
+    pub fn redactor(&self) -> &Redactor {
+        &self.shared.redactor
+    }
+
+    pub(crate) fn sends_structured(&self) -> bool {
+        self.shared.structured
+    }
+
+    /// Makes one call, from its name to its masked and bounded answer.
+    ///
+    /// Arguments that do not fit, a refusal by policy, work that failed, a deadline, a panic in the tool:
+    /// each is an answer with [`Answer::is_failed`].
+    ///
+    /// # Errors
+    ///
+    /// Only where `caller` knows of no such tool.
+    pub async fn call(
+        &self,
+        name: &str,
+        arguments: Map<String, Value>,
+        context: Context,
+    ) -> Result<Answer, NoSuchTool> {
+        let registered = self.find(&context.caller, name)?;
+        let answer = match arguments::normalise(registered.tool.input(), arguments) {
+            Ok(arguments) => {
+                let call = Call::new(registered.tool.name(), arguments);
+                match self.shared.policy.authorize(&context.caller, &registered.facts(), call) {
+                    Ok(call) => self.run(registered, call, context).await,
+                    Err(Refusal::Hidden) => return Err(self.no_such_tool(&context.caller, name)),
+                    Err(refusal) => Err(ToolError::new(refusal.to_string())),
+                }
+            }
+            Err(faults) => {
+                Err(ToolError::new(format!("invalid arguments for `{}`:\n{faults}", registered.tool.name())))
+            }
+        };
+        let answer = answer.unwrap_or_else(|error| Answer::error(&error));
+        Ok(answer.leave(&self.shared.redactor, &self.shared.limits))
+    }
+
+    fn find(&self, caller: &Caller, name: &str) -> Result<&Registered, NoSuchTool> {
+        self.shared
+            .names
+            .get(name)
+            .and_then(|place| self.shared.tools.get(*place))
+            .filter(|registered| self.shared.policy.sees(caller, &registered.facts()))
+            .ok_or_else(|| self.no_such_tool(caller, name))
+    }
+
+    /// The suggestion comes from what the caller sees, so it tells nothing of what is hidden.
+    fn no_such_tool(&self, caller: &Caller, name: &str) -> NoSuchTool {
+        let short: String = name.chars().take(64).collect();
+        let seen = self.visible(caller).map(|registered| registered.tool.name());
+        let message = match nearest(&short, seen) {
+            Some(meant) => format!("no tool is called `{short}`; did you mean `{meant}`?"),
+            None => format!("no tool is called `{short}`; tools/list names those there are"),
+        };
+        NoSuchTool { message }
+    }
+
+    async fn run(
+        &self,
+        registered: &Registered,
+        call: Authorized<Call>,
+        context: Context,
+    ) -> Result<Answer, ToolError> {
+        let limits = &self.shared.limits;
+        let cancel = context.cancel.clone();
+        let _permit = tokio::select! {
+            permit = self.shared.permits.acquire() => permit.map_err(|_| ToolError::new("the server is ending"))?,
+            () = cancel.cancelled() => return Err(cancelled()),
+        };
+        let (limit, stopping) = if registered.tool.has_own_deadline() {
+            // The tool ends itself and says what it had by then; this is for one that does not.
+            (limits.max_timeout + OWN_DEADLINE_BACKSTOP, OWN_DEADLINE_BACKSTOP)
+        } else {
+            (limits.call_timeout, STOPPING)
+        };
+        let deadline = Instant::now() + limit;
+        let tool = registered.tool.run(call.into_arguments(), context);
+        let mut tool = std::pin::pin!(AssertUnwindSafe(tool).catch_unwind());
+        let ended = tokio::select! {
+            ended = &mut tool => Some(ended),
+            () = cancel.cancelled() => None,
+            () = tokio::time::sleep_until(deadline) => {
+                cancel.cancel();
+                None
+            }
+        };
+        // A tool that is told to stop has a moment to say what it had done; after that its future is
+        // dropped, and with it whatever it started.
+        let late = Instant::now() >= deadline;
+        let ended = match ended {
+            Some(ended) => Some(ended),
+            None => tokio::time::timeout(stopping, &mut tool).await.ok(),
+        };
+        match ended {
+            Some(Ok(result)) => result,
+            Some(Err(panic)) => Err(panicked(registered.tool.name(), panic.as_ref(), &self.shared.redactor)),
+            None if late => Err(ToolError::new(format!(
+                "`{}` was ended at the time limit of {} s; what it had done by then stays done",
+                registered.tool.name(),
+                limit.as_secs()
+            ))),
+            None => Err(cancelled()),
+        }
+    }
+}
+
+/// How long a tool that is told to stop may take to say what it had done.
+const STOPPING: Duration = Duration::from_millis(250);
+
+/// Beyond the longest time limit a caller may ask for: grace, drain and sweep of a process runner.
+const OWN_DEADLINE_BACKSTOP: Duration = Duration::from_secs(10);
+
+fn cancelled() -> ToolError {
+    ToolError::new("cancelled")
+}
+
+/// A panic is a defect of the server, not of the call. Its message goes to the log alone: it may hold
+/// anything.
+fn panicked(tool: &str, panic: &(dyn Any + Send), redactor: &Redactor) -> ToolError {
+    let message = panic
+        .downcast_ref::<&str>()
+        .map(|message| (*message).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_default();
+    tracing::error!(tool, "a tool panicked: {}", redactor.redact(&message));
+    ToolError::new(format!(
+        "`{tool}` stopped because of a defect in this server; it may have done a part of its work. \
+         The server goes on, and its log has the details"
+    ))
+}

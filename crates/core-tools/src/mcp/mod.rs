@@ -1,0 +1,55 @@
+//! The tools over the Model Context Protocol.
+//!
+//! The only folder of the workspace's libraries that names rmcp. Each toolset is one file here that
+//! converts, calls one function of its area, and answers; [`Host`] owns the way of every call, and
+//! [`Connection`] is what a transport serves.
+//!
+//! ```
+//! use core_tools::mcp::{Answer, Context, Host, Tool, ToolError, Toolset};
+//! use core_tools::redact::Redactor;
+//! use role_policy::{Caller, Policy};
+//! use schemars::JsonSchema;
+//! use serde::Deserialize;
+//!
+//! #[derive(Deserialize, JsonSchema)]
+//! #[serde(deny_unknown_fields)]
+//! struct Greet {
+//!     /// Whom to greet
+//!     name: String,
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let greet = Tool::new("greet", "Greet", "Greets somebody by name.", |input: Greet, _: Context| async move {
+//!     Ok(Answer::text(format!("Hello, {}!", input.name)))
+//! });
+//! let host = Host::builder(Policy::allow_all(), Redactor::default())
+//!     .toolset(Toolset { name: "manners", tools: vec![greet] })
+//!     .build()?;
+//!
+//! let context = Context::new(Caller::new("orchestrator"), Default::default());
+//! let arguments = serde_json::json!({"name": "Ada"}).as_object().cloned().unwrap_or_default();
+//! let answer = host.call("greet", arguments, context).await?;
+//! assert_eq!(answer.to_text(), "Hello, Ada!");
+//! # Ok(())
+//! # }
+//! ```
+
+mod answer;
+mod arguments;
+mod errors;
+mod handler;
+mod host;
+mod limits;
+mod progress;
+mod schema;
+mod selection;
+mod tool;
+
+pub use answer::{Answer, Media, ToolError};
+pub use arguments::InvalidArguments;
+pub use handler::Connection;
+pub use host::{Context, Host, HostBuilder, HostError, NoSuchTool};
+pub use limits::Limits;
+pub use progress::Progress;
+pub use selection::{PRESETS, Selection};
+pub use tool::{Tool, Toolset};

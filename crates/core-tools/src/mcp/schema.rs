@@ -1,0 +1,222 @@
+//! Schemas from types, in the fewest bytes that say the same.
+//!
+//! Every byte of a tool list is paid for in each conversation, so what a client does not need is cut: the
+//! dialect, titles, integer formats, `null` beside a type that may simply be left out, references that are
+//! used once.
+
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, SchemaGenerator};
+use serde_json::{Map, Value};
+
+/// A JSON Schema object, as rmcp takes it.
+pub(crate) type Schema = Map<String, Value>;
+
+/// The schema of what a client may send for `T`. Descriptions, ranges and defaults stay.
+pub(crate) fn input<T: JsonSchema>() -> Schema {
+    generate::<T>(SchemaSettings::draft2020_12().for_deserialize().into_generator(), true)
+}
+
+/// The schema of what `T` is sent as: names and types, no descriptions, which a client shows to nobody.
+pub(crate) fn output<T: JsonSchema>() -> Schema {
+    generate::<T>(SchemaSettings::draft2020_12().for_serialize().into_generator(), false)
+}
+
+fn generate<T: JsonSchema>(generator: SchemaGenerator, descriptions: bool) -> Schema {
+    let mut schema = generator.into_root_schema_for::<T>().to_value();
+    let definitions = schema.as_object_mut().and_then(|object| object.remove("$defs")).unwrap_or(Value::Null);
+    inline(&mut schema, &definitions, 0);
+    compact(&mut schema, descriptions, true);
+    match schema {
+        Value::Object(mut object) => {
+            object.entry("type").or_insert_with(|| "object".into());
+            object
+        }
+        _ => Map::from_iter([("type".to_owned(), "object".into())]),
+    }
+}
+
+/// Deeper than any type here; a type that contains itself stops being spelt out at this depth.
+const MAX_DEPTH: usize = 8;
+
+/// Puts each definition where it is used.
+fn inline(schema: &mut Value, definitions: &Value, depth: usize) {
+    match schema {
+        Value::Object(object) => {
+            if let Some(reference) = object.get("$ref").and_then(Value::as_str) {
+                let name = reference.trim_start_matches("#/$defs/").to_owned();
+                let target = if depth < MAX_DEPTH { definitions.get(&name).cloned() } else { None };
+                object.remove("$ref");
+                if let Some(Value::Object(target)) = target {
+                    for (key, value) in target {
+                        object.entry(key).or_insert(value);
+                    }
+                }
+                inline(schema, definitions, depth + 1);
+            } else {
+                object.values_mut().for_each(|value| inline(value, definitions, depth));
+            }
+        }
+        Value::Array(values) => values.iter_mut().for_each(|value| inline(value, definitions, depth)),
+        _ => {}
+    }
+}
+
+fn compact(schema: &mut Value, descriptions: bool, root: bool) {
+    let Value::Object(object) = schema else { return };
+    for key in ["$schema", "title", "format"] {
+        object.remove(key);
+    }
+    if !descriptions || root {
+        object.remove("description");
+    }
+    if object.get("default") == Some(&Value::Null) {
+        object.remove("default");
+    }
+    drop_null(object);
+    flatten_enum(object);
+    for key in ["properties", "patternProperties"] {
+        if let Some(Value::Object(properties)) = object.get_mut(key) {
+            properties.values_mut().for_each(|value| compact(value, descriptions, false));
+        }
+    }
+    for key in ["items", "additionalProperties"] {
+        if let Some(value) = object.get_mut(key) {
+            compact(value, descriptions, false);
+        }
+    }
+    for key in ["anyOf", "oneOf", "allOf"] {
+        if let Some(Value::Array(values)) = object.get_mut(key) {
+            values.iter_mut().for_each(|value| compact(value, descriptions, false));
+        }
+    }
+    if !descriptions {
+        // `false` would forbid a later version to say more; a bound of zero says nothing.
+        object.remove("additionalProperties");
+        if object.get("minimum") == Some(&Value::from(0)) {
+            object.remove("minimum");
+        }
+    }
+}
+
+/// `["string", "null"]` and `anyOf: [X, null]` mean an optional member: a client leaves it out. Some
+/// clients' dialects know no type unions at all.
+fn drop_null(object: &mut Schema) {
+    if let Some(Value::Array(types)) = object.get_mut("type") {
+        types.retain(|kind| kind != "null");
+        if let [only] = types.as_slice() {
+            let only = only.clone();
+            object.insert("type".to_owned(), only);
+        }
+    }
+    if let Some(Value::Array(values)) = object.get_mut("anyOf") {
+        values.retain(|value| value.get("type").and_then(Value::as_str) != Some("null"));
+        if let [Value::Object(only)] = values.as_slice() {
+            let only = only.clone();
+            object.remove("anyOf");
+            for (key, value) in only {
+                object.entry(key).or_insert(value);
+            }
+        }
+    }
+}
+
+/// `oneOf: [{const: a}, {const: b}]`, which is how documented variants come out, is `enum: [a, b]`.
+fn flatten_enum(object: &mut Schema) {
+    let Some(Value::Array(values)) = object.get("oneOf") else { return };
+    let constants: Option<Vec<Value>> = values
+        .iter()
+        .map(|value| {
+            value.get("const").cloned().or_else(|| match value.get("enum") {
+                Some(Value::Array(one)) if one.len() == 1 => one.first().cloned(),
+                _ => None,
+            })
+        })
+        .collect();
+    if let Some(constants) = constants {
+        object.remove("oneOf");
+        object.insert("type".to_owned(), "string".into());
+        object.insert("enum".to_owned(), constants.into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::{Deserialize, Serialize};
+
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "lowercase")]
+    enum Mode {
+        /// Replace what is there.
+        Overwrite,
+        /// Fail if something is there.
+        Create,
+    }
+
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    struct Inner {
+        name: String,
+    }
+
+    /// Not for clients.
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    struct Input {
+        /// Where.
+        path: String,
+        /// How many lines.
+        #[schemars(range(min = 1, max = 10))]
+        limit: Option<u32>,
+        mode: Option<Mode>,
+        inner: Vec<Inner>,
+    }
+
+    #[test]
+    fn an_input_schema_keeps_descriptions_and_ranges_and_nothing_else() {
+        insta::assert_json_snapshot!(input::<Input>(), @r#"
+        {
+          "type": "object",
+          "properties": {
+            "path": {
+              "description": "Where.",
+              "type": "string"
+            },
+            "limit": {
+              "description": "How many lines.",
+              "type": "integer",
+              "minimum": 1,
+              "maximum": 10
+            },
+            "mode": {
+              "type": "string",
+              "enum": [
+                "overwrite",
+                "create"
+              ]
+            },
+            "inner": {
+              "type": "array",
+              "items": {
+                "type": "object",
+                "properties": {
+                  "name": {
+                    "type": "string"
+                  }
+                },
+                "additionalProperties": false,
+                "required": [
+                  "name"
+                ]
+              }
+            }
+          },
+          "additionalProperties": false,
+          "required": [
+            "path",
+            "inner"
+          ]
+        }
+        "#);
+    }
+}

@@ -1,0 +1,87 @@
+//! Which tools are offered: everything, a preset, toolsets, single tools.
+
+use super::tool::Toolset;
+use crate::nearest::nearest;
+use std::collections::HashSet;
+
+/// Which tools are offered. All of them by default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    words: Vec<String>,
+}
+
+/// What agents use every day when they change code.
+const EDIT: &[&str] = &[
+    "read_file",
+    "read_multiple_files",
+    "write_file",
+    "edit_file",
+    "list_directory",
+    "delete_file",
+    "move_file",
+    "create_directory",
+    "find_files",
+    "search_files",
+    "run_command",
+    "start_command",
+    "read_command_output",
+    "write_command_input",
+    "stop_command",
+    "git_status",
+    "git_diff",
+    "git_log",
+    "git_show",
+    "git_add",
+    "git_commit",
+    "run_tests",
+];
+
+/// The fewest tools that can do any work.
+const MINIMAL: &[&str] =
+    &["read_file", "write_file", "edit_file", "list_directory", "find_files", "search_files", "run_command"];
+
+/// The presets, by name.
+pub const PRESETS: [&str; 3] = ["full", "edit", "minimal"];
+
+impl Selection {
+    /// A selection of presets (`full`, `edit`, `minimal`), toolsets and tools, by name. What any of the
+    /// words names is offered; no words at all is everything.
+    pub fn new<W: Into<String>>(words: impl IntoIterator<Item = W>) -> Self {
+        Self { words: words.into_iter().map(Into::into).collect() }
+    }
+
+    /// The names of the chosen tools.
+    pub(crate) fn resolve(&self, toolsets: &[Toolset]) -> Result<HashSet<&'static str>, String> {
+        let all = || toolsets.iter().flat_map(|toolset| toolset.tools.iter().map(super::Tool::name));
+        if self.words.is_empty() {
+            return Ok(all().collect());
+        }
+        let mut chosen = HashSet::new();
+        for word in &self.words {
+            match word.as_str() {
+                "full" => chosen.extend(all()),
+                "edit" => chosen.extend(all().filter(|name| EDIT.contains(name))),
+                "minimal" => chosen.extend(all().filter(|name| MINIMAL.contains(name))),
+                word => {
+                    let toolset = toolsets.iter().find(|toolset| toolset.name == word);
+                    let tools: Vec<_> = match toolset {
+                        Some(toolset) => toolset.tools.iter().map(super::Tool::name).collect(),
+                        None => all().filter(|name| *name == word).collect(),
+                    };
+                    if tools.is_empty() {
+                        let known = PRESETS.into_iter().chain(toolsets.iter().map(|toolset| toolset.name));
+                        let names: Vec<_> = known.clone().collect();
+                        let meant = nearest(word, known.chain(all()))
+                            .map_or_else(String::new, |meant| format!("; did you mean `{meant}`?"));
+                        return Err(format!(
+                            "no preset, toolset or tool is called `{word}`{meant} (presets and toolsets: {})",
+                            names.join(", ")
+                        ));
+                    }
+                    chosen.extend(tools);
+                }
+            }
+        }
+        Ok(chosen)
+    }
+}

@@ -1,0 +1,192 @@
+//! One tool: what a client is told of it, and what runs.
+
+use super::Context;
+use super::answer::{Answer, ToolError};
+use super::schema::{self, Schema};
+use futures_util::future::{BoxFuture, FutureExt};
+use rmcp::model::ToolAnnotations;
+use role_policy::ToolFacts;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+type Handler =
+    dyn Fn(Map<String, Value>, Context) -> BoxFuture<'static, Result<Answer, ToolError>> + Send + Sync;
+
+/// Tools that belong together, and are chosen together.
+#[derive(Debug)]
+pub struct Toolset {
+    /// The name it is chosen by, for example `filesystem`.
+    pub name: &'static str,
+    /// Its tools, in the order they are listed.
+    pub tools: Vec<Tool>,
+}
+
+/// One tool: what a client is told of it, and what runs.
+///
+/// The input type is the schema: its doc comments are the descriptions a client reads, its ranges are
+/// checked before the handler sees anything.
+#[derive(Clone)]
+pub struct Tool {
+    name: &'static str,
+    title: &'static str,
+    description: &'static str,
+    aliases: &'static [&'static str],
+    input: Arc<Schema>,
+    output: Option<Arc<Schema>>,
+    effect: Effect,
+    idempotent: bool,
+    open_world: bool,
+    own_deadline: bool,
+    handler: Arc<Handler>,
+}
+
+/// What a tool does to what is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Effect {
+    Reads,
+    Adds,
+    Destroys,
+}
+
+impl Tool {
+    /// A tool that only reads, runs to the host's deadline and answers with text.
+    ///
+    /// `name` is `snake_case`, at most 48 characters. `description` says in under 1 KB when to use it, and
+    /// when another tool serves better.
+    pub fn new<I, F, R>(name: &'static str, title: &'static str, description: &'static str, run: F) -> Self
+    where
+        I: DeserializeOwned + JsonSchema + Send + 'static,
+        F: Fn(I, Context) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<Answer, ToolError>> + Send + 'static,
+    {
+        let handler = move |arguments: Map<String, Value>, context: Context| match serde_json::from_value::<I>(
+            Value::Object(arguments),
+        ) {
+            Ok(input) => run(input, context).boxed(),
+            // The schema has been checked before, so this says what the schema cannot.
+            Err(error) => {
+                std::future::ready(Err(ToolError::new(format!("invalid arguments: {error}")))).boxed()
+            }
+        };
+        Self {
+            name,
+            title,
+            description,
+            aliases: &[],
+            input: Arc::new(schema::input::<I>()),
+            output: None,
+            effect: Effect::Reads,
+            idempotent: true,
+            open_world: false,
+            own_deadline: false,
+            handler: Arc::new(handler),
+        }
+    }
+
+    /// It changes what is there without losing anything: it creates, or it appends. Not idempotent.
+    #[must_use]
+    pub fn adds(mut self) -> Self {
+        (self.effect, self.idempotent) = (Effect::Adds, false);
+        self
+    }
+
+    /// It may overwrite or remove what was there. Not idempotent.
+    #[must_use]
+    pub fn destroys(mut self) -> Self {
+        (self.effect, self.idempotent) = (Effect::Destroys, false);
+        self
+    }
+
+    /// Doing it twice is the same as doing it once.
+    #[must_use]
+    pub fn idempotent(mut self) -> Self {
+        self.idempotent = true;
+        self
+    }
+
+    /// It reaches beyond this machine, or runs programs that may.
+    #[must_use]
+    pub fn open_world(mut self) -> Self {
+        self.open_world = true;
+        self
+    }
+
+    /// Its answers are structured objects of this type.
+    #[must_use]
+    pub fn answers<T: JsonSchema>(mut self) -> Self {
+        self.output = Some(Arc::new(schema::output::<T>()));
+        self
+    }
+
+    /// Names it had elsewhere. They can be called and are not listed; policy judges the canonical name.
+    #[must_use]
+    pub fn aliases(mut self, aliases: &'static [&'static str]) -> Self {
+        self.aliases = aliases;
+        self
+    }
+
+    /// It takes a time limit as a parameter, so the host's own deadline is only a backstop.
+    #[must_use]
+    pub fn own_deadline(mut self) -> Self {
+        self.own_deadline = true;
+        self
+    }
+
+    /// The canonical name.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    pub(crate) fn alias_names(&self) -> &'static [&'static str] {
+        self.aliases
+    }
+
+    pub(crate) fn input(&self) -> &Schema {
+        &self.input
+    }
+
+    pub(crate) fn has_own_deadline(&self) -> bool {
+        self.own_deadline
+    }
+
+    pub(crate) fn facts(&self, toolset: &'static str) -> ToolFacts<'static> {
+        ToolFacts {
+            name: self.name,
+            toolset,
+            read_only: self.effect == Effect::Reads,
+            destructive: self.effect == Effect::Destroys,
+            open_world: self.open_world,
+        }
+    }
+
+    pub(crate) fn run(
+        &self,
+        arguments: Map<String, Value>,
+        context: Context,
+    ) -> BoxFuture<'static, Result<Answer, ToolError>> {
+        (self.handler)(arguments, context)
+    }
+
+    /// What a client is told. All four hints are always there: clients take a missing one for the worst.
+    pub(crate) fn listed(&self, structured: bool) -> rmcp::model::Tool {
+        let mut tool = rmcp::model::Tool::new(self.name, self.description, Arc::clone(&self.input));
+        tool.title = Some(self.title.to_owned());
+        tool.output_schema = self.output.clone().filter(|_| structured);
+        tool.annotations = Some(
+            ToolAnnotations::new()
+                .read_only(self.effect == Effect::Reads)
+                .destructive(self.effect == Effect::Destroys)
+                .idempotent(self.idempotent)
+                .open_world(self.open_world),
+        );
+        tool
+    }
+}
+
+impl std::fmt::Debug for Tool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tool").field("name", &self.name).field("effect", &self.effect).finish_non_exhaustive()
+    }
+}
