@@ -1,0 +1,96 @@
+//! Standard input and output as asynchronous streams, without a thread between them and the reactor where
+//! the system allows.
+//!
+//! Clients start a stdio server with pipes (Python, Rust, Go) or with socket pairs (Node). Both can be
+//! waited for; a terminal or a file goes through tokio's blocking handles.
+
+use tokio::io::{AsyncRead, AsyncWrite};
+
+/// Where messages come from.
+pub(super) type Input = Box<dyn AsyncRead + Send + Unpin>;
+/// Where messages go.
+pub(super) type Output = Box<dyn AsyncWrite + Send + Unpin>;
+
+/// Standard input and output.
+pub(super) fn standard() -> (Input, Output) {
+    (
+        unix::input().unwrap_or_else(|| Box::new(tokio::io::stdin())),
+        unix::output().unwrap_or_else(|| Box::new(tokio::io::stdout())),
+    )
+}
+
+#[cfg(target_os = "linux")]
+mod unix {
+    use super::{Input, Output};
+    use std::fs::{File, OpenOptions};
+    use std::io::{stdin, stdout};
+    use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+    use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+    use tokio::net::UnixStream;
+    use tokio::net::unix::pipe;
+
+    pub(super) fn input() -> Option<Input> {
+        match kind(stdin().as_fd())? {
+            Kind::Pipe => {
+                let pipe = reopen(stdin().as_raw_fd(), OpenOptions::new().read(true))?;
+                Some(Box::new(pipe::Receiver::from_owned_fd(pipe).ok()?))
+            }
+            Kind::Socket => Some(Box::new(socket(stdin().as_fd())?)),
+        }
+    }
+
+    pub(super) fn output() -> Option<Output> {
+        match kind(stdout().as_fd())? {
+            Kind::Pipe => {
+                let pipe = reopen(stdout().as_raw_fd(), OpenOptions::new().write(true))?;
+                Some(Box::new(pipe::Sender::from_owned_fd(pipe).ok()?))
+            }
+            Kind::Socket => Some(Box::new(socket(stdout().as_fd())?)),
+        }
+    }
+
+    enum Kind {
+        Pipe,
+        Socket,
+    }
+
+    fn kind(descriptor: impl AsFd) -> Option<Kind> {
+        let file = File::from(descriptor.as_fd().try_clone_to_owned().ok()?);
+        let kind = file.metadata().ok()?.file_type();
+        if kind.is_fifo() {
+            Some(Kind::Pipe)
+        } else if kind.is_socket() {
+            Some(Kind::Socket)
+        } else {
+            None
+        }
+    }
+
+    /// A description of its own for the same pipe, so that `O_NONBLOCK` (open(2)) is set on nobody else's.
+    fn reopen(descriptor: i32, options: &mut OpenOptions) -> Option<OwnedFd> {
+        const O_NONBLOCK: i32 = 0o4000;
+        let path = format!("/proc/self/fd/{descriptor}");
+        options.custom_flags(O_NONBLOCK).open(path).ok().map(OwnedFd::from)
+    }
+
+    /// A socket cannot be reopened. `O_NONBLOCK` goes to our end of the pair, which nobody else reads:
+    /// children inherit none of our descriptors.
+    fn socket(descriptor: impl AsFd) -> Option<UnixStream> {
+        let stream = std::os::unix::net::UnixStream::from(descriptor.as_fd().try_clone_to_owned().ok()?);
+        stream.set_nonblocking(true).ok()?;
+        UnixStream::from_std(stream).ok()
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod unix {
+    use super::{Input, Output};
+
+    pub(super) fn input() -> Option<Input> {
+        None
+    }
+
+    pub(super) fn output() -> Option<Output> {
+        None
+    }
+}
