@@ -1,2 +1,77 @@
-//! CoreTools for a local agent.
-fn main() {}
+//! CoreTools for a local agent: arguments in, server up, exit code out.
+
+mod call;
+mod cli;
+mod doctor;
+mod log;
+mod print_config;
+mod serve;
+mod setup;
+mod transport;
+
+use clap::{CommandFactory, Parser};
+use cli::{Cli, Command};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    // The process that outlives this one and ends what it left running. Never returns in that process.
+    process_runner::guardian::run_if_requested();
+    let cli = Cli::parse();
+    match run(cli) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("mcp-stdio: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Runs what was asked for. An error is one that kept the work from starting.
+fn run(cli: Cli) -> Result<ExitCode, String> {
+    match cli.command {
+        Some(Command::PrintConfig { client }) => {
+            let program = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
+            print(&print_config::print_config(client, &program, &cli.options));
+            return Ok(ExitCode::SUCCESS);
+        }
+        Some(Command::Completions { shell }) => {
+            clap_complete::generate(shell, &mut Cli::command(), "mcp-stdio", &mut std::io::stdout());
+            return Ok(ExitCode::SUCCESS);
+        }
+        _ => {}
+    }
+    let settings = setup::settings(&cli.options)?;
+    log::start(&cli.options.log, settings.redactor.clone())?;
+    // One thread for the protocol: with it a call takes half the time that handing it over takes. Blocking
+    // work has threads of its own.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| format!("cannot start the runtime: {error}"))?;
+    let code = match cli.command {
+        Some(Command::Doctor { json }) => runtime.block_on(doctor::doctor(settings, json)),
+        Some(Command::Tools { json }) => {
+            call::tools(&setup::server(settings)?, json);
+            Ok(ExitCode::SUCCESS)
+        }
+        Some(Command::Call { tool, arguments, json }) => {
+            let server = setup::server(settings)?;
+            runtime.block_on(call::call(server, &tool, &arguments, json))
+        }
+        _ => {
+            let server = setup::server(settings)?;
+            Ok(runtime.block_on(serve::serve(server)))
+        }
+    };
+    // A thread that hangs in the file system must not keep the process.
+    runtime.shutdown_background();
+    code
+}
+
+/// Prints to standard output, for subcommands; serving never comes here.
+fn print(text: &str) {
+    use std::io::Write;
+    let mut output = std::io::stdout().lock();
+    // A reader that has seen enough (`| head`) is no fault.
+    let _ = output.write_all(text.as_bytes()).and_then(|()| output.write_all(b"\n")).and_then(|()| output.flush());
+}

@@ -1,0 +1,166 @@
+//! From what a caller asks for to a command that is ready to run.
+
+use crate::workspace::{self, Workspace};
+use process_runner::{Command, CommandLine, CommandLineError, EnvPolicy, Runner, ShellSyntax, ShellSyntaxKind};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::sync::Arc;
+
+/// A command: an array of program and arguments, or one line that is split as a shell splits words.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum CommandText {
+    /// One line.
+    Line(String),
+    /// Program and arguments.
+    Vector(#[schemars(length(min = 1))] Vec<String>),
+}
+
+/// Runs commands for callers: where they may run, and in which environment.
+#[derive(Clone, Debug)]
+pub struct Commands {
+    pub(super) runner: Runner,
+    pub(super) workspace: Arc<Workspace>,
+    environment: EnvironmentPolicy,
+}
+
+/// What of the server's own environment a command gets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EnvironmentPolicy {
+    /// All of it: right for a local server, whose user's toolchains are found through it.
+    #[default]
+    Inherit,
+    /// What programs need to work at all: `PATH`, home, user, locale, time zone, temporary folder and the
+    /// homes of toolchains. No variable that is likely to hold a secret.
+    Minimal,
+}
+
+/// The variables of [`EnvironmentPolicy::Minimal`].
+const MINIMAL: [&str; 24] = [
+    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR",
+    "CARGO_HOME", "RUSTUP_HOME", "GOPATH", "GOROOT", "JAVA_HOME", "DOTNET_ROOT", "NVM_DIR", "PYENV_ROOT",
+    "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "SYSTEMROOT", "PATHEXT",
+];
+
+/// Why a command was not run, or its run was lost.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CommandError {
+    /// The line cannot be split.
+    #[error("cannot split the command: {0}")]
+    Split(#[from] CommandLineError),
+    /// The line needs a shell, and there is none.
+    #[error("{}", needs_shell(.0))]
+    NeedsShell(ShellSyntax),
+    /// The array has no program.
+    #[error("`command` is empty: expected a program and its arguments")]
+    Empty,
+    /// The folder cannot be used.
+    #[error("cannot run in that folder")]
+    Folder(#[from] workspace::Error),
+    /// The program did not start, or the run was lost.
+    #[error("{source}{}", hint(.source))]
+    Run {
+        /// Why.
+        source: process_runner::Error,
+    },
+    /// No background command has this number.
+    #[error("no background command has the id {id}; {known}")]
+    UnknownId {
+        /// What was asked for.
+        id: u32,
+        /// Which there are.
+        known: String,
+    },
+    /// As many run as may.
+    #[error("{0} background commands are running, which is the most there may be; stop one first")]
+    TooMany(usize),
+    /// The command's standard input is closed.
+    #[error("command {id} takes no more input: {reason}")]
+    NoInput {
+        /// The command.
+        id: u32,
+        /// Why.
+        reason: String,
+    },
+}
+
+fn needs_shell(syntax: &ShellSyntax) -> String {
+    let way = match syntax.kind {
+        ShellSyntaxKind::Assignment => "set the variable with `env`",
+        _ => {
+            "run a shell by name if one is meant ([\"sh\", \"-c\", \"…\"]), or quote it, or give the command as an \
+             array, if it is meant literally"
+        }
+    };
+    format!("{syntax}, and commands run without one: {way}")
+}
+
+fn hint(error: &process_runner::Error) -> String {
+    error.hint().map_or_else(String::new, |hint| format!(". {hint}"))
+}
+
+impl From<process_runner::Error> for CommandError {
+    fn from(source: process_runner::Error) -> Self {
+        Self::Run { source }
+    }
+}
+
+impl Commands {
+    /// Commands that `runner` runs in folders of `workspace`, with the server's own environment.
+    pub fn new(runner: Runner, workspace: Arc<Workspace>) -> Self {
+        Self { runner, workspace, environment: EnvironmentPolicy::default() }
+    }
+
+    /// What of the server's own environment a command gets. All of it by default.
+    #[must_use]
+    pub fn environment(mut self, policy: EnvironmentPolicy) -> Self {
+        self.environment = policy;
+        self
+    }
+
+    /// A command, and what is worth knowing if it fails.
+    pub(super) fn prepare(
+        &self,
+        text: &CommandText,
+        folder: Option<&str>,
+        env: Option<&BTreeMap<String, String>>,
+    ) -> Result<(Command, Option<ShellSyntax>), CommandError> {
+        let (program, arguments, literal) = match text {
+            CommandText::Line(line) => {
+                let line_of_words = CommandLine::parse(line)?;
+                let syntax = line_of_words.shell_syntax().cloned();
+                if let Some(syntax) = syntax.clone().filter(acts_in_a_shell) {
+                    return Err(CommandError::NeedsShell(syntax));
+                }
+                (line_of_words.program, line_of_words.args, syntax)
+            }
+            CommandText::Vector(words) => match words.split_first() {
+                Some((program, arguments)) if !program.is_empty() => (program.clone(), arguments.to_vec(), None),
+                _ => return Err(CommandError::Empty),
+            },
+        };
+        let folder = self.workspace.locate(folder.unwrap_or("."))?;
+        let mut command = Command::new(program, folder.to_absolute());
+        #[cfg(unix)]
+        {
+            // The folder that was checked is the one that is used, whatever its name leads to by then.
+            command = command.folder_handle(folder.folder_handle()?);
+        }
+        command = command.args(arguments).noninteractive();
+        if self.environment == EnvironmentPolicy::Minimal {
+            command = command.env_policy(EnvPolicy::Allow(MINIMAL.map(OsString::from).to_vec()));
+        }
+        if let Some(env) = env {
+            command = command.envs(env.iter().map(|(key, value)| (key.as_str(), value.as_str())));
+        }
+        Ok((command, literal))
+    }
+}
+
+/// What a shell would have *done*, and nobody means literally in a line of words.
+fn acts_in_a_shell(syntax: &ShellSyntax) -> bool {
+    matches!(syntax.kind, ShellSyntaxKind::Operator | ShellSyntaxKind::Redirection | ShellSyntaxKind::Assignment)
+}

@@ -1,0 +1,28 @@
+//! Run programs beneath the workspace's roots: once and to the end, or in the background.
+//!
+//! ```no_run
+//! use core_tools::ci::{Commands, RunCommand};
+//! use core_tools::workspace::Workspace;
+//! use std::sync::Arc;
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let workspace = Arc::new(Workspace::new(["/home/me/project"])?);
+//! let commands = Commands::new(process_runner::Runner::new(), workspace);
+//! let report = commands.run(&RunCommand::new("cargo check"), &Default::default(), |_line| {}).await?;
+//! println!("{}", report.to_text());
+//! # Ok(())
+//! # }
+//! ```
+
+mod background;
+mod command;
+mod diagnostics;
+mod run;
+
+pub use background::{
+    Background, BackgroundOutput, BackgroundState, CommandList, ListCommands, ReadCommandOutput, StartCommand,
+    StartedCommand, StopCommand, WriteCommandInput,
+};
+pub use command::{CommandError, CommandText, Commands, EnvironmentPolicy};
+pub use diagnostics::{Diagnostics, GetDiagnostics, ServerFacts, Toolchain, diagnose};
+pub use run::{CommandReport, RunCommand};

@@ -1,0 +1,210 @@
+//! One command, run to its end.
+
+use super::command::{CommandError, CommandText, Commands};
+use process_runner::{ExitStatus, Limits, Output, ShellSyntax, Stdin, Termination, signal_name};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// A command to run to its end.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunCommand {
+    /// Array of program and arguments, or one line, split without a shell
+    pub command: CommandText,
+    /// Folder to run in; default: the first root
+    pub working_directory: Option<String>,
+    /// Time limit; default 120000
+    #[schemars(range(min = 1, max = 600_000))]
+    pub timeout_ms: Option<u64>,
+    /// Standard input; default: empty
+    pub stdin: Option<String>,
+    /// Variables to set
+    pub env: Option<BTreeMap<String, String>>,
+    /// Kept of each stream, both ends; default 20000
+    #[schemars(range(min = 1_000, max = 1_000_000))]
+    pub max_output_bytes: Option<usize>,
+}
+
+impl RunCommand {
+    /// `line` in the first root, with the default limits.
+    pub fn new(line: impl Into<String>) -> Self {
+        Self {
+            command: CommandText::Line(line.into()),
+            working_directory: None,
+            timeout_ms: None,
+            stdin: None,
+            env: None,
+            max_output_bytes: None,
+        }
+    }
+}
+
+/// The default time limit of a command.
+pub(super) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
+/// The default of what is kept of each stream.
+const DEFAULT_OUTPUT_BYTES: usize = 20_000;
+
+/// How a command ended, and what it printed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct CommandReport {
+    /// `exited`, `signaled`, `timed_out`, `cancelled`, `unkillable` or `unknown`.
+    pub outcome: &'static str,
+    /// What the program passed to `exit`. Absent where a signal ended it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<u32>,
+    /// The signal that ended it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signal: Option<String>,
+    /// Standard output: the beginning and the end, with a line between them that says what is left out.
+    pub stdout: String,
+    /// Standard error, in the same way.
+    pub stderr: String,
+    /// Something was left out of a stream.
+    pub truncated: bool,
+    /// Start to exit, in milliseconds.
+    pub duration_ms: u64,
+    /// What else there is to know: the limit that ended it, processes that were left over.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+impl CommandReport {
+    /// Whether the program ended by itself, with exit code 0.
+    pub fn is_success(&self) -> bool {
+        self.outcome == "exited" && self.exit_code == Some(0)
+    }
+
+    /// Everything there is to know, for people and for clients that show only text.
+    pub fn to_text(&self) -> String {
+        let mut text = match (self.outcome, self.exit_code, &self.signal) {
+            ("exited", Some(code), _) => format!("exit code {code}"),
+            (outcome, Some(code), _) => format!("{} (exit code {code})", outcome.replace('_', " ")),
+            (outcome, None, Some(signal)) => format!("{} ({signal})", outcome.replace('_', " ")),
+            (outcome, None, None) => outcome.replace('_', " "),
+        };
+        let _ = write!(text, " after {}.{:03} s", self.duration_ms / 1000, self.duration_ms % 1000);
+        for note in &self.notes {
+            let _ = write!(text, "\nnote: {note}");
+        }
+        for (name, stream) in [("stdout", &self.stdout), ("stderr", &self.stderr)] {
+            if !stream.is_empty() {
+                let _ = write!(text, "\n--- {name} ---\n{}", stream.trim_end_matches('\n'));
+            }
+        }
+        text
+    }
+
+    pub(super) fn new(output: &Output, literal: Option<&ShellSyntax>) -> Self {
+        let (outcome, notes) = outcome(output);
+        let (exit_code, signal) = ending(output);
+        let mut report = Self {
+            outcome,
+            exit_code,
+            signal,
+            stdout: output.stdout.clean().into_owned(),
+            stderr: output.stderr.clean().into_owned(),
+            truncated: output.stdout.truncated() || output.stderr.truncated(),
+            duration_ms: millis(output.to_exit.unwrap_or(output.elapsed)),
+            notes,
+        };
+        if report.truncated {
+            report.notes.push(format!(
+                "stdout had {} bytes, stderr {}; ask for more with max_output_bytes, or have the command write to a file",
+                output.stdout.total_bytes, output.stderr.total_bytes
+            ));
+        }
+        if output.stdout.binary || output.stderr.binary {
+            report.notes.push("the output is not text; what is shown of it is approximate".to_owned());
+        }
+        if output.stdin.broken_pipe && !report.is_success() {
+            report.notes.push(format!("the program read {} bytes of its input and no more", output.stdin.written));
+        }
+        if let Some(syntax) = literal.filter(|_| !report.is_success()) {
+            report.notes.push(format!("{syntax}, and this ran without one"));
+        }
+        report
+    }
+}
+
+fn outcome(output: &Output) -> (&'static str, Vec<String>) {
+    let mut notes = Vec::new();
+    let name = match &output.termination {
+        Termination::Exited { .. } => "exited",
+        Termination::Signaled { .. } => "signaled",
+        Termination::TimedOut { after, escalated } => {
+            notes.push(format!(
+                "ended at the time limit of {} ms with everything it had started{}",
+                after.as_millis(),
+                if *escalated { "; it did not stop when asked, and was killed" } else { "" }
+            ));
+            "timed_out"
+        }
+        Termination::Cancelled { .. } => "cancelled",
+        Termination::Unkillable { pids } => {
+            notes.push(format!("these processes cannot be ended: {pids:?}"));
+            "unkillable"
+        }
+        _ => "unknown",
+    };
+    let killed: Vec<_> = output
+        .leftovers
+        .iter()
+        .filter(|left| left.killed && matches!(output.termination, Termination::Exited { .. }))
+        .map(|left| format!("{} ({})", left.name, left.pid))
+        .collect();
+    if !killed.is_empty() {
+        notes.push(format!(
+            "processes that still held its output were ended: {}; start_command runs things in the background",
+            killed.join(", ")
+        ));
+    }
+    (name, notes)
+}
+
+/// The exit code, or the signal, that ended the program.
+pub(super) fn ending(output: &Output) -> (Option<u32>, Option<String>) {
+    match output.status {
+        Some(ExitStatus::Exited { code }) => (Some(code), None),
+        Some(ExitStatus::Signaled { signal, .. }) => {
+            (None, Some(signal_name(signal).map_or_else(|| format!("signal {signal}"), str::to_owned)))
+        }
+        _ => (None, None),
+    }
+}
+
+pub(super) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl Commands {
+    /// Runs a command to its end, and everything it starts with it. `said` gets each line as it is
+    /// printed, from a thread of the runner, and must be quick.
+    ///
+    /// A command that ran is a report, however it ended: see [`CommandReport::is_success`].
+    ///
+    /// # Errors
+    ///
+    /// Where the command was refused, did not start, or its run was lost.
+    pub async fn run(
+        &self,
+        input: &RunCommand,
+        cancel: &CancellationToken,
+        said: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Result<CommandReport, CommandError> {
+        let (command, literal) =
+            self.prepare(&input.command, input.working_directory.as_deref(), input.env.as_ref())?;
+        let limits = Limits::default()
+            .timeout(input.timeout_ms.map_or(DEFAULT_TIMEOUT, Duration::from_millis))
+            .capture(input.max_output_bytes.unwrap_or(DEFAULT_OUTPUT_BYTES));
+        let mut command = command.limits(limits).cancel(cancel.clone()).on_line(move |_, line| said(&line.text()));
+        if let Some(text) = &input.stdin {
+            command = command.stdin(Stdin::bytes(text.as_bytes()));
+        }
+        let output = self.runner.run(command).await?;
+        Ok(CommandReport::new(&output, literal.as_ref()))
+    }
+}

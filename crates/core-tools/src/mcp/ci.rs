@@ -1,0 +1,158 @@
+//! Commands and diagnostics as tools.
+
+use super::answer::{Answer, ToolError};
+use super::host::Context;
+use super::tool::{Tool, Toolset};
+use crate::ci::{
+    Background, BackgroundOutput, CommandError, CommandList, CommandReport, Commands, Diagnostics, GetDiagnostics,
+    ListCommands, ReadCommandOutput, RunCommand, ServerFacts, StartCommand, StartedCommand, StopCommand,
+    WriteCommandInput, diagnose,
+};
+use std::sync::Arc;
+
+impl From<CommandError> for ToolError {
+    fn from(error: CommandError) -> Self {
+        Self::from_error(&error)
+    }
+}
+
+/// The toolset `ci`: commands in the foreground and the background, diagnostics.
+pub fn toolset(commands: Commands, facts: ServerFacts) -> Toolset {
+    let background = Arc::new(Background::new(commands.clone()));
+    Toolset {
+        name: "ci",
+        tools: vec![
+            run_command(commands.clone()),
+            start_command(Arc::clone(&background)),
+            read_command_output(Arc::clone(&background)),
+            write_command_input(Arc::clone(&background)),
+            stop_command(Arc::clone(&background)),
+            list_commands(background),
+            get_diagnostics(commands, facts),
+        ],
+    }
+}
+
+fn run_command(commands: Commands) -> Tool {
+    Tool::new(
+        "run_command",
+        "Run a command",
+        "Runs a program to its end and returns exit code, stdout and stderr. No shell: name one to use pipes. \
+         At the time limit everything it started is ended. For servers and watchers use start_command.",
+        move |input: RunCommand, context: Context| {
+            let commands = commands.clone();
+            async move {
+                let progress = context.progress.clone();
+                let said = move |line: &str| {
+                    if !line.trim().is_empty() {
+                        progress.say(line);
+                    }
+                };
+                let report = commands.run(&input, &context.cancel, said).await?;
+                Ok(Answer::report(&report, report.to_text())?.failed_if(!report.is_success()))
+            }
+        },
+    )
+    .destroys()
+    .open_world()
+    .own_deadline()
+    .answers::<CommandReport>()
+}
+
+fn start_command(background: Arc<Background>) -> Tool {
+    Tool::new(
+        "start_command",
+        "Start a background command",
+        "Starts a program that outlives this call and returns its id, for read_command_output, \
+         write_command_input and stop_command. It ends with this server.",
+        move |input: StartCommand, context: Context| {
+            let background = Arc::clone(&background);
+            async move { Answer::structured(&background.start(&input, owner(&context)).await?) }
+        },
+    )
+    .destroys()
+    .open_world()
+    .answers::<StartedCommand>()
+}
+
+fn read_command_output(background: Arc<Background>) -> Tool {
+    Tool::new(
+        "read_command_output",
+        "Read background output",
+        "Output of a background command from a cursor on (stdout and stderr in the order they were written), and \
+         whether it still runs. Can wait for more.",
+        move |input: ReadCommandOutput, context: Context| {
+            let background = Arc::clone(&background);
+            async move {
+                let output = background.read(&input, owner(&context), &context.cancel).await?;
+                Answer::report(&output, output.to_text())
+            }
+        },
+    )
+    .answers::<BackgroundOutput>()
+}
+
+fn write_command_input(background: Arc<Background>) -> Tool {
+    Tool::new(
+        "write_command_input",
+        "Write to a background command",
+        "Writes text to the standard input of a background command. Add a line end where the program reads lines.",
+        move |input: WriteCommandInput, context: Context| {
+            let background = Arc::clone(&background);
+            async move { Ok(Answer::text(background.write(&input, owner(&context)).await?)) }
+        },
+    )
+    .destroys()
+    .open_world()
+}
+
+fn stop_command(background: Arc<Background>) -> Tool {
+    Tool::new(
+        "stop_command",
+        "Stop a background command",
+        "Ends a background command and everything it started, and returns how it ended and its last output.",
+        move |input: StopCommand, context: Context| {
+            let background = Arc::clone(&background);
+            async move {
+                let output = background.stop(&input, owner(&context)).await?;
+                Answer::report(&output, output.to_text())
+            }
+        },
+    )
+    .destroys()
+    .idempotent()
+    .answers::<BackgroundOutput>()
+}
+
+fn list_commands(background: Arc<Background>) -> Tool {
+    Tool::new(
+        "list_commands",
+        "List background commands",
+        "The background commands of this server, running and ended.",
+        move |_: ListCommands, context: Context| {
+            let background = Arc::clone(&background);
+            async move { Answer::structured(&background.list(owner(&context))) }
+        },
+    )
+    .answers::<CommandList>()
+}
+
+fn get_diagnostics(commands: Commands, facts: ServerFacts) -> Tool {
+    Tool::new(
+        "get_diagnostics",
+        "Server and toolchains",
+        "Server, operating system, CPUs, allowed roots, role, and the toolchains found with their versions.",
+        move |_: GetDiagnostics, context: Context| {
+            let (commands, facts) = (commands.clone(), facts.clone());
+            async move {
+                Answer::structured(&diagnose(&commands, &facts, context.caller.role(), &context.cancel).await)
+            }
+        },
+    )
+    .answers::<Diagnostics>()
+}
+
+/// Background commands belong to who started them; a local server has one user.
+fn owner(context: &Context) -> &str {
+    context.caller.principal().unwrap_or_default()
+}

@@ -1,0 +1,114 @@
+//! The command line.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// Tools for a coding agent: files, search, commands that cannot hang it.
+///
+/// Without a subcommand it serves the Model Context Protocol on standard input and output, to the folder it
+/// is started in. It needs no configuration.
+#[derive(Debug, Parser)]
+#[command(
+    name = "mcp-stdio",
+    version,
+    max_term_width = 100,
+    args_conflicts_with_subcommands = false,
+    after_help = EXAMPLES
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) options: Options,
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  mcp-stdio                                   serve the current folder
+  mcp-stdio --root ~/app --root ~/lib         serve two folders; relative paths start at the first
+  mcp-stdio --toolsets minimal                offer seven tools only
+  mcp-stdio print-config claude               how to connect a client
+  mcp-stdio tools                             what a client will see
+  mcp-stdio call read_file '{\"path\": \"README.md\", \"head\": 5}'
+  mcp-stdio call run_command '{\"command\": \"cargo check\"}'
+  mcp-stdio doctor                            is everything in place?";
+
+/// What holds for every subcommand.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct Options {
+    /// Folder that tools may use; give it several times for several. Default: $FILESYSTEM_TOOLS_BASE_PATH,
+    /// else the current folder
+    #[arg(long = "root", value_name = "DIR", global = true)]
+    pub(crate) roots: Vec<PathBuf>,
+
+    /// Tools to offer: presets (full, edit, minimal), toolsets or single tools, separated by commas
+    #[arg(long, value_name = "LIST", value_delimiter = ',', global = true)]
+    pub(crate) toolsets: Vec<String>,
+
+    /// Configuration file. Default: coretools.toml in the first root or a folder above it
+    #[arg(long, value_name = "FILE", global = true)]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Answer with text alone, for clients that do not show structured content
+    #[arg(long, global = true)]
+    pub(crate) text_only: bool,
+
+    /// What to log to standard error: error, warn, info, debug, trace
+    #[arg(long, value_name = "LEVEL", default_value = "warn", global = true)]
+    pub(crate) log: String,
+}
+
+/// What to do instead of serving.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Show the tools that a client would be offered
+    Tools {
+        /// The list as a client gets it
+        #[arg(long)]
+        json: bool,
+    },
+    /// Call one tool and print its answer; the exit code is 0, 1 if it failed, 2 if there is no such tool
+    Call {
+        /// The tool's name
+        tool: String,
+        /// Its arguments, as a JSON object; "-" reads them from standard input
+        #[arg(default_value = "{}")]
+        arguments: String,
+        /// Print the whole result as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Check roots, configuration, git and toolchains; the exit code is 1 if something is broken
+    Doctor {
+        /// Print the findings as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print the configuration that connects a client to this server
+    PrintConfig {
+        /// The client
+        client: Client,
+    },
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// Clients that `print-config` knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Client {
+    /// Claude Code
+    Claude,
+    /// Codex
+    Codex,
+    /// opencode
+    Opencode,
+    /// Gemini CLI
+    Gemini,
+    /// Cursor
+    Cursor,
+    /// VS Code
+    Vscode,
+}
