@@ -1,1 +1,3 @@
 //! Tools for coding agents, usable without any protocol.
+
+pub mod redact;

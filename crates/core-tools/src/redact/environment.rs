@@ -1,0 +1,85 @@
+//! Which environment variables hold secrets, judged by name.
+
+/// Parts of a name that make its value a secret.
+const SECRET: &[&str] = &[
+    "TOKEN",
+    "KEY",
+    "SECRET",
+    "PASSWORD",
+    "PASSWD",
+    "PASSPHRASE",
+    "CREDENTIAL",
+    "PRIVATE",
+    "AUTH",
+    "CONNECTION_STRING",
+    "CONNECTIONSTRING",
+];
+/// Names that have such a part and mean another thing.
+const HARMLESS: &[&str] = &[
+    "AUTHOR",
+    "KEYBOARD",
+    "KEYMAP",
+    "KEYRING",
+    "KEYCHAIN",
+    "MONKEY",
+    "PUBLIC",
+    "TOKENIZ",
+    "AUTHENTICATION_METHOD",
+];
+/// Endings of names whose value says where a secret is, or how many of a thing, and not what it is.
+const PLACES: &[&str] = &[
+    "_FILE", "_PATH", "_DIR", "_SOCK", "_SOCKET", "_URL", "_URI", "_HOST", "_PORT", "_NAME", "_TYPE",
+    "_METHOD", "_TTL", "_TOKENS", "_LIMIT",
+];
+
+/// Shorter values are not masked: they would be found in ordinary text.
+pub(super) const MIN_VALUE: usize = 8;
+
+/// Whether the value of the environment variable `name` is a secret, by its name alone: a name that holds
+/// `TOKEN`, `KEY`, `SECRET`, `PASSWORD`, `CREDENTIAL`, `PRIVATE`, `AUTH` or `CONNECTION_STRING` in any case.
+/// `GIT_AUTHOR_NAME`, `SSH_AUTH_SOCK`, `KEYMAP`, `MAX_TOKENS` and their like hold none.
+#[must_use]
+pub fn is_secret_variable(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    let secret = SECRET.iter().any(|part| name.contains(part))
+        || name.ends_with("_PASS")
+        || name.ends_with("PWD") && name != "PWD" && name != "OLDPWD";
+    secret
+        && !HARMLESS.iter().any(|part| name.contains(part))
+        && !PLACES.iter().any(|end| name.ends_with(end))
+}
+
+/// The values of those variables whose name says that they are secret, for [`Options::values`](super::Options).
+///
+/// Left out, because they would be found all over ordinary text: values shorter than 8 bytes, words (up to 12
+/// lower-case letters, as in `DB_PASSWORD=postgres`), numbers, and paths under a name that is not a password's.
+///
+/// ```
+/// use core_tools::redact::secret_environment;
+///
+/// let vars = [("API_KEY", "nine-lives"), ("HOME", "/home/somebody"), ("GIT_AUTHOR_NAME", "Some Body")];
+/// assert_eq!(secret_environment(vars), ["nine-lives"]);
+/// ```
+pub fn secret_environment<N: AsRef<str>, V: AsRef<str>>(
+    vars: impl IntoIterator<Item = (N, V)>,
+) -> Vec<String> {
+    let mut values: Vec<String> = vars
+        .into_iter()
+        .filter(|(name, value)| {
+            is_secret_variable(name.as_ref()) && is_distinct(name.as_ref(), value.as_ref())
+        })
+        .map(|(_, value)| value.as_ref().to_owned())
+        .collect();
+    values.sort();
+    values.dedup();
+    values
+}
+
+fn is_distinct(name: &str, value: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    let word = value.len() <= 12 && value.bytes().all(|byte| byte.is_ascii_lowercase());
+    let number = value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let path = value.starts_with(['/', '~'])
+        && !["SECRET", "PASSWORD", "TOKEN"].iter().any(|part| name.contains(part));
+    value.trim().len() >= MIN_VALUE && !word && !number && !path
+}
