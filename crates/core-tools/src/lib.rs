@@ -1,1 +1,5 @@
 //! Tools for coding agents, usable without any protocol.
+
+#[cfg(feature = "filesystem")]
+pub mod filesystem;
+pub mod workspace;
