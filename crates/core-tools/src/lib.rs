@@ -1,3 +1,11 @@
 //! Tools for coding agents, usable without any protocol.
 
+#[cfg(feature = "ci")]
+pub mod ci;
+#[cfg(feature = "filesystem")]
+pub mod filesystem;
+#[cfg(feature = "mcp")]
+pub mod mcp;
+pub mod nearest;
 pub mod redact;
+pub mod workspace;
