@@ -31,6 +31,8 @@ struct Forms {
     /// Sorted, so that the spellings that begin with some bytes stand together.
     sorted: Vec<Vec<u8>>,
     longest: usize,
+    /// The bytes with which one of them begins.
+    first_bytes: Box<[bool; 256]>,
 }
 
 impl Secrets {
@@ -49,9 +51,12 @@ impl Secrets {
         let longest = sorted.iter().map(Vec::len).max().unwrap_or(0);
         // Construction fails only past 2^31 states: as many bytes of secrets.
         let matcher = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&sorted).ok();
-        let forms =
-            matcher.filter(|_| longest > 0).map(|matcher| Arc::new(Forms { matcher, sorted, longest }));
-        Self { forms }
+        let mut first_bytes = Box::new([false; 256]);
+        for form in &sorted {
+            first_bytes[usize::from(form[0])] = true;
+        }
+        let forms = matcher.filter(|_| longest > 0);
+        Self { forms: forms.map(|matcher| Arc::new(Forms { matcher, sorted, longest, first_bytes })) }
     }
 
     /// There is nothing to hide.
@@ -92,9 +97,9 @@ fn spellings(value: &[u8], into: &mut Vec<Vec<u8>>) {
     for alphabet in [&STANDARD, &URL_SAFE] {
         // Alone, with and without padding.
         let alone = alphabet.encode(value).into_bytes();
-        into.push(alone.trim_ascii_end().to_vec());
         let padding = alone.iter().rev().take_while(|byte| **byte == b'=').count();
         into.push(alone[..alone.len() - padding].to_vec());
+        into.push(alone);
         // Within a longer text it stands at one of three offsets; the characters at the ends mix with the
         // neighbours' bits, the ones between are the same always.
         for before in 0..3_usize {
@@ -190,18 +195,18 @@ impl Redactor {
     pub fn push(&mut self, chunk: &[u8], mut out: impl FnMut(&[u8])) {
         let Some(forms) = self.forms.clone() else { return out(chunk) };
         if self.held.is_empty() {
-            // The usual case: nothing pending, so the chunk need not be copied.
+            // The usual case: nothing is pending, so the chunk need not be copied.
             let (keep_from, covered) = forms.scan(chunk, 0, &mut out);
             self.held.extend_from_slice(&chunk[keep_from..]);
             self.covered = covered;
             return;
         }
-        // Decide what is held with as much of the chunk as it takes; then go on without copying.
-        let mut held = std::mem::take(&mut self.held);
-        held.extend_from_slice(chunk);
-        let (keep_from, covered) = forms.scan(&held, self.covered, &mut out);
-        held.drain(..keep_from);
-        self.held = held;
+        let mut text = Vec::with_capacity(self.held.len() + chunk.len());
+        text.extend_from_slice(&self.held);
+        text.extend_from_slice(chunk);
+        let (keep_from, covered) = forms.scan(&text, self.covered, &mut out);
+        self.held.clear();
+        self.held.extend_from_slice(&text[keep_from..]);
         self.covered = covered;
     }
 
@@ -214,7 +219,7 @@ impl Redactor {
         let covered = std::mem::take(&mut self.covered);
         let Some(forms) = &self.forms else { return };
         let rest = &rest[covered.min(rest.len())..];
-        let begun = forms.begins_at(rest, 0);
+        let begun = forms.begins_at(rest);
         if rest.len() - begun >= SHORTEST {
             out(&rest[..begun]);
             out(HIDDEN.as_bytes());
@@ -225,11 +230,12 @@ impl Redactor {
 }
 
 impl Forms {
-    /// Where, from `from` on, the text may be the beginning of a secret that goes on after its end; its
+    /// Where the text may be the beginning of a secret that goes on after its end; its
     /// length if nowhere.
-    fn begins_at(&self, text: &[u8], from: usize) -> usize {
-        let from = from.max(text.len().saturating_sub(self.longest - 1));
-        (from..text.len()).find(|at| self.is_beginning(&text[*at..])).unwrap_or(text.len())
+    fn begins_at(&self, text: &[u8]) -> usize {
+        let from = text.len().saturating_sub(self.longest - 1);
+        let begins = |at: &usize| self.first_bytes[usize::from(text[*at])] && self.is_beginning(&text[*at..]);
+        (from..text.len()).find(begins).unwrap_or(text.len())
     }
 
     fn is_beginning(&self, bytes: &[u8]) -> bool {
@@ -241,7 +247,7 @@ impl Forms {
     /// Gives out `text` up to where it is decided, with what matches replaced. The first `covered` bytes
     /// were given out before as `[hidden]`. Returns from where to keep it, and how much of that is covered.
     fn scan(&self, text: &[u8], covered: usize, out: &mut impl FnMut(&[u8])) -> (usize, usize) {
-        let undecided = self.begins_at(text, 0);
+        let undecided = self.begins_at(text);
         let mut shown = covered; // everything before this has been given out
         let mut from = 0;
         while let Some(found) = self.matcher.find(Input::new(text).range(from..)) {
@@ -263,5 +269,185 @@ impl Forms {
             shown = undecided;
         }
         (undecided, shown - undecided)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// 40 bytes with everything that an encoding changes.
+    const SECRET: &str = "s3cr3t/+~\"\\ é%&=p4ssw0rd-ABCDEFGHIJKLMN";
+
+    fn redact(secrets: &Secrets, chunks: &[&[u8]]) -> String {
+        let mut redactor = secrets.redactor();
+        let mut shown = Vec::new();
+        for chunk in chunks {
+            redactor.push(chunk, |bytes| shown.extend_from_slice(bytes));
+        }
+        redactor.finish(|bytes| shown.extend_from_slice(bytes));
+        String::from_utf8_lossy(&shown).into_owned()
+    }
+
+    /// No 8 bytes in a row of `secret` are in `shown`.
+    fn shows(shown: &[u8], secret: &[u8]) -> bool {
+        secret.windows(8).any(|part| memchr::memmem::find(shown, part).is_some())
+    }
+
+    #[test]
+    fn the_secret_of_these_tests_has_40_bytes() {
+        assert_eq!(SECRET.len(), 40);
+    }
+
+    #[test]
+    fn a_secret_split_at_any_place_is_hidden_and_what_is_around_it_stays() {
+        let secrets = Secrets::new([SECRET]);
+        let text = format!("before {SECRET} after");
+        for at in 0..=text.len() {
+            let (left, right) = text.as_bytes().split_at(at);
+            assert_eq!(redact(&secrets, &[left, right]), "before [hidden] after", "split at {at}");
+        }
+        let bytes: Vec<_> = text.as_bytes().chunks(1).collect();
+        assert_eq!(redact(&secrets, &bytes), "before [hidden] after");
+    }
+
+    #[test]
+    fn encoded_forms_are_hidden_at_any_split_and_any_offset() {
+        let secrets = Secrets::new([SECRET]);
+        let percent = |upper: bool| -> String {
+            let each = |byte: &u8| match byte {
+                b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                    char::from(*byte).to_string()
+                }
+                _ if upper => format!("%{byte:02X}"),
+                _ => format!("%{byte:02x}"),
+            };
+            SECRET.as_bytes().iter().map(each).collect()
+        };
+        let mut forms = vec![
+            STANDARD.encode(SECRET),
+            URL_SAFE.encode(SECRET),
+            STANDARD.encode(SECRET).trim_end_matches('=').to_owned(),
+            percent(true),
+            percent(false),
+            serde_json::to_string(SECRET).expect("a string").trim_matches('"').to_owned(),
+        ];
+        for before in ["u:", "u", "", "user:"] {
+            for after in ["", "x", "xy", "\n"] {
+                forms.push(STANDARD.encode(format!("{before}{SECRET}{after}")));
+                forms.push(URL_SAFE.encode(format!("{before}{SECRET}{after}")));
+            }
+        }
+        for form in forms {
+            for at in 0..=form.len() {
+                let (left, right) = form.as_bytes().split_at(at);
+                let shown = redact(&secrets, &[b"<", left, right, b">"]);
+                assert!(shown.contains(HIDDEN), "{form} split at {at}: {shown}");
+                // In base64 8 bytes of the secret are at least 10 whole characters.
+                let left_over = shown.replace(HIDDEN, "");
+                assert!(left_over.len() < 2 + 16, "{form} split at {at}: {shown}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_stream_that_ends_within_a_secret_does_not_show_8_bytes_of_it() {
+        let secrets = Secrets::new([SECRET]);
+        for length in 0..=SECRET.len() {
+            let shown = redact(&secrets, &[b"x", &SECRET.as_bytes()[..length]]);
+            assert!(!shows(shown.as_bytes(), SECRET.as_bytes()), "{length}: {shown}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_begin_a_secret_is_not_held_back() {
+        let mut redactor = Secrets::new([SECRET]).redactor();
+        let mut shown = Vec::new();
+        redactor.push(b"Password: ", |bytes| shown.extend_from_slice(bytes));
+        assert_eq!(shown, b"Password: ");
+    }
+
+    #[test]
+    fn secrets_that_overlap_are_hidden_together() {
+        let secrets = Secrets::new(["1234567890ab", "67890abXXXXXXXXXXXX"]);
+        let text = b"<1234567890abXXXXXXXXXXXX>";
+        for at in 0..text.len() {
+            assert_eq!(redact(&secrets, &[&text[..at], &text[at..]]), "<[hidden]>");
+        }
+    }
+
+    #[test]
+    fn of_two_secrets_at_one_place_the_longer_is_hidden() {
+        let secrets = Secrets::new(["abcdef", "abcdefghij"]);
+        assert_eq!(
+            redact(&secrets, &[b"abcdef", b"ghij abcdef", b"gh abcdef"]),
+            "[hidden] [hidden]gh [hidden]"
+        );
+    }
+
+    #[test]
+    fn neighbours_are_hidden_one_by_one() {
+        let secrets = Secrets::new(["abcdef"]);
+        assert_eq!(redact(&secrets, &[b"abcdefabc", b"def"]), "[hidden][hidden]");
+    }
+
+    #[test]
+    fn short_values_and_white_space_around_values_are_ignored() {
+        assert!(Secrets::new(["12345", "", "  abc \n"]).is_empty());
+        assert_eq!(Secrets::new([" abcdef\n"]).hide("xabcdefx"), "x[hidden]x");
+    }
+
+    #[test]
+    fn text_without_a_secret_is_borrowed() {
+        assert!(matches!(Secrets::new([SECRET]).hide("nothing"), Cow::Borrowed("nothing")));
+        assert_eq!(Secrets::new([SECRET]).hide(&format!("{SECRET}.")), "[hidden].");
+    }
+
+    #[test]
+    fn debug_text_says_nothing() {
+        let secrets = Secrets::new([SECRET]);
+        let mut redactor = secrets.redactor();
+        redactor.push(&SECRET.as_bytes()[..20], |_| {});
+        assert_eq!(format!("{secrets:?} {redactor:?}"), "Secrets(..) Redactor(..)");
+    }
+
+    #[test]
+    fn a_stream_that_repeats_a_secret_without_end_holds_no_more_than_its_length() {
+        let mut redactor = Secrets::new(["aaaaaaaa"]).redactor();
+        let mut shown = 0;
+        for _ in 0..1000 {
+            redactor.push(&[b'a'; 100], |bytes| shown += bytes.len());
+            assert!(redactor.held.len() < 16, "{}", redactor.held.len());
+        }
+        redactor.finish(|bytes| shown += bytes.len());
+        assert_eq!(shown, HIDDEN.len());
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_shown_does_not_depend_on_how_the_stream_is_cut(
+            values in prop::collection::vec("[ab]{6,9}", 1..4),
+            text in "[abc]{0,60}",
+            cuts in prop::collection::vec(0..60_usize, 0..8),
+        ) {
+            let secrets = Secrets::new(&values);
+            let mut cuts: Vec<_> = cuts.into_iter().map(|at| at.min(text.len())).collect();
+            cuts.extend([0, text.len()]);
+            cuts.sort_unstable();
+            let chunks: Vec<_> = cuts.windows(2).map(|pair| &text.as_bytes()[pair[0]..pair[1]]).collect();
+            let shown = redact(&secrets, &chunks);
+            for value in &values {
+                prop_assert!(!shown.contains(value.as_str()), "{} in {}", value, shown);
+            }
+            prop_assert_eq!(shown, redact(&secrets, &[text.as_bytes()]));
+        }
+
+        #[test]
+        fn text_without_a_secret_or_its_beginning_passes_unchanged(text in "[^s]{0,60}", at in 0..60_usize) {
+            let at = at.min(text.len());
+            let secrets = Secrets::new(["ssssssss"]);
+            prop_assert_eq!(redact(&secrets, &[&text.as_bytes()[..at], &text.as_bytes()[at..]]), text);
+        }
     }
 }
