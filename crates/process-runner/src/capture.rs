@@ -735,7 +735,7 @@ mod tests {
             prop_assert_eq!(captured.omitted_lines, omitted.iter().filter(|byte| **byte == b'\n').count() as u64);
 
             // What a snapshot gives stands in the stream right before its next cursor.
-            let end = live.next_cursor as usize;
+            let end = usize::try_from(live.next_cursor).expect("within the stream");
             prop_assert_eq!(&whole[end - live.bytes.len()..end], &live.bytes[..]);
             let asked = cursor.min(whole.len() as u64);
             prop_assert_eq!(asked + live.lost_bytes + live.bytes.len() as u64, live.next_cursor);

@@ -176,12 +176,13 @@ impl Screen {
                 2 => self.line.clear(),
                 _ => {}
             },
-            b'P' => {
-                drop(self.line.drain(column..column.saturating_add(number(1).max(1)).min(self.line.len())))
-            }
-            b'X' => {
+            b'P' | b'X' => {
                 let end = column.saturating_add(number(1).max(1)).min(self.line.len());
-                self.line[column..end].fill(' ');
+                if command == b'P' {
+                    self.line.drain(column..end);
+                } else {
+                    self.line[column..end].fill(' ');
+                }
             }
             b'D' => self.column = self.column.saturating_sub(number(1).max(1)),
             b'G' => self.move_to(number(1).max(1) - 1),
