@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use aho_corasick::{AhoCorasick, Input, MatchKind};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 
@@ -25,38 +24,41 @@ pub struct Secrets {
     forms: Option<Arc<Forms>>,
 }
 
-/// Every spelling of every secret.
+/// Every spelling of every secret, and how to find them.
+///
+/// The search is Wu and Manber's ("A fast algorithm for multi-pattern searching", 1994): a look at three
+/// bytes tells how far the next occurrence is at least. Secrets are long, so it leaps, and many of them
+/// cost little more than one, where an automaton would look at every byte.
 struct Forms {
-    matcher: AhoCorasick,
-    /// Sorted, so that the spellings that begin with some bytes stand together.
-    sorted: Vec<Vec<u8>>,
+    /// Sorted, so that the forms that begin with some bytes stand together.
+    sorted: Vec<Form>,
     longest: usize,
-    /// The bytes with which one of them begins.
-    first_bytes: Box<[bool; 256]>,
+    /// Length of the part of each form that the leaps are made for: no form is shorter.
+    window: usize,
+    /// By [`block`]: how far after three such bytes at the end of the window it can be moved.
+    leaps: Vec<u8>,
+    /// The bytes with which a form begins.
+    first_bytes: [bool; 256],
+}
+
+struct Form {
+    bytes: Vec<u8>,
+    /// Which other form is the longest one that this one begins with.
+    prefix: Option<usize>,
 }
 
 impl Secrets {
     /// Hides these values. White space at both ends of a value is not part of it, since a program prints
     /// what it read from a file without the line end.
     pub fn new<V: AsRef<[u8]>>(values: impl IntoIterator<Item = V>) -> Self {
-        let mut sorted = Vec::new();
+        let mut spelled = Vec::new();
         for value in values {
             let value = value.as_ref().trim_ascii();
             if value.len() >= SHORTEST {
-                spellings(value, &mut sorted);
+                spellings(value, &mut spelled);
             }
         }
-        sorted.sort();
-        sorted.dedup();
-        let longest = sorted.iter().map(Vec::len).max().unwrap_or(0);
-        // Construction fails only past 2^31 states: as many bytes of secrets.
-        let matcher = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&sorted).ok();
-        let mut first_bytes = Box::new([false; 256]);
-        for form in &sorted {
-            first_bytes[usize::from(form[0])] = true;
-        }
-        let forms = matcher.filter(|_| longest > 0);
-        Self { forms: forms.map(|matcher| Arc::new(Forms { matcher, sorted, longest, first_bytes })) }
+        Self { forms: (!spelled.is_empty()).then(|| Arc::new(Forms::new(spelled))) }
     }
 
     /// There is nothing to hide.
@@ -67,7 +69,7 @@ impl Secrets {
     /// `text` with every secret replaced.
     pub fn hide<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let Some(forms) = &self.forms else { return Cow::Borrowed(text) };
-        if !forms.matcher.is_match(text) {
+        if forms.find(text.as_bytes(), 0).is_none() {
             return Cow::Borrowed(text);
         }
         let mut hidden = Vec::with_capacity(text.len());
@@ -229,9 +231,81 @@ impl Redactor {
     }
 }
 
+/// Bytes that a leap is looked up by.
+const BLOCK: usize = 3;
+
+/// Where the leap for these three bytes stands in a table of `size`, a power of two. (The multiplier is
+/// the golden ratio: Knuth's multiplicative hashing.)
+fn block(bytes: &[u8], size: usize) -> usize {
+    let number = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], 0]);
+    (number.wrapping_mul(0x9E37_79B1) >> 8) as usize & (size - 1)
+}
+
 impl Forms {
-    /// Where the text may be the beginning of a secret that goes on after its end; its
-    /// length if nowhere.
+    /// `spelled` is not empty, and each of its values has at least [`SHORTEST`] bytes.
+    fn new(mut spelled: Vec<Vec<u8>>) -> Self {
+        spelled.sort();
+        spelled.dedup();
+        let longest = spelled.iter().map(Vec::len).max().unwrap_or(0);
+        let window = spelled.iter().map(Vec::len).min().unwrap_or(SHORTEST).min(32);
+        // Sparse, so that most blocks of a text that is no secret lead to the longest leap.
+        let size = (spelled.len() * window * 8).next_power_of_two().clamp(1 << 12, 1 << 18);
+        let none = window - BLOCK + 1;
+        let mut leaps = vec![u8::try_from(none).unwrap_or(u8::MAX); size];
+        let mut first_bytes = [false; 256];
+        let mut sorted: Vec<Form> = Vec::with_capacity(spelled.len());
+        for bytes in spelled {
+            first_bytes[usize::from(bytes[0])] = true;
+            for (start, part) in bytes[..window].windows(BLOCK).enumerate() {
+                let leap = &mut leaps[block(part, size)];
+                *leap = (*leap).min(u8::try_from(window - BLOCK - start).unwrap_or(u8::MAX));
+            }
+            // In sorted order it is the one before, or one that that one begins with.
+            let mut prefix = sorted.len().checked_sub(1);
+            while let Some(at) = prefix
+                && !bytes.starts_with(&sorted[at].bytes)
+            {
+                prefix = sorted[at].prefix;
+            }
+            sorted.push(Form { bytes, prefix });
+        }
+        Self { sorted, longest, window, leaps, first_bytes }
+    }
+
+    /// The first place from `from` on where a form stands, and the end of the longest that stands there.
+    fn find(&self, text: &[u8], from: usize) -> Option<(usize, usize)> {
+        let mut end = from + self.window;
+        while end <= text.len() {
+            let leap = usize::from(self.leaps[block(&text[end - BLOCK..end], self.leaps.len())]);
+            if leap == 0
+                && let Some(length) = self.longest_at(&text[end - self.window..])
+            {
+                let start = end - self.window;
+                return Some((start, start + length));
+            }
+            end += leap.max(1);
+        }
+        None
+    }
+
+    /// Length of the longest form that `text` begins with.
+    fn longest_at(&self, text: &[u8]) -> Option<usize> {
+        if !self.first_bytes[usize::from(*text.first()?)] {
+            return None;
+        }
+        // In sorted order it is the last one not after `text`, or one that that one begins with.
+        let mut candidate = self.sorted.partition_point(|form| form.bytes.as_slice() <= text).checked_sub(1);
+        while let Some(at) = candidate {
+            let form = &self.sorted[at];
+            if text.starts_with(&form.bytes) {
+                return Some(form.bytes.len());
+            }
+            candidate = form.prefix;
+        }
+        None
+    }
+
+    /// Where the text may be the beginning of a secret that goes on after its end; its length if nowhere.
     fn begins_at(&self, text: &[u8]) -> usize {
         let from = text.len().saturating_sub(self.longest - 1);
         let begins = |at: &usize| self.first_bytes[usize::from(text[*at])] && self.is_beginning(&text[*at..]);
@@ -239,9 +313,9 @@ impl Forms {
     }
 
     fn is_beginning(&self, bytes: &[u8]) -> bool {
-        let at = self.sorted.partition_point(|form| form.as_slice() < bytes);
-        // The forms that begin with `bytes` follow at once; `bytes` itself may be the first of them.
-        self.sorted[at..].iter().take(2).any(|form| form.len() > bytes.len() && form.starts_with(bytes))
+        let at = self.sorted.partition_point(|form| form.bytes.as_slice() <= bytes);
+        // The forms that are longer and begin with `bytes` follow at once.
+        self.sorted.get(at).is_some_and(|form| form.bytes.starts_with(bytes))
     }
 
     /// Gives out `text` up to where it is decided, with what matches replaced. The first `covered` bytes
@@ -250,19 +324,19 @@ impl Forms {
         let undecided = self.begins_at(text);
         let mut shown = covered; // everything before this has been given out
         let mut from = 0;
-        while let Some(found) = self.matcher.find(Input::new(text).range(from..)) {
-            if found.start() >= undecided {
+        while let Some((start, end)) = self.find(text, from) {
+            if start >= undecided {
                 break;
             }
-            if found.start() >= shown {
-                if found.start() > shown {
-                    out(&text[shown..found.start()]);
+            if start >= shown {
+                if start > shown {
+                    out(&text[shown..start]);
                 }
                 out(HIDDEN.as_bytes());
             }
-            shown = shown.max(found.end());
+            shown = shown.max(end);
             // Secrets may overlap: the next one may begin within this one.
-            from = found.start() + 1;
+            from = start + 1;
         }
         if undecided > shown {
             out(&text[shown..undecided]);
@@ -366,6 +440,17 @@ mod tests {
         let mut shown = Vec::new();
         redactor.push(b"Password: ", |bytes| shown.extend_from_slice(bytes));
         assert_eq!(shown, b"Password: ");
+    }
+
+    #[test]
+    fn many_secrets_are_all_found() {
+        let values: Vec<String> =
+            (0..500_u64).map(|n| format!("{:016x}", n.wrapping_mul(0x9E37_79B9_7F4A_7C15))).collect();
+        let secrets = Secrets::new(&values);
+        for value in &values {
+            assert_eq!(secrets.hide(&format!("<{value}>")), "<[hidden]>");
+        }
+        assert_eq!(secrets.hide(&values.join(" ")), vec![HIDDEN; 500].join(" "));
     }
 
     #[test]
