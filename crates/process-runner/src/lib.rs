@@ -78,7 +78,7 @@ use tree::reaper;
 
 pub use capture::{Capture, CaptureLimits, Captured, Snapshot};
 pub use command::{Command, EnvPolicy, SharedReader, Stdin};
-pub use command_line::{CommandLine, CommandLineError};
+pub use command_line::{CommandLine, CommandLineError, ShellSyntax, ShellSyntaxKind};
 pub use error::{Error, Resource, SpawnError, SpawnErrorKind};
 pub use events::{By, Event, EventOptions, Events, Lag};
 pub use limits::{Leftovers, Limits, MaxOutput, OverLimit};

@@ -94,3 +94,107 @@ impl LineSplitter {
         self.partial.shrink_to(4096);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    type Owned = (String, u64, bool);
+
+    fn split(limit: usize, chunks: &[&[u8]]) -> Vec<Owned> {
+        let mut lines = Vec::new();
+        let mut each = |line: Line<'_>| {
+            let text = String::from_utf8(line.bytes.to_vec()).expect("the tests write text");
+            lines.push((text, line.dropped, line.terminated));
+        };
+        let mut splitter = LineSplitter::new(limit);
+        for chunk in chunks {
+            splitter.push(chunk, &mut each);
+        }
+        splitter.finish(&mut each);
+        lines
+    }
+
+    fn whole(text: &str) -> Owned {
+        (text.to_owned(), 0, true)
+    }
+
+    #[test]
+    fn both_line_ends_are_removed_and_a_lone_cr_is_not() {
+        assert_eq!(
+            split(99, &[b"a\nb\r\n\n\r\nc\rd\r\r\n"]),
+            [whole("a"), whole("b"), whole(""), whole(""), whole("c\rd\r")]
+        );
+    }
+
+    #[test]
+    fn a_last_line_without_an_end_comes_at_the_end() {
+        assert_eq!(split(99, &[b"a\nb\r"]), [whole("a"), ("b\r".to_owned(), 0, false)]);
+        assert_eq!(split(99, &[b"a\n"]), [whole("a")]);
+        assert_eq!(split(99, &[b""]), []);
+    }
+
+    #[test]
+    fn a_line_longer_than_the_limit_is_cut_and_counted_and_the_next_is_intact() {
+        assert_eq!(split(4, &[b"abcdef\r\ngh\n"]), [("abcd".to_owned(), 2, true), whole("gh")]);
+        assert_eq!(
+            split(4, &[b"ab", b"cd", b"ef\r", b"\ngh\n"]),
+            [("abcd".to_owned(), 2, true), whole("gh")]
+        );
+    }
+
+    #[test]
+    fn a_line_of_exactly_the_limit_is_not_cut() {
+        assert_eq!(split(4, &[b"abcd\r\n"]), [whole("abcd")]);
+        assert_eq!(split(4, &[b"abc", b"d\r", b"\n"]), [whole("abcd")]);
+    }
+
+    #[test]
+    fn a_line_that_lies_within_a_chunk_is_not_copied() {
+        let chunk = b"one\ntwo\n";
+        LineSplitter::new(9).push(chunk, |line| assert!(chunk.as_ptr_range().contains(&line.bytes.as_ptr())));
+    }
+
+    #[test]
+    fn a_cut_character_is_left_out_of_the_text() {
+        let mut texts = Vec::new();
+        LineSplitter::new(4).push("abc€\nabcé\n".as_bytes(), |line| texts.push(line.text().into_owned()));
+        assert_eq!(texts, ["abc", "abc"]);
+    }
+
+    #[test]
+    fn an_endless_line_holds_no_more_than_the_limit() {
+        let mut splitter = LineSplitter::new(1000);
+        for _ in 0..1000 {
+            splitter.push(&[b'x'; 4096], |_| panic!("no line has ended"));
+        }
+        assert!(splitter.partial.capacity() <= 2048, "{}", splitter.partial.capacity());
+        let mut dropped = None;
+        splitter.finish(|line| dropped = Some((line.bytes.len(), line.dropped)));
+        assert_eq!(dropped, Some((1000, 4_096_000 - 1000)));
+    }
+
+    proptest! {
+        #[test]
+        fn lines_do_not_depend_on_how_the_stream_is_cut(
+            text in "[ab\r\n]{0,40}", limit in 0..6_usize, cuts in prop::collection::vec(0..40_usize, 0..6)
+        ) {
+            let mut cuts: Vec<_> = cuts.into_iter().map(|at| at.min(text.len())).collect();
+            cuts.extend([0, text.len()]);
+            cuts.sort_unstable();
+            let chunks: Vec<_> = cuts.windows(2).map(|pair| &text.as_bytes()[pair[0]..pair[1]]).collect();
+            // The definition, by the standard library.
+            let expected: Vec<Owned> = text
+                .split_inclusive('\n')
+                .map(|line| {
+                    let terminated = line.ends_with('\n');
+                    let line = line.strip_suffix('\n').map_or(line, |line| line.strip_suffix('\r').unwrap_or(line));
+                    let kept = line.len().min(limit);
+                    (line[..kept].to_owned(), (line.len() - kept) as u64, terminated)
+                })
+                .collect();
+            prop_assert_eq!(split(limit, &chunks), expected);
+        }
+    }
+}

@@ -74,6 +74,10 @@ struct Queue {
 impl SpillWriter {
     pub(crate) fn create(spill: &Spill) -> io::Result<Self> {
         let (path, file) = private_file(&spill.dir)?;
+        Self::to_file(file, path, spill.max_bytes)
+    }
+
+    fn to_file(file: File, path: PathBuf, max_bytes: u64) -> io::Result<Self> {
         let (chunks, incoming) = mpsc::sync_channel::<Vec<u8>>(QUEUE);
         let (report, result) = mpsc::sync_channel(1);
         let queue = Arc::new(Queue::default());
@@ -86,15 +90,7 @@ impl SpillWriter {
             let _ = std::fs::remove_file(&path);
             return Err(error);
         }
-        Ok(Self {
-            path,
-            chunks,
-            result,
-            queue,
-            room: spill.max_bytes,
-            dropped: 0,
-            max_bytes: spill.max_bytes,
-        })
+        Ok(Self { path, chunks, result, queue, room: max_bytes, dropped: 0, max_bytes })
     }
 
     /// Queues `bytes`. Blocks if the queue is full, which a caller that obeys `backlogged` never meets.
@@ -187,4 +183,108 @@ fn private_file(dir: &Path) -> io::Result<(PathBuf, File)> {
 /// A number from the keys that the standard library draws from the operating system for its hash maps.
 fn random() -> u64 {
     RandomState::new().build_hasher().finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dir() -> tempfile::TempDir {
+        tempfile::tempdir().expect("a temporary folder")
+    }
+
+    #[test]
+    fn a_file_holds_exactly_its_limit_and_a_marker() {
+        let dir = dir();
+        let mut writer = SpillWriter::create(&Spill::new(dir.path()).max_bytes(2_000_000)).expect("creates");
+        let chunk: Vec<u8> = (0..=255).cycle().take(65_536).collect();
+        for _ in 0..50 {
+            writer.write(&chunk);
+        }
+        let (path, error) = writer.finish();
+        assert_eq!(error, None);
+        let written = std::fs::read(path).expect("the file is there");
+        let expected: Vec<u8> = chunk.iter().copied().cycle().take(2_000_000).collect();
+        assert!(written.starts_with(&expected));
+        let marker = String::from_utf8_lossy(&written[2_000_000..]);
+        assert_eq!(marker, "\n[... 1.2 MB more left out: this file is limited to 2.0 MB ...]\n");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_is_private_and_its_name_is_new_each_time() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = dir();
+        let (first, _) = private_file(dir.path()).expect("creates");
+        let (second, file) = private_file(dir.path()).expect("creates");
+        assert_ne!(first, second);
+        let mode = file.metadata().expect("metadata").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert!(first.file_name().is_some_and(|name| name.len() >= 32), "{first:?}");
+    }
+
+    #[test]
+    fn a_missing_folder_is_an_error() {
+        let dir = dir();
+        assert!(SpillWriter::create(&Spill::new(dir.path().join("missing"))).is_err());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_full_disk_is_reported_at_the_end_and_blocks_nobody() {
+        let full = OpenOptions::new().write(true).open("/dev/full").expect("Linux has /dev/full");
+        let mut writer = SpillWriter::to_file(full, "full".into(), u64::MAX).expect("a thread");
+        for _ in 0..100 {
+            writer.write(&[b'x'; 65_536]);
+        }
+        let error = writer.finish().1.expect("the disk is full");
+        assert!(error.contains("No space left on device"), "{error}");
+    }
+
+    /// A FIFO that nobody reads stands for a disk that hangs.
+    #[cfg(target_os = "linux")]
+    fn hung_disk(dir: &Path) -> (File, File) {
+        let path = dir.join("fifo");
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0)
+            .expect("a FIFO");
+        let both = OpenOptions::new().read(true).write(true).open(&path).expect("opens");
+        let writer = OpenOptions::new().write(true).open(&path).expect("opens");
+        (both, writer)
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_hung_disk_is_given_up_at_the_end() {
+        let dir = dir();
+        let (_reader, file) = hung_disk(dir.path());
+        let mut writer = SpillWriter::to_file(file, "hung".into(), u64::MAX).expect("a thread");
+        writer.write(&[b'x'; 1_000_000]);
+        let started = std::time::Instant::now();
+        let error = writer.finish().1.expect("the file is not written");
+        assert!(error.contains("slow"), "{error}");
+        assert!(started.elapsed() < PATIENCE * 8, "{:?}", started.elapsed());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn a_slow_disk_holds_the_reader_back_until_it_has_caught_up() {
+        use std::io::Read;
+        let dir = dir();
+        let (mut reader, file) = hung_disk(dir.path());
+        let mut writer = SpillWriter::to_file(file, "slow".into(), u64::MAX).expect("a thread");
+        let mut queued = 0;
+        while !writer.backlogged() {
+            writer.write(&[b'x'; 65_536]);
+            queued += 65_536;
+            assert!(queued <= 65_536 * QUEUE, "it never says so");
+        }
+        let drain = std::thread::spawn(move || {
+            reader.read_exact(&mut vec![0; queued]).expect("all of it comes");
+            reader
+        });
+        tokio::time::timeout(Duration::from_secs(30), writer.drained()).await.expect("it catches up");
+        assert!(!writer.backlogged());
+        assert_eq!(writer.finish().1, None);
+        drop(drain.join());
+    }
 }

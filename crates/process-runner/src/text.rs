@@ -176,12 +176,13 @@ impl Screen {
                 2 => self.line.clear(),
                 _ => {}
             },
-            b'P' => {
-                drop(self.line.drain(column..column.saturating_add(number(1).max(1)).min(self.line.len())))
-            }
-            b'X' => {
+            b'P' | b'X' => {
                 let end = column.saturating_add(number(1).max(1)).min(self.line.len());
-                self.line[column..end].fill(' ');
+                if command == b'P' {
+                    self.line.drain(column..end);
+                } else {
+                    self.line[column..end].fill(' ');
+                }
             }
             b'D' => self.column = self.column.saturating_sub(number(1).max(1)),
             b'G' => self.move_to(number(1).max(1) - 1),
@@ -238,5 +239,130 @@ impl ControlStrings {
             self.none_left = true;
         }
         at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn an_unfinished_character_is_counted_and_an_impossible_one_is_not() {
+        for (bytes, unfinished) in [
+            (&b""[..], 0),
+            (b"abc", 0),
+            ("é".as_bytes(), 0),
+            (&"é".as_bytes()[..1], 1),
+            (&"a€".as_bytes()[..3], 2),
+            (&"a😀".as_bytes()[..4], 3),
+            (&"a😀".as_bytes()[..2], 1),
+            (b"\xFF", 0),
+            (b"\xC0", 0),
+            (b"\xED\xA0", 0), // a surrogate
+            (b"\x80\x80", 0),
+        ] {
+            assert_eq!(unfinished_suffix(bytes), unfinished, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_written_with_one_decimal() {
+        for (bytes, text) in [
+            (0, "0 B"),
+            (999, "999 B"),
+            (1_000, "1.0 kB"),
+            (1_199, "1.1 kB"),
+            (1_250_000, "1.2 MB"),
+            (999_999_999, "999.9 MB"),
+            (u64::MAX, "18446744073.7 GB"),
+        ] {
+            assert_eq!(human_bytes(bytes), text);
+        }
+    }
+
+    #[test]
+    fn text_without_control_characters_is_borrowed() {
+        assert!(matches!(clean("a\tb\nc é\n"), Cow::Borrowed("a\tb\nc é\n")));
+    }
+
+    #[test]
+    fn control_sequences_leave_no_trace() {
+        for (text, cleaned) in [
+            ("\u{1b}[1;31merror\u{1b}[0m: x", "error: x"),
+            ("a\u{1b}[?25lb\u{1b}[?2004hc", "abc"),
+            ("a\u{1b}[38:2::1:2:3mb\u{1b}[ qc", "abc"),
+            ("\u{1b}]0;title\u{7}a", "a"),
+            ("\u{1b}]8;;http://x\u{1b}\\link\u{1b}]8;;\u{1b}\\.", "link."),
+            ("a\u{1b}Pq#0\n;2\u{1b}\\b", "ab"),
+            ("a\u{1b}_Gx=1\u{1b}\\b\u{1b}^p\u{1b}\\c\u{1b}Xs\u{1b}\\d", "abcd"),
+            ("a\u{9b}31mb\u{9d}0;t\u{9c}c\u{90}x\u{9c}d", "abcd"),
+            ("a\u{1b}(Bb\u{1b}7c\u{1b}=d\u{1b}", "abcd"),
+            ("a\u{1b}[", "a"),
+            ("a\u{1b}[31\nb", "a\nb"),
+            ("a\u{7}\u{0}\u{e}\u{7f}b", "ab"),
+        ] {
+            assert_eq!(clean(text), cleaned, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_control_string_that_never_ends_swallows_nothing() {
+        assert_eq!(clean("a\u{1b}]0;title\nb"), "a0;title\nb");
+        assert_eq!(clean("a\u{1b}Pb\nc"), "ab\nc");
+        assert_eq!(clean("\u{1b}]x\n\u{1b}]0;t\u{7}b"), "x\nb");
+    }
+
+    #[test]
+    fn within_a_line_the_last_state_is_left() {
+        for (text, cleaned) in [
+            ("10%\r20%\r100%\n", "100%\n"),
+            ("100%\r5%", "5%0%"),
+            ("abc\r\ndef\r\n", "abc\ndef\n"),
+            ("first\nabc\rx\n", "first\nxbc\n"),
+            ("Compiling long\r\u{1b}[KDone\n", "Done\n"),
+            ("abc\u{1b}[2K\rd", "d"),
+            ("abcdef\r\u{1b}[3Cx\u{1b}[1K!", "    !f"),
+            ("abc\u{8}\u{8}x", "axc"),
+            ("abcd\u{1b}[2Dx", "abxd"),
+            ("abcd\u{1b}[2Gx", "axcd"),
+            ("abcd\r\u{1b}[2P", "cd"),
+            ("abcd\r\u{1b}[2X", "  cd"),
+            ("a\u{1b}[20Gb", "a b"),
+            ("a\u{1b}[99999999999999999999Cb", "a b"),
+        ] {
+            assert_eq!(clean(text), cleaned, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn hostile_sequences_cost_linear_time_and_memory() {
+        let hostile = "\u{1b}P\u{1b}]\u{1b}[999999999Ca\u{1b}_".repeat(50_000);
+        let started = std::time::Instant::now();
+        let cleaned = clean(&hostile);
+        assert!(cleaned.len() <= hostile.len());
+        assert!(started.elapsed() < std::time::Duration::from_secs(5), "{:?}", started.elapsed());
+    }
+
+    proptest! {
+        #[test]
+        fn a_cut_anywhere_leaves_whole_characters_on_both_sides(text in "[aé€😀]{0,12}", at in 0..48_usize) {
+            let bytes = text.as_bytes();
+            let (left, right) = bytes.split_at(at.min(bytes.len()));
+            let left = &left[..left.len() - unfinished_suffix(left)];
+            let right = &right[orphaned_prefix(right)..];
+            prop_assert!(text.starts_with(std::str::from_utf8(left).expect("whole")));
+            prop_assert!(text.ends_with(std::str::from_utf8(right).expect("whole")));
+            prop_assert!(bytes.len() - left.len() - right.len() <= 4);
+        }
+
+        #[test]
+        fn clean_text_has_no_control_characters_and_stays_as_it_is(
+            text in "([a-zé\n\r\t\u{8}\u{7}\u{9b}\u{9c}\u{9d}\u{90}]|\u{1b}|[\\[\\]PKGCDX0-9;?\\\\m]){0,40}"
+        ) {
+            let cleaned = clean(&text).into_owned();
+            prop_assert!(!cleaned.contains(|c: char| c.is_control() && c != '\n' && c != '\t'));
+            prop_assert_eq!(clean(&cleaned), &*cleaned);
+        }
     }
 }
