@@ -1,0 +1,933 @@
+//! The loop that takes one started program to its outcome.
+//!
+//! *Running -> (Terminating ->) exit seen, leader unreaped -> Draining -> Ending -> reaped -> outcome.*
+//! One task a run; everything it has found stands in [`Shared`], outside any future that a caller might
+//! drop. The leader is reaped last: until then its pid pins the group and the session that are signalled.
+
+use std::any::Any;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::{Sleep, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use crate::capture::{Capture, CaptureLimits};
+use crate::command::{Command, LineCallback, Stdin};
+use crate::events::{By, Event, EventQueue};
+use crate::limits::{Leftovers, Limits, OverLimit};
+use crate::lines::{Line, LineSplitter};
+use crate::outcome::{Leftover, Output, StdinReport, Stream, Termination};
+use crate::reaper::{self, Do, Ended};
+use crate::secrets::{Redactor, Secrets};
+use crate::tree::{ExitWatch, Launched, Leader, OutputPipe, Reaped, StdinPipe};
+
+/// One read, and the size of a Linux pipe: larger ones buy nothing.
+const READ: usize = 64 * 1024;
+/// Reads of one stream before the other has its turn.
+const READS: usize = 8;
+/// How long the streams are read on after their last holders were killed.
+const AFTER_KILL: Duration = Duration::from_millis(100);
+
+/// What the handle of a run may ask for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Order {
+    /// `SIGTERM`, this long, `SIGKILL`.
+    Terminate(Option<Duration>),
+    Kill,
+}
+
+/// What a run has found so far.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) leader: Arc<Leader>,
+    pub(crate) started: Instant,
+    state: Mutex<State>,
+    /// The pipe of [`Stdin::Piped`], while it is open.
+    pub(crate) stdin: tokio::sync::Mutex<Option<StdinPipe>>,
+    pub(crate) stdin_written: AtomicU64,
+}
+
+#[derive(Default)]
+struct State {
+    /// Each stream as it comes, until `result` has it.
+    captures: [Option<Capture>; 2],
+    result: Option<RunResult>,
+    panic: Option<Box<dyn Any + Send>>,
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("State").field("finished", &self.result.is_some()).finish_non_exhaustive()
+    }
+}
+
+/// What the driver leaves behind.
+#[derive(Clone, Debug)]
+pub(crate) struct RunResult {
+    pub(crate) output: Arc<Output>,
+    /// What our own part failed at, if it did.
+    pub(crate) broken: Option<Broken>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Broken {
+    pub(crate) stage: &'static str,
+    pub(crate) source: Arc<io::Error>,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn result(&self) -> Option<RunResult> {
+        self.lock().result.clone()
+    }
+
+    pub(crate) fn take_result(&self) -> Option<RunResult> {
+        self.lock().result.take()
+    }
+
+    pub(crate) fn take_panic(&self) -> Option<Box<dyn Any + Send>> {
+        self.lock().panic.take()
+    }
+
+    pub(crate) fn snapshot(&self, stream: Stream, cursor: u64, max_bytes: usize) -> crate::Snapshot {
+        let state = self.lock();
+        if let Some(capture) = &state.captures[stream.index()] {
+            return capture.snapshot(cursor, max_bytes);
+        }
+        match &state.result {
+            Some(result) => {
+                let captured = match stream {
+                    Stream::Stdout => &result.output.stdout,
+                    Stream::Stderr => &result.output.stderr,
+                };
+                captured.snapshot(cursor, max_bytes)
+            }
+            None => crate::Snapshot::default(),
+        }
+    }
+}
+
+/// Something that is given back by being dropped.
+pub(crate) type Held = Box<dyn Any + Send>;
+
+pub(crate) struct Driver {
+    shared: Arc<Shared>,
+    limits: Limits,
+    label: String,
+    queued: Duration,
+    cancel: CancellationToken,
+    orders: mpsc::UnboundedReceiver<Order>,
+    exit: ExitWatch,
+    streams: [OutputStream; 2],
+    stdin: StdinCopy,
+    events: Option<Arc<EventQueue>>,
+    on_line: Option<LineCallback>,
+    last_output: Instant,
+
+    exited: Option<Instant>,
+    /// Why the run must end early. The first reason stands.
+    reason: Option<Reason>,
+    cancel_seen: bool,
+    escalated: bool,
+    phase: Phase,
+    leftovers: Vec<Leftover>,
+    unkillable: Vec<u32>,
+
+    finished: watch::Sender<bool>,
+    /// The guardian's care, given back before the leader's pid is.
+    ward: Option<Held>,
+    _place: Held,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Reason {
+    Timeout(Duration),
+    Idle(Duration),
+    Cancelled,
+    OutputLimit(Stream),
+}
+
+enum Phase {
+    Running,
+    /// `SIGTERM` was sent; `SIGKILL` follows then. After the leader's exit the others are looked at again
+    /// and again, since they may use the time too.
+    Terminating { kill_at: Instant, look: Option<oneshot::Receiver<Vec<Leftover>>>, next_look: Option<Instant> },
+    /// The leader has ended; the streams may go on.
+    Draining { since: Instant },
+    /// The reaper kills all.
+    Ending { ended: oneshot::Receiver<Ended> },
+    /// The reaper kills those that hold a stream, or only says who they are.
+    Holders { found: oneshot::Receiver<Vec<Leftover>> },
+    /// All is dead, or left alone; what is still in the pipes is read.
+    LastWords { until: Instant },
+    Done,
+}
+
+enum Wake {
+    Order(Order),
+    Cancelled,
+    Exited,
+    Ended(Ended),
+    Looked(Vec<Leftover>),
+    Output(Progress),
+    Deadline,
+}
+
+#[derive(Debug, Default)]
+struct Progress {
+    over_limit: Option<Stream>,
+    failed: Option<io::Error>,
+    panic: Option<Box<dyn Any + Send>>,
+}
+
+impl Driver {
+    #[allow(clippy::too_many_arguments, reason = "the one place where a run is put together")]
+    pub(crate) fn new(
+        launched: Launched,
+        command: &Command,
+        limits: Limits,
+        secrets: &Secrets,
+        queued: Duration,
+        events: Option<Arc<EventQueue>>,
+        ward: Held,
+        place: Held,
+    ) -> (Self, Arc<Shared>, mpsc::UnboundedSender<Order>, watch::Receiver<bool>) {
+        let Launched { leader, exit, stdin, stdout, stderr, started } = launched;
+        let capture_limits = CaptureLimits::new(limits.capture);
+        let capture_limits = match &limits.spill {
+            Some(spill) => capture_limits.spill(spill.clone()),
+            None => capture_limits,
+        };
+        // Secrets are hidden here, once for the capture and the events, so the capture has none to hide.
+        let capture = || Some(Capture::new(&capture_limits, &Secrets::default()));
+        let (stdin, piped) = StdinCopy::new(stdin, &command.stdin);
+        let shared = Arc::new(Shared {
+            leader,
+            started,
+            state: Mutex::new(State { captures: [capture(), capture()], ..State::default() }),
+            stdin: tokio::sync::Mutex::new(piped),
+            stdin_written: AtomicU64::new(0),
+        });
+        let by_line =
+            command.on_line.is_some() || events.as_ref().is_some_and(|events| events.options().by == By::Line);
+        let stream = |stream, pipe| OutputStream {
+            stream,
+            complete: Option::is_none(&pipe), // there is none if both share one
+            pipe,
+            taken: 0,
+            redactor: secrets.redactor(),
+            lines: by_line.then(|| LineSplitter::new(limits.max_line)),
+            disk: None,
+        };
+        let streams = [stream(Stream::Stdout, Some(stdout)), stream(Stream::Stderr, stderr)];
+        let (order_sender, orders) = mpsc::unbounded_channel();
+        let (finished, finished_receiver) = watch::channel(false);
+        let driver = Self {
+            shared: Arc::clone(&shared),
+            label: command.label_text(),
+            queued,
+            cancel: command.cancel.clone(),
+            orders,
+            exit,
+            streams,
+            stdin,
+            events,
+            on_line: command.on_line.clone(),
+            last_output: started,
+            exited: None,
+            reason: None,
+            cancel_seen: false,
+            escalated: false,
+            phase: Phase::Running,
+            leftovers: Vec::new(),
+            unkillable: Vec::new(),
+            limits,
+            finished,
+            ward: Some(ward),
+            _place: place,
+        };
+        (driver, shared, order_sender, finished_receiver)
+    }
+
+    pub(crate) async fn run(mut self) {
+        self.send(Event::Started { pid: self.shared.leader.pid_number() });
+        let cancel = self.cancel.clone();
+        let mut cancelled = pin!(cancel.cancelled());
+        let mut alarm = Alarm::new();
+        loop {
+            let deadline = self.deadline();
+            let wake = self.next(cancelled.as_mut(), &mut alarm, deadline).await;
+            if let Err(broken) = self.react(wake) {
+                return self.finish(Some(broken)).await;
+            }
+            if matches!(self.phase, Phase::Done) {
+                return self.finish(None).await;
+            }
+        }
+    }
+
+    /// The next thing that happens. Loses nothing if it is dropped.
+    async fn next(
+        &mut self,
+        cancelled: Pin<&mut impl Future<Output = ()>>,
+        alarm: &mut Alarm,
+        deadline: Option<Instant>,
+    ) -> Wake {
+        let Self { orders, exit, streams, stdin, shared, events, on_line, exited, phase, limits, .. } = self;
+        let mut pump = Pump { shared, limits, events: events.as_deref(), on_line, exited: exited.is_some() };
+        let watch_cancel = !self.cancel_seen;
+        let last_output = &mut self.last_output;
+        tokio::select! {
+            biased;
+            // The sender lives in the handle; a dropped handle aborts this task.
+            Some(order) = orders.recv() => Wake::Order(order),
+            // Before the deadlines: an exit that was seen is an exit.
+            () = exit.exited(), if exited.is_none() => Wake::Exited,
+            () = cancelled, if watch_cancel => Wake::Cancelled,
+            wake = phase.answer() => wake,
+            progress = poll_fn(|context| {
+                let stdin_failed = stdin.poll(context);
+                let mut moved = false;
+                let mut progress = Progress { failed: stdin_failed, ..Progress::default() };
+                for stream in streams.iter_mut() {
+                    moved |= pump.poll(stream, context, &mut progress);
+                }
+                if moved {
+                    *last_output = Instant::now();
+                }
+                if moved || progress.failed.is_some() { Poll::Ready(progress) } else { Poll::Pending }
+            }) => Wake::Output(progress),
+            () = alarm.ring(deadline) => Wake::Deadline,
+        }
+    }
+
+    /// When something happens if nothing else does.
+    fn deadline(&self) -> Option<Instant> {
+        match &self.phase {
+            Phase::Running => {
+                let timeout = self.limits.timeout.and_then(|limit| self.shared.started.checked_add(limit));
+                let idle = self.limits.idle_timeout.and_then(|limit| self.last_output.checked_add(limit));
+                timeout.into_iter().chain(idle).min()
+            }
+            Phase::Terminating { kill_at, next_look, .. } => {
+                Some(next_look.map_or(*kill_at, |look| look.min(*kill_at)))
+            }
+            Phase::Draining { since } => {
+                let idle = self.last_output.max(*since).checked_add(self.limits.drain_idle);
+                let max = since.checked_add(self.limits.drain_max);
+                idle.into_iter().chain(max).min()
+            }
+            Phase::LastWords { until } => Some(*until),
+            Phase::Ending { .. } | Phase::Holders { .. } | Phase::Done => None,
+        }
+    }
+
+    fn react(&mut self, wake: Wake) -> Result<(), Broken> {
+        match wake {
+            Wake::Order(Order::Terminate(grace)) => self.terminate(Reason::Cancelled, grace),
+            Wake::Order(Order::Kill) => self.kill(Reason::Cancelled),
+            Wake::Cancelled => {
+                self.cancel_seen = true;
+                self.terminate(Reason::Cancelled, None);
+            }
+            Wake::Exited => self.on_exit(),
+            Wake::Looked(found) => self.on_look(found),
+            Wake::Ended(ended) => self.on_ended(ended),
+            Wake::Deadline => self.on_deadline(),
+            Wake::Output(progress) => return self.on_output(progress),
+        }
+        Ok(())
+    }
+
+    fn on_exit(&mut self) {
+        let now = Instant::now();
+        self.exited = Some(now);
+        self.stdin.close(true);
+        self.send(Event::Exited { status: None });
+        match &mut self.phase {
+            Phase::Running => {
+                self.phase = Phase::Draining { since: now };
+                self.drained();
+            }
+            // The others have what is left of the grace time.
+            Phase::Terminating { next_look, .. } => *next_look = Some(now),
+            _ => {}
+        }
+    }
+
+    /// Both streams have ended, if they have: nobody needs to be waited for.
+    fn drained(&mut self) {
+        if self.streams.iter().any(|stream| stream.pipe.is_some()) {
+            return;
+        }
+        match self.phase {
+            Phase::Draining { .. } if self.limits.leftovers == Leftovers::KillAll => self.end(),
+            Phase::Draining { .. } | Phase::LastWords { .. } => self.phase = Phase::Done,
+            _ => {}
+        }
+    }
+
+    fn on_output(&mut self, progress: Progress) -> Result<(), Broken> {
+        if let Some(panic) = progress.panic {
+            self.on_line = None;
+            self.shared.lock().panic = Some(panic);
+            self.kill(Reason::Cancelled);
+        }
+        if let Some(stream) = progress.over_limit {
+            self.kill(Reason::OutputLimit(stream));
+        }
+        if let Some(source) = progress.failed {
+            reaper::abandon(Arc::clone(&self.shared.leader));
+            return Err(Broken { stage: "reading its output", source: Arc::new(source) });
+        }
+        self.drained();
+        Ok(())
+    }
+
+    fn on_deadline(&mut self) {
+        let now = Instant::now();
+        // Output re-arms some deadlines after the alarm was set.
+        if self.deadline().is_none_or(|deadline| deadline > now) {
+            return;
+        }
+        match &mut self.phase {
+            Phase::Running => {
+                let timeout = self.limits.timeout.filter(|limit| now.duration_since(self.shared.started) >= *limit);
+                match (timeout, self.limits.idle_timeout) {
+                    (Some(limit), _) => self.terminate(Reason::Timeout(limit), None),
+                    (None, Some(limit)) => self.terminate(Reason::Idle(limit), None),
+                    (None, None) => {}
+                }
+            }
+            Phase::Terminating { kill_at, look, next_look } => {
+                if *kill_at <= now {
+                    self.escalated = true;
+                    self.end();
+                } else {
+                    *next_look = None;
+                    *look = Some(reaper::look(Arc::clone(&self.shared.leader), Do::Nothing, Vec::new()));
+                }
+            }
+            Phase::Draining { .. } => match self.limits.leftovers {
+                Leftovers::KillAll => self.end(),
+                Leftovers::KillHolders => self.look_at_holders(Do::KillHolders),
+                Leftovers::Leave => self.look_at_holders(Do::Nothing),
+            },
+            Phase::LastWords { .. } => self.phase = Phase::Done,
+            Phase::Ending { .. } | Phase::Holders { .. } | Phase::Done => {}
+        }
+    }
+
+    fn look_at_holders(&mut self, action: Do) {
+        let pipes = self.streams.iter().filter_map(|stream| crate::tree::pipe_id(stream.pipe.as_ref()?)).collect();
+        let found = reaper::look(Arc::clone(&self.shared.leader), action, pipes);
+        self.phase = Phase::Holders { found };
+    }
+
+    fn on_look(&mut self, found: Vec<Leftover>) {
+        let now = Instant::now();
+        match &mut self.phase {
+            Phase::Terminating { look, next_look, .. } => {
+                *look = None;
+                if self.exited.is_none() {
+                    return; // the answer to the signal
+                }
+                if found.is_empty() {
+                    self.end();
+                } else {
+                    *next_look = Some(now + Duration::from_millis(25));
+                }
+            }
+            Phase::Holders { .. } => {
+                let killed = found.iter().any(|leftover| leftover.killed);
+                self.leftovers = found;
+                self.phase = Phase::LastWords { until: if killed { now + AFTER_KILL } else { now } };
+                self.drained();
+            }
+            _ => {}
+        }
+    }
+
+    fn on_ended(&mut self, ended: Ended) {
+        for killed in ended.killed {
+            match self.leftovers.iter_mut().find(|known| known.pid == killed.pid) {
+                Some(known) => known.killed |= killed.killed,
+                None => self.leftovers.push(killed),
+            }
+        }
+        self.unkillable = ended.alive;
+        self.phase = Phase::LastWords { until: Instant::now() + AFTER_KILL };
+        self.drained();
+    }
+
+    /// Ends the run politely.
+    fn terminate(&mut self, reason: Reason, grace: Option<Duration>) {
+        match &mut self.phase {
+            Phase::Running => {
+                self.reason = Some(reason);
+                self.send(Event::Terminating);
+                self.shared.leader.terminate_group();
+                let look = reaper::look(Arc::clone(&self.shared.leader), Do::TerminateEscaped, Vec::new());
+                let now = Instant::now();
+                let kill_at = now.checked_add(grace.unwrap_or(self.limits.term_grace)).unwrap_or(now);
+                self.phase = Phase::Terminating { kill_at, look: Some(look), next_look: None };
+            }
+            Phase::Terminating { kill_at, .. } => {
+                if let Some(sooner) = grace.and_then(|grace| Instant::now().checked_add(grace)) {
+                    *kill_at = sooner.min(*kill_at);
+                }
+            }
+            // The program has ended, and what is left of it has no claim to more time.
+            Phase::Draining { .. } | Phase::Holders { .. } => {
+                self.reason.get_or_insert(reason);
+                self.end();
+            }
+            Phase::Ending { .. } | Phase::LastWords { .. } | Phase::Done => {}
+        }
+    }
+
+    /// Ends the run now.
+    fn kill(&mut self, reason: Reason) {
+        match self.phase {
+            Phase::Ending { .. } | Phase::LastWords { .. } | Phase::Done => return,
+            Phase::Running => self.send(Event::Terminating),
+            _ => {}
+        }
+        self.reason.get_or_insert(reason);
+        self.escalated |= self.exited.is_none();
+        self.end();
+    }
+
+    fn end(&mut self) {
+        self.phase = Phase::Ending { ended: reaper::end(Arc::clone(&self.shared.leader)) };
+    }
+
+    fn send(&self, event: Event) {
+        if let Some(events) = &self.events {
+            events.send(event);
+        }
+    }
+
+    async fn finish(mut self, broken: Option<Broken>) {
+        if self.limits.spill.is_some() {
+            self.let_spill_catch_up().await;
+        }
+        let reaped = self.reap().await;
+        self.conclude(reaped, broken);
+    }
+
+    /// The leader has ended, so its status is there; unless it could not be killed, or is being killed.
+    async fn reap(&mut self) -> Option<Reaped> {
+        if self.exited.is_none() && self.unkillable.is_empty() {
+            let _ = tokio::time::timeout(AFTER_KILL, self.exit.exited()).await;
+            self.exited = Some(Instant::now());
+        }
+        self.ward = None;
+        self.shared.leader.reap()
+    }
+
+    /// Waiting for a slow disk blocks, so most of it is done here.
+    async fn let_spill_catch_up(&self) {
+        for stream in Stream::BOTH {
+            let drained = self.shared.lock().captures[stream.index()].as_ref().map(Capture::drained);
+            if let Some(drained) = drained {
+                let _ = tokio::time::timeout(Duration::from_secs(1), drained).await;
+            }
+        }
+    }
+
+    fn conclude(&mut self, reaped: Option<Reaped>, broken: Option<Broken>) {
+        let mut pump = Pump {
+            shared: &self.shared,
+            limits: &self.limits,
+            events: self.events.as_deref(),
+            on_line: &self.on_line,
+            exited: true,
+        };
+        let mut progress = Progress::default();
+        for stream in &mut self.streams {
+            pump.flush(stream, &mut progress);
+        }
+        let status = reaped.map(|reaped| reaped.status);
+        let unkillable = std::mem::take(&mut self.unkillable);
+        let escalated = self.escalated;
+        let termination = match (self.reason, status) {
+            _ if !unkillable.is_empty() => Termination::Unkillable { pids: unkillable },
+            (Some(Reason::Timeout(after)), _) => Termination::TimedOut { after, escalated },
+            (Some(Reason::Idle(after)), _) => Termination::IdleTimedOut { after, escalated },
+            (Some(Reason::Cancelled), _) => Termination::Cancelled { escalated },
+            (Some(Reason::OutputLimit(stream)), _) => Termination::OutputLimit { stream },
+            (None, Some(status)) => status.into(),
+            (None, None) => Termination::Unknown,
+        };
+        let stdin = self.stdin.report(&self.shared);
+        let mut state = self.shared.lock();
+        let [stdout, stderr] = [0, 1].map(|index| {
+            let complete = self.streams[index].complete;
+            match state.captures[index].take() {
+                Some(capture) => capture.finish(complete),
+                None => Capture::new(&CaptureLimits::new(0), &Secrets::default()).finish(complete),
+            }
+        });
+        let output = Output {
+            label: std::mem::take(&mut self.label),
+            termination,
+            status,
+            pid: Some(self.shared.leader.pid_number()),
+            stdout,
+            stderr,
+            stdin,
+            elapsed: self.shared.started.elapsed(),
+            to_exit: self.exited.map(|exited| exited.duration_since(self.shared.started)),
+            queued: self.queued,
+            usage: reaped.and_then(|reaped| reaped.usage),
+            leftovers: std::mem::take(&mut self.leftovers),
+            containment: self.shared.leader.containment(),
+        };
+        state.result = Some(RunResult { output: Arc::new(output), broken });
+        if let Some(panic) = progress.panic {
+            state.panic.get_or_insert(panic);
+        }
+        drop(state);
+        self.phase = Phase::Done;
+        self.send(Event::Finished);
+        self.finished.send_replace(true);
+    }
+}
+
+/// The runtime is going, or the handle is gone: the reaper has the rest.
+impl Drop for Driver {
+    fn drop(&mut self) {
+        if *self.finished.borrow() {
+            return;
+        }
+        reaper::abandon(Arc::clone(&self.shared.leader));
+        self.reason.get_or_insert(Reason::Cancelled);
+        self.escalated = true;
+        let source = Arc::new(io::Error::other("the runtime was shut down"));
+        self.conclude(None, Some(Broken { stage: "running it", source }));
+        if let Some(events) = &self.events {
+            events.end();
+        }
+    }
+}
+
+impl Phase {
+    /// What the reaper answers to what this phase has asked it.
+    async fn answer(&mut self) -> Wake {
+        match self {
+            Self::Terminating { look: Some(found), .. } | Self::Holders { found } => match found.await {
+                Ok(found) => Wake::Looked(found),
+                Err(_) => Wake::Looked(Vec::new()),
+            },
+            Self::Ending { ended } => Wake::Ended(ended.await.unwrap_or_default()),
+            _ => std::future::pending().await,
+        }
+    }
+}
+
+/// A timer that is set anew only when it must ring sooner: deadlines that output re-arms move all the time.
+struct Alarm {
+    sleep: Option<(Instant, Pin<Box<Sleep>>)>,
+}
+
+impl Alarm {
+    fn new() -> Self {
+        Self { sleep: None }
+    }
+
+    /// Rings at `deadline` or sooner.
+    async fn ring(&mut self, deadline: Option<Instant>) {
+        let Some(deadline) = deadline else { return std::future::pending().await };
+        match &mut self.sleep {
+            Some((set, _)) if *set <= deadline => {}
+            Some((set, sleep)) => {
+                *set = deadline;
+                sleep.as_mut().reset(deadline.into());
+            }
+            None => self.sleep = Some((deadline, Box::pin(sleep_until(deadline.into())))),
+        }
+        if let Some((_, sleep)) = &mut self.sleep {
+            sleep.as_mut().await;
+            self.sleep = None;
+        }
+    }
+}
+
+/// Our end of one output stream.
+struct OutputStream {
+    stream: Stream,
+    /// Until its end was read, or it was closed.
+    pipe: Option<OutputPipe>,
+    complete: bool,
+    /// Bytes taken, against `max_output`.
+    taken: u64,
+    redactor: Redactor,
+    lines: Option<LineSplitter>,
+    /// The spill file is behind.
+    disk: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+}
+
+/// Takes what a stream has to where it belongs.
+struct Pump<'a> {
+    shared: &'a Shared,
+    limits: &'a Limits,
+    events: Option<&'a EventQueue>,
+    on_line: &'a Option<LineCallback>,
+    exited: bool,
+}
+
+thread_local! {
+    /// One buffer a thread and not one a run: nothing stays in it between two polls.
+    static BUFFER: std::cell::RefCell<Vec<u8>> = const { std::cell::RefCell::new(Vec::new()) };
+}
+
+impl Pump<'_> {
+    /// Reads what there is, up to a limit. True if anything was read, or the end.
+    fn poll(&mut self, stream: &mut OutputStream, context: &mut Context<'_>, progress: &mut Progress) -> bool {
+        // Taken out while it is used, should a callback run another pump on this thread.
+        let mut buffer = BUFFER.with(std::cell::RefCell::take);
+        buffer.resize(READ, 0);
+        let mut moved = false;
+        for _ in 0..READS {
+            match self.poll_read(stream, context, &mut buffer, progress) {
+                Poll::Ready(true) => moved = true,
+                Poll::Ready(false) => {
+                    moved = true;
+                    break;
+                }
+                Poll::Pending => break,
+            }
+        }
+        BUFFER.with(|place| place.replace(buffer));
+        moved
+    }
+
+    /// True if there may be more.
+    fn poll_read(
+        &mut self,
+        stream: &mut OutputStream,
+        context: &mut Context<'_>,
+        buffer: &mut [u8],
+        progress: &mut Progress,
+    ) -> Poll<bool> {
+        if let Some(events) = self.events.filter(|_| !self.exited) {
+            ready!(events.poll_room(stream.stream, context));
+        }
+        if let Some(disk) = &mut stream.disk {
+            ready!(disk.as_mut().poll(context));
+            stream.disk = None;
+        }
+        let Some(pipe) = &mut stream.pipe else { return Poll::Pending };
+        let mut read = ReadBuf::new(buffer);
+        let bytes = match ready!(Pin::new(pipe).poll_read(context, &mut read)) {
+            Ok(()) => read.filled(),
+            Err(error) => {
+                stream.pipe = None;
+                progress.failed = Some(error);
+                return Poll::Ready(false);
+            }
+        };
+        if bytes.is_empty() {
+            stream.pipe = None;
+            stream.complete = true;
+            return Poll::Ready(false);
+        }
+        let bytes = match self.limits.max_output {
+            Some(limit) if stream.taken + bytes.len() as u64 > limit.bytes => {
+                let room = usize::try_from(limit.bytes - stream.taken).unwrap_or(usize::MAX);
+                match limit.then {
+                    OverLimit::Kill => progress.over_limit = Some(stream.stream),
+                    OverLimit::Close => stream.pipe = None,
+                    OverLimit::Discard => {}
+                }
+                &bytes[..room.min(bytes.len())]
+            }
+            _ => bytes,
+        };
+        stream.taken += bytes.len() as u64;
+        self.take(stream, bytes, progress);
+        Poll::Ready(progress.over_limit.is_none() && stream.pipe.is_some())
+    }
+
+    fn take(&self, stream: &mut OutputStream, bytes: &[u8], progress: &mut Progress) {
+        let OutputStream { stream: name, redactor, lines, disk, .. } = stream;
+        redactor.push(bytes, |bytes| self.deliver(*name, lines, disk, bytes, progress));
+    }
+
+    /// Ends a stream: what was held back is let go.
+    fn flush(&mut self, stream: &mut OutputStream, progress: &mut Progress) {
+        let OutputStream { stream: name, redactor, lines, disk, .. } = stream;
+        redactor.finish(|bytes| self.deliver(*name, lines, disk, bytes, progress));
+        if let Some(lines) = lines {
+            lines.finish(|line| self.line(*name, line, progress));
+        }
+    }
+
+    fn deliver(
+        &self,
+        stream: Stream,
+        lines: &mut Option<LineSplitter>,
+        disk: &mut Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+        bytes: &[u8],
+        progress: &mut Progress,
+    ) {
+        if bytes.is_empty() {
+            return;
+        }
+        if let Some(capture) = &mut self.shared.lock().captures[stream.index()] {
+            capture.push(bytes);
+            if capture.backlogged() {
+                *disk = Some(Box::pin(capture.drained()));
+            }
+        }
+        if let Some(events) = self.events.filter(|events| events.options().by == By::Chunk) {
+            let at = self.shared.started.elapsed();
+            events.send_output(stream, bytes.len(), self.exited, || Event::Chunk {
+                stream,
+                bytes: bytes.to_vec(),
+                at,
+            });
+        }
+        if let Some(lines) = lines {
+            lines.push(bytes, |line| self.line(stream, line, progress));
+        }
+    }
+
+    fn line(&self, stream: Stream, line: Line<'_>, progress: &mut Progress) {
+        if let Some(on_line) = self.on_line.as_ref().filter(|_| progress.panic.is_none()) {
+            // A callback that has panicked is not called again, so nothing can see its broken state.
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| on_line(stream, line))) {
+                progress.panic = Some(panic);
+            }
+        }
+        if let Some(events) = self.events.filter(|events| events.options().by == By::Line) {
+            let at = self.shared.started.elapsed();
+            events.send_output(stream, line.bytes.len(), self.exited, || Event::Line {
+                stream,
+                text: line.text().into_owned(),
+                truncated: line.truncated(),
+                at,
+            });
+        }
+    }
+}
+
+/// Copies what the program is to read into its standard input.
+struct StdinCopy {
+    pipe: Option<StdinPipe>,
+    source: StdinSource,
+    written: u64,
+    broken: bool,
+    reader_failed: bool,
+}
+
+enum StdinSource {
+    Nothing,
+    /// The handle writes.
+    Piped,
+    Bytes { bytes: Arc<Vec<u8>>, at: usize },
+    Reader { reader: Box<dyn AsyncRead + Send + Unpin>, buffer: Vec<u8>, at: usize, ended: bool },
+}
+
+impl StdinCopy {
+    /// The copy, and the pipe if the handle is to write.
+    fn new(pipe: Option<StdinPipe>, stdin: &Stdin) -> (Self, Option<StdinPipe>) {
+        let (source, pipe, piped) = match stdin {
+            Stdin::Null | Stdin::File(_) => (StdinSource::Nothing, None, None),
+            Stdin::Piped => (StdinSource::Piped, None, pipe),
+            Stdin::Bytes(bytes) => (StdinSource::Bytes { bytes: Arc::clone(bytes), at: 0 }, pipe, None),
+            Stdin::Reader(shared) => match shared.0.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                Some(reader) => {
+                    (StdinSource::Reader { reader, buffer: Vec::new(), at: 0, ended: false }, pipe, None)
+                }
+                None => (StdinSource::Nothing, None, None),
+            },
+        };
+        (Self { pipe, source, written: 0, broken: false, reader_failed: false }, piped)
+    }
+
+    /// Writes what there is room for. An error is one of ours, and not the program's closed end.
+    fn poll(&mut self, context: &mut Context<'_>) -> Option<io::Error> {
+        while let Some(pipe) = &mut self.pipe {
+            let chunk = match &mut self.source {
+                StdinSource::Nothing | StdinSource::Piped => &[],
+                StdinSource::Bytes { bytes, at } => &bytes[*at..],
+                StdinSource::Reader { reader, buffer, at, ended } => {
+                    if *at == buffer.len() && !*ended {
+                        buffer.resize(READ, 0);
+                        let mut read = ReadBuf::new(buffer);
+                        match Pin::new(reader).poll_read(context, &mut read) {
+                            Poll::Pending => {
+                                buffer.clear();
+                                *at = 0;
+                                return None;
+                            }
+                            Poll::Ready(result) => {
+                                let length = read.filled().len();
+                                self.reader_failed |= result.is_err();
+                                *ended = length == 0;
+                                buffer.truncate(length);
+                                *at = 0;
+                            }
+                        }
+                    }
+                    &buffer[*at..]
+                }
+            };
+            if chunk.is_empty() {
+                self.close(false);
+                return None;
+            }
+            match Pin::new(pipe).poll_write(context, chunk) {
+                Poll::Pending => return None,
+                Poll::Ready(Ok(length)) => {
+                    self.written += length as u64;
+                    match &mut self.source {
+                        StdinSource::Bytes { at, .. } | StdinSource::Reader { at, .. } => *at += length,
+                        StdinSource::Nothing | StdinSource::Piped => {}
+                    }
+                }
+                Poll::Ready(Err(error)) => {
+                    self.close(true);
+                    return (error.kind() != io::ErrorKind::BrokenPipe).then_some(error);
+                }
+            }
+        }
+        None
+    }
+
+    /// Closes our end. `early`: the program is to get no more, whatever there is.
+    fn close(&mut self, early: bool) {
+        if self.pipe.take().is_some() && early {
+            self.broken = match &self.source {
+                StdinSource::Bytes { bytes, at } => *at < bytes.len(),
+                StdinSource::Reader { buffer, at, .. } => *at < buffer.len(),
+                StdinSource::Nothing | StdinSource::Piped => false,
+            };
+        }
+    }
+
+    fn report(&self, shared: &Shared) -> StdinReport {
+        StdinReport {
+            written: self.written + shared.stdin_written.load(Ordering::Relaxed),
+            total: match &self.source {
+                StdinSource::Bytes { bytes, .. } => Some(bytes.len() as u64),
+                _ => None,
+            },
+            broken_pipe: self.broken,
+            reader_failed: self.reader_failed,
+        }
+    }
+}

@@ -1,0 +1,547 @@
+//! Running commands: the [`Runner`] that bounds how many run at once, and the handle of one that runs.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::io::AsyncWriteExt;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::task::AbortHandle;
+
+use crate::capture::{Capture, CaptureLimits, Snapshot};
+use crate::command::Command;
+use crate::driver::{Driver, Held, Order, RunResult, Shared};
+use crate::error::{Error, SpawnErrorKind};
+use crate::events::{EventQueue, Events};
+use crate::guardian::{Guardian, GuardianLink};
+use crate::limits::Limits;
+use crate::outcome::{Containment, Output, StdinReport, Stream, Termination};
+use crate::reaper;
+use crate::secrets::Secrets;
+use crate::tree::{self, Leader, RunNumber};
+
+/// Runs commands, a bounded number at once.
+///
+/// Cheap to clone; clones share the bound and the [shutdown](Runner::shutdown). Every method must be called
+/// within a tokio runtime with its I/O and time drivers on; either kind will do, and different calls may come
+/// from different runtimes. A run belongs to the runtime that started it: if that is shut down, the run ends.
+#[derive(Clone, Debug)]
+pub struct Runner {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    limits: Limits,
+    secrets: Secrets,
+    places: Arc<Semaphore>,
+    queue_timeout: Option<Duration>,
+    guardian: Option<GuardianLink>,
+    runs: Mutex<HashMap<u64, mpsc::UnboundedSender<Order>>>,
+    live: watch::Sender<usize>,
+    shut_down: AtomicBool,
+}
+
+/// Makes a [`Runner`]: [`Runner::builder`].
+#[derive(Debug, Default)]
+pub struct RunnerBuilder {
+    limits: Limits,
+    secrets: Secrets,
+    max_concurrent: Option<usize>,
+    queue_timeout: Option<Duration>,
+    guardian: Option<Guardian>,
+}
+
+impl RunnerBuilder {
+    /// Runs at once; the others wait in the order in which they came. By default 64, or fewer if that many
+    /// could need more than half of the file descriptors of this process (4 each).
+    #[must_use]
+    pub fn max_concurrent(mut self, runs: usize) -> Self {
+        self.max_concurrent = Some(runs);
+        self
+    }
+
+    /// How long a run waits for a place at most. For ever by default.
+    #[must_use]
+    pub fn queue_timeout(mut self, timeout: Duration) -> Self {
+        self.queue_timeout = Some(timeout);
+        self
+    }
+
+    /// Limits of the runs that have none of their own.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Values to keep out of everything that leaves the runs that name none of their own.
+    #[must_use]
+    pub fn secrets(mut self, secrets: Secrets) -> Self {
+        self.secrets = secrets;
+        self
+    }
+
+    /// Has a small process end what runs if this one is killed. None by default; see
+    /// [`guardian`](crate::guardian).
+    #[must_use]
+    pub fn guardian(mut self, guardian: Guardian) -> Self {
+        self.guardian = Some(guardian);
+        self
+    }
+
+    /// The runner.
+    pub fn build(self) -> Runner {
+        let places = self.max_concurrent.unwrap_or_else(tree::default_concurrency);
+        Runner {
+            inner: Arc::new(Inner {
+                limits: self.limits,
+                secrets: self.secrets,
+                places: Arc::new(Semaphore::new(places.clamp(1, Semaphore::MAX_PERMITS))),
+                queue_timeout: self.queue_timeout,
+                guardian: self.guardian.map(GuardianLink::new),
+                runs: Mutex::default(),
+                live: watch::Sender::new(0),
+                shut_down: AtomicBool::new(false),
+            }),
+        }
+    }
+}
+
+impl Default for Runner {
+    fn default() -> Self {
+        Self::builder().build()
+    }
+}
+
+impl Runner {
+    /// A runner with the defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A runner of one's own making.
+    pub fn builder() -> RunnerBuilder {
+        RunnerBuilder::default()
+    }
+
+    /// The one behind [`Command::run`].
+    pub(crate) fn shared() -> &'static Self {
+        static SHARED: OnceLock<Runner> = OnceLock::new();
+        SHARED.get_or_init(Self::default)
+    }
+
+    /// Commands that run now.
+    pub fn running(&self) -> usize {
+        *self.inner.live.borrow()
+    }
+
+    /// Runs a command to its end. Dropping the future ends it and all it started.
+    ///
+    /// # Errors
+    /// If it never started, or our own part failed; see [`Error`]. Whatever the program did is an [`Output`].
+    pub async fn run(&self, command: Command) -> Result<Output, Error> {
+        self.start(command).await?.into_output().await
+    }
+
+    /// Starts a command, once there is a place for it, and gives its handle.
+    ///
+    /// A command that was cancelled before, or whose timeout is 0, does not start: the handle has its output
+    /// at once.
+    ///
+    /// # Errors
+    /// If it does not start; see [`Error`].
+    pub async fn start(&self, command: Command) -> Result<Running, Error> {
+        command.check_input()?;
+        let limits = command.limits.clone().unwrap_or_else(|| self.inner.limits.clone());
+        let asked = Instant::now();
+        if self.inner.shut_down.load(Ordering::Acquire) {
+            return Err(Error::ShutDown);
+        }
+        if limits.timeout == Some(Duration::ZERO) {
+            let termination = Termination::TimedOut { after: Duration::ZERO, escalated: false };
+            return Ok(self.never_started(&command, termination, asked));
+        }
+        let cancelled = Termination::Cancelled { escalated: false };
+        let place = tokio::select! {
+            biased;
+            () = command.cancel.cancelled() => return Ok(self.never_started(&command, cancelled, asked)),
+            place = self.wait_for_place(&command) => place?,
+        };
+        let queued = asked.elapsed();
+
+        reaper::ensure().map_err(|error| command.error(spawn_kind(&error), Some(error)))?;
+        let run = RunNumber::next();
+        let ward = match &self.inner.guardian {
+            Some(guardian) => Some(guardian.watch(run).await.map_err(|error| {
+                command.error(spawn_kind(&error), Some(error))
+            })?),
+            None => None,
+        };
+        let abandoned = Arc::new(Abandon(AtomicBool::new(false)));
+        let launch = {
+            let (command, limits, abandoned) = (command.clone(), limits.clone(), Arc::clone(&abandoned));
+            // Dropping what this gives back ends what it has started: `LaunchGuard`.
+            tokio::task::spawn_blocking(move || {
+                tree::launch(&command, &limits, run, &abandoned.0).map(LaunchGuard::new)
+            })
+        };
+        let on_drop = AbandonOnDrop(&abandoned);
+        let launched = tokio::select! {
+            biased;
+            launched = launch => launched,
+            () = command.cancel.cancelled() => return Ok(self.never_started(&command, cancelled, asked)),
+            () = sleep(limits.timeout) => {
+                let program = command.program.to_string_lossy().into_owned();
+                return Err(Error::SpawnTimedOut { program, after: limits.timeout.unwrap_or_default() });
+            }
+        };
+        drop(on_drop);
+        let launched = match launched {
+            Ok(launched) => launched?,
+            // The runtime is being shut down.
+            Err(error) => {
+                return Err(command.error(SpawnErrorKind::Other, Some(io::Error::other(error))).into());
+            }
+        };
+        if let Some(ward) = &ward {
+            ward.started(launched.leader());
+        }
+        Ok(self.follow(launched, &command, limits, queued, Box::new(place), Box::new(ward)))
+    }
+
+    async fn wait_for_place(&self, command: &Command) -> Result<OwnedSemaphorePermit, Error> {
+        let place = Arc::clone(&self.inner.places).acquire_owned();
+        tokio::select! {
+            biased;
+            place = place => place.map_err(|_| Error::ShutDown),
+            () = sleep(self.inner.queue_timeout) => Err(Error::QueueTimedOut {
+                label: command.label_text(),
+                after: self.inner.queue_timeout.unwrap_or_default(),
+            }),
+        }
+    }
+
+    fn follow(
+        &self,
+        mut launched: LaunchGuard,
+        command: &Command,
+        limits: Limits,
+        queued: Duration,
+        place: Held,
+        ward: Held,
+    ) -> Running {
+        let (queue, events) = command.events.map(EventQueue::new).unzip();
+        let secrets = command.secrets.as_ref().unwrap_or(&self.inner.secrets);
+        let Some(launched) = launched.take() else {
+            // `take` is called once, here.
+            return self.never_started(command, Termination::Unknown, Instant::now());
+        };
+        let registered = Registered::new(&self.inner);
+        let id = registered.id;
+        let (driver, shared, orders, finished) =
+            Driver::new(launched, command, limits, secrets, queued, queue, ward, Box::new((place, registered)));
+        self.inner.runs.lock().unwrap_or_else(PoisonError::into_inner).insert(id, orders.clone());
+        if self.inner.shut_down.load(Ordering::Acquire) {
+            // Started while the others were told to end.
+            let _ = orders.send(Order::Kill);
+        }
+        let task = tokio::spawn(driver.run()).abort_handle();
+        Running { run: Run::Started { shared, orders, finished, task }, events }
+    }
+
+    fn never_started(&self, command: &Command, termination: Termination, asked: Instant) -> Running {
+        let nothing = || Capture::new(&CaptureLimits::new(0), &Secrets::default()).finish(true);
+        let output = Output {
+            label: command.label_text(),
+            termination,
+            status: None,
+            pid: None,
+            stdout: nothing(),
+            stderr: nothing(),
+            stdin: StdinReport::default(),
+            elapsed: Duration::ZERO,
+            to_exit: None,
+            queued: asked.elapsed(),
+            usage: None,
+            leftovers: Vec::new(),
+            containment: if command.marker { Containment::SessionAndMarker } else { Containment::Session },
+        };
+        let events = command.events.map(|options| {
+            let (queue, events) = EventQueue::new(options);
+            queue.send(crate::Event::Finished);
+            events
+        });
+        Running { run: Run::Never(Box::new(output)), events }
+    }
+
+    /// Ends all runs of this runner and its clones: `SIGTERM`, `grace`, `SIGKILL`. Those that wait for a
+    /// place, and all later ones, get [`Error::ShutDown`]. Returns when all have ended.
+    pub async fn shutdown(&self, grace: Duration) {
+        self.inner.shut_down.store(true, Ordering::Release);
+        self.inner.places.close();
+        for orders in self.inner.runs.lock().unwrap_or_else(PoisonError::into_inner).values() {
+            let _ = orders.send(Order::Terminate(Some(grace)));
+        }
+        let mut live = self.inner.live.subscribe();
+        // The sender lives as long as `self`.
+        let _ = live.wait_for(|live| *live == 0).await;
+        if let Some(guardian) = &self.inner.guardian {
+            guardian.dismiss();
+        }
+    }
+}
+
+fn spawn_kind(error: &io::Error) -> SpawnErrorKind {
+    tree::exhausted(error).map_or(SpawnErrorKind::Other, |which| SpawnErrorKind::ResourceLimit { which })
+}
+
+async fn sleep(duration: Option<Duration>) {
+    match duration {
+        Some(duration) => tokio::time::sleep(duration).await,
+        None => std::future::pending().await,
+    }
+}
+
+struct Abandon(AtomicBool);
+
+/// Ends the attempts of a start that nobody waits for any more.
+struct AbandonOnDrop<'a>(&'a Abandon);
+
+impl Drop for AbandonOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// What was started and has no driver yet. Dropped, it ends.
+struct LaunchGuard(Option<tree::Launched>);
+
+impl LaunchGuard {
+    fn new(launched: tree::Launched) -> Self {
+        Self(Some(launched))
+    }
+
+    fn leader(&self) -> Option<&Leader> {
+        self.0.as_ref().map(|launched| &*launched.leader)
+    }
+
+    fn take(&mut self) -> Option<tree::Launched> {
+        self.0.take()
+    }
+}
+
+impl Drop for LaunchGuard {
+    fn drop(&mut self) {
+        if let Some(launched) = self.0.take() {
+            reaper::abandon(launched.leader);
+        }
+    }
+}
+
+/// A run's entry in its runner, for as long as its driver lives.
+struct Registered {
+    inner: Arc<Inner>,
+    id: u64,
+}
+
+impl Registered {
+    fn new(inner: &Arc<Inner>) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        inner.live.send_modify(|live| *live += 1);
+        Self { inner: Arc::clone(inner), id: NEXT.fetch_add(1, Ordering::Relaxed) }
+    }
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        self.inner.runs.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
+        self.inner.live.send_modify(|live| *live -= 1);
+    }
+}
+
+/// A command that was started.
+///
+/// Dropping it ends the program and all it started, at once and without waiting: a background thread kills
+/// and reaps them. It keeps its [`Runner`] alive.
+#[derive(Debug)]
+pub struct Running {
+    run: Run,
+    events: Option<Events>,
+}
+
+#[derive(Debug)]
+enum Run {
+    Started {
+        shared: Arc<Shared>,
+        orders: mpsc::UnboundedSender<Order>,
+        finished: watch::Receiver<bool>,
+        task: AbortHandle,
+    },
+    /// It was cancelled before it could start.
+    Never(Box<Output>),
+}
+
+impl Running {
+    /// The program's process id, if it was started. It stays the program's until the run is over.
+    pub fn pid(&self) -> Option<u32> {
+        match &self.run {
+            Run::Started { shared, .. } => Some(shared.leader.pid_number()),
+            Run::Never(_) => None,
+        }
+    }
+
+    /// The outcome is there.
+    pub fn is_finished(&self) -> bool {
+        match &self.run {
+            Run::Started { finished, .. } => *finished.borrow(),
+            Run::Never(_) => true,
+        }
+    }
+
+    /// Takes the receiver of the events that [`Command::events`] asked for. `None` if it did not, or if it
+    /// was taken before.
+    pub fn events(&mut self) -> Option<Events> {
+        self.events.take()
+    }
+
+    /// What one stream has had from position `cursor` on, at most `max_bytes`. Begin with 0 and go on with
+    /// the snapshot's `next_cursor`. Works after the end too, so that nothing of a short run is missed.
+    pub fn snapshot(&self, stream: Stream, cursor: u64, max_bytes: usize) -> Snapshot {
+        match &self.run {
+            Run::Started { shared, .. } => shared.snapshot(stream, cursor, max_bytes),
+            Run::Never(_) => Snapshot::default(),
+        }
+    }
+
+    /// Writes to the standard input of a command with [`Stdin::Piped`]; waits while its pipe is full. If the
+    /// future is dropped, part of `bytes` may have been written.
+    ///
+    /// # Errors
+    /// `BrokenPipe` if the program has ended or closed its end, or this side was closed before.
+    pub async fn write_stdin(&self, bytes: &[u8]) -> io::Result<()> {
+        let Run::Started { shared, finished, .. } = &self.run else {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        };
+        let mut finished = finished.clone();
+        let write = async {
+            let mut stdin = shared.stdin.lock().await;
+            let pipe = stdin.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
+            let mut rest = bytes;
+            while !rest.is_empty() {
+                let written = pipe.write(rest).await?;
+                shared.stdin_written.fetch_add(written as u64, Ordering::Relaxed);
+                rest = &rest[written..];
+            }
+            Ok(())
+        };
+        tokio::select! {
+            biased;
+            written = write => written,
+            // Something else that was left over may hold the other end.
+            _ = finished.wait_for(|finished| *finished) => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+
+    /// Closes the standard input of a command with [`Stdin::Piped`], once what is being written is. Nothing
+    /// if it is closed.
+    pub async fn close_stdin(&self) {
+        if let Run::Started { shared, .. } = &self.run {
+            shared.stdin.lock().await.take();
+        }
+    }
+
+    /// Sends a signal, such as `2` for `SIGINT`, to the program and all in its process group.
+    ///
+    /// # Errors
+    /// `InvalidInput` for what is not a named signal of this system; `Unsupported` on Windows.
+    pub fn signal(&self, signal: i32) -> io::Result<()> {
+        match &self.run {
+            Run::Started { shared, .. } => shared.leader.signal(signal),
+            Run::Never(_) => Ok(()),
+        }
+    }
+
+    /// Ends the run: `SIGTERM`, the grace time of its limits, `SIGKILL`. Its outcome is `Cancelled`. Nothing
+    /// if it is ending already.
+    pub fn terminate(&self) {
+        self.order(Order::Terminate(None));
+    }
+
+    /// Ends the run now, also if it is being ended politely.
+    pub fn kill(&self) {
+        self.order(Order::Kill);
+    }
+
+    fn order(&self, order: Order) {
+        if let Run::Started { orders, .. } = &self.run {
+            // Nobody receives it: the run is over.
+            let _ = orders.send(order);
+        }
+    }
+
+    /// Waits for the end. Loses nothing if it is dropped, and may be called again, also after the end. An
+    /// open standard input is closed first: the program may be waiting for its end.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if our own part failed.
+    ///
+    /// # Panics
+    /// If a line callback did; once.
+    pub async fn wait(&mut self) -> Result<Output, Error> {
+        self.finish().await;
+        match &self.run {
+            Run::Never(output) => Ok((**output).clone()),
+            Run::Started { shared, .. } => answer(shared, shared.result()),
+        }
+    }
+
+    /// The same without a copy.
+    async fn into_output(mut self) -> Result<Output, Error> {
+        self.finish().await;
+        match &mut self.run {
+            Run::Never(output) => Ok((**output).clone()),
+            Run::Started { shared, .. } => answer(shared, shared.take_result()),
+        }
+    }
+
+    async fn finish(&mut self) {
+        self.close_stdin().await;
+        if let Run::Started { finished, .. } = &mut self.run {
+            // An error means that the driver was dropped, which leaves a result too.
+            let _ = finished.wait_for(|finished| *finished).await;
+        }
+    }
+}
+
+fn answer(shared: &Shared, result: Option<RunResult>) -> Result<Output, Error> {
+    if let Some(panic) = shared.take_panic() {
+        std::panic::resume_unwind(panic);
+    }
+    let Some(RunResult { output, broken }) = result else {
+        return Err(Error::ShutDown); // the driver always leaves one
+    };
+    let output = Arc::unwrap_or_clone(output);
+    match broken {
+        None => Ok(output),
+        Some(broken) => Err(Error::Io {
+            stage: broken.stage,
+            partial: Box::new(output),
+            source: io::Error::new(broken.source.kind(), broken.source),
+        }),
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Run::Started { shared, finished, task, .. } = &self.run
+            && !*finished.borrow()
+        {
+            // Not left to the task: its runtime may never turn again.
+            reaper::abandon(Arc::clone(&shared.leader));
+            task.abort();
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! Finding the processes of a run in `/proc` (proc(5)).
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{CWD, Dir, Mode, OFlags, fstat, open, openat, readlinkat};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
+
+use crate::outcome::Containment;
+
+pub(crate) fn containment(marked: bool) -> Containment {
+    if marked { Containment::SessionAndMarker } else { Containment::Session }
+}
+
+/// What [`scan`] looks for. Each answer is a number of the caller's choice, by which it knows its runs.
+pub(crate) struct Search<'a> {
+    /// Whose session this is.
+    pub(crate) by_session: &'a dyn Fn(Pid) -> Option<usize>,
+    /// What the names of the markers begin with.
+    pub(crate) prefix: &'a str,
+    /// Whose marker has this number after the prefix.
+    pub(crate) by_marker: &'a dyn Fn(u64) -> Option<usize>,
+}
+
+/// A living process that belongs to a run and is not its leader.
+#[derive(Debug)]
+pub(crate) struct Member {
+    /// What the [`Search`] answered.
+    pub(crate) owner: usize,
+    pub(crate) pid: Pid,
+    pub(crate) group: Option<Pid>,
+    pub(crate) name: String,
+    /// Pins the process, where the kernel has pidfds.
+    pidfd: Option<OwnedFd>,
+}
+
+impl Member {
+    /// True if the signal was sent, or there was nobody left to get it.
+    pub(crate) fn signal(&self, signal: Signal) -> bool {
+        let sent = match &self.pidfd {
+            Some(pidfd) => pidfd_send_signal(pidfd, signal),
+            None => kill_process(self.pid, signal),
+        };
+        matches!(sent, Ok(()) | Err(Errno::SRCH))
+    }
+
+    pub(crate) fn pid_number(&self) -> u32 {
+        self.pid.as_raw_nonzero().get().cast_unsigned()
+    }
+}
+
+/// One pass over all processes. `None` if there is no `/proc`.
+///
+/// Costs about 6 us a process. A process that is forked during the pass can be missed, so two passes that
+/// find nothing say more than one. Zombies are not found, nor processes of other users (by marker), nor
+/// leaders.
+pub(crate) fn scan(search: &Search<'_>) -> Option<Vec<Member>> {
+    let proc = open(c"/proc", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let mut buffer = Vec::with_capacity(16 * 1024);
+    let mut members = Vec::new();
+    let mut any = false;
+    for entry in Dir::read_from(&proc).ok()? {
+        let Ok(entry) = entry else { break };
+        let Some(pid) = entry.file_name().to_str().ok().and_then(|name| name.parse().ok()).and_then(Pid::from_raw)
+        else {
+            continue;
+        };
+        any = true;
+        if identify(proc.as_fd(), pid, search, &mut buffer).is_none() {
+            continue;
+        }
+        // The pid may have been given to another process since; what the pidfd stands for cannot change, so
+        // whoever is a member when asked again is the one that it holds.
+        let pidfd = match pidfd_open(pid, PidfdFlags::empty()) {
+            Ok(pidfd) => Some(pidfd),
+            Err(Errno::SRCH) => continue,
+            Err(_) => None,
+        };
+        if let Some(identity) = identify(proc.as_fd(), pid, search, &mut buffer) {
+            let Identity { owner, group, name } = identity;
+            members.push(Member { owner, pid, group, name, pidfd });
+        }
+    }
+    any.then_some(members)
+}
+
+struct Identity {
+    owner: usize,
+    group: Option<Pid>,
+    name: String,
+}
+
+fn identify(proc: BorrowedFd<'_>, pid: Pid, search: &Search<'_>, buffer: &mut Vec<u8>) -> Option<Identity> {
+    let number = pid.as_raw_nonzero().get();
+    read(proc, &format!("{number}/stat"), buffer).ok()?;
+    let stat = Stat::parse(buffer)?;
+    if matches!(stat.state, b'Z' | b'X') {
+        return None;
+    }
+    let by_session = stat.session.and_then(|session| (search.by_session)(session));
+    let is_leader = stat.session == Some(pid);
+    if by_session.is_some() && is_leader {
+        return None;
+    }
+    let (group, name) = (stat.group, String::from_utf8_lossy(stat.name).into_owned());
+    let owner = match by_session {
+        Some(owner) => owner,
+        None => {
+            // Unreadable: another user's, or one that protects itself (prctl(2), PR_SET_DUMPABLE).
+            read(proc, &format!("{number}/environ"), buffer).ok()?;
+            find_marker(buffer, search)?
+        }
+    };
+    Some(Identity { owner, group, name })
+}
+
+/// Any of the markers in an environment block, which is a sequence of NUL-terminated `NAME=VALUE`.
+fn find_marker(environment: &[u8], search: &Search<'_>) -> Option<usize> {
+    let prefix = search.prefix.as_bytes();
+    memchr::memmem::find_iter(environment, prefix).find_map(|at| {
+        if at > 0 && environment[at - 1] != 0 {
+            return None;
+        }
+        let rest = &environment[at + prefix.len()..];
+        let digits = rest.split(|byte| *byte == b'=').next()?;
+        let number = std::str::from_utf8(digits).ok()?.parse().ok()?;
+        (search.by_marker)(number)
+    })
+}
+
+/// The largest environment that is read: more than the kernel's own limit for arguments and environment
+/// together, which is a quarter of the stack limit, usually 2 MiB.
+const LARGEST: usize = 8 * 1024 * 1024;
+
+fn read(proc: BorrowedFd<'_>, path: &str, buffer: &mut Vec<u8>) -> io::Result<()> {
+    let file = openat(proc, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    buffer.clear();
+    loop {
+        if buffer.capacity() - buffer.len() < 4096 {
+            buffer.reserve(buffer.capacity());
+        }
+        let read = rustix::io::read(&file, rustix::buffer::spare_capacity(buffer))?;
+        if read == 0 || buffer.len() > LARGEST {
+            return Ok(());
+        }
+    }
+}
+
+/// The fields of `/proc/PID/stat` that are needed here.
+struct Stat<'a> {
+    name: &'a [u8],
+    state: u8,
+    group: Option<Pid>,
+    session: Option<Pid>,
+}
+
+impl<'a> Stat<'a> {
+    /// `pid (comm) state ppid pgrp session ...`, where `comm` may hold blanks and parentheses.
+    fn parse(text: &'a [u8]) -> Option<Self> {
+        let open = memchr::memchr(b'(', text)?;
+        let close = memchr::memrchr(b')', text)?;
+        let name = text.get(open + 1..close)?;
+        let mut fields = text.get(close + 1..)?.trim_ascii().split(|byte| *byte == b' ');
+        let state = *fields.next()?.first()?;
+        let mut ids = fields.skip(1).map(|field| std::str::from_utf8(field).ok()?.parse().ok());
+        let group = Pid::from_raw(ids.next()??);
+        let session = Pid::from_raw(ids.next()??);
+        Some(Self { name, state, group, session })
+    }
+}
+
+/// What identifies a pipe: both ends have it, in every process.
+pub(crate) fn pipe_id(pipe: impl AsFd) -> Option<u64> {
+    fstat(pipe).ok().map(|stat| stat.st_ino)
+}
+
+/// The process has one of these pipes open.
+pub(crate) fn holds(pid: Pid, pipes: &[u64]) -> bool {
+    let path = format!("/proc/{}/fd", pid.as_raw_nonzero());
+    let Ok(folder) = openat(CWD, path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) else {
+        return false;
+    };
+    let Ok(entries) = Dir::read_from(&folder) else { return false };
+    entries.flatten().any(|entry| {
+        readlinkat(&folder, entry.file_name(), Vec::new()).is_ok_and(|link| {
+            let pipe = link.to_bytes().strip_prefix(b"pipe:[").and_then(|rest| rest.strip_suffix(b"]"));
+            let inode = pipe.and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
+            inode.is_some_and(|inode| pipes.contains(&inode))
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_name_with_blanks_and_parentheses_does_not_shift_the_fields() {
+        let stat = Stat::parse(b"42 (a) b (c) S 1 40 39 0 -1 4194560").unwrap();
+        assert_eq!((stat.name, stat.state), (b"a) b (c".as_slice(), b'S'));
+        assert_eq!((stat.group, stat.session), (Pid::from_raw(40), Pid::from_raw(39)));
+    }
+
+    #[test]
+    fn a_marker_counts_only_as_the_name_of_a_variable_and_with_its_whole_number() {
+        let search = Search {
+            by_session: &|_| None,
+            prefix: "PROCESS_RUNNER_RUN_ab_",
+            by_marker: &|number| (number == 12).then_some(7),
+        };
+        let find = |environment: &[u8]| find_marker(environment, &search);
+        assert_eq!(find(b"A=1\0PROCESS_RUNNER_RUN_ab_12=1\0"), Some(7));
+        assert_eq!(find(b"PROCESS_RUNNER_RUN_ab_1=1\0PROCESS_RUNNER_RUN_ab_12=1\0"), Some(7));
+        assert_eq!(find(b"PROCESS_RUNNER_RUN_ab_123=1\0"), None);
+        assert_eq!(find(b"A=PROCESS_RUNNER_RUN_ab_12=1\0"), None);
+        assert_eq!(find(b"PROCESS_RUNNER_RUN_cd_12=1\0"), None);
+    }
+}

@@ -1,0 +1,344 @@
+//! Every `unsafe` line of the crate: the calls that `rustix` and tokio have no safe form for.
+//!
+//! Miri cannot run any of this, so the facts it stands on are tests: `tests/inheritance.rs` (what a
+//! child gets), `tests/smoke.rs` (exit, signals, times).
+#![allow(unsafe_code, reason = "the one module that may: posix_spawn, waitid with usage, pidfd registration")]
+
+use std::ffi::{CStr, CString};
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::ptr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+/// Where the child is to run.
+#[derive(Clone, Copy)]
+pub(super) enum Directory<'a> {
+    Path(&'a CStr),
+    Handle(BorrowedFd<'a>),
+}
+
+/// What [`spawn`] needs. The three descriptors must be above 2, or one `dup2` would overwrite the next.
+pub(super) struct SpawnRequest<'a> {
+    pub(super) program: &'a CStr,
+    pub(super) arguments: &'a [CString],
+    pub(super) environment: &'a [CString],
+    pub(super) directory: Directory<'a>,
+    pub(super) stdio: [BorrowedFd<'a>; 3],
+}
+
+/// How a process ended, from `siginfo_t`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    Exited(u32),
+    Signaled { signal: i32, core: bool },
+}
+
+/// CPU time and peak memory of a reaped process and of the children it waited for (`getrusage(2)`).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RawUsage {
+    pub(super) user: Duration,
+    pub(super) system: Duration,
+    pub(super) max_rss: u64,
+}
+
+type AddDirectory = unsafe extern "C" fn(*mut libc::posix_spawn_file_actions_t, *const libc::c_char) -> libc::c_int;
+type AddDescriptor = unsafe extern "C" fn(*mut libc::posix_spawn_file_actions_t, libc::c_int) -> libc::c_int;
+
+/// Starts a process with `posix_spawn(3)`: a vfork-like clone whose cost does not grow with our memory.
+///
+/// The child leads a new session, has every signal at its default action and none blocked, and has
+/// only descriptors 0, 1 and 2. Errors are those of the call: a failed `chdir` and a failed `execve`
+/// look alike, and `resolve` tells them apart.
+pub(super) fn spawn(request: &SpawnRequest<'_>) -> io::Result<libc::pid_t> {
+    let mut actions = FileActions::new()?;
+    actions.change_directory(request.directory)?;
+    for (descriptor, target) in request.stdio.iter().zip(0..) {
+        actions.duplicate(*descriptor, target)?;
+    }
+    actions.close_everything_else()?;
+    let attributes = Attributes::new()?;
+    let arguments = null_terminated(request.arguments);
+    let environment = null_terminated(request.environment);
+    let mut pid: libc::pid_t = 0;
+    // SAFETY: every pointer is to a live value of the right type: `program` is NUL-terminated, both
+    // vectors end in a null pointer and their strings outlive the call, `actions` and `attributes`
+    // are initialised. The call does not keep any of them. (`*mut` is the C signature's habit; the
+    // strings are not written to: POSIX, posix_spawn, "argv" and "envp".)
+    check(unsafe {
+        libc::posix_spawn(
+            &raw mut pid,
+            request.program.as_ptr(),
+            &raw const actions.0,
+            &raw const attributes.0,
+            arguments.as_ptr(),
+            environment.as_ptr(),
+        )
+    })?;
+    Ok(pid)
+}
+
+fn null_terminated(strings: &[CString]) -> Vec<*mut libc::c_char> {
+    strings.iter().map(|string| string.as_ptr().cast_mut()).chain([ptr::null_mut()]).collect()
+}
+
+struct FileActions(libc::posix_spawn_file_actions_t);
+
+impl FileActions {
+    fn new() -> io::Result<Self> {
+        let mut actions = MaybeUninit::uninit();
+        // SAFETY: the call initialises what it is given, or fails.
+        check(unsafe { libc::posix_spawn_file_actions_init(actions.as_mut_ptr()) })?;
+        // SAFETY: initialised by the successful call above.
+        Ok(Self(unsafe { actions.assume_init() }))
+    }
+
+    fn change_directory(&mut self, directory: Directory<'_>) -> io::Result<()> {
+        match directory {
+            Directory::Path(path) => self.change_to_path(path),
+            Directory::Handle(handle) => {
+                if let Some(add) = symbol(c"posix_spawn_file_actions_addfchdir_np") {
+                    // SAFETY: the symbol of that name has this signature in glibc (2.29), musl (1.1.24)
+                    // and macOS (10.15), and `Option<fn>` has the size of the pointer that dlsym gave.
+                    let add: AddDescriptor = unsafe { std::mem::transmute(add) };
+                    // SAFETY: initialised actions; the number is only recorded.
+                    return check(unsafe { add(&raw mut self.0, handle.as_raw_fd()) });
+                }
+                // The child shares our descriptor table until its exec, so the number means the same there.
+                let path = CString::new(format!("/proc/self/fd/{}", handle.as_raw_fd()))?;
+                self.change_to_path(&path)
+            }
+        }
+    }
+
+    fn change_to_path(&mut self, path: &CStr) -> io::Result<()> {
+        let add = symbol(c"posix_spawn_file_actions_addchdir_np").ok_or_else(|| {
+            io::Error::new(io::ErrorKind::Unsupported, "this libc cannot start a process in a folder (glibc < 2.29)")
+        })?;
+        // SAFETY: as for the handle above.
+        let add: AddDirectory = unsafe { std::mem::transmute(add) };
+        // SAFETY: initialised actions and a NUL-terminated path, which the call copies.
+        check(unsafe { add(&raw mut self.0, path.as_ptr()) })
+    }
+
+    fn duplicate(&mut self, descriptor: BorrowedFd<'_>, target: libc::c_int) -> io::Result<()> {
+        // SAFETY: initialised actions; the numbers are only recorded.
+        check(unsafe { libc::posix_spawn_file_actions_adddup2(&raw mut self.0, descriptor.as_raw_fd(), target) })
+    }
+
+    /// Closes all but 0, 1 and 2 in the child, also what other code opened without `O_CLOEXEC`.
+    fn close_everything_else(&mut self) -> io::Result<()> {
+        if cfg!(target_vendor = "apple") {
+            return Ok(()); // `POSIX_SPAWN_CLOEXEC_DEFAULT` does it.
+        }
+        if let Some(add) = symbol(c"posix_spawn_file_actions_addclosefrom_np") {
+            // SAFETY: the symbol of that name has this signature (glibc 2.34).
+            let add: AddDescriptor = unsafe { std::mem::transmute(add) };
+            // SAFETY: initialised actions; the number is only recorded.
+            return check(unsafe { add(&raw mut self.0, 3) });
+        }
+        // Older libc: those that are open now. One that another thread opens in between without
+        // O_CLOEXEC is missed; closing one that is gone by then is no error.
+        for descriptor in super::unix::inheritable_descriptors() {
+            // SAFETY: initialised actions; the number is only recorded.
+            check(unsafe { libc::posix_spawn_file_actions_addclose(&raw mut self.0, descriptor) })?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for FileActions {
+    fn drop(&mut self) {
+        // SAFETY: initialised by `new`, destroyed once.
+        unsafe { libc::posix_spawn_file_actions_destroy(&raw mut self.0) };
+    }
+}
+
+struct Attributes(libc::posix_spawnattr_t);
+
+impl Attributes {
+    fn new() -> io::Result<Self> {
+        let mut attributes = MaybeUninit::uninit();
+        // SAFETY: the call initialises what it is given, or fails.
+        check(unsafe { libc::posix_spawnattr_init(attributes.as_mut_ptr()) })?;
+        // SAFETY: initialised by the successful call above.
+        let mut attributes = Self(unsafe { attributes.assume_init() });
+        let mut all = MaybeUninit::uninit();
+        let mut none = MaybeUninit::uninit();
+        // SAFETY: both calls initialise the set that they are given and cannot fail on a valid pointer.
+        unsafe {
+            libc::sigfillset(all.as_mut_ptr());
+            libc::sigemptyset(none.as_mut_ptr());
+        }
+        // The constants are `c_int` on some systems and `c_short` on others; all are below 0x8000.
+        #[allow(clippy::unnecessary_cast, clippy::cast_possible_truncation, reason = "differs by platform")]
+        #[cfg(target_vendor = "apple")]
+        let flags = (libc::POSIX_SPAWN_SETSIGDEF
+            | libc::POSIX_SPAWN_SETSIGMASK
+            | libc::POSIX_SPAWN_CLOEXEC_DEFAULT
+            | POSIX_SPAWN_SETSID_APPLE) as libc::c_short;
+        #[allow(clippy::unnecessary_cast, clippy::cast_possible_truncation, reason = "differs by platform")]
+        #[cfg(not(target_vendor = "apple"))]
+        let flags = libc::POSIX_SPAWN_SETSIGDEF as libc::c_short
+            | libc::POSIX_SPAWN_SETSIGMASK as libc::c_short
+            | libc::POSIX_SPAWN_SETSID as libc::c_short;
+        // SAFETY: initialised attributes and sets; each call copies what it is given.
+        unsafe {
+            check(libc::posix_spawnattr_setsigdefault(&raw mut attributes.0, all.as_ptr()))?;
+            check(libc::posix_spawnattr_setsigmask(&raw mut attributes.0, none.as_ptr()))?;
+            check(libc::posix_spawnattr_setflags(&raw mut attributes.0, flags))?;
+        }
+        Ok(attributes)
+    }
+}
+
+/// `<spawn.h>` of macOS 10.15 and later; the `libc` crate does not name it.
+#[cfg(target_vendor = "apple")]
+const POSIX_SPAWN_SETSID_APPLE: libc::c_int = 0x0400;
+
+impl Drop for Attributes {
+    fn drop(&mut self) {
+        // SAFETY: initialised by `new`, destroyed once.
+        unsafe { libc::posix_spawnattr_destroy(&raw mut self.0) };
+    }
+}
+
+/// A function of the running libc by name, so that one binary runs on older ones too.
+fn symbol(name: &CStr) -> Option<*mut libc::c_void> {
+    // A static musl binary has no dynamic symbols, and always these two.
+    #[cfg(target_env = "musl")]
+    {
+        if name == c"posix_spawn_file_actions_addchdir_np" {
+            return Some(libc::posix_spawn_file_actions_addchdir_np as *mut libc::c_void);
+        }
+        if name == c"posix_spawn_file_actions_addfchdir_np" {
+            return Some(libc::posix_spawn_file_actions_addfchdir_np as *mut libc::c_void);
+        }
+    }
+    // SAFETY: a NUL-terminated name and the handle for the whole program.
+    let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+    (!address.is_null()).then_some(address)
+}
+
+/// `posix_spawn` and its family return the error instead of setting `errno`.
+fn check(code: libc::c_int) -> io::Result<()> {
+    if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(code)) }
+}
+
+/// Takes the status of an ended child, which frees its pid. `None` while it runs.
+///
+/// # Errors
+/// `ECHILD` if someone else took it (a `SIGCHLD` set to ignore, another part's `waitpid(-1)`).
+#[cfg(target_os = "linux")]
+pub(super) fn reap(pid: libc::pid_t, pidfd: Option<BorrowedFd<'_>>) -> io::Result<Option<(Ended, RawUsage)>> {
+    let (kind, id) = match pidfd {
+        Some(fd) => (libc::P_PIDFD, fd.as_raw_fd()),
+        None => (libc::P_PID, pid),
+    };
+    // SAFETY: both are plain data for which all zeroes is a value.
+    let (mut info, mut usage): (libc::siginfo_t, libc::rusage) = unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
+    loop {
+        // The system call rather than the function, for its fifth argument (waitid(2), "C library/kernel
+        // differences").
+        // SAFETY: both pointers are to live values of the kernel's types; the call keeps neither.
+        let result = unsafe {
+            libc::syscall(
+                libc::SYS_waitid,
+                kind,
+                id,
+                &raw mut info,
+                libc::WEXITED | libc::WNOHANG,
+                &raw mut usage,
+            )
+        };
+        if result == 0 {
+            break;
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+    // SAFETY: a successful waitid fills these fields, or leaves the zeroes if no child has ended.
+    let (ended_pid, status) = unsafe { (info.si_pid(), info.si_status()) };
+    if ended_pid == 0 {
+        return Ok(None);
+    }
+    let ended = match info.si_code {
+        libc::CLD_EXITED => Ended::Exited(status.cast_unsigned()),
+        code => Ended::Signaled { signal: status, core: code == libc::CLD_DUMPED },
+    };
+    Ok(Some((ended, usage_of(&usage))))
+}
+
+/// As above with `wait4(2)`, which also does not report stopped children unless asked.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn reap(pid: libc::pid_t, _pidfd: Option<BorrowedFd<'_>>) -> io::Result<Option<(Ended, RawUsage)>> {
+    // SAFETY: plain data for which all zeroes is a value.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    let mut status = 0;
+    loop {
+        // SAFETY: both pointers are to live values of the right types; the call keeps neither.
+        let result = unsafe { libc::wait4(pid, &raw mut status, libc::WNOHANG, &raw mut usage) };
+        if result == 0 {
+            return Ok(None);
+        }
+        if result > 0 {
+            break;
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+    let ended = if libc::WIFEXITED(status) {
+        Ended::Exited(libc::WEXITSTATUS(status).cast_unsigned())
+    } else {
+        Ended::Signaled { signal: libc::WTERMSIG(status), core: libc::WCOREDUMP(status) }
+    };
+    Ok(Some((ended, usage_of(&usage))))
+}
+
+fn usage_of(usage: &libc::rusage) -> RawUsage {
+    let duration = |time: libc::timeval| {
+        let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+        let micros = u64::try_from(time.tv_usec).unwrap_or(0);
+        Duration::from_secs(seconds) + Duration::from_micros(micros)
+    };
+    let max_rss = u64::try_from(usage.ru_maxrss).unwrap_or(0);
+    RawUsage {
+        user: duration(usage.ru_utime),
+        system: duration(usage.ru_stime),
+        // Bytes on macOS, KiB elsewhere.
+        max_rss: if cfg!(target_vendor = "apple") { max_rss } else { max_rss.saturating_mul(1024) },
+    }
+}
+
+/// The largest resident size that this process has had, in bytes.
+pub(super) fn own_max_rss() -> u64 {
+    // SAFETY: plain data for which all zeroes is a value.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: a pointer to a live value of the right type.
+    unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) };
+    usage_of(&usage).max_rss
+}
+
+/// Watches a descriptor for readiness in the current runtime.
+#[cfg(target_os = "linux")]
+pub(super) fn watch_readable(fd: Arc<OwnedFd>) -> io::Result<AsyncFd<Arc<OwnedFd>>> {
+    // SAFETY: the `OwnedFd` is open, always gives the same number, and the `AsyncFd` keeps it alive until it
+    // deregisters.
+    unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }.map_err(io::Error::from)
+}
+
+/// Makes this process ignore what would end it politely.
+pub(crate) fn ignore_polite_signals() {
+    for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT, libc::SIGPIPE] {
+        // SAFETY: `SIG_IGN` installs no handler, so no code of ours runs in signal context.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
+}
