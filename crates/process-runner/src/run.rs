@@ -470,6 +470,11 @@ impl Running {
         self.order(Order::Terminate(None));
     }
 
+    /// The same with a grace time of its own.
+    pub fn terminate_within(&self, grace: Duration) {
+        self.order(Order::Terminate(Some(grace)));
+    }
+
     /// Ends the run now, also if it is being ended politely.
     pub fn kill(&self) {
         self.order(Order::Kill);
@@ -479,6 +484,22 @@ impl Running {
         if let Run::Started { orders, .. } = &self.run {
             // Nobody receives it: the run is over.
             let _ = orders.send(order);
+        }
+    }
+
+    /// The outcome, if it is there: for those who look at a run without waiting for it.
+    pub fn output(&self) -> Option<Arc<Output>> {
+        match &self.run {
+            Run::Started { shared, .. } => shared.result().map(|result| result.output),
+            Run::Never(output) => Some(Arc::new((**output).clone())),
+        }
+    }
+
+    /// Waits until the outcome is there, and leaves an open standard input open.
+    pub async fn finished(&self) {
+        if let Run::Started { finished, .. } = &self.run {
+            // An error means that the driver was dropped, which leaves a result too.
+            let _ = finished.clone().wait_for(|finished| *finished).await;
         }
     }
 

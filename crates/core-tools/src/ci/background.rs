@@ -312,7 +312,7 @@ impl Background {
     /// Where `owner` has no such command.
     pub async fn stop(&self, input: &StopCommand, owner: &str) -> Result<BackgroundOutput, CommandError> {
         let entry = self.entry(input.id, owner)?;
-        entry.running.terminate(input.grace_ms.map_or(STOP_GRACE, Duration::from_millis));
+        entry.running.terminate_within(input.grace_ms.map_or(STOP_GRACE, Duration::from_millis));
         entry.running.finished().await;
         let end = entry.read(u64::MAX, READ_BYTES).next_cursor;
         Ok(entry.read(end.saturating_sub(READ_BYTES as u64), READ_BYTES))

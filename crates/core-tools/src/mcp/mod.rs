@@ -22,7 +22,7 @@
 //! let greet = Tool::new("greet", "Greet", "Greets somebody by name.", |input: Greet, _: Context| async move {
 //!     Ok(Answer::text(format!("Hello, {}!", input.name)))
 //! });
-//! let host = Host::builder(Policy::allow_all(), Redactor::default())
+//! let host = Host::builder(Policy::allow_all(), Redactor::new(Default::default())?)
 //!     .toolset(Toolset { name: "manners", tools: vec![greet] })
 //!     .build()?;
 //!
@@ -44,6 +44,9 @@ mod progress;
 mod schema;
 mod selection;
 mod tool;
+
+#[cfg(feature = "ci")]
+pub mod ci;
 
 pub use answer::{Answer, Media, ToolError};
 pub use arguments::InvalidArguments;
