@@ -71,8 +71,9 @@ pub(crate) fn server(settings: Settings) -> Result<Server, String> {
         started: Instant::now(),
         path: std::env::var_os("PATH"),
     };
-    let commands = Commands::new(runner.clone(), workspace);
+    let commands = Commands::new(runner.clone(), Arc::clone(&workspace));
     let host = Host::builder(Policy::allow_all(), settings.redactor)
+        .toolset(core_tools::mcp::filesystem::toolset(&workspace))
         .toolset(core_tools::mcp::ci::toolset(commands, facts))
         .selection(Selection::new(settings.options.toolsets))
         .limits(Limits::default())

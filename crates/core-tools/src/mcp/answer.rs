@@ -2,7 +2,7 @@
 
 use super::limits::Limits;
 use crate::redact::Redactor;
-use rmcp::model::{CallToolResult, ContentBlock};
+use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -18,13 +18,16 @@ pub struct Answer {
     failed: bool,
 }
 
-/// A picture or a sound.
+/// A picture, a sound or a document: its bytes in base64, and its media type, such as `image/png`.
 #[derive(Clone, Debug)]
-pub struct Media {
-    /// The bytes, in base64.
-    pub data: String,
-    /// For example `image/png`.
-    pub mime_type: String,
+#[allow(missing_docs, reason = "the members are what the type's own words say")]
+pub enum Media {
+    /// To show.
+    Image { data: String, mime_type: String },
+    /// To play.
+    Audio { data: String, mime_type: String },
+    /// Anything else, under the path it was read from.
+    Document { data: String, mime_type: String, path: String },
 }
 
 /// Why a tool could not do its work: what was wrong, where, what was expected, what to do.
@@ -80,7 +83,7 @@ impl Answer {
         Ok(Self { text: Some(text.into()), ..Self::structured(value)? })
     }
 
-    /// A picture or a sound, and a line about it.
+    /// A picture, a sound or a document, and a line about it.
     pub fn media(media: Media, text: impl Into<String>) -> Self {
         Self { text: Some(text.into()), media: vec![media], ..Self::default() }
     }
@@ -155,13 +158,13 @@ impl Answer {
         if !text.is_empty() || self.media.is_empty() {
             content.push(ContentBlock::text(text));
         }
-        for media in self.media {
-            content.push(if media.mime_type.starts_with("audio/") {
-                ContentBlock::audio(media.data, media.mime_type)
-            } else {
-                ContentBlock::image(media.data, media.mime_type)
-            });
-        }
+        content.extend(self.media.into_iter().map(|media| match media {
+            Media::Image { data, mime_type } => ContentBlock::image(data, mime_type),
+            Media::Audio { data, mime_type } => ContentBlock::audio(data, mime_type),
+            Media::Document { data, mime_type, path } => {
+                ContentBlock::resource(ResourceContents::blob(data, format!("file:{path}")).with_mime_type(mime_type))
+            }
+        }));
         let mut result = CallToolResult::success(content);
         result.structured_content = structured;
         result.is_error = Some(self.failed);

@@ -47,6 +47,8 @@ mod tool;
 
 #[cfg(feature = "ci")]
 pub mod ci;
+#[cfg(feature = "filesystem")]
+pub mod filesystem;
 
 pub use answer::{Answer, Media, ToolError};
 pub use arguments::InvalidArguments;

@@ -41,6 +41,11 @@ impl Target {
         Self { workspace, folder, name, shown }
     }
 
+    /// The path as messages and results show it.
+    pub fn shown(&self) -> &str {
+        &self.shown
+    }
+
     /// Waits until no other call of this process holds this file for a change. Hold at most one at a time.
     pub fn lock(&self) -> TargetLock {
         // Few locks for many files: two files may share one, which costs a moment and no memory.

@@ -88,6 +88,17 @@ impl Folder {
         }
     }
 
+    /// Opens the regular file `name` to read; a link is refused before it is opened.
+    ///
+    /// # Errors
+    /// `InvalidInput` for what is no regular file, and what the system says.
+    pub fn open_file(&self, name: &OsStr) -> io::Result<File> {
+        if self.metadata(name)?.kind != Kind::File {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        self.open(name, Open::Read)
+    }
+
     /// Whether this process may write to the file `name`.
     pub(in crate::workspace) fn check_writable(&self, name: &OsStr) -> io::Result<()> {
         if fs::symlink_metadata(self.at(name)?)?.permissions().readonly() {

@@ -94,6 +94,17 @@ impl Folder {
         Ok(File::from(rustix::fs::openat(&self.0, name, flags, Mode::from_raw_mode(mode))?))
     }
 
+    /// Opens the regular file `name` to read; a link, pipe or device is refused before it is opened.
+    ///
+    /// # Errors
+    /// `InvalidInput` for what is no regular file, and what `openat(2)` says.
+    pub fn open_file(&self, name: &OsStr) -> io::Result<File> {
+        if self.metadata(name)?.kind != Kind::File {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        self.open(name, Open::Read)
+    }
+
     /// Whether this process may write to the file `name`.
     pub(in crate::workspace) fn check_writable(&self, name: &OsStr) -> io::Result<()> {
         Ok(rustix::fs::accessat(&self.0, name, Access::WRITE_OK, AtFlags::EACCESS)?)

@@ -1,0 +1,219 @@
+//! The filesystem tools.
+
+use super::answer::{Answer, Media, ToolError};
+use super::host::Context;
+use super::tool::{Tool, Toolset};
+use crate::filesystem::{
+    self, CreateDirectory, CreatedDirectory, DeleteFile, Deleted, DirectoryTree, EditFile, Existence, Exists, FileInfo,
+    GetFileInfo, ListDirectory, MoveFile, Moved, ReadFile, ReadMediaFile, ReadMultipleFiles, WriteFile, Written,
+};
+use crate::workspace::Workspace;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+impl From<filesystem::Error> for ToolError {
+    fn from(error: filesystem::Error) -> Self {
+        Self::from_error(&error)
+    }
+}
+
+/// The toolset `filesystem`, beneath the roots of `workspace`.
+pub fn toolset(workspace: &Arc<Workspace>) -> Toolset {
+    Toolset {
+        name: "filesystem",
+        tools: vec![
+            read_file(workspace),
+            read_multiple_files(workspace),
+            read_media_file(workspace),
+            write_file(workspace),
+            edit_file(workspace),
+            list_directory(workspace),
+            directory_tree(workspace),
+            move_file(workspace),
+            delete_file(workspace),
+            create_directory(workspace),
+            file_exists(workspace),
+            directory_exists(workspace),
+            get_file_info(workspace),
+        ],
+    }
+}
+
+/// A tool that does its work on a blocking thread.
+fn tool<I, F>(name: &'static str, title: &'static str, description: &'static str, workspace: &Arc<Workspace>, run: F) -> Tool
+where
+    I: DeserializeOwned + JsonSchema + Send + 'static,
+    F: Fn(&Workspace, &I, &CancellationToken) -> Result<Answer, ToolError> + Copy + Send + Sync + 'static,
+{
+    let workspace = Arc::clone(workspace);
+    Tool::new(name, title, description, move |input: I, context: Context| {
+        let workspace = Arc::clone(&workspace);
+        context.blocking(move |cancel| run(&workspace, &input, cancel))
+    })
+}
+
+fn read_file(workspace: &Arc<Workspace>) -> Tool {
+    tool(
+        "read_file",
+        "Read a file",
+        "A text file, whole or by lines; at most 2000 lines and 40 KB at once. For images and PDFs use read_media_file.",
+        workspace,
+        |workspace, input: &ReadFile, cancel| {
+            Ok(Answer::text(filesystem::read_file(workspace, input, cancel)?.to_text()))
+        },
+    )
+}
+
+fn read_multiple_files(workspace: &Arc<Workspace>) -> Tool {
+    tool(
+        "read_multiple_files",
+        "Read several files",
+        "Several text files in one call, 40 KB in all; one that cannot be read does not stop the others.",
+        workspace,
+        |workspace, input: &ReadMultipleFiles, cancel| {
+            let read = filesystem::read_multiple_files(workspace, input, cancel)?;
+            Ok(Answer::text(read.to_text()).failed_if(read.failed() == read.files.len()))
+        },
+    )
+}
+
+fn read_media_file(workspace: &Arc<Workspace>) -> Tool {
+    tool(
+        "read_media_file",
+        "Read an image, sound or PDF",
+        "An image, audio or PDF file, as media. For text use read_file.",
+        workspace,
+        |workspace, input: &ReadMediaFile, _| {
+            let file = filesystem::read_media_file(workspace, input)?;
+            let text = format!("{}: {}, {} bytes", file.path, file.mime_type, file.size);
+            let media = match file.media {
+                filesystem::Media::Image => Media::Image { data: file.data, mime_type: file.mime_type },
+                filesystem::Media::Audio => Media::Audio { data: file.data, mime_type: file.mime_type },
+                filesystem::Media::Document => {
+                    Media::Document { data: file.data, mime_type: file.mime_type, path: file.path }
+                }
+            };
+            Ok(Answer::media(media, text))
+        },
+    )
+}
+
+fn write_file(workspace: &Arc<Workspace>) -> Tool {
+    tool(
+        "write_file",
+        "Write a file",
+        "Creates, replaces or appends to a text file, atomically; missing folders are created. To change a part use edit_file.",
+        workspace,
+        |workspace, input: &WriteFile, _| Answer::structured(&filesystem::write_file(workspace, input)?),
+    )
+    .destroys()
+    .idempotent()
+    .answers::<Written>()
+}
+
+fn edit_file(workspace: &Arc<Workspace>) -> Tool {
+    tool(
+        "edit_file",
+        "Edit a file",
+        "Replaces exact pieces of text in a file, all or none, and returns a unified diff. Each old_string must occur once, or set replace_all.",
+        workspace,
+        |workspace, input: &EditFile, _| Ok(Answer::text(filesystem::edit_file(workspace, input)?.to_text())),
+    )
+    .destroys()
+}
+
+fn list_directory(workspace: &Arc<Workspace>) -> Tool {
+    tool(
+        "list_directory",
+        "List a folder",
+        "The entries of a folder, sorted; folders end in /. For a nested view use directory_tree, by name find_files.",
+        workspace,
+        |workspace, input: &ListDirectory, cancel| {
+            Ok(Answer::text(filesystem::list_directory(workspace, input, cancel)?.to_text()))
+        },
+    )
+}
+
+fn directory_tree(workspace: &Arc<Workspace>) -> Tool {
+    tool(
+        "directory_tree",
+        "Show a folder tree",
+        "A folder as an indented tree, without what .gitignore leaves out.",
+        workspace,
+        |workspace, input: &DirectoryTree, cancel| {
+            Ok(Answer::text(filesystem::directory_tree(workspace, input, cancel)?.to_text()))
+        },
+    )
+}
+
+fn move_file(workspace: &Arc<Workspace>) -> Tool {
+    tool(
+        "move_file",
+        "Move or rename",
+        "Moves or renames a file or folder; replaces nothing unless asked.",
+        workspace,
+        |workspace, input: &MoveFile, _| Answer::structured(&filesystem::move_file(workspace, input)?),
+    )
+    .destroys()
+    .answers::<Moved>()
+}
+
+fn delete_file(workspace: &Arc<Workspace>) -> Tool {
+    tool(
+        "delete_file",
+        "Delete a file",
+        "Deletes a file or a symbolic link, not a folder.",
+        workspace,
+        |workspace, input: &DeleteFile, _| Answer::structured(&filesystem::delete_file(workspace, input)?),
+    )
+    .destroys()
+    .answers::<Deleted>()
+}
+
+fn create_directory(workspace: &Arc<Workspace>) -> Tool {
+    tool(
+        "create_directory",
+        "Create a folder",
+        "Creates a folder and those above it; one that is there is fine.",
+        workspace,
+        |workspace, input: &CreateDirectory, _| Answer::structured(&filesystem::create_directory(workspace, input)?),
+    )
+    .adds()
+    .idempotent()
+    .answers::<CreatedDirectory>()
+}
+
+fn file_exists(workspace: &Arc<Workspace>) -> Tool {
+    tool(
+        "file_exists",
+        "Is it a file?",
+        "Whether a file is there.",
+        workspace,
+        |workspace, input: &Exists, _| Answer::structured(&filesystem::file_exists(workspace, input)?),
+    )
+    .answers::<Existence>()
+}
+
+fn directory_exists(workspace: &Arc<Workspace>) -> Tool {
+    tool(
+        "directory_exists",
+        "Is it a folder?",
+        "Whether a folder is there.",
+        workspace,
+        |workspace, input: &Exists, _| Answer::structured(&filesystem::directory_exists(workspace, input)?),
+    )
+    .answers::<Existence>()
+}
+
+fn get_file_info(workspace: &Arc<Workspace>) -> Tool {
+    tool(
+        "get_file_info",
+        "File information",
+        "Kind, size, permissions, modification time and link target of a path.",
+        workspace,
+        |workspace, input: &GetFileInfo, _| Answer::structured(&filesystem::get_file_info(workspace, input)?),
+    )
+    .answers::<FileInfo>()
+}
