@@ -1,1 +1,61 @@
-//! Support for the end-to-end tests.
+//! Support for the end-to-end tests: the built server, a project to serve, and two ways to talk to it.
+#![allow(clippy::print_stderr, reason = "a test that cannot run says so")]
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test stops at the first surprise")]
+#![allow(clippy::missing_panics_doc, reason = "everything here panics where the test has failed")]
+
+mod processes;
+mod project;
+mod wire;
+
+pub use processes::{alive, wait_until_gone, zombies_of};
+pub use project::Project;
+pub use wire::{Era, Wire};
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// The server, built from the sources as they are.
+pub fn server() -> &'static Path {
+    static SERVER: OnceLock<PathBuf> = OnceLock::new();
+    SERVER.get_or_init(|| {
+        let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+            .args(["build", "--quiet", "--workspace", "--bin", "mcp-stdio", "--message-format", "json"])
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .output()
+            .expect("cargo can be run");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        // The last artifact with an executable is the server.
+        String::from_utf8_lossy(&output.stdout)
+            .lines()
+            .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+            .filter_map(|message| Some(PathBuf::from(message.get("executable")?.as_str()?)))
+            .next_back()
+            .expect("cargo names the executable")
+    })
+}
+
+/// A Python with the official `mcp` package: the repository's own `.venv`, or `$CORETOOLS_TEST_PYTHON`.
+/// Without one the test says so and passes; in CI it fails.
+pub fn python_with_mcp() -> Option<PathBuf> {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.venv/bin/python");
+    let python = std::env::var_os("CORETOOLS_TEST_PYTHON").map_or(own, PathBuf::from);
+    let found = Command::new(&python).args(["-c", "import mcp"]).output().is_ok_and(|output| output.status.success());
+    if found {
+        return Some(python);
+    }
+    let how = "python3 -m venv .venv && .venv/bin/pip install -r tests/python/requirements.txt";
+    assert!(std::env::var_os("CI").is_none(), "no Python with the mcp package; install it: {how}");
+    eprintln!("not run: there is no Python with the mcp package; install it: {how}");
+    None
+}
+
+/// Waits until `condition` holds, and fails with `what` where it does not within `limit`.
+pub fn wait_until(limit: Duration, what: &str, mut condition: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !condition() {
+        assert!(started.elapsed() < limit, "not within {limit:?}: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

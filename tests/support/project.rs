@@ -1,0 +1,61 @@
+//! A folder to serve.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A folder of its own for one test, with the files the test puts there.
+#[derive(Debug)]
+pub struct Project {
+    folder: tempfile::TempDir,
+}
+
+impl Project {
+    /// An empty one.
+    pub fn empty() -> Self {
+        Self { folder: tempfile::tempdir().expect("a temporary folder") }
+    }
+
+    /// One with these files.
+    pub fn with<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        let project = Self::empty();
+        for (path, content) in files {
+            project.write(path, content);
+        }
+        project
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// A path in it.
+    pub fn join(&self, path: &str) -> PathBuf {
+        self.path().join(path)
+    }
+
+    /// Writes a file and the folders above it.
+    pub fn write(&self, path: &str, content: &str) {
+        let path = self.join(path);
+        std::fs::create_dir_all(path.parent().expect("a file is in a folder")).expect("folders can be made");
+        std::fs::write(path, content).expect("a file can be written");
+    }
+
+    /// What a file holds.
+    pub fn read(&self, path: &str) -> String {
+        std::fs::read_to_string(self.join(path)).expect("the file is there")
+    }
+
+    /// The server, to be started in this folder, in an environment without the developer's secrets.
+    pub fn server(&self) -> Command {
+        let mut command = Command::new(crate::server());
+        command.current_dir(self.path());
+        command.env_remove("FILESYSTEM_TOOLS_BASE_PATH");
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("CORETOOLS_") {
+                command.env_remove(name);
+            }
+        }
+        command
+    }
+}
