@@ -538,7 +538,7 @@ impl Driver {
     }
 
     /// Waiting for a slow disk blocks, so most of it is done here.
-    async fn let_spill_catch_up(&self) {
+    async fn let_spill_catch_up(&mut self) {
         for stream in Stream::BOTH {
             let drained = self.shared.lock().captures[stream.index()].as_ref().map(Capture::drained);
             if let Some(drained) = drained {
