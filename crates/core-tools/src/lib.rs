@@ -1,3 +1,6 @@
 //! Tools for coding agents, usable without any protocol.
 
+#[cfg(feature = "filesystem")]
+pub mod filesystem;
 pub mod redact;
+pub mod workspace;

@@ -1,0 +1,49 @@
+//! `file_exists` and `directory_exists`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::error::Error;
+use crate::workspace::{Kind, Workspace};
+
+/// What to look for.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Exists {
+    /// Path to look for
+    pub path: String,
+}
+
+/// Whether it exists.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Existence {
+    /// The path, relative to its root.
+    pub path: String,
+    /// Whether it exists and is of the kind asked for.
+    pub exists: bool,
+    /// What is there, links followed; absent if nothing is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<Kind>,
+}
+
+/// Whether `path` is a regular file, or a link to one. A dangling link is no file.
+///
+/// # Errors
+/// A path that leads outside the roots is an error, not absent.
+pub fn file_exists(workspace: &Workspace, input: &Exists) -> Result<Existence, Error> {
+    exists(workspace, input, Kind::File)
+}
+
+/// Whether `path` is a directory, or a link to one.
+///
+/// # Errors
+/// A path that leads outside the roots is an error, not absent.
+pub fn directory_exists(workspace: &Workspace, input: &Exists) -> Result<Existence, Error> {
+    exists(workspace, input, Kind::Directory)
+}
+
+fn exists(workspace: &Workspace, input: &Exists, wanted: Kind) -> Result<Existence, Error> {
+    let path = workspace.locate(&input.path)?;
+    let kind = path.kind()?;
+    Ok(Existence { path: path.shown(), exists: kind == Some(wanted), kind })
+}

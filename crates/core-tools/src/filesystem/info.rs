@@ -1,0 +1,141 @@
+//! `get_file_info`: what is known about a file without reading it.
+
+use std::time::{Duration, SystemTime};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::error::Error;
+use crate::workspace::{ConfinedPath, Kind, Workspace, printable};
+
+/// What to describe.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GetFileInfo {
+    /// File, directory or link to describe
+    pub path: String,
+}
+
+/// What is known about a file, directory or link.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct FileInfo {
+    /// The path, relative to its root.
+    pub path: String,
+    /// What it is; a link is a link.
+    pub kind: Kind,
+    /// Length in bytes.
+    pub size: u64,
+    /// Permissions in octal, as for chmod: `0644`.
+    pub permissions: String,
+    /// When its content last changed (RFC 3339, UTC).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub modified: Option<String>,
+    /// How many names the file has.
+    pub hard_links: u64,
+    /// Where the link leads, if that is inside the roots.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub link_target: Option<String>,
+    /// What the link leads to; absent if nothing, or outside the roots.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target_kind: Option<Kind>,
+    /// What is odd about it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// Describes a file, directory or link. A link is described itself; where it leads is said only if that is
+/// inside the roots.
+///
+/// # Errors
+/// The path.
+pub fn get_file_info(workspace: &Workspace, input: &GetFileInfo) -> Result<FileInfo, Error> {
+    let path = workspace.locate(&input.path)?;
+    let metadata = path.link_metadata()?;
+    let mut info = FileInfo {
+        path: path.shown(),
+        kind: metadata.kind,
+        size: metadata.size,
+        permissions: format!("{:04o}", metadata.mode),
+        modified: metadata.modified.map(rfc3339),
+        hard_links: metadata.links,
+        link_target: None,
+        target_kind: None,
+        notes: Vec::new(),
+    };
+    if metadata.kind == Kind::Symlink {
+        match path.kind() {
+            Ok(kind) => {
+                info.target_kind = kind;
+                info.link_target = inside_target(workspace, &path)?;
+                if kind.is_none() {
+                    info.notes.push("the link leads to nothing that exists".to_owned());
+                }
+            }
+            Err(error) => info.notes.push(error.to_string()),
+        }
+    }
+    Ok(info)
+}
+
+/// Where the link leads as it is written, or relative to its root if it is absolute.
+fn inside_target(workspace: &Workspace, path: &ConfinedPath) -> Result<Option<String>, Error> {
+    let Some(target) = path.read_link()? else { return Ok(None) };
+    if target.has_root() {
+        // Written through a link to the root it would not be recognised: then nothing is said.
+        return Ok(workspace.locate(&target).ok().map(|target| target.shown()));
+    }
+    Ok(Some(printable(target.as_os_str())))
+}
+
+/// `time` as RFC 3339 has it, in UTC, to the second: `2026-11-21T22:37:00Z`.
+pub(super) fn rfc3339(time: SystemTime) -> String {
+    let seconds = match time.duration_since(SystemTime::UNIX_EPOCH) {
+        Ok(after) => i64::try_from(after.as_secs()).unwrap_or(i64::MAX),
+        // Rounded down, as after the epoch.
+        Err(before) => {
+            let before = before.duration() + Duration::from_nanos(999_999_999);
+            -i64::try_from(before.as_secs()).unwrap_or(i64::MAX)
+        }
+    };
+    let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    let (year, month, day) = civil(days);
+    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", second / 3600, second / 60 % 60, second % 60)
+}
+
+/// Year, month and day of the `days`th day after 1970-01-01 in the Gregorian calendar.
+///
+/// Counted in eras of 400 years, each beginning on 1 March, so that leap days come last.
+fn civil(days: i64) -> (i64, i64, i64) {
+    const ERA: i64 = 146_097;
+    let days = days + 719_468;
+    let (era, day) = (days.div_euclid(ERA), days.rem_euclid(ERA));
+    let year = (day - day / 1460 + day / 36_524 - day / (ERA - 1)) / 365;
+    let day_of_year = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month + 2) / 5 + 1;
+    let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    (era * 400 + year + next, month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, SystemTime};
+
+    use super::rfc3339;
+
+    #[test]
+    fn times_are_written_as_date_writes_them() {
+        // `date -u -d @N +%FT%TZ`
+        for (seconds, text) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_399, "2000-02-28T23:59:59Z"),
+            (951_782_400, "2000-02-29T00:00:00Z"),
+            (1_709_251_200, "2024-03-01T00:00:00Z"),
+            (1_763_764_620, "2025-11-21T22:37:00Z"),
+            (4_107_542_400, "2100-03-01T00:00:00Z"),
+        ] {
+            assert_eq!(rfc3339(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)), text);
+        }
+        assert_eq!(rfc3339(SystemTime::UNIX_EPOCH - Duration::from_millis(500)), "1969-12-31T23:59:59Z");
+    }
+}

@@ -1,0 +1,250 @@
+//! `list_directory`: what is in a folder, sorted and capped.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+
+use super::error::{Error, ranged};
+use super::info::rfc3339;
+use crate::workspace::{self, Entry, Folder, Kind, Workspace, printable};
+
+/// Entries looked at before counting stops, all folders together.
+const MAX_COUNTED: u64 = 1_000_000;
+/// Entries of one folder held in memory at once.
+const MAX_HELD: usize = 200_000;
+
+/// What to list.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ListDirectory {
+    /// Directory to list. Default .
+    #[serde(default = "super::here")]
+    pub path: String,
+    /// Levels below it, 1 to 10. Default 1
+    #[schemars(range(min = 1, max = 10))]
+    pub depth: Option<i64>,
+    /// Include names that begin with a dot. Default true
+    pub hidden: Option<bool>,
+    /// Add size in bytes and time of change
+    #[serde(default)]
+    pub details: bool,
+    /// Most entries. Default 1000
+    #[schemars(range(min = 1, max = 100_000))]
+    pub limit: Option<i64>,
+}
+
+impl Default for ListDirectory {
+    fn default() -> Self {
+        Self { path: super::here(), depth: None, hidden: None, details: false, limit: None }
+    }
+}
+
+/// What is in a folder, sorted by name; what is in a folder in it follows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Listing {
+    /// The directory, relative to its root.
+    pub path: String,
+    /// The entries, at most `limit`.
+    pub entries: Vec<Listed>,
+    /// How many entries there are in all.
+    pub total: u64,
+    /// What was left out and how to get it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// One entry.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Listed {
+    /// The name; with `depth`, the path below the directory listed.
+    pub name: String,
+    /// What it is.
+    pub kind: Kind,
+    /// Length in bytes, of files, if asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
+    /// When it last changed (RFC 3339, UTC), if asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub modified: Option<String>,
+}
+
+impl Listing {
+    /// One entry a line, marked as `ls -F` does (`/` directory, `@` link, `|` pipe, `=` socket), details
+    /// after tabs; the notes in brackets at the end.
+    pub fn to_text(&self) -> String {
+        let mut text = String::with_capacity(self.entries.len() * 24);
+        for entry in &self.entries {
+            text.push_str(&entry.name);
+            text.push_str(marker(entry.kind));
+            if let Some(size) = entry.size {
+                text.push('\t');
+                text.push_str(&size.to_string());
+            }
+            if let Some(modified) = &entry.modified {
+                text.push('\t');
+                text.push_str(modified);
+            }
+            text.push('\n');
+        }
+        if self.entries.is_empty() {
+            text.push_str("[empty]\n");
+        }
+        for note in &self.notes {
+            text.push_str(&format!("[{note}]\n"));
+        }
+        text
+    }
+}
+
+/// How `ls -F` marks a kind.
+pub(super) fn marker(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Directory => "/",
+        Kind::Symlink => "@",
+        Kind::Fifo => "|",
+        Kind::Socket => "=",
+        Kind::File | Kind::Device | Kind::Other => "",
+    }
+}
+
+/// Lists a folder, sorted by name, links as links. `.git` is listed but not entered, nor are links.
+///
+/// # Errors
+/// The path, numbers out of range, cancellation.
+pub fn list_directory(
+    workspace: &Workspace,
+    input: &ListDirectory,
+    cancel: &CancellationToken,
+) -> Result<Listing, Error> {
+    let depth = ranged("depth", input.depth, 10, 1, "from 1 to 10")?;
+    let limit = ranged("limit", input.limit, 100_000, 1000, "from 1 to 100000")?;
+    let path = workspace.locate(&input.path)?;
+    let folder = path.open_folder()?;
+    let mut walk = Walk {
+        hidden: input.hidden.unwrap_or(true),
+        details: input.details,
+        limit,
+        cancel,
+        entries: Vec::new(),
+        total: 0,
+        unreadable: 0,
+        lossy: 0,
+    };
+    let failed = |source| Error::Path(workspace::Error::Io { action: "list", path: path.shown(), source });
+    let names = walk.sorted(&folder)?.map_err(failed)?;
+    walk.visit(&folder, names, "", depth)?;
+
+    let mut notes = Vec::new();
+    if walk.total > walk.entries.len() as u64 {
+        let more = if walk.total >= MAX_COUNTED { "more than " } else { "" };
+        notes.push(format!(
+            "{} of {more}{} entries given; raise limit (to at most 100000), or list a directory below",
+            walk.entries.len(),
+            walk.total
+        ));
+    }
+    if walk.lossy > 0 {
+        notes.push(format!("{} names are not valid UTF-8; tools cannot reach them", walk.lossy));
+    }
+    if walk.unreadable > 0 {
+        notes.push(format!("{} directories could not be read", walk.unreadable));
+    }
+    Ok(Listing { path: path.shown(), entries: walk.entries, total: walk.total, notes })
+}
+
+struct Walk<'a> {
+    hidden: bool,
+    details: bool,
+    limit: usize,
+    cancel: &'a CancellationToken,
+    entries: Vec<Listed>,
+    total: u64,
+    unreadable: u64,
+    lossy: u64,
+}
+
+impl Walk<'_> {
+    fn visit(&mut self, folder: &Folder, names: Vec<Entry>, prefix: &str, depth: usize) -> Result<(), Error> {
+        for Entry { name, kind } in names {
+            let given = self.entries.len() < self.limit;
+            let descend = depth > 1 && kind == Kind::Directory && name != ".git";
+            if !given && !descend {
+                continue;
+            }
+            let mut shown = printable(&name);
+            if !prefix.is_empty() {
+                shown.insert_str(0, prefix);
+            }
+            if given {
+                let entry = self.listed(folder, &name, kind, &shown);
+                self.entries.push(entry);
+            }
+            if descend {
+                match folder.child(&name) {
+                    Ok(child) => match self.sorted(&child)? {
+                        Ok(names) => self.visit(&child, names, &(shown + "/"), depth - 1)?,
+                        Err(_) => self.unreadable += 1,
+                    },
+                    Err(_) => self.unreadable += 1,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The entries of `folder` in order, as many as may be needed; all are counted.
+    fn sorted(&mut self, folder: &Folder) -> Result<std::io::Result<Vec<Entry>>, Error> {
+        let entries = match folder.entries() {
+            Ok(entries) => entries,
+            Err(error) => return Ok(Err(error)),
+        };
+        let mut held = Vec::new();
+        for entry in entries {
+            if self.total % 1024 == 0 && self.cancel.is_cancelled() {
+                return Err(Error::Cancelled);
+            }
+            if self.total >= MAX_COUNTED {
+                break;
+            }
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) => return Ok(Err(error)),
+            };
+            if !self.hidden && is_hidden(&entry.name) {
+                continue;
+            }
+            self.total += 1;
+            held.push(entry);
+            if held.len() >= MAX_HELD {
+                held.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+                held.truncate(MAX_HELD / 2);
+            }
+        }
+        held.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        Ok(Ok(held))
+    }
+
+    fn listed(&mut self, folder: &Folder, name: &OsString, kind: Kind, shown: &str) -> Listed {
+        if name.to_str().is_none() {
+            self.lossy += 1;
+        }
+        let metadata = if self.details { folder.metadata(name).ok() } else { None };
+        Listed {
+            name: shown.to_owned(),
+            kind,
+            size: metadata
+                .as_ref()
+                .filter(|metadata| metadata.kind == Kind::File)
+                .map(|metadata| metadata.size),
+            modified: metadata.and_then(|metadata| metadata.modified).map(rfc3339),
+        }
+    }
+}
+
+/// Whether a name begins with a dot.
+pub(super) fn is_hidden(name: &OsStr) -> bool {
+    Path::new(name).as_os_str().as_encoded_bytes().starts_with(b".")
+}

@@ -1,0 +1,97 @@
+//! `read_media_file`: an image, audio or PDF file, for a client that can show or play it.
+
+use std::io::Read;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::error::Error;
+use super::signature::identify;
+use crate::workspace::{self, Workspace};
+
+/// The largest file given, in bytes.
+const MAX_BYTES: u64 = 10 << 20;
+
+/// Which file to read.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReadMediaFile {
+    /// Image, audio or PDF file, at most 10 MiB
+    pub path: String,
+}
+
+/// What sort of media a file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum Media {
+    /// To show.
+    Image,
+    /// To play.
+    Audio,
+    /// A PDF document.
+    Document,
+}
+
+/// A media file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct MediaFile {
+    /// The file, relative to its root.
+    pub path: String,
+    /// What sort it is.
+    pub media: Media,
+    /// Its media type, from its first bytes.
+    pub mime_type: String,
+    /// Its length in bytes.
+    pub size: u64,
+    /// Its content in Base64.
+    pub data: String,
+}
+
+/// Reads an image, audio or PDF file. What it is its first bytes tell; only for SVG the name must.
+///
+/// # Errors
+/// The path, a file of another kind, a file over 10 MiB.
+pub fn read_media_file(workspace: &Workspace, input: &ReadMediaFile) -> Result<MediaFile, Error> {
+    let path = workspace.locate(&input.path)?;
+    let (file, metadata) = path.open_read()?;
+    let too_large = |size| Error::TooLarge { path: path.shown(), size, limit: MAX_BYTES };
+    if metadata.size > MAX_BYTES {
+        return Err(too_large(metadata.size));
+    }
+    let mut content = Vec::new();
+    file.take(MAX_BYTES + 1)
+        .read_to_end(&mut content)
+        .map_err(|source| Error::Path(workspace::Error::Io { action: "read", path: path.shown(), source }))?;
+    let size = content.len() as u64;
+    if size > MAX_BYTES {
+        return Err(too_large(size));
+    }
+    let is_svg = path.relative().extension().is_some_and(|extension| extension.eq_ignore_ascii_case("svg"));
+    let mime = match identify(&content) {
+        Some(found) => {
+            found.mime.ok_or_else(|| Error::NotMedia { path: path.shown(), kind: Some(found.noun) })?
+        }
+        None if is_svg => "image/svg+xml",
+        None => return Err(Error::NotMedia { path: path.shown(), kind: None }),
+    };
+    let media = match mime.split('/').next() {
+        Some("image") => Media::Image,
+        Some("audio") => Media::Audio,
+        _ => Media::Document,
+    };
+    Ok(MediaFile {
+        path: path.shown(),
+        media,
+        mime_type: mime.to_owned(),
+        size,
+        data: BASE64_STANDARD.encode(content),
+    })
+}
+
+/// Whether a file that begins with `head` is for [`read_media_file`].
+pub(super) fn is_media(head: &[u8]) -> bool {
+    identify(head).is_some_and(|signature| signature.mime.is_some())
+}

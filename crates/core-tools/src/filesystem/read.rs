@@ -1,0 +1,418 @@
+//! `read_file`: lines of a text file, streamed, bounded, and honest about what was left out.
+
+use std::fs::File;
+use std::io::{self, Cursor, Read, Seek, SeekFrom};
+
+use memchr::memchr_iter;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+
+use super::MAX_TEXT_BYTES;
+use super::error::{Error, ranged};
+use super::signature::{HEAD_BYTES, looks_binary};
+use crate::workspace::{self, ConfinedPath, Workspace};
+
+/// Lines given where none are asked for.
+const DEFAULT_LINES: i64 = 2000;
+/// Bytes read on, past what was asked for, to count a file's lines. About 10 ms.
+const MAX_COUNTED_BYTES: u64 = 64 << 20;
+/// Read at a time.
+const BLOCK: usize = 64 << 10;
+
+const POSITIVE: &str = "1 or more";
+
+/// Lines of one text file.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReadFile {
+    /// File to read
+    pub path: String,
+    /// First line, from 1. Default 1
+    #[schemars(range(min = 1))]
+    pub offset: Option<i64>,
+    /// Most lines. Default 2000; at most 40 KB come at once
+    #[schemars(range(min = 1))]
+    pub limit: Option<i64>,
+    /// Only the first N lines
+    #[schemars(range(min = 1))]
+    pub head: Option<i64>,
+    /// Only the last N lines
+    #[schemars(range(min = 1))]
+    pub tail: Option<i64>,
+}
+
+/// Lines of a text file. Line endings are kept as they are; a byte order mark is left out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct TextFile {
+    /// The file, relative to its root.
+    pub path: String,
+    /// The lines, as they stand in the file.
+    pub text: String,
+    /// Number of the first line given, from 1; absent if unknown or if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_line: Option<u64>,
+    /// How many lines are given.
+    pub lines: u64,
+    /// Lines in the whole file; absent if it is too large to count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total_lines: Option<u64>,
+    /// The file's length in bytes.
+    pub size: u64,
+    /// What was left out and how to get it; what is odd about the file.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+impl TextFile {
+    /// Which lines these are, for a line above or below the text: `lines 1-20 of 340`.
+    pub fn summary(&self) -> String {
+        let total = match self.total_lines {
+            Some(total) => total.to_string(),
+            None => format!("many ({} bytes)", self.size),
+        };
+        match (self.lines, self.first_line) {
+            (0, _) => format!("no lines, {} bytes", self.size),
+            (1, Some(first)) => format!("line {first} of {total}"),
+            (lines, Some(first)) => format!("lines {first}-{} of {total}", first + lines - 1),
+            (lines, None) => format!("the last {lines} lines of {total}"),
+        }
+    }
+
+    /// The text, and in brackets what a reader must know: which lines these are unless all, and the notes.
+    pub fn to_text(&self) -> String {
+        let mut remarks = self.notes.clone();
+        if self.lines == 0 || self.total_lines != Some(self.lines) {
+            remarks.insert(0, self.summary());
+        }
+        if remarks.is_empty() {
+            return self.text.clone();
+        }
+        let separator = if self.text.is_empty() || self.text.ends_with('\n') { "" } else { "\n" };
+        format!("{}{separator}[{}]\n", self.text, remarks.join("; "))
+    }
+}
+
+/// Reads lines of a text file.
+///
+/// At most 2,000 lines unless more are asked for, and at most [`MAX_TEXT_BYTES`] in any case. The file is
+/// streamed: a huge one costs time only as far as it must be read to find the lines, and no memory.
+///
+/// # Errors
+/// The path, numbers below 1, `offset` past the end, a binary file, cancellation.
+pub fn read_file(
+    workspace: &Workspace,
+    input: &ReadFile,
+    cancel: &CancellationToken,
+) -> Result<TextFile, Error> {
+    let selection = Selection::of(input)?;
+    read_selection(&workspace.locate(&input.path)?, selection, MAX_TEXT_BYTES, cancel)
+}
+
+/// Which lines are wanted.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Selection {
+    /// `lines` lines from line `first` on.
+    From { first: u64, lines: u64 },
+    /// The last lines.
+    Last(u64),
+}
+
+impl Selection {
+    /// The default: the first 2,000 lines.
+    pub(super) const START: Self = Self::From { first: 1, lines: DEFAULT_LINES.unsigned_abs() };
+
+    fn of(input: &ReadFile) -> Result<Self, Error> {
+        let number = |name, value: Option<i64>| {
+            let number = value.map(|_| ranged(name, value, i64::MAX, 1, POSITIVE)).transpose()?;
+            Ok::<_, Error>(number.map(|number| number as u64))
+        };
+        let (offset, limit) = (number("offset", input.offset)?, number("limit", input.limit)?);
+        match (number("head", input.head)?, number("tail", input.tail)?) {
+            (None, None) => Ok(Self::From {
+                first: offset.unwrap_or(1),
+                lines: limit.unwrap_or(DEFAULT_LINES.unsigned_abs()),
+            }),
+            (Some(_), Some(_)) => Err(Error::Parameters("`head` and `tail` cannot both be given")),
+            _ if offset.is_some() || limit.is_some() => {
+                Err(Error::Parameters("`head` and `tail` cannot be combined with `offset` or `limit`"))
+            }
+            (Some(head), None) => Ok(Self::From { first: 1, lines: head }),
+            (None, Some(tail)) => Ok(Self::Last(tail)),
+        }
+    }
+}
+
+/// Reads the lines of `selection`, at most `max_bytes` of them.
+pub(super) fn read_selection(
+    path: &ConfinedPath,
+    selection: Selection,
+    max_bytes: usize,
+    cancel: &CancellationToken,
+) -> Result<TextFile, Error> {
+    let (mut file, metadata) = path.open_read()?;
+    let shown = path.shown();
+    let failed = |source| Error::Path(workspace::Error::Io { action: "read", path: shown.clone(), source });
+
+    let mut head = Vec::with_capacity(HEAD_BYTES);
+    (&mut file).take(HEAD_BYTES as u64).read_to_end(&mut head).map_err(failed)?;
+    if let Some(kind) = looks_binary(&head) {
+        let advice = match kind {
+            "UTF-16 text" => "; convert it to UTF-8 first",
+            _ if super::media::is_media(&head) => "; use read_media_file",
+            _ => "",
+        };
+        return Err(Error::Binary { path: shown, kind, size: metadata.size, advice });
+    }
+
+    let found = match selection {
+        Selection::From { first, lines } => {
+            let rest = Cursor::new(head).chain(&mut file);
+            scan(rest, first, lines, max_bytes, cancel).map_err(failed)?
+        }
+        Selection::Last(lines) => {
+            last_lines(file, metadata.size, lines, max_bytes, cancel).map_err(failed)?
+        }
+    };
+    let Some(found) = found else { return Err(Error::Cancelled) };
+    if let (Selection::From { first, .. }, 0, Some(total)) = (selection, found.lines, found.total)
+        && first > 1
+    {
+        return Err(Error::PastEnd { path: shown, offset: first, lines: total });
+    }
+    Ok(found.into_text(shown, metadata.size, selection, max_bytes))
+}
+
+/// What a scan found.
+#[derive(Debug, Default)]
+struct Found {
+    bytes: Vec<u8>,
+    first: Option<u64>,
+    lines: u64,
+    total: Option<u64>,
+    /// The line that alone is longer than the bound, of which only a part is given.
+    cut_line: bool,
+    /// More lines were asked for than fit the bound.
+    cut_bytes: bool,
+}
+
+impl Found {
+    fn into_text(self, path: String, size: u64, selection: Selection, max_bytes: usize) -> TextFile {
+        let mut notes = Vec::new();
+        let mut bytes = self.bytes;
+        if self.first == Some(1) && bytes.starts_with(b"\xef\xbb\xbf") {
+            bytes.drain(..3);
+            notes.push("the file begins with a UTF-8 byte order mark".to_owned());
+        }
+        let text = match String::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(error) => {
+                notes.push("not valid UTF-8: bytes that are not are shown as U+FFFD".to_owned());
+                String::from_utf8_lossy(error.as_bytes()).into_owned()
+            }
+        };
+        match (selection, self.first) {
+            (Selection::From { .. }, Some(first)) => {
+                let next = first + self.lines;
+                if self.cut_line {
+                    notes.push(format!(
+                        "line {first} is longer than {max_bytes} bytes: only its start is given"
+                    ));
+                }
+                if self.total.is_none_or(|total| next <= total) {
+                    let why =
+                        if self.cut_bytes { format!("cut at {max_bytes} bytes; ") } else { String::new() };
+                    notes.push(format!("{why}continue with offset={next}"));
+                }
+            }
+            (Selection::Last(_), _) => {
+                if self.cut_line {
+                    notes.push(format!(
+                        "the last line is longer than {max_bytes} bytes: only its end is given"
+                    ));
+                } else if self.cut_bytes {
+                    notes.push(format!(
+                        "cut at {max_bytes} bytes: only the last {} lines are given",
+                        self.lines
+                    ));
+                }
+            }
+            _ => {}
+        }
+        TextFile {
+            path,
+            text,
+            first_line: self.first,
+            lines: self.lines,
+            total_lines: self.total,
+            size,
+            notes,
+        }
+    }
+}
+
+/// Finds `lines` lines from line `first` on, then counts on. Nothing if cancelled.
+fn scan(
+    mut source: impl Read,
+    first: u64,
+    lines: u64,
+    max_bytes: usize,
+    cancel: &CancellationToken,
+) -> io::Result<Option<Found>> {
+    let mut found = Found::default();
+    let mut block = vec![0; BLOCK];
+    // Newlines seen; whether anything follows the last of them; bytes read after the wanted lines.
+    let (mut newlines, mut unfinished, mut counted) = (0_u64, false, 0_u64);
+    let mut done = false;
+    loop {
+        if cancel.is_cancelled() {
+            return Ok(None);
+        }
+        let length = match source.read(&mut block) {
+            Ok(0) => break,
+            Ok(length) => length,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        let mut rest = &block[..length];
+        unfinished = rest.last() != Some(&b'\n');
+        let skip = (first - 1).saturating_sub(newlines);
+        if skip > 0 {
+            let here = memchr_iter(b'\n', rest).count() as u64;
+            if here < skip {
+                newlines += here;
+                continue;
+            }
+            // Within this block, so it fits.
+            #[allow(clippy::cast_possible_truncation, reason = "at most the block's length")]
+            let at = memchr_iter(b'\n', rest).nth(skip as usize - 1).unwrap_or(rest.len() - 1);
+            newlines += skip;
+            rest = &rest[at + 1..];
+        }
+        while !done && !rest.is_empty() {
+            let end = memchr::memchr(b'\n', rest).map_or(rest.len(), |at| at + 1);
+            let (piece, after) = rest.split_at(end);
+            let continues = found.bytes.last().is_some_and(|&last| last != b'\n');
+            if found.bytes.len() + piece.len() > max_bytes {
+                // The line does not fit: whole lines before it are kept, or its start if it is the first.
+                found.cut_bytes = true;
+                done = true;
+                if found.lines <= u64::from(continues) {
+                    found.cut_line = true;
+                    found.lines = 1;
+                    found.bytes.extend_from_slice(&piece[..max_bytes - found.bytes.len()]);
+                    keep_whole_characters(&mut found.bytes);
+                } else if continues {
+                    found.lines -= 1;
+                    let line = memchr::memrchr(b'\n', &found.bytes).map_or(0, |at| at + 1);
+                    found.bytes.truncate(line);
+                }
+                break;
+            }
+            found.bytes.extend_from_slice(piece);
+            found.lines += u64::from(!continues);
+            if piece.ends_with(b"\n") {
+                newlines += 1;
+                done = found.lines == lines;
+            }
+            rest = after;
+        }
+        if done {
+            newlines += memchr_iter(b'\n', rest).count() as u64;
+            counted += rest.len() as u64;
+            if counted > MAX_COUNTED_BYTES {
+                found.first = Some(first);
+                return Ok(Some(found));
+            }
+        }
+    }
+    found.total = Some(newlines + u64::from(unfinished));
+    found.first = (found.lines > 0).then_some(first);
+    Ok(Some(found))
+}
+
+/// Finds the last `lines` lines, reading backwards. Nothing if cancelled.
+fn last_lines(
+    mut file: File,
+    size: u64,
+    lines: u64,
+    max_bytes: usize,
+    cancel: &CancellationToken,
+) -> io::Result<Option<Found>> {
+    if size == 0 {
+        // Empty, or a kernel's file that does not know its length and may not seek backwards.
+        let mut content = Vec::new();
+        file.seek(SeekFrom::Start(0))?;
+        file.take(MAX_COUNTED_BYTES).read_to_end(&mut content)?;
+        return Ok(Some(tail_of(content, true, lines, max_bytes)));
+    }
+    // One byte more than may be given tells whether something was cut, one more whether a line begins there.
+    let wanted = (max_bytes as u64 + 2).min(size);
+    file.seek(SeekFrom::Start(size - wanted))?;
+    let mut content = Vec::new();
+    (&mut file).take(wanted).read_to_end(&mut content)?;
+    let mut found = tail_of(content, wanted == size, lines, max_bytes);
+    if found.total.is_none() && size <= MAX_COUNTED_BYTES {
+        file.seek(SeekFrom::Start(0))?;
+        let Some(whole) = scan(file.take(size), u64::MAX, 1, 0, cancel)? else { return Ok(None) };
+        found.total = whole.total;
+        found.first = whole.total.map(|total| total + 1 - found.lines);
+    }
+    Ok(Some(found))
+}
+
+/// The last `lines` lines of `content`, which is the whole file or, unless `whole`, its end.
+fn tail_of(mut content: Vec<u8>, whole: bool, lines: u64, max_bytes: usize) -> Found {
+    let body = content.strip_suffix(b"\n").unwrap_or(&content);
+    let total = if content.is_empty() { 0 } else { memchr_iter(b'\n', body).count() as u64 + 1 };
+    let nth = usize::try_from(lines - 1).unwrap_or(usize::MAX);
+    let asked = memchr::memrchr_iter(b'\n', body).nth(nth).map(|at| at + 1);
+    // Where whole lines that fit begin.
+    let bound = content.len().saturating_sub(max_bytes);
+    let fitting = if bound == 0 {
+        (whole || asked.is_some()).then_some(0)
+    } else {
+        memchr::memchr(b'\n', &body[bound - 1..]).map(|at| bound + at)
+    };
+    let mut found = Found { total: whole.then_some(total), ..Found::default() };
+    let start = match (asked, fitting) {
+        (Some(asked), Some(fitting)) if asked >= fitting => asked,
+        (_, Some(fitting)) => {
+            found.cut_bytes = fitting > 0;
+            fitting
+        }
+        // Not even the last line fits.
+        (_, None) => {
+            found.cut_line = true;
+            found.cut_bytes = true;
+            let mut start = bound;
+            while content.get(start).is_some_and(|byte| byte & 0xc0 == 0x80) {
+                start += 1;
+            }
+            start
+        }
+    };
+    content.drain(..start);
+    let body = content.strip_suffix(b"\n").unwrap_or(&content);
+    found.lines = if content.is_empty() { 0 } else { memchr_iter(b'\n', body).count() as u64 + 1 };
+    found.first = found.total.filter(|_| found.lines > 0).map(|total| total + 1 - found.lines);
+    found.bytes = content;
+    found
+}
+
+/// Drops the start of a character whose rest was cut off.
+fn keep_whole_characters(bytes: &mut Vec<u8>) {
+    let start = bytes.len().saturating_sub(4);
+    if let Some(at) = bytes[start..].iter().rposition(|byte| byte & 0xc0 != 0x80) {
+        let lead = bytes[start + at];
+        let length = match lead {
+            0xf0.. => 4,
+            0xe0.. => 3,
+            0xc0.. => 2,
+            _ => 1,
+        };
+        if start + at + length > bytes.len() {
+            bytes.truncate(start + at);
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! What a file is by its first bytes.
+
+/// How many bytes [`identify`] and [`looks_binary`] want: git looks at as many.
+pub(super) const HEAD_BYTES: usize = 8000;
+
+/// A kind of file that begins with known bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Signature {
+    /// The kind with its article, for a sentence.
+    pub(super) noun: &'static str,
+    /// Its media type, for those that clients can show or play.
+    pub(super) mime: Option<&'static str>,
+}
+
+type Row = (usize, &'static [u8], &'static str, Option<&'static str>);
+
+/// Offset, bytes, noun, media type. Only bytes that no text begins with, `%PDF-` aside.
+const TABLE: &[Row] = &[
+    (0, b"\x89PNG\r\n\x1a\n", "a PNG image", Some("image/png")),
+    (0, b"\xff\xd8\xff", "a JPEG image", Some("image/jpeg")),
+    (0, b"GIF87a", "a GIF image", Some("image/gif")),
+    (0, b"GIF89a", "a GIF image", Some("image/gif")),
+    (8, b"WEBP", "a WebP image", Some("image/webp")),
+    (0, b"II*\0", "a TIFF image", Some("image/tiff")),
+    (0, b"MM\0*", "a TIFF image", Some("image/tiff")),
+    (0, b"\0\0\x01\0", "an icon", Some("image/x-icon")),
+    (4, b"ftypavif", "an AVIF image", Some("image/avif")),
+    (4, b"ftypheic", "a HEIC image", Some("image/heic")),
+    (4, b"ftypM4A ", "an M4A audio file", Some("audio/mp4")),
+    (4, b"ftyp", "an MP4 video", None),
+    (0, b"ID3", "an MP3 audio file", Some("audio/mpeg")),
+    (0, b"\xff\xfb", "an MP3 audio file", Some("audio/mpeg")),
+    (0, b"\xff\xf3", "an MP3 audio file", Some("audio/mpeg")),
+    (8, b"WAVE", "a WAV audio file", Some("audio/wav")),
+    (0, b"fLaC", "a FLAC audio file", Some("audio/flac")),
+    (0, b"OggS", "an Ogg audio file", Some("audio/ogg")),
+    (0, b"%PDF-", "a PDF document", Some("application/pdf")),
+    (0, b"\x7fELF", "an ELF executable", None),
+    (0, b"MZ\x90\0", "a Windows executable", None),
+    (0, b"\xcf\xfa\xed\xfe", "a Mach-O executable", None),
+    (0, b"\0asm", "a WebAssembly module", None),
+    (0, b"PK\x03\x04", "a ZIP archive (or an Office, Java or Python package)", None),
+    (0, b"\x1f\x8b", "a gzip archive", None),
+    (0, b"BZh9", "a bzip2 archive", None),
+    (0, b"\xfd7zXZ\0", "an xz archive", None),
+    (0, b"\x28\xb5\x2f\xfd", "a Zstandard archive", None),
+    (0, b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive", None),
+    (257, b"ustar", "a tar archive", None),
+    (0, b"SQLite format 3\0", "a SQLite database", None),
+    (0, b"\xca\xfe\xba\xbe", "a Java class or Mach-O executable", None),
+    (0, b"!<arch>\n", "a static library", None),
+    (0, b"\xff\xfe", "UTF-16 text", None),
+    (0, b"\xfe\xff", "UTF-16 text", None),
+];
+
+/// What the file that begins with `head` is, if its first bytes tell.
+pub(super) fn identify(head: &[u8]) -> Option<Signature> {
+    TABLE
+        .iter()
+        .find(|(offset, bytes, ..)| head.get(*offset..).is_some_and(|rest| rest.starts_with(bytes)))
+        .filter(|(_, bytes, ..)| {
+            // Both lie in a RIFF container, and text may well say "WAVE".
+            !matches!(*bytes, b"WEBP" | b"WAVE") || head.starts_with(b"RIFF")
+        })
+        .map(|&(_, _, noun, mime)| Signature { noun, mime })
+}
+
+/// The noun for a file that is not text, or nothing if it is: a known signature, or a NUL early on.
+pub(super) fn looks_binary(head: &[u8]) -> Option<&'static str> {
+    let has_nul = memchr::memchr(0, head).is_some();
+    match identify(head) {
+        // `ID3` and the like may begin a text too; a binary file of that kind has a NUL soon.
+        Some(signature)
+            if has_nul || !head.iter().take(5).all(u8::is_ascii) || head.starts_with(b"%PDF-") =>
+        {
+            Some(signature.noun)
+        }
+        _ if has_nul => Some("a binary file"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{identify, looks_binary};
+
+    #[test]
+    fn known_signatures_are_named() {
+        assert_eq!(identify(b"\x89PNG\r\n\x1a\n....").unwrap().mime, Some("image/png"));
+        assert_eq!(identify(b"RIFF....WEBPVP8 ").unwrap().mime, Some("image/webp"));
+        assert_eq!(looks_binary(b"\x7fELF\x02\x01\x01\0\0"), Some("an ELF executable"));
+        assert_eq!(looks_binary(b"%PDF-1.7\n%plain"), Some("a PDF document"));
+        assert_eq!(looks_binary(b"\xff\xfeh\0i\0"), Some("UTF-16 text"));
+    }
+
+    #[test]
+    fn text_that_begins_like_a_signature_is_text() {
+        for text in
+            ["ID3 tags explained", "GIF89a is a format", "8 bytesWAVE", "OggS", "plain", "", "\u{feff}x"]
+        {
+            assert_eq!(looks_binary(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_nul_without_a_signature_is_a_binary_file() {
+        assert_eq!(looks_binary(b"abc\0def"), Some("a binary file"));
+    }
+}

@@ -1,0 +1,268 @@
+//! `directory_tree`: the shape of a project as indented text.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+
+use super::MAX_TEXT_BYTES;
+use super::error::{Error, ranged};
+use super::list::{is_hidden, marker};
+use crate::workspace::{self, ConfinedPath, Entry, Folder, Kind, Workspace, printable};
+
+/// A larger `.gitignore` is not read.
+const MAX_IGNORE_BYTES: u64 = 1 << 20;
+/// Entries looked at before counting stops.
+const MAX_COUNTED: u64 = 1_000_000;
+
+/// What to show.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DirectoryTree {
+    /// Directory to show. Default .
+    #[serde(default = "super::here")]
+    pub path: String,
+    /// Levels below it, 1 to 20. Default 3
+    #[schemars(range(min = 1, max = 20))]
+    pub depth: Option<i64>,
+    /// Include names that begin with a dot
+    #[serde(default)]
+    pub hidden: bool,
+    /// Leave out what .gitignore names. Default true
+    pub gitignore: Option<bool>,
+    /// Most entries. Default 1000
+    #[schemars(range(min = 1, max = 10_000))]
+    pub limit: Option<i64>,
+}
+
+impl Default for DirectoryTree {
+    fn default() -> Self {
+        Self { path: super::here(), depth: None, hidden: false, gitignore: None, limit: None }
+    }
+}
+
+/// A directory and what is below it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Tree {
+    /// The directory, relative to its root.
+    pub path: String,
+    /// One entry a line, two spaces a level, sorted by name; `/` marks directories, `@` links.
+    pub text: String,
+    /// Directories found, also those not shown.
+    pub directories: u64,
+    /// Everything else found, also what is not shown.
+    pub files: u64,
+    /// What was left out and how to get it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+impl Tree {
+    /// The tree, its counts and the notes.
+    pub fn to_text(&self) -> String {
+        let mut text = format!(
+            "{}/\n{}[{} directories, {} files]\n",
+            self.path.trim_end_matches('/'),
+            self.text,
+            self.directories,
+            self.files
+        );
+        for note in &self.notes {
+            text.push_str(&format!("[{note}]\n"));
+        }
+        text
+    }
+}
+
+/// Shows a directory and what is below it as indented text. Links are shown, not entered; so is `.git`,
+/// where hidden names are.
+///
+/// `.gitignore` files count from the root down, `.git/info/exclude` and the user's own file do not.
+///
+/// # Errors
+/// The path, numbers out of range, cancellation.
+pub fn directory_tree(
+    workspace: &Workspace,
+    input: &DirectoryTree,
+    cancel: &CancellationToken,
+) -> Result<Tree, Error> {
+    let depth = ranged("depth", input.depth, 20, 3, "from 1 to 20")?;
+    let limit = ranged("limit", input.limit, 10_000, 1000, "from 1 to 10000")?;
+    let path = workspace.locate(&input.path)?;
+    let folder = path.open_folder()?;
+    let ignored = if input.gitignore.unwrap_or(true) { Ignored::above(&path) } else { Ignored::off() };
+    let mut walk = Walk {
+        hidden: input.hidden,
+        limit,
+        cancel,
+        ignored,
+        text: String::new(),
+        shown: 0,
+        seen: 0,
+        directories: 0,
+        files: 0,
+        unreadable: 0,
+        below: false,
+    };
+    folder
+        .entries()
+        .map_err(|source| Error::Path(workspace::Error::Io { action: "list", path: path.shown(), source }))?;
+    walk.visit(&folder, Path::new(""), 0, depth)?;
+
+    let mut notes = Vec::new();
+    let total = walk.directories + walk.files;
+    if walk.shown < total {
+        let more = if walk.seen >= MAX_COUNTED { "more than " } else { "" };
+        notes.push(format!(
+            "{} of {more}{total} entries shown; raise limit (to at most 10000), lower depth, or choose a directory below",
+            walk.shown
+        ));
+    }
+    if walk.below {
+        notes.push(format!("deeper than {depth} levels is not shown (directories marked /…)"));
+    }
+    if walk.unreadable > 0 {
+        notes.push(format!("{} directories could not be read", walk.unreadable));
+    }
+    Ok(Tree { path: path.shown(), text: walk.text, directories: walk.directories, files: walk.files, notes })
+}
+
+struct Walk<'a> {
+    hidden: bool,
+    limit: usize,
+    cancel: &'a CancellationToken,
+    ignored: Ignored,
+    text: String,
+    shown: u64,
+    seen: u64,
+    directories: u64,
+    files: u64,
+    unreadable: u64,
+    /// Whether something lies deeper than shown.
+    below: bool,
+}
+
+impl Walk<'_> {
+    /// Shows what is in `folder`, which lies at `path` below the directory asked for.
+    fn visit(&mut self, folder: &Folder, path: &Path, level: usize, depth: usize) -> Result<(), Error> {
+        self.ignored.enter(folder, path);
+        let mut entries = self.entries(folder, path)?;
+        entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        for Entry { name, kind } in entries {
+            let directory = kind == Kind::Directory;
+            if directory {
+                self.directories += 1;
+            } else {
+                self.files += 1;
+            }
+            let child = if directory && name != ".git" { folder.child(&name).ok() } else { None };
+            let descend = level + 1 < depth;
+            let closed = !descend
+                && child
+                    .as_ref()
+                    .is_some_and(|child| child.entries().is_ok_and(|mut all| all.next().is_some()));
+            self.below |= closed;
+            if self.shown < self.limit as u64 && self.text.len() < MAX_TEXT_BYTES {
+                self.shown += 1;
+                self.text.push_str(&"  ".repeat(level + 1));
+                self.text.push_str(&printable(&name));
+                self.text.push_str(marker(kind));
+                self.text.push_str(if closed { "…\n" } else { "\n" });
+            }
+            match child {
+                Some(child) if descend => self.visit(&child, &path.join(&name), level + 1, depth)?,
+                None if directory && name != ".git" => self.unreadable += 1,
+                _ => {}
+            }
+        }
+        self.ignored.leave();
+        Ok(())
+    }
+
+    fn entries(&mut self, folder: &Folder, path: &Path) -> Result<Vec<Entry>, Error> {
+        let Ok(entries) = folder.entries() else {
+            self.unreadable += 1;
+            return Ok(Vec::new());
+        };
+        let mut kept = Vec::new();
+        for entry in entries {
+            self.seen += 1;
+            if self.seen % 1024 == 0 && self.cancel.is_cancelled() {
+                return Err(Error::Cancelled);
+            }
+            let Ok(entry) = entry else { break };
+            if self.seen > MAX_COUNTED {
+                break;
+            }
+            let wanted = (self.hidden || !is_hidden(&entry.name))
+                && !self.ignored.is_ignored(&path.join(&entry.name), entry.kind == Kind::Directory);
+            if wanted {
+                kept.push(entry);
+            }
+        }
+        Ok(kept)
+    }
+}
+
+/// The `.gitignore` files that count, outermost first.
+struct Ignored {
+    on: bool,
+    /// Where the directory asked for lies beneath its root.
+    base: PathBuf,
+    files: Vec<Option<Gitignore>>,
+}
+
+impl Ignored {
+    fn off() -> Self {
+        Self { on: false, base: PathBuf::new(), files: Vec::new() }
+    }
+
+    /// Those in the directories above `path`.
+    fn above(path: &ConfinedPath) -> Self {
+        let mut above = Vec::new();
+        let mut next = path.parent();
+        while let Some(folder) = next {
+            next = folder.parent();
+            above.push(folder);
+        }
+        let read = |folder: &ConfinedPath| parse(&folder.open_folder().ok()?, folder.relative());
+        let files = above.iter().rev().map(read).collect();
+        Self { on: true, base: path.relative().to_owned(), files }
+    }
+
+    fn enter(&mut self, folder: &Folder, path: &Path) {
+        let file = if self.on { parse(folder, &self.base.join(path)) } else { None };
+        self.files.push(file);
+    }
+
+    fn leave(&mut self) {
+        self.files.pop();
+    }
+
+    /// Whether `path`, below the directory asked for, is left out. The innermost file that says something
+    /// decides, as in git.
+    fn is_ignored(&self, path: &Path, directory: bool) -> bool {
+        if !self.on {
+            return false;
+        }
+        let path = self.base.join(path);
+        let said = self.files.iter().rev().flatten().map(|file| file.matched(&path, directory));
+        said.into_iter().find(|said| !said.is_none()).is_some_and(|said| said.is_ignore())
+    }
+}
+
+/// The `.gitignore` in `folder`, which lies at `path` beneath its root.
+fn parse(folder: &Folder, path: &Path) -> Option<Gitignore> {
+    let file = folder.open_file(".gitignore".as_ref()).ok()?;
+    let mut bytes = Vec::new();
+    file.take(MAX_IGNORE_BYTES).read_to_end(&mut bytes).ok()?;
+    let mut builder = GitignoreBuilder::new(path);
+    for line in String::from_utf8_lossy(&bytes).trim_start_matches('\u{feff}').lines() {
+        // A line that is no pattern means nothing, as in git.
+        let _ = builder.add_line(None, line);
+    }
+    builder.build().ok()
+}

@@ -1,0 +1,160 @@
+//! Why a path could not be used. Every message says what to do, and none shows where a root lies.
+
+use std::io;
+use std::path::PathBuf;
+
+use super::Kind;
+
+/// Why a [`Workspace`](super::Workspace) refused a path, or an operation on it failed.
+///
+/// Paths in messages are relative to their root: never the root's own place, never a place outside.
+/// The one exception is [`Error::Root`], which only the operator sees, at start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A folder given as a root cannot be opened.
+    #[error("cannot open the allowed root {}", .path.display())]
+    Root {
+        /// The folder, as the operator named it.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// A workspace needs at least one root.
+    #[error("no allowed root was given; name at least one folder")]
+    NoRoots,
+    /// The text is no path: empty, with a NUL, or too long.
+    #[error("`{path}` is not a usable path: {reason}")]
+    Invalid {
+        /// The path, shortened.
+        path: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// The path leads out of every root, as an absolute path or by `..`.
+    #[error(
+        "{given} leads outside the allowed roots; use a path relative to the first root, or an absolute path beneath a root"
+    )]
+    Outside {
+        /// The relative path, or the words "the absolute path given".
+        given: String,
+    },
+    /// A symbolic link on the way leads out of every root.
+    #[error("`{link}` is a symbolic link that leads outside the allowed roots")]
+    LinkOutside {
+        /// The link.
+        link: String,
+    },
+    /// More symbolic links than the operating system would follow (40).
+    #[error("`{path}` goes through too many symbolic links; they may form a loop")]
+    LinkLoop {
+        /// The path asked for.
+        path: String,
+    },
+    /// Nothing of that name exists.
+    #[error("`{path}` does not exist{}", .hint.as_deref().unwrap_or_default())]
+    NotFound {
+        /// The path asked for.
+        path: String,
+        /// Which folder is missing or which name is near, ready to follow the message.
+        hint: Option<String>,
+    },
+    /// Something is there, but of another kind than the operation works on.
+    #[error("`{path}` is {}, not {expected}", .found.noun())]
+    WrongKind {
+        /// The path asked for.
+        path: String,
+        /// What is there.
+        found: Kind,
+        /// What the operation works on.
+        expected: &'static str,
+    },
+    /// A part of the path before its end is not a folder.
+    #[error("`{path}` cannot exist: `{part}` is not a folder")]
+    NotAFolder {
+        /// The path asked for.
+        path: String,
+        /// The part that is not a folder.
+        part: String,
+    },
+    /// Something of that name exists already and was left alone.
+    #[error("`{path}` already exists; nothing was changed")]
+    AlreadyExists {
+        /// The path asked for.
+        path: String,
+    },
+    /// The file changed between reading and replacing it, and was left alone.
+    #[error("`{path}` was changed by somebody else meanwhile; nothing was written, read it again")]
+    Changed {
+        /// The path asked for.
+        path: String,
+    },
+    /// The file holds settings of this server, which its own tools may not change.
+    #[error("`{path}` is protected: it holds this server's own settings, which tools may not change")]
+    Protected {
+        /// The path asked for.
+        path: String,
+    },
+    /// A change in place would also change the file's other hard links, wherever they are.
+    #[error(
+        "`{path}` has {links} hard links, and appending would change all of them; overwrite it instead, which detaches this name"
+    )]
+    HardLinked {
+        /// The path asked for.
+        path: String,
+        /// How many names the file has.
+        links: u64,
+    },
+    /// The root's folder was removed while the server runs.
+    #[error("the allowed root `{root}` was removed while the server runs; restore it and restart the server")]
+    RootGone {
+        /// The root's own name.
+        root: String,
+    },
+    /// The operating system said no.
+    #[error("cannot {action} `{path}`")]
+    Io {
+        /// What was being done: "read", "write".
+        action: &'static str,
+        /// The path asked for.
+        path: String,
+        /// What the operating system said.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    /// Whether the path was refused for leaving the allowed roots, which is never the same as absent.
+    pub fn is_outside(&self) -> bool {
+        matches!(self, Self::Outside { .. } | Self::LinkOutside { .. })
+    }
+
+    /// Whether the path merely does not exist.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::NotFound { .. } | Self::NotAFolder { .. })
+    }
+
+    /// Sorts what the operating system said while doing `action` to `path` into its variant.
+    pub(super) fn from_io(action: &'static str, path: &str, source: io::Error) -> Self {
+        let path = path.to_owned();
+        match source.kind() {
+            io::ErrorKind::NotFound => Self::NotFound { path, hint: None },
+            io::ErrorKind::AlreadyExists => Self::AlreadyExists { path },
+            io::ErrorKind::InvalidFilename => Self::Invalid {
+                path: shortened(&path),
+                reason: "a name in it is too long for the file system",
+            },
+            _ => Self::Io { action, path, source },
+        }
+    }
+}
+
+/// The start of a path too long or too strange to show whole.
+pub(super) fn shortened(path: &str) -> String {
+    const SHOWN: usize = 80;
+    let mut shown: String = path.chars().take(SHOWN).flat_map(char::escape_debug).collect();
+    if path.chars().nth(SHOWN).is_some() {
+        shown.push('…');
+    }
+    shown
+}

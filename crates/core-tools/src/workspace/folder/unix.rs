@@ -1,0 +1,355 @@
+//! Folders by directory handle: `openat(2)` and its relatives, and `openat2(2)` on Linux.
+//!
+//! Promise: an operation acts on the folder that was opened, whatever happens to its path meanwhile, and
+//! never goes through a link that it was not asked to follow.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use rustix::fs::{Access, AtFlags, Dir, FileType, Gid, Mode, OFlags, RawMode, Stat, Uid};
+
+use super::{Entry, Open};
+use crate::workspace::metadata::{Kind, Metadata, Stamp};
+
+/// Opens for reference only: no permission on the object is needed and no driver is woken.
+#[cfg(target_os = "linux")]
+const REFERENCE: OFlags = OFlags::PATH;
+/// Elsewhere a folder handle must be readable.
+#[cfg(not(target_os = "linux"))]
+const REFERENCE: OFlags = OFlags::RDONLY;
+
+/// What every open carries: never inherited, never a controlling terminal, never a wait for a peer.
+const ALWAYS: OFlags = OFlags::CLOEXEC.union(OFlags::NOCTTY).union(OFlags::NONBLOCK);
+
+/// A folder held open by handle.
+#[derive(Debug)]
+pub struct Folder(OwnedFd);
+
+impl Folder {
+    /// Opens `path`, following links: only for what the operator named.
+    pub(in crate::workspace) fn open_trusted(path: &Path) -> io::Result<Self> {
+        let flags = REFERENCE | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(Self(rustix::fs::open(path, flags, Mode::empty())?))
+    }
+
+    /// Another handle to the same folder.
+    ///
+    /// # Errors
+    /// The process is out of descriptors.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        Ok(Self(self.0.try_clone()?))
+    }
+
+    /// The folder `name` in this one; a link is refused with `NotADirectory`.
+    ///
+    /// # Errors
+    /// What `openat(2)` says.
+    pub fn child(&self, name: &OsStr) -> io::Result<Self> {
+        let flags = REFERENCE | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        match rustix::fs::openat(&self.0, name, flags, Mode::empty()) {
+            Ok(handle) => Ok(Self(handle)),
+            // Which of the two a link gives differs between systems.
+            Err(rustix::io::Errno::LOOP) => Err(io::ErrorKind::NotADirectory.into()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Where the link `name` leads, or nothing if it is no link.
+    pub(in crate::workspace) fn read_link(&self, name: &OsStr) -> io::Result<Option<PathBuf>> {
+        match rustix::fs::readlinkat(&self.0, name, Vec::new()) {
+            Ok(target) => Ok(Some(PathBuf::from(OsString::from_vec(target.into_bytes())))),
+            Err(rustix::io::Errno::INVAL) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// What `name` is; a link is described itself.
+    ///
+    /// # Errors
+    /// What `fstatat(2)` says.
+    pub fn metadata(&self, name: &OsStr) -> io::Result<Metadata> {
+        Ok(from_stat(&rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW)?))
+    }
+
+    /// What this folder itself is.
+    pub(in crate::workspace) fn own_metadata(&self) -> io::Result<Metadata> {
+        Ok(from_stat(&rustix::fs::fstat(&self.0)?))
+    }
+
+    /// Opens the file `name`; a link gives `ELOOP`.
+    pub(in crate::workspace) fn open(&self, name: &OsStr, how: Open) -> io::Result<File> {
+        let (flags, mode) = match how {
+            Open::Read => (OFlags::RDONLY, 0),
+            Open::Append => (OFlags::WRONLY | OFlags::APPEND, 0),
+            Open::New { private } => {
+                (OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL, if private { 0o600 } else { 0o666 })
+            }
+        };
+        let flags = flags | OFlags::NOFOLLOW | ALWAYS;
+        Ok(File::from(rustix::fs::openat(&self.0, name, flags, Mode::from_raw_mode(mode))?))
+    }
+
+    /// Opens the regular file `name` to read; a link, pipe or device is refused before it is opened.
+    ///
+    /// # Errors
+    /// `InvalidInput` for what is no regular file, and what `openat(2)` says.
+    pub fn open_file(&self, name: &OsStr) -> io::Result<File> {
+        if self.metadata(name)?.kind != Kind::File {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        self.open(name, Open::Read)
+    }
+
+    /// Whether this process may write to the file `name`.
+    pub(in crate::workspace) fn check_writable(&self, name: &OsStr) -> io::Result<()> {
+        Ok(rustix::fs::accessat(&self.0, name, Access::WRITE_OK, AtFlags::EACCESS)?)
+    }
+
+    pub(in crate::workspace) fn remove_file(&self, name: &OsStr) -> io::Result<()> {
+        Ok(rustix::fs::unlinkat(&self.0, name, AtFlags::empty())?)
+    }
+
+    pub(in crate::workspace) fn create_child(&self, name: &OsStr) -> io::Result<()> {
+        Ok(rustix::fs::mkdirat(&self.0, name, Mode::from_raw_mode(0o777))?)
+    }
+
+    /// Renames `name` to `new_name` in `folder`, replacing what is there.
+    pub(in crate::workspace) fn rename(
+        &self,
+        name: &OsStr,
+        folder: &Self,
+        new_name: &OsStr,
+    ) -> io::Result<()> {
+        Ok(rustix::fs::renameat(&self.0, name, &folder.0, new_name)?)
+    }
+
+    /// Renames `name` to `new_name` in `folder`, or fails with `AlreadyExists`.
+    pub(in crate::workspace) fn rename_new(
+        &self,
+        name: &OsStr,
+        folder: &Self,
+        new_name: &OsStr,
+    ) -> io::Result<()> {
+        #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+        {
+            use rustix::fs::RenameFlags;
+            use rustix::io::Errno;
+            match rustix::fs::renameat_with(&self.0, name, &folder.0, new_name, RenameFlags::NOREPLACE) {
+                // The file system (or an old kernel) does not know the flag.
+                Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {}
+                other => return Ok(other?),
+            }
+        }
+        // A hard link never replaces anything. Folders have none; there a check must do, and since a
+        // folder can only replace an empty folder, nothing is lost in between.
+        match rustix::fs::linkat(&self.0, name, &folder.0, new_name, AtFlags::empty()) {
+            Ok(()) => self.remove_file(name),
+            Err(rustix::io::Errno::EXIST) => Err(io::ErrorKind::AlreadyExists.into()),
+            Err(_) => match folder.metadata(new_name) {
+                Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => self.rename(name, folder, new_name),
+                Err(error) => Err(error),
+            },
+        }
+    }
+
+    /// Whether both are the same folder.
+    pub(in crate::workspace) fn is_same(&self, other: &Self) -> bool {
+        match (self.own_metadata(), other.own_metadata()) {
+            (Ok(a), Ok(b)) => a.stamp().same_file(b.stamp()),
+            _ => false,
+        }
+    }
+
+    /// The names in this folder, in no order, without `.` and `..`.
+    ///
+    /// # Errors
+    /// The folder may not be read.
+    pub fn entries(&self) -> io::Result<Entries<'_>> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let handle = rustix::fs::openat(&self.0, ".", flags, Mode::empty())?;
+        Ok(Entries { folder: self, dir: Dir::new(handle)? })
+    }
+
+    /// The handle itself, for a child process's working directory.
+    pub fn into_handle(self) -> OwnedFd {
+        self.0
+    }
+}
+
+impl AsFd for Folder {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// The names in a folder; see [`Folder::entries`].
+pub struct Entries<'folder> {
+    folder: &'folder Folder,
+    dir: Dir,
+}
+
+impl Iterator for Entries<'_> {
+    type Item = io::Result<Entry>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let entry = match self.dir.next()? {
+                Ok(entry) => entry,
+                Err(error) => return Some(Err(error.into())),
+            };
+            let name = entry.file_name().to_bytes();
+            if name == b"." || name == b".." {
+                continue;
+            }
+            let name = OsStr::from_bytes(name).to_owned();
+            let kind = match entry.file_type() {
+                // Some file systems do not say.
+                FileType::Unknown => match self.folder.metadata(&name) {
+                    Ok(metadata) => metadata.kind,
+                    Err(_) => Kind::Other,
+                },
+                known => kind_of(known),
+            };
+            return Some(Ok(Entry { name, kind }));
+        }
+    }
+}
+
+/// What an open file is.
+pub(in crate::workspace) fn file_metadata(file: &File) -> io::Result<Metadata> {
+    Ok(from_stat(&rustix::fs::fstat(file)?))
+}
+
+/// Gives `file` the owner, where this process may, and then the permissions of `model`.
+pub(in crate::workspace) fn copy_permissions(file: &File, model: &Metadata) -> io::Result<()> {
+    let own = rustix::fs::fstat(file)?;
+    let (user, group) = model.owner;
+    if (own.st_uid, own.st_gid) != (user, group) {
+        // Not being allowed to is no reason to refuse the write: the file then belongs to its writer.
+        let _ = rustix::fs::fchown(file, Some(Uid::from_raw(user)), Some(Gid::from_raw(group)));
+    }
+    #[allow(clippy::cast_possible_truncation, reason = "permission bits fit in every platform's mode type")]
+    let mode = Mode::from_raw_mode(model.mode as RawMode);
+    Ok(rustix::fs::fchmod(file, mode)?)
+}
+
+/// The files that `path` names, once through links and once as the link itself.
+pub(in crate::workspace) fn identities(path: &Path) -> impl Iterator<Item = Stamp> {
+    let stats = [rustix::fs::stat(path), rustix::fs::lstat(path)];
+    stats.into_iter().flatten().map(|stat| from_stat(&stat).stamp)
+}
+
+fn kind_of(file_type: FileType) -> Kind {
+    match file_type {
+        FileType::RegularFile => Kind::File,
+        FileType::Directory => Kind::Directory,
+        FileType::Symlink => Kind::Symlink,
+        FileType::Fifo => Kind::Fifo,
+        FileType::Socket => Kind::Socket,
+        FileType::CharacterDevice | FileType::BlockDevice => Kind::Device,
+        FileType::Unknown => Kind::Other,
+    }
+}
+
+#[allow(
+    clippy::unnecessary_cast,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_possible_wrap,
+    clippy::cast_lossless,
+    reason = "the fields of `struct stat` have other widths on other platforms; none is negative but a time"
+)]
+fn from_stat(stat: &Stat) -> Metadata {
+    let (seconds, nanoseconds) = (stat.st_mtime as i64, stat.st_mtime_nsec as i64);
+    let whole = Duration::from_secs(seconds.unsigned_abs());
+    let epoch = SystemTime::UNIX_EPOCH;
+    let modified = if seconds < 0 { epoch.checked_sub(whole) } else { epoch.checked_add(whole) }
+        .and_then(|time| time.checked_add(Duration::from_nanos(nanoseconds as u64)));
+    Metadata {
+        kind: kind_of(FileType::from_raw_mode(stat.st_mode as RawMode)),
+        size: stat.st_size as u64,
+        mode: stat.st_mode as u32 & 0o7777,
+        modified,
+        links: stat.st_nlink as u64,
+        stamp: Stamp {
+            device: stat.st_dev as u64,
+            inode: stat.st_ino as u64,
+            size: stat.st_size as u64,
+            modified: (seconds, nanoseconds),
+        },
+        owner: (stat.st_uid as u32, stat.st_gid as u32),
+    }
+}
+
+/// One system call that resolves a whole path beneath a folder: `openat2(2)`, Linux 5.6.
+#[cfg(target_os = "linux")]
+pub(in crate::workspace) mod kernel {
+    use std::os::fd::OwnedFd;
+    use std::path::Path;
+    use std::sync::OnceLock;
+
+    use rustix::fs::{Mode, OFlags, ResolveFlags};
+    use rustix::io::Errno;
+
+    use super::{ALWAYS, Folder, REFERENCE, from_stat};
+    use crate::workspace::metadata::Metadata;
+
+    /// A rename or mount anywhere on the system can make the kernel unsure whether `..` stayed beneath;
+    /// it then says EAGAIN. Past this many tries the walk, which is never unsure, takes over.
+    const TRIES: usize = 16;
+
+    /// Whether the kernel has `openat2` and lets us call it; some container sandboxes answer EPERM.
+    pub(in crate::workspace) fn available(folder: &Folder) -> bool {
+        static AVAILABLE: OnceLock<bool> = OnceLock::new();
+        *AVAILABLE.get_or_init(|| resolve(folder, Path::new("."), OFlags::PATH).is_ok())
+    }
+
+    /// An open file or folder that was reached without leaving the root.
+    pub(in crate::workspace) struct Reached {
+        handle: OwnedFd,
+        pub(in crate::workspace) metadata: Metadata,
+    }
+
+    impl Reached {
+        pub(in crate::workspace) fn into_file(self) -> std::fs::File {
+            self.handle.into()
+        }
+    }
+
+    /// The folder at `path` beneath `root`.
+    pub(in crate::workspace) fn folder(root: &Folder, path: &Path) -> Result<Folder, Errno> {
+        resolve(root, path, REFERENCE | OFlags::DIRECTORY).map(Folder)
+    }
+
+    /// Whatever is at `path` beneath `root`, without opening it in earnest.
+    pub(in crate::workspace) fn reference(root: &Folder, path: &Path) -> Result<Reached, Errno> {
+        let handle = resolve(root, path, OFlags::PATH)?;
+        let metadata = from_stat(&rustix::fs::fstat(&handle)?);
+        Ok(Reached { handle, metadata })
+    }
+
+    /// The file at `path` beneath `root`, opened to read.
+    pub(in crate::workspace) fn read(root: &Folder, path: &Path) -> Result<Reached, Errno> {
+        let handle = resolve(root, path, OFlags::RDONLY | ALWAYS)?;
+        let metadata = from_stat(&rustix::fs::fstat(&handle)?);
+        Ok(Reached { handle, metadata })
+    }
+
+    fn resolve(root: &Folder, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        let mut tries = 0;
+        loop {
+            match rustix::fs::openat2(&root.0, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve) {
+                Err(Errno::AGAIN | Errno::INTR) if tries < TRIES => tries += 1,
+                other => return other,
+            }
+        }
+    }
+}
