@@ -3,6 +3,7 @@
 //! `cargo bench -p core-tools --bench redact [-- FILE…]`: the files are measured beside the made texts.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its figures")]
+#![allow(clippy::expect_used, reason = "a benchmark ends where it cannot go on")]
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the files and arguments it is given")]
 
 use std::hint::black_box;

@@ -36,6 +36,7 @@ mod url;
 
 use std::borrow::Cow;
 
+use aho_corasick::packed::{self, Searcher};
 use aho_corasick::{AhoCorasick, MatchKind};
 use base64::Engine as _;
 use serde_json::Value;
@@ -79,14 +80,14 @@ pub struct Error {
 pub struct Redactor {
     enabled: bool,
     /// The [`SIGNS`].
-    signs: AhoCorasick,
+    signs: Literals,
     /// The exact values in all their forms, if there are any.
-    values: Option<AhoCorasick>,
+    values: Option<Literals>,
 }
 
 impl std::fmt::Debug for Redactor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let values = self.values.as_ref().map_or(0, AhoCorasick::patterns_len);
+        let values = self.values.is_some();
         f.debug_struct("Redactor")
             .field("enabled", &self.enabled)
             .field("values", &values)
@@ -127,19 +128,16 @@ impl Redactor {
         let error = |source| Error { values: count, source };
         let mut forms: Vec<String> = options
             .values
-            .iter()
+            .into_iter()
             .filter(|value| value.trim().len() >= environment::MIN_VALUE)
-            .flat_map(|value| forms(value))
+            .flat_map(|value| forms(&value))
             .collect();
         forms.sort();
         forms.dedup();
-        let search = |patterns: &[String]| {
-            AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(patterns)
-        };
         Ok(Self {
             enabled: options.enabled,
-            signs: AhoCorasick::builder().match_kind(MatchKind::LeftmostFirst).build(SIGNS).map_err(error)?,
-            values: if forms.is_empty() { None } else { Some(search(&forms).map_err(error)?) },
+            signs: Literals::new(&SIGNS).map_err(error)?,
+            values: if forms.is_empty() { None } else { Some(Literals::new(&forms).map_err(error)?) },
         })
     }
 
@@ -202,11 +200,7 @@ impl Redactor {
         }
         let bytes = text.as_bytes();
         if let Some(values) = &self.values {
-            spans.extend(values.find_iter(bytes).map(|found| Span {
-                start: found.start(),
-                end: found.end(),
-                kind: "environment",
-            }));
+            values.each(bytes, |_, start, end| spans.push(Span { start, end, kind: "environment" }));
         }
         let mut aws = None;
         for (start, end) in runs::runs(bytes) {
@@ -226,16 +220,50 @@ impl Redactor {
                 spans.push(Span { start, end, kind: "aws-secret-key" });
             }
         }
-        for found in self.signs.find_iter(bytes) {
-            let at = found.start();
-            match found.pattern().as_usize() {
-                ADDRESS => spans.extend(url::find(bytes, at)),
-                KEY => pem::find(text, at, &mut spans),
-                sign if BASIC.contains(&sign) => spans.extend(url::basic(bytes, at)),
-                _ => spans.extend(named::at_name(bytes, at)),
-            }
-        }
+        self.signs.each(bytes, |sign, at, _| match sign {
+            ADDRESS => spans.extend(url::find(bytes, at)),
+            KEY => pem::find(text, at, &mut spans),
+            sign if BASIC.contains(&sign) => spans.extend(url::basic(bytes, at)),
+            _ => spans.extend(named::at_name(bytes, at)),
+        });
         if spans.is_empty() { spans } else { settle(text, spans) }
+    }
+}
+
+/// Many literal texts, looked for in one pass; of those that begin at one place, the longest.
+#[derive(Clone)]
+enum Literals {
+    /// By vector instructions; for few literals, and where the processor has them.
+    Packed(Searcher),
+    Automaton(AhoCorasick),
+}
+
+impl Literals {
+    fn new<P: AsRef<[u8]>>(literals: &[P]) -> Result<Self, aho_corasick::BuildError> {
+        let packed = packed::Config::new()
+            .match_kind(packed::MatchKind::LeftmostLongest)
+            .builder()
+            .extend(literals)
+            .build();
+        match packed {
+            Some(searcher) => Ok(Self::Packed(searcher)),
+            None => AhoCorasick::builder()
+                .match_kind(MatchKind::LeftmostLongest)
+                .build(literals)
+                .map(Self::Automaton),
+        }
+    }
+
+    /// Calls `found` with each literal's number, start and end.
+    fn each(&self, bytes: &[u8], mut found: impl FnMut(usize, usize, usize)) {
+        match self {
+            Self::Packed(searcher) => searcher
+                .find_iter(bytes)
+                .for_each(|hit| found(hit.pattern().as_usize(), hit.start(), hit.end())),
+            Self::Automaton(automaton) => automaton
+                .find_iter(bytes)
+                .for_each(|hit| found(hit.pattern().as_usize(), hit.start(), hit.end())),
+        }
     }
 }
 

@@ -31,9 +31,10 @@ pub(super) fn at_run(bytes: &[u8], start: usize, end: usize) -> Option<Span> {
     }
     let kind = kind_at(bytes, &place)?;
     let to = value_end(bytes, end);
-    is_secret(&bytes[from..to], kind)
-        .then_some(Span { start: from, end: to, kind })
-        .filter(|_| bytes.get(to) != Some(&b'('))
+    let type_or_call = bytes.get(to) == Some(&b'(')
+        || (unquote_back(bytes, from) == from
+            && matches!(bytes.get(skip_blanks(bytes, to)), Some(b'=' | b'{')));
+    (!type_or_call && is_secret(&bytes[from..to], kind)).then_some(Span { start: from, end: to, kind })
 }
 
 /// The secret value behind the name that has a part (`assw`, `ecret`, …) at `at`. Finds what [`at_run`] does
@@ -320,6 +321,13 @@ pub(super) fn secret_name(name: &[u8]) -> Option<&'static str> {
         letters[length] = byte.to_ascii_lowercase();
         length += 1;
     }
+    // Every word of the list has one of these; most names have none.
+    let may = letters[..length].windows(3).any(|three| {
+        matches!(three, b"pas" | b"sec" | b"cre" | b"key" | b"tok" | b"aut" | b"con" | b"pwd" | b"sig")
+    });
+    if !may {
+        return None;
+    }
     let flat = std::str::from_utf8(&letters[..length]).ok()?;
     let kind = KINDS.iter().find(|(word, _)| flat.contains(word)).map(|(_, kind)| *kind).or_else(|| {
         let last = name.rsplit(|byte| !is(*byte, ALNUM)).next()?;
@@ -343,7 +351,9 @@ pub(super) fn secret_name(name: &[u8]) -> Option<&'static str> {
 
 /// Whether `value` beside a name of `kind` looks made by a machine.
 fn is_secret(value: &[u8], kind: &str) -> bool {
-    if value.len() < MIN_VALUE || is_template(value) {
+    let constant = value.contains(&b'_')
+        && value.iter().all(|&byte| byte == b'_' || byte.is_ascii_uppercase() || byte.is_ascii_digit());
+    if value.len() < MIN_VALUE || constant || is_template(value) {
         return false;
     }
     // A UUID is an identifier beside most names, and a key only beside those that can hold nothing else.
@@ -406,8 +416,12 @@ pub(super) fn is_random(value: &[u8], changes_wanted: f64) -> bool {
     if letters == 0 || f64::from(changes) < length * changes_wanted {
         return false;
     }
-    // Without a digit it may be camelCase, which changes at every third letter; chance at every second.
-    if digits == 0 && f64::from(changes + capitals) < length * 0.42 {
+    // Names of types and constants change as well, but they are made of words: chance makes few of those.
+    let few_changes = f64::from(changes) < length * 0.3;
+    if few_changes && words(value, 4) > length * 0.6 {
+        return false;
+    }
+    if digits == 0 && (f64::from(changes + capitals) < length * 0.42 || words(value, 3) > length * 0.7) {
         return false;
     }
     let total = f64::from(u32::try_from(value.len()).unwrap_or(u32::MAX));
@@ -421,4 +435,19 @@ pub(super) fn is_random(value: &[u8], changes_wanted: f64) -> bool {
         .sum();
     // 16 characters cannot have more than 4 bits each, and chance gives them about 3.7.
     entropy >= if hex || value.len() < 20 { 3.0 } else { 3.5 }
+}
+
+/// How many letters of `value` are in words of at least `least` letters: lower case, or with a capital first.
+fn words(value: &[u8], least: usize) -> f64 {
+    let mut letters = 0;
+    let mut word = 0;
+    for &byte in value.iter().chain(b" ") {
+        if byte.is_ascii_lowercase() {
+            word += 1;
+        } else {
+            letters += if word >= least { word } else { 0 };
+            word = usize::from(byte.is_ascii_uppercase());
+        }
+    }
+    f64::from(u32::try_from(letters).unwrap_or(u32::MAX))
 }

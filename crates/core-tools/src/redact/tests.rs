@@ -214,6 +214,11 @@ fn harmless() -> Vec<String> {
         "the password is stored in /etc/application/credentials-v2.toml",
         "return tokenStream.peekNextTokenSkippingWhitespace2();",
         "password_field_placeholder_text_v2_label = 1",
+        "pub const NCRYPT_GENERIC_KEY: X509HardwareKeyUsageFlags = 3i32;",
+        "pub ImportMasterKey: SslImportMasterKeyFn,",
+        "(&PKCS_9_AT_PKCS_15_TOKEN, \"pkcs-9-at-pkcs15Token\"),",
+        "pub const D3D12_FLAG_SUSPENDING_PASS: D3D12_RENDER_PASS_FLAGS = D3D12_RENDER_PASS_FLAGS(2);",
+        "pub trait IX509PrivateKey2: IX509PrivateKey_Impl {",
         // Identifiers that begin like a token.
         "sk-fading-circle-something-or-other-2",
         ".sk-ant-design-menu-item-selected-title {",

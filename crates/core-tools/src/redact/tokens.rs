@@ -8,6 +8,7 @@ use super::Span;
 use super::runs::{ALNUM, BASE64, HEX, Set, UPPER, URL, WORD, end_of, is, is_at, start_of};
 
 /// One shape.
+#[derive(Clone, Copy)]
 struct Token {
     prefix: &'static str,
     kind: &'static str,
