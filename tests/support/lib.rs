@@ -1,6 +1,11 @@
 //! Support for the end-to-end tests: the built server, a project to serve, and two ways to talk to it.
 #![allow(clippy::print_stderr, reason = "a test that cannot run says so")]
-#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test stops at the first surprise")]
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test stops at the first surprise"
+)]
 #![allow(clippy::missing_panics_doc, reason = "everything here panics where the test has failed")]
 
 mod processes;
@@ -41,7 +46,8 @@ pub fn server() -> &'static Path {
 pub fn python_with_mcp() -> Option<PathBuf> {
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.venv/bin/python");
     let python = std::env::var_os("CORETOOLS_TEST_PYTHON").map_or(own, PathBuf::from);
-    let found = Command::new(&python).args(["-c", "import mcp"]).output().is_ok_and(|output| output.status.success());
+    let found =
+        Command::new(&python).args(["-c", "import mcp"]).output().is_ok_and(|output| output.status.success());
     if found {
         return Some(python);
     }

@@ -7,7 +7,9 @@ use std::time::Duration;
 /// with a number that nothing else has: `sleep 31.415`.
 pub fn alive(mark: &str) -> Vec<u32> {
     pids()
-        .filter(|pid| fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| contains(&line, mark.as_bytes())))
+        .filter(|pid| {
+            fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| contains(&line, mark.as_bytes()))
+        })
         .filter(|pid| state(*pid).is_some_and(|state| state != 'Z'))
         .filter(|pid| *pid != std::process::id())
         .collect()

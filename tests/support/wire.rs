@@ -89,7 +89,9 @@ impl Wire {
 
     fn receive_new(&mut self) -> Value {
         match self.lines.recv_timeout(PATIENCE) {
-            Ok(line) => serde_json::from_str(&line).unwrap_or_else(|error| panic!("no JSON ({error}): {line:?}")),
+            Ok(line) => {
+                serde_json::from_str(&line).unwrap_or_else(|error| panic!("no JSON ({error}): {line:?}"))
+            }
             Err(RecvTimeoutError::Timeout) => panic!("nothing from the server in {PATIENCE:?}"),
             Err(RecvTimeoutError::Disconnected) => panic!("the server has closed its output"),
         }

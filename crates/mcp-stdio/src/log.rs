@@ -11,9 +11,9 @@ use tracing_subscriber::fmt::MakeWriter;
 ///
 /// Where `level` is no level.
 pub(crate) fn start(level: &str, redactor: Redactor) -> Result<(), String> {
-    let level: LevelFilter = level
-        .parse()
-        .map_err(|_| format!("--log {level:?} is no level: expected off, error, warn, info, debug or trace"))?;
+    let level: LevelFilter = level.parse().map_err(|_| {
+        format!("--log {level:?} is no level: expected off, error, warn, info, debug or trace")
+    })?;
     tracing_subscriber::fmt()
         .with_max_level(level)
         .with_ansi(false)

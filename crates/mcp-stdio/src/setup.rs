@@ -54,7 +54,9 @@ pub(crate) fn settings(options: &Options) -> Result<Settings, String> {
     if roots.is_empty() {
         roots.push(match std::env::var_os("FILESYSTEM_TOOLS_BASE_PATH").filter(|path| !path.is_empty()) {
             Some(path) => path.into(),
-            None => std::env::current_dir().map_err(|error| format!("cannot find the current folder: {error}"))?,
+            None => {
+                std::env::current_dir().map_err(|error| format!("cannot find the current folder: {error}"))?
+            }
         });
     }
     Ok(Settings { roots, redactor, options: options.clone() })
