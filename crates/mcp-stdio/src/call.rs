@@ -64,7 +64,7 @@ pub(crate) async fn call(
             json!({"isError": answer.is_failed(), "text": answer.to_text(), "structuredContent": answer.as_structured()})
         ));
     } else if answer.is_failed() {
-        eprintln!("{}", answer.to_text());
+        crate::print_error(&answer.to_text());
     } else {
         print(&answer.to_text());
     }

@@ -20,7 +20,7 @@ fn main() -> ExitCode {
     match run(cli) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("mcp-stdio: {error}");
+            print_error(&format!("mcp-stdio: {error}"));
             ExitCode::from(2)
         }
     }
@@ -78,4 +78,11 @@ fn print(text: &str) {
         .write_all(text.as_bytes())
         .and_then(|()| output.write_all(b"\n"))
         .and_then(|()| output.flush());
+}
+
+/// Prints to standard error.
+fn print_error(text: &str) {
+    use std::io::Write;
+    // Where standard error is closed, the exit code has to do.
+    let _ = writeln!(std::io::stderr(), "{text}");
 }

@@ -1,4 +1,5 @@
 //! Commands that outlive the call that started them.
+#![allow(clippy::doc_markdown, reason = "the comments on inputs are what a client reads")]
 
 use super::command::{CommandError, CommandText, Commands};
 use super::run::{ending, millis};

@@ -52,6 +52,9 @@ pub(super) fn apply(config: &mut Config, path: &Path, trust: Trust) -> Result<()
         message: error.message().replace('\n', ", "),
     })?;
     file.apply(config, table.get_ref(), "")?;
+    if trust == Trust::Found {
+        file.keeps_redaction(config, table.get_ref())?;
+    }
     let folder = path.parent().unwrap_or(path);
     for root in config.roots.value.iter_mut().filter(|_| matches!(config.roots.source, Source::File { .. })) {
         let whole = tidy(&folder.join(&*root));
@@ -129,6 +132,25 @@ impl File<'_> {
                     key,
                 });
             }
+        }
+        Ok(())
+    }
+
+    /// Refuses a stranger's file that would have secrets shown.
+    fn keeps_redaction(&self, config: &Config, table: &DeTable<'_>) -> Result<(), Error> {
+        let settings =
+            [("enabled", &config.redaction.enabled), ("environment_values", &config.redaction.environment_values)];
+        for (name, setting) in settings {
+            if **setting || !matches!(setting.source, Source::File { .. }) {
+                continue;
+            }
+            let value = table.get("redaction").and_then(|table| table.get_ref().get(name));
+            return Err(Error::Value {
+                place: self.place(&value.map(Spanned::span).unwrap_or_default()),
+                key: format!("redaction.{name}"),
+                expected: "true in a file that was not named with --config".to_owned(),
+                found: "false".to_owned(),
+            });
         }
         Ok(())
     }

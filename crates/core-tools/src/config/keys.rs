@@ -13,7 +13,7 @@ use super::{Config, Entry, Setting, Source, VARIABLE_PREFIX};
 pub(super) const BASE_PATH: &str = "FILESYSTEM_TOOLS_BASE_PATH";
 
 /// Every key, with its table.
-pub(super) const KEYS: [&str; 12] = [
+pub(super) const KEYS: [&str; 11] = [
     "roots",
     "toolsets",
     "results",
@@ -22,7 +22,6 @@ pub(super) const KEYS: [&str; 12] = [
     "limits.max_concurrent_calls",
     "limits.max_output_bytes",
     "commands.environment",
-    "commands.shell",
     "redaction.enabled",
     "redaction.environment_values",
     "redaction.variables",
@@ -76,10 +75,9 @@ fn visit<V: Visit>(config: &mut Config, key: &str, visitor: V) -> Option<V::Resu
             visitor.visit(&mut limits.max_concurrent_calls, within(1..=4096, ""))
         }
         "limits.max_output_bytes" => {
-            visitor.visit(&mut limits.max_output_bytes, within(1000..=10_000_000, " of bytes"))
+            visitor.visit(&mut limits.max_output_bytes, within(1000..=64 << 20, " of bytes"))
         }
         "commands.environment" => visitor.visit(&mut commands.environment, any()),
-        "commands.shell" => visitor.visit(&mut commands.shell, any()),
         "redaction.enabled" => visitor.visit(&mut redaction.enabled, any()),
         "redaction.environment_values" => visitor.visit(&mut redaction.environment_values, any()),
         "redaction.variables" => visitor.visit(&mut redaction.variables, any()),

@@ -12,11 +12,10 @@
 //! call_timeout_ms = 120000       # what a call may take that asks for no time of its own
 //! max_timeout_ms = 600000        # the most a call may ask for
 //! max_concurrent_calls = 64
-//! max_output_bytes = 40000       # of text in one answer
+//! max_output_bytes = 4194304     # the most that one answer may have, whatever was asked for
 //!
 //! [commands]
 //! environment = "inherit"        # or "minimal": only PATH, HOME and their like reach a command
-//! shell = true                   # whether a command line may be given to a shell
 //!
 //! [redaction]
 //! enabled = true
@@ -30,7 +29,7 @@
 //! # Trust
 //!
 //! A file that was *found* came with the project, which may be a stranger's. Its roots may therefore only lie
-//! beneath its own folder. A file that the operator *named* may name any folder. Either file belongs to the
+//! beneath its own folder, and it cannot turn redaction off. A file that the operator *named* may do both. Either file belongs to the
 //! protected paths of the workspace ([`Config::file`]), so that no tool can change its own limits.
 
 mod error;
@@ -152,7 +151,7 @@ pub struct Limits {
     pub max_timeout_ms: Setting<u64>,
     /// Calls that run at once: 1 to 4096; 64 by default.
     pub max_concurrent_calls: Setting<u64>,
-    /// Text in one answer, in bytes: 1,000 to 10,000,000; 40,000 by default.
+    /// The most bytes that one answer may have, whatever was asked for: 1,000 to 67,108,864; 4 MiB by default.
     pub max_output_bytes: Setting<u64>,
 }
 
@@ -161,8 +160,6 @@ pub struct Limits {
 pub struct Commands {
     /// What a command sees of the server's environment: all of it by default.
     pub environment: Setting<EnvironmentMode>,
-    /// Whether a command line may be given to a shell. True by default.
-    pub shell: Setting<bool>,
 }
 
 /// `[redaction]`
@@ -279,9 +276,9 @@ impl Default for Config {
                 call_timeout_ms: default(120_000),
                 max_timeout_ms: default(600_000),
                 max_concurrent_calls: default(64),
-                max_output_bytes: default(40_000),
+                max_output_bytes: default(4 << 20),
             },
-            commands: Commands { environment: default(EnvironmentMode::Inherit), shell: default(true) },
+            commands: Commands { environment: default(EnvironmentMode::Inherit) },
             redaction: Redaction {
                 enabled: default(true),
                 environment_values: default(true),

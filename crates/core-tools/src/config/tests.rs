@@ -57,9 +57,8 @@ fn without_file_variables_and_flags_every_key_has_its_documented_default() {
     limits.call_timeout_ms = 120000 (default)
     limits.max_timeout_ms = 600000 (default)
     limits.max_concurrent_calls = 64 (default)
-    limits.max_output_bytes = 40000 (default)
+    limits.max_output_bytes = 4194304 (default)
     commands.environment = "inherit" (default)
-    commands.shell = true (default)
     redaction.enabled = true (default)
     redaction.environment_values = true (default)
     redaction.variables = [] (default)
@@ -82,10 +81,9 @@ max_concurrent_calls = 2
 max_output_bytes = 5000
 [commands]
 environment = "minimal"
-shell = false
 [redaction]
-enabled = false
-environment_values = false
+enabled = true
+environment_values = true
 variables = ["MY_ID"]
 "#,
     );
@@ -107,10 +105,9 @@ variables = ["MY_ID"]
     limits.max_concurrent_calls = 2 ($P/coretools.toml:8)
     limits.max_output_bytes = 5000 ($P/coretools.toml:9)
     commands.environment = "minimal" ($P/coretools.toml:11)
-    commands.shell = false ($P/coretools.toml:12)
-    redaction.enabled = false ($P/coretools.toml:14)
-    redaction.environment_values = false ($P/coretools.toml:15)
-    redaction.variables = ["MY_ID"] ($P/coretools.toml:16)
+    redaction.enabled = true ($P/coretools.toml:13)
+    redaction.environment_values = true ($P/coretools.toml:14)
+    redaction.variables = ["MY_ID"] ($P/coretools.toml:15)
     "#);
     assert_eq!(config.file, Some(project.path().join(FILE_NAME)));
 }
@@ -140,11 +137,11 @@ fn the_example_in_the_documentation_is_the_defaults() {
 #[test]
 fn a_flag_beats_a_variable_and_a_variable_beats_the_file() {
     let project = Project::new(
-        "toolsets = \"edit\"\nresults = \"text\"\nroots = [\"file\"]\n[commands]\nshell = false\n",
+        "toolsets = \"edit\"\nresults = \"text\"\nroots = [\"file\"]\n[commands]\nenvironment = \"minimal\"\n",
     );
     let variables = [
         ("CORETOOLS_TOOLSETS", "git, ci"),
-        ("CORETOOLS_COMMANDS_SHELL", "true"),
+        ("CORETOOLS_COMMANDS_ENVIRONMENT", "inherit"),
         ("CORETOOLS_ROOTS", "variable:/absolute"),
         ("CORETOOLS_LIMITS_MAX_CONCURRENT_CALLS", "3"),
     ];
@@ -152,7 +149,7 @@ fn a_flag_beats_a_variable_and_a_variable_beats_the_file() {
     let config = project.load(&variables).unwrap();
     assert_eq!(*config.toolsets, Toolsets::Chosen(vec!["git".into(), "ci".into()]));
     assert_eq!(config.toolsets.source, Source::Variable("CORETOOLS_TOOLSETS".into()));
-    assert!(*config.commands.shell);
+    assert_eq!(*config.commands.environment, EnvironmentMode::Inherit);
     assert_eq!(*config.limits.max_concurrent_calls, 3);
     assert_eq!(*config.roots, [project.path().join("variable"), "/absolute".into()]);
     assert_eq!(*config.results, Results::Text);
@@ -177,7 +174,7 @@ fn an_unknown_key_is_an_error_with_its_place_and_the_nearest_key() {
     insta::assert_snapshot!(error("[limits]\n\n  call_timout_ms = 5\n"), @"$P/coretools.toml:3:3: there is no key `limits.call_timout_ms`; did you mean `call_timeout_ms`?");
     insta::assert_snapshot!(error("# a line\n[limit]\ncall_timeout_ms = 5\n"), @"$P/coretools.toml:2:2: there is no key `limit`; did you mean `limits`?");
     insta::assert_snapshot!(error("limits = { timeout = 1 }\n"), @"$P/coretools.toml:1:12: there is no key `limits.timeout`; did you mean `call_timeout_ms`?");
-    insta::assert_snapshot!(error("shell = false\n"), @"$P/coretools.toml:1:1: there is no key `shell`; did you mean `commands.shell`?");
+    insta::assert_snapshot!(error("environment = \"minimal\"\n"), @"$P/coretools.toml:1:1: there is no key `environment`; did you mean `commands.environment`?");
     insta::assert_snapshot!(error("[redaction]\ncolour = true\n"), @"$P/coretools.toml:2:1: there is no key `redaction.colour`; the keys here are enabled, environment_values, variables");
     insta::assert_snapshot!(error("[extra]\nkey = true\n"), @"$P/coretools.toml:1:2: there is no key `extra`; the keys here are roots, toolsets, results, limits, commands, redaction");
     insta::assert_snapshot!(error("\"ключ\" = 1\nx = 2\n"), @"$P/coretools.toml:1:1: there is no key `ключ`; the keys here are roots, toolsets, results, limits, commands, redaction");
@@ -193,10 +190,10 @@ fn a_value_of_the_wrong_type_or_size_says_what_was_expected() {
     insta::assert_snapshot!(error("[limits]\ncall_timeout_ms = \"2m\"\n"), @r#"$P/coretools.toml:2:19: `limits.call_timeout_ms` must be a whole number of milliseconds from 1 to 86400000, not the text "2m""#);
     insta::assert_snapshot!(error("[limits]\ncall_timeout_ms = -1\n"), @"$P/coretools.toml:2:19: `limits.call_timeout_ms` must be a whole number of milliseconds from 1 to 86400000, not the number -1");
     insta::assert_snapshot!(error("[limits]\nmax_concurrent_calls = 0\n"), @"$P/coretools.toml:2:24: `limits.max_concurrent_calls` must be a whole number from 1 to 4096, not the number 0");
-    insta::assert_snapshot!(error("[commands]\nshell = \"no\"\nenvironment = \"empty\"\n"), @r#"$P/coretools.toml:2:9: `commands.shell` must be true or false, not the text "no""#);
+    insta::assert_snapshot!(error("[redaction]\nenabled = \"no\"\nvariables = 3\n"), @r#"$P/coretools.toml:2:11: `redaction.enabled` must be true or false, not the text "no""#);
     insta::assert_snapshot!(error("[commands]\nenvironment = \"empty\"\n"), @r#"$P/coretools.toml:2:15: `commands.environment` must be "inherit" or "minimal", not the text "empty""#);
     insta::assert_snapshot!(error("[limits]\ncall_timeout_ms = 700000\n"), @"`limits.call_timeout_ms` is 700000 ($P/coretools.toml:2), but `limits.max_timeout_ms` is 600000 (default): the first must not be larger");
-    insta::assert_snapshot!(Project::new("").error(&[("CORETOOLS_COMMANDS_SHELL", "maybe")]), @r#"environment variable CORETOOLS_COMMANDS_SHELL: `commands.shell` must be true or false, not "maybe""#);
+    insta::assert_snapshot!(Project::new("").error(&[("CORETOOLS_REDACTION_ENABLED", "maybe")]), @r#"environment variable CORETOOLS_REDACTION_ENABLED: `redaction.enabled` must be true or false, not "maybe""#);
     let flags = Flags { results: Some("json".into()), ..Flags::default() };
     insta::assert_snapshot!(Project::new("").load_with(&[], &flags).unwrap_err(), @r#"--results: `results` must be "auto" or "text", not "json""#);
 }
@@ -252,4 +249,13 @@ fn a_variable_with_our_prefix_that_names_no_key_is_a_warning() {
     environment variable CORETOOLS_TOOLSET names no key of coretools.toml; did you mean CORETOOLS_TOOLSETS?
     environment variable CORETOOLS_ZZZ names no key of coretools.toml
     ");
+}
+
+#[test]
+fn a_file_that_was_found_cannot_turn_redaction_off_and_one_that_was_named_can() {
+    insta::assert_snapshot!(error("[redaction]\nenabled = false\n"), @"$P/coretools.toml:2:11: `redaction.enabled` must be true in a file that was not named with --config, not false");
+    let project = Project::new("[redaction]\nenabled = false\n");
+    let file = project.path().join(FILE_NAME);
+    let config = Config::load(Search::File(&file), &project.path(), [], &Flags::default()).unwrap();
+    assert!(!*config.redaction.enabled);
 }

@@ -215,50 +215,17 @@ mod tests {
     }
 
     #[test]
-    fn an_input_schema_keeps_descriptions_and_ranges_and_nothing_else() {
-        insta::assert_json_snapshot!(input::<Input>(), @r#"
-        {
-          "type": "object",
-          "properties": {
-            "path": {
-              "description": "Where.",
-              "type": "string"
-            },
-            "limit": {
-              "description": "How many lines.",
-              "type": "integer",
-              "minimum": 1,
-              "maximum": 10
-            },
-            "mode": {
-              "type": "string",
-              "enum": [
-                "overwrite",
-                "create"
-              ]
-            },
-            "inner": {
-              "type": "array",
-              "items": {
-                "type": "object",
-                "properties": {
-                  "name": {
-                    "type": "string"
-                  }
-                },
-                "additionalProperties": false,
-                "required": [
-                  "name"
-                ]
-              }
-            }
-          },
-          "additionalProperties": false,
-          "required": [
-            "path",
-            "inner"
-          ]
-        }
-        "#);
+    fn what_is_listed_is_what_a_writer_of_arguments_needs() {
+        insta::assert_json_snapshot!(listed(&input::<Input>()), @"");
+    }
+
+    #[test]
+    fn what_is_checked_knows_which_members_there_are() {
+        assert_eq!(input::<Input>()["additionalProperties"], false);
+    }
+
+    #[test]
+    fn an_answer_is_listed_with_names_and_types() {
+        insta::assert_json_snapshot!(output::<Input>(), @"");
     }
 }
