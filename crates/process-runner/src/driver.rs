@@ -162,15 +162,27 @@ enum Phase {
     Running,
     /// `SIGTERM` was sent; `SIGKILL` follows then. After the leader's exit the others are looked at again
     /// and again, since they may use the time too.
-    Terminating { kill_at: Instant, look: Option<oneshot::Receiver<Vec<Leftover>>>, next_look: Option<Instant> },
+    Terminating {
+        kill_at: Instant,
+        look: Option<oneshot::Receiver<Vec<Leftover>>>,
+        next_look: Option<Instant>,
+    },
     /// The leader has ended; the streams may go on.
-    Draining { since: Instant },
+    Draining {
+        since: Instant,
+    },
     /// The reaper kills all.
-    Ending { ended: oneshot::Receiver<Ended> },
+    Ending {
+        ended: oneshot::Receiver<Ended>,
+    },
     /// The reaper kills those that hold a stream, or only says who they are.
-    Holders { found: oneshot::Receiver<Vec<Leftover>> },
+    Holders {
+        found: oneshot::Receiver<Vec<Leftover>>,
+    },
     /// All is dead, or left alone; what is still in the pipes is read.
-    LastWords { until: Instant },
+    LastWords {
+        until: Instant,
+    },
     Done,
 }
 
@@ -219,8 +231,8 @@ impl Driver {
             stdin: tokio::sync::Mutex::new(piped),
             stdin_written: AtomicU64::new(0),
         });
-        let by_line =
-            command.on_line.is_some() || events.as_ref().is_some_and(|events| events.options().by == By::Line);
+        let by_line = command.on_line.is_some()
+            || events.as_ref().is_some_and(|events| events.options().by == By::Line);
         let stream = |stream, pipe| OutputStream {
             stream,
             complete: Option::is_none(&pipe), // there is none if both share one
@@ -403,7 +415,8 @@ impl Driver {
         }
         match &mut self.phase {
             Phase::Running => {
-                let timeout = self.limits.timeout.filter(|limit| now.duration_since(self.shared.started) >= *limit);
+                let timeout =
+                    self.limits.timeout.filter(|limit| now.duration_since(self.shared.started) >= *limit);
                 match (timeout, self.limits.idle_timeout) {
                     (Some(limit), _) => self.terminate(Reason::Timeout(limit), None),
                     (None, Some(limit)) => self.terminate(Reason::Idle(limit), None),
@@ -421,6 +434,8 @@ impl Driver {
             }
             Phase::Draining { .. } => match self.limits.leftovers {
                 Leftovers::KillAll => self.end(),
+                // Where they cannot be told from the others, all of them end.
+                Leftovers::KillHolders if !crate::tree::SEES_HOLDERS => self.end(),
                 Leftovers::KillHolders => self.look_at_holders(Do::KillHolders),
                 Leftovers::Leave => self.look_at_holders(Do::Nothing),
             },
@@ -430,7 +445,8 @@ impl Driver {
     }
 
     fn look_at_holders(&mut self, action: Do) {
-        let pipes = self.streams.iter().filter_map(|stream| crate::tree::pipe_id(stream.pipe.as_ref()?)).collect();
+        let pipes =
+            self.streams.iter().filter_map(|stream| crate::tree::pipe_id(stream.pipe.as_ref()?)).collect();
         let found = reaper::look(Arc::clone(&self.shared.leader), action, pipes);
         self.phase = Phase::Holders { found };
     }
@@ -695,7 +711,12 @@ thread_local! {
 
 impl Pump<'_> {
     /// Reads what there is, up to a limit. True if anything was read, or the end.
-    fn poll(&mut self, stream: &mut OutputStream, context: &mut Context<'_>, progress: &mut Progress) -> bool {
+    fn poll(
+        &mut self,
+        stream: &mut OutputStream,
+        context: &mut Context<'_>,
+        progress: &mut Progress,
+    ) -> bool {
         // Taken out while it is used, should a callback run another pump on this thread.
         let mut buffer = BUFFER.with(std::cell::RefCell::take);
         buffer.resize(READ, 0);
@@ -837,8 +858,16 @@ enum StdinSource {
     Nothing,
     /// The handle writes.
     Piped,
-    Bytes { bytes: Arc<Vec<u8>>, at: usize },
-    Reader { reader: Box<dyn AsyncRead + Send + Unpin>, buffer: Vec<u8>, at: usize, ended: bool },
+    Bytes {
+        bytes: Arc<Vec<u8>>,
+        at: usize,
+    },
+    Reader {
+        reader: Box<dyn AsyncRead + Send + Unpin>,
+        buffer: Vec<u8>,
+        at: usize,
+        ended: bool,
+    },
 }
 
 impl StdinCopy {

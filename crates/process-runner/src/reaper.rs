@@ -50,7 +50,9 @@ pub(crate) fn ensure() -> io::Result<()> {
     let mut sender = SENDER.lock().unwrap_or_else(PoisonError::into_inner);
     if sender.is_none() {
         let (jobs, incoming) = mpsc::channel();
-        std::thread::Builder::new().name("process-reaper".into()).spawn(move || Reaper::default().run(&incoming))?;
+        std::thread::Builder::new()
+            .name("process-reaper".into())
+            .spawn(move || Reaper::default().run(&incoming))?;
         *sender = Some(jobs);
     }
     Ok(())
@@ -162,8 +164,12 @@ impl Reaper {
             ending.alive.clear();
         }
         // A run may be among both, and more than once: everybody gets what is found of its run.
-        let leaders: Vec<Arc<Leader>> =
-            ending.iter().map(|ending| &ending.leader).chain(looks.iter().map(|look| &look.leader)).cloned().collect();
+        let leaders: Vec<Arc<Leader>> = ending
+            .iter()
+            .map(|ending| &ending.leader)
+            .chain(looks.iter().map(|look| &look.leader))
+            .cloned()
+            .collect();
         for member in find(&leaders) {
             let Some(owner) = leaders.get(member.owner) else { continue };
             for ending in ending.iter_mut().filter(|ending| Arc::ptr_eq(&ending.leader, owner)) {
@@ -183,8 +189,10 @@ impl Reaper {
 /// One pass over all processes for all runs. A member's owner is the place of its leader.
 fn find(leaders: &[Arc<Leader>]) -> Vec<Member> {
     let indexed = || leaders.iter().enumerate().rev();
-    let sessions: HashMap<_, _> = indexed().filter_map(|(at, leader)| Some((leader.session()?, at))).collect();
-    let markers: HashMap<_, _> = indexed().filter_map(|(at, leader)| Some((leader.marker()?.0, at))).collect();
+    let sessions: HashMap<_, _> =
+        indexed().filter_map(|(at, leader)| Some((leader.session()?, at))).collect();
+    let markers: HashMap<_, _> =
+        indexed().filter_map(|(at, leader)| Some((leader.marker()?.0, at))).collect();
     let search = Search {
         by_session: &|session| sessions.get(&session).copied(),
         prefix: tree::marker_prefix(),
@@ -250,7 +258,8 @@ impl Ending {
             let alive = leader.into_iter().chain(self.alive.iter().copied()).collect();
             let _ = reply.send(Ended { killed: self.killed.clone(), alive });
         }
-        let longest = if self.reply.is_some() || now.duration_since(self.begun) < PATIENCE { 10 } else { 250 };
+        let longest =
+            if self.reply.is_some() || now.duration_since(self.begun) < PATIENCE { 10 } else { 250 };
         self.next_pass = now + self.pause;
         self.pause = (self.pause * 2).min(Duration::from_millis(longest));
         true

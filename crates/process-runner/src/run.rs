@@ -175,9 +175,9 @@ impl Runner {
         reaper::ensure().map_err(|error| command.error(spawn_kind(&error), Some(error)))?;
         let run = RunNumber::next();
         let ward = match &self.inner.guardian {
-            Some(guardian) => Some(guardian.watch(run).await.map_err(|error| {
-                command.error(spawn_kind(&error), Some(error))
-            })?),
+            Some(guardian) => Some(
+                guardian.watch(run).await.map_err(|error| command.error(spawn_kind(&error), Some(error)))?,
+            ),
             None => None,
         };
         let abandoned = Arc::new(Abandon(AtomicBool::new(false)));
@@ -241,8 +241,16 @@ impl Runner {
         };
         let registered = Registered::new(&self.inner);
         let id = registered.id;
-        let (driver, shared, orders, finished) =
-            Driver::new(launched, command, limits, secrets, queued, queue, ward, Box::new((place, registered)));
+        let (driver, shared, orders, finished) = Driver::new(
+            launched,
+            command,
+            limits,
+            secrets,
+            queued,
+            queue,
+            ward,
+            Box::new((place, registered)),
+        );
         self.inner.runs.lock().unwrap_or_else(PoisonError::into_inner).insert(id, orders.clone());
         if self.inner.shut_down.load(Ordering::Acquire) {
             // Started while the others were told to end.

@@ -13,6 +13,9 @@ pub(crate) fn containment(marked: bool) -> Containment {
     if marked { Containment::SessionAndMarker } else { Containment::Session }
 }
 
+/// Whether the holders of a pipe can be told from others.
+pub(crate) const SEES_HOLDERS: bool = true;
+
 /// What [`scan`] looks for. Each answer is a number of the caller's choice, by which it knows its runs.
 pub(crate) struct Search<'a> {
     /// Whose session this is.
@@ -62,7 +65,8 @@ pub(crate) fn scan(search: &Search<'_>) -> Option<Vec<Member>> {
     let mut any = false;
     for entry in Dir::read_from(&proc).ok()? {
         let Ok(entry) = entry else { break };
-        let Some(pid) = entry.file_name().to_str().ok().and_then(|name| name.parse().ok()).and_then(Pid::from_raw)
+        let Some(pid) =
+            entry.file_name().to_str().ok().and_then(|name| name.parse().ok()).and_then(Pid::from_raw)
         else {
             continue;
         };
@@ -178,7 +182,8 @@ pub(crate) fn pipe_id(pipe: impl AsFd) -> Option<u64> {
 /// The process has one of these pipes open.
 pub(crate) fn holds(pid: Pid, pipes: &[u64]) -> bool {
     let path = format!("/proc/{}/fd", pid.as_raw_nonzero());
-    let Ok(folder) = openat(CWD, path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) else {
+    let Ok(folder) = openat(CWD, path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+    else {
         return false;
     };
     let Ok(entries) = Dir::read_from(&folder) else { return false };

@@ -20,9 +20,13 @@ mod starting;
 mod time;
 mod truth;
 
+use std::path::Path;
+
 /// One row for each scenario: where it is tested, or why it cannot be here.
 enum Row {
     Tested(&'static str),
+    /// A file beside this folder, and the name of a test in it.
+    TestedIn(&'static str, &'static str),
     NotRun(&'static str),
 }
 
@@ -30,7 +34,7 @@ enum Row {
 /// `NUMBER => tested_in("file", test);` for one that needs another harness, or `NUMBER => not_run("why");`.
 macro_rules! scenarios {
     (@row $rows:ident $number:literal => tested_in($file:literal, $name:ident); $($rest:tt)*) => {
-        $rows.push(($number, Row::Tested(stringify!($name))));
+        $rows.push(($number, Row::TestedIn($file, stringify!($name))));
         scenarios!(@row $rows $($rest)*);
     };
     (@test $number:literal => tested_in($file:literal, $name:ident); $($rest:tt)*) => {
@@ -128,7 +132,7 @@ scenarios! {
     46 => time::s46_a_dropped_runtime_ends_its_runs + big_parent;
     47 => time::s47_a_shutdown_ends_all_runs_at_once;
     48 => time::s48_a_panic_in_a_callback_ends_the_run_and_goes_on_at_the_caller;
-    49 => tested_in("tests/guardian.rs", s49_with_a_guardian_the_programs_die_with_us);
+    49 => tested_in("guardian.rs", a_killed_server_takes_its_runs_with_it);
     50 => time::s50_the_idle_clock_starts_again_with_each_output;
     51 => time::s51_only_the_monotonic_clock_is_read;
     // Scale
@@ -180,6 +184,11 @@ fn every_number_from_1_to_86_is_in_the_table_once_and_its_test_has_that_number()
     for (number, row) in table {
         match row {
             Row::Tested(name) => assert!(name.starts_with(&format!("s{number:02}_")), "{number}: {name}"),
+            Row::TestedIn(file, name) => {
+                let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(file);
+                let text = std::fs::read_to_string(path).expect("the file is there");
+                assert!(text.contains(&format!("fn {name}(")), "{number}: no {name} in {file}");
+            }
             Row::NotRun(why) => eprintln!("{number} is not run: {why}"),
         }
     }
