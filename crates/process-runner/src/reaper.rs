@@ -77,7 +77,6 @@ pub(crate) fn abandon(leader: Arc<Leader>) {
 /// Kills everything of a run. The leader is left to be reaped by whoever gets the answer; if nobody does, it
 /// is reaped here.
 pub(crate) fn end(leader: Arc<Leader>) -> oneshot::Receiver<Ended> {
-    leader.signal_group(Signal::KILL);
     let (reply, answer) = oneshot::channel();
     submit(Job::End { leader, reply: Some(reply) });
     answer
@@ -160,7 +159,6 @@ impl Reaper {
         let now = Instant::now();
         let Self { ending, looks } = self;
         for ending in ending.iter_mut().filter(|ending| ending.next_pass <= now) {
-            ending.leader.signal_group(Signal::KILL);
             ending.alive.clear();
         }
         // A run may be among both, and more than once: everybody gets what is found of its run.
@@ -178,6 +176,10 @@ impl Reaper {
             for look in looks.iter_mut().filter(|look| Arc::ptr_eq(&look.leader, owner)) {
                 look.meet(&member);
             }
+        }
+        // After the pass, so that it has seen who was there.
+        for ending in ending.iter().filter(|ending| ending.next_pass <= now) {
+            ending.leader.signal_group(Signal::KILL);
         }
         for look in looks.drain(..) {
             let _ = look.reply.send(look.found);

@@ -272,10 +272,12 @@ pub(crate) mod reaper {
         Ok(())
     }
 
+    #[allow(clippy::needless_pass_by_value, reason = "as in `reaper.rs`, where it is kept")]
     pub(crate) fn abandon(leader: Arc<Leader>) {
         leader.kill();
     }
 
+    #[allow(clippy::needless_pass_by_value, reason = "as in `reaper.rs`, where it is kept")]
     pub(crate) fn end(leader: Arc<Leader>) -> oneshot::Receiver<Ended> {
         leader.kill();
         answer(Ended::default())
