@@ -5,7 +5,7 @@ use std::process::{Command as StdCommand, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use process_runner::{Command, Output, Termination};
+use process_runner::{Command, Error, Output, Termination};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::runtime::{Builder, Runtime};
 
@@ -259,6 +259,15 @@ pub(crate) fn reset_peak() -> u64 {
 /// Runs a command that must give an outcome.
 pub(crate) async fn outcome(command: Command) -> Output {
     command.run().await.unwrap_or_else(|error| panic!("no outcome: {error}: {error:?}"))
+}
+
+/// The same for one whose timeout may be over before it has started, which gives none.
+pub(crate) async fn outcome_if_started(command: Command) -> Option<Output> {
+    match command.run().await {
+        Ok(output) => Some(output),
+        Err(Error::SpawnTimedOut { .. }) => None,
+        Err(error) => panic!("no outcome: {error}: {error:?}"),
+    }
 }
 
 #[track_caller]

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use process_runner::{Limits, Output, Runner, Termination};
+use process_runner::{Error, Limits, Output, Runner, Termination};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::harness::{self, Case, described, outcome};
+use crate::harness::{self, Case, described, outcome, outcome_if_started};
 
 /// For each of the two runtimes.
 const RUNS: u64 = 5000;
@@ -83,8 +83,9 @@ async fn one(case: &Case, mut random: Random) {
     match random.below(5) {
         // By itself, or by a timeout that may be a moment before or after.
         0 | 1 => {
-            let output = outcome(command.limits(limits.timeout(moment))).await;
-            assert_sound(&output, |termination| matches!(termination, Termination::TimedOut { .. }));
+            if let Some(output) = outcome_if_started(command.limits(limits.timeout(moment))).await {
+                assert_sound(&output, |termination| matches!(termination, Termination::TimedOut { .. }));
+            }
         }
         2 => {
             let token = CancellationToken::new();
@@ -106,8 +107,11 @@ async fn one(case: &Case, mut random: Random) {
         }
         _ => {
             // Everything at once: ended politely, killed, waited for twice.
-            let mut running =
-                Runner::new().start(command.limits(limits.timeout(moment))).await.expect("starts");
+            let mut running = match Runner::new().start(command.limits(limits.timeout(moment))).await {
+                Ok(running) => running,
+                Err(Error::SpawnTimedOut { .. }) => return,
+                Err(error) => panic!("{error:?}"),
+            };
             let _ = tokio::time::timeout(moment / 2, running.wait()).await;
             running.terminate();
             if random.below(2) == 0 {

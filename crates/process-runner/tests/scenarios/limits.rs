@@ -119,7 +119,7 @@ pub(crate) async fn s23_an_output_limit_kills_the_tree(case: Case) {
 
 pub(crate) async fn s24_a_spill_holds_what_its_limit_allows_and_harms_nobody(case: Case) {
     let spill = Spill::new(case.dir()).max_bytes(20_000_000);
-    let script = r#"print "line of a long report, number $_\n" for 1..1200000"#;
+    let script = r#"print "line of a long report, number $_\n" for 1..1400000"#;
     let output = outcome(case.perl(script).limits(Limits::default().spill(spill))).await;
     assert_exited(&output, 0);
     assert!(output.stdout.total_bytes > 45_000_000);
@@ -128,7 +128,7 @@ pub(crate) async fn s24_a_spill_holds_what_its_limit_allows_and_harms_nobody(cas
     let metadata = std::fs::symlink_metadata(&path).expect("it is there");
     assert!(metadata.is_file());
     assert_eq!(metadata.permissions().mode() & 0o777, 0o600);
-    let expected: Vec<u8> = (1..=1_200_000)
+    let expected: Vec<u8> = (1..=1_400_000)
         .flat_map(|n| format!("line of a long report, number {n}\n").into_bytes())
         .take(20_000_000)
         .collect();

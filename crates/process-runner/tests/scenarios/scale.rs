@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use process_runner::{Error, ExitStatus, Limits, Runner, SpawnErrorKind, Termination};
@@ -79,14 +80,16 @@ pub(crate) async fn s54_a_bound_on_runs_holds_and_is_first_come_first_served(cas
         let asked = runner.clone();
         let (order, most, command) =
             (Arc::clone(&order), Arc::clone(&most), case.program("sleep", &["0.02"]));
-        runs.spawn(async move {
+        let mut run = Box::pin(async move {
             let mut running = asked.start(command).await.expect("starts");
             order.lock().expect("no panic").push(n);
             most.fetch_max(asked.running(), Ordering::Relaxed);
             running.wait().await.expect("an outcome")
         });
-        // Asked for one after the other.
-        tokio::task::yield_now().await;
+        // Asked for one after the other, whichever thread goes on with it.
+        let asked_for = std::future::poll_fn(|context| Poll::Ready(run.as_mut().poll(context))).await;
+        assert!(asked_for.is_pending());
+        runs.spawn(run);
     }
     while let Some(run) = runs.join_next().await {
         assert_exited(&run.expect("no panic"), 0);
@@ -122,14 +125,17 @@ pub(crate) async fn s54_a_bound_on_runs_holds_and_is_first_come_first_served(cas
 
 pub(crate) async fn s55_without_descriptors_nothing_starts_and_nothing_leaks(case: Case) {
     let old = getrlimit(Limited::Nofile);
-    let before = descriptors().len() as u64;
+    let before = descriptors().len();
+    setrlimit(Limited::Nofile, Rlimit { current: Some(300), maximum: old.maximum }).expect("lower");
     let mut refused = 0;
     for free in 0..12 {
-        // Numbers are given from the lowest, so a limit of so many leaves that many free.
-        setrlimit(Limited::Nofile, Rlimit { current: Some(before + free), maximum: old.maximum })
-            .expect("lower");
+        let mut taken = Vec::new();
+        while let Ok(null) = std::fs::File::open("/dev/null") {
+            taken.push(null);
+        }
+        taken.truncate(taken.len() - free);
         let result = case.sh("echo out").run().await;
-        setrlimit(Limited::Nofile, old).expect("as it was");
+        drop(taken);
         match result {
             Err(Error::Spawn(error)) => {
                 let which = process_runner::Resource::Descriptors;
@@ -143,9 +149,10 @@ pub(crate) async fn s55_without_descriptors_nothing_starts_and_nothing_leaks(cas
             Ok(output) => assert_eq!(output.stdout.text(), "out\n"),
             Err(other) => panic!("with {free} free: {other:?}"),
         }
-        until("nothing is left", || children().is_empty() && descriptors().len() as u64 <= before).await;
+        until("nothing is left", || children().is_empty() && descriptors().len() <= before).await;
     }
     assert!((1..12).contains(&refused), "{refused} refused");
+    setrlimit(Limited::Nofile, old).expect("as it was");
 }
 
 pub(crate) async fn s56_without_processes_the_start_is_tried_again_and_then_refused(case: Case) {

@@ -13,7 +13,8 @@ use rustix::process::Signal;
 use tokio_util::sync::CancellationToken;
 
 use crate::harness::{
-    Case, LONG, SLOW, assert_exited, assert_took, children, described, outcome, signal, until, until_or,
+    Case, LONG, SLOW, assert_exited, assert_took, children, described, outcome, outcome_if_started, signal,
+    until, until_or,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -332,7 +333,10 @@ pub(crate) async fn s44_exit_and_timeout_at_once_give_one_of_them_with_all_outpu
         let command = case.sh("echo out; exec sleep 0.005").limits(Limits::default().timeout(timeout));
         let (exited, timed_out) = (Arc::clone(&exited), Arc::clone(&timed_out));
         runs.spawn(async move {
-            let output = outcome(command).await;
+            let Some(output) = outcome_if_started(command).await else {
+                timed_out.fetch_add(1, Ordering::Relaxed);
+                return;
+            };
             match output.termination {
                 Termination::Exited { code: 0 } => {
                     exited.fetch_add(1, Ordering::Relaxed);
