@@ -168,8 +168,10 @@ impl<'a> Stat<'a> {
         let mut fields = text.get(close + 1..)?.trim_ascii().split(|byte| *byte == b' ');
         let state = *fields.next()?.first()?;
         let mut ids = fields.skip(1).map(|field| std::str::from_utf8(field).ok()?.parse().ok());
-        let group = Pid::from_raw(ids.next()??);
-        let session = Pid::from_raw(ids.next()??);
+        // Both are -1 for a process that is just being reaped, and 0 for one of another pid namespace.
+        let id = |number: i32| if number > 0 { Pid::from_raw(number) } else { None };
+        let group = id(ids.next()??);
+        let session = id(ids.next()??);
         Some(Self { name, state, group, session })
     }
 }
@@ -205,6 +207,12 @@ mod tests {
         let stat = Stat::parse(b"42 (a) b (c) S 1 40 39 0 -1 4194560").unwrap();
         assert_eq!((stat.name, stat.state), (b"a) b (c".as_slice(), b'S'));
         assert_eq!((stat.group, stat.session), (Pid::from_raw(40), Pid::from_raw(39)));
+    }
+
+    #[test]
+    fn a_process_that_is_just_being_reaped_has_no_group_and_no_session() {
+        let stat = Stat::parse(b"42 (sh) X 1 -1 -1 0 -1 4194560").unwrap();
+        assert_eq!((stat.group, stat.session), (None, None));
     }
 
     #[test]
