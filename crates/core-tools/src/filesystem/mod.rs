@@ -37,6 +37,8 @@ mod moving;
 mod read;
 mod read_multiple;
 mod signature;
+#[cfg(test)]
+mod testing;
 mod tree;
 mod write;
 
