@@ -203,7 +203,7 @@ impl Walk<'_> {
         };
         let mut held = Vec::new();
         for entry in entries {
-            if self.total % 1024 == 0 && self.cancel.is_cancelled() {
+            if self.total.is_multiple_of(1024) && self.cancel.is_cancelled() {
                 return Err(Error::Cancelled);
             }
             if self.total >= MAX_COUNTED {

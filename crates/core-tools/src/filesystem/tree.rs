@@ -190,7 +190,7 @@ impl Walk<'_> {
         let mut kept = Vec::new();
         for entry in entries {
             self.seen += 1;
-            if self.seen % 1024 == 0 && self.cancel.is_cancelled() {
+            if self.seen.is_multiple_of(1024) && self.cancel.is_cancelled() {
                 return Err(Error::Cancelled);
             }
             let Ok(entry) = entry else { break };
