@@ -228,13 +228,13 @@ impl Ignored {
             next = folder.parent();
             above.push(folder);
         }
-        let read = |folder: &ConfinedPath| parse(&folder.open_folder().ok()?, folder.relative());
+        let read = |folder: &ConfinedPath| parse_gitignore(&folder.open_folder().ok()?, folder.relative());
         let files = above.iter().rev().map(read).collect();
         Self { on: true, base: path.relative().to_owned(), files }
     }
 
     fn enter(&mut self, folder: &Folder, path: &Path) {
-        let file = if self.on { parse(folder, &self.base.join(path)) } else { None };
+        let file = if self.on { parse_gitignore(folder, &self.base.join(path)) } else { None };
         self.files.push(file);
     }
 
@@ -255,7 +255,7 @@ impl Ignored {
 }
 
 /// The `.gitignore` in `folder`, which lies at `path` beneath its root.
-fn parse(folder: &Folder, path: &Path) -> Option<Gitignore> {
+pub(super) fn parse_gitignore(folder: &Folder, path: &Path) -> Option<Gitignore> {
     let file = folder.open_file(".gitignore".as_ref()).ok()?;
     let mut bytes = Vec::new();
     file.take(MAX_IGNORE_BYTES).read_to_end(&mut bytes).ok()?;
