@@ -31,30 +31,30 @@ const MAX_WORD: usize = 100;
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SearchFiles {
-    /// Regular expression (Rust syntax: no look-around, no backreferences), matched line by line
+    /// Regular expression, line by line
     pub pattern: String,
-    /// File or directory to search. Default .
+    /// File or folder
     #[serde(default = "super::here")]
     pub path: String,
-    /// Take pattern as plain text
+    /// Plain text
     #[serde(default)]
     pub literal: bool,
-    /// Whether case counts. smart: only if the pattern has capitals. Default sensitive
+    /// Default sensitive
     #[serde(default)]
     pub case: Case,
-    /// Only files that match one of these globs: `*.rs`, `src/**/*.ts`
+    /// Globs: `*.rs`
     #[serde(default)]
     pub include: GlobList,
-    /// No files or directories that match one of these globs
+    /// Globs
     #[serde(default)]
     pub exclude: GlobList,
-    /// Lines around each match, 0 to 20. Default 0
+    /// Lines around a match
     #[schemars(range(min = 0, max = 20))]
     pub context: Option<i64>,
-    /// Lines with matches, files with their paths only, or count with the number in each. Default lines
+    /// Default lines
     #[serde(default)]
     pub mode: SearchMode,
-    /// Most lines, or files in the other modes. Default 200
+    /// Default 200
     #[schemars(range(min = 1, max = 10_000))]
     pub max_results: Option<i64>,
     /// Include what .gitignore names

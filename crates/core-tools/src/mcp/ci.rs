@@ -37,8 +37,8 @@ fn run_command(commands: Commands) -> Tool {
     Tool::new(
         "run_command",
         "Run a command",
-        "Runs a program to its end. No shell: name one for pipes. At the time limit everything it started is \
-         ended. For servers and watchers use start_command.",
+        "Runs a program to its end, or to the time limit. No shell: name one for pipes. Servers and watchers: \
+         start_command.",
         move |input: RunCommand, context: Context| {
             let commands = commands.clone();
             async move {

@@ -44,6 +44,10 @@ fn shorten(schema: &mut Value, described: bool) {
             object.remove(key);
         }
     }
+    // A switch that is left out is off.
+    if object.get("default") == Some(&Value::Bool(false)) {
+        object.remove("default");
+    }
     if !described {
         object.remove("description");
     }
