@@ -182,3 +182,6 @@ impl Visitor for Finder<'_> {
         ControlFlow::Continue(())
     }
 }
+
+#[cfg(test)]
+mod tests;
