@@ -181,3 +181,6 @@ impl Visitor for Finder<'_> {
         ControlFlow::Continue(())
     }
 }
+
+#[cfg(test)]
+mod tests;
