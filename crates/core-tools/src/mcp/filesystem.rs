@@ -4,9 +4,8 @@ use super::answer::{Answer, Media, ToolError};
 use super::host::Context;
 use super::tool::{Tool, Toolset};
 use crate::filesystem::{
-    self, CreateDirectory, DeleteFile, DirectoryTree, EditFile, Existence, Exists, FindFiles,
-    FoundFiles, GetFileInfo, ListDirectory, MoveFile, ReadFile, ReadMediaFile, ReadMultipleFiles,
-    SearchFiles, WriteFile,
+    self, CreateDirectory, DeleteFile, DirectoryTree, EditFile, Existence, Exists, FindFiles, FoundFiles,
+    GetFileInfo, ListDirectory, MoveFile, ReadFile, ReadMediaFile, ReadMultipleFiles, SearchFiles, WriteFile,
 };
 use crate::workspace::Workspace;
 use schemars::JsonSchema;
