@@ -2,6 +2,7 @@
 
 #[cfg(feature = "ci")]
 pub mod ci;
+pub mod config;
 #[cfg(feature = "filesystem")]
 pub mod filesystem;
 #[cfg(feature = "mcp")]

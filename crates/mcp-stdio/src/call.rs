@@ -34,7 +34,12 @@ pub(crate) fn tools(server: &Server, as_json: bool) {
 }
 
 /// Makes one call and prints its answer.
-pub(crate) async fn call(server: Server, tool: &str, arguments: &str, as_json: bool) -> Result<ExitCode, String> {
+pub(crate) async fn call(
+    server: Server,
+    tool: &str,
+    arguments: &str,
+    as_json: bool,
+) -> Result<ExitCode, String> {
     let arguments = read_arguments(arguments)?;
     let cancel = CancellationToken::new();
     let context = Context::new(server.caller.clone(), cancel.clone());
@@ -59,7 +64,7 @@ pub(crate) async fn call(server: Server, tool: &str, arguments: &str, as_json: b
             json!({"isError": answer.is_failed(), "text": answer.to_text(), "structuredContent": answer.as_structured()})
         ));
     } else if answer.is_failed() {
-        eprintln!("{}", answer.to_text());
+        crate::print_error(&answer.to_text());
     } else {
         print(&answer.to_text());
     }
@@ -69,7 +74,9 @@ pub(crate) async fn call(server: Server, tool: &str, arguments: &str, as_json: b
 fn read_arguments(text: &str) -> Result<Map<String, Value>, String> {
     let mut input = String::new();
     let text = if text == "-" {
-        std::io::stdin().read_to_string(&mut input).map_err(|error| format!("cannot read standard input: {error}"))?;
+        std::io::stdin()
+            .read_to_string(&mut input)
+            .map_err(|error| format!("cannot read standard input: {error}"))?;
         &input
     } else {
         text
@@ -77,6 +84,8 @@ fn read_arguments(text: &str) -> Result<Map<String, Value>, String> {
     match serde_json::from_str(text) {
         Ok(Value::Object(arguments)) => Ok(arguments),
         Ok(_) => Err("the arguments are no JSON object; for example: {\"path\": \"README.md\"}".to_owned()),
-        Err(error) => Err(format!("the arguments are not JSON: {error}; for example: {{\"path\": \"README.md\"}}")),
+        Err(error) => {
+            Err(format!("the arguments are not JSON: {error}; for example: {{\"path\": \"README.md\"}}"))
+        }
     }
 }

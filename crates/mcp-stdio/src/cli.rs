@@ -1,4 +1,5 @@
 //! The command line.
+#![allow(clippy::doc_markdown, reason = "the comments are what --help prints")]
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;

@@ -2,8 +2,10 @@
 
 use core_tools::redact::Redactor;
 use std::io::Write;
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 /// Starts logging at `level`.
 ///
@@ -11,15 +13,14 @@ use tracing_subscriber::fmt::MakeWriter;
 ///
 /// Where `level` is no level.
 pub(crate) fn start(level: &str, redactor: Redactor) -> Result<(), String> {
-    let level: LevelFilter = level
-        .parse()
-        .map_err(|_| format!("--log {level:?} is no level: expected off, error, warn, info, debug or trace"))?;
-    tracing_subscriber::fmt()
-        .with_max_level(level)
-        .with_ansi(false)
-        .with_writer(Masked(redactor))
-        .try_init()
-        .map_err(|error| error.to_string())
+    let level: LevelFilter = level.parse().map_err(|_| {
+        format!("--log {level:?} is no level: expected off, error, warn, info, debug or trace")
+    })?;
+    // rmcp warns of every request that is answered with an error, which is its client's affair.
+    let protocol = if level >= LevelFilter::INFO { level } else { level.min(LevelFilter::ERROR) };
+    let targets = Targets::new().with_default(level).with_target("rmcp", protocol);
+    let layer = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(Masked(redactor));
+    tracing_subscriber::registry().with(layer).with(targets).try_init().map_err(|error| error.to_string())
 }
 
 /// Hands out writers that take one record each and mask it whole, so that no secret is cut in two.

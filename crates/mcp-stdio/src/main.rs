@@ -20,7 +20,7 @@ fn main() -> ExitCode {
     match run(cli) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("mcp-stdio: {error}");
+            print_error(&format!("mcp-stdio: {error}"));
             ExitCode::from(2)
         }
     }
@@ -30,7 +30,8 @@ fn main() -> ExitCode {
 fn run(cli: Cli) -> Result<ExitCode, String> {
     match cli.command {
         Some(Command::PrintConfig { client }) => {
-            let program = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
+            let program =
+                std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
             print(&print_config::print_config(client, &program, &cli.options));
             return Ok(ExitCode::SUCCESS);
         }
@@ -73,5 +74,15 @@ fn print(text: &str) {
     use std::io::Write;
     let mut output = std::io::stdout().lock();
     // A reader that has seen enough (`| head`) is no fault.
-    let _ = output.write_all(text.as_bytes()).and_then(|()| output.write_all(b"\n")).and_then(|()| output.flush());
+    let _ = output
+        .write_all(text.as_bytes())
+        .and_then(|()| output.write_all(b"\n"))
+        .and_then(|()| output.flush());
+}
+
+/// Prints to standard error.
+fn print_error(text: &str) {
+    use std::io::Write;
+    // Where standard error is closed, the exit code has to do.
+    let _ = writeln!(std::io::stderr(), "{text}");
 }

@@ -35,17 +35,18 @@ pub(crate) async fn serve(server: Server) -> ExitCode {
         }
     };
     let connection = async {
-        let running = match server.connection().serve_with_ct(Stdio::new(ending.clone()), ending.clone()).await {
-            Ok(running) => running,
-            // The client went away, or a signal came, before it had said what it wants.
-            Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {
-                return ExitCode::SUCCESS;
-            }
-            Err(error) => {
-                tracing::error!(%error, "cannot serve");
-                return ExitCode::FAILURE;
-            }
-        };
+        let running =
+            match server.connection().serve_with_ct(Stdio::new(ending.clone()), ending.clone()).await {
+                Ok(running) => running,
+                // The client went away, or a signal came, before it had said what it wants.
+                Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {
+                    return ExitCode::SUCCESS;
+                }
+                Err(error) => {
+                    tracing::error!(%error, "cannot serve");
+                    return ExitCode::FAILURE;
+                }
+            };
         match running.waiting().await {
             Ok(_) => ExitCode::SUCCESS,
             Err(error) => {

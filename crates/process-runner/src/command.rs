@@ -380,7 +380,10 @@ impl Command {
             }
         }
         if self.stdin.is_used_up() {
-            let kind = SpawnErrorKind::InvalidInput { place: "the reader for stdin".into(), problem: "was used by an earlier run" };
+            let kind = SpawnErrorKind::InvalidInput {
+                place: "the reader for stdin".into(),
+                problem: "was used by an earlier run",
+            };
             return Err(self.error(kind, None));
         }
         Ok(())

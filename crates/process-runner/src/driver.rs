@@ -162,15 +162,27 @@ enum Phase {
     Running,
     /// `SIGTERM` was sent; `SIGKILL` follows then. After the leader's exit the others are looked at again
     /// and again, since they may use the time too.
-    Terminating { kill_at: Instant, look: Option<oneshot::Receiver<Vec<Leftover>>>, next_look: Option<Instant> },
+    Terminating {
+        kill_at: Instant,
+        look: Option<oneshot::Receiver<Vec<Leftover>>>,
+        next_look: Option<Instant>,
+    },
     /// The leader has ended; the streams may go on.
-    Draining { since: Instant },
+    Draining {
+        since: Instant,
+    },
     /// The reaper kills all.
-    Ending { ended: oneshot::Receiver<Ended> },
+    Ending {
+        ended: oneshot::Receiver<Ended>,
+    },
     /// The reaper kills those that hold a stream, or only says who they are.
-    Holders { found: oneshot::Receiver<Vec<Leftover>> },
+    Holders {
+        found: oneshot::Receiver<Vec<Leftover>>,
+    },
     /// All is dead, or left alone; what is still in the pipes is read.
-    LastWords { until: Instant },
+    LastWords {
+        until: Instant,
+    },
     Done,
 }
 
@@ -219,11 +231,12 @@ impl Driver {
             stdin: tokio::sync::Mutex::new(piped),
             stdin_written: AtomicU64::new(0),
         });
-        let by_line =
-            command.on_line.is_some() || events.as_ref().is_some_and(|events| events.options().by == By::Line);
+        let by_line = command.on_line.is_some()
+            || events.as_ref().is_some_and(|events| events.options().by == By::Line);
         let stream = |stream, pipe| OutputStream {
             stream,
             complete: Option::is_none(&pipe), // there is none if both share one
+            cut_short: false,
             pipe,
             taken: 0,
             redactor: secrets.redactor(),
@@ -403,7 +416,8 @@ impl Driver {
         }
         match &mut self.phase {
             Phase::Running => {
-                let timeout = self.limits.timeout.filter(|limit| now.duration_since(self.shared.started) >= *limit);
+                let timeout =
+                    self.limits.timeout.filter(|limit| now.duration_since(self.shared.started) >= *limit);
                 match (timeout, self.limits.idle_timeout) {
                     (Some(limit), _) => self.terminate(Reason::Timeout(limit), None),
                     (None, Some(limit)) => self.terminate(Reason::Idle(limit), None),
@@ -419,18 +433,26 @@ impl Driver {
                     *look = Some(reaper::look(Arc::clone(&self.shared.leader), Do::Nothing, Vec::new()));
                 }
             }
-            Phase::Draining { .. } => match self.limits.leftovers {
-                Leftovers::KillAll => self.end(),
-                Leftovers::KillHolders => self.look_at_holders(Do::KillHolders),
-                Leftovers::Leave => self.look_at_holders(Do::Nothing),
-            },
+            Phase::Draining { .. } => {
+                for stream in &mut self.streams {
+                    stream.cut_short = stream.pipe.is_some();
+                }
+                match self.limits.leftovers {
+                    Leftovers::KillAll => self.end(),
+                    // Where they cannot be told from the others, all of them end.
+                    Leftovers::KillHolders if !crate::tree::SEES_HOLDERS => self.end(),
+                    Leftovers::KillHolders => self.look_at_holders(Do::KillHolders),
+                    Leftovers::Leave => self.look_at_holders(Do::Nothing),
+                }
+            }
             Phase::LastWords { .. } => self.phase = Phase::Done,
             Phase::Ending { .. } | Phase::Holders { .. } | Phase::Done => {}
         }
     }
 
     fn look_at_holders(&mut self, action: Do) {
-        let pipes = self.streams.iter().filter_map(|stream| crate::tree::pipe_id(stream.pipe.as_ref()?)).collect();
+        let pipes =
+            self.streams.iter().filter_map(|stream| crate::tree::pipe_id(stream.pipe.as_ref()?)).collect();
         let found = reaper::look(Arc::clone(&self.shared.leader), action, pipes);
         self.phase = Phase::Holders { found };
     }
@@ -671,6 +693,8 @@ struct OutputStream {
     /// Until its end was read, or it was closed.
     pipe: Option<OutputPipe>,
     complete: bool,
+    /// Its time was up while something held it, which was killed: that end is our doing.
+    cut_short: bool,
     /// Bytes taken, against `max_output`.
     taken: u64,
     redactor: Redactor,
@@ -695,7 +719,12 @@ thread_local! {
 
 impl Pump<'_> {
     /// Reads what there is, up to a limit. True if anything was read, or the end.
-    fn poll(&mut self, stream: &mut OutputStream, context: &mut Context<'_>, progress: &mut Progress) -> bool {
+    fn poll(
+        &mut self,
+        stream: &mut OutputStream,
+        context: &mut Context<'_>,
+        progress: &mut Progress,
+    ) -> bool {
         // Taken out while it is used, should a callback run another pump on this thread.
         let mut buffer = BUFFER.with(std::cell::RefCell::take);
         buffer.resize(READ, 0);
@@ -741,7 +770,7 @@ impl Pump<'_> {
         };
         if bytes.is_empty() {
             stream.pipe = None;
-            stream.complete = true;
+            stream.complete = !stream.cut_short;
             return Poll::Ready(false);
         }
         let bytes = match self.limits.max_output {
@@ -837,8 +866,16 @@ enum StdinSource {
     Nothing,
     /// The handle writes.
     Piped,
-    Bytes { bytes: Arc<Vec<u8>>, at: usize },
-    Reader { reader: Box<dyn AsyncRead + Send + Unpin>, buffer: Vec<u8>, at: usize, ended: bool },
+    Bytes {
+        bytes: Arc<Vec<u8>>,
+        at: usize,
+    },
+    Reader {
+        reader: Box<dyn AsyncRead + Send + Unpin>,
+        buffer: Vec<u8>,
+        at: usize,
+        ended: bool,
+    },
 }
 
 impl StdinCopy {

@@ -196,7 +196,13 @@ impl EventQueue {
     }
 
     /// Queues what a stream printed; `event` is only made if there is room for its `bytes`.
-    pub(crate) fn send_output(&self, stream: Stream, bytes: usize, exited: bool, event: impl FnOnce() -> Event) {
+    pub(crate) fn send_output(
+        &self,
+        stream: Stream,
+        bytes: usize,
+        exited: bool,
+        event: impl FnOnce() -> Event,
+    ) {
         let cost = bytes + EVENT_COST;
         let mut queue = self.lock();
         if queue.abandoned {

@@ -332,7 +332,9 @@ mod unix {
             #[cfg(target_os = "linux")]
             watched.extend(self.pidfd.as_ref().map(|pidfd| PollFd::new(pidfd, PollFlags::IN)));
             match poll(&mut watched, None) {
-                Ok(_) => watched[0].revents().is_empty() && watched.len() > 1 && !watched[1].revents().is_empty(),
+                Ok(_) => {
+                    watched[0].revents().is_empty() && watched.len() > 1 && !watched[1].revents().is_empty()
+                }
                 Err(_) => false,
             }
         }

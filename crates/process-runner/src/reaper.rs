@@ -50,7 +50,9 @@ pub(crate) fn ensure() -> io::Result<()> {
     let mut sender = SENDER.lock().unwrap_or_else(PoisonError::into_inner);
     if sender.is_none() {
         let (jobs, incoming) = mpsc::channel();
-        std::thread::Builder::new().name("process-reaper".into()).spawn(move || Reaper::default().run(&incoming))?;
+        std::thread::Builder::new()
+            .name("process-reaper".into())
+            .spawn(move || Reaper::default().run(&incoming))?;
         *sender = Some(jobs);
     }
     Ok(())
@@ -75,7 +77,6 @@ pub(crate) fn abandon(leader: Arc<Leader>) {
 /// Kills everything of a run. The leader is left to be reaped by whoever gets the answer; if nobody does, it
 /// is reaped here.
 pub(crate) fn end(leader: Arc<Leader>) -> oneshot::Receiver<Ended> {
-    leader.signal_group(Signal::KILL);
     let (reply, answer) = oneshot::channel();
     submit(Job::End { leader, reply: Some(reply) });
     answer
@@ -158,12 +159,15 @@ impl Reaper {
         let now = Instant::now();
         let Self { ending, looks } = self;
         for ending in ending.iter_mut().filter(|ending| ending.next_pass <= now) {
-            ending.leader.signal_group(Signal::KILL);
             ending.alive.clear();
         }
         // A run may be among both, and more than once: everybody gets what is found of its run.
-        let leaders: Vec<Arc<Leader>> =
-            ending.iter().map(|ending| &ending.leader).chain(looks.iter().map(|look| &look.leader)).cloned().collect();
+        let leaders: Vec<Arc<Leader>> = ending
+            .iter()
+            .map(|ending| &ending.leader)
+            .chain(looks.iter().map(|look| &look.leader))
+            .cloned()
+            .collect();
         for member in find(&leaders) {
             let Some(owner) = leaders.get(member.owner) else { continue };
             for ending in ending.iter_mut().filter(|ending| Arc::ptr_eq(&ending.leader, owner)) {
@@ -172,6 +176,10 @@ impl Reaper {
             for look in looks.iter_mut().filter(|look| Arc::ptr_eq(&look.leader, owner)) {
                 look.meet(&member);
             }
+        }
+        // After the pass, so that it has seen who was there.
+        for ending in ending.iter().filter(|ending| ending.next_pass <= now) {
+            ending.leader.signal_group(Signal::KILL);
         }
         for look in looks.drain(..) {
             let _ = look.reply.send(look.found);
@@ -183,8 +191,10 @@ impl Reaper {
 /// One pass over all processes for all runs. A member's owner is the place of its leader.
 fn find(leaders: &[Arc<Leader>]) -> Vec<Member> {
     let indexed = || leaders.iter().enumerate().rev();
-    let sessions: HashMap<_, _> = indexed().filter_map(|(at, leader)| Some((leader.session()?, at))).collect();
-    let markers: HashMap<_, _> = indexed().filter_map(|(at, leader)| Some((leader.marker()?.0, at))).collect();
+    let sessions: HashMap<_, _> =
+        indexed().filter_map(|(at, leader)| Some((leader.session()?, at))).collect();
+    let markers: HashMap<_, _> =
+        indexed().filter_map(|(at, leader)| Some((leader.marker()?.0, at))).collect();
     let search = Search {
         by_session: &|session| sessions.get(&session).copied(),
         prefix: tree::marker_prefix(),
@@ -250,7 +260,8 @@ impl Ending {
             let alive = leader.into_iter().chain(self.alive.iter().copied()).collect();
             let _ = reply.send(Ended { killed: self.killed.clone(), alive });
         }
-        let longest = if self.reply.is_some() || now.duration_since(self.begun) < PATIENCE { 10 } else { 250 };
+        let longest =
+            if self.reply.is_some() || now.duration_since(self.begun) < PATIENCE { 10 } else { 250 };
         self.next_pass = now + self.pause;
         self.pause = (self.pause * 2).min(Duration::from_millis(longest));
         true

@@ -1,5 +1,8 @@
 //! Which file a program's name means, and why it would not start.
-#![allow(clippy::disallowed_methods, reason = "reads the first bytes of a program to say why it does not start")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "reads the first bytes of a program to say why it does not start"
+)]
 
 use std::ffi::OsStr;
 use std::io::{self, Read};
@@ -99,7 +102,9 @@ pub(crate) fn check_folder(command: &Command) -> Result<(), SpawnError> {
         path => Path::new(path),
     };
     let kind = match statat(CWD, path, AtFlags::empty()) {
-        Ok(stat) if FileType::from_raw_mode(stat.st_mode) != FileType::Directory => SpawnErrorKind::CwdNotDirectory,
+        Ok(stat) if FileType::from_raw_mode(stat.st_mode) != FileType::Directory => {
+            SpawnErrorKind::CwdNotDirectory
+        }
         Ok(_) if !may_execute(path) => SpawnErrorKind::CwdDenied,
         Ok(_) => return Ok(()),
         Err(Errno::NOENT) => SpawnErrorKind::CwdNotFound,
@@ -126,12 +131,12 @@ pub(crate) fn explain(command: &Command, program: &Path, length: usize, error: i
         Some(Errno::TOOBIG) => Some(SpawnErrorKind::ArgsTooLong { length }),
         Some(Errno::TXTBSY) => Some(SpawnErrorKind::Busy),
         Some(Errno::NOEXEC) => Some(SpawnErrorKind::NotRunnable),
-        Some(Errno::NOENT | Errno::ACCESS | Errno::NOTDIR | Errno::PERM | Errno::LOOP | Errno::NAMETOOLONG) => {
-            match check_folder(command) {
-                Err(folder) => Some(folder.kind),
-                Ok(()) => program_problem(command, program),
-            }
-        }
+        Some(
+            Errno::NOENT | Errno::ACCESS | Errno::NOTDIR | Errno::PERM | Errno::LOOP | Errno::NAMETOOLONG,
+        ) => match check_folder(command) {
+            Err(folder) => Some(folder.kind),
+            Ok(()) => program_problem(command, program),
+        },
         _ => exhausted(&error).map(|which| SpawnErrorKind::ResourceLimit { which }),
     };
     command.error(kind.unwrap_or(SpawnErrorKind::Other), Some(error))
@@ -170,8 +175,9 @@ fn interpreter(program: &Path) -> Option<PathBuf> {
     file.take(4096).read_to_end(&mut start).ok()?;
     let path = match start.strip_prefix(b"#!") {
         Some(line) => {
-            let line = line.split(|byte| *byte == b'\n').next()?.trim_ascii_start();
-            line.split(|byte| byte.is_ascii_whitespace()).next()?
+            let line = line.split(|byte| *byte == b'\n').next()?;
+            // As the kernel does: the CR of a file from another system is part of the name.
+            line.split(|byte| matches!(byte, b' ' | b'\t')).find(|word| !word.is_empty())?
         }
         None => elf_loader(&start)?,
     };
@@ -190,7 +196,8 @@ fn elf_loader(start: &[u8]) -> Option<&[u8]> {
         return None;
     }
     let table = usize::try_from(number(32, 8)?).ok()?;
-    let (entry_size, entries) = (usize::try_from(number(54, 2)?).ok()?, usize::try_from(number(56, 2)?).ok()?);
+    let (entry_size, entries) =
+        (usize::try_from(number(54, 2)?).ok()?, usize::try_from(number(56, 2)?).ok()?);
     for index in 0..entries {
         let entry = table.checked_add(index.checked_mul(entry_size)?)?;
         if number(entry, 4)? == PT_INTERP {

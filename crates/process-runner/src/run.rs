@@ -155,6 +155,7 @@ impl Runner {
     /// If it does not start; see [`Error`].
     pub async fn start(&self, command: Command) -> Result<Running, Error> {
         command.check_input()?;
+        let command = Arc::new(command);
         let limits = command.limits.clone().unwrap_or_else(|| self.inner.limits.clone());
         let asked = Instant::now();
         if self.inner.shut_down.load(Ordering::Acquire) {
@@ -175,14 +176,14 @@ impl Runner {
         reaper::ensure().map_err(|error| command.error(spawn_kind(&error), Some(error)))?;
         let run = RunNumber::next();
         let ward = match &self.inner.guardian {
-            Some(guardian) => Some(guardian.watch(run).await.map_err(|error| {
-                command.error(spawn_kind(&error), Some(error))
-            })?),
+            Some(guardian) => Some(
+                guardian.watch(run).await.map_err(|error| command.error(spawn_kind(&error), Some(error)))?,
+            ),
             None => None,
         };
         let abandoned = Arc::new(Abandon(AtomicBool::new(false)));
         let launch = {
-            let (command, limits, abandoned) = (command.clone(), limits.clone(), Arc::clone(&abandoned));
+            let (command, limits, abandoned) = (Arc::clone(&command), limits.clone(), Arc::clone(&abandoned));
             // Dropping what this gives back ends what it has started: `LaunchGuard`.
             tokio::task::spawn_blocking(move || {
                 tree::launch(&command, &limits, run, &abandoned.0).map(LaunchGuard::new)
@@ -241,8 +242,16 @@ impl Runner {
         };
         let registered = Registered::new(&self.inner);
         let id = registered.id;
-        let (driver, shared, orders, finished) =
-            Driver::new(launched, command, limits, secrets, queued, queue, ward, Box::new((place, registered)));
+        let (driver, shared, orders, finished) = Driver::new(
+            launched,
+            command,
+            limits,
+            secrets,
+            queued,
+            queue,
+            ward,
+            Box::new((place, registered)),
+        );
         self.inner.runs.lock().unwrap_or_else(PoisonError::into_inner).insert(id, orders.clone());
         if self.inner.shut_down.load(Ordering::Acquire) {
             // Started while the others were told to end.
@@ -416,7 +425,7 @@ impl Running {
         }
     }
 
-    /// Writes to the standard input of a command with [`Stdin::Piped`]; waits while its pipe is full. If the
+    /// Writes to the standard input of a command with [`Stdin::Piped`](crate::Stdin::Piped); waits while its pipe is full. If the
     /// future is dropped, part of `bytes` may have been written.
     ///
     /// # Errors
@@ -445,7 +454,7 @@ impl Running {
         }
     }
 
-    /// Closes the standard input of a command with [`Stdin::Piped`], once what is being written is. Nothing
+    /// Closes the standard input of a command with [`Stdin::Piped`](crate::Stdin::Piped), once what is being written is. Nothing
     /// if it is closed.
     pub async fn close_stdin(&self) {
         if let Run::Started { shared, .. } = &self.run {

@@ -1,5 +1,11 @@
 //! The core mechanism, one fact a test. The complete table of hostile cases is `scenarios`.
 #![cfg(unix)]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "tests lay out files and may panic, in their helpers too"
+)]
 
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};

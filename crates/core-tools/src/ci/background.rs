@@ -1,4 +1,5 @@
 //! Commands that outlive the call that started them.
+#![allow(clippy::doc_markdown, reason = "the comments on inputs are what a client reads")]
 
 use super::command::{CommandError, CommandText, Commands};
 use super::run::{ending, millis};
@@ -16,11 +17,11 @@ use tokio_util::sync::CancellationToken;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StartCommand {
-    /// Array of program and arguments, or one line, split without a shell
+    /// Program and arguments, or one line (no shell)
     pub command: CommandText,
-    /// Folder to run in; default: the first root
+    /// Folder; default: the first root
     pub working_directory: Option<String>,
-    /// Ended after this time; default: never
+    /// Time limit; default: none
     #[schemars(range(min = 1, max = 86_400_000))]
     pub timeout_ms: Option<u64>,
     /// Variables to set
@@ -33,9 +34,9 @@ pub struct StartCommand {
 pub struct ReadCommandOutput {
     /// From start_command
     pub id: u32,
-    /// next_cursor of the last read; default 0: the beginning
+    /// next_cursor of the last read; default 0
     pub cursor: Option<u64>,
-    /// Wait this long for more; default 0
+    /// Wait for more; default 0
     #[schemars(range(min = 0, max = 30_000))]
     pub wait_ms: Option<u64>,
     /// Default 20000
@@ -49,9 +50,9 @@ pub struct ReadCommandOutput {
 pub struct WriteCommandInput {
     /// From start_command
     pub id: u32,
-    /// Text to write; default: none
+    /// Text to write
     pub text: Option<String>,
-    /// Close standard input afterwards
+    /// Close it afterwards
     pub close: Option<bool>,
 }
 
@@ -61,7 +62,7 @@ pub struct WriteCommandInput {
 pub struct StopCommand {
     /// From start_command
     pub id: u32,
-    /// Time it gets to end by itself; default 2000
+    /// Before it is killed; default 2000
     #[schemars(range(min = 0, max = 30_000))]
     pub grace_ms: Option<u64>,
 }
@@ -185,7 +186,6 @@ struct Entry {
     id: u32,
     owner: String,
     command: String,
-    pid: u32,
     started: Instant,
     running: Running,
     printed: Arc<Notify>,
@@ -206,9 +206,17 @@ impl Background {
         match table.entries.get(&id).filter(|entry| entry.owner == owner) {
             Some(entry) => Ok(Arc::clone(entry)),
             None => {
-                let ids: Vec<_> =
-                    table.entries.values().filter(|entry| entry.owner == owner).map(|entry| entry.id.to_string()).collect();
-                let known = if ids.is_empty() { "there are none".to_owned() } else { format!("there are {}", ids.join(", ")) };
+                let ids: Vec<_> = table
+                    .entries
+                    .values()
+                    .filter(|entry| entry.owner == owner)
+                    .map(|entry| entry.id.to_string())
+                    .collect();
+                let known = if ids.is_empty() {
+                    "there are none".to_owned()
+                } else {
+                    format!("there are {}", ids.join(", "))
+                };
                 Err(CommandError::UnknownId { id, known })
             }
         }
@@ -220,10 +228,13 @@ impl Background {
     ///
     /// Where the command was refused or did not start, or 32 of them are running.
     pub async fn start(&self, input: &StartCommand, owner: &str) -> Result<StartedCommand, CommandError> {
-        if self.table().entries.values().filter(|entry| entry.running.output().is_none()).count() >= MAX_RUNNING {
+        if self.table().entries.values().filter(|entry| entry.running.output().is_none()).count()
+            >= MAX_RUNNING
+        {
             return Err(CommandError::TooMany(MAX_RUNNING));
         }
-        let (command, _) = self.commands.prepare(&input.command, input.working_directory.as_deref(), input.env.as_ref())?;
+        let (command, _) =
+            self.commands.prepare(&input.command, input.working_directory.as_deref(), input.env.as_ref())?;
         let mut limits = Limits::default().capture(CAPTURE_BYTES);
         limits.timeout = input.timeout_ms.map(Duration::from_millis);
         let printed = Arc::new(Notify::new());
@@ -242,7 +253,6 @@ impl Background {
             id,
             owner: owner.to_owned(),
             command: shown(&input.command),
-            pid,
             started: Instant::now(),
             running,
             printed,
@@ -320,15 +330,25 @@ impl Background {
 
     /// The commands of `owner`.
     pub fn list(&self, owner: &str) -> CommandList {
-        let commands = self.table().entries.values().filter(|entry| entry.owner == owner).map(|entry| entry.state()).collect();
+        let commands = self
+            .table()
+            .entries
+            .values()
+            .filter(|entry| entry.owner == owner)
+            .map(|entry| entry.state())
+            .collect();
         CommandList { commands }
     }
 }
 
 impl Table {
     fn forget_the_oldest(&mut self) {
-        let ended: Vec<_> =
-            self.entries.iter().filter(|(_, entry)| entry.running.output().is_some()).map(|(id, _)| *id).collect();
+        let ended: Vec<_> = self
+            .entries
+            .iter()
+            .filter(|(_, entry)| entry.running.output().is_some())
+            .map(|(id, _)| *id)
+            .collect();
         for id in ended.iter().take(ended.len().saturating_sub(MAX_ENDED)) {
             self.entries.remove(id);
         }
@@ -390,5 +410,9 @@ fn shown(command: &CommandText) -> String {
         CommandText::Line(line) => line.clone(),
         CommandText::Vector(words) => words.join(" "),
     };
-    if line.chars().count() <= LONGEST { line } else { line.chars().take(LONGEST).chain("…".chars()).collect() }
+    if line.chars().count() <= LONGEST {
+        line
+    } else {
+        line.chars().take(LONGEST).chain("…".chars()).collect()
+    }
 }

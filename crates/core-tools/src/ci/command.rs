@@ -1,7 +1,9 @@
 //! From what a caller asks for to a command that is ready to run.
 
 use crate::workspace::{self, Workspace};
-use process_runner::{Command, CommandLine, CommandLineError, EnvPolicy, Runner, ShellSyntax, ShellSyntaxKind};
+use process_runner::{
+    Command, CommandLine, CommandLineError, EnvPolicy, Runner, ShellSyntax, ShellSyntaxKind,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -39,9 +41,30 @@ pub enum EnvironmentPolicy {
 
 /// The variables of [`EnvironmentPolicy::Minimal`].
 const MINIMAL: [&str; 24] = [
-    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR",
-    "CARGO_HOME", "RUSTUP_HOME", "GOPATH", "GOROOT", "JAVA_HOME", "DOTNET_ROOT", "NVM_DIR", "PYENV_ROOT",
-    "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "SYSTEMROOT", "PATHEXT",
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LANGUAGE",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TZ",
+    "TMPDIR",
+    "CARGO_HOME",
+    "RUSTUP_HOME",
+    "GOPATH",
+    "GOROOT",
+    "JAVA_HOME",
+    "DOTNET_ROOT",
+    "NVM_DIR",
+    "PYENV_ROOT",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "SYSTEMROOT",
+    "PATHEXT",
 ];
 
 /// Why a command was not run, or its run was lost.
@@ -138,7 +161,9 @@ impl Commands {
                 (line_of_words.program, line_of_words.args, syntax)
             }
             CommandText::Vector(words) => match words.split_first() {
-                Some((program, arguments)) if !program.is_empty() => (program.clone(), arguments.to_vec(), None),
+                Some((program, arguments)) if !program.is_empty() => {
+                    (program.clone(), arguments.to_vec(), None)
+                }
                 _ => return Err(CommandError::Empty),
             },
         };
@@ -162,5 +187,8 @@ impl Commands {
 
 /// What a shell would have *done*, and nobody means literally in a line of words.
 fn acts_in_a_shell(syntax: &ShellSyntax) -> bool {
-    matches!(syntax.kind, ShellSyntaxKind::Operator | ShellSyntaxKind::Redirection | ShellSyntaxKind::Assignment)
+    matches!(
+        syntax.kind,
+        ShellSyntaxKind::Operator | ShellSyntaxKind::Redirection | ShellSyntaxKind::Assignment
+    )
 }

@@ -92,7 +92,12 @@ const PROGRAMS: [(&str, &str); 25] = [
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Looks at the server, the machine and the toolchains. The programs are asked side by side.
-pub async fn diagnose(commands: &Commands, facts: &ServerFacts, role: &str, cancel: &CancellationToken) -> Diagnostics {
+pub async fn diagnose(
+    commands: &Commands,
+    facts: &ServerFacts,
+    role: &str,
+    cancel: &CancellationToken,
+) -> Diagnostics {
     let asked: Vec<_> = PROGRAMS
         .into_iter()
         .filter_map(|(name, flag)| Some((name, flag, find(name, facts.path.as_ref())?)))
@@ -125,7 +130,12 @@ fn find(name: &str, path: Option<&OsString>) -> Option<PathBuf> {
     which::WhichConfig::new().binary_name(name.into()).custom_path_list(path?.clone()).first_result().ok()
 }
 
-async fn version(commands: &Commands, program: &std::path::Path, flag: &str, cancel: &CancellationToken) -> String {
+async fn version(
+    commands: &Commands,
+    program: &std::path::Path,
+    flag: &str,
+    cancel: &CancellationToken,
+) -> String {
     let command = Command::new(program, "/")
         .args(flag.split(' '))
         .noninteractive()

@@ -20,8 +20,8 @@ mod diagnostics;
 mod run;
 
 pub use background::{
-    Background, BackgroundOutput, BackgroundState, CommandList, ListCommands, ReadCommandOutput, StartCommand,
-    StartedCommand, StopCommand, WriteCommandInput,
+    Background, BackgroundOutput, BackgroundState, CommandList, ListCommands, ReadCommandOutput,
+    StartCommand, StartedCommand, StopCommand, WriteCommandInput,
 };
 pub use command::{CommandError, CommandText, Commands, EnvironmentPolicy};
 pub use diagnostics::{Diagnostics, GetDiagnostics, ServerFacts, Toolchain, diagnose};

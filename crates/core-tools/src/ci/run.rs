@@ -13,18 +13,18 @@ use tokio_util::sync::CancellationToken;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunCommand {
-    /// Array of program and arguments, or one line, split without a shell
+    /// Program and arguments, or one line (no shell)
     pub command: CommandText,
-    /// Folder to run in; default: the first root
+    /// Folder; default: the first root
     pub working_directory: Option<String>,
     /// Time limit; default 120000
     #[schemars(range(min = 1, max = 600_000))]
     pub timeout_ms: Option<u64>,
-    /// Standard input; default: empty
+    /// Standard input
     pub stdin: Option<String>,
     /// Variables to set
     pub env: Option<BTreeMap<String, String>>,
-    /// Kept of each stream, both ends; default 20000
+    /// Kept of each stream; default 20000
     #[schemars(range(min = 1_000, max = 1_000_000))]
     pub max_output_bytes: Option<usize>,
 }
@@ -121,7 +121,9 @@ impl CommandReport {
             report.notes.push("the output is not text; what is shown of it is approximate".to_owned());
         }
         if output.stdin.broken_pipe && !report.is_success() {
-            report.notes.push(format!("the program read {} bytes of its input and no more", output.stdin.written));
+            report
+                .notes
+                .push(format!("the program read {} bytes of its input and no more", output.stdin.written));
         }
         if let Some(syntax) = literal.filter(|_| !report.is_success()) {
             report.notes.push(format!("{syntax}, and this ran without one"));
@@ -200,7 +202,8 @@ impl Commands {
         let limits = Limits::default()
             .timeout(input.timeout_ms.map_or(DEFAULT_TIMEOUT, Duration::from_millis))
             .capture(input.max_output_bytes.unwrap_or(DEFAULT_OUTPUT_BYTES));
-        let mut command = command.limits(limits).cancel(cancel.clone()).on_line(move |_, line| said(&line.text()));
+        let mut command =
+            command.limits(limits).cancel(cancel.clone()).on_line(move |_, line| said(&line.text()));
         if let Some(text) = &input.stdin {
             command = command.stdin(Stdin::bytes(text.as_bytes()));
         }

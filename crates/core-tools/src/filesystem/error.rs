@@ -86,6 +86,24 @@ pub enum Error {
         /// What is wrong with it.
         problem: EditProblem,
     },
+    /// A glob cannot be read.
+    #[error("`{parameter}`: `{pattern}` is no glob: {reason}")]
+    Glob {
+        /// The parameter's name.
+        parameter: &'static str,
+        /// The glob.
+        pattern: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A regular expression cannot be read.
+    #[error(
+        "`pattern` is no regular expression: {reason}\nTo look for this text as it stands, set literal to true"
+    )]
+    Regex {
+        /// What is wrong with it, and where.
+        reason: String,
+    },
     /// The caller cancelled.
     #[error("cancelled")]
     Cancelled,

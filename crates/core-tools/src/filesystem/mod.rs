@@ -29,6 +29,8 @@ mod directories;
 mod edit;
 mod error;
 mod exists;
+mod find;
+mod glob;
 mod info;
 mod list;
 mod mask;
@@ -36,20 +38,27 @@ mod media;
 mod moving;
 mod read;
 mod read_multiple;
+mod search;
 mod signature;
+#[cfg(test)]
+mod testing;
 mod tree;
+mod walk;
 mod write;
 
 pub use directories::{CreateDirectory, CreatedDirectory, create_directory};
 pub use edit::{Edit, EditFile, EditProblem, Edited, edit_file};
 pub use error::Error;
 pub use exists::{Existence, Exists, directory_exists, file_exists};
+pub use find::{FindFiles, FindKind, FoundFiles, find_files};
+pub use glob::GlobList;
 pub use info::{FileInfo, GetFileInfo, get_file_info};
 pub use list::{ListDirectory, Listed, Listing, list_directory};
 pub use media::{Media, MediaFile, ReadMediaFile, read_media_file};
 pub use moving::{DeleteFile, Deleted, MoveFile, Moved, delete_file, move_file};
 pub use read::{ReadFile, TextFile, read_file};
 pub use read_multiple::{FileOrError, FilesRead, ReadMultipleFiles, read_multiple_files};
+pub use search::{Case, SearchFiles, SearchMode, SearchResult, search_files};
 pub use tree::{DirectoryTree, Tree, directory_tree};
 pub use write::{WriteFile, WriteMode, Written, write_file};
 

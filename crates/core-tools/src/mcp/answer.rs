@@ -161,9 +161,9 @@ impl Answer {
         content.extend(self.media.into_iter().map(|media| match media {
             Media::Image { data, mime_type } => ContentBlock::image(data, mime_type),
             Media::Audio { data, mime_type } => ContentBlock::audio(data, mime_type),
-            Media::Document { data, mime_type, path } => {
-                ContentBlock::resource(ResourceContents::blob(data, format!("file:{path}")).with_mime_type(mime_type))
-            }
+            Media::Document { data, mime_type, path } => ContentBlock::resource(
+                ResourceContents::blob(data, format!("file:{path}")).with_mime_type(mime_type),
+            ),
         }));
         let mut result = CallToolResult::success(content);
         result.structured_content = structured;

@@ -4,7 +4,7 @@ use super::answer::{Answer, ToolError};
 use super::host::Context;
 use super::tool::{Tool, Toolset};
 use crate::ci::{
-    Background, BackgroundOutput, CommandError, CommandList, CommandReport, Commands, Diagnostics, GetDiagnostics,
+    Background, CommandError, CommandList, CommandReport, Commands, Diagnostics, GetDiagnostics,
     ListCommands, ReadCommandOutput, RunCommand, ServerFacts, StartCommand, StartedCommand, StopCommand,
     WriteCommandInput, diagnose,
 };
@@ -37,8 +37,8 @@ fn run_command(commands: Commands) -> Tool {
     Tool::new(
         "run_command",
         "Run a command",
-        "Runs a program to its end and returns exit code, stdout and stderr. No shell: name one to use pipes. \
-         At the time limit everything it started is ended. For servers and watchers use start_command.",
+        "Runs a program to its end. No shell: name one for pipes. At the time limit everything it started is \
+         ended. For servers and watchers use start_command.",
         move |input: RunCommand, context: Context| {
             let commands = commands.clone();
             async move {
@@ -63,8 +63,7 @@ fn start_command(background: Arc<Background>) -> Tool {
     Tool::new(
         "start_command",
         "Start a background command",
-        "Starts a program that outlives this call and returns its id, for read_command_output, \
-         write_command_input and stop_command. It ends with this server.",
+        "Starts a program that outlives this call; read, write and stop it by its id. It ends with this server.",
         move |input: StartCommand, context: Context| {
             let background = Arc::clone(&background);
             async move { Answer::structured(&background.start(&input, owner(&context)).await?) }
@@ -79,24 +78,21 @@ fn read_command_output(background: Arc<Background>) -> Tool {
     Tool::new(
         "read_command_output",
         "Read background output",
-        "Output of a background command from a cursor on (stdout and stderr in the order they were written), and \
-         whether it still runs. Can wait for more.",
+        "What a background command printed from a cursor on (stdout and stderr in order), and whether it runs.",
         move |input: ReadCommandOutput, context: Context| {
             let background = Arc::clone(&background);
             async move {
-                let output = background.read(&input, owner(&context), &context.cancel).await?;
-                Answer::report(&output, output.to_text())
+                Ok(Answer::text(background.read(&input, owner(&context), &context.cancel).await?.to_text()))
             }
         },
     )
-    .answers::<BackgroundOutput>()
 }
 
 fn write_command_input(background: Arc<Background>) -> Tool {
     Tool::new(
         "write_command_input",
         "Write to a background command",
-        "Writes text to the standard input of a background command. Add a line end where the program reads lines.",
+        "Writes to the standard input of a background command. Add the line end.",
         move |input: WriteCommandInput, context: Context| {
             let background = Arc::clone(&background);
             async move { Ok(Answer::text(background.write(&input, owner(&context)).await?)) }
@@ -110,25 +106,21 @@ fn stop_command(background: Arc<Background>) -> Tool {
     Tool::new(
         "stop_command",
         "Stop a background command",
-        "Ends a background command and everything it started, and returns how it ended and its last output.",
+        "Ends a background command and everything it started; returns its last output.",
         move |input: StopCommand, context: Context| {
             let background = Arc::clone(&background);
-            async move {
-                let output = background.stop(&input, owner(&context)).await?;
-                Answer::report(&output, output.to_text())
-            }
+            async move { Ok(Answer::text(background.stop(&input, owner(&context)).await?.to_text())) }
         },
     )
     .destroys()
     .idempotent()
-    .answers::<BackgroundOutput>()
 }
 
 fn list_commands(background: Arc<Background>) -> Tool {
     Tool::new(
         "list_commands",
         "List background commands",
-        "The background commands of this server, running and ended.",
+        "Background commands, running and ended.",
         move |_: ListCommands, context: Context| {
             let background = Arc::clone(&background);
             async move { Answer::structured(&background.list(owner(&context))) }
@@ -141,7 +133,7 @@ fn get_diagnostics(commands: Commands, facts: ServerFacts) -> Tool {
     Tool::new(
         "get_diagnostics",
         "Server and toolchains",
-        "Server, operating system, CPUs, allowed roots, role, and the toolchains found with their versions.",
+        "Server, system, roots, role, and the toolchains found with their versions.",
         move |_: GetDiagnostics, context: Context| {
             let (commands, facts) = (commands.clone(), facts.clone());
             async move {

@@ -4,8 +4,8 @@ use super::answer::{Answer, Media, ToolError};
 use super::host::Context;
 use super::tool::{Tool, Toolset};
 use crate::filesystem::{
-    self, CreateDirectory, CreatedDirectory, DeleteFile, Deleted, DirectoryTree, EditFile, Existence, Exists, FileInfo,
-    GetFileInfo, ListDirectory, MoveFile, Moved, ReadFile, ReadMediaFile, ReadMultipleFiles, WriteFile, Written,
+    self, CreateDirectory, DeleteFile, DirectoryTree, EditFile, Existence, Exists, FileInfo, GetFileInfo,
+    ListDirectory, MoveFile, ReadFile, ReadMediaFile, ReadMultipleFiles, WriteFile,
 };
 use crate::workspace::Workspace;
 use schemars::JsonSchema;
@@ -42,7 +42,13 @@ pub fn toolset(workspace: &Arc<Workspace>) -> Toolset {
 }
 
 /// A tool that does its work on a blocking thread.
-fn tool<I, F>(name: &'static str, title: &'static str, description: &'static str, workspace: &Arc<Workspace>, run: F) -> Tool
+fn tool<I, F>(
+    name: &'static str,
+    title: &'static str,
+    description: &'static str,
+    workspace: &Arc<Workspace>,
+    run: F,
+) -> Tool
 where
     I: DeserializeOwned + JsonSchema + Send + 'static,
     F: Fn(&Workspace, &I, &CancellationToken) -> Result<Answer, ToolError> + Copy + Send + Sync + 'static,
@@ -58,7 +64,7 @@ fn read_file(workspace: &Arc<Workspace>) -> Tool {
     tool(
         "read_file",
         "Read a file",
-        "A text file, whole or by lines; at most 2000 lines and 40 KB at once. For images and PDFs use read_media_file.",
+        "Reads a text file, whole or by lines. Images and PDFs: read_media_file.",
         workspace,
         |workspace, input: &ReadFile, cancel| {
             Ok(Answer::text(filesystem::read_file(workspace, input, cancel)?.to_text()))
@@ -70,7 +76,7 @@ fn read_multiple_files(workspace: &Arc<Workspace>) -> Tool {
     tool(
         "read_multiple_files",
         "Read several files",
-        "Several text files in one call, 40 KB in all; one that cannot be read does not stop the others.",
+        "Reads several text files; one that cannot be read does not stop the others.",
         workspace,
         |workspace, input: &ReadMultipleFiles, cancel| {
             let read = filesystem::read_multiple_files(workspace, input, cancel)?;
@@ -83,7 +89,7 @@ fn read_media_file(workspace: &Arc<Workspace>) -> Tool {
     tool(
         "read_media_file",
         "Read an image, sound or PDF",
-        "An image, audio or PDF file, as media. For text use read_file.",
+        "Reads an image, audio or PDF file. Text: read_file.",
         workspace,
         |workspace, input: &ReadMediaFile, _| {
             let file = filesystem::read_media_file(workspace, input)?;
@@ -104,20 +110,28 @@ fn write_file(workspace: &Arc<Workspace>) -> Tool {
     tool(
         "write_file",
         "Write a file",
-        "Creates, replaces or appends to a text file, atomically; missing folders are created. To change a part use edit_file.",
+        "Creates, replaces or extends a text file, atomically. To change a part use edit_file.",
         workspace,
-        |workspace, input: &WriteFile, _| Answer::structured(&filesystem::write_file(workspace, input)?),
+        |workspace, input: &WriteFile, _| {
+            let written = filesystem::write_file(workspace, input)?;
+            let verb = if written.created { "created" } else { "wrote" };
+            let mut text = format!("{verb} `{}` ({} bytes)", written.path, written.bytes);
+            for note in written.notes {
+                text.push_str("\nnote: ");
+                text.push_str(&note);
+            }
+            Ok(Answer::text(text))
+        },
     )
     .destroys()
     .idempotent()
-    .answers::<Written>()
 }
 
 fn edit_file(workspace: &Arc<Workspace>) -> Tool {
     tool(
         "edit_file",
         "Edit a file",
-        "Replaces exact pieces of text in a file, all or none, and returns a unified diff. Each old_string must occur once, or set replace_all.",
+        "Replaces exact pieces of text in a file and returns a unified diff.",
         workspace,
         |workspace, input: &EditFile, _| Ok(Answer::text(filesystem::edit_file(workspace, input)?.to_text())),
     )
@@ -128,7 +142,7 @@ fn list_directory(workspace: &Arc<Workspace>) -> Tool {
     tool(
         "list_directory",
         "List a folder",
-        "The entries of a folder, sorted; folders end in /. For a nested view use directory_tree, by name find_files.",
+        "Lists a folder, sorted. By name: find_files.",
         workspace,
         |workspace, input: &ListDirectory, cancel| {
             Ok(Answer::text(filesystem::list_directory(workspace, input, cancel)?.to_text()))
@@ -140,7 +154,7 @@ fn directory_tree(workspace: &Arc<Workspace>) -> Tool {
     tool(
         "directory_tree",
         "Show a folder tree",
-        "A folder as an indented tree, without what .gitignore leaves out.",
+        "Shows a folder as an indented tree.",
         workspace,
         |workspace, input: &DirectoryTree, cancel| {
             Ok(Answer::text(filesystem::directory_tree(workspace, input, cancel)?.to_text()))
@@ -152,12 +166,14 @@ fn move_file(workspace: &Arc<Workspace>) -> Tool {
     tool(
         "move_file",
         "Move or rename",
-        "Moves or renames a file or folder; replaces nothing unless asked.",
+        "Moves or renames a file or folder.",
         workspace,
-        |workspace, input: &MoveFile, _| Answer::structured(&filesystem::move_file(workspace, input)?),
+        |workspace, input: &MoveFile, _| {
+            let moved = filesystem::move_file(workspace, input)?;
+            Ok(Answer::text(format!("moved `{}` to `{}`", moved.source, moved.destination)))
+        },
     )
     .destroys()
-    .answers::<Moved>()
 }
 
 fn delete_file(workspace: &Arc<Workspace>) -> Tool {
@@ -166,10 +182,11 @@ fn delete_file(workspace: &Arc<Workspace>) -> Tool {
         "Delete a file",
         "Deletes a file or a symbolic link, not a folder.",
         workspace,
-        |workspace, input: &DeleteFile, _| Answer::structured(&filesystem::delete_file(workspace, input)?),
+        |workspace, input: &DeleteFile, _| {
+            Ok(Answer::text(format!("deleted `{}`", filesystem::delete_file(workspace, input)?.path)))
+        },
     )
     .destroys()
-    .answers::<Deleted>()
 }
 
 fn create_directory(workspace: &Arc<Workspace>) -> Tool {
@@ -178,11 +195,17 @@ fn create_directory(workspace: &Arc<Workspace>) -> Tool {
         "Create a folder",
         "Creates a folder and those above it; one that is there is fine.",
         workspace,
-        |workspace, input: &CreateDirectory, _| Answer::structured(&filesystem::create_directory(workspace, input)?),
+        |workspace, input: &CreateDirectory, _| {
+            let made = filesystem::create_directory(workspace, input)?;
+            Ok(Answer::text(format!(
+                "`{}` {}",
+                made.path,
+                if made.created { "created" } else { "was there already" }
+            )))
+        },
     )
     .adds()
     .idempotent()
-    .answers::<CreatedDirectory>()
 }
 
 fn file_exists(workspace: &Arc<Workspace>) -> Tool {
@@ -211,7 +234,7 @@ fn get_file_info(workspace: &Arc<Workspace>) -> Tool {
     tool(
         "get_file_info",
         "File information",
-        "Kind, size, permissions, modification time and link target of a path.",
+        "Kind, size, permissions, time of change, link target.",
         workspace,
         |workspace, input: &GetFileInfo, _| Answer::structured(&filesystem::get_file_info(workspace, input)?),
     )

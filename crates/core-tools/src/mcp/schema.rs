@@ -21,6 +21,46 @@ pub(crate) fn output<T: JsonSchema>() -> Schema {
     generate::<T>(SchemaSettings::draft2020_12().for_serialize().into_generator(), false)
 }
 
+/// What of an input schema is listed: all that a writer of arguments needs, and nothing that only the check
+/// does. Unknown members are refused whether or not the list says so.
+pub(crate) fn listed(schema: &Schema) -> Schema {
+    let mut schema = Value::Object(schema.clone());
+    shorten(&mut schema, true);
+    match schema {
+        Value::Object(schema) => schema,
+        _ => Schema::new(),
+    }
+}
+
+fn shorten(schema: &mut Value, described: bool) {
+    let Value::Object(object) = schema else { return };
+    if object.get("additionalProperties") == Some(&Value::Bool(false)) {
+        object.remove("additionalProperties");
+    }
+    for (key, implied) in [("minimum", 0), ("minItems", 1), ("minLength", 1)] {
+        if object.get(key) == Some(&Value::from(implied))
+            && (key != "minimum" || !object.contains_key("maximum"))
+        {
+            object.remove(key);
+        }
+    }
+    if !described {
+        object.remove("description");
+    }
+    if let Some(Value::Object(properties)) = object.get_mut("properties") {
+        properties.values_mut().for_each(|value| shorten(value, true));
+    }
+    // What the whole is for has been said above its parts.
+    for key in ["items", "additionalProperties"] {
+        if let Some(value) = object.get_mut(key) {
+            shorten(value, false);
+        }
+    }
+    if let Some(Value::Array(choices)) = object.get_mut("anyOf") {
+        choices.iter_mut().for_each(|value| shorten(value, false));
+    }
+}
+
 fn generate<T: JsonSchema>(generator: SchemaGenerator, descriptions: bool) -> Schema {
     let mut schema = generator.into_root_schema_for::<T>().to_value();
     let definitions = schema.as_object_mut().and_then(|object| object.remove("$defs")).unwrap_or(Value::Null);
@@ -74,6 +114,9 @@ fn compact(schema: &mut Value, descriptions: bool, root: bool) {
     }
     drop_null(object);
     flatten_enum(object);
+    if !descriptions {
+        object.remove("description"); // of what an `anyOf` with null had inside
+    }
     for key in ["properties", "patternProperties"] {
         if let Some(Value::Object(properties)) = object.get_mut(key) {
             properties.values_mut().for_each(|value| compact(value, descriptions, false));
@@ -90,10 +133,9 @@ fn compact(schema: &mut Value, descriptions: bool, root: bool) {
         }
     }
     if !descriptions {
-        // `false` would forbid a later version to say more; a bound of zero says nothing.
-        object.remove("additionalProperties");
-        if object.get("minimum") == Some(&Value::from(0)) {
-            object.remove("minimum");
+        // Of an answer the list tells names and types. What else holds for it is tested, not listed.
+        for key in ["additionalProperties", "minimum", "required", "enum", "items"] {
+            object.remove(key);
         }
     }
 }
@@ -173,50 +215,17 @@ mod tests {
     }
 
     #[test]
-    fn an_input_schema_keeps_descriptions_and_ranges_and_nothing_else() {
-        insta::assert_json_snapshot!(input::<Input>(), @r#"
-        {
-          "type": "object",
-          "properties": {
-            "path": {
-              "description": "Where.",
-              "type": "string"
-            },
-            "limit": {
-              "description": "How many lines.",
-              "type": "integer",
-              "minimum": 1,
-              "maximum": 10
-            },
-            "mode": {
-              "type": "string",
-              "enum": [
-                "overwrite",
-                "create"
-              ]
-            },
-            "inner": {
-              "type": "array",
-              "items": {
-                "type": "object",
-                "properties": {
-                  "name": {
-                    "type": "string"
-                  }
-                },
-                "additionalProperties": false,
-                "required": [
-                  "name"
-                ]
-              }
-            }
-          },
-          "additionalProperties": false,
-          "required": [
-            "path",
-            "inner"
-          ]
-        }
-        "#);
+    fn what_is_listed_is_what_a_writer_of_arguments_needs() {
+        insta::assert_json_snapshot!(listed(&input::<Input>()), @"");
+    }
+
+    #[test]
+    fn what_is_checked_knows_which_members_there_are() {
+        assert_eq!(input::<Input>()["additionalProperties"], false);
+    }
+
+    #[test]
+    fn an_answer_is_listed_with_names_and_types() {
+        insta::assert_json_snapshot!(output::<Input>(), @"");
     }
 }

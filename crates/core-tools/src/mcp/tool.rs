@@ -171,7 +171,7 @@ impl Tool {
 
     /// What a client is told. All four hints are always there: clients take a missing one for the worst.
     pub(crate) fn listed(&self, structured: bool) -> rmcp::model::Tool {
-        let mut tool = rmcp::model::Tool::new(self.name, self.description, Arc::clone(&self.input));
+        let mut tool = rmcp::model::Tool::new(self.name, self.description, schema::listed(&self.input));
         tool.title = Some(self.title.to_owned());
         tool.output_schema = self.output.clone().filter(|_| structured);
         tool.annotations = Some(

@@ -44,7 +44,7 @@ mod path;
 mod resolve;
 mod target;
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod attacks;
 
 pub use error::Error;
@@ -54,6 +54,7 @@ pub use path::ConfinedPath;
 pub use target::{Expect, Target, TargetLock};
 
 use std::ffi::OsStr;
+use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -198,7 +199,7 @@ impl Workspace {
     }
 
     /// Paths as the walk resolves them, whatever the kernel can do.
-    #[cfg(test)]
+    #[cfg(all(test, unix))]
     fn walking(self) -> Self {
         Self {
             #[cfg(target_os = "linux")]
@@ -214,6 +215,14 @@ impl Workspace {
         match self.roots.get(root) {
             Some(found) if root > 0 => format!("{}:{shown}", found.name),
             _ => shown,
+        }
+    }
+
+    /// The error for what the operating system said: that the root is gone, before all else.
+    fn failed(&self, root: usize, action: &'static str, shown: &str, error: io::Error) -> Error {
+        match self.roots.get(root) {
+            Some(root) if root.is_gone() => Error::RootGone { root: root.name.clone() },
+            _ => Error::from_io(action, shown, error),
         }
     }
 

@@ -122,12 +122,13 @@ impl ConfinedPath {
             && let Ok(reached) = kernel::reference(folder, &self.relative)
         {
             self.expect_kind(reached.metadata.kind, Kind::File)?;
-            let reached =
-                kernel::read(folder, &self.relative).map_err(|error| self.failed("read", error.into()))?;
-            // It may have been swapped since, for something that opened without waiting.
-            self.expect_kind(reached.metadata.kind, Kind::File)?;
-            let metadata = reached.metadata.clone();
-            return Ok((reached.into_file(), metadata));
+            // What fails now, the walk explains: no permission, or a link swapped in since.
+            if let Ok(reached) = kernel::read(folder, &self.relative) {
+                // Swapped since for something that opened without waiting.
+                self.expect_kind(reached.metadata.kind, Kind::File)?;
+                let metadata = reached.metadata.clone();
+                return Ok((reached.into_file(), metadata));
+            }
         }
         self.with_hint(self.target().and_then(|target| target.open_read()))
     }
@@ -177,7 +178,9 @@ impl ConfinedPath {
     fn target_at(&self, last: Last) -> Result<Target, Error> {
         let place = self.place(last)?;
         match place.name {
-            Some(name) => Ok(Target::new(self.workspace.clone(), place.folder, name, self.shown())),
+            Some(name) => {
+                Ok(Target::new(self.workspace.clone(), place.root, place.folder, name, self.shown()))
+            }
             None => Err(self.wrong_kind(Kind::Directory, "a file")),
         }
     }
@@ -256,7 +259,9 @@ impl ConfinedPath {
     pub fn rename_to(&self, destination: &Self, overwrite: bool) -> Result<(), Error> {
         let source = self.with_hint(self.entry())?;
         // Before folders are created for a source that is not there.
-        self.with_hint(source.metadata().and_then(|found| found.ok_or_else(|| self.not_found())))?;
+        self.with_hint(source.metadata().and_then(|found| {
+            found.map(|_| ()).ok_or_else(|| self.failed("move", io::ErrorKind::NotFound.into()))
+        }))?;
         destination.create_parents()?;
         let _lock = source.lock();
         source.rename_to(&destination.entry()?, overwrite)
@@ -280,10 +285,13 @@ impl ConfinedPath {
 
     fn folder_at(&self, relative: &Path) -> Result<Folder, Error> {
         #[cfg(target_os = "linux")]
-        if self.workspace.by_kernel
-            && let Ok(folder) = kernel::folder(&self.root()?.folder, relative)
-        {
-            return Ok(folder);
+        if self.workspace.by_kernel {
+            match kernel::folder(&self.root()?.folder, relative) {
+                Ok(folder) => return Ok(folder),
+                // Said before any link that leaves was met: the walk would say the same, more slowly.
+                Err(error @ rustix::io::Errno::NOENT) => return Err(self.failed("open", error.into())),
+                Err(_) => {}
+            }
         }
         let place = walk(&self.workspace, self.root, relative, Last::Follow)?;
         match place.name {
@@ -329,15 +337,8 @@ impl ConfinedPath {
         Error::WrongKind { path: self.shown(), found, expected }
     }
 
-    fn not_found(&self) -> Error {
-        Error::NotFound { path: self.shown(), hint: None }
-    }
-
     fn failed(&self, action: &'static str, error: io::Error) -> Error {
-        match self.root() {
-            Ok(root) if root.is_gone() => Error::RootGone { root: root.name.clone() },
-            _ => Error::from_io(action, &self.shown(), error),
-        }
+        self.workspace.failed(self.root, action, &self.shown(), error)
     }
 
     /// Adds to "does not exist" which folder is missing, or the nearest name there is.

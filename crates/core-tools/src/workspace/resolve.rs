@@ -217,9 +217,6 @@ impl Walk<'_> {
     }
 
     fn failed(&self, error: io::Error) -> Error {
-        match self.workspace.root(self.root) {
-            Ok(root) if root.is_gone() => Error::RootGone { root: root.name.clone() },
-            _ => Error::from_io("resolve", &self.asked, error),
-        }
+        self.workspace.failed(self.root, "resolve", &self.asked, error)
     }
 }

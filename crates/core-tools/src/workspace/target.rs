@@ -28,6 +28,8 @@ pub struct Target {
     workspace: Workspace,
     folder: Folder,
     name: OsString,
+    /// The root it lies in.
+    root: usize,
     /// The path as messages show it.
     shown: String,
 }
@@ -37,8 +39,14 @@ pub struct Target {
 pub struct TargetLock(#[allow(dead_code, reason = "held, not read")] MutexGuard<'static, ()>);
 
 impl Target {
-    pub(super) fn new(workspace: Workspace, folder: Folder, name: OsString, shown: String) -> Self {
-        Self { workspace, folder, name, shown }
+    pub(super) fn new(
+        workspace: Workspace,
+        root: usize,
+        folder: Folder,
+        name: OsString,
+        shown: String,
+    ) -> Self {
+        Self { workspace, folder, name, root, shown }
     }
 
     /// The path as messages and results show it.
@@ -136,7 +144,7 @@ impl Target {
     pub(super) fn remove_file(&self) -> Result<(), Error> {
         self.check_unprotected()?;
         match self.metadata()? {
-            None => Err(Error::NotFound { path: self.shown.clone(), hint: None }),
+            None => Err(self.failed("remove", io::ErrorKind::NotFound.into())),
             Some(found) if found.kind == Kind::Directory => Err(Error::WrongKind {
                 path: self.shown.clone(),
                 found: Kind::Directory,
@@ -221,7 +229,7 @@ impl Target {
     }
 
     fn failed(&self, action: &'static str, error: io::Error) -> Error {
-        Error::from_io(action, &self.shown, error)
+        self.workspace.failed(self.root, action, &self.shown, error)
     }
 }
 

@@ -13,6 +13,9 @@ pub(crate) fn containment(marked: bool) -> Containment {
     if marked { Containment::SessionAndMarker } else { Containment::Session }
 }
 
+/// Whether the holders of a pipe can be told from others.
+pub(crate) const SEES_HOLDERS: bool = true;
+
 /// What [`scan`] looks for. Each answer is a number of the caller's choice, by which it knows its runs.
 pub(crate) struct Search<'a> {
     /// Whose session this is.
@@ -62,7 +65,8 @@ pub(crate) fn scan(search: &Search<'_>) -> Option<Vec<Member>> {
     let mut any = false;
     for entry in Dir::read_from(&proc).ok()? {
         let Ok(entry) = entry else { break };
-        let Some(pid) = entry.file_name().to_str().ok().and_then(|name| name.parse().ok()).and_then(Pid::from_raw)
+        let Some(pid) =
+            entry.file_name().to_str().ok().and_then(|name| name.parse().ok()).and_then(Pid::from_raw)
         else {
             continue;
         };
@@ -164,8 +168,10 @@ impl<'a> Stat<'a> {
         let mut fields = text.get(close + 1..)?.trim_ascii().split(|byte| *byte == b' ');
         let state = *fields.next()?.first()?;
         let mut ids = fields.skip(1).map(|field| std::str::from_utf8(field).ok()?.parse().ok());
-        let group = Pid::from_raw(ids.next()??);
-        let session = Pid::from_raw(ids.next()??);
+        // Both are -1 for a process that is just being reaped, and 0 for one of another pid namespace.
+        let id = |number: i32| if number > 0 { Pid::from_raw(number) } else { None };
+        let group = id(ids.next()??);
+        let session = id(ids.next()??);
         Some(Self { name, state, group, session })
     }
 }
@@ -178,7 +184,8 @@ pub(crate) fn pipe_id(pipe: impl AsFd) -> Option<u64> {
 /// The process has one of these pipes open.
 pub(crate) fn holds(pid: Pid, pipes: &[u64]) -> bool {
     let path = format!("/proc/{}/fd", pid.as_raw_nonzero());
-    let Ok(folder) = openat(CWD, path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) else {
+    let Ok(folder) = openat(CWD, path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+    else {
         return false;
     };
     let Ok(entries) = Dir::read_from(&folder) else { return false };
@@ -200,6 +207,12 @@ mod tests {
         let stat = Stat::parse(b"42 (a) b (c) S 1 40 39 0 -1 4194560").unwrap();
         assert_eq!((stat.name, stat.state), (b"a) b (c".as_slice(), b'S'));
         assert_eq!((stat.group, stat.session), (Pid::from_raw(40), Pid::from_raw(39)));
+    }
+
+    #[test]
+    fn a_process_that_is_just_being_reaped_has_no_group_and_no_session() {
+        let stat = Stat::parse(b"42 (sh) X 1 -1 -1 0 -1 4194560").unwrap();
+        assert_eq!((stat.group, stat.session), (None, None));
     }
 
     #[test]

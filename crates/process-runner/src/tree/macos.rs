@@ -13,6 +13,9 @@ pub(crate) fn containment(_marked: bool) -> Containment {
     Containment::Group
 }
 
+/// Whether the holders of a pipe can be told from others.
+pub(crate) const SEES_HOLDERS: bool = false;
+
 /// See `linux.rs`.
 pub(crate) struct Search<'a> {
     pub(crate) by_session: &'a dyn Fn(Pid) -> Option<usize>,

@@ -23,7 +23,7 @@ use linux as platform;
 use macos as platform;
 
 #[cfg(unix)]
-pub(crate) use platform::{Member, Search, holds, pipe_id, scan};
+pub(crate) use platform::{Member, SEES_HOLDERS, Search, holds, pipe_id, scan};
 #[cfg(unix)]
 pub(crate) use sys::ignore_polite_signals;
 #[cfg(unix)]
@@ -33,6 +33,7 @@ pub(crate) use windows::*;
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+#[cfg(unix)]
 use std::time::Duration;
 
 use crate::outcome::ExitStatus;
@@ -72,5 +73,6 @@ pub(crate) struct Reaped {
 }
 
 /// Waits before the attempts of a start that the system refuses for the moment (`EAGAIN`).
+#[cfg(unix)]
 pub(crate) const AGAIN_RETRIES: [Duration; 3] =
     [Duration::from_millis(5), Duration::from_millis(25), Duration::from_millis(125)];

@@ -7,13 +7,14 @@
 use std::ffi::{CStr, CString};
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
-use std::sync::Arc;
 use std::time::Duration;
+#[cfg(target_os = "linux")]
+use std::{os::fd::OwnedFd, sync::Arc};
 
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
+#[cfg(target_os = "linux")]
+use tokio::io::{Interest, unix::AsyncFd};
 
 /// Where the child is to run.
 #[derive(Clone, Copy)]
@@ -46,7 +47,8 @@ pub(super) struct RawUsage {
     pub(super) max_rss: u64,
 }
 
-type AddDirectory = unsafe extern "C" fn(*mut libc::posix_spawn_file_actions_t, *const libc::c_char) -> libc::c_int;
+type AddDirectory =
+    unsafe extern "C" fn(*mut libc::posix_spawn_file_actions_t, *const libc::c_char) -> libc::c_int;
 type AddDescriptor = unsafe extern "C" fn(*mut libc::posix_spawn_file_actions_t, libc::c_int) -> libc::c_int;
 
 /// Starts a process with `posix_spawn(3)`: a vfork-like clone whose cost does not grow with our memory.
@@ -117,7 +119,10 @@ impl FileActions {
 
     fn change_to_path(&mut self, path: &CStr) -> io::Result<()> {
         let add = symbol(c"posix_spawn_file_actions_addchdir_np").ok_or_else(|| {
-            io::Error::new(io::ErrorKind::Unsupported, "this libc cannot start a process in a folder (glibc < 2.29)")
+            io::Error::new(
+                io::ErrorKind::Unsupported,
+                "this libc cannot start a process in a folder (glibc < 2.29)",
+            )
         })?;
         // SAFETY: as for the handle above.
         let add: AddDirectory = unsafe { std::mem::transmute(add) };
@@ -127,7 +132,9 @@ impl FileActions {
 
     fn duplicate(&mut self, descriptor: BorrowedFd<'_>, target: libc::c_int) -> io::Result<()> {
         // SAFETY: initialised actions; the numbers are only recorded.
-        check(unsafe { libc::posix_spawn_file_actions_adddup2(&raw mut self.0, descriptor.as_raw_fd(), target) })
+        check(unsafe {
+            libc::posix_spawn_file_actions_adddup2(&raw mut self.0, descriptor.as_raw_fd(), target)
+        })
     }
 
     /// Closes all but 0, 1 and 2 in the child, also what other code opened without `O_CLOEXEC`.
@@ -240,7 +247,8 @@ pub(super) fn reap(pid: libc::pid_t, pidfd: Option<BorrowedFd<'_>>) -> io::Resul
         None => (libc::P_PID, pid),
     };
     // SAFETY: both are plain data for which all zeroes is a value.
-    let (mut info, mut usage): (libc::siginfo_t, libc::rusage) = unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
+    let (mut info, mut usage): (libc::siginfo_t, libc::rusage) =
+        unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
     loop {
         // The system call rather than the function, for its fifth argument (waitid(2), "C library/kernel
         // differences").
@@ -277,7 +285,10 @@ pub(super) fn reap(pid: libc::pid_t, pidfd: Option<BorrowedFd<'_>>) -> io::Resul
 
 /// As above with `wait4(2)`, which also does not report stopped children unless asked.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn reap(pid: libc::pid_t, _pidfd: Option<BorrowedFd<'_>>) -> io::Result<Option<(Ended, RawUsage)>> {
+pub(super) fn reap(
+    pid: libc::pid_t,
+    _pidfd: Option<BorrowedFd<'_>>,
+) -> io::Result<Option<(Ended, RawUsage)>> {
     // SAFETY: plain data for which all zeroes is a value.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     let mut status = 0;

@@ -178,21 +178,22 @@ impl Leader {
     pub(crate) fn reap(&self) -> Option<Reaped> {
         let mut reaped = self.lock();
         if reaped.is_none() {
-            *reaped = match sys::reap(self.pid.as_raw_nonzero().get(), self.pidfd.as_ref().map(|fd| fd.as_fd())) {
-                Ok(None) => None,
-                Ok(Some((ended, usage))) => Some(Reaped {
-                    status: match ended {
-                        Ended::Exited(code) => ExitStatus::Exited { code },
-                        Ended::Signaled { signal, core } => ExitStatus::Signaled { signal, core },
-                    },
-                    usage: Some(Usage {
-                        user: usage.user,
-                        system: usage.system,
-                        max_rss: (usage.max_rss > sys::own_max_rss()).then_some(usage.max_rss),
+            *reaped =
+                match sys::reap(self.pid.as_raw_nonzero().get(), self.pidfd.as_ref().map(|fd| fd.as_fd())) {
+                    Ok(None) => None,
+                    Ok(Some((ended, usage))) => Some(Reaped {
+                        status: match ended {
+                            Ended::Exited(code) => ExitStatus::Exited { code },
+                            Ended::Signaled { signal, core } => ExitStatus::Signaled { signal, core },
+                        },
+                        usage: Some(Usage {
+                            user: usage.user,
+                            system: usage.system,
+                            max_rss: (usage.max_rss > sys::own_max_rss()).then_some(usage.max_rss),
+                        }),
                     }),
-                }),
-                Err(_) => Some(Reaped { status: ExitStatus::Unknown, usage: None }),
-            };
+                    Err(_) => Some(Reaped { status: ExitStatus::Unknown, usage: None }),
+                };
         }
         *reaped
     }
@@ -241,7 +242,12 @@ impl Prepared {
             path if path.is_empty() => OsString::from("."),
             path => path.to_owned(),
         };
-        Ok(Self { program: c_string(program.into_os_string())?, arguments, environment, folder: c_string(folder)? })
+        Ok(Self {
+            program: c_string(program.into_os_string())?,
+            arguments,
+            environment,
+            folder: c_string(folder)?,
+        })
     }
 
     /// What the kernel counts against its limit: strings and their pointers.
@@ -310,7 +316,12 @@ pub(crate) fn launch(
         stdio: [in_descriptor, out_writer.as_fd(), err_writer.as_ref().unwrap_or(&out_writer).as_fd()],
     };
     let pid = spawn_patiently(&request, limits.busy_retry, abandoned).map_err(|error| {
-        resolve::explain(command, OsStr::from_bytes(prepared.program.as_bytes()).as_ref(), prepared.length(), error)
+        resolve::explain(
+            command,
+            OsStr::from_bytes(prepared.program.as_bytes()).as_ref(),
+            prepared.length(),
+            error,
+        )
     })?;
     let started = Instant::now();
     let leader = Arc::new(Leader::new(pid, run, command.marker));
@@ -349,7 +360,11 @@ pub(crate) fn launch_helper(
     Ok(Arc::new(Leader::new(pid, RunNumber(0), false)))
 }
 
-fn spawn_patiently(request: &SpawnRequest<'_>, busy_retry: Duration, abandoned: &AtomicBool) -> io::Result<Pid> {
+fn spawn_patiently(
+    request: &SpawnRequest<'_>,
+    busy_retry: Duration,
+    abandoned: &AtomicBool,
+) -> io::Result<Pid> {
     let begun = Instant::now();
     let mut busy_wait = Duration::from_millis(1);
     let mut again = AGAIN_RETRIES.into_iter();
@@ -388,7 +403,8 @@ pub(crate) fn exhausted(error: &io::Error) -> Option<Resource> {
 }
 
 fn resource_error(command: &Command, error: io::Error) -> SpawnError {
-    let kind = exhausted(&error).map_or(SpawnErrorKind::Other, |which| SpawnErrorKind::ResourceLimit { which });
+    let kind =
+        exhausted(&error).map_or(SpawnErrorKind::Other, |which| SpawnErrorKind::ResourceLimit { which });
     command.error(kind, Some(error))
 }
 

@@ -99,6 +99,14 @@ impl Folder {
         self.open(name, Open::Read)
     }
 
+    /// Opens `name`, which a listing of this folder said is a regular file, to read. A link is refused.
+    ///
+    /// # Errors
+    /// What the system says of `name`.
+    pub fn open_listed(&self, name: &OsStr) -> io::Result<File> {
+        self.open_file(name)
+    }
+
     /// Whether this process may write to the file `name`.
     pub(in crate::workspace) fn check_writable(&self, name: &OsStr) -> io::Result<()> {
         if fs::symlink_metadata(self.at(name)?)?.permissions().readonly() {

@@ -105,6 +105,15 @@ impl Folder {
         self.open(name, Open::Read)
     }
 
+    /// Opens `name`, which a listing of this folder said is a regular file, to read: by one system call. A link
+    /// is refused, and what is something else by now opens without waiting.
+    ///
+    /// # Errors
+    /// What `openat(2)` says.
+    pub fn open_listed(&self, name: &OsStr) -> io::Result<File> {
+        self.open(name, Open::Read)
+    }
+
     /// Whether this process may write to the file `name`.
     pub(in crate::workspace) fn check_writable(&self, name: &OsStr) -> io::Result<()> {
         Ok(rustix::fs::accessat(&self.0, name, Access::WRITE_OK, AtFlags::EACCESS)?)

@@ -1,0 +1,159 @@
+//! The keys: one table for the file, the variables, the flags and what is shown.
+
+use std::ops::RangeInclusive;
+use std::path::Path;
+
+use toml::de::DeValue;
+
+use super::error::{Error, Place};
+use super::value::{Value, describe};
+use super::{Config, Entry, Setting, Source, VARIABLE_PREFIX};
+
+/// The variable by which the filesystem tools that came before took their one root.
+pub(super) const BASE_PATH: &str = "FILESYSTEM_TOOLS_BASE_PATH";
+
+/// Every key, with its table.
+pub(super) const KEYS: [&str; 11] = [
+    "roots",
+    "toolsets",
+    "results",
+    "limits.call_timeout_ms",
+    "limits.max_timeout_ms",
+    "limits.max_concurrent_calls",
+    "limits.max_output_bytes",
+    "commands.environment",
+    "redaction.enabled",
+    "redaction.environment_values",
+    "redaction.variables",
+];
+
+/// The variable of `key`.
+pub(super) fn variable(key: &str) -> String {
+    format!("{VARIABLE_PREFIX}{}", key.replace('.', "_").to_ascii_uppercase())
+}
+
+/// The key whose variable is our prefix and `rest`.
+pub(super) fn by_variable(rest: &str) -> Option<&'static str> {
+    KEYS.into_iter().find(|key| variable(key).strip_prefix(VARIABLE_PREFIX) == Some(rest))
+}
+
+/// What is done with the place of a key in a [`Config`].
+trait Visit {
+    type Result;
+    fn visit<T: Value>(self, setting: &mut Setting<T>, allowed: Allowed<T>) -> Self::Result;
+}
+
+/// Whether a value of the right type is one that the key takes, and how that is said.
+struct Allowed<T> {
+    check: Box<dyn Fn(&T) -> bool>,
+    expected: String,
+}
+
+/// Calls `visitor` with the place of `key`. None for a key there is not.
+fn visit<V: Visit>(config: &mut Config, key: &str, visitor: V) -> Option<V::Result> {
+    fn any<T: Value>() -> Allowed<T> {
+        Allowed { check: Box::new(|_| true), expected: T::expected() }
+    }
+    fn within(range: RangeInclusive<u64>, unit: &str) -> Allowed<u64> {
+        let expected = format!("a whole number{unit} from {} to {}", range.start(), range.end());
+        Allowed { check: Box::new(move |value| range.contains(value)), expected }
+    }
+    /// A day.
+    const MAX_TIME: u64 = 86_400_000;
+    let (limits, commands, redaction) = (&mut config.limits, &mut config.commands, &mut config.redaction);
+    Some(match key {
+        "roots" => visitor.visit(&mut config.roots, any()),
+        "toolsets" => visitor.visit(&mut config.toolsets, any()),
+        "results" => visitor.visit(&mut config.results, any()),
+        "limits.call_timeout_ms" => {
+            visitor.visit(&mut limits.call_timeout_ms, within(1..=MAX_TIME, " of milliseconds"))
+        }
+        "limits.max_timeout_ms" => {
+            visitor.visit(&mut limits.max_timeout_ms, within(1..=MAX_TIME, " of milliseconds"))
+        }
+        "limits.max_concurrent_calls" => {
+            visitor.visit(&mut limits.max_concurrent_calls, within(1..=4096, ""))
+        }
+        "limits.max_output_bytes" => {
+            visitor.visit(&mut limits.max_output_bytes, within(1000..=64 << 20, " of bytes"))
+        }
+        "commands.environment" => visitor.visit(&mut commands.environment, any()),
+        "redaction.enabled" => visitor.visit(&mut redaction.enabled, any()),
+        "redaction.environment_values" => visitor.visit(&mut redaction.environment_values, any()),
+        "redaction.variables" => visitor.visit(&mut redaction.variables, any()),
+        _ => return None,
+    })
+}
+
+/// Sets `key` to what the file has at `place`.
+pub(super) fn set_toml(
+    config: &mut Config,
+    key: &str,
+    value: &DeValue<'_>,
+    place: Place,
+    source: Source,
+) -> Result<(), Error> {
+    struct Set<'a, 'i>(&'a DeValue<'i>, Source);
+    impl Visit for Set<'_, '_> {
+        type Result = Result<(), String>;
+        fn visit<T: Value>(self, setting: &mut Setting<T>, allowed: Allowed<T>) -> Self::Result {
+            match T::from_toml(self.0).filter(|value| (allowed.check)(value)) {
+                Some(value) => *setting = Setting { value, source: self.1 },
+                None => return Err(allowed.expected),
+            }
+            Ok(())
+        }
+    }
+    match visit(config, key, Set(value, source)) {
+        Some(Err(expected)) => {
+            Err(Error::Value { place, key: key.to_owned(), expected, found: describe(value) })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Sets `key` to what a variable or a flag says; relative paths are relative to `folder`.
+pub(super) fn set_text(
+    config: &mut Config,
+    key: &str,
+    text: &str,
+    folder: &Path,
+    source: Source,
+) -> Result<(), Error> {
+    struct Set<'a>(&'a str, Source);
+    impl Visit for Set<'_> {
+        type Result = Result<(), String>;
+        fn visit<T: Value>(self, setting: &mut Setting<T>, allowed: Allowed<T>) -> Self::Result {
+            match T::from_text(self.0.trim()).filter(|value| (allowed.check)(value)) {
+                Some(value) => *setting = Setting { value, source: self.1 },
+                None => return Err(allowed.expected),
+            }
+            Ok(())
+        }
+    }
+    let place = match &source {
+        Source::Flag(name) => Place::Flag(name),
+        Source::Variable(name) => Place::Variable(name.clone()),
+        Source::Default | Source::File { .. } => Place::Variable(variable(key)),
+    };
+    if let Some(Err(expected)) = visit(config, key, Set(text, source)) {
+        let found = format!("{:?}", text.chars().take(60).collect::<String>());
+        return Err(Error::Value { place, key: key.to_owned(), expected, found });
+    }
+    if key == "roots" {
+        config.roots.value.iter_mut().for_each(|root| *root = folder.join(&*root));
+    }
+    Ok(())
+}
+
+/// `key`, its value and its source.
+pub(super) fn show(config: &Config, key: &'static str) -> Option<Entry> {
+    struct Show(&'static str);
+    impl Visit for Show {
+        type Result = Entry;
+        fn visit<T: Value>(self, setting: &mut Setting<T>, _: Allowed<T>) -> Entry {
+            Entry { key: self.0, value: setting.value.to_toml(), source: setting.source.clone() }
+        }
+    }
+    visit(&mut config.clone(), key, Show(key))
+}

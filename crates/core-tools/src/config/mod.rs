@@ -1,0 +1,294 @@
+//! `coretools.toml`, the `CORETOOLS_*` environment variables and flags, as one [`Config`].
+//!
+//! A flag beats a variable, a variable beats the file, the file beats the default, key by key; each value
+//! remembers where it came from. Nothing is needed: without any of them every key has its default.
+//!
+//! ```toml
+//! roots = ["."]                  # folders that tools may use; relative to this file
+//! toolsets = "full"              # a preset (full, edit, minimal) or a list of toolsets
+//! results = "auto"               # "text": no structured results, for clients that show only text
+//!
+//! [limits]
+//! call_timeout_ms = 120000       # what a call may take that asks for no time of its own
+//! max_timeout_ms = 600000        # the most a call may ask for
+//! max_concurrent_calls = 64
+//! max_output_bytes = 4194304     # the most that one answer may have, whatever was asked for
+//!
+//! [commands]
+//! environment = "inherit"        # or "minimal": only PATH, HOME and their like reach a command
+//!
+//! [redaction]
+//! enabled = true
+//! environment_values = true      # mask the values of variables whose name says that they are secret
+//! variables = []                 # names of further variables whose values are masked
+//! ```
+//!
+//! The variable of a key is `CORETOOLS_` and the key in capitals, with `_` for `.`: `limits.call_timeout_ms`
+//! is `CORETOOLS_LIMITS_CALL_TIMEOUT_MS`. Lists are separated by commas, roots as `PATH` is.
+//!
+//! # Trust
+//!
+//! A file that was *found* came with the project, which may be a stranger's. Its roots may therefore only lie
+//! beneath its own folder, and it cannot turn redaction off. A file that the operator *named* may do both. Either file belongs to the
+//! protected paths of the workspace ([`Config::file`]), so that no tool can change its own limits.
+
+mod error;
+mod file;
+mod keys;
+mod value;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+
+pub use error::{Error, Place};
+pub use value::{EnvironmentMode, Preset, Results, Toolsets};
+
+/// The name of the file that is looked for.
+pub const FILE_NAME: &str = "coretools.toml";
+/// How variables that belong to us begin.
+pub const VARIABLE_PREFIX: &str = "CORETOOLS_";
+
+/// Where to look for the file.
+#[derive(Clone, Copy, Debug)]
+pub enum Search<'a> {
+    /// In this folder, and then in each above it. None found is no error.
+    Upward(&'a Path),
+    /// Exactly this file, which must exist.
+    File(&'a Path),
+    /// No file.
+    Nowhere,
+}
+
+/// What the command line said; `None` and empty where it said nothing.
+#[derive(Clone, Debug, Default)]
+pub struct Flags {
+    /// `--root`, given any number of times.
+    pub roots: Vec<PathBuf>,
+    /// `--toolsets`, as it was given.
+    pub toolsets: Option<String>,
+    /// `--results`, as it was given.
+    pub results: Option<String>,
+}
+
+/// A value, and where it came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting<T> {
+    /// The value.
+    pub value: T,
+    /// Where it came from.
+    pub source: Source,
+}
+
+impl<T> Deref for Setting<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+/// Where a value came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Nobody set it.
+    Default,
+    /// The file, at this line.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The line of the value, from 1.
+        line: usize,
+    },
+    /// An environment variable.
+    Variable(String),
+    /// A flag.
+    Flag(&'static str),
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File { path, line } => write!(f, "{}:{line}", path.display()),
+            Self::Variable(name) => write!(f, "environment variable {name}"),
+            Self::Flag(name) => write!(f, "flag {name}"),
+        }
+    }
+}
+
+/// How the server is set up. See the [module](self) for what each key means.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The file that was read, if there was one. It must not be writable by tools.
+    pub file: Option<PathBuf>,
+    /// Folders that tools may use. Empty: the folder the server was started in.
+    pub roots: Setting<Vec<PathBuf>>,
+    /// Which tools are there. The preset `full` by default.
+    pub toolsets: Setting<Toolsets>,
+    /// Whether results have a structured part. `auto` by default.
+    pub results: Setting<Results>,
+    /// `[limits]`
+    pub limits: Limits,
+    /// `[commands]`
+    pub commands: Commands,
+    /// `[redaction]`
+    pub redaction: Redaction,
+    /// What was probably not meant, for the log and the doctor: variables with our prefix that name no key.
+    pub warnings: Vec<String>,
+}
+
+/// `[limits]`
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// What a call may take that asks for no time of its own, in milliseconds: 1 to 86,400,000 (a day);
+    /// 120,000 by default.
+    pub call_timeout_ms: Setting<u64>,
+    /// The most time a call may ask for, in milliseconds: 1 to 86,400,000; 600,000 by default.
+    pub max_timeout_ms: Setting<u64>,
+    /// Calls that run at once: 1 to 4096; 64 by default.
+    pub max_concurrent_calls: Setting<u64>,
+    /// The most bytes that one answer may have, whatever was asked for: 1,000 to 67,108,864; 4 MiB by default.
+    pub max_output_bytes: Setting<u64>,
+}
+
+/// `[commands]`
+#[derive(Clone, Debug)]
+pub struct Commands {
+    /// What a command sees of the server's environment: all of it by default.
+    pub environment: Setting<EnvironmentMode>,
+}
+
+/// `[redaction]`
+#[derive(Clone, Debug)]
+pub struct Redaction {
+    /// Whether secrets are masked in what leaves the server. True by default.
+    pub enabled: Setting<bool>,
+    /// Whether the values of secret-like environment variables are among them. True by default.
+    pub environment_values: Setting<bool>,
+    /// Names of further variables whose values are masked. None by default.
+    pub variables: Setting<Vec<String>>,
+}
+
+/// One line of [`Config::entries`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The key, with its table: `limits.call_timeout_ms`.
+    pub key: &'static str,
+    /// Its value, as the file would have it.
+    pub value: String,
+    /// Where it came from.
+    pub source: Source,
+}
+
+impl Config {
+    /// Reads the file that `search` names, then `variables` (the whole environment: only those with our prefix,
+    /// and `FILESYSTEM_TOOLS_BASE_PATH` as a root, count), then `flags`.
+    ///
+    /// Relative roots are relative to the file in the file, and to `folder` in variables and flags.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that is wrong, with its place, what was expected, and the nearest valid key.
+    pub fn load(
+        search: Search<'_>,
+        folder: &Path,
+        variables: impl IntoIterator<Item = (String, String)>,
+        flags: &Flags,
+    ) -> Result<Self, Error> {
+        let mut config = Self::default();
+        if let Some((path, found)) = file::locate(search)? {
+            file::apply(&mut config, &path, found)?;
+            config.file = Some(path);
+        }
+        config.apply_variables(folder, variables)?;
+        config.apply_flags(folder, flags)?;
+        if *config.limits.call_timeout_ms > *config.limits.max_timeout_ms {
+            return Err(Error::Contradiction {
+                first: describe("limits.call_timeout_ms", &config.limits.call_timeout_ms),
+                second: describe("limits.max_timeout_ms", &config.limits.max_timeout_ms),
+            });
+        }
+        Ok(config)
+    }
+
+    fn apply_variables(
+        &mut self,
+        folder: &Path,
+        variables: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<(), Error> {
+        /// Variables with our prefix that are read elsewhere: by the binaries and by the policy.
+        const OTHERS: [&str; 4] = ["CONFIG", "LOG", "ROLE", "STATE_DIR"];
+        let mut variables: Vec<(String, String)> = variables.into_iter().collect();
+        variables.sort();
+        if let Some((name, path)) = variables.iter().find(|(name, _)| name == keys::BASE_PATH) {
+            keys::set_text(self, "roots", path, folder, Source::Variable(name.clone()))?;
+        }
+        for (name, value) in &variables {
+            let Some(rest) = name.strip_prefix(VARIABLE_PREFIX) else { continue };
+            if let Some(key) = keys::by_variable(rest) {
+                keys::set_text(self, key, value, folder, Source::Variable(name.clone()))?;
+            } else if !OTHERS.contains(&rest) {
+                let all: Vec<String> = keys::KEYS.iter().map(|key| keys::variable(key)).collect();
+                let near = crate::nearest::nearest(name, all.iter().map(String::as_str));
+                let hint = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+                self.warnings.push(format!("environment variable {name} names no key of {FILE_NAME}{hint}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn apply_flags(&mut self, folder: &Path, flags: &Flags) -> Result<(), Error> {
+        if !flags.roots.is_empty() {
+            let roots = flags.roots.iter().map(|root| folder.join(root)).collect();
+            self.roots = Setting { value: roots, source: Source::Flag("--root") };
+        }
+        for (key, flag, text) in
+            [("toolsets", "--toolsets", &flags.toolsets), ("results", "--results", &flags.results)]
+        {
+            if let Some(text) = text {
+                keys::set_text(self, key, text, folder, Source::Flag(flag))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Every key with its value and where it came from, in the order of the documentation.
+    pub fn entries(&self) -> Vec<Entry> {
+        keys::KEYS.iter().filter_map(|key| keys::show(self, key)).collect()
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        fn default<T>(value: T) -> Setting<T> {
+            Setting { value, source: Source::Default }
+        }
+        Self {
+            file: None,
+            roots: default(Vec::new()),
+            toolsets: default(Toolsets::Preset(Preset::Full)),
+            results: default(Results::Auto),
+            limits: Limits {
+                call_timeout_ms: default(120_000),
+                max_timeout_ms: default(600_000),
+                max_concurrent_calls: default(64),
+                max_output_bytes: default(4 << 20),
+            },
+            commands: Commands { environment: default(EnvironmentMode::Inherit) },
+            redaction: Redaction {
+                enabled: default(true),
+                environment_values: default(true),
+                variables: default(Vec::new()),
+            },
+            warnings: Vec::new(),
+        }
+    }
+}
+
+fn describe(key: &str, setting: &Setting<u64>) -> String {
+    format!("`{key}` is {} ({})", setting.value, setting.source)
+}

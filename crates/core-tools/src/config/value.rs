@@ -1,0 +1,223 @@
+//! The values that keys take: from TOML, from text, and back to text.
+
+use std::path::PathBuf;
+
+use toml::de::DeValue;
+
+/// A choice of tools made ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Preset {
+    /// Every toolset.
+    Full,
+    /// What editing a project takes.
+    Edit,
+    /// The least that is of use.
+    Minimal,
+}
+
+/// Which tools are there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Toolsets {
+    /// A preset.
+    Preset(Preset),
+    /// Exactly these toolsets, by name. Which names there are, the host knows.
+    Chosen(Vec<String>),
+}
+
+/// Whether results have a structured part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Results {
+    /// As each tool's contract says.
+    Auto,
+    /// Text only, for clients that show nothing else.
+    Text,
+}
+
+/// What a command sees of the server's own environment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EnvironmentMode {
+    /// All of it.
+    Inherit,
+    /// What programs need to run at all: `PATH`, `HOME`, `LANG` and their like.
+    Minimal,
+}
+
+/// What a key takes.
+pub(super) trait Value: Sized {
+    /// What is expected, to follow "must be".
+    fn expected() -> String;
+    fn from_toml(value: &DeValue<'_>) -> Option<Self>;
+    fn from_text(text: &str) -> Option<Self>;
+    /// The value as TOML.
+    fn to_toml(&self) -> String;
+}
+
+impl Value for bool {
+    fn expected() -> String {
+        "true or false".to_owned()
+    }
+
+    fn from_toml(value: &DeValue<'_>) -> Option<Self> {
+        value.as_bool()
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        match text {
+            "true" | "1" => Some(true),
+            "false" | "0" => Some(false),
+            _ => None,
+        }
+    }
+
+    fn to_toml(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Value for u64 {
+    fn expected() -> String {
+        "a whole number".to_owned()
+    }
+
+    fn from_toml(value: &DeValue<'_>) -> Option<Self> {
+        let number = value.as_integer()?;
+        Self::from_str_radix(&number.as_str().replace('_', ""), number.radix()).ok()
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+
+    fn to_toml(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Value for Vec<String> {
+    fn expected() -> String {
+        "a list of texts".to_owned()
+    }
+
+    fn from_toml(value: &DeValue<'_>) -> Option<Self> {
+        value.as_array()?.iter().map(|item| item.get_ref().as_str().map(str::to_owned)).collect()
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        Some(text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect())
+    }
+
+    fn to_toml(&self) -> String {
+        format!("[{}]", self.iter().map(|item| format!("{item:?}")).collect::<Vec<_>>().join(", "))
+    }
+}
+
+impl Value for Vec<PathBuf> {
+    fn expected() -> String {
+        "a list of folders".to_owned()
+    }
+
+    fn from_toml(value: &DeValue<'_>) -> Option<Self> {
+        let paths: Vec<String> = Value::from_toml(value)?;
+        Some(paths.into_iter().map(PathBuf::from).collect())
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        Some(std::env::split_paths(text).filter(|path| !path.as_os_str().is_empty()).collect())
+    }
+
+    fn to_toml(&self) -> String {
+        self.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().to_toml()
+    }
+}
+
+/// A type of a few words.
+trait Words: Copy + PartialEq + 'static {
+    const ALL: &'static [(&'static str, Self)];
+}
+
+impl Words for Preset {
+    const ALL: &'static [(&'static str, Self)] =
+        &[("full", Self::Full), ("edit", Self::Edit), ("minimal", Self::Minimal)];
+}
+
+impl Words for Results {
+    const ALL: &'static [(&'static str, Self)] = &[("auto", Self::Auto), ("text", Self::Text)];
+}
+
+impl Words for EnvironmentMode {
+    const ALL: &'static [(&'static str, Self)] = &[("inherit", Self::Inherit), ("minimal", Self::Minimal)];
+}
+
+impl<T: Words> Value for T {
+    fn expected() -> String {
+        let words: Vec<String> = T::ALL.iter().map(|(word, _)| format!("\"{word}\"")).collect();
+        words.join(" or ")
+    }
+
+    fn from_toml(value: &DeValue<'_>) -> Option<Self> {
+        value.as_str().and_then(Self::from_text)
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        T::ALL.iter().find(|(word, _)| *word == text).map(|(_, value)| *value)
+    }
+
+    fn to_toml(&self) -> String {
+        T::ALL
+            .iter()
+            .find(|(_, value)| value == self)
+            .map(|(word, _)| format!("\"{word}\""))
+            .unwrap_or_default()
+    }
+}
+
+impl Value for Toolsets {
+    fn expected() -> String {
+        format!("{} or a list of toolsets", Preset::expected())
+    }
+
+    fn from_toml(value: &DeValue<'_>) -> Option<Self> {
+        if value.is_str() {
+            Preset::from_toml(value).map(Self::Preset)
+        } else {
+            Value::from_toml(value).map(Self::chosen)
+        }
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        match Preset::from_text(text) {
+            Some(preset) => Some(Self::Preset(preset)),
+            None => Value::from_text(text).map(Self::chosen),
+        }
+    }
+
+    fn to_toml(&self) -> String {
+        match self {
+            Self::Preset(preset) => preset.to_toml(),
+            Self::Chosen(names) => names.to_toml(),
+        }
+    }
+}
+
+impl Toolsets {
+    /// An empty list is what a file has that leaves the choice open.
+    fn chosen(names: Vec<String>) -> Self {
+        if names.is_empty() { Self::Preset(Preset::Full) } else { Self::Chosen(names) }
+    }
+}
+
+/// What a TOML value is, to follow "not".
+pub(super) fn describe(value: &DeValue<'_>) -> String {
+    match value {
+        DeValue::String(text) => format!("the text {:?}", text.chars().take(60).collect::<String>()),
+        DeValue::Integer(number) => format!("the number {}", number.as_str()),
+        DeValue::Float(number) => format!("the number {}", number.as_str()),
+        DeValue::Boolean(value) => format!("{value}"),
+        DeValue::Datetime(_) => "a date or time".to_owned(),
+        DeValue::Array(items) => match items.iter().find(|item| !item.get_ref().is_str()) {
+            Some(item) => format!("a list that holds {}", describe(item.get_ref())),
+            None => "a list".to_owned(),
+        },
+        DeValue::Table(_) => "a table".to_owned(),
+    }
+}

@@ -1,0 +1,141 @@
+//! Globs over the paths below a folder, as `.gitignore` and `find` users know them.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::error::Error;
+
+/// Several globs. One without a slash is about a name at any depth, one with a slash about the whole path.
+#[derive(Clone, Debug)]
+pub(super) struct Globs {
+    names: GlobSet,
+    paths: GlobSet,
+}
+
+impl Globs {
+    /// The globs in `patterns`; `parameter` is what errors call them.
+    pub(super) fn new(parameter: &'static str, patterns: &[String]) -> Result<Self, Error> {
+        let mut names = GlobSetBuilder::new();
+        let mut paths = GlobSetBuilder::new();
+        for pattern in patterns {
+            let invalid = |reason: String| Error::Glob { parameter, pattern: pattern.clone(), reason };
+            let plain = pattern.trim_start_matches("./");
+            if plain.starts_with('/') || plain.split('/').any(|part| part == "..") {
+                return Err(invalid("a glob is relative to `path`; name the folder there".to_owned()));
+            }
+            if plain.is_empty() {
+                return Err(invalid("it is empty; `*` matches every name".to_owned()));
+            }
+            // `dir/` means the folder, and so its name.
+            let plain = plain.trim_end_matches('/');
+            let glob = GlobBuilder::new(plain)
+                .literal_separator(true)
+                .build()
+                .map_err(|error| invalid(error.kind().to_string()))?;
+            if plain.contains('/') {
+                paths.add(glob)
+            } else {
+                names.add(glob)
+            };
+        }
+        let build = |set: GlobSetBuilder| {
+            set.build().map_err(|error| Error::Glob {
+                parameter,
+                pattern: patterns.join(", "),
+                reason: error.kind().to_string(),
+            })
+        };
+        Ok(Self { names: build(names)?, paths: build(paths)? })
+    }
+
+    /// Whether there is none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.names.is_empty() && self.paths.is_empty()
+    }
+
+    /// Whether the path must be known to decide, and not only the name.
+    pub(super) fn need_path(&self) -> bool {
+        !self.paths.is_empty()
+    }
+
+    /// Whether one matches something called `name` that lies at `path`.
+    pub(super) fn match_entry(&self, name: &OsStr, path: &Path) -> bool {
+        self.names.is_match(name) || (self.need_path() && self.paths.is_match(path))
+    }
+}
+
+/// A list of globs, or a single one.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(from = "OneOrMany")]
+#[schemars(with = "Vec<String>")]
+pub struct GlobList(pub Vec<String>);
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl From<OneOrMany> for GlobList {
+    fn from(list: OneOrMany) -> Self {
+        match list {
+            OneOrMany::One(glob) => Self(vec![glob]),
+            OneOrMany::Many(globs) => Self(globs),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matches(pattern: &str, path: &str) -> bool {
+        let path = Path::new(path);
+        Globs::new("pattern", &[pattern.to_owned()]).unwrap().match_entry(path.file_name().unwrap(), path)
+    }
+
+    #[test]
+    fn a_glob_without_a_slash_is_about_the_name_and_one_with_a_slash_about_the_path() {
+        for (pattern, path) in [
+            ("*.rs", "main.rs"),
+            ("*.rs", "src/a/main.rs"),
+            ("main.*", "src/main.rs"),
+            ("*.{ts,tsx}", "web/App.tsx"),
+            ("[a-c]?.txt", "b1.txt"),
+            ("src/*.rs", "src/main.rs"),
+            ("src/**/*.rs", "src/main.rs"),
+            ("src/**/*.rs", "src/a/b/main.rs"),
+            ("**/tests/*.rs", "tests/a.rs"),
+            ("**/tests/*.rs", "crates/x/tests/a.rs"),
+            ("./src/*.rs", "src/main.rs"),
+            ("docs/", "docs"),
+            ("docs/", "a/docs"),
+        ] {
+            assert!(matches(pattern, path), "{pattern} {path}");
+        }
+        for (pattern, path) in [
+            ("*.rs", "main.rs.txt"),
+            ("main", "main.rs"),
+            ("src/*.rs", "src/a/main.rs"),
+            ("src/*.rs", "other/src/main.rs"),
+            ("MAIN.rs", "main.rs"),
+        ] {
+            assert!(!matches(pattern, path), "{pattern} {path}");
+        }
+    }
+
+    #[test]
+    fn a_bad_glob_is_named_with_the_reason() {
+        let error = |pattern: &str| Globs::new("include", &[pattern.to_owned()]).unwrap_err().to_string();
+        insta::assert_snapshot!(error("a[b"), @"");
+        insta::assert_snapshot!(error("{a,b"), @"");
+        insta::assert_snapshot!(error("/etc/*"), @"");
+        insta::assert_snapshot!(error("../*"), @"");
+        insta::assert_snapshot!(error(""), @"");
+    }
+}
