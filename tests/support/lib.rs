@@ -12,33 +12,69 @@ mod processes;
 mod project;
 mod wire;
 
-pub use processes::{alive, wait_until_gone, zombies_of};
+pub use processes::{
+    alive, children, command_line, is_alive, peak_memory_kib, unique_seconds, wait_until_gone, zombies_of,
+};
 pub use project::Project;
 pub use wire::{Era, Wire};
 
+use std::fs::File;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// The server, built from the sources as they are.
+/// The server: `$CORETOOLS_TEST_SERVER` where that is set, else built from the sources as they are, in the
+/// profile of the tests.
 pub fn server() -> &'static Path {
     static SERVER: OnceLock<PathBuf> = OnceLock::new();
-    SERVER.get_or_init(|| {
-        let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-            .args(["build", "--quiet", "--workspace", "--bin", "mcp-stdio", "--message-format", "json"])
-            .current_dir(env!("CARGO_MANIFEST_DIR"))
-            .output()
-            .expect("cargo can be run");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        // The last artifact with an executable is the server.
-        String::from_utf8_lossy(&output.stdout)
-            .lines()
-            .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
-            .filter_map(|message| Some(PathBuf::from(message.get("executable")?.as_str()?)))
-            .next_back()
-            .expect("cargo names the executable")
+    SERVER.get_or_init(|| match std::env::var_os("CORETOOLS_TEST_SERVER") {
+        Some(given) => given.into(),
+        None => once_a_run(build),
     })
+}
+
+/// nextest runs each test in a process of its own; the first of them builds, the others are told where.
+fn once_a_run(build: impl FnOnce() -> PathBuf) -> PathBuf {
+    let Ok(run) = std::env::var("NEXTEST_RUN_ID") else { return build() };
+    let note = std::env::temp_dir().join(format!("coretools-tests-{run}"));
+    let mut file =
+        File::options().create(true).append(true).read(true).open(&note).expect("a note can be left");
+    rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).expect("a file can be locked");
+    let mut known = String::new();
+    file.read_to_string(&mut known).expect("the note can be read");
+    if known.is_empty() {
+        known = build().to_str().expect("a path in UTF-8").to_owned();
+        file.write_all(known.as_bytes()).expect("a note can be left");
+    }
+    known.into()
+}
+
+fn build() -> PathBuf {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args([
+        "build",
+        "--quiet",
+        "--package",
+        "mcp-stdio",
+        "--bin",
+        "mcp-stdio",
+        "--message-format",
+        "json",
+    ]);
+    if !cfg!(debug_assertions) {
+        cargo.arg("--release");
+    }
+    let output = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).output().expect("cargo can be run");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    // The last artifact with an executable is the server.
+    String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+        .filter_map(|message| Some(PathBuf::from(message.get("executable")?.as_str()?)))
+        .next_back()
+        .expect("cargo names the executable")
 }
 
 /// A Python with the official `mcp` package: the repository's own `.venv`, or `$CORETOOLS_TEST_PYTHON`.

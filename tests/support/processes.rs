@@ -1,7 +1,45 @@
 //! What is in the process table.
 
 use std::fs;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
+
+/// Seconds for `sleep` that no other process sleeps: about two minutes, so that what a failed test leaves
+/// behind goes away by itself.
+pub fn unique_seconds() -> String {
+    static LAST: AtomicU32 = AtomicU32::new(0);
+    let number = LAST.fetch_add(1, Ordering::Relaxed);
+    format!("120.{:07}{number:03}", std::process::id())
+}
+
+/// The processes that `parent` has started and that are alive.
+pub fn children(parent: u32) -> Vec<u32> {
+    let parent = parent.to_string();
+    pids().filter(|pid| is_alive(*pid) && parent_of(*pid).as_deref() == Some(&parent)).collect()
+}
+
+/// Whether a process is there and no zombie.
+pub fn is_alive(pid: u32) -> bool {
+    state(pid).is_some_and(|state| state != 'Z')
+}
+
+/// The command line of a process, with blanks between the arguments.
+pub fn command_line(pid: u32) -> String {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    String::from_utf8_lossy(&line).replace('\0', " ").trim_end().to_owned()
+}
+
+/// The most memory that a process has had resident, in KiB (`VmHWM` in proc_pid_status(5)).
+pub fn peak_memory_kib(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("the process is there");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("Linux says it");
+    line.trim().trim_end_matches(" kB").parse().expect("a number")
+}
+
+fn parent_of(pid: u32) -> Option<String> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("PPid:")).map(|parent| parent.trim().to_owned())
+}
 
 /// Processes that are alive (no zombies) and whose command line holds `mark`. Tests mark what they start
 /// with a number that nothing else has: `sleep 31.415`.
@@ -10,7 +48,7 @@ pub fn alive(mark: &str) -> Vec<u32> {
         .filter(|pid| {
             fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| contains(&line, mark.as_bytes()))
         })
-        .filter(|pid| state(*pid).is_some_and(|state| state != 'Z'))
+        .filter(|pid| is_alive(*pid))
         .filter(|pid| *pid != std::process::id())
         .collect()
 }
@@ -19,10 +57,7 @@ pub fn alive(mark: &str) -> Vec<u32> {
 pub fn zombies_of(parent: u32) -> Vec<u32> {
     pids()
         .filter(|pid| state(*pid) == Some('Z'))
-        .filter(|pid| {
-            let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-            status.lines().any(|line| line.strip_prefix("PPid:").map(str::trim) == Some(&parent.to_string()))
-        })
+        .filter(|pid| parent_of(*pid) == Some(parent.to_string()))
         .collect()
 }
 

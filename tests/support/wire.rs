@@ -15,6 +15,42 @@ pub enum Era {
     Modern,
 }
 
+impl Era {
+    /// Those that begin with `initialize`.
+    pub const INITIALIZE: [Self; 4] = [
+        Self::Initialize("2024-11-05"),
+        Self::Initialize("2025-03-26"),
+        Self::Initialize("2025-06-18"),
+        Self::Initialize("2025-11-25"),
+    ];
+
+    /// One of each kind: the newest that begins with `initialize`, and the one that does not.
+    pub const BOTH: [Self; 2] = [Self::Initialize("2025-11-25"), Self::Modern];
+
+    /// All of them.
+    pub fn all() -> impl Iterator<Item = Self> {
+        Self::INITIALIZE.into_iter().chain([Self::Modern])
+    }
+
+    /// The protocol version.
+    pub fn version(self) -> &'static str {
+        match self {
+            Self::Initialize(version) => version,
+            Self::Modern => "2026-07-28",
+        }
+    }
+
+    /// Puts into `params` what every request of this era carries.
+    pub fn fill(self, params: &mut Value) {
+        if self == Self::Modern {
+            let meta = params.as_object_mut().expect("an object").entry("_meta").or_insert_with(|| json!({}));
+            meta["io.modelcontextprotocol/protocolVersion"] = self.version().into();
+            meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
+            meta["io.modelcontextprotocol/clientInfo"] = json!({"name": "test", "version": "1"});
+        }
+    }
+}
+
 /// A server, and a client that speaks to it line by line. Dropping it kills the server.
 #[derive(Debug)]
 pub struct Wire {
@@ -97,6 +133,16 @@ impl Wire {
         }
     }
 
+    /// What has come so far beside the answers that were waited for: notifications, and answers to others.
+    pub fn others(&mut self) -> Vec<Value> {
+        std::mem::take(&mut self.pending)
+    }
+
+    /// Sends a notification.
+    pub fn notify(&mut self, method: &str, params: Value) {
+        self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
+    }
+
     /// Whether the server says nothing for so long.
     pub fn is_silent_for(&mut self, time: Duration) -> bool {
         match self.lines.recv_timeout(time) {
@@ -112,18 +158,14 @@ impl Wire {
     pub fn ask(&mut self, method: &str, mut params: Value) -> i64 {
         self.last_id += 1;
         let id = self.last_id;
-        if self.era == Era::Modern {
-            let meta = params.as_object_mut().expect("an object").entry("_meta").or_insert_with(|| json!({}));
-            meta["io.modelcontextprotocol/protocolVersion"] = "2026-07-28".into();
-            meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
-            meta["io.modelcontextprotocol/clientInfo"] = json!({"name": "test", "version": "1"});
-        }
+        self.era.fill(&mut params);
         self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
         id
     }
 
     /// Waits for the answer to one request.
-    pub fn answer(&mut self, id: i64) -> Value {
+    pub fn answer(&mut self, id: impl Into<Value>) -> Value {
+        let id = id.into();
         if let Some(place) = self.pending.iter().position(|message| message["id"] == id) {
             return self.pending.remove(place);
         }

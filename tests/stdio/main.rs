@@ -1,0 +1,28 @@
+//! What a client on standard input and output meets, byte by byte.
+
+mod arguments;
+mod batches;
+mod cancellation;
+mod concurrency;
+mod ending;
+mod errors;
+mod handshake;
+mod malformed;
+mod progress;
+mod streams;
+
+use integration_tests::{Era, Project, Wire};
+
+/// A server for an empty project.
+fn connect(era: Era) -> (Project, Wire) {
+    let project = Project::empty();
+    let wire = Wire::connect(project.server(), era);
+    (project, wire)
+}
+
+/// A server for an empty project to which nothing has been said.
+fn start() -> (Project, Wire) {
+    let project = Project::empty();
+    let wire = Wire::start(project.server());
+    (project, wire)
+}

@@ -1,0 +1,1 @@
+//! The tools, through the protocol.
