@@ -32,3 +32,25 @@ pub fn create_directory(workspace: &Workspace, input: &CreateDirectory) -> Resul
     let created = path.create_folder_all()?;
     Ok(CreatedDirectory { path: path.shown(), created })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Project, chain};
+    use super::*;
+
+    #[test]
+    fn directories_are_created_with_their_parents_once() {
+        let project = Project::with(&[("file", "")]);
+        let create =
+            |path: &str| create_directory(&project.workspace, &CreateDirectory { path: path.into() });
+        assert!(create("a/b/c").unwrap().created);
+        assert!(!create("a/b/c").unwrap().created);
+        assert!(!create(".").unwrap().created);
+        assert!(create("a/../d").unwrap().created);
+        assert_eq!(project.names(""), ["a", "d", "file"]);
+        assert_eq!(chain(&create("file").unwrap_err()), "`file` is a regular file, not a directory");
+        assert!(create("file/x").is_err());
+        assert!(create("absent/../x").is_err());
+        assert_eq!(project.names(""), ["a", "d", "file"]);
+    }
+}

@@ -47,3 +47,30 @@ fn exists(workspace: &Workspace, input: &Exists, wanted: Kind) -> Result<Existen
     let kind = path.kind()?;
     Ok(Existence { path: path.shown(), exists: kind == Some(wanted), kind })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::Project;
+    use super::*;
+
+    #[test]
+    fn existence_depends_on_the_kind_and_outside_is_an_error() {
+        let project = Project::with(&[("folder/f", "")]);
+        let ask = |path: &str| {
+            let input = Exists { path: path.into() };
+            let answer = |result: Result<Existence, Error>| result.ok().map(|existence| existence.exists);
+            (
+                answer(file_exists(&project.workspace, &input)),
+                answer(directory_exists(&project.workspace, &input)),
+            )
+        };
+        assert_eq!(ask("folder/f"), (Some(true), Some(false)));
+        assert_eq!(ask("folder"), (Some(false), Some(true)));
+        assert_eq!(ask("absent/f"), (Some(false), Some(false)));
+        assert_eq!(ask("folder/f/below"), (Some(false), Some(false)));
+        assert_eq!(ask("."), (Some(false), Some(true)));
+        for path in ["..", "/etc/passwd", "folder/../../x", ""] {
+            assert_eq!(ask(path), (None, None), "{path}");
+        }
+    }
+}

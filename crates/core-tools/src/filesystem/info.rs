@@ -121,7 +121,40 @@ fn civil(days: i64) -> (i64, i64, i64) {
 mod tests {
     use std::time::{Duration, SystemTime};
 
-    use super::rfc3339;
+    use super::super::testing::{Project, chain};
+    use super::*;
+
+    fn info(project: &Project, path: &str) -> Result<FileInfo, String> {
+        get_file_info(&project.workspace, &GetFileInfo { path: path.into() }).map_err(|error| chain(&error))
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_a_directory_and_links_are_described() {
+        use std::os::unix::fs::symlink;
+        let project = Project::with(&[("folder/f", "12345")]);
+        std::fs::set_permissions(project.at("folder/f"), std::os::unix::fs::PermissionsExt::from_mode(0o640))
+            .unwrap();
+        let file = info(&project, "folder/f").unwrap();
+        assert_eq!((file.kind, file.size, file.permissions.as_str()), (Kind::File, 5, "0640"));
+        assert_eq!(file.modified.map(|time| time.len()), Some(20));
+        assert_eq!(info(&project, "folder").unwrap().kind, Kind::Directory);
+
+        symlink("folder/f", project.at("inside")).unwrap();
+        let inside = info(&project, "inside").unwrap();
+        assert_eq!((inside.kind, inside.target_kind), (Kind::Symlink, Some(Kind::File)));
+        assert_eq!(inside.link_target.as_deref(), Some("folder/f"));
+        symlink(project.at("folder").canonicalize().unwrap(), project.at("absolute")).unwrap();
+        assert_eq!(info(&project, "absolute").unwrap().link_target.as_deref(), Some("folder"));
+
+        symlink("/etc/passwd", project.at("outside")).unwrap();
+        let outside = info(&project, "outside").unwrap();
+        assert_eq!((outside.link_target, outside.target_kind), (None, None));
+        assert_eq!(outside.notes, ["`outside` is a symbolic link that leads outside the allowed roots"]);
+        symlink("nothing", project.at("dangling")).unwrap();
+        assert_eq!(info(&project, "dangling").unwrap().notes, ["the link leads to nothing that exists"]);
+        assert_eq!(info(&project, "foldr").unwrap_err(), "`foldr` does not exist; did you mean `folder`?");
+    }
 
     #[test]
     fn times_are_written_as_date_writes_them() {

@@ -248,3 +248,118 @@ impl Walk<'_> {
 pub(super) fn is_hidden(name: &OsStr) -> bool {
     Path::new(name).as_os_str().as_encoded_bytes().starts_with(b".")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Project, chain};
+    use super::*;
+
+    fn list(project: &Project, input: ListDirectory) -> Result<Listing, String> {
+        list_directory(&project.workspace, &input, &project.cancel).map_err(|error| chain(&error))
+    }
+
+    fn project() -> Project {
+        Project::with(&[
+            ("src/lib.rs", "12345"),
+            ("src/sub/deep.rs", ""),
+            ("Cargo.toml", ""),
+            (".hidden", ""),
+            (".git/HEAD", ""),
+            ("a.txt", ""),
+        ])
+    }
+
+    #[test]
+    fn names_are_sorted_and_marked_by_kind() {
+        let project = project();
+        #[cfg(unix)]
+        std::os::unix::fs::symlink("a.txt", project.at("link")).unwrap();
+        let listing = list(&project, ListDirectory::default()).unwrap();
+        assert_eq!(listing.to_text(), ".git/\n.hidden\nCargo.toml\na.txt\nlink@\nsrc/\n");
+        assert_eq!((listing.path.as_str(), listing.total), (".", 6));
+        let shown =
+            list(&project, ListDirectory { hidden: Some(false), ..ListDirectory::default() }).unwrap();
+        assert_eq!(shown.to_text(), "Cargo.toml\na.txt\nlink@\nsrc/\n");
+        assert_eq!(
+            list(&project, ListDirectory { path: "src/sub".into(), ..ListDirectory::default() })
+                .unwrap()
+                .total,
+            1
+        );
+    }
+
+    #[test]
+    fn deeper_levels_follow_their_directory_and_git_is_not_entered() {
+        let project = project();
+        let text = |depth| {
+            list(&project, ListDirectory { depth: Some(depth), ..ListDirectory::default() })
+                .unwrap()
+                .to_text()
+        };
+        assert_eq!(text(2), ".git/\n.hidden\nCargo.toml\na.txt\nsrc/\nsrc/lib.rs\nsrc/sub/\n");
+        assert_eq!(
+            text(10),
+            ".git/\n.hidden\nCargo.toml\na.txt\nsrc/\nsrc/lib.rs\nsrc/sub/\nsrc/sub/deep.rs\n"
+        );
+    }
+
+    #[test]
+    fn details_give_size_and_time() {
+        let project = project();
+        let input = ListDirectory { path: "src".into(), details: true, ..ListDirectory::default() };
+        let listing = list(&project, input).unwrap();
+        assert_eq!(listing.entries[0].size, Some(5));
+        assert_eq!(listing.entries[1].size, None);
+        assert!(listing.to_text().starts_with("lib.rs\t5\t20"), "{}", listing.to_text());
+    }
+
+    #[test]
+    fn a_listing_over_the_limit_says_how_many_there_are() {
+        let project = Project::new();
+        for index in 0..1500 {
+            project.put(&format!("f{index:04}"), "");
+        }
+        let listing = list(&project, ListDirectory::default()).unwrap();
+        assert_eq!((listing.entries.len(), listing.total), (1000, 1500));
+        assert_eq!(listing.entries[999].name, "f0999");
+        assert!(listing.to_text().ends_with(
+            "[1000 of 1500 entries given; raise limit (to at most 100000), or list a directory below]\n"
+        ));
+        let all = list(&project, ListDirectory { limit: Some(1500), ..ListDirectory::default() }).unwrap();
+        assert_eq!((all.entries.len(), all.notes.len()), (1500, 0));
+    }
+
+    #[test]
+    fn wrong_input_is_named() {
+        let project = project();
+        let depth = ListDirectory { depth: Some(11), ..ListDirectory::default() };
+        assert_eq!(list(&project, depth).unwrap_err(), "`depth` must be from 1 to 10; 11 was given");
+        let limit = ListDirectory { limit: Some(0), ..ListDirectory::default() };
+        assert_eq!(list(&project, limit).unwrap_err(), "`limit` must be from 1 to 100000; 0 was given");
+        let file = ListDirectory { path: "a.txt".into(), ..ListDirectory::default() };
+        assert_eq!(list(&project, file).unwrap_err(), "`a.txt` is a regular file, not a directory");
+        let missing = ListDirectory { path: "scr".into(), ..ListDirectory::default() };
+        assert_eq!(list(&project, missing).unwrap_err(), "`scr` does not exist; did you mean `src`?");
+        project.cancel.cancel();
+        assert_eq!(list(&project, ListDirectory::default()).unwrap_err(), "cancelled");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_name_that_is_no_text_is_shown_and_said() {
+        use std::os::unix::ffi::OsStrExt;
+        let project = Project::new();
+        project.workspace.locate(OsStr::from_bytes(b"caf\xe9")).unwrap().write(b"").unwrap();
+        project.put("two\nlines", "");
+        let listing = list(&project, ListDirectory::default()).unwrap();
+        assert_eq!(
+            listing.to_text(),
+            "caf\u{fffd}\ntwo\\nlines\n[1 names are not valid UTF-8; tools cannot reach them]\n"
+        );
+    }
+
+    #[test]
+    fn an_empty_directory_says_so() {
+        assert_eq!(list(&Project::new(), ListDirectory::default()).unwrap().to_text(), "[empty]\n");
+    }
+}

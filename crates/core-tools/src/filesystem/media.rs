@@ -95,3 +95,48 @@ pub fn read_media_file(workspace: &Workspace, input: &ReadMediaFile) -> Result<M
 pub(super) fn is_media(head: &[u8]) -> bool {
     identify(head).is_some_and(|signature| signature.mime.is_some())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Project, chain};
+    use super::*;
+
+    fn read(project: &Project, path: &str) -> Result<MediaFile, String> {
+        read_media_file(&project.workspace, &ReadMediaFile { path: path.into() })
+            .map_err(|error| chain(&error))
+    }
+
+    #[test]
+    fn media_come_in_base64_with_the_type_their_bytes_tell() {
+        let project = Project::with(&[
+            // The name lies.
+            ("x.jpg", b"\x89PNG\r\n\x1a\n".to_vec()),
+            ("x.svg", b"<svg/>".to_vec()),
+            ("x.wav", b"RIFF\0\0\0\0WAVE".to_vec()),
+            ("x.pdf", b"%PDF-1.4".to_vec()),
+        ]);
+        let png = read(&project, "x.jpg").unwrap();
+        assert_eq!(
+            (png.media, png.mime_type.as_str(), png.data.as_str()),
+            (Media::Image, "image/png", "iVBORw0KGgo=")
+        );
+        assert_eq!(read(&project, "x.svg").unwrap().mime_type, "image/svg+xml");
+        assert_eq!(read(&project, "x.wav").unwrap().media, Media::Audio);
+        assert_eq!(read(&project, "x.pdf").unwrap().media, Media::Document);
+    }
+
+    #[test]
+    fn other_files_and_large_ones_are_refused() {
+        let project = Project::with(&[("x.png", b"text".to_vec()), ("x.zip", b"PK\x03\x04".to_vec())]);
+        assert_eq!(
+            read(&project, "x.png").unwrap_err(),
+            "`x.png` is no image, audio or PDF file; use read_file for text"
+        );
+        assert!(read(&project, "x.zip").unwrap_err().contains("but a ZIP archive"));
+        project.put("big.png", vec![0x89; (10 << 20) + 1]);
+        assert_eq!(
+            read(&project, "big.png").unwrap_err(),
+            "`big.png` has 10485761 bytes, more than the 10485760 this tool takes"
+        );
+    }
+}

@@ -40,6 +40,8 @@ mod read;
 mod read_multiple;
 mod search;
 mod signature;
+#[cfg(test)]
+mod testing;
 mod tree;
 mod walk;
 mod write;

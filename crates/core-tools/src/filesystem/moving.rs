@@ -64,3 +64,115 @@ pub fn delete_file(workspace: &Workspace, input: &DeleteFile) -> Result<Deleted,
     path.remove_file()?;
     Ok(Deleted { path: path.shown() })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Project, chain};
+    use super::*;
+
+    fn rename(project: &Project, source: &str, destination: &str, overwrite: bool) -> Result<Moved, String> {
+        let input = MoveFile { source: source.into(), destination: destination.into(), overwrite };
+        move_file(&project.workspace, &input).map_err(|error| chain(&error))
+    }
+
+    fn delete(project: &Project, path: &str) -> Result<Deleted, String> {
+        delete_file(&project.workspace, &DeleteFile { path: path.into() }).map_err(|error| chain(&error))
+    }
+
+    #[test]
+    fn files_and_directories_move_and_missing_folders_are_created() {
+        let project = Project::with(&[("a", "A"), ("folder/f", "F")]);
+        rename(&project, "a", "new/place/b", false).unwrap();
+        assert_eq!(project.text("new/place/b"), "A");
+        rename(&project, "folder", "new/folder", false).unwrap();
+        assert_eq!(project.text("new/folder/f"), "F");
+        assert_eq!(project.names(""), ["new"]);
+    }
+
+    #[test]
+    fn nothing_is_replaced_unless_asked_and_a_directory_never() {
+        let project = Project::with(&[("a", "A"), ("b", "B"), ("folder/f", "F"), ("empty/x", "")]);
+        delete(&project, "empty/x").unwrap();
+        for (destination, overwrite) in [("b", false), ("folder", false), ("folder", true), ("empty", true)] {
+            let error = rename(&project, "a", destination, overwrite).unwrap_err();
+            assert_eq!(error, format!("`{destination}` already exists; nothing was changed"));
+        }
+        for overwrite in [false, true] {
+            rename(&project, "folder", "empty", overwrite).unwrap_err();
+        }
+        assert_eq!((project.text("a"), project.text("b")), ("A".into(), "B".into()));
+        rename(&project, "a", "b", true).unwrap();
+        assert_eq!(project.text("b"), "A");
+        // Onto itself is not a move either.
+        rename(&project, "b", "b", false).unwrap_err();
+        assert_eq!(project.text("b"), "A");
+    }
+
+    #[test]
+    fn a_missing_source_leaves_no_folders_behind_and_names_the_nearest() {
+        let project = Project::with(&[("main.rs", "")]);
+        let error = rename(&project, "mian.rs", "new/main.rs", false).unwrap_err();
+        assert_eq!(error, "`mian.rs` does not exist; did you mean `main.rs`?");
+        assert_eq!(project.names(""), ["main.rs"]);
+    }
+
+    #[test]
+    fn a_directory_does_not_move_into_itself() {
+        let project = Project::with(&[("folder/f", "F")]);
+        rename(&project, "folder", "folder/sub/folder", false).unwrap_err();
+        assert_eq!(project.text("folder/f"), "F");
+    }
+
+    #[test]
+    fn only_files_are_deleted() {
+        let project = Project::with(&[("a", ""), ("folder/f", "")]);
+        assert_eq!(delete(&project, "a").unwrap().path, "a");
+        assert_eq!(
+            delete(&project, "folder").unwrap_err(),
+            "`folder` is a directory, not a file or symbolic link"
+        );
+        assert_eq!(delete(&project, ".").unwrap_err(), "`.` is a directory, not a file");
+        assert_eq!(delete(&project, "absent").unwrap_err(), "`absent` does not exist");
+        assert_eq!(project.names(""), ["folder"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_is_deleted_and_moved_itself() {
+        let project = Project::with(&[("folder/f", "F")]);
+        std::os::unix::fs::symlink("folder", project.at("link")).unwrap();
+        rename(&project, "link", "other", false).unwrap();
+        delete(&project, "other").unwrap();
+        assert_eq!(project.text("folder/f"), "F");
+        assert_eq!(project.names(""), ["folder"]);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn between_file_systems_a_file_is_copied_whole_and_then_removed() {
+        use std::os::unix::fs::MetadataExt;
+        let Ok(elsewhere) = tempfile::tempdir_in("/dev/shm") else { return };
+        let here = tempfile::tempdir().unwrap();
+        let device = |path: &std::path::Path| std::fs::metadata(path).unwrap().dev();
+        if device(here.path()) == device(elsewhere.path()) {
+            return; // One file system; nothing to prove.
+        }
+        let workspace = Workspace::new([here.path(), elsewhere.path()]).unwrap();
+        let content = vec![b'x'; 300_000];
+        workspace.locate("f").unwrap().write(&content).unwrap();
+        let destination = elsewhere.path().join("sub/g");
+        let input = MoveFile {
+            source: "f".into(),
+            destination: destination.to_str().unwrap().into(),
+            overwrite: false,
+        };
+        move_file(&workspace, &input).unwrap();
+        assert!(!here.path().join("f").exists());
+        assert_eq!(workspace.locate(&destination).unwrap().metadata().unwrap().size, 300_000);
+        workspace.locate("f").unwrap().write(b"again").unwrap();
+        let error = move_file(&workspace, &input).unwrap_err();
+        assert!(chain(&error).ends_with(":sub/g` already exists; nothing was changed"), "{error}");
+        move_file(&workspace, &MoveFile { overwrite: true, ..input }).unwrap();
+        assert_eq!(workspace.locate(&destination).unwrap().metadata().unwrap().size, 5);
+    }
+}

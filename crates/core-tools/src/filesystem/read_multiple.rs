@@ -117,3 +117,54 @@ fn whole(error: &Error) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::Project;
+    use super::*;
+
+    #[test]
+    fn each_file_has_its_own_answer_in_the_order_asked_for() {
+        let project = Project::with(&[("a", "A\n"), ("b", "B")]);
+        let paths = ["b", "gone", "a", "/etc/passwd"].map(String::from).to_vec();
+        let read =
+            read_multiple_files(&project.workspace, &ReadMultipleFiles { paths }, &project.cancel).unwrap();
+        assert_eq!(read.failed(), 2);
+        assert_eq!(
+            read.to_text(),
+            "==> b <==\nB\n\n==> gone <==\n[error: `gone` does not exist]\n\n==> a <==\nA\n\n==> /etc/passwd <==\n\
+             [error: the absolute path given leads outside the allowed roots; use a path relative to the first \
+             root, or an absolute path beneath a root]\n"
+        );
+    }
+
+    #[test]
+    fn all_files_together_stay_within_the_bound_and_small_ones_leave_room() {
+        let project = Project::with(&[("big", "0123456789\n".repeat(9000)), ("small", "x\n".to_owned())]);
+        let paths = ["small", "big", "big", "small"].map(String::from).to_vec();
+        let read =
+            read_multiple_files(&project.workspace, &ReadMultipleFiles { paths }, &project.cancel).unwrap();
+        let sizes: Vec<usize> = read
+            .files
+            .iter()
+            .map(|file| match file {
+                FileOrError::File(file) => file.text.len(),
+                FileOrError::Error { error, .. } => panic!("{error}"),
+            })
+            .collect();
+        assert_eq!((sizes[0], sizes[3]), (2, 2));
+        assert!(sizes.iter().sum::<usize>() <= MAX_TEXT_BYTES);
+        assert!(sizes[1] > 13_000 && sizes[2] > 13_000, "{sizes:?}");
+    }
+
+    #[test]
+    fn no_paths_and_too_many_are_refused() {
+        let project = Project::new();
+        for paths in [vec![], vec!["a".to_owned(); 101]] {
+            let error =
+                read_multiple_files(&project.workspace, &ReadMultipleFiles { paths }, &project.cancel)
+                    .unwrap_err();
+            assert_eq!(error.to_string(), "`paths` must name 1 to 100 files");
+        }
+    }
+}

@@ -189,10 +189,10 @@ impl Walk<'_> {
         };
         let mut kept = Vec::new();
         for entry in entries {
-            self.seen += 1;
             if self.seen.is_multiple_of(1024) && self.cancel.is_cancelled() {
                 return Err(Error::Cancelled);
             }
+            self.seen += 1;
             let Ok(entry) = entry else { break };
             if self.seen > MAX_COUNTED {
                 break;
@@ -265,4 +265,93 @@ pub(super) fn parse_gitignore(folder: &Folder, path: &Path) -> Option<Gitignore>
         let _ = builder.add_line(None, line);
     }
     builder.build().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Project, chain};
+    use super::*;
+
+    fn tree(project: &Project, input: DirectoryTree) -> Result<Tree, String> {
+        directory_tree(&project.workspace, &input, &project.cancel).map_err(|error| chain(&error))
+    }
+
+    fn project() -> Project {
+        Project::with(&[
+            (".gitignore", "target/\n*.log\n!keep.log\n"),
+            ("target/debug/app", ""),
+            ("a.log", ""),
+            ("keep.log", ""),
+            ("src/lib.rs", ""),
+            ("src/.gitignore", "/local\n!special.log\n"),
+            ("src/local", ""),
+            ("src/special.log", ""),
+            ("src/deep/local", ""),
+            ("src/deep/er/x", ""),
+            (".git/HEAD", ""),
+        ])
+    }
+
+    #[test]
+    fn the_tree_is_indented_sorted_and_free_of_what_git_ignores() {
+        let tree = tree(&project(), DirectoryTree::default()).unwrap();
+        assert_eq!(
+            tree.to_text(),
+            "./\n  keep.log\n  src/\n    deep/\n      er/…\n      local\n    lib.rs\n    special.log\n\
+             [3 directories, 4 files]\n[deeper than 3 levels is not shown (directories marked /…)]\n"
+        );
+    }
+
+    #[test]
+    fn a_tree_from_below_still_honours_what_lies_above() {
+        let project = project();
+        let input = DirectoryTree { path: "src".into(), depth: Some(9), ..DirectoryTree::default() };
+        let tree = tree(&project, input).unwrap();
+        assert_eq!(tree.text, "  deep/\n    er/\n      x\n    local\n  lib.rs\n  special.log\n");
+    }
+
+    #[test]
+    fn all_is_shown_on_request_but_git_is_not_entered() {
+        let input = DirectoryTree {
+            hidden: true,
+            gitignore: Some(false),
+            depth: Some(2),
+            ..DirectoryTree::default()
+        };
+        let tree = tree(&project(), input).unwrap();
+        assert_eq!(
+            tree.text,
+            "  .git/\n  .gitignore\n  a.log\n  keep.log\n  src/\n    .gitignore\n    deep/…\n    lib.rs\n    local\n    \
+             special.log\n  target/\n    debug/…\n"
+        );
+    }
+
+    #[test]
+    fn a_tree_over_the_limit_says_how_much_there_is() {
+        let input = DirectoryTree { limit: Some(2), ..DirectoryTree::default() };
+        let tree = tree(&project(), input).unwrap();
+        assert_eq!(tree.text, "  keep.log\n  src/\n");
+        assert!(tree.notes[0].starts_with("2 of 7 entries shown"), "{:?}", tree.notes);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_shown_and_not_entered() {
+        let project = Project::with(&[("a/f", "")]);
+        std::os::unix::fs::symlink("..", project.at("a/up")).unwrap();
+        std::os::unix::fs::symlink("/etc", project.at("etc")).unwrap();
+        let tree = tree(&project, DirectoryTree { depth: Some(20), ..DirectoryTree::default() }).unwrap();
+        assert_eq!(tree.text, "  a/\n    f\n    up@\n  etc@\n");
+    }
+
+    #[test]
+    fn wrong_input_and_cancelling_are_answered() {
+        let project = project();
+        let deep = DirectoryTree { depth: Some(21), ..DirectoryTree::default() };
+        assert_eq!(tree(&project, deep).unwrap_err(), "`depth` must be from 1 to 20; 21 was given");
+        let file = DirectoryTree { path: "a.log".into(), ..DirectoryTree::default() };
+        assert_eq!(tree(&project, file).unwrap_err(), "`a.log` is a regular file, not a directory");
+        project.cancel.cancel();
+        assert_eq!(tree(&project, DirectoryTree::default()).unwrap_err(), "cancelled");
+    }
 }
