@@ -195,7 +195,10 @@ fn find(leaders: &[Arc<Leader>]) -> Vec<Member> {
         indexed().filter_map(|(at, leader)| Some((leader.session()?, at))).collect();
     let markers: HashMap<_, _> =
         indexed().filter_map(|(at, leader)| Some((leader.marker()?.0, at))).collect();
+    // What is older than all of the leaders belongs to none of them.
+    let since = leaders.iter().map(|leader| tree::start_time(leader.pid()).unwrap_or(0)).min().unwrap_or(0);
     let search = Search {
+        since,
         by_session: &|session| sessions.get(&session).copied(),
         prefix: tree::marker_prefix(),
         by_marker: &|number| markers.get(&number).copied(),
@@ -238,7 +241,7 @@ impl Ending {
 
     /// After a pass: whether there must be another.
     fn goes_on(&mut self, now: Instant) -> bool {
-        let leader_lives = !self.leader.has_exited();
+        let leader_lives = self.leader.exit_status().is_none();
         if self.alive.is_empty() && !leader_lives {
             self.quiet += 1;
             if self.quiet < QUIET_PASSES {
