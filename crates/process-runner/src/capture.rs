@@ -1,6 +1,7 @@
 //! The head and the tail of a stream, within a fixed memory, and what is known about the rest.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::path::PathBuf;
 
 use crate::secrets::{Redactor, Secrets};
@@ -320,7 +321,7 @@ fn snapshot(pieces: [&[u8]; 3], left_out: u64, cursor: u64, max: usize, ended: b
 }
 
 /// One stream of a finished run: its head, its tail, and what is known about the rest.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
@@ -339,7 +340,8 @@ pub struct Captured {
     pub omitted_bytes: u64,
     /// Line ends among those.
     pub omitted_lines: u64,
-    /// The end of the stream was seen. False if something else still held it when reading ended.
+    /// The stream ended by itself. False if something still held it when its time was up, whether or not
+    /// that was killed then.
     pub complete: bool,
     /// Sequences of the kept bytes that are not UTF-8, which [`Captured::text`] shows as U+FFFD.
     pub lossy: u64,
@@ -350,6 +352,24 @@ pub struct Captured {
     pub spill: Option<PathBuf>,
     /// Why there is no such file, or not all of it.
     pub spill_error: Option<String>,
+}
+
+/// Shows the text, and the figures that a short whole stream does not have.
+impl fmt::Debug for Captured {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Captured");
+        shown.field("text", &self.text()).field("complete", &self.complete);
+        if self.truncated() {
+            shown.field("total_bytes", &self.total_bytes).field("omitted_bytes", &self.omitted_bytes);
+        }
+        if self.lossy > 0 || self.binary {
+            shown.field("lossy", &self.lossy).field("binary", &self.binary);
+        }
+        if let Some(error) = &self.spill_error {
+            shown.field("spill_error", error);
+        }
+        shown.finish_non_exhaustive()
+    }
 }
 
 impl Captured {

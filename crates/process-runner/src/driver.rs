@@ -248,6 +248,7 @@ impl Driver {
         let stream = |stream, pipe| OutputStream {
             stream,
             complete: Option::is_none(&pipe), // there is none if both share one
+            cut_short: false,
             pipe,
             taken: 0,
             redactor: secrets.redactor(),
@@ -446,13 +447,18 @@ impl Driver {
                     *look = Some(reaper::look(Arc::clone(&self.shared.leader), Do::Nothing, Vec::new()));
                 }
             }
-            Phase::Draining { .. } => match self.limits.leftovers {
-                Leftovers::KillAll => self.end(),
-                // Where they cannot be told from the others, all of them end.
-                Leftovers::KillHolders if !crate::tree::SEES_HOLDERS => self.end(),
-                Leftovers::KillHolders => self.look_at_holders(Do::KillHolders),
-                Leftovers::Leave => self.look_at_holders(Do::Nothing),
-            },
+            Phase::Draining { .. } => {
+                for stream in &mut self.streams {
+                    stream.cut_short = stream.pipe.is_some();
+                }
+                match self.limits.leftovers {
+                    Leftovers::KillAll => self.end(),
+                    // Where they cannot be told from the others, all of them end.
+                    Leftovers::KillHolders if !crate::tree::SEES_HOLDERS => self.end(),
+                    Leftovers::KillHolders => self.look_at_holders(Do::KillHolders),
+                    Leftovers::Leave => self.look_at_holders(Do::Nothing),
+                }
+            }
             Phase::LastWords { .. } => self.phase = Phase::Done,
             Phase::Ending { hurried: hurried @ false, .. } => {
                 *hurried = true;
@@ -722,6 +728,8 @@ struct OutputStream {
     /// Until its end was read, or it was closed.
     pipe: Option<OutputPipe>,
     complete: bool,
+    /// Its time was up while something held it, which was killed: that end is our doing.
+    cut_short: bool,
     /// Bytes taken, against `max_output`.
     taken: u64,
     redactor: Redactor,
@@ -797,7 +805,7 @@ impl Pump<'_> {
         };
         if bytes.is_empty() {
             stream.pipe = None;
-            stream.complete = true;
+            stream.complete = !stream.cut_short;
             return Poll::Ready(false);
         }
         let bytes = match self.limits.max_output {

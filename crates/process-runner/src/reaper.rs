@@ -48,21 +48,22 @@ enum Job {
 /// Starts the thread if it does not run yet. To be done before a process is started.
 pub(crate) fn ensure() -> io::Result<()> {
     let mut sender = SENDER.lock().unwrap_or_else(PoisonError::into_inner);
-    if sender.is_none() {
+    // A thread that has panicked, which none should, is replaced: its jobs are lost, later ones are not.
+    if sender.as_ref().is_none_or(|(_, thread)| thread.is_finished()) {
         let (jobs, incoming) = mpsc::channel();
-        std::thread::Builder::new()
+        let thread = std::thread::Builder::new()
             .name("process-reaper".into())
             .spawn(move || Reaper::default().run(&incoming))?;
-        *sender = Some(jobs);
+        *sender = Some((jobs, thread));
     }
     Ok(())
 }
 
-static SENDER: Mutex<Option<mpsc::Sender<Job>>> = Mutex::new(None);
+static SENDER: Mutex<Option<(mpsc::Sender<Job>, std::thread::JoinHandle<()>)>> = Mutex::new(None);
 
 fn submit(job: Job) {
     let sender = SENDER.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(sender) = &*sender {
+    if let Some((sender, _)) = &*sender {
         // The thread never ends, so there is somebody to receive.
         let _ = sender.send(job);
     }

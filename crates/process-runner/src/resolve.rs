@@ -175,8 +175,9 @@ fn interpreter(program: &Path) -> Option<PathBuf> {
     file.take(4096).read_to_end(&mut start).ok()?;
     let path = match start.strip_prefix(b"#!") {
         Some(line) => {
-            let line = line.split(|byte| *byte == b'\n').next()?.trim_ascii_start();
-            line.split(u8::is_ascii_whitespace).next()?
+            let line = line.split(|byte| *byte == b'\n').next()?;
+            // As the kernel does: the CR of a file from another system is part of the name.
+            line.split(|byte| matches!(byte, b' ' | b'\t')).find(|word| !word.is_empty())?
         }
         None => elf_loader(&start)?,
     };

@@ -173,8 +173,10 @@ impl<'a> Stat<'a> {
         let state = *fields.next()?.first()?;
         let mut ids =
             fields.by_ref().skip(1).take(2).map(|field| std::str::from_utf8(field).ok()?.parse().ok());
-        let group = Pid::from_raw(ids.next()??);
-        let session = Pid::from_raw(ids.next()??);
+        // Both are -1 for a process that is just being reaped, and 0 for one of another pid namespace.
+        let id = |number: i32| if number > 0 { Pid::from_raw(number) } else { None };
+        let group = id(ids.next()??);
+        let session = id(ids.next()??);
         let start = std::str::from_utf8(fields.nth(15)?).ok()?.parse().ok()?;
         Some(Self { name, state, group, session, start })
     }
@@ -220,6 +222,12 @@ mod tests {
         assert_eq!((stat.name, stat.state), (b"a) b (c".as_slice(), b'S'));
         assert_eq!(stat.start, 5_551_212);
         assert_eq!((stat.group, stat.session), (Pid::from_raw(40), Pid::from_raw(39)));
+    }
+
+    #[test]
+    fn a_process_that_is_just_being_reaped_has_no_group_and_no_session() {
+        let stat = Stat::parse(b"42 (sh) X 1 -1 -1 0 -1 4194560").unwrap();
+        assert_eq!((stat.group, stat.session), (None, None));
     }
 
     #[test]

@@ -1,0 +1,294 @@
+//! Runs one scenario alone in this process, and looks at what it leaves behind.
+
+use std::path::Path;
+use std::process::{Command as StdCommand, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use process_runner::{Command, Error, Output, Termination};
+use rustix::time::{ClockId, clock_gettime};
+use tokio::runtime::{Builder, Runtime};
+
+/// What a loaded machine may add to a time that must be short.
+pub(crate) const SLOW: Duration = Duration::from_secs(8);
+/// How long the processes live that must be ended: much longer than any test waits.
+pub(crate) const LONG: &str = "300";
+/// A scenario that takes longer hangs.
+const HANG: Duration = Duration::from_secs(150);
+
+/// One scenario: what marks its processes, and a folder of its own.
+#[derive(Clone)]
+pub(crate) struct Case {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    test: &'static str,
+    token: String,
+    dir: tempfile::TempDir,
+}
+
+/// A process as `/proc` shows it.
+#[derive(Clone, Debug)]
+pub(crate) struct Process {
+    pub(crate) pid: i32,
+    pub(crate) parent: i32,
+    pub(crate) state: char,
+    pub(crate) command_line: String,
+}
+
+impl Process {
+    pub(crate) fn kill(&self) {
+        signal(self.pid, rustix::process::Signal::KILL);
+    }
+}
+
+pub(crate) fn signal(pid: i32, signal: rustix::process::Signal) {
+    let pid = rustix::process::Pid::from_raw(pid).expect("a pid is not 0");
+    // It may be gone.
+    let _ = rustix::process::kill_process(pid, signal);
+}
+
+impl Case {
+    fn new(test: &'static str) -> Self {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let token = format!("scenario-{}-{}", std::process::id(), dir.path().display());
+        Self { inner: Arc::new(Inner { test, token, dir }) }
+    }
+
+    /// A folder of its own.
+    pub(crate) fn dir(&self) -> &Path {
+        self.inner.dir.path()
+    }
+
+    /// What the arguments or the environment of all its processes hold.
+    pub(crate) fn token(&self) -> &str {
+        &self.inner.token
+    }
+
+    pub(crate) fn program(&self, program: &str, args: &[&str]) -> Command {
+        Command::new(program, self.dir()).args(args.iter().copied()).env("SCENARIO", self.token())
+    }
+
+    pub(crate) fn sh(&self, script: &str) -> Command {
+        self.program("sh", &["-c", script])
+    }
+
+    pub(crate) fn bash(&self, script: &str) -> Command {
+        self.program("bash", &["-c", script])
+    }
+
+    pub(crate) fn perl(&self, script: &str) -> Command {
+        self.program("perl", &["-e", script])
+    }
+
+    /// The processes of this scenario that are alive, by their environment or arguments.
+    pub(crate) fn survivors(&self) -> Vec<Process> {
+        let own = std::process::id().cast_signed();
+        let holds_token = |process: &Process| {
+            let environment = std::fs::read(format!("/proc/{}/environ", process.pid)).unwrap_or_default();
+            process.command_line.contains(self.token())
+                || String::from_utf8_lossy(&environment).contains(&format!("SCENARIO={}", self.token()))
+        };
+        let mut found = processes();
+        found.retain(|process| process.pid != own && process.state != 'Z' && holds_token(process));
+        found
+    }
+
+    /// Waits until `count` processes of this scenario run.
+    pub(crate) async fn wait_for_survivors(&self, count: usize) -> Vec<Process> {
+        let mut found = Vec::new();
+        until(&format!("{count} processes run"), || {
+            found = self.survivors();
+            found.len() >= count
+        })
+        .await;
+        found
+    }
+
+    /// Waits until a file of this scenario's folder exists, and reads it.
+    pub(crate) async fn wait_for_file(&self, name: &str) -> String {
+        let path = self.dir().join(name);
+        until(&format!("{} is there", path.display()), || {
+            std::fs::read(&path).is_ok_and(|text| text.ends_with(b"\n"))
+        })
+        .await;
+        std::fs::read_to_string(path).expect("it is text")
+    }
+
+    /// Runs this same test in another process, started by `wrapper` followed by its command line, and says
+    /// so; within that process it says no. For what can only be set up before a program starts.
+    pub(crate) fn elsewhere(&self, wrapper: &[&str]) -> bool {
+        self.elsewhere_as(wrapper, &std::env::current_exe().expect("this program has a path"))
+    }
+
+    pub(crate) fn elsewhere_as(&self, wrapper: &[&str], program: &Path) -> bool {
+        if std::env::var_os("SCENARIO_ELSEWHERE").is_some() {
+            return false;
+        }
+        let output = StdCommand::new(wrapper[0])
+            .args(&wrapper[1..])
+            .arg(program)
+            .args(["--exact", self.inner.test, "--nocapture"])
+            .env("SCENARIO_ELSEWHERE", "1")
+            .stdin(Stdio::null())
+            .output()
+            .unwrap_or_else(|error| panic!("this test needs {}: {error}", wrapper[0]));
+        let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.success() && text.contains("1 passed"),
+            "in the other process: {}\n{text}",
+            output.status
+        );
+        true
+    }
+}
+
+/// The scenario's own checks are over; these hold for every one.
+fn run<F: Future<Output = ()>>(runtime: &Runtime, test: &'static str, body: fn(Case) -> F) {
+    // Descriptors, children and memory belong to the whole process: one scenario at a time.
+    static ALONE: Mutex<()> = Mutex::new(());
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let case = Case::new(test);
+    // Whatever is made once and kept is made now.
+    let first = runtime.block_on(Command::new("true", "/").run());
+    if std::env::var_os("SCENARIO_ELSEWHERE").is_none() {
+        assert!(first.expect("`true` runs").success());
+    }
+    let before = descriptors();
+    runtime.block_on(async {
+        tokio::time::timeout(HANG, body(case.clone())).await.expect("the scenario hangs");
+        until_or("it leaves nothing behind", SLOW, || {
+            let zombies: Vec<_> = children().into_iter().filter(|process| process.state == 'Z').collect();
+            let (survivors, after) = (case.survivors(), descriptors());
+            match zombies.is_empty() && survivors.is_empty() && after.len() <= before.len() {
+                true => Ok(()),
+                false => Err(format!(
+                    "zombies {zombies:?}\nsurvivors {survivors:?}\ndescriptors before {before:?}\nafter {after:?}"
+                )),
+            }
+        })
+        .await;
+    });
+}
+
+pub(crate) fn current_thread<F: Future<Output = ()>>(test: &'static str, body: fn(Case) -> F) {
+    run(&Builder::new_current_thread().enable_all().build().expect("a runtime"), test, body);
+}
+
+pub(crate) fn multi_thread<F: Future<Output = ()>>(test: &'static str, body: fn(Case) -> F) {
+    let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
+    run(&runtime, test, body);
+}
+
+/// With 1 GiB of memory in use, which makes a fork slow and a wrong memory figure likely.
+pub(crate) fn big_parent<F: Future<Output = ()>>(test: &'static str, body: fn(Case) -> F) {
+    let ballast = vec![1_u8; 1 << 30];
+    current_thread(test, body);
+    assert_eq!(std::hint::black_box(&ballast)[ballast.len() - 1], 1);
+}
+
+/// Waits until `done`, or fails.
+pub(crate) async fn until(what: &str, mut done: impl FnMut() -> bool) {
+    until_or(what, SLOW, || if done() { Ok(()) } else { Err(String::new()) }).await;
+}
+
+pub(crate) async fn until_or(what: &str, within: Duration, mut done: impl FnMut() -> Result<(), String>) {
+    let begun = Instant::now();
+    while let Err(why) = done() {
+        assert!(begun.elapsed() < within, "not within {within:?}: {what}\n{why}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+pub(crate) fn processes() -> Vec<Process> {
+    let entries = std::fs::read_dir("/proc").expect("this test needs /proc");
+    let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    pids.filter_map(process).collect()
+}
+
+fn process(pid: i32) -> Option<Process> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, fields) = stat.rsplit_once(") ")?;
+    let mut fields = fields.split(' ');
+    let state = fields.next()?.chars().next()?;
+    let parent = fields.next()?.parse().ok()?;
+    let command_line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let command_line = String::from_utf8_lossy(&command_line).replace('\0', " ");
+    Some(Process { pid, parent, state, command_line })
+}
+
+/// The children of this process, dead ones too.
+pub(crate) fn children() -> Vec<Process> {
+    let own = std::process::id().cast_signed();
+    processes().into_iter().filter(|process| process.parent == own).collect()
+}
+
+/// The descriptors of this process and what they stand for.
+pub(crate) fn descriptors() -> Vec<(String, String)> {
+    let entries = std::fs::read_dir("/proc/self/fd").expect("this test needs /proc");
+    let each = |entry: std::fs::DirEntry| {
+        let target = std::fs::read_link(entry.path()).ok()?; // the one of this listing is gone
+        Some((entry.file_name().to_string_lossy().into_owned(), target.display().to_string()))
+    };
+    entries.filter_map(|entry| each(entry.ok()?)).filter(|(_, target)| !target.contains("/fd")).collect()
+}
+
+/// CPU time of this process without its children.
+pub(crate) fn own_cpu() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).expect("below a second"))
+}
+
+/// Resident memory of this process and its peak since the last [`reset_peak`], in KiB.
+pub(crate) fn memory() -> (u64, u64) {
+    let status = std::fs::read_to_string("/proc/self/status").expect("this test needs /proc");
+    let field = |name: &str| -> u64 {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("the field is there");
+        line.split_whitespace().next().expect("a number").parse().expect("a number")
+    };
+    (field("VmRSS:"), field("VmHWM:"))
+}
+
+/// Makes the peak start again from now (`proc_pid_clear_refs(5)`), and says what is used now, in KiB.
+pub(crate) fn reset_peak() -> u64 {
+    std::fs::write("/proc/self/clear_refs", "5").expect("this test needs /proc/self/clear_refs");
+    memory().0
+}
+
+/// Runs a command that must give an outcome.
+pub(crate) async fn outcome(command: Command) -> Output {
+    command.run().await.unwrap_or_else(|error| panic!("no outcome: {error}: {error:?}"))
+}
+
+/// The same for one whose timeout may be over before it has started, which gives none.
+pub(crate) async fn outcome_if_started(command: Command) -> Option<Output> {
+    match command.run().await {
+        Ok(output) => Some(output),
+        Err(Error::SpawnTimedOut { .. }) => None,
+        Err(error) => panic!("no outcome: {error}: {error:?}"),
+    }
+}
+
+#[track_caller]
+pub(crate) fn assert_exited(output: &Output, code: u32) {
+    assert_eq!(output.termination, Termination::Exited { code }, "{}", described(output));
+}
+
+/// `time` is at least `from`, and not more above it than a loaded machine explains.
+#[track_caller]
+pub(crate) fn assert_took(time: Duration, from: Duration) {
+    assert!(time >= from && time <= from + SLOW, "{time:?} instead of {from:?}");
+}
+
+pub(crate) fn described(output: &Output) -> String {
+    format!(
+        "{}\nelapsed {:?}, to exit {:?}, leftovers {:?}\nstdout {}\nstderr {}",
+        output.summary(),
+        output.elapsed,
+        output.to_exit,
+        output.leftovers,
+        output.stdout.text().chars().take(2000).collect::<String>(),
+        output.stderr.text().chars().take(2000).collect::<String>(),
+    )
+}
