@@ -9,7 +9,7 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
@@ -36,6 +36,12 @@ const READS: usize = 8;
 /// How long the streams are read on after their last holders were killed.
 const AFTER_KILL: Duration = Duration::from_millis(100);
 
+/// The reaper looks before it kills, and reading about a process that hangs in the kernel can hang too: then
+/// the group is killed from here.
+const REAPER_SLOW: Duration = Duration::from_millis(250);
+/// And then the run ends without the answer. Longer than the reaper itself tries.
+const REAPER_STUCK: Duration = Duration::from_secs(3);
+
 /// What the handle of a run may ask for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Order {
@@ -53,6 +59,8 @@ pub(crate) struct Shared {
     /// The pipe of [`Stdin::Piped`], while it is open.
     pub(crate) stdin: tokio::sync::Mutex<Option<StdinPipe>>,
     pub(crate) stdin_written: AtomicU64,
+    /// The handle was dropped before the end.
+    pub(crate) abandoned: AtomicBool,
 }
 
 #[derive(Default)]
@@ -174,10 +182,13 @@ enum Phase {
     /// The reaper kills all.
     Ending {
         ended: oneshot::Receiver<Ended>,
+        since: Instant,
+        hurried: bool,
     },
     /// The reaper kills those that hold a stream, or only says who they are.
     Holders {
         found: oneshot::Receiver<Vec<Leftover>>,
+        since: Instant,
     },
     /// All is dead, or left alone; what is still in the pipes is read.
     LastWords {
@@ -230,6 +241,7 @@ impl Driver {
             state: Mutex::new(State { captures: [capture(), capture()], ..State::default() }),
             stdin: tokio::sync::Mutex::new(piped),
             stdin_written: AtomicU64::new(0),
+            abandoned: AtomicBool::new(false),
         });
         let by_line = command.on_line.is_some()
             || events.as_ref().is_some_and(|events| events.options().by == By::Line);
@@ -342,7 +354,9 @@ impl Driver {
                 idle.into_iter().chain(max).min()
             }
             Phase::LastWords { until } => Some(*until),
-            Phase::Ending { .. } | Phase::Holders { .. } | Phase::Done => None,
+            Phase::Ending { since, hurried: false, .. } => since.checked_add(REAPER_SLOW),
+            Phase::Ending { since, .. } | Phase::Holders { since, .. } => since.checked_add(REAPER_STUCK),
+            Phase::Done => None,
         }
     }
 
@@ -367,7 +381,7 @@ impl Driver {
         let now = Instant::now();
         self.exited = Some(now);
         self.stdin.close(true);
-        self.send(Event::Exited { status: None });
+        self.send(Event::Exited { status: self.shared.leader.exit_status() });
         match &mut self.phase {
             Phase::Running => {
                 self.phase = Phase::Draining { since: now };
@@ -446,7 +460,17 @@ impl Driver {
                 }
             }
             Phase::LastWords { .. } => self.phase = Phase::Done,
-            Phase::Ending { .. } | Phase::Holders { .. } | Phase::Done => {}
+            Phase::Ending { hurried: hurried @ false, .. } => {
+                *hurried = true;
+                self.shared.leader.kill_group();
+            }
+            Phase::Ending { .. } => {
+                let leader = &self.shared.leader;
+                let alive = leader.exit_status().is_none().then(|| leader.pid_number()).into_iter().collect();
+                self.on_ended(Ended { killed: Vec::new(), alive });
+            }
+            Phase::Holders { .. } => self.on_look(Vec::new()),
+            Phase::Done => {}
         }
     }
 
@@ -454,7 +478,7 @@ impl Driver {
         let pipes =
             self.streams.iter().filter_map(|stream| crate::tree::pipe_id(stream.pipe.as_ref()?)).collect();
         let found = reaper::look(Arc::clone(&self.shared.leader), action, pipes);
-        self.phase = Phase::Holders { found };
+        self.phase = Phase::Holders { found, since: Instant::now() };
     }
 
     fn on_look(&mut self, found: Vec<Leftover>) {
@@ -532,7 +556,8 @@ impl Driver {
     }
 
     fn end(&mut self) {
-        self.phase = Phase::Ending { ended: reaper::end(Arc::clone(&self.shared.leader)) };
+        let ended = reaper::end(Arc::clone(&self.shared.leader));
+        self.phase = Phase::Ending { ended, since: Instant::now(), hurried: false };
     }
 
     fn send(&self, event: Event) {
@@ -635,12 +660,22 @@ impl Drop for Driver {
             return;
         }
         reaper::abandon(Arc::clone(&self.shared.leader));
+        self.ward = None;
         self.reason.get_or_insert(Reason::Cancelled);
         self.escalated = true;
         let source = Arc::new(io::Error::other("the runtime was shut down"));
         self.conclude(None, Some(Broken { stage: "running it", source }));
         if let Some(events) = &self.events {
             events.end();
+        }
+        if self.shared.abandoned.load(Ordering::Acquire)
+            && let Some(result) = self.shared.result()
+        {
+            // Nobody will ever hear of these files.
+            for file in [&result.output.stdout.spill, &result.output.stderr.spill].into_iter().flatten() {
+                #[allow(clippy::disallowed_methods, reason = "our own file, under a name that we have drawn")]
+                let _ = std::fs::remove_file(file);
+            }
         }
     }
 }
@@ -649,11 +684,11 @@ impl Phase {
     /// What the reaper answers to what this phase has asked it.
     async fn answer(&mut self) -> Wake {
         match self {
-            Self::Terminating { look: Some(found), .. } | Self::Holders { found } => match found.await {
+            Self::Terminating { look: Some(found), .. } | Self::Holders { found, .. } => match found.await {
                 Ok(found) => Wake::Looked(found),
                 Err(_) => Wake::Looked(Vec::new()),
             },
-            Self::Ending { ended } => Wake::Ended(ended.await.unwrap_or_default()),
+            Self::Ending { ended, .. } => Wake::Ended(ended.await.unwrap_or_default()),
             _ => std::future::pending().await,
         }
     }

@@ -349,6 +349,7 @@ mod unix {
                 let _ = kill_process_group(*session, Signal::KILL);
             }
             let search = Search {
+                since: 0,
                 by_session: &|session| told.live.values().any(|live| *live == Some(session)).then_some(0),
                 prefix,
                 by_marker: &|run| (told.live.contains_key(&run) || run > told.highest).then_some(0),

@@ -48,21 +48,22 @@ enum Job {
 /// Starts the thread if it does not run yet. To be done before a process is started.
 pub(crate) fn ensure() -> io::Result<()> {
     let mut sender = SENDER.lock().unwrap_or_else(PoisonError::into_inner);
-    if sender.is_none() {
+    // A thread that has panicked, which none should, is replaced: its jobs are lost, later ones are not.
+    if sender.as_ref().is_none_or(|(_, thread)| thread.is_finished()) {
         let (jobs, incoming) = mpsc::channel();
-        std::thread::Builder::new()
+        let thread = std::thread::Builder::new()
             .name("process-reaper".into())
             .spawn(move || Reaper::default().run(&incoming))?;
-        *sender = Some(jobs);
+        *sender = Some((jobs, thread));
     }
     Ok(())
 }
 
-static SENDER: Mutex<Option<mpsc::Sender<Job>>> = Mutex::new(None);
+static SENDER: Mutex<Option<(mpsc::Sender<Job>, std::thread::JoinHandle<()>)>> = Mutex::new(None);
 
 fn submit(job: Job) {
     let sender = SENDER.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(sender) = &*sender {
+    if let Some((sender, _)) = &*sender {
         // The thread never ends, so there is somebody to receive.
         let _ = sender.send(job);
     }
@@ -195,7 +196,10 @@ fn find(leaders: &[Arc<Leader>]) -> Vec<Member> {
         indexed().filter_map(|(at, leader)| Some((leader.session()?, at))).collect();
     let markers: HashMap<_, _> =
         indexed().filter_map(|(at, leader)| Some((leader.marker()?.0, at))).collect();
+    // What is older than all of the leaders belongs to none of them.
+    let since = leaders.iter().map(|leader| tree::start_time(leader.pid()).unwrap_or(0)).min().unwrap_or(0);
     let search = Search {
+        since,
         by_session: &|session| sessions.get(&session).copied(),
         prefix: tree::marker_prefix(),
         by_marker: &|number| markers.get(&number).copied(),
@@ -238,7 +242,7 @@ impl Ending {
 
     /// After a pass: whether there must be another.
     fn goes_on(&mut self, now: Instant) -> bool {
-        let leader_lives = !self.leader.has_exited();
+        let leader_lives = self.leader.exit_status().is_none();
         if self.alive.is_empty() && !leader_lives {
             self.quiet += 1;
             if self.quiet < QUIET_PASSES {

@@ -88,17 +88,21 @@ impl Leader {
         Containment::JobObject
     }
 
-    fn kill(&self) {
+    pub(crate) fn kill_group(&self) {
         // It fails if the job has ended already.
         let _ = self.lock().start_kill();
     }
 
     pub(crate) fn terminate_group(&self) {
-        self.kill();
+        self.kill_group();
     }
 
     pub(crate) fn signal(&self, _signal: i32) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
+    }
+
+    pub(crate) fn exit_status(&self) -> Option<ExitStatus> {
+        self.reap().map(|reaped| reaped.status)
     }
 
     pub(crate) fn reap(&self) -> Option<Reaped> {
@@ -274,12 +278,12 @@ pub(crate) mod reaper {
 
     #[allow(clippy::needless_pass_by_value, reason = "as in `reaper.rs`, where it is kept")]
     pub(crate) fn abandon(leader: Arc<Leader>) {
-        leader.kill();
+        leader.kill_group();
     }
 
     #[allow(clippy::needless_pass_by_value, reason = "as in `reaper.rs`, where it is kept")]
     pub(crate) fn end(leader: Arc<Leader>) -> oneshot::Receiver<Ended> {
-        leader.kill();
+        leader.kill_group();
         answer(Ended::default())
     }
 
