@@ -54,13 +54,18 @@ fn spawn_and_wait(runtime: &Runtime, mib: usize) {
     const ROUNDS: usize = 9;
     const RUNS: u32 = 100;
     let ballast = vec![1_u8; mib << 20];
-    let ways: [(&str, &dyn Fn()); 6] = [
+    let ways: [(&str, &dyn Fn()); 7] = [
         ("raw `posix_spawn`, `waitpid`, nothing captured", &raw_posix_spawn),
         ("`std` `output`", &|| drop(black_box(StdCommand::new("/bin/true").output().expect("starts")))),
         ("`tokio::process` `output`", &|| {
             drop(black_box(
                 runtime.block_on(async { TokioCommand::new("/bin/true").output().await }).expect("starts"),
             ));
+        }),
+        ("`spawn_blocking` of `std` `output`", &|| {
+            let output = || StdCommand::new("/bin/true").output();
+            let run = async { tokio::task::spawn_blocking(output).await };
+            drop(black_box(runtime.block_on(run).expect("no panic").expect("starts")));
         }),
         ("`process-wrap` group, kill on drop, `wait_with_output`", &|| runtime.block_on(wrapped())),
         ("`duct` captured", &|| {
@@ -154,16 +159,17 @@ fn capture(runtime: &Runtime) {
         }),
     ];
     heading("1 GiB from a pipe", &["way", "own CPU ms", "wall ms", "peak memory MiB", "target"]);
-    let mut bare = 0.0;
-    for (name, way) in ways {
-        let mut costs = Vec::new();
-        let mut peak = 0;
-        for _ in 0..3 {
+    let mut results = vec![(Vec::new(), 0); ways.len()];
+    for _ in 0..5 {
+        for ((_, way), (costs, peak)) in ways.iter().zip(&mut results) {
             std::fs::write("/proc/self/clear_refs", "5").expect("Linux has it");
             let before = memory_mib().0;
             costs.push(measure(way));
-            peak = peak.max(memory_mib().1.saturating_sub(before));
+            *peak = memory_mib().1.saturating_sub(before).max(*peak);
         }
+    }
+    let mut bare = 0.0;
+    for ((name, _), (costs, peak)) in ways.iter().zip(results) {
         let cost = median(costs);
         let ms = cost.cpu.as_secs_f64() * 1e3;
         if bare == 0.0 {
@@ -178,7 +184,7 @@ fn capture(runtime: &Runtime) {
             false => String::new(),
         };
         row(&[
-            name.into(),
+            (*name).into(),
             format!("{ms:.0}"),
             format!("{:.0}", cost.wall.as_secs_f64() * 1e3),
             peak.to_string(),
@@ -238,12 +244,18 @@ fn lines(runtime: &Runtime) {
         }),
     ];
     heading("4,000,000 lines of 80 bytes from a pipe", &["way", "own CPU ns per line", "target"]);
-    for (name, way) in ways {
-        let cost = support::rounds(3, || assert_eq!(way(), 4_000_000));
+    let mut results = vec![Vec::new(); ways.len()];
+    for _ in 0..3 {
+        for ((_, way), costs) in ways.iter().zip(&mut results) {
+            costs.push(measure(|| assert_eq!(way(), 4_000_000)));
+        }
+    }
+    for ((name, _), costs) in ways.iter().zip(results) {
+        let cost = median(costs);
         let ns = cost.cpu.as_secs_f64() * 1e9 / 4e6;
         let target =
             if name.starts_with("process-runner") { gate(ns.round(), 30.0, "ns") } else { String::new() };
-        row(&[name.into(), format!("{ns:.0}"), target]);
+        row(&[(*name).into(), format!("{ns:.0}"), target]);
     }
 }
 
