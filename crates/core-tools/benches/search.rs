@@ -66,7 +66,8 @@ fn main() {
         ("case-insensitive", "(?i)NEEDLE_4242", SearchMode::Lines),
     ] {
         let input = search(pattern, mode);
-        let count = search_files(&workspace, &input, &cancel).expect("found").matches;
+        let count = search_files(&workspace, &input, &cancel).expect("found");
+        let count = count.matches.unwrap_or(count.files);
         let time = best(|| drop(search_files(&workspace, &input, &cancel)));
         println!("search_files  {what:<28} {:>8.1} ms  ({count} found)", ms(time));
         let rg = best(|| run("rg", &["-uu", "-n", pattern], tree.path()));

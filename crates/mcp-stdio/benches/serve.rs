@@ -9,7 +9,13 @@
 //! folder), its `read_text_file` and `list_directory` are measured in the same run.
 #![allow(missing_docs, reason = "a program, not a library")]
 #![allow(clippy::disallowed_methods, reason = "it starts the server and the programs it is compared to")]
-#![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "it measures or stops")]
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "it measures or stops"
+)]
 
 use serde_json::{Value, json};
 use std::fs;
@@ -49,7 +55,8 @@ fn lay_out(folder: &Path) {
         fs::create_dir_all(&part).unwrap();
         for file in 0..FILES / FOLDERS {
             let todo = if file == 50 { "// TODO: one of five hundred\n" } else { "" };
-            let text = format!("fn file_{index}_{file}() {{}}\n{todo}{}", "// a line of no interest\n".repeat(8));
+            let text =
+                format!("fn file_{index}_{file}() {{}}\n{todo}{}", "// a line of no interest\n".repeat(8));
             fs::write(part.join(format!("file_{file:03}.rs")), text).unwrap();
         }
     }
@@ -79,17 +86,32 @@ fn calls(folder: &Path) {
 
     let list = json!({"name": "list_directory", "arguments": {"path": "many", "limit": LISTED}});
     let times = server.times(60, &list);
-    row("list of 10,000 entries", &millis(&times), "≤ 8.6 ms p50", p50(&times) <= Duration::from_micros(8_600));
+    row(
+        "list of 10,000 entries",
+        &millis(&times),
+        "≤ 8.6 ms p50",
+        p50(&times) <= Duration::from_micros(8_600),
+    );
 
     let find = json!({"name": "find_files", "arguments": {"pattern": "**/file_077.rs", "path": "tree"}});
     let times = server.times(40, &find);
     let bare = program(20, folder, &["find", "tree", "-name", "file_077.rs"]);
-    row("find by name in 50,000 files", &millis(&times), &format!("≤ 26 ms; `find`: {}", millis(&bare)), p50(&times) <= Duration::from_millis(26));
+    row(
+        "find by name in 50,000 files",
+        &millis(&times),
+        &format!("≤ 26 ms; `find`: {}", millis(&bare)),
+        p50(&times) <= Duration::from_millis(26),
+    );
 
     let search = json!({"name": "search_files", "arguments": {"pattern": "TODO", "path": "tree", "max_results": 1000}});
     let times = server.times(20, &search);
     let bare = program(20, folder, &["rg", "-uu", "TODO", "tree"]);
-    row("content search in 50,000 files", &millis(&times), &format!("≤ 118 ms; `rg -uu`: {}", millis(&bare)), p50(&times) <= Duration::from_millis(118));
+    row(
+        "content search in 50,000 files",
+        &millis(&times),
+        &format!("≤ 118 ms; `rg -uu`: {}", millis(&bare)),
+        p50(&times) <= Duration::from_millis(118),
+    );
 }
 
 fn commands(folder: &Path) {
@@ -97,7 +119,12 @@ fn commands(folder: &Path) {
     let echo = json!({"name": "run_command", "arguments": {"command": ["echo", "hello"]}});
     let times = server.times(500, &echo);
     let bare = program(300, folder, &["echo", "hello"]);
-    row("echo", &micros(&times), &format!("≤ 1,500 µs p50; bare: {}", micros(&bare)), p50(&times) <= Duration::from_micros(1_500));
+    row(
+        "echo",
+        &micros(&times),
+        &format!("≤ 1,500 µs p50; bare: {}", micros(&bare)),
+        p50(&times) <= Duration::from_micros(1_500),
+    );
     let rate = server.rate(3_000, 32, &echo);
     row("echo, 32 in flight", &format!("{rate:.0} calls/s"), "≥ 1,000", rate >= 1_000.0);
 }
@@ -128,7 +155,12 @@ fn flood(folder: &Path) {
     };
     let growth = megabytes(server.status("VmHWM:")) - megabytes(before);
     let worst = pings.iter().max().copied().unwrap_or_default();
-    let figure = format!("{:.2} s, +{growth:.1} MB, worst of {} pings {:.1} ms", elapsed.as_secs_f64(), pings.len(), worst.as_secs_f64() * 1e3);
+    let figure = format!(
+        "{:.2} s, +{growth:.1} MB, worst of {} pings {:.1} ms",
+        elapsed.as_secs_f64(),
+        pings.len(),
+        worst.as_secs_f64() * 1e3
+    );
     let met = elapsed < Duration::from_secs(1) && growth < 5.0 && worst < Duration::from_millis(10);
     row("1 GiB of output", &figure, "< 1 s, < 5 MB, pings < 10 ms", met);
 }
@@ -180,12 +212,16 @@ impl Server {
     }
 
     fn spawn(command: &mut Command) -> Self {
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let input = child.stdin.take().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
         let mut server = Self { child, input, output, last_id: 0 };
         let client = json!({"name": "bench", "version": "1"});
-        server.request("initialize", &json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}));
+        server.request(
+            "initialize",
+            &json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}),
+        );
         server.input.write_all(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n").unwrap();
         server
     }

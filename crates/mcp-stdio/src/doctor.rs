@@ -48,7 +48,11 @@ pub(crate) async fn doctor(settings: Settings, as_json: bool) -> Result<ExitCode
             for tool in found.toolchains {
                 let detail = format!("{} ({})", tool.version, tool.path);
                 findings.push(match tool.version.starts_with("unusable") {
-                    true => Finding { what: "toolchain", state: State::Note, detail: format!("{}: {detail}", tool.name) },
+                    true => Finding {
+                        what: "toolchain",
+                        state: State::Note,
+                        detail: format!("{}: {detail}", tool.name),
+                    },
                     false => ok("toolchain", format!("{}: {detail}", tool.name)),
                 });
             }
@@ -102,9 +106,10 @@ fn tempfile_in(root: &Path) -> std::io::Result<()> {
 async fn processes(runner: &process_runner::Runner) -> Finding {
     let limits = Limits::default().timeout(Duration::from_secs(5));
     match runner.run(Command::new("sh", "/").args(["-c", "exit 7"]).limits(limits)).await {
-        Ok(output) if output.code() == Some(7) => {
-            ok("processes", format!("can be started and ended; what they start is found by {:?}", output.containment))
-        }
+        Ok(output) if output.code() == Some(7) => ok(
+            "processes",
+            format!("can be started and ended; what they start is found by {:?}", output.containment),
+        ),
         Ok(output) => broken("processes", output.summary()),
         Err(error) => broken("processes", setup::chain(&error)),
     }

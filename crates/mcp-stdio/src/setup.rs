@@ -49,10 +49,12 @@ impl Server {
 
 /// Reads flags, environment and configuration.
 pub(crate) fn settings(options: &Options) -> Result<Settings, String> {
-    let folder = std::env::current_dir().map_err(|error| format!("cannot find the current folder: {error}"))?;
+    let folder =
+        std::env::current_dir().map_err(|error| format!("cannot find the current folder: {error}"))?;
     // A variable that is no text can neither configure the server nor be printed whole.
-    let variables: Vec<_> =
-        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))).collect();
+    let variables: Vec<_> = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect();
     let flags = Flags {
         roots: options.roots.clone(),
         toolsets: (!options.toolsets.is_empty()).then(|| options.toolsets.join(",")),
@@ -63,7 +65,8 @@ pub(crate) fn settings(options: &Options) -> Result<Settings, String> {
         Some(file) => Search::File(file),
         None => Search::Upward(first_root.as_deref().filter(|root| root.is_dir()).unwrap_or(&folder)),
     };
-    let config = Config::load(search, &folder, variables.iter().cloned(), &flags).map_err(|error| chain(&error))?;
+    let config =
+        Config::load(search, &folder, variables.iter().cloned(), &flags).map_err(|error| chain(&error))?;
     let roots = if config.roots.is_empty() { vec![folder] } else { config.roots.to_vec() };
     let redactor = redactor(&config, &variables)?;
     Ok(Settings { config, roots, redactor })
@@ -110,10 +113,12 @@ pub(crate) fn server(settings: Settings) -> Result<Server, String> {
     for warning in &config.warnings {
         tracing::warn!("{warning}");
     }
-    let commands = Commands::new(runner.clone(), Arc::clone(&workspace)).environment(match *config.commands.environment {
-        EnvironmentMode::Inherit => EnvironmentPolicy::Inherit,
-        EnvironmentMode::Minimal => EnvironmentPolicy::Minimal,
-    });
+    let commands = Commands::new(runner.clone(), Arc::clone(&workspace)).environment(
+        match *config.commands.environment {
+            EnvironmentMode::Inherit => EnvironmentPolicy::Inherit,
+            EnvironmentMode::Minimal => EnvironmentPolicy::Minimal,
+        },
+    );
     let mut limits = Limits::default();
     limits.max_concurrent_calls = usize::try_from(*config.limits.max_concurrent_calls).unwrap_or(usize::MAX);
     limits.call_timeout = Duration::from_millis(*config.limits.call_timeout_ms);

@@ -138,8 +138,10 @@ impl File<'_> {
 
     /// Refuses a stranger's file that would have secrets shown.
     fn keeps_redaction(&self, config: &Config, table: &DeTable<'_>) -> Result<(), Error> {
-        let settings =
-            [("enabled", &config.redaction.enabled), ("environment_values", &config.redaction.environment_values)];
+        let settings = [
+            ("enabled", &config.redaction.enabled),
+            ("environment_values", &config.redaction.environment_values),
+        ];
         for (name, setting) in settings {
             if **setting || !matches!(setting.source, Source::File { .. }) {
                 continue;

@@ -27,7 +27,7 @@ const MAX_LINES_COMPARED: usize = 20_000;
 pub struct EditFile {
     /// File to edit
     pub path: String,
-    /// Made in order; all or none
+    /// All or none
     #[schemars(length(min = 1))]
     pub edits: Vec<Edit>,
     /// Only show the diff
@@ -40,11 +40,11 @@ pub struct EditFile {
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]
 pub struct Edit {
-    /// Exact text to replace; must occur once
+    /// Exact text; must occur once
     pub old_string: String,
     /// Text in its place
     pub new_string: String,
-    /// Replace every occurrence
+    /// Or any number of times
     #[serde(default)]
     pub replace_all: bool,
 }

@@ -18,21 +18,20 @@ use crate::workspace::{Kind, Workspace};
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FindFiles {
-    /// Glob. Without `/` it matches names at any depth (`*.rs`, `*config*`), with `/` the path below `path`
-    /// (`src/**/*.ts`)
+    /// Glob: `*.rs`, `src/**/*.ts`
     pub pattern: String,
-    /// Directory to look in. Default .
+    /// Folder
     #[serde(default = "super::here")]
     pub path: String,
-    /// What to find. Default file
+    /// Default file
     #[serde(default)]
     pub kind: FindKind,
     /// Include what .gitignore names
     #[serde(default)]
     pub include_ignored: bool,
-    /// Include names that begin with a dot. Default true
+    /// Include dot names; default true
     pub hidden: Option<bool>,
-    /// Most paths. Default 1000
+    /// Default 1000
     #[schemars(range(min = 1, max = 100_000))]
     pub max_results: Option<i64>,
 }
@@ -182,3 +181,6 @@ impl Visitor for Finder<'_> {
         ControlFlow::Continue(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -132,10 +132,10 @@ mod tests {
     #[test]
     fn a_bad_glob_is_named_with_the_reason() {
         let error = |pattern: &str| Globs::new("include", &[pattern.to_owned()]).unwrap_err().to_string();
-        insta::assert_snapshot!(error("a[b"), @"");
-        insta::assert_snapshot!(error("{a,b"), @"");
-        insta::assert_snapshot!(error("/etc/*"), @"");
-        insta::assert_snapshot!(error("../*"), @"");
-        insta::assert_snapshot!(error(""), @"");
+        insta::assert_snapshot!(error("a[b"), @"`include`: `a[b` is no glob: unclosed character class; missing ']'");
+        insta::assert_snapshot!(error("{a,b"), @"`include`: `{a,b` is no glob: unclosed alternate group; missing '}' (maybe escape '{' with '[{]'?)");
+        insta::assert_snapshot!(error("/etc/*"), @"`include`: `/etc/*` is no glob: a glob is relative to `path`; name the folder there");
+        insta::assert_snapshot!(error("../*"), @"`include`: `../*` is no glob: a glob is relative to `path`; name the folder there");
+        insta::assert_snapshot!(error(""), @"`include`: `` is no glob: it is empty; `*` matches every name");
     }
 }

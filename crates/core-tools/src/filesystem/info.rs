@@ -12,7 +12,7 @@ use crate::workspace::{ConfinedPath, Kind, Workspace, printable};
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GetFileInfo {
-    /// File, directory or link to describe
+    /// What to describe
     pub path: String,
 }
 

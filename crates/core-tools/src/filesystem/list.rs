@@ -20,18 +20,18 @@ const MAX_HELD: usize = 200_000;
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListDirectory {
-    /// Directory to list. Default .
+    /// Folder
     #[serde(default = "super::here")]
     pub path: String,
-    /// Levels below it, 1 to 10. Default 1
+    /// Levels; default 1
     #[schemars(range(min = 1, max = 10))]
     pub depth: Option<i64>,
-    /// Include names that begin with a dot. Default true
+    /// Include dot names; default true
     pub hidden: Option<bool>,
-    /// Add size in bytes and time of change
+    /// Add size and time of change
     #[serde(default)]
     pub details: bool,
-    /// Most entries. Default 1000
+    /// Default 1000
     #[schemars(range(min = 1, max = 100_000))]
     pub limit: Option<i64>,
 }

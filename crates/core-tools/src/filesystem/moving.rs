@@ -10,9 +10,9 @@ use crate::workspace::Workspace;
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MoveFile {
-    /// File, directory or link to move
+    /// What to move
     pub source: String,
-    /// Its new path in full; missing folders are created
+    /// Its new path in full
     pub destination: String,
     /// Replace an existing file
     #[serde(default)]

@@ -28,16 +28,16 @@ const POSITIVE: &str = "1 or more";
 pub struct ReadFile {
     /// File to read
     pub path: String,
-    /// First line, from 1. Default 1
+    /// First line, from 1
     #[schemars(range(min = 1))]
     pub offset: Option<i64>,
-    /// Most lines. Default 2000; at most 40 KB come at once
+    /// Lines; default 2000, at most 40 KB
     #[schemars(range(min = 1))]
     pub limit: Option<i64>,
-    /// Only the first N lines
+    /// First N lines
     #[schemars(range(min = 1))]
     pub head: Option<i64>,
-    /// Only the last N lines
+    /// Last N lines
     #[schemars(range(min = 1))]
     pub tail: Option<i64>,
 }

@@ -16,7 +16,7 @@ const MAX_FILES: usize = 100;
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReadMultipleFiles {
-    /// Files to read, 1 to 100. They share 40 KB
+    /// They share 40 KB
     #[schemars(length(min = 1, max = 100))]
     pub paths: Vec<String>,
 }

@@ -31,30 +31,30 @@ const MAX_WORD: usize = 100;
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SearchFiles {
-    /// Regular expression (Rust syntax: no look-around, no backreferences), matched line by line
+    /// Regular expression, line by line
     pub pattern: String,
-    /// File or directory to search. Default .
+    /// File or folder
     #[serde(default = "super::here")]
     pub path: String,
-    /// Take pattern as plain text
+    /// Plain text
     #[serde(default)]
     pub literal: bool,
-    /// Whether case counts. smart: only if the pattern has capitals. Default sensitive
+    /// Default sensitive
     #[serde(default)]
     pub case: Case,
-    /// Only files that match one of these globs: `*.rs`, `src/**/*.ts`
+    /// Globs: `*.rs`
     #[serde(default)]
     pub include: GlobList,
-    /// No files or directories that match one of these globs
+    /// Globs
     #[serde(default)]
     pub exclude: GlobList,
-    /// Lines around each match, 0 to 20. Default 0
+    /// Lines around a match
     #[schemars(range(min = 0, max = 20))]
     pub context: Option<i64>,
-    /// Lines with matches, files with their paths only, or count with the number in each. Default lines
+    /// Default lines
     #[serde(default)]
     pub mode: SearchMode,
-    /// Most lines, or files in the other modes. Default 200
+    /// Default 200
     #[schemars(range(min = 1, max = 10_000))]
     pub max_results: Option<i64>,
     /// Include what .gitignore names
@@ -93,8 +93,9 @@ pub enum SearchMode {
 pub struct SearchResult {
     /// `path:line:text`, around it `path-line-text`, `--` between groups; or the paths, or `path:count`.
     pub text: String,
-    /// Lines that match, also those not shown. In the mode `files`, files.
-    pub matches: u64,
+    /// Lines that match, also those not shown. Absent in the mode `files`, which stops at the first of each.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub matches: Option<u64>,
     /// Files with matches, also those not shown.
     pub files: u64,
     /// Whether there are more than shown.
@@ -108,10 +109,12 @@ impl SearchResult {
     /// The matches, their counts and the notes.
     pub fn to_text(&self) -> String {
         let mut text = self.text.clone();
-        let (lines, files) = (plural(self.matches, "matching line"), plural(self.files, "file"));
-        if self.files > 0 && self.matches > 0 {
-            let _ = writeln!(text, "[{lines} in {files}]");
-        }
+        let files = plural(self.files, "file");
+        let _ = match self.matches {
+            _ if self.files == 0 => Ok(()),
+            Some(matches) => writeln!(text, "[{} in {files}]", plural(matches, "matching line")),
+            None => writeln!(text, "[{files}]"),
+        };
         for note in &self.notes {
             let _ = writeln!(text, "[{note}]");
         }
@@ -180,14 +183,15 @@ fn matcher(input: &SearchFiles) -> Result<RegexMatcher, Error> {
         .multi_line(true)
         .case_insensitive(input.case == Case::Insensitive)
         .case_smart(input.case == Case::Smart);
-    builder.build(&input.pattern).map_err(|error| {
-        let reason = match error.kind() {
-            grep_regex::ErrorKind::NotAllowed(_) => {
-                "it has a line break, and lines are matched one by one; look for one of the lines, with context".to_owned()
-            }
-            _ => error.to_string(),
-        };
-        Error::Regex { reason }
+    builder.build(&input.pattern).map_err(|error| match error.kind() {
+        grep_regex::ErrorKind::NotAllowed(_) => Error::Parameters(
+            "`pattern` has a line break, and lines are matched one by one; look for one of the lines, with context",
+        ),
+        // The matcher wraps the pattern before it reads it, and so shows another place than the client's.
+        _ => match regex::Regex::new(&input.pattern) {
+            Err(plain) => Error::Regex { reason: plain.to_string() },
+            Ok(_) => Error::Regex { reason: error.to_string() },
+        },
     })
 }
 
@@ -314,12 +318,9 @@ impl<'a> Reader<'a> {
 
     /// Searches `file`, whose path has the key `self.key`.
     fn search(&mut self, mut file: File) {
-        let length = match fill(&mut file, &mut self.content) {
-            Ok(length) => length,
-            Err(_) => {
-                self.hits.unreadable += 1;
-                return;
-            }
+        let Ok(length) = fill(&mut file, &mut self.content) else {
+            self.hits.unreadable += 1;
+            return;
         };
         let head = &self.content[..length];
         let utf16 = head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff");
@@ -483,7 +484,7 @@ impl Hits {
         if self.unreadable + unread > 0 {
             notes.push(format!("{} files and {unread} directories could not be read", self.unreadable));
         }
-        let matches = if input.mode == SearchMode::Files { self.files } else { self.matches };
+        let matches = (input.mode != SearchMode::Files).then_some(self.matches);
         SearchResult { text, matches, files: self.files, truncated, notes }
     }
 }
@@ -628,7 +629,7 @@ fn line(bytes: &[u8], start: usize) -> String {
     let to = if to == bytes.len() { to } else { to - word(bytes[from..to].iter().rev()) };
     let (before, after) = (if from > 0 { "… " } else { "" }, if to < bytes.len() { " …" } else { "" });
     let text = String::from_utf8_lossy(&bytes[from..to]);
-    format!("{before}{}{after} [line of {} bytes]", text.trim_matches('\u{fffd}'), bytes.len())
+    format!("{before}{}{after} [line of {} bytes]", text.trim_matches('\u{fffd}').trim(), bytes.len())
 }
 
 /// How many bytes of a word there are before the first that is of none; 0 if it is too long to be left out.
@@ -639,3 +640,6 @@ fn word<'a>(bytes: impl Iterator<Item = &'a u8>) -> usize {
     let length = bytes.take(MAX_WORD).take_while(|byte| is_word(byte)).count();
     if length == MAX_WORD { 0 } else { length }
 }
+
+#[cfg(test)]
+mod tests;

@@ -22,18 +22,18 @@ const MAX_COUNTED: u64 = 1_000_000;
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DirectoryTree {
-    /// Directory to show. Default .
+    /// Folder
     #[serde(default = "super::here")]
     pub path: String,
-    /// Levels below it, 1 to 20. Default 3
+    /// Levels; default 3
     #[schemars(range(min = 1, max = 20))]
     pub depth: Option<i64>,
-    /// Include names that begin with a dot
+    /// Include dot names
     #[serde(default)]
     pub hidden: bool,
-    /// Leave out what .gitignore names. Default true
+    /// Leave out what .gitignore names; default true
     pub gitignore: Option<bool>,
-    /// Most entries. Default 1000
+    /// Default 1000
     #[schemars(range(min = 1, max = 10_000))]
     pub limit: Option<i64>,
 }

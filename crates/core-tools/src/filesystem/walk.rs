@@ -82,6 +82,8 @@ pub(super) fn shown(start: &str, key: &[u8]) -> String {
     let below = names.collect::<Vec<_>>().join("/");
     match start {
         "." => below,
+        // The root itself, if it is not the first.
+        start if start.ends_with(":.") => format!("{}{below}", start.trim_end_matches('.')),
         start => format!("{}/{below}", start.trim_end_matches('/')),
     }
 }
@@ -247,7 +249,7 @@ struct Worker<'a> {
 impl Worker<'_> {
     fn work<V: Visitor>(&mut self, task: Task, visitor: &mut V) {
         match task {
-            Task::List { folder, place } => self.list(folder, place, visitor),
+            Task::List { folder, place } => self.list(&folder, place, visitor),
             Task::Visit { folder, place, entries } => self.visit(&folder, &place, &entries, visitor),
             Task::Enter { parent, place, name } => {
                 let Ok(folder) = parent.child(&name) else {
@@ -265,12 +267,12 @@ impl Worker<'_> {
                     key,
                     rules: place.rules.clone(),
                 };
-                self.list(Arc::new(folder), below, visitor);
+                self.list(&Arc::new(folder), below, visitor);
             }
         }
     }
 
-    fn list<V: Visitor>(&mut self, folder: Arc<Folder>, mut place: Place, visitor: &mut V) {
+    fn list<V: Visitor>(&mut self, folder: &Arc<Folder>, mut place: Place, visitor: &mut V) {
         let Ok(listed) = folder.entries() else {
             self.unread.folders += 1;
             return;
@@ -279,7 +281,7 @@ impl Worker<'_> {
         let gitignore = |entry: &Entry| entry.name == ".gitignore";
         if self.filter.gitignore
             && entries.iter().any(gitignore)
-            && let Some(file) = parse_gitignore(&folder, &place.path)
+            && let Some(file) = parse_gitignore(folder, &place.path)
         {
             place.rules = Some(Arc::new(Rules { file, outer: place.rules.take() }));
         }
@@ -289,11 +291,11 @@ impl Worker<'_> {
             let mut tasks = Vec::new();
             while entries.len() > SHARE {
                 let entries = entries.split_off(entries.len() - SHARE);
-                tasks.push(Task::Visit { folder: Arc::clone(&folder), place: Arc::clone(&place), entries });
+                tasks.push(Task::Visit { folder: Arc::clone(folder), place: Arc::clone(&place), entries });
             }
             self.queue.push(tasks);
         }
-        self.visit(&folder, &place, &entries, visitor);
+        self.visit(folder, &place, &entries, visitor);
     }
 
     fn visit<V: Visitor>(

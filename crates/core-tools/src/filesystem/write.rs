@@ -13,7 +13,7 @@ use crate::workspace::{self, Expect, Target, Workspace};
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WriteFile {
-    /// File to write; missing folders are created
+    /// Missing folders are created
     pub path: String,
     /// The text
     pub content: String,

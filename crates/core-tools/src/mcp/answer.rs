@@ -60,6 +60,21 @@ impl Answer {
         Self { text: Some(text.into()), ..Self::default() }
     }
 
+    /// The members of an object, one a line: for a few facts that need no schema.
+    ///
+    /// # Errors
+    ///
+    /// Where `value` does not serialise to a JSON object.
+    pub fn lines<T: Serialize>(value: &T) -> Result<Self, ToolError> {
+        let line = |(key, value): (&String, &Value)| match value {
+            Value::String(text) => format!("{key}: {text}"),
+            other => format!("{key}: {other}"),
+        };
+        let answer = Self::structured(value)?;
+        let members = answer.structured.as_ref().and_then(Value::as_object);
+        Ok(Self::text(members.into_iter().flatten().map(line).collect::<Vec<_>>().join("\n")))
+    }
+
     /// A structured answer, whose text is the same object as JSON.
     ///
     /// # Errors

@@ -136,6 +136,7 @@ fn check(schema: &Schema, value: Value, path: &str, faults: &mut Vec<String>) ->
     if let Some(Value::Array(choices)) = schema.get("anyOf") {
         return check_any(choices, value, path, faults);
     }
+    let value = wrap(schema, value);
     if let Some(kind) = schema.get("type").and_then(Value::as_str)
         && !is_of(kind, &value)
     {
@@ -182,6 +183,12 @@ fn check(schema: &Schema, value: Value, path: &str, faults: &mut Vec<String>) ->
         Value::Object(object) => Value::Object(check_object(schema, object, path, faults)),
         other => other,
     }
+}
+
+/// One string where a list of strings is expected is a list of one.
+fn wrap(schema: &Schema, value: Value) -> Value {
+    let item = schema.get("items").and_then(|items| items.get("type")).and_then(Value::as_str);
+    if value.is_string() && item == Some("string") { Value::Array(vec![value]) } else { value }
 }
 
 /// The first choice whose type fits is the one that is checked, so that a fault inside it is named.
@@ -341,6 +348,14 @@ mod tests {
     fn null_for_an_optional_member_is_the_same_as_leaving_it_out() {
         assert_eq!(run(json!({"path": "a", "mode": null})), Ok(json!({"path": "a"})));
         insta::assert_snapshot!(run(json!({"path": null})).unwrap_err(), @"`path` is null: expected a string");
+    }
+
+    #[test]
+    fn one_string_is_a_list_of_one() {
+        let mut schema = schema();
+        schema["properties"]["files"] = json!({"type": "array", "items": {"type": "string"}});
+        let given = json!({"path": "a", "files": "b"}).as_object().cloned().unwrap();
+        assert_eq!(normalise(&schema, given).unwrap()["files"], json!(["b"]));
     }
 
     #[test]

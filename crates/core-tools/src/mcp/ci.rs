@@ -37,8 +37,7 @@ fn run_command(commands: Commands) -> Tool {
     Tool::new(
         "run_command",
         "Run a command",
-        "Runs a program to its end. No shell: name one for pipes. At the time limit everything it started is \
-         ended. For servers and watchers use start_command.",
+        "Runs a program to its end, or to the time limit. No shell: name one for pipes. Servers: start_command.",
         move |input: RunCommand, context: Context| {
             let commands = commands.clone();
             async move {
@@ -63,7 +62,7 @@ fn start_command(background: Arc<Background>) -> Tool {
     Tool::new(
         "start_command",
         "Start a background command",
-        "Starts a program that outlives this call; read, write and stop it by its id. It ends with this server.",
+        "Starts a program that outlives this call and ends with the server.",
         move |input: StartCommand, context: Context| {
             let background = Arc::clone(&background);
             async move { Answer::structured(&background.start(&input, owner(&context)).await?) }
@@ -78,7 +77,7 @@ fn read_command_output(background: Arc<Background>) -> Tool {
     Tool::new(
         "read_command_output",
         "Read background output",
-        "What a background command printed from a cursor on (stdout and stderr in order), and whether it runs.",
+        "What a background command printed, from a cursor on, and whether it runs.",
         move |input: ReadCommandOutput, context: Context| {
             let background = Arc::clone(&background);
             async move {
@@ -133,7 +132,7 @@ fn get_diagnostics(commands: Commands, facts: ServerFacts) -> Tool {
     Tool::new(
         "get_diagnostics",
         "Server and toolchains",
-        "Server, system, roots, role, and the toolchains found with their versions.",
+        "Server, system, roots, role, toolchains found.",
         move |_: GetDiagnostics, context: Context| {
             let (commands, facts) = (commands.clone(), facts.clone());
             async move {

@@ -4,8 +4,8 @@ use super::answer::{Answer, Media, ToolError};
 use super::host::Context;
 use super::tool::{Tool, Toolset};
 use crate::filesystem::{
-    self, CreateDirectory, DeleteFile, DirectoryTree, EditFile, Existence, Exists, FileInfo, GetFileInfo,
-    ListDirectory, MoveFile, ReadFile, ReadMediaFile, ReadMultipleFiles, WriteFile,
+    self, CreateDirectory, DeleteFile, DirectoryTree, EditFile, Existence, Exists, FindFiles, FoundFiles,
+    GetFileInfo, ListDirectory, MoveFile, ReadFile, ReadMediaFile, ReadMultipleFiles, SearchFiles, WriteFile,
 };
 use crate::workspace::Workspace;
 use schemars::JsonSchema;
@@ -31,6 +31,8 @@ pub fn toolset(workspace: &Arc<Workspace>) -> Toolset {
             edit_file(workspace),
             list_directory(workspace),
             directory_tree(workspace),
+            find_files(workspace),
+            search_files(workspace),
             move_file(workspace),
             delete_file(workspace),
             create_directory(workspace),
@@ -76,7 +78,7 @@ fn read_multiple_files(workspace: &Arc<Workspace>) -> Tool {
     tool(
         "read_multiple_files",
         "Read several files",
-        "Reads several text files; one that cannot be read does not stop the others.",
+        "Reads several text files; one that fails does not stop the others.",
         workspace,
         |workspace, input: &ReadMultipleFiles, cancel| {
             let read = filesystem::read_multiple_files(workspace, input, cancel)?;
@@ -162,6 +164,32 @@ fn directory_tree(workspace: &Arc<Workspace>) -> Tool {
     )
 }
 
+fn find_files(workspace: &Arc<Workspace>) -> Tool {
+    tool(
+        "find_files",
+        "Find files by name",
+        "Finds files by a glob, without what .gitignore names. By content: search_files.",
+        workspace,
+        |workspace, input: &FindFiles, cancel| {
+            let found = filesystem::find_files(workspace, input, cancel)?;
+            Answer::report(&found, found.to_text())
+        },
+    )
+    .answers::<FoundFiles>()
+}
+
+fn search_files(workspace: &Arc<Workspace>) -> Tool {
+    tool(
+        "search_files",
+        "Search contents",
+        "Searches the lines of text files, without what .gitignore names. By name: find_files.",
+        workspace,
+        |workspace, input: &SearchFiles, cancel| {
+            Ok(Answer::text(filesystem::search_files(workspace, input, cancel)?.to_text()))
+        },
+    )
+}
+
 fn move_file(workspace: &Arc<Workspace>) -> Tool {
     tool(
         "move_file",
@@ -236,7 +264,6 @@ fn get_file_info(workspace: &Arc<Workspace>) -> Tool {
         "File information",
         "Kind, size, permissions, time of change, link target.",
         workspace,
-        |workspace, input: &GetFileInfo, _| Answer::structured(&filesystem::get_file_info(workspace, input)?),
+        |workspace, input: &GetFileInfo, _| Answer::lines(&filesystem::get_file_info(workspace, input)?),
     )
-    .answers::<FileInfo>()
 }

@@ -44,6 +44,10 @@ fn shorten(schema: &mut Value, described: bool) {
             object.remove(key);
         }
     }
+    // A switch that is left out is off.
+    if object.get("default") == Some(&Value::Bool(false)) {
+        object.remove("default");
+    }
     if !described {
         object.remove("description");
     }
@@ -216,7 +220,48 @@ mod tests {
 
     #[test]
     fn what_is_listed_is_what_a_writer_of_arguments_needs() {
-        insta::assert_json_snapshot!(listed(&input::<Input>()), @"");
+        insta::assert_json_snapshot!(listed(&input::<Input>()), @r#"
+        {
+          "type": "object",
+          "required": [
+            "path",
+            "inner"
+          ],
+          "properties": {
+            "path": {
+              "type": "string",
+              "description": "Where."
+            },
+            "limit": {
+              "type": "integer",
+              "maximum": 10,
+              "minimum": 1,
+              "description": "How many lines."
+            },
+            "mode": {
+              "type": "string",
+              "enum": [
+                "overwrite",
+                "create"
+              ]
+            },
+            "inner": {
+              "type": "array",
+              "items": {
+                "type": "object",
+                "required": [
+                  "name"
+                ],
+                "properties": {
+                  "name": {
+                    "type": "string"
+                  }
+                }
+              }
+            }
+          }
+        }
+        "#);
     }
 
     #[test]
@@ -226,6 +271,25 @@ mod tests {
 
     #[test]
     fn an_answer_is_listed_with_names_and_types() {
-        insta::assert_json_snapshot!(output::<Input>(), @"");
+        insta::assert_json_snapshot!(output::<Input>(), @r#"
+        {
+          "type": "object",
+          "properties": {
+            "path": {
+              "type": "string"
+            },
+            "limit": {
+              "type": "integer",
+              "maximum": 10
+            },
+            "mode": {
+              "type": "string"
+            },
+            "inner": {
+              "type": "array"
+            }
+          }
+        }
+        "#);
     }
 }

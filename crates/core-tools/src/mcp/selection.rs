@@ -38,7 +38,7 @@ const EDIT: &[&str] = &[
 
 /// The fewest tools that can do any work.
 const MINIMAL: &[&str] =
-    &["read_file", "write_file", "edit_file", "list_directory", "find_files", "search_files", "run_command"];
+    &["read_file", "write_file", "edit_file", "list_directory", "search_files", "run_command"];
 
 /// The presets, by name.
 pub const PRESETS: [&str; 3] = ["full", "edit", "minimal"];

@@ -145,7 +145,7 @@ impl Case {
 }
 
 /// The scenario's own checks are over; these hold for every one.
-fn run<F: Future<Output = ()>>(runtime: Runtime, test: &'static str, body: fn(Case) -> F) {
+fn run<F: Future<Output = ()>>(runtime: &Runtime, test: &'static str, body: fn(Case) -> F) {
     // Descriptors, children and memory belong to the whole process: one scenario at a time.
     static ALONE: Mutex<()> = Mutex::new(());
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -173,12 +173,12 @@ fn run<F: Future<Output = ()>>(runtime: Runtime, test: &'static str, body: fn(Ca
 }
 
 pub(crate) fn current_thread<F: Future<Output = ()>>(test: &'static str, body: fn(Case) -> F) {
-    run(Builder::new_current_thread().enable_all().build().expect("a runtime"), test, body);
+    run(&Builder::new_current_thread().enable_all().build().expect("a runtime"), test, body);
 }
 
 pub(crate) fn multi_thread<F: Future<Output = ()>>(test: &'static str, body: fn(Case) -> F) {
     let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
-    run(runtime, test, body);
+    run(&runtime, test, body);
 }
 
 /// With 1 GiB of memory in use, which makes a fork slow and a wrong memory figure likely.
@@ -250,7 +250,7 @@ pub(crate) fn memory() -> (u64, u64) {
     (field("VmRSS:"), field("VmHWM:"))
 }
 
-/// Makes the peak start again from now (proc_pid_clear_refs(5)), and says what is used now, in KiB.
+/// Makes the peak start again from now (`proc_pid_clear_refs(5)`), and says what is used now, in KiB.
 pub(crate) fn reset_peak() -> u64 {
     std::fs::write("/proc/self/clear_refs", "5").expect("this test needs /proc/self/clear_refs");
     memory().0

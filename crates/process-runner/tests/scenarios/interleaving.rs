@@ -24,7 +24,7 @@ fn no_interleaving_hangs_or_leaks_on_multi_thread() {
     harness::multi_thread("interleaving::no_interleaving_hangs_or_leaks_on_multi_thread", interleave);
 }
 
-/// SplitMix64 (Steele, Lea and Flood 2014): the same numbers for the same seed, everywhere.
+/// `SplitMix64` (Steele, Lea and Flood 2014): the same numbers for the same seed, everywhere.
 struct Random(u64);
 
 impl Random {

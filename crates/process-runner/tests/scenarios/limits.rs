@@ -99,7 +99,7 @@ pub(crate) async fn s22_a_consumer_that_stalls_loses_events_or_holds_the_program
         assert_eq!(output.stderr.text(), "first\nlast\n");
         match lag {
             Lag::Drop => {
-                assert!(lagged > 0 && seen + lagged >= total - 400_000, "{seen} seen, {lagged} lagged")
+                assert!(lagged > 0 && seen + lagged >= total - 400_000, "{seen} seen, {lagged} lagged");
             }
             _ => assert_eq!((seen, lagged), (total, 0)),
         }

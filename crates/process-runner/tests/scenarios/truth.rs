@@ -37,7 +37,7 @@ pub(crate) async fn s81_both_durations_are_given(case: Case) {
 
 pub(crate) async fn s82_the_use_of_cpu_is_the_programs_and_its_memory_is_not_ours(case: Case) {
     // A shell that waits for a child which works: its time counts.
-    let output = outcome(case.sh("perl -e '1 while times < 0.3'")).await;
+    let output = outcome(case.sh("perl -e 'do { 1 for 1..100000 } while times < 0.3'")).await;
     let usage = output.usage.expect("Linux gives it");
     assert!(usage.user + usage.system >= Duration::from_millis(290), "{usage:?}");
 
