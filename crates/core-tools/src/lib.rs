@@ -1,4 +1,46 @@
-//! Tools for coding agents, usable without any protocol.
+//! Tools for coding agents: files, search, commands. Usable without any protocol.
+//!
+//! Everything happens beneath the roots of a [`Workspace`](workspace::Workspace); a path that leads out of
+//! them, by `..` or through a link, opens nothing.
+//!
+//! ```
+//! # #[cfg(feature = "filesystem")]
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let project = tempfile::tempdir()?;
+//! use core_tools::filesystem::{self, WriteFile, WriteMode};
+//! use core_tools::workspace::Workspace;
+//!
+//! let workspace = Workspace::new([project.path()])?;
+//! let content = "fn main() {}\n".to_owned();
+//! filesystem::write_file(&workspace, &WriteFile { path: "src/main.rs".into(), content, mode: WriteMode::Create })?;
+//!
+//! assert!(workspace.locate("src/main.rs")?.kind()?.is_some());
+//! assert!(workspace.locate("../elsewhere").is_err());
+//! # Ok(())
+//! # }
+//! # #[cfg(not(feature = "filesystem"))]
+//! # fn main() {}
+//! ```
+//!
+//! # Areas
+//!
+//! | module | feature | what it is for |
+//! |---|---|---|
+//! | [`workspace`] | | allowed roots, and the only way to a file beneath them |
+//! | [`filesystem`] | `filesystem` | read, write, edit, list, find, search |
+//! | [`ci`] | `ci` | run commands, in the foreground and the background; diagnostics |
+//! | [`redact`] | | masks secrets in text |
+//! | [`config`] | | `coretools.toml`, environment variables and flags |
+//! | [`mcp`] | `mcp` | the areas as tools of the Model Context Protocol, behind one guarded host |
+//! | [`nearest`] | | "did you mean …?" |
+//!
+//! `filesystem` and `ci` are on by default. Without `mcp` nothing here knows a protocol.
+//!
+//! # What it leaves out
+//!
+//! Libraries read no environment and have no current folder: whoever links this crate hands both in. There
+//! is no sandbox for the programs that are run; see `SECURITY.md`.
+#![cfg_attr(not(all(feature = "filesystem", feature = "ci", feature = "mcp")), allow(rustdoc::broken_intra_doc_links, reason = "the table names areas that are off"))]
 
 #[cfg(feature = "ci")]
 pub mod ci;

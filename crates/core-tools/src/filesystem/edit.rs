@@ -61,7 +61,7 @@ pub struct Edited {
     /// Whether nothing was written.
     pub dry_run: bool,
     /// What was left out; what is odd about the file.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 

@@ -39,7 +39,7 @@ pub struct FileInfo {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target_kind: Option<Kind>,
     /// What is odd about it.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 

@@ -1,6 +1,6 @@
 //! `list_directory`: what is in a folder, sorted and capped.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::path::Path;
 
 use schemars::JsonSchema;
@@ -52,7 +52,7 @@ pub struct Listing {
     /// How many entries there are in all.
     pub total: u64,
     /// What was left out and how to get it.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
@@ -179,7 +179,8 @@ impl Walk<'_> {
                 shown.insert_str(0, prefix);
             }
             if given {
-                let entry = self.listed(folder, &name, kind, &shown);
+                let shown = if descend { shown.clone() } else { std::mem::take(&mut shown) };
+                let entry = self.listed(folder, &name, kind, shown);
                 self.entries.push(entry);
             }
             if descend {
@@ -227,13 +228,13 @@ impl Walk<'_> {
         Ok(Ok(held))
     }
 
-    fn listed(&mut self, folder: &Folder, name: &OsString, kind: Kind, shown: &str) -> Listed {
+    fn listed(&mut self, folder: &Folder, name: &OsStr, kind: Kind, shown: String) -> Listed {
         if name.to_str().is_none() {
             self.lossy += 1;
         }
         let metadata = if self.details { folder.metadata(name).ok() } else { None };
         Listed {
-            name: shown.to_owned(),
+            name: shown,
             kind,
             size: metadata
                 .as_ref()
@@ -254,6 +255,7 @@ mod tests {
     use super::super::testing::{Project, chain};
     use super::*;
 
+    #[allow(clippy::needless_pass_by_value, reason = "the calls read better")]
     fn list(project: &Project, input: ListDirectory) -> Result<Listing, String> {
         list_directory(&project.workspace, &input, &project.cancel).map_err(|error| chain(&error))
     }

@@ -60,7 +60,7 @@ pub struct TextFile {
     /// The file's length in bytes.
     pub size: u64,
     /// What was left out and how to get it; what is odd about the file.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
@@ -426,6 +426,7 @@ mod tests {
     use super::super::testing::{Project, chain};
     use super::*;
 
+    #[allow(clippy::needless_pass_by_value, reason = "the calls read better")]
     fn read(project: &Project, input: ReadFile) -> Result<TextFile, String> {
         read_file(&project.workspace, &input, &project.cancel).map_err(|error| chain(&error))
     }
@@ -627,17 +628,17 @@ mod tests {
 
         #[test]
         fn any_slice_is_what_splitting_gives(
-            text in "([a-zé]{0,6}\r?\n){0,30}[a-z]{0,3}", first in 1..35_i64, count in 1..35_i64,
+            text in "([a-zé]{0,6}\r?\n){0,30}[a-z]{0,3}", skip in 1..35_usize, take in 1..35_usize,
         ) {
             let project = Project::with(&[("f", &text)]);
             let total = text.split_inclusive('\n').count();
-            let (skip, take) = (first as usize, count as usize);
+            let (first, count) = (skip as i64, take as i64);
             match read(&project, from(first, count)) {
                 Ok(file) => {
                     prop_assert_eq!(&file.text, &expected(&text, skip, take));
                     prop_assert_eq!(file.total_lines, Some(total as u64));
                 }
-                Err(_) => prop_assert!(first as usize > total),
+                Err(_) => prop_assert!(skip > total),
             }
             let tail = read(&project, ReadFile { tail: Some(count), ..whole("f") }).unwrap();
             prop_assert_eq!(tail.text, expected(&text, total.saturating_sub(take) + 1, take));

@@ -56,7 +56,7 @@ pub struct Tree {
     /// Everything else found, also what is not shown.
     pub files: u64,
     /// What was left out and how to get it.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
@@ -272,6 +272,7 @@ mod tests {
     use super::super::testing::{Project, chain};
     use super::*;
 
+    #[allow(clippy::needless_pass_by_value, reason = "the calls read better")]
     fn tree(project: &Project, input: DirectoryTree) -> Result<Tree, String> {
         directory_tree(&project.workspace, &input, &project.cancel).map_err(|error| chain(&error))
     }

@@ -22,18 +22,15 @@ pub struct WriteFile {
     pub mode: WriteMode,
 }
 
-/// What to do with a file that exists.
+/// What to do with a file that exists: replace it, refuse, or add to its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
+#[allow(missing_docs, reason = "doc comments would turn the schema's list of three words into a page")]
 pub enum WriteMode {
-    // No doc comments: they would turn the schema's plain list of three words into a page.
     #[default]
-    #[allow(missing_docs, reason = "see above")]
     Overwrite,
-    #[allow(missing_docs, reason = "see above")]
     Create,
-    #[allow(missing_docs, reason = "see above")]
     Append,
 }
 
@@ -47,7 +44,7 @@ pub struct Written {
     /// Whether the file is new.
     pub created: bool,
     /// What is odd about it.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 

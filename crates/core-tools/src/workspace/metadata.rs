@@ -5,24 +5,21 @@ use std::time::SystemTime;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What a name in a folder stands for.
+/// What a file is: a directory, a regular file, a symbolic link (itself), a named pipe, a Unix socket, a
+/// device, or something this platform does not name.
+// The variants have no doc comments: each would become a paragraph of every schema that names a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
+#[schemars(description = "")]
+#[allow(missing_docs, reason = "see above")]
 pub enum Kind {
-    /// A folder.
     Directory,
-    /// A regular file.
     File,
-    /// A symbolic link, itself.
     Symlink,
-    /// A named pipe.
     Fifo,
-    /// A Unix socket.
     Socket,
-    /// A device.
     Device,
-    /// Something this platform does not name.
     Other,
 }
 

@@ -44,7 +44,8 @@ mod path;
 mod resolve;
 mod target;
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod attacks;
 
 pub use error::Error;
@@ -234,18 +235,21 @@ impl Workspace {
 /// A name as text for a message or a list: what is no UTF-8 becomes U+FFFD, and control characters, which
 /// could forge lines of output, are escaped.
 pub fn printable(name: &OsStr) -> String {
+    // 0xc2 begins the control characters past ASCII, and few others; most names have neither.
+    let suspicious = |byte: &u8| *byte < 0x20 || matches!(byte, 0x7f | 0xc2);
     let text = name.to_string_lossy();
-    if text.chars().any(char::is_control) {
-        text.chars()
-            .flat_map(|c| {
-                let (escaped, plain) =
-                    if c.is_control() { (Some(c.escape_default()), None) } else { (None, Some(c)) };
-                escaped.into_iter().flatten().chain(plain)
-            })
-            .collect()
-    } else {
-        text.into_owned()
+    if !text.as_bytes().iter().any(suspicious) {
+        return text.into_owned();
     }
+    let mut escaped = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        if c.is_control() {
+            escaped.extend(c.escape_default());
+        } else {
+            escaped.push(c);
+        }
+    }
+    escaped
 }
 
 fn check_text(path: &OsStr) -> Result<(), Error> {

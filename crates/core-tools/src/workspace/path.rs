@@ -6,10 +6,10 @@ use std::fs::File;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-#[cfg(target_os = "linux")]
-use super::folder::kernel;
 use super::resolve::{Last, Place, walk};
-use super::{Error, Expect, Folder, Kind, Metadata, Root, Target, Workspace, check_text, plain};
+use super::{Error, Expect, Folder, Kind, Metadata, Target, Workspace, check_text, plain};
+#[cfg(target_os = "linux")]
+use super::{Root, folder::kernel};
 
 /// A path beneath an allowed root, existing or not. The only way to a file.
 ///
@@ -324,6 +324,7 @@ impl ConfinedPath {
         walk(&self.workspace, self.root, &self.relative, last)
     }
 
+    #[cfg(target_os = "linux")]
     fn root(&self) -> Result<&Root, Error> {
         self.workspace.root(self.root)
     }
