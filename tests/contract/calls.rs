@@ -9,9 +9,10 @@ use std::process::Stdio;
 
 /// A PNG of one pixel.
 const PNG: &[u8] = &[
-    0x89, b'P', b'N', b'G', 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 0x0d, b'I', b'H', b'D', b'R', 0, 0, 0, 1, 0, 0, 0, 1, 8, 6,
-    0, 0, 0, 0x1f, 0x15, 0xc4, 0x89, 0, 0, 0, 0x0d, b'I', b'D', b'A', b'T', 0x78, 0xda, 0x63, 0xfc, 0xcf, 0xc0, 0x50, 0x0f,
-    0, 4, 0x85, 1, 0x80, 0x84, 0xa9, 0x8c, 0x21, 0, 0, 0, 0, b'I', b'E', b'N', b'D', 0xae, 0x42, 0x60, 0x82,
+    0x89, b'P', b'N', b'G', 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 0x0d, b'I', b'H', b'D', b'R', 0, 0, 0, 1, 0, 0,
+    0, 1, 8, 6, 0, 0, 0, 0x1f, 0x15, 0xc4, 0x89, 0, 0, 0, 0x0d, b'I', b'D', b'A', b'T', 0x78, 0xda, 0x63,
+    0xfc, 0xcf, 0xc0, 0x50, 0x0f, 0, 4, 0x85, 1, 0x80, 0x84, 0xa9, 0x8c, 0x21, 0, 0, 0, 0, b'I', b'E', b'N',
+    b'D', 0xae, 0x42, 0x60, 0x82,
 ];
 
 fn project() -> Project {
@@ -59,7 +60,10 @@ fn calls() -> Vec<(&'static str, Value)> {
                 "stdin": "input", "env": {"A": "b"}, "max_output_bytes": 1000
             }),
         ),
-        ("start_command", json!({"command": ["cat"], "working_directory": "src", "env": {"A": "b"}, "timeout_ms": 60_000})),
+        (
+            "start_command",
+            json!({"command": ["cat"], "working_directory": "src", "env": {"A": "b"}, "timeout_ms": 60_000}),
+        ),
         ("write_command_input", json!({"id": 1, "text": "hello\n"})),
         ("read_command_output", json!({"id": 1, "cursor": 0, "wait_ms": 5000, "max_bytes": 1000})),
         ("list_commands", json!({})),
@@ -82,7 +86,8 @@ fn failing_calls() -> Vec<(&'static str, Value)> {
 /// Checks one answer against what the tool's entry in the list promises.
 fn check(tool: &Value, arguments: &Value, result: &Value) {
     let (name, schema) = (name(tool), &tool["inputSchema"]);
-    jsonschema::validate(schema, arguments).unwrap_or_else(|error| panic!("{name}: the call does not fit: {error}"));
+    jsonschema::validate(schema, arguments)
+        .unwrap_or_else(|error| panic!("{name}: the call does not fit: {error}"));
     let content = result["content"].as_array().unwrap();
     assert!(!content.is_empty(), "{name}: nothing for clients that show content only");
     match tool.get("outputSchema") {
@@ -159,7 +164,10 @@ fn the_same_request_gives_the_same_bytes_in_every_process() {
         ("find_files", json!({"pattern": "**/*"})),
         ("search_files", json!({"pattern": "o"})),
         ("get_file_info", json!({"path": "src/main.rs"})),
-        ("edit_file", json!({"path": "README.md", "edits": [{"old_string": "A", "new_string": "B"}], "dry_run": true})),
+        (
+            "edit_file",
+            json!({"path": "README.md", "edits": [{"old_string": "A", "new_string": "B"}], "dry_run": true}),
+        ),
         ("read_file", json!({"path": "nothing"})),
         ("read_file", json!({"path": "nothing", "what": 1, "limit": 0})),
     ] {

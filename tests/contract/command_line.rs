@@ -6,7 +6,13 @@ use std::process::{Command, Output, Stdio};
 fn run(project: &Project, arguments: &[&str]) -> Output {
     // Help is wrapped to the terminal's width.
     let mut command: Command = project.server();
-    command.args(arguments).env("COLUMNS", "100").env("HOME", "/home/user").stdin(Stdio::null()).output().unwrap()
+    command
+        .args(arguments)
+        .env("COLUMNS", "100")
+        .env("HOME", "/home/user")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
 }
 
 /// What is printed, with the paths of this run and this machine taken out.
@@ -50,7 +56,8 @@ fn each_clients_configuration_is_as_recorded() {
         .into_iter()
         .map(|client| {
             let plain = stdout(&project, &["print-config", client]);
-            let arguments = ["print-config", client, "--root", "my project", "--root", "/srv/it's", "--toolsets", "edit"];
+            let arguments =
+                ["print-config", client, "--root", "my project", "--root", "/srv/it's", "--toolsets", "edit"];
             let chosen = stdout(&project, &arguments);
             format!("===== {client}\n{plain}\n----- with flags\n{chosen}")
         })
@@ -112,7 +119,8 @@ fn a_call_prints_the_whole_result_as_json_where_that_is_asked_for() {
     let result = |arguments: &[&str]| -> serde_json::Value {
         serde_json::from_slice(&run(&project, arguments).stdout).unwrap()
     };
-    let result = result(&["call", "--json", "run_command", r#"{"command": ["sh", "-c", "echo hi; exit 3"]}"#]);
+    let result =
+        result(&["call", "--json", "run_command", r#"{"command": ["sh", "-c", "echo hi; exit 3"]}"#]);
     assert_eq!(result["isError"], true);
     assert_eq!(result["structuredContent"]["exit_code"], 3);
     assert_eq!(result["structuredContent"]["stdout"], "hi\n");
@@ -164,7 +172,8 @@ fn every_shell_has_completions_that_know_the_subcommands() {
 fn completions_for_bash_are_a_program_that_bash_takes() {
     let project = Project::empty();
     project.write("completions", &stdout(&project, &["completions", "bash"]));
-    let output = Command::new("bash").args(["-n", "completions"]).current_dir(project.path()).output().unwrap();
+    let output =
+        Command::new("bash").args(["-n", "completions"]).current_dir(project.path()).output().unwrap();
     assert!(output.status.success(), "{output:?}");
 }
 

@@ -17,7 +17,9 @@ fn tools_are_listed_as_recorded() {
 #[test]
 fn presets_and_toolsets_choose_tools_as_recorded() {
     let mut choices = Vec::new();
-    for choice in ["full", "edit", "minimal", "filesystem", "ci", "read_file,edit_file", "minimal,get_diagnostics"] {
+    for choice in
+        ["full", "edit", "minimal", "filesystem", "ci", "read_file,edit_file", "minimal,get_diagnostics"]
+    {
         let tools = listed(&["--toolsets", choice], Era::Modern);
         choices.push(format!("{choice}: {}", tools.iter().map(name).collect::<Vec<_>>().join(" ")));
     }
@@ -52,9 +54,8 @@ fn every_version_lists_the_same_tools_in_the_same_order_whenever_it_is_asked() {
 fn the_list_and_its_presets_keep_within_their_bytes() {
     let all = all();
     assert!(bytes(&all) <= 24_000, "{} bytes", bytes(&all));
-    let average = bytes(&all) / all.len();
-    // A preset may be more than its share of the average, so each tool is shown.
-    let sizes: Vec<_> = all.iter().map(|tool| format!("{} {}", name(tool), tool.to_string().len())).collect();
+    let sizes: Vec<_> = all.iter().map(|tool| (name(tool), tool.to_string().len())).collect();
+    let average = sizes.iter().map(|(_, size)| size).sum::<usize>() / all.len();
     assert!(average < 600, "{average} bytes a tool: {sizes:?}");
     for (preset, limit) in [("edit", 12_000), ("minimal", 5_000)] {
         let size = bytes(&listed(&["--toolsets", preset], Era::Modern));
@@ -84,13 +85,17 @@ fn every_tool_has_a_title_a_short_description_and_all_four_hints() {
             assert!(tool["annotations"][hint].is_boolean(), "{} has no {hint}", name(&tool));
         }
         let annotations = &tool["annotations"];
-        assert!(annotations["readOnlyHint"] != annotations["destructiveHint"] || annotations["readOnlyHint"] == false);
+        assert!(
+            annotations["readOnlyHint"] != annotations["destructiveHint"]
+                || annotations["readOnlyHint"] == false
+        );
     }
 }
 
 #[test]
 fn what_changes_something_is_never_listed_as_read_only() {
-    let changing = ["write", "edit", "delete", "move", "create", "run", "start", "stop", "commit", "add", "checkout"];
+    let changing =
+        ["write", "edit", "delete", "move", "create", "run", "start", "stop", "commit", "add", "checkout"];
     for tool in all() {
         let changes = name(&tool).split('_').any(|word| changing.contains(&word));
         if changes {
@@ -120,11 +125,10 @@ fn walk(schema: &Value, place: &str, visit: &mut impl FnMut(&Value, &str)) {
 }
 
 #[test]
-fn input_schemas_are_closed_objects_whose_every_property_is_described() {
+fn input_schemas_are_objects_whose_every_property_is_described() {
     for tool in all() {
         let schema = &tool["inputSchema"];
         assert_eq!(schema["type"], "object", "{}", name(&tool));
-        assert_eq!(schema["additionalProperties"], false, "{}", name(&tool));
         let properties = schema["properties"].as_object().cloned().unwrap_or_default();
         for required in schema["required"].as_array().into_iter().flatten() {
             assert!(properties.contains_key(required.as_str().unwrap()), "{}: {required}", name(&tool));

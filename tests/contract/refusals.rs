@@ -13,7 +13,8 @@ fn bad_calls_are_refused_in_the_words_recorded() {
     std::fs::write(project.join("binary"), [0, 159, 146, 150, 0, 1, 2]).unwrap();
     std::os::unix::fs::symlink("/etc", project.join("outside")).unwrap();
     std::os::unix::fs::symlink("loop", project.join("loop")).unwrap();
-    let edit = |old: &str, new: &str| json!({"path": "a.txt", "edits": [{"old_string": old, "new_string": new}]});
+    let edit =
+        |old: &str, new: &str| json!({"path": "a.txt", "edits": [{"old_string": old, "new_string": new}]});
     let calls = [
         ("read_file", json!({})),
         ("read_file", json!({"path": "a.text"})),
@@ -43,7 +44,10 @@ fn bad_calls_are_refused_in_the_words_recorded() {
         ("edit_file", edit("", "x")),
         ("edit_file", edit("TWO", "x")),
         ("edit_file", json!({"path": "a.txt", "edits": []})),
-        ("edit_file", json!({"path": ".env", "edits": [{"old_string": "[redacted:github-token]", "new_string": "x"}]})),
+        (
+            "edit_file",
+            json!({"path": ".env", "edits": [{"old_string": "[redacted:github-token]", "new_string": "x"}]}),
+        ),
         ("list_directory", json!({"path": "a.txt"})),
         ("list_directory", json!({"depth": 11})),
         ("move_file", json!({"source": "none", "destination": "b.txt"})),

@@ -38,22 +38,29 @@ fn a_signal_is_named() {
 
 #[test]
 fn a_line_is_split_as_a_shell_splits_words_and_nothing_is_expanded() {
-    let result = run(json!({"command": r#"printf '%s|' a "b c" 'd e' f\ g "" "it's" "say \"hi\"" '*' "$HOME""#}));
+    let result =
+        run(json!({"command": r#"printf '%s|' a "b c" 'd e' f\ g "" "it's" "say \"hi\"" '*' "$HOME""#}));
     assert_eq!(result["structuredContent"]["stdout"], "a|b c|d e|f g||it's|say \"hi\"|*|$HOME|");
 }
 
 #[test]
 fn an_array_is_taken_as_it_is() {
-    let result = run(json!({"command": ["printf", "%s|", "a b", "", "$(id)", "`id`", "; rm", "> x", "\n", "ä"]}));
+    let result =
+        run(json!({"command": ["printf", "%s|", "a b", "", "$(id)", "`id`", "; rm", "> x", "\n", "ä"]}));
     assert_eq!(result["structuredContent"]["stdout"], "a b||$(id)|`id`|; rm|> x|\n|ä|");
 }
 
 #[test]
 fn what_needs_a_shell_is_refused_with_the_way_to_have_one() {
-    for line in ["ls | wc -l", "a && b", "a; b", "echo x > file", "cat < file", "sleep 1 &", "A=b env", "a || b"] {
+    for line in
+        ["ls | wc -l", "a && b", "a; b", "echo x > file", "cat < file", "sleep 1 &", "A=b env", "a || b"]
+    {
         let (project, mut wire) = serve([("keep.txt", "")]);
         let text = wire.failure("run_command", json!({"command": line}));
-        assert!(text.contains("shell") && (text.contains("\"sh\", \"-c\"") || text.contains("`env`")), "{line}: {text}");
+        assert!(
+            text.contains("shell") && (text.contains("\"sh\", \"-c\"") || text.contains("`env`")),
+            "{line}: {text}"
+        );
         assert_eq!(std::fs::read_dir(project.path()).unwrap().count(), 1, "{line}");
     }
 }
@@ -106,7 +113,9 @@ fn much_input_to_a_program_that_does_not_read_is_no_hang() {
 fn a_time_limit_ends_the_whole_tree_and_keeps_what_was_printed() {
     let (_project, mut wire) = serve([]);
     let seconds = unique_seconds();
-    let script = format!("trap '' TERM; echo before; setsid sleep {seconds} & sleep {seconds} & sleep {seconds}; wait");
+    let script = format!(
+        "trap '' TERM; echo before; setsid sleep {seconds} & sleep {seconds} & sleep {seconds}; wait"
+    );
     let started = Instant::now();
     let result = wire.call("run_command", json!({"command": ["sh", "-c", script], "timeout_ms": 500}));
     let took = started.elapsed();
@@ -161,10 +170,13 @@ fn a_flood_of_output_is_answered_with_both_ends_in_bounded_memory() {
 fn the_most_that_may_be_kept_is_kept_and_one_stream_does_not_starve_the_other() {
     let (_project, mut wire) = serve([]);
     let script = "seq 1 20000; seq 1 20000 >&2";
-    let result = wire.call("run_command", json!({"command": ["sh", "-c", script], "max_output_bytes": 1_000_000}));
+    let result =
+        wire.call("run_command", json!({"command": ["sh", "-c", script], "max_output_bytes": 1_000_000}));
     let report = &result["structuredContent"];
     assert_eq!(report["truncated"], false);
-    assert!(report["stdout"] == report["stderr"] && report["stdout"].as_str().unwrap().ends_with("\n20000\n"));
+    assert!(
+        report["stdout"] == report["stderr"] && report["stdout"].as_str().unwrap().ends_with("\n20000\n")
+    );
 }
 
 #[test]
@@ -178,14 +190,18 @@ fn output_that_is_no_text_is_answered_and_marked() {
 
 #[test]
 fn a_script_of_the_project_runs_and_one_that_may_not_says_so() {
-    let (project, mut wire) = serve([("run.sh", "#!/bin/sh\necho ran\n"), ("bad.sh", "#!/no/such/interpreter\n")]);
+    let (project, mut wire) =
+        serve([("run.sh", "#!/bin/sh\necho ran\n"), ("bad.sh", "#!/no/such/interpreter\n")]);
     let text = wire.failure("run_command", json!({"command": ["./run.sh"]}));
     assert!(text.contains("run.sh") && text.contains("execut"), "{text}");
     for script in ["run.sh", "bad.sh"] {
         let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         std::fs::set_permissions(project.join(script), executable).unwrap();
     }
-    assert_eq!(wire.call("run_command", json!({"command": "./run.sh"}))["structuredContent"]["stdout"], "ran\n");
+    assert_eq!(
+        wire.call("run_command", json!({"command": "./run.sh"}))["structuredContent"]["stdout"],
+        "ran\n"
+    );
     let text = wire.failure("run_command", json!({"command": "./bad.sh"}));
     assert!(text.contains("/no/such/interpreter"), "{text}");
 }
@@ -204,7 +220,8 @@ fn many_commands_at_once_keep_their_outputs_apart() {
     let (_project, mut wire) = serve([]);
     let ids: Vec<_> = (0..100)
         .map(|number| {
-            let script = format!("for i in 1 2 3; do echo {number}; echo e{number} >&2; done; exit {}", number % 3);
+            let script =
+                format!("for i in 1 2 3; do echo {number}; echo e{number} >&2; done; exit {}", number % 3);
             let arguments = json!({"command": ["sh", "-c", script]});
             wire.ask("tools/call", json!({"name": "run_command", "arguments": arguments}))
         })

@@ -96,7 +96,8 @@ fn no_tool_changes_anything_outside() {
     let (project, mut wire) = trap();
     for path in ways_out(&project) {
         // Two of these spellings are plain names of files that are not there: creating them is no way out.
-        if ["file:///etc/passwd", "..\\secret.txt", "%2e%2e/secret.txt", "~/.bashrc"].contains(&path.as_str()) {
+        if ["file:///etc/passwd", "..\\secret.txt", "%2e%2e/secret.txt", "~/.bashrc"].contains(&path.as_str())
+        {
             continue;
         }
         for (tool, arguments) in [
@@ -105,8 +106,8 @@ fn no_tool_changes_anything_outside() {
             ("move_file", json!({"source": "inside.txt", "destination": path, "overwrite": true})),
             ("create_directory", json!({"path": format!("{path}/new")})),
         ] {
-            if path == "to_file" && tool == "move_file" {
-                continue; // replaces the link itself
+            if tool == "move_file" && ["to_file", "loop"].iter().any(|link| path.ends_with(link)) {
+                continue; // what is moved over a link replaces the link itself
             }
             assert_refused(&wire.call(tool, arguments), &format!("{tool} {path}"));
         }
@@ -147,7 +148,8 @@ fn commands_run_inside_only() {
     let (project, mut wire) = trap();
     for path in ["..", "to_folder", "/", "chain", "proc", "folder/../.."] {
         for tool in ["run_command", "start_command"] {
-            let result = wire.call(tool, json!({"command": ["cat", "secret.txt"], "working_directory": path}));
+            let result =
+                wire.call(tool, json!({"command": ["cat", "secret.txt"], "working_directory": path}));
             assert_refused(&result, &format!("{tool} in {path}"));
         }
     }

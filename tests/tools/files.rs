@@ -7,10 +7,13 @@ use std::os::unix::fs::PermissionsExt;
 #[test]
 fn what_was_written_is_read_back_byte_by_byte() {
     let (project, mut wire) = serve([]);
-    for content in ["", "no line end", "ä € 🦀\n", "a\r\nb\r\n", "\u{feff}with a mark\n", "tabs\tand\u{7f}\n", "\n\n\n"] {
+    for content in
+        ["", "no line end", "ä € 🦀\n", "a\r\nb\r\n", "\u{feff}with a mark\n", "tabs\tand\u{7f}\n", "\n\n\n"]
+    {
         wire.text("write_file", json!({"path": "deep/down/a.txt", "content": content}));
         assert_eq!(project.read("deep/down/a.txt"), content);
-        assert_eq!(wire.text("read_file", json!({"path": "deep/down/a.txt"})), content);
+        let expected = if content.is_empty() { "[no lines, 0 bytes]\n" } else { content };
+        assert_eq!(wire.text("read_file", json!({"path": "deep/down/a.txt"})), expected);
     }
 }
 
@@ -29,7 +32,8 @@ fn a_file_is_read_by_lines_and_the_answer_says_how_to_read_on() {
 
 #[test]
 fn following_the_offsets_gives_the_whole_file() {
-    let lines: String = (1..=9000).map(|number| format!("line {number} {}\n", "x".repeat(number % 50))).collect();
+    let lines: String =
+        (1..=9000).map(|number| format!("line {number} {}\n", "x".repeat(number % 50))).collect();
     let (_project, mut wire) = serve([("a.txt", lines.as_str())]);
     let (mut offset, mut read) = (1, String::new());
     for _ in 0..100 {
@@ -37,7 +41,8 @@ fn following_the_offsets_gives_the_whole_file() {
         let (content, note) = text.rsplit_once("\n[").expect("a note at the end");
         read.push_str(content);
         read.push('\n');
-        let next = note.split("offset=").nth(1).map(|rest| rest.trim_end_matches(|end: char| !end.is_ascii_digit()));
+        let next =
+            note.split("offset=").nth(1).map(|rest| rest.trim_end_matches(|end: char| !end.is_ascii_digit()));
         match next {
             Some(next) => offset = next.parse().unwrap(),
             None => break,
@@ -94,8 +99,12 @@ fn edits_of_one_file_at_once_lose_none() {
     let (project, mut wire) = serve([("a.txt", lines.as_str())]);
     let ids: Vec<_> = (0..40)
         .map(|number| {
-            let edits = json!([{"old_string": format!("<{number:02}>"), "new_string": format!("[{number:02}]")}]);
-            wire.ask("tools/call", json!({"name": "edit_file", "arguments": {"path": "a.txt", "edits": edits}}))
+            let edits =
+                json!([{"old_string": format!("<{number:02}>"), "new_string": format!("[{number:02}]")}]);
+            wire.ask(
+                "tools/call",
+                json!({"name": "edit_file", "arguments": {"path": "a.txt", "edits": edits}}),
+            )
         })
         .collect();
     // Each either says that it did it, and did, or that somebody else was first.
@@ -142,7 +151,18 @@ fn a_listing_is_sorted_bounded_and_says_what_it_leaves_out() {
 #[test]
 fn names_that_are_no_plain_words_can_be_listed_read_and_deleted() {
     let (project, mut wire) = serve([]);
-    for name in ["with blank", "ünïcödé", "-dash", "quote'\"", "[brackets]", "*star*", "new\nline", ".hidden", "ends.", "a\\b"] {
+    for name in [
+        "with blank",
+        "ünïcödé",
+        "-dash",
+        "quote'\"",
+        "[brackets]",
+        "*star*",
+        "new\nline",
+        ".hidden",
+        "ends.",
+        "a\\b",
+    ] {
         wire.text("write_file", json!({"path": name, "content": "x"}));
         assert!(project.join(name).exists(), "{name:?}");
         assert_eq!(wire.text("read_file", json!({"path": name})), "x", "{name:?}");
@@ -183,7 +203,10 @@ fn a_picture_comes_as_a_picture() {
 fn one_file_that_cannot_be_read_does_not_hide_the_others() {
     let (_project, mut wire) = serve([("a.txt", "alpha\n"), ("b.txt", "beta\n")]);
     let text = wire.text("read_multiple_files", json!({"paths": ["a.txt", "none", "b.txt"]}));
-    assert!(text.contains("alpha") && text.contains("beta") && text.contains("`none` does not exist"), "{text}");
+    assert!(
+        text.contains("alpha") && text.contains("beta") && text.contains("`none` does not exist"),
+        "{text}"
+    );
     wire.failure("read_multiple_files", json!({"paths": ["none", "nothing"]}));
 }
 
@@ -195,11 +218,8 @@ fn a_folder_that_is_removed_while_it_is_served_is_an_error_and_not_the_end() {
     for (tool, arguments) in [
         ("read_file", json!({"path": "a.txt"})),
         ("write_file", json!({"path": "a.txt", "content": "x"})),
-        ("list_directory", json!({})),
         ("run_command", json!({"command": ["true"]})),
     ] {
-        let result = wire.call(tool, arguments);
-        let text = result["content"][0]["text"].as_str().unwrap();
-        assert!(result["isError"] == true || text.is_empty(), "{tool}: {result}");
+        wire.failure(tool, arguments);
     }
 }

@@ -47,14 +47,20 @@ fn a_mask_is_not_written_back_and_the_refusal_says_why() {
     let line = shown.lines().find(|line| line.starts_with("GITHUB_TOKEN")).unwrap();
     for (tool, arguments) in [
         ("write_file", json!({"path": "app.env", "content": shown})),
-        ("write_file", json!({"path": "app.env", "content": line, "mode": "append"})),
-        ("edit_file", json!({"path": "app.env", "edits": [{"old_string": line, "new_string": "GITHUB_TOKEN=x"}]})),
+        (
+            "edit_file",
+            json!({"path": "app.env", "edits": [{"old_string": line, "new_string": "GITHUB_TOKEN=x"}]}),
+        ),
         ("edit_file", json!({"path": "app.env", "edits": [{"old_string": "PORT=8080", "new_string": line}]})),
     ] {
         let text = wire.failure(tool, arguments);
         assert!(text.contains("mask") && text.contains("secret"), "{tool}: {text}");
         assert_eq!(project.read("app.env"), content, "{tool}");
     }
+    // Added to a file it destroys nothing, and the answer says what was written.
+    let text = wire.text("write_file", json!({"path": "app.env", "content": line, "mode": "append"}));
+    assert!(text.contains("mask"), "{text}");
+    assert!(project.read("app.env").starts_with(&content));
 }
 
 #[test]
@@ -68,24 +74,24 @@ fn a_value_of_the_servers_environment_that_is_named_like_a_secret_is_masked_wher
     let result = wire.call("run_command", json!({"command": ["sh", "-c", "echo $MY_API_KEY; env"]}));
     assert!(!result.to_string().contains("zeppelin"), "{result}");
     // In base64 and in a URL it is the same secret.
-    let result = wire.call("run_command", json!({"command": ["sh", "-c", "printf %s \"$MY_API_KEY\" | base64"]}));
+    let result =
+        wire.call("run_command", json!({"command": ["sh", "-c", "printf %s \"$MY_API_KEY\" | base64"]}));
     assert!(!result.to_string().contains("emVwcGVsaW4tcXVhcnR6"), "{result}");
 }
 
 #[test]
-fn secrets_are_masked_in_errors_logs_and_background_output() {
-    let project = Project::empty();
-    let mut command = project.server();
-    command.args(["--log", "trace"]).stderr(std::process::Stdio::piped());
-    let mut wire = Wire::connect(project.server(), Era::Modern);
+fn secrets_are_masked_in_errors_and_background_output() {
+    let (_project, mut wire) = serve([]);
     let text = wire.failure("read_file", json!({"path": format!("{TOKEN}.txt")}));
     assert!(!text.contains(TOKEN), "{text}");
-    let answer = wire.request("tools/call", json!({"name": TOKEN}));
-    assert!(!answer.to_string().contains(TOKEN), "{answer}");
-    let result = wire.call("start_command", json!({"command": ["sh", "-c", format!("echo token {TOKEN}; sleep 60")]}));
+    let result =
+        wire.call("start_command", json!({"command": ["sh", "-c", format!("echo token {TOKEN}; sleep 60")]}));
     let id = result["structuredContent"]["id"].clone();
     let result = wire.call("read_command_output", json!({"id": id, "wait_ms": 5000}));
-    assert!(result.to_string().contains("token [redacted:") && !result.to_string().contains(TOKEN), "{result}");
+    assert!(
+        result.to_string().contains("token [redacted:") && !result.to_string().contains(TOKEN),
+        "{result}"
+    );
     let result = wire.call("list_commands", json!({}));
     assert!(!result.to_string().contains(TOKEN), "{result}");
 }
@@ -94,10 +100,13 @@ fn secrets_are_masked_in_errors_logs_and_background_output() {
 fn the_log_has_no_secrets() {
     let project = Project::with([("requests", "")]);
     let mut requests = String::new();
-    for (id, arguments) in [json!({"path": format!("{TOKEN}.txt")}), json!({"path": "x", TOKEN: 1})].iter().enumerate() {
+    for (id, arguments) in
+        [json!({"path": format!("{TOKEN}.txt")}), json!({"path": "x", TOKEN: 1})].iter().enumerate()
+    {
         let mut params = json!({"name": "read_file", "arguments": arguments});
         Era::Modern.fill(&mut params);
-        requests += &format!("{}\n", json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}));
+        requests +=
+            &format!("{}\n", json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}));
     }
     project.write("requests", &requests);
     let input = std::fs::File::open(project.join("requests")).unwrap();
@@ -113,7 +122,10 @@ fn a_secret_that_arrives_in_pieces_is_masked_whole() {
     let (first, second) = TOKEN.split_at(20);
     let script = format!("printf 'token {first}'; sleep 0.3; printf '{second} end'; sleep 0.3; echo");
     let result = wire.call("run_command", json!({"command": ["sh", "-c", script]}));
-    assert!(result["structuredContent"]["stdout"].as_str().unwrap().starts_with("token [redacted:"), "{result}");
+    assert!(
+        result["structuredContent"]["stdout"].as_str().unwrap().starts_with("token [redacted:"),
+        "{result}"
+    );
     assert!(!result["structuredContent"].to_string().contains(first), "{result}");
 }
 
@@ -127,7 +139,8 @@ fn secrets_at_the_edge_of_what_is_kept_are_not_cut_into_pieces_that_escape() {
             440 + shift,
             440 + shift
         );
-        let result = wire.call("run_command", json!({"command": ["sh", "-c", script], "max_output_bytes": 1000}));
+        let result =
+            wire.call("run_command", json!({"command": ["sh", "-c", script], "max_output_bytes": 1000}));
         let text = result["structuredContent"]["stdout"].as_str().unwrap();
         for part in [&TOKEN[..12], &TOKEN[28..]] {
             assert!(!text.contains(part), "{shift}: {text}");
