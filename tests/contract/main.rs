@@ -1,1 +1,30 @@
-//! What a client is promised; a changed line here is a changed contract.
+//! What a client is promised; a changed line in a snapshot here is a changed contract.
+
+mod calls;
+mod command_line;
+mod list;
+mod refusals;
+
+use integration_tests::{Era, Project, Wire};
+use serde_json::{Value, json};
+
+/// The tools that a server started with `arguments` lists.
+fn listed(arguments: &[&str], era: Era) -> Vec<Value> {
+    let project = Project::empty();
+    let mut command = project.server();
+    command.args(arguments);
+    let mut wire = Wire::connect(command, era);
+    match wire.request("tools/list", json!({}))["result"]["tools"].take() {
+        Value::Array(tools) => tools,
+        other => panic!("no tools: {other}"),
+    }
+}
+
+/// All tools.
+fn all() -> Vec<Value> {
+    listed(&[], Era::Initialize("2025-11-25"))
+}
+
+fn name(tool: &Value) -> &str {
+    tool["name"].as_str().expect("a tool has a name")
+}

@@ -3,6 +3,7 @@
 mod arguments;
 mod batches;
 mod cancellation;
+mod clients;
 mod concurrency;
 mod ending;
 mod errors;

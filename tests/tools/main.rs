@@ -1,1 +1,17 @@
-//! The tools, through the protocol.
+//! What the tools do, through the protocol.
+
+mod background;
+mod commands;
+mod confinement;
+mod files;
+mod search;
+mod secrets;
+
+use integration_tests::{Era, Project, Wire};
+
+/// A server for a project with these files.
+fn serve<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> (Project, Wire) {
+    let project = Project::with(files);
+    let wire = Wire::connect(project.server(), Era::Modern);
+    (project, wire)
+}

@@ -1,0 +1,188 @@
+//! Every tool is called for real, and every structured result fits the schema that was promised.
+
+use crate::{all, name};
+use integration_tests::{Era, Project, Wire};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::process::Stdio;
+
+/// A PNG of one pixel.
+const PNG: &[u8] = &[
+    0x89, b'P', b'N', b'G', 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 0x0d, b'I', b'H', b'D', b'R', 0, 0, 0, 1, 0, 0,
+    0, 1, 8, 6, 0, 0, 0, 0x1f, 0x15, 0xc4, 0x89, 0, 0, 0, 0x0d, b'I', b'D', b'A', b'T', 0x78, 0xda, 0x63,
+    0xfc, 0xcf, 0xc0, 0x50, 0x0f, 0, 4, 0x85, 1, 0x80, 0x84, 0xa9, 0x8c, 0x21, 0, 0, 0, 0, b'I', b'E', b'N',
+    b'D', 0xae, 0x42, 0x60, 0x82,
+];
+
+fn project() -> Project {
+    let project = Project::with([
+        ("README.md", "# A project\n\nWith words to find.\n"),
+        ("src/main.rs", "fn main() {\n    println!(\"hello\");\n}\n"),
+        ("src/old.rs", "// to be moved\n"),
+        ("src/gone.rs", "// to be deleted\n"),
+        ("docs/notes.txt", "one\ntwo\nthree\n"),
+    ]);
+    std::fs::write(project.join("pixel.png"), PNG).unwrap();
+    project
+}
+
+/// What each tool is called with, in this order. Those that succeed come first, then one that fails, so that
+/// a failed result is checked too.
+fn calls() -> Vec<(&'static str, Value)> {
+    vec![
+        ("read_file", json!({"path": "README.md"})),
+        ("read_file", json!({"path": "docs/notes.txt", "offset": 2, "limit": 1})),
+        ("read_multiple_files", json!({"paths": ["README.md", "docs/notes.txt"]})),
+        ("read_media_file", json!({"path": "pixel.png"})),
+        ("write_file", json!({"path": "new/file.txt", "content": "text\n"})),
+        ("write_file", json!({"path": "new/file.txt", "content": "more\n", "mode": "append"})),
+        ("edit_file", json!({"path": "docs/notes.txt", "edits": [{"old_string": "two", "new_string": "2"}]})),
+        ("list_directory", json!({})),
+        ("list_directory", json!({"path": "src", "depth": 2, "details": true, "limit": 5})),
+        ("directory_tree", json!({"depth": 2})),
+        ("find_files", json!({"pattern": "**/*.rs"})),
+        ("search_files", json!({"pattern": "words"})),
+        ("move_file", json!({"source": "src/old.rs", "destination": "src/new.rs"})),
+        ("delete_file", json!({"path": "src/gone.rs"})),
+        ("create_directory", json!({"path": "a/b/c"})),
+        ("file_exists", json!({"path": "README.md"})),
+        ("file_exists", json!({"path": "nothing"})),
+        ("directory_exists", json!({"path": "src"})),
+        ("directory_exists", json!({"path": "README.md"})),
+        ("get_file_info", json!({"path": "README.md"})),
+        ("get_file_info", json!({"path": "src"})),
+        ("run_command", json!({"command": "echo hello"})),
+        (
+            "run_command",
+            json!({
+                "command": ["sh", "-c", "seq 100000; echo $A >&2; cat"], "working_directory": "src", "timeout_ms": 30_000,
+                "stdin": "input", "env": {"A": "b"}, "max_output_bytes": 1000
+            }),
+        ),
+        (
+            "start_command",
+            json!({"command": ["cat"], "working_directory": "src", "env": {"A": "b"}, "timeout_ms": 60_000}),
+        ),
+        ("write_command_input", json!({"id": 1, "text": "hello\n"})),
+        ("read_command_output", json!({"id": 1, "cursor": 0, "wait_ms": 5000, "max_bytes": 1000})),
+        ("list_commands", json!({})),
+        ("stop_command", json!({"id": 1, "grace_ms": 100})),
+        ("read_command_output", json!({"id": 1})),
+        ("list_commands", json!({})),
+        ("get_diagnostics", json!({})),
+    ]
+}
+
+/// Calls that are no mistake of the caller's and end in `isError` with a report.
+fn failing_calls() -> Vec<(&'static str, Value)> {
+    vec![
+        ("run_command", json!({"command": ["sh", "-c", "echo out; echo err >&2; exit 7"]})),
+        ("run_command", json!({"command": ["sh", "-c", "kill -SEGV $$"]})),
+        ("run_command", json!({"command": ["sleep", "10"], "timeout_ms": 50})),
+    ]
+}
+
+/// Checks one answer against what the tool's entry in the list promises.
+fn check(tool: &Value, arguments: &Value, result: &Value) {
+    let (name, schema) = (name(tool), &tool["inputSchema"]);
+    jsonschema::validate(schema, arguments)
+        .unwrap_or_else(|error| panic!("{name}: the call does not fit: {error}"));
+    let content = result["content"].as_array().unwrap();
+    assert!(!content.is_empty(), "{name}: nothing for clients that show content only");
+    match tool.get("outputSchema") {
+        Some(schema) => {
+            let structured = result.get("structuredContent").unwrap_or_else(|| panic!("{name}: {result}"));
+            jsonschema::validate(schema, structured)
+                .unwrap_or_else(|error| panic!("{name} promised another result: {error}\n{structured}"));
+            let known = schema["properties"].as_object().unwrap();
+            for key in structured.as_object().unwrap().keys() {
+                assert!(known.contains_key(key), "{name} sends `{key}`, which it does not promise");
+            }
+        }
+        None => assert_eq!(result.get("structuredContent"), None, "{name}"),
+    }
+}
+
+#[test]
+fn every_tool_answers_a_valid_call_with_what_its_schema_promises() {
+    let tools = all();
+    let by_name: BTreeMap<_, _> = tools.iter().map(|tool| (name(tool), tool)).collect();
+    for era in [Era::Initialize("2025-06-18"), Era::Modern] {
+        let project = project();
+        let mut wire = Wire::connect(project.server(), era);
+        let mut called = BTreeSet::new();
+        for (name, arguments) in calls() {
+            let tool = by_name.get(name).unwrap_or_else(|| panic!("{name} is not listed"));
+            let result = wire.call(name, arguments.clone());
+            assert_eq!(result["isError"], false, "{name} {arguments}: {result}");
+            check(tool, &arguments, &result);
+            called.insert(name);
+        }
+        for (name, arguments) in failing_calls() {
+            let result = wire.call(name, arguments.clone());
+            assert_eq!(result["isError"], true, "{name} {arguments}: {result}");
+            check(by_name[name], &arguments, &result);
+        }
+        let listed: BTreeSet<_> = by_name.keys().copied().collect();
+        let missing: Vec<_> = listed.difference(&called).collect();
+        assert!(missing.is_empty(), "add a call of {missing:?} to this test");
+    }
+}
+
+#[test]
+fn a_tool_that_says_it_only_reads_changes_nothing() {
+    let tools = all();
+    let reads = |wanted: &str| {
+        let tool = tools.iter().find(|tool| name(tool) == wanted);
+        tool.is_some_and(|tool| tool["annotations"]["readOnlyHint"] == true)
+    };
+    let project = project();
+    let state = || {
+        let output = std::process::Command::new("sh")
+            .args(["-c", "find . -type f -printf '%p %s %m %T@\\n' | sort; find . -type d | sort"])
+            .current_dir(project.path())
+            .output()
+            .unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let before = state();
+    let mut wire = Wire::connect(project.server(), Era::Modern);
+    for (name, arguments) in calls().into_iter().filter(|(name, _)| reads(name)) {
+        wire.call(name, arguments);
+    }
+    assert_eq!(state(), before);
+}
+
+#[test]
+fn the_same_request_gives_the_same_bytes_in_every_process() {
+    let project = project();
+    for (tool, arguments) in [
+        ("read_file", json!({"path": "README.md"})),
+        ("list_directory", json!({"depth": 3, "details": true})),
+        ("directory_tree", json!({})),
+        ("find_files", json!({"pattern": "**/*"})),
+        ("search_files", json!({"pattern": "o"})),
+        ("get_file_info", json!({"path": "src/main.rs"})),
+        (
+            "edit_file",
+            json!({"path": "README.md", "edits": [{"old_string": "A", "new_string": "B"}], "dry_run": true}),
+        ),
+        ("read_file", json!({"path": "nothing"})),
+        ("read_file", json!({"path": "nothing", "what": 1, "limit": 0})),
+    ] {
+        let answer = || {
+            let mut params = json!({"name": tool, "arguments": arguments});
+            Era::Modern.fill(&mut params);
+            let request = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+            let mut server = project.server().stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+            server.stdin.take().unwrap().write_all(format!("{request}\n").as_bytes()).unwrap();
+            String::from_utf8(server.wait_with_output().unwrap().stdout).unwrap()
+        };
+        let first = answer();
+        assert!(first.contains("\"result\""), "{tool}: {first}");
+        for _ in 0..3 {
+            assert_eq!(answer(), first, "{tool}");
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Reading and changing files.
+
+use crate::serve;
+use serde_json::json;
+use std::os::unix::fs::PermissionsExt;
+
+#[test]
+fn what_was_written_is_read_back_byte_by_byte() {
+    let (project, mut wire) = serve([]);
+    for content in
+        ["", "no line end", "ä € 🦀\n", "a\r\nb\r\n", "\u{feff}with a mark\n", "tabs\tand\u{7f}\n", "\n\n\n"]
+    {
+        wire.text("write_file", json!({"path": "deep/down/a.txt", "content": content}));
+        assert_eq!(project.read("deep/down/a.txt"), content);
+        let expected = if content.is_empty() { "[no lines, 0 bytes]\n" } else { content };
+        assert_eq!(wire.text("read_file", json!({"path": "deep/down/a.txt"})), expected);
+    }
+}
+
+#[test]
+fn a_file_is_read_by_lines_and_the_answer_says_how_to_read_on() {
+    let lines: String = (1..=5000).map(|number| format!("line {number}\n")).collect();
+    let (_project, mut wire) = serve([("a.txt", lines.as_str())]);
+    let whole = wire.text("read_file", json!({"path": "a.txt"}));
+    assert!(whole.starts_with("line 1\n") && whole.contains("line 2000\n") && !whole.contains("line 2001\n"));
+    assert!(whole.contains("of 5000") && whole.contains("offset=2001"), "{}", &whole[whole.len() - 200..]);
+    let part = wire.text("read_file", json!({"path": "a.txt", "offset": 4999, "limit": 10}));
+    assert!(part.starts_with("line 4999\nline 5000\n"), "{part}");
+    assert!(wire.text("read_file", json!({"path": "a.txt", "head": 1})).starts_with("line 1\n"));
+    assert!(wire.text("read_file", json!({"path": "a.txt", "tail": 1})).contains("line 5000\n"));
+}
+
+#[test]
+fn following_the_offsets_gives_the_whole_file() {
+    let lines: String =
+        (1..=9000).map(|number| format!("line {number} {}\n", "x".repeat(number % 50))).collect();
+    let (_project, mut wire) = serve([("a.txt", lines.as_str())]);
+    let (mut offset, mut read) = (1, String::new());
+    for _ in 0..100 {
+        let text = wire.text("read_file", json!({"path": "a.txt", "offset": offset}));
+        let (content, note) = text.rsplit_once("\n[").expect("a note at the end");
+        read.push_str(content);
+        read.push('\n');
+        let next =
+            note.split("offset=").nth(1).map(|rest| rest.trim_end_matches(|end: char| !end.is_ascii_digit()));
+        match next {
+            Some(next) => offset = next.parse().unwrap(),
+            None => break,
+        }
+    }
+    assert_eq!(read.lines().count(), 9000);
+    assert_eq!(read, lines);
+}
+
+#[test]
+fn a_huge_file_is_read_in_parts_without_loading_it() {
+    let (project, mut wire) = serve([]);
+    // Sparse: 2 GiB that take no room.
+    let file = std::fs::File::create(project.join("huge")).unwrap();
+    file.set_len(2 << 30).unwrap();
+    project.write("long.txt", &format!("{}\nshort\n", "x".repeat(20 << 20)));
+    let text = wire.failure("read_file", json!({"path": "huge"}));
+    assert!(text.contains("not text"), "{text}");
+    let text = wire.text("read_file", json!({"path": "long.txt"}));
+    assert!(text.len() < 60_000, "{} bytes", text.len());
+    let memory = integration_tests::peak_memory_kib(wire.pid());
+    assert!(memory < 60 * 1024, "{memory} KiB");
+}
+
+#[test]
+fn an_edit_answers_with_a_diff_and_changes_nothing_else() {
+    let (project, mut wire) = serve([("a.txt", "one\r\ntwo\r\nthree\r\n")]);
+    std::fs::set_permissions(project.join("a.txt"), std::fs::Permissions::from_mode(0o754)).unwrap();
+    let edits = json!([{"old_string": "two", "new_string": "2"}]);
+    let diff = wire.text("edit_file", json!({"path": "a.txt", "edits": edits, "dry_run": true}));
+    assert!(diff.contains("-two") && diff.contains("+2"), "{diff}");
+    assert_eq!(project.read("a.txt"), "one\r\ntwo\r\nthree\r\n", "a dry run");
+    wire.text("edit_file", json!({"path": "a.txt", "edits": edits}));
+    assert_eq!(project.read("a.txt"), "one\r\n2\r\nthree\r\n");
+    let mode = std::fs::metadata(project.join("a.txt")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o754);
+}
+
+#[test]
+fn several_edits_are_all_made_or_none() {
+    let (project, mut wire) = serve([("a.txt", "one\ntwo\n")]);
+    let edits = json!([{"old_string": "one", "new_string": "1"}, {"old_string": "three", "new_string": "3"}]);
+    let text = wire.failure("edit_file", json!({"path": "a.txt", "edits": edits}));
+    assert!(text.contains("edit 2 of 2"), "{text}");
+    assert_eq!(project.read("a.txt"), "one\ntwo\n");
+    let edits = json!([{"old_string": "one", "new_string": "two"}, {"old_string": "two", "new_string": "2", "replace_all": true}]);
+    wire.text("edit_file", json!({"path": "a.txt", "edits": edits}));
+    assert_eq!(project.read("a.txt"), "2\n2\n");
+}
+
+#[test]
+fn edits_of_one_file_at_once_lose_none() {
+    let lines: String = (0..40).map(|number| format!("<{number:02}>\n")).collect();
+    let (project, mut wire) = serve([("a.txt", lines.as_str())]);
+    let ids: Vec<_> = (0..40)
+        .map(|number| {
+            let edits =
+                json!([{"old_string": format!("<{number:02}>"), "new_string": format!("[{number:02}]")}]);
+            wire.ask(
+                "tools/call",
+                json!({"name": "edit_file", "arguments": {"path": "a.txt", "edits": edits}}),
+            )
+        })
+        .collect();
+    // Each either says that it did it, and did, or that somebody else was first.
+    let said: Vec<bool> = ids.into_iter().map(|id| wire.answer(id)["result"]["isError"] == false).collect();
+    let text = project.read("a.txt");
+    for (number, done) in said.into_iter().enumerate() {
+        assert_eq!(text.contains(&format!("[{number:02}]")), done, "{number}: {text}");
+    }
+    assert_eq!(text.lines().count(), 40);
+}
+
+#[test]
+fn files_move_and_go() {
+    let (project, mut wire) = serve([("a.txt", "a\n"), ("b.txt", "b\n")]);
+    wire.call("move_file", json!({"source": "a.txt", "destination": "new/folder/c.txt"}));
+    assert_eq!(project.read("new/folder/c.txt"), "a\n");
+    let text = wire.failure("move_file", json!({"source": "b.txt", "destination": "new/folder/c.txt"}));
+    assert!(text.contains("exists"), "{text}");
+    wire.call("move_file", json!({"source": "b.txt", "destination": "new/folder/c.txt", "overwrite": true}));
+    assert_eq!(project.read("new/folder/c.txt"), "b\n");
+    wire.call("delete_file", json!({"path": "new/folder/c.txt"}));
+    assert!(!project.join("new/folder/c.txt").exists());
+    let result = wire.call("file_exists", json!({"path": "new/folder/c.txt"}));
+    assert_eq!(result["structuredContent"]["exists"], false);
+    let result = wire.call("directory_exists", json!({"path": "new/folder"}));
+    assert_eq!(result["structuredContent"]["exists"], true);
+}
+
+#[test]
+fn a_listing_is_sorted_bounded_and_says_what_it_leaves_out() {
+    let (project, mut wire) = serve([]);
+    for number in 0..1500 {
+        std::fs::write(project.join(&format!("{number:04}")), "").unwrap();
+    }
+    let text = wire.text("list_directory", json!({}));
+    let names: Vec<_> = text.lines().filter(|line| !line.starts_with('[')).collect();
+    assert_eq!(names.len(), 1000);
+    assert!(names.is_sorted() && names[0] == "0000", "{names:?}");
+    assert!(text.contains("1500") && text.contains("limit"), "{}", &text[text.len() - 200..]);
+    let text = wire.text("list_directory", json!({"limit": 2000}));
+    assert_eq!(text.lines().count(), 1500);
+}
+
+#[test]
+fn names_that_are_no_plain_words_can_be_listed_read_and_deleted() {
+    let (project, mut wire) = serve([]);
+    for name in [
+        "with blank",
+        "ünïcödé",
+        "-dash",
+        "quote'\"",
+        "[brackets]",
+        "*star*",
+        "new\nline",
+        ".hidden",
+        "ends.",
+        "a\\b",
+    ] {
+        wire.text("write_file", json!({"path": name, "content": "x"}));
+        assert!(project.join(name).exists(), "{name:?}");
+        assert_eq!(wire.text("read_file", json!({"path": name})), "x", "{name:?}");
+        wire.call("delete_file", json!({"path": name}));
+        assert!(!project.join(name).exists(), "{name:?}");
+    }
+}
+
+#[test]
+fn special_files_do_not_hang_a_call() {
+    let (project, mut wire) = serve([]);
+    let fifo = project.join("fifo");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let _socket = std::os::unix::net::UnixListener::bind(project.join("socket")).unwrap();
+    for tool in ["read_file", "read_media_file"] {
+        for path in ["fifo", "socket"] {
+            let text = wire.failure(tool, json!({"path": path}));
+            assert!(text.contains(path), "{text}");
+        }
+    }
+    wire.failure("write_file", json!({"path": "fifo", "content": "x", "mode": "append"}));
+    wire.text("search_files", json!({"pattern": "x"}));
+    wire.text("list_directory", json!({}));
+}
+
+#[test]
+fn a_picture_comes_as_a_picture() {
+    let (project, mut wire) = serve([]);
+    let gif = b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff!\xf9\x04\x01\x00\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;";
+    std::fs::write(project.join("dot.gif"), gif).unwrap();
+    let result = wire.call("read_media_file", json!({"path": "dot.gif"}));
+    let image = result["content"].as_array().unwrap().iter().find(|block| block["type"] == "image").unwrap();
+    assert_eq!(image["mimeType"], "image/gif");
+    assert!(image["data"].as_str().unwrap().starts_with("R0lGODlh"), "{image}");
+}
+
+#[test]
+fn one_file_that_cannot_be_read_does_not_hide_the_others() {
+    let (_project, mut wire) = serve([("a.txt", "alpha\n"), ("b.txt", "beta\n")]);
+    let text = wire.text("read_multiple_files", json!({"paths": ["a.txt", "none", "b.txt"]}));
+    assert!(
+        text.contains("alpha") && text.contains("beta") && text.contains("`none` does not exist"),
+        "{text}"
+    );
+    wire.failure("read_multiple_files", json!({"paths": ["none", "nothing"]}));
+}
+
+#[test]
+fn a_folder_that_is_removed_while_it_is_served_is_an_error_and_not_the_end() {
+    let (project, mut wire) = serve([("a.txt", "a\n")]);
+    wire.text("read_file", json!({"path": "a.txt"}));
+    std::fs::remove_dir_all(project.path()).unwrap();
+    for (tool, arguments) in [
+        ("read_file", json!({"path": "a.txt"})),
+        ("write_file", json!({"path": "a.txt", "content": "x"})),
+        ("run_command", json!({"command": ["true"]})),
+    ] {
+        wire.failure(tool, arguments);
+    }
+}
