@@ -25,7 +25,7 @@ use crate::events::{By, Event, EventQueue};
 use crate::limits::{Leftovers, Limits, OverLimit};
 use crate::lines::{Line, LineSplitter};
 use crate::outcome::{Leftover, Output, StdinReport, Stream, Termination};
-use crate::reaper::{self, Do, Ended};
+use crate::reaper::{self, Do, Ended, Found};
 use crate::secrets::{Redactor, Secrets};
 use crate::tree::{ExitWatch, Launched, Leader, OutputPipe, Reaped, StdinPipe};
 
@@ -172,7 +172,7 @@ enum Phase {
     /// and again, since they may use the time too.
     Terminating {
         kill_at: Instant,
-        look: Option<oneshot::Receiver<Vec<Leftover>>>,
+        look: Option<oneshot::Receiver<Found>>,
         next_look: Option<Instant>,
     },
     /// The leader has ended; the streams may go on.
@@ -187,8 +187,9 @@ enum Phase {
     },
     /// The reaper kills those that hold a stream, or only says who they are.
     Holders {
-        found: oneshot::Receiver<Vec<Leftover>>,
+        found: oneshot::Receiver<Found>,
         since: Instant,
+        drained_since: Instant,
     },
     /// All is dead, or left alone; what is still in the pipes is read.
     LastWords {
@@ -202,7 +203,7 @@ enum Wake {
     Cancelled,
     Exited,
     Ended(Ended),
-    Looked(Vec<Leftover>),
+    Looked(Found),
     Output(Progress),
     Deadline,
 }
@@ -447,7 +448,11 @@ impl Driver {
                     *look = Some(reaper::look(Arc::clone(&self.shared.leader), Do::Nothing, Vec::new()));
                 }
             }
-            Phase::Draining { .. } => {
+            Phase::Draining { since } => {
+                let since = *since;
+                // When both clocks have run out nothing is waited for any more.
+                let last_call = now.duration_since(since) >= self.limits.drain_max;
+                let kill = if last_call { Do::KillHolders } else { Do::KillIdleHolders };
                 for stream in &mut self.streams {
                     stream.cut_short = stream.pipe.is_some();
                 }
@@ -455,8 +460,8 @@ impl Driver {
                     Leftovers::KillAll => self.end(),
                     // Where they cannot be told from the others, all of them end.
                     Leftovers::KillHolders if !crate::tree::SEES_HOLDERS => self.end(),
-                    Leftovers::KillHolders => self.look_at_holders(Do::KillHolders),
-                    Leftovers::Leave => self.look_at_holders(Do::Nothing),
+                    Leftovers::KillHolders => self.look_at_holders(kill, since),
+                    Leftovers::Leave => self.look_at_holders(Do::Nothing, since),
                 }
             }
             Phase::LastWords { .. } => self.phase = Phase::Done,
@@ -469,19 +474,19 @@ impl Driver {
                 let alive = leader.exit_status().is_none().then(|| leader.pid_number()).into_iter().collect();
                 self.on_ended(Ended { killed: Vec::new(), alive });
             }
-            Phase::Holders { .. } => self.on_look(Vec::new()),
+            Phase::Holders { .. } => self.on_look(Found::default()),
             Phase::Done => {}
         }
     }
 
-    fn look_at_holders(&mut self, action: Do) {
+    fn look_at_holders(&mut self, action: Do, drained_since: Instant) {
         let pipes =
             self.streams.iter().filter_map(|stream| crate::tree::pipe_id(stream.pipe.as_ref()?)).collect();
         let found = reaper::look(Arc::clone(&self.shared.leader), action, pipes);
-        self.phase = Phase::Holders { found, since: Instant::now() };
+        self.phase = Phase::Holders { found, since: Instant::now(), drained_since };
     }
 
-    fn on_look(&mut self, found: Vec<Leftover>) {
+    fn on_look(&mut self, found: Found) {
         let now = Instant::now();
         match &mut self.phase {
             Phase::Terminating { look, next_look, .. } => {
@@ -489,15 +494,26 @@ impl Driver {
                 if self.exited.is_none() {
                     return; // the answer to the signal
                 }
-                if found.is_empty() {
+                if found.members.is_empty() {
                     self.end();
                 } else {
                     *next_look = Some(now + Duration::from_millis(25));
                 }
             }
+            // Not silent but starved: a loaded machine must not cost output. Only the other clock counts.
+            Phase::Holders { drained_since: since, .. }
+                if found.busy && now.duration_since(*since) < self.limits.drain_max =>
+            {
+                self.phase = Phase::Draining { since: *since };
+                self.last_output = now;
+                for stream in &mut self.streams {
+                    stream.cut_short = false;
+                }
+                self.drained();
+            }
             Phase::Holders { .. } => {
-                let killed = found.iter().any(|leftover| leftover.killed);
-                self.leftovers = found;
+                let killed = found.members.iter().any(|leftover| leftover.killed);
+                self.leftovers = found.members;
                 self.phase = Phase::LastWords { until: if killed { now + AFTER_KILL } else { now } };
                 self.drained();
             }
@@ -686,7 +702,7 @@ impl Phase {
         match self {
             Self::Terminating { look: Some(found), .. } | Self::Holders { found, .. } => match found.await {
                 Ok(found) => Wake::Looked(found),
-                Err(_) => Wake::Looked(Vec::new()),
+                Err(_) => Wake::Looked(Found::default()),
             },
             Self::Ending { ended, .. } => Wake::Ended(ended.await.unwrap_or_default()),
             _ => std::future::pending().await,

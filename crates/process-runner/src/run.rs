@@ -40,6 +40,7 @@ struct Inner {
     queue_timeout: Option<Duration>,
     guardian: Option<GuardianLink>,
     runs: Mutex<Runs>,
+    /// How many there are, with those that are being started.
     live: watch::Sender<usize>,
     shut_down: AtomicBool,
 }
@@ -142,9 +143,9 @@ impl Runner {
         SHARED.get_or_init(Self::default)
     }
 
-    /// Commands that run now, or are being started.
+    /// Commands that run now.
     pub fn running(&self) -> usize {
-        *self.inner.live.borrow()
+        self.inner.runs().len()
     }
 
     /// Runs a command to its end. Dropping the future ends it and all it started.

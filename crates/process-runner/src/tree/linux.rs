@@ -36,6 +36,8 @@ pub(crate) struct Member {
     pub(crate) pid: Pid,
     pub(crate) group: Option<Pid>,
     pub(crate) name: String,
+    /// It runs, waits for a processor, or for a disk.
+    pub(crate) busy: bool,
     /// Pins the process, where the kernel has pidfds.
     pidfd: Option<OwnedFd>,
 }
@@ -84,8 +86,8 @@ pub(crate) fn scan(search: &Search<'_>) -> Option<Vec<Member>> {
             Err(_) => None,
         };
         if let Some(identity) = identify(proc.as_fd(), pid, search, &mut buffer) {
-            let Identity { owner, group, name } = identity;
-            members.push(Member { owner, pid, group, name, pidfd });
+            let Identity { owner, group, name, busy } = identity;
+            members.push(Member { owner, pid, group, name, busy, pidfd });
         }
     }
     any.then_some(members)
@@ -95,6 +97,7 @@ struct Identity {
     owner: usize,
     group: Option<Pid>,
     name: String,
+    busy: bool,
 }
 
 fn identify(proc: BorrowedFd<'_>, pid: Pid, search: &Search<'_>, buffer: &mut Vec<u8>) -> Option<Identity> {
@@ -109,6 +112,7 @@ fn identify(proc: BorrowedFd<'_>, pid: Pid, search: &Search<'_>, buffer: &mut Ve
     if by_session.is_some() && is_leader {
         return None;
     }
+    let busy = matches!(stat.state, b'R' | b'D');
     let (group, name) = (stat.group, String::from_utf8_lossy(stat.name).into_owned());
     let owner = match by_session {
         Some(owner) => owner,
@@ -118,7 +122,7 @@ fn identify(proc: BorrowedFd<'_>, pid: Pid, search: &Search<'_>, buffer: &mut Ve
             find_marker(buffer, search)?
         }
     };
-    Some(Identity { owner, group, name })
+    Some(Identity { owner, group, name, busy })
 }
 
 /// Any of the markers in an environment block, which is a sequence of NUL-terminated `NAME=VALUE`.
@@ -226,7 +230,7 @@ mod tests {
 
     #[test]
     fn a_process_that_is_just_being_reaped_has_no_group_and_no_session() {
-        let stat = Stat::parse(b"42 (sh) X 1 -1 -1 0 -1 4194560").unwrap();
+        let stat = Stat::parse(b"42 (sh) X 1 -1 -1 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 99 900").unwrap();
         assert_eq!((stat.group, stat.session), (None, None));
     }
 

@@ -31,6 +31,7 @@ pub(crate) struct Member {
     pub(crate) pid: Pid,
     pub(crate) group: Option<Pid>,
     pub(crate) name: String,
+    pub(crate) busy: bool,
 }
 
 impl Member {

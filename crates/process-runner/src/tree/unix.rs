@@ -330,7 +330,10 @@ pub(crate) fn launch(
         directory: folder_handle,
         stdio: [in_descriptor, out_writer.as_fd(), err_writer.as_ref().unwrap_or(&out_writer).as_fd()],
     };
-    let pid = spawn_patiently(&request, limits.busy_retry, abandoned).map_err(|error| {
+    let started = spawn_patiently(&request, limits.busy_retry, abandoned);
+    // The child has its ends; ours would only count against our limit.
+    drop((in_reader, out_writer, err_writer, file));
+    let pid = started.map_err(|error| {
         resolve::explain(
             command,
             OsStr::from_bytes(prepared.program.as_bytes()).as_ref(),

@@ -269,7 +269,15 @@ pub(crate) mod reaper {
     pub(crate) enum Do {
         Nothing,
         TerminateEscaped,
+        KillIdleHolders,
         KillHolders,
+    }
+
+    /// See `reaper.rs`.
+    #[derive(Debug, Default)]
+    pub(crate) struct Found {
+        pub(crate) members: Vec<Leftover>,
+        pub(crate) busy: bool,
     }
 
     pub(crate) fn ensure() -> io::Result<()> {
@@ -287,12 +295,8 @@ pub(crate) mod reaper {
         answer(Ended::default())
     }
 
-    pub(crate) fn look(
-        _leader: Arc<Leader>,
-        _action: Do,
-        _pipes: Vec<u64>,
-    ) -> oneshot::Receiver<Vec<Leftover>> {
-        answer(Vec::new())
+    pub(crate) fn look(_leader: Arc<Leader>, _action: Do, _pipes: Vec<u64>) -> oneshot::Receiver<Found> {
+        answer(Found::default())
     }
 
     fn answer<T>(value: T) -> oneshot::Receiver<T> {
