@@ -396,19 +396,18 @@ fn has_nul(value: &OsStr) -> bool {
 }
 
 impl Environment {
-    /// The variables that the child gets, by name.
-    pub(crate) fn resolve(&self) -> BTreeMap<OsString, OsString> {
-        let mut variables: BTreeMap<OsString, OsString> = match &self.policy {
-            EnvPolicy::Inherit => inherited().collect(),
-            EnvPolicy::Clear => BTreeMap::new(),
-            EnvPolicy::Allow(names) => inherited().filter(|(name, _)| names.contains(name)).collect(),
+    /// The variables that the child gets, sorted by name.
+    pub(crate) fn resolve(&self) -> Vec<(OsString, OsString)> {
+        let changed = |name: &OsString| self.changes.contains_key(name);
+        let set = self.changes.iter().filter_map(|(name, value)| Some((name.clone(), value.clone()?)));
+        let mut variables: Vec<_> = match &self.policy {
+            EnvPolicy::Inherit => inherited().filter(|(name, _)| !changed(name)).chain(set).collect(),
+            EnvPolicy::Clear => set.collect(),
+            EnvPolicy::Allow(names) => {
+                inherited().filter(|(name, _)| names.contains(name) && !changed(name)).chain(set).collect()
+            }
         };
-        for (key, value) in &self.changes {
-            match value {
-                Some(value) => variables.insert(key.clone(), value.clone()),
-                None => variables.remove(key),
-            };
-        }
+        variables.sort_unstable();
         variables
     }
 }

@@ -188,9 +188,9 @@ enum Phase {
     /// The reaper kills those that hold a stream, or only says who they are.
     Holders {
         found: oneshot::Receiver<Found>,
-        action: Do,
         since: Instant,
         drained_since: Instant,
+        last_call: bool,
     },
     /// All is dead, or left alone; what is still in the pipes is read.
     LastWords {
@@ -454,6 +454,7 @@ impl Driver {
                 // When both clocks have run out nothing is waited for any more.
                 let last_call = now.duration_since(since) >= self.limits.drain_max;
                 let kill = if last_call { Do::KillHolders } else { Do::KillIdleHolders };
+                let look = |this: &mut Self, action| this.look_at_holders(action, since, last_call);
                 for stream in &mut self.streams {
                     stream.cut_short = stream.pipe.is_some();
                 }
@@ -461,8 +462,8 @@ impl Driver {
                     Leftovers::KillAll => self.end(),
                     // Where they cannot be told from the others, all of them end.
                     Leftovers::KillHolders if !crate::tree::SEES_HOLDERS => self.end(),
-                    Leftovers::KillHolders => self.look_at_holders(kill, since),
-                    Leftovers::Leave => self.look_at_holders(Do::Nothing, since),
+                    Leftovers::KillHolders => look(self, kill),
+                    Leftovers::Leave => look(self, Do::Nothing),
                 }
             }
             Phase::LastWords { .. } => self.phase = Phase::Done,
@@ -480,11 +481,11 @@ impl Driver {
         }
     }
 
-    fn look_at_holders(&mut self, action: Do, drained_since: Instant) {
+    fn look_at_holders(&mut self, action: Do, drained_since: Instant, last_call: bool) {
         let pipes =
             self.streams.iter().filter_map(|stream| crate::tree::pipe_id(stream.pipe.as_ref()?)).collect();
         let found = reaper::look(Arc::clone(&self.shared.leader), action, pipes);
-        self.phase = Phase::Holders { found, action, since: Instant::now(), drained_since };
+        self.phase = Phase::Holders { found, since: Instant::now(), drained_since, last_call };
     }
 
     fn on_look(&mut self, found: Found) {
@@ -502,14 +503,13 @@ impl Driver {
                 }
             }
             // Not silent but starved: a loaded machine must not cost output. Only the other clock counts.
-            // If that has run out meanwhile too, the next look is the last and kills the busy as well.
-            Phase::Holders { drained_since: since, action, .. }
-                if found.busy
-                    && (*action == Do::KillIdleHolders
-                        || now.duration_since(*since) < self.limits.drain_max) =>
+            Phase::Holders { drained_since: since, last_call, .. }
+                if (found.busy || found.undecided) && !*last_call
+                    || found.undecided && now.duration_since(*since) < self.limits.drain_max + AFTER_KILL =>
             {
                 self.phase = Phase::Draining { since: *since };
                 self.last_output = now;
+                self.note_leftovers(found.members.into_iter().filter(|member| member.killed));
                 for stream in &mut self.streams {
                     stream.cut_short = false;
                 }
@@ -517,7 +517,7 @@ impl Driver {
             }
             Phase::Holders { .. } => {
                 let killed = found.members.iter().any(|leftover| leftover.killed);
-                self.leftovers = found.members;
+                self.note_leftovers(found.members);
                 self.phase = Phase::LastWords { until: if killed { now + AFTER_KILL } else { now } };
                 self.drained();
             }
@@ -526,15 +526,19 @@ impl Driver {
     }
 
     fn on_ended(&mut self, ended: Ended) {
-        for killed in ended.killed {
-            match self.leftovers.iter_mut().find(|known| known.pid == killed.pid) {
-                Some(known) => known.killed |= killed.killed,
-                None => self.leftovers.push(killed),
-            }
-        }
+        self.note_leftovers(ended.killed);
         self.unkillable = ended.alive;
         self.phase = Phase::LastWords { until: Instant::now() + AFTER_KILL };
         self.drained();
+    }
+
+    fn note_leftovers(&mut self, found: impl IntoIterator<Item = Leftover>) {
+        for leftover in found {
+            match self.leftovers.iter_mut().find(|known| known.pid == leftover.pid) {
+                Some(known) => known.killed |= leftover.killed,
+                None => self.leftovers.push(leftover),
+            }
+        }
     }
 
     /// Ends the run politely.

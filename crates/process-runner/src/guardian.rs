@@ -84,7 +84,7 @@ mod unix {
 
     use super::Guardian;
     use crate::reaper;
-    use crate::tree::{self, Leader, RunNumber, Search};
+    use crate::tree::{self, Leader, RunNumber, Scan, Search};
 
     /// What the guardian is called, so that it is recognised among processes, and recognises itself.
     const NAME: &str = "process-runner-guardian";
@@ -357,11 +357,11 @@ mod unix {
                 prefix,
                 by_marker: &|run| (told.live.contains_key(&run) || run > told.highest).then_some(0),
             };
-            let members = tree::scan(&search).unwrap_or_default();
+            let Scan { members, undecided } = tree::scan(&search);
             for member in &members {
                 member.signal(Signal::KILL);
             }
-            quiet = if members.is_empty() { quiet + 1 } else { 0 };
+            quiet = if members.is_empty() && !undecided { quiet + 1 } else { 0 };
             std::thread::sleep(PAUSE);
         }
     }

@@ -14,7 +14,7 @@ use rustix::process::Signal;
 use tokio::sync::oneshot;
 
 use crate::outcome::Leftover;
-use crate::tree::{self, Leader, Member, Search};
+use crate::tree::{self, Leader, Member, Scan, Search};
 
 /// How long a tree is killed before what still lives is called unkillable.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -36,6 +36,8 @@ pub(crate) struct Found {
     pub(crate) members: Vec<Leftover>,
     /// One that holds a pipe is not waiting for anything but a processor: its silence means nothing.
     pub(crate) busy: bool,
+    /// Somebody may be a member and could not be asked, being between two programs.
+    pub(crate) undecided: bool,
 }
 
 /// What [`look`] does with the members of a run that it finds.
@@ -188,7 +190,7 @@ impl Reaper {
             .chain(looks.iter().map(|look| &look.leader))
             .cloned()
             .collect();
-        let members = find(&leaders);
+        let Scan { members, undecided } = find(&leaders);
         // The group at once and first, so that no shell in it lives to see its children die; but after the
         // search, which has seen who was there.
         for ending in ending.iter().filter(|ending| ending.next_pass <= now) {
@@ -204,14 +206,14 @@ impl Reaper {
             }
         }
         for look in looks.drain(..) {
-            look.answer(&members);
+            look.answer(&members, undecided);
         }
-        ending.retain_mut(|ending| ending.next_pass > now || ending.goes_on(now));
+        ending.retain_mut(|ending| ending.next_pass > now || ending.goes_on(now, undecided));
     }
 }
 
 /// One pass over all processes for all runs. A member's owner is the place of its leader.
-fn find(leaders: &[Arc<Leader>]) -> Vec<Member> {
+fn find(leaders: &[Arc<Leader>]) -> Scan {
     let indexed = || leaders.iter().enumerate().rev();
     let sessions: HashMap<_, _> =
         indexed().filter_map(|(at, leader)| Some((leader.session()?, at))).collect();
@@ -226,7 +228,7 @@ fn find(leaders: &[Arc<Leader>]) -> Vec<Member> {
         prefix: tree::marker_prefix(),
         by_marker: &|number| markers.get(&number).copied(),
     };
-    tree::scan(&search).unwrap_or_default()
+    tree::scan(&search)
 }
 
 impl Look {
@@ -245,10 +247,11 @@ impl Look {
         self.found.members.push(Leftover { pid, name, held_pipe, killed: false });
     }
 
-    fn answer(mut self, members: &[Member]) {
+    fn answer(mut self, members: &[Member], undecided: bool) {
+        self.found.undecided = undecided;
         let kill = match self.action {
             Do::KillHolders => true,
-            Do::KillIdleHolders => !self.found.busy,
+            Do::KillIdleHolders => !self.found.busy && !undecided,
             Do::Nothing | Do::TerminateEscaped => false,
         };
         for holder in self.holders.iter().filter_map(|at| members.get(*at)).filter(|_| kill) {
@@ -278,9 +281,11 @@ impl Ending {
     }
 
     /// After a pass: whether there must be another.
-    fn goes_on(&mut self, now: Instant) -> bool {
+    fn goes_on(&mut self, now: Instant, undecided: bool) -> bool {
         let leader_lives = self.leader.exit_status().is_none();
-        if self.alive.is_empty() && !leader_lives {
+        // A stranger that hangs between two programs must not keep it for ever.
+        let undecided = undecided && now.duration_since(self.begun) < PATIENCE;
+        if self.alive.is_empty() && !leader_lives && !undecided {
             self.quiet += 1;
             if self.quiet < QUIET_PASSES {
                 return true; // at once

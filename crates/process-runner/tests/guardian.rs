@@ -257,17 +257,22 @@ mod linux {
         Pid::from_raw(i32::try_from(pid).unwrap()).unwrap()
     }
 
-    /// It is one of the sleepers, or the shell that started them.
+    /// A live process that these tests have started: a sleeper, the shell that it comes from, or a guardian.
     fn is_ours(pid: u32) -> bool {
         let command_line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        command_line.starts_with(b"sleep\x001000\0")
-            || command_line.starts_with(b"bash\0-c\0echo $$; set -m;")
+        let starts: [&[u8]; 4] = [
+            b"sleep\x001000\0",
+            b"sh\0-c\0sleep 1000",
+            b"bash\0-c\0echo $$; set -m;",
+            b"process-runner-guardian\0",
+        ];
+        starts.iter().any(|start| command_line.starts_with(start))
     }
 
-    /// No such process, or a zombie, for instance of a server that does not reap.
+    /// No such process, another by now, or a zombie (of a server that does not reap), which has no command
+    /// line.
     fn is_dead(pid: u32) -> bool {
-        std::fs::read_to_string(format!("/proc/{pid}/stat"))
-            .map_or(true, |stat| stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('Z')))
+        !is_ours(pid)
     }
 
     /// The live child of `server` that is a guardian.
@@ -290,7 +295,7 @@ mod linux {
         };
         let pids = std::fs::read_dir("/proc").unwrap().flatten();
         pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-            .filter(|pid| is_ours(*pid) || of(*pid, "cmdline").contains("guardian"))
+            .filter(|pid| is_ours(*pid))
             .map(|pid| format!("{} {}\n", of(pid, "cmdline"), of(pid, "stat")))
             .collect()
     }

@@ -57,26 +57,39 @@ impl Member {
     }
 }
 
-/// One pass over all processes. `None` if there is no `/proc`.
+/// What one pass has found.
+#[derive(Debug, Default)]
+pub(crate) struct Scan {
+    pub(crate) members: Vec<Member>,
+    /// Somebody was between two programs, and may be one of them: to be asked again.
+    pub(crate) undecided: bool,
+}
+
+/// One pass over all processes. Finds nothing if there is no `/proc`.
 ///
 /// Costs about 6 us a process. A process that is forked during the pass can be missed, so two passes that
 /// find nothing say more than one. Zombies are not found, nor processes of other users (by marker), nor
 /// leaders.
-pub(crate) fn scan(search: &Search<'_>) -> Option<Vec<Member>> {
-    let proc = open(c"/proc", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+pub(crate) fn scan(search: &Search<'_>) -> Scan {
+    let mut found = Scan::default();
+    let Ok(proc) = open(c"/proc", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) else {
+        return found;
+    };
+    let Ok(entries) = Dir::read_from(&proc) else { return found };
     let mut buffer = Vec::with_capacity(16 * 1024);
-    let mut members = Vec::new();
-    let mut any = false;
-    for entry in Dir::read_from(&proc).ok()? {
-        let Ok(entry) = entry else { break };
+    for entry in entries.flatten() {
         let Some(pid) =
             entry.file_name().to_str().ok().and_then(|name| name.parse().ok()).and_then(Pid::from_raw)
         else {
             continue;
         };
-        any = true;
-        if identify(proc.as_fd(), pid, search, &mut buffer).is_none() {
-            continue;
+        match identify(proc.as_fd(), pid, search, &mut buffer) {
+            Identity::Stranger => continue,
+            Identity::Undecided => {
+                found.undecided = true;
+                continue;
+            }
+            Identity::Member { .. } => {}
         }
         // The pid may have been given to another process since; what the pidfd stands for cannot change, so
         // whoever is a member when asked again is the one that it holds.
@@ -85,45 +98,70 @@ pub(crate) fn scan(search: &Search<'_>) -> Option<Vec<Member>> {
             Err(Errno::SRCH) => continue,
             Err(_) => None,
         };
-        if let Some(identity) = identify(proc.as_fd(), pid, search, &mut buffer) {
-            let Identity { owner, group, name, busy } = identity;
-            members.push(Member { owner, pid, group, name, busy, pidfd });
+        match identify(proc.as_fd(), pid, search, &mut buffer) {
+            Identity::Member { owner, group, name, busy } => {
+                found.members.push(Member { owner, pid, group, name, busy, pidfd });
+            }
+            Identity::Undecided => found.undecided = true,
+            Identity::Stranger => {}
         }
     }
-    any.then_some(members)
+    found
 }
 
-struct Identity {
-    owner: usize,
-    group: Option<Pid>,
-    name: String,
-    busy: bool,
+enum Identity {
+    Stranger,
+    /// It is between two programs: the new one's environment is not there yet.
+    Undecided,
+    Member {
+        owner: usize,
+        group: Option<Pid>,
+        name: String,
+        busy: bool,
+    },
 }
 
-fn identify(proc: BorrowedFd<'_>, pid: Pid, search: &Search<'_>, buffer: &mut Vec<u8>) -> Option<Identity> {
+fn identify(proc: BorrowedFd<'_>, pid: Pid, search: &Search<'_>, buffer: &mut Vec<u8>) -> Identity {
     let number = pid.as_raw_nonzero().get();
-    read(proc, &format!("{number}/stat"), buffer).ok()?;
-    let stat = Stat::parse(buffer)?;
+    if read(proc, &format!("{number}/stat"), buffer).is_err() {
+        return Identity::Stranger; // it has ended
+    }
+    let Some(stat) = Stat::parse(buffer) else { return Identity::Stranger };
     if matches!(stat.state, b'Z' | b'X') || stat.start < search.since {
-        return None;
+        return Identity::Stranger;
     }
     let by_session = stat.session.and_then(|session| (search.by_session)(session));
     let is_leader = stat.session == Some(pid);
     if by_session.is_some() && is_leader {
-        return None;
+        return Identity::Stranger;
     }
     let busy = matches!(stat.state, b'R' | b'D');
+    let kernel_thread = stat.flags & PF_KTHREAD != 0;
     let (group, name) = (stat.group, String::from_utf8_lossy(stat.name).into_owned());
-    let owner = match by_session {
-        Some(owner) => owner,
-        None => {
-            // Unreadable: another user's, or one that protects itself (prctl(2), PR_SET_DUMPABLE).
-            read(proc, &format!("{number}/environ"), buffer).ok()?;
-            find_marker(buffer, search)?
-        }
-    };
-    Some(Identity { owner, group, name, busy })
+    if let Some(owner) = by_session {
+        return Identity::Member { owner, group, name, busy };
+    }
+    // Unreadable: another user's, or one that protects itself (prctl(2), PR_SET_DUMPABLE).
+    if kernel_thread || read(proc, &format!("{number}/environ"), buffer).is_err() {
+        return Identity::Stranger;
+    }
+    if let Some(owner) = find_marker(buffer, search) {
+        return Identity::Member { owner, group, name, busy };
+    }
+    // In the middle of an execve(2) the environment reads as empty, and the place of its end, as 0. One that
+    // is really empty has a place.
+    if buffer.is_empty()
+        && read(proc, &format!("{number}/stat"), buffer).is_ok()
+        && Stat::parse(buffer)
+            .is_some_and(|stat| stat.environment_end == 0 && !matches!(stat.state, b'Z' | b'X'))
+    {
+        return Identity::Undecided;
+    }
+    Identity::Stranger
 }
+
+/// The flag of a kernel thread (`include/linux/sched.h`).
+const PF_KTHREAD: u64 = 0x0020_0000;
 
 /// Any of the markers in an environment block, which is a sequence of NUL-terminated `NAME=VALUE`.
 fn find_marker(environment: &[u8], search: &Search<'_>) -> Option<usize> {
@@ -163,8 +201,12 @@ struct Stat<'a> {
     state: u8,
     group: Option<Pid>,
     session: Option<Pid>,
+    /// `PF_*`.
+    flags: u64,
     /// Clock ticks since the system started.
     start: u64,
+    /// The address; 0 also if it may not be read.
+    environment_end: u64,
 }
 
 impl<'a> Stat<'a> {
@@ -173,16 +215,22 @@ impl<'a> Stat<'a> {
         let open = memchr::memchr(b'(', text)?;
         let close = memchr::memrchr(b')', text)?;
         let name = text.get(open + 1..close)?;
-        let mut fields = text.get(close + 1..)?.trim_ascii().split(|byte| *byte == b' ');
-        let state = *fields.next()?.first()?;
-        let mut ids =
-            fields.by_ref().skip(1).take(2).map(|field| std::str::from_utf8(field).ok()?.parse().ok());
+        // Numbered as in the manual page: the first after the name is field 3.
+        let fields: Vec<&str> =
+            std::str::from_utf8(text.get(close + 1..)?).ok()?.split_ascii_whitespace().collect();
+        let field = |number: usize| fields.get(number - 3).copied();
+        let number = |at: usize| field(at)?.parse::<u64>().ok();
         // Both are -1 for a process that is just being reaped, and 0 for one of another pid namespace.
-        let id = |number: i32| if number > 0 { Pid::from_raw(number) } else { None };
-        let group = id(ids.next()??);
-        let session = id(ids.next()??);
-        let start = std::str::from_utf8(fields.nth(15)?).ok()?.parse().ok()?;
-        Some(Self { name, state, group, session, start })
+        let id = |at: usize| field(at)?.parse().ok().filter(|id| *id > 0).and_then(Pid::from_raw);
+        Some(Self {
+            name,
+            state: *field(3)?.as_bytes().first()?,
+            group: id(5),
+            session: id(6),
+            flags: number(9)?,
+            start: number(22)?,
+            environment_end: number(51).unwrap_or(0),
+        })
     }
 }
 
@@ -224,14 +272,24 @@ mod tests {
         let text = b"42 (a) b (c) S 1 40 39 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 5551212 900";
         let stat = Stat::parse(text).unwrap();
         assert_eq!((stat.name, stat.state), (b"a) b (c".as_slice(), b'S'));
-        assert_eq!(stat.start, 5_551_212);
         assert_eq!((stat.group, stat.session), (Pid::from_raw(40), Pid::from_raw(39)));
+        assert_eq!((stat.flags, stat.start), (4_194_560, 5_551_212));
     }
 
     #[test]
     fn a_process_that_is_just_being_reaped_has_no_group_and_no_session() {
-        let stat = Stat::parse(b"42 (sh) X 1 -1 -1 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 99 900").unwrap();
+        let text = b"42 (sh) X 1 -1 -1 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 99 900";
+        let stat = Stat::parse(text).unwrap();
         assert_eq!((stat.group, stat.session), (None, None));
+    }
+
+    #[test]
+    fn this_process_has_an_environment_with_a_place_and_is_no_kernel_thread() {
+        let mut buffer = Vec::with_capacity(1024);
+        read(CWD, "/proc/self/stat", &mut buffer).unwrap();
+        let stat = Stat::parse(&buffer).unwrap();
+        assert_ne!(stat.environment_end, 0);
+        assert_eq!(stat.flags & PF_KTHREAD, 0);
     }
 
     #[test]

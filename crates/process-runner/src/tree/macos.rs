@@ -44,10 +44,17 @@ impl Member {
     }
 }
 
-/// `None`: nobody can be looked for.
-pub(crate) fn scan(search: &Search<'_>) -> Option<Vec<Member>> {
+/// See `linux.rs`.
+#[derive(Debug, Default)]
+pub(crate) struct Scan {
+    pub(crate) members: Vec<Member>,
+    pub(crate) undecided: bool,
+}
+
+/// Nobody can be looked for.
+pub(crate) fn scan(search: &Search<'_>) -> Scan {
     let _ = (search.since, search.by_session, search.prefix, search.by_marker);
-    None
+    Scan::default()
 }
 
 pub(crate) fn start_time(_pid: Pid) -> Option<u64> {

@@ -228,11 +228,11 @@ const LONGEST_ARGUMENT: usize = 32 * 4096 - 1;
 impl Prepared {
     fn new(command: &Command, marker: Option<String>) -> Result<Self, SpawnError> {
         let mut variables = command.environment.resolve();
-        let path = variables.get(OsStr::new("PATH")).cloned();
         if let Some(marker) = marker {
-            variables.insert(marker.into(), "1".into());
+            variables.push((marker.into(), "1".into()));
         }
-        let program = resolve::find(command, path.as_deref())?;
+        let path = variables.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
+        let program = resolve::find(command, path)?;
         let nul = |_| command.error(SpawnErrorKind::Other, None); // `check_input` has refused it before
         let c_string = |text: OsString| CString::new(text.into_vec()).map_err(nul);
         let mut arguments = vec![c_string(command.program.clone())?];

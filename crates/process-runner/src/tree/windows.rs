@@ -278,6 +278,7 @@ pub(crate) mod reaper {
     pub(crate) struct Found {
         pub(crate) members: Vec<Leftover>,
         pub(crate) busy: bool,
+        pub(crate) undecided: bool,
     }
 
     pub(crate) fn ensure() -> io::Result<()> {
