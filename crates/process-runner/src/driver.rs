@@ -9,7 +9,7 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ use crate::events::{By, Event, EventQueue};
 use crate::limits::{Leftovers, Limits, OverLimit};
 use crate::lines::{Line, LineSplitter};
 use crate::outcome::{Leftover, Output, StdinReport, Stream, Termination};
-use crate::reaper::{self, Do, Ended};
+use crate::reaper::{self, Do, Ended, Found};
 use crate::secrets::{Redactor, Secrets};
 use crate::tree::{ExitWatch, Launched, Leader, OutputPipe, Reaped, StdinPipe};
 
@@ -35,6 +35,12 @@ const READ: usize = 64 * 1024;
 const READS: usize = 8;
 /// How long the streams are read on after their last holders were killed.
 const AFTER_KILL: Duration = Duration::from_millis(100);
+
+/// The reaper looks before it kills, and reading about a process that hangs in the kernel can hang too: then
+/// the group is killed from here.
+const REAPER_SLOW: Duration = Duration::from_millis(250);
+/// And then the run ends without the answer. Longer than the reaper itself tries.
+const REAPER_STUCK: Duration = Duration::from_secs(3);
 
 /// What the handle of a run may ask for.
 #[derive(Clone, Copy, Debug)]
@@ -53,6 +59,8 @@ pub(crate) struct Shared {
     /// The pipe of [`Stdin::Piped`], while it is open.
     pub(crate) stdin: tokio::sync::Mutex<Option<StdinPipe>>,
     pub(crate) stdin_written: AtomicU64,
+    /// The handle was dropped before the end.
+    pub(crate) abandoned: AtomicBool,
 }
 
 #[derive(Default)]
@@ -164,7 +172,7 @@ enum Phase {
     /// and again, since they may use the time too.
     Terminating {
         kill_at: Instant,
-        look: Option<oneshot::Receiver<Vec<Leftover>>>,
+        look: Option<oneshot::Receiver<Found>>,
         next_look: Option<Instant>,
     },
     /// The leader has ended; the streams may go on.
@@ -174,10 +182,14 @@ enum Phase {
     /// The reaper kills all.
     Ending {
         ended: oneshot::Receiver<Ended>,
+        since: Instant,
+        hurried: bool,
     },
     /// The reaper kills those that hold a stream, or only says who they are.
     Holders {
-        found: oneshot::Receiver<Vec<Leftover>>,
+        found: oneshot::Receiver<Found>,
+        since: Instant,
+        drained_since: Instant,
     },
     /// All is dead, or left alone; what is still in the pipes is read.
     LastWords {
@@ -191,7 +203,7 @@ enum Wake {
     Cancelled,
     Exited,
     Ended(Ended),
-    Looked(Vec<Leftover>),
+    Looked(Found),
     Output(Progress),
     Deadline,
 }
@@ -230,6 +242,7 @@ impl Driver {
             state: Mutex::new(State { captures: [capture(), capture()], ..State::default() }),
             stdin: tokio::sync::Mutex::new(piped),
             stdin_written: AtomicU64::new(0),
+            abandoned: AtomicBool::new(false),
         });
         let by_line = command.on_line.is_some()
             || events.as_ref().is_some_and(|events| events.options().by == By::Line);
@@ -342,7 +355,9 @@ impl Driver {
                 idle.into_iter().chain(max).min()
             }
             Phase::LastWords { until } => Some(*until),
-            Phase::Ending { .. } | Phase::Holders { .. } | Phase::Done => None,
+            Phase::Ending { since, hurried: false, .. } => since.checked_add(REAPER_SLOW),
+            Phase::Ending { since, .. } | Phase::Holders { since, .. } => since.checked_add(REAPER_STUCK),
+            Phase::Done => None,
         }
     }
 
@@ -367,7 +382,7 @@ impl Driver {
         let now = Instant::now();
         self.exited = Some(now);
         self.stdin.close(true);
-        self.send(Event::Exited { status: None });
+        self.send(Event::Exited { status: self.shared.leader.exit_status() });
         match &mut self.phase {
             Phase::Running => {
                 self.phase = Phase::Draining { since: now };
@@ -433,7 +448,11 @@ impl Driver {
                     *look = Some(reaper::look(Arc::clone(&self.shared.leader), Do::Nothing, Vec::new()));
                 }
             }
-            Phase::Draining { .. } => {
+            Phase::Draining { since } => {
+                let since = *since;
+                // When both clocks have run out nothing is waited for any more.
+                let last_call = now.duration_since(since) >= self.limits.drain_max;
+                let kill = if last_call { Do::KillHolders } else { Do::KillIdleHolders };
                 for stream in &mut self.streams {
                     stream.cut_short = stream.pipe.is_some();
                 }
@@ -441,23 +460,33 @@ impl Driver {
                     Leftovers::KillAll => self.end(),
                     // Where they cannot be told from the others, all of them end.
                     Leftovers::KillHolders if !crate::tree::SEES_HOLDERS => self.end(),
-                    Leftovers::KillHolders => self.look_at_holders(Do::KillHolders),
-                    Leftovers::Leave => self.look_at_holders(Do::Nothing),
+                    Leftovers::KillHolders => self.look_at_holders(kill, since),
+                    Leftovers::Leave => self.look_at_holders(Do::Nothing, since),
                 }
             }
             Phase::LastWords { .. } => self.phase = Phase::Done,
-            Phase::Ending { .. } | Phase::Holders { .. } | Phase::Done => {}
+            Phase::Ending { hurried: hurried @ false, .. } => {
+                *hurried = true;
+                self.shared.leader.kill_group();
+            }
+            Phase::Ending { .. } => {
+                let leader = &self.shared.leader;
+                let alive = leader.exit_status().is_none().then(|| leader.pid_number()).into_iter().collect();
+                self.on_ended(Ended { killed: Vec::new(), alive });
+            }
+            Phase::Holders { .. } => self.on_look(Found::default()),
+            Phase::Done => {}
         }
     }
 
-    fn look_at_holders(&mut self, action: Do) {
+    fn look_at_holders(&mut self, action: Do, drained_since: Instant) {
         let pipes =
             self.streams.iter().filter_map(|stream| crate::tree::pipe_id(stream.pipe.as_ref()?)).collect();
         let found = reaper::look(Arc::clone(&self.shared.leader), action, pipes);
-        self.phase = Phase::Holders { found };
+        self.phase = Phase::Holders { found, since: Instant::now(), drained_since };
     }
 
-    fn on_look(&mut self, found: Vec<Leftover>) {
+    fn on_look(&mut self, found: Found) {
         let now = Instant::now();
         match &mut self.phase {
             Phase::Terminating { look, next_look, .. } => {
@@ -465,15 +494,26 @@ impl Driver {
                 if self.exited.is_none() {
                     return; // the answer to the signal
                 }
-                if found.is_empty() {
+                if found.members.is_empty() {
                     self.end();
                 } else {
                     *next_look = Some(now + Duration::from_millis(25));
                 }
             }
+            // Not silent but starved: a loaded machine must not cost output. Only the other clock counts.
+            Phase::Holders { drained_since: since, .. }
+                if found.busy && now.duration_since(*since) < self.limits.drain_max =>
+            {
+                self.phase = Phase::Draining { since: *since };
+                self.last_output = now;
+                for stream in &mut self.streams {
+                    stream.cut_short = false;
+                }
+                self.drained();
+            }
             Phase::Holders { .. } => {
-                let killed = found.iter().any(|leftover| leftover.killed);
-                self.leftovers = found;
+                let killed = found.members.iter().any(|leftover| leftover.killed);
+                self.leftovers = found.members;
                 self.phase = Phase::LastWords { until: if killed { now + AFTER_KILL } else { now } };
                 self.drained();
             }
@@ -532,7 +572,8 @@ impl Driver {
     }
 
     fn end(&mut self) {
-        self.phase = Phase::Ending { ended: reaper::end(Arc::clone(&self.shared.leader)) };
+        let ended = reaper::end(Arc::clone(&self.shared.leader));
+        self.phase = Phase::Ending { ended, since: Instant::now(), hurried: false };
     }
 
     fn send(&self, event: Event) {
@@ -635,12 +676,22 @@ impl Drop for Driver {
             return;
         }
         reaper::abandon(Arc::clone(&self.shared.leader));
+        self.ward = None;
         self.reason.get_or_insert(Reason::Cancelled);
         self.escalated = true;
         let source = Arc::new(io::Error::other("the runtime was shut down"));
         self.conclude(None, Some(Broken { stage: "running it", source }));
         if let Some(events) = &self.events {
             events.end();
+        }
+        if self.shared.abandoned.load(Ordering::Acquire)
+            && let Some(result) = self.shared.result()
+        {
+            // Nobody will ever hear of these files.
+            for file in [&result.output.stdout.spill, &result.output.stderr.spill].into_iter().flatten() {
+                #[allow(clippy::disallowed_methods, reason = "our own file, under a name that we have drawn")]
+                let _ = std::fs::remove_file(file);
+            }
         }
     }
 }
@@ -649,11 +700,11 @@ impl Phase {
     /// What the reaper answers to what this phase has asked it.
     async fn answer(&mut self) -> Wake {
         match self {
-            Self::Terminating { look: Some(found), .. } | Self::Holders { found } => match found.await {
+            Self::Terminating { look: Some(found), .. } | Self::Holders { found, .. } => match found.await {
                 Ok(found) => Wake::Looked(found),
-                Err(_) => Wake::Looked(Vec::new()),
+                Err(_) => Wake::Looked(Found::default()),
             },
-            Self::Ending { ended } => Wake::Ended(ended.await.unwrap_or_default()),
+            Self::Ending { ended, .. } => Wake::Ended(ended.await.unwrap_or_default()),
             _ => std::future::pending().await,
         }
     }

@@ -16,7 +16,7 @@ pub enum Error {
     /// The program did not start.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
-    /// The system did not start the program within the time limit: its file lies on a file system that
+    /// The system did not start the program within its timeout, or 1 s if that is shorter: its file lies on a file system that
     /// hangs. Should it start later, it is killed at once.
     #[error("`{program}` did not start within {after:?}")]
     SpawnTimedOut {

@@ -47,7 +47,7 @@ pub enum Event {
     Terminating,
     /// The program has ended; its streams may go on for a moment.
     Exited {
-        /// How, if that is known yet: it is not while the process is kept for the end of its group.
+        /// How.
         status: Option<ExitStatus>,
     },
     /// The outcome is there. The last event.

@@ -92,6 +92,9 @@ mod unix {
     const VARIABLE: &str = "PROCESS_RUNNER_GUARDIAN";
     /// Messages come in bursts; read together they cost it one waking.
     const BATCH: Duration = Duration::from_millis(10);
+    /// Passes in a row that must find nothing, and the time between two.
+    const QUIET_PASSES: u32 = 3;
+    const PAUSE: Duration = Duration::from_millis(5);
     /// How long it kills before it gives up on what cannot be killed.
     const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -343,12 +346,13 @@ mod unix {
     fn kill_all(prefix: &str, told: &Told) {
         let begun = Instant::now();
         let mut quiet = 0;
-        while quiet < 2 && begun.elapsed() < PATIENCE {
+        while quiet < QUIET_PASSES && begun.elapsed() < PATIENCE {
             for session in told.live.values().flatten() {
                 // The leader is the server's child until the server has said `-`, so the number is still its.
                 let _ = kill_process_group(*session, Signal::KILL);
             }
             let search = Search {
+                since: 0,
                 by_session: &|session| told.live.values().any(|live| *live == Some(session)).then_some(0),
                 prefix,
                 by_marker: &|run| (told.live.contains_key(&run) || run > told.highest).then_some(0),
@@ -357,12 +361,8 @@ mod unix {
             for member in &members {
                 member.signal(Signal::KILL);
             }
-            if members.is_empty() {
-                quiet += 1;
-            } else {
-                quiet = 0;
-                std::thread::sleep(Duration::from_millis(2));
-            }
+            quiet = if members.is_empty() { quiet + 1 } else { 0 };
+            std::thread::sleep(PAUSE);
         }
     }
 }

@@ -34,7 +34,8 @@
 //! # What is promised
 //!
 //! - A run ends, whatever its program does: at its exit, or [`Limits::timeout`] + [`Limits::term_grace`] +
-//!   [`Limits::drain_max`] at the latest. Somebody else holding a pipe open does not keep it.
+//!   [`Limits::drain_max`] at the latest, and 1 s more if something cannot be killed. Somebody else holding a
+//!   pipe open does not keep it.
 //! - Memory is bounded by [`Limits::capture`] for each stream; the head and the tail are kept, the rest is
 //!   counted, and written to a file if [`Limits::spill`] says so.
 //! - The program gets descriptors 0, 1 and 2, a session of its own, default signals, none blocked, and no

@@ -30,39 +30,50 @@ pub(crate) struct Ended {
     pub(crate) alive: Vec<u32>,
 }
 
+/// What [`look`] has found.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) members: Vec<Leftover>,
+    /// One that holds a pipe is not waiting for anything but a processor: its silence means nothing.
+    pub(crate) busy: bool,
+}
+
 /// What [`look`] does with the members of a run that it finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Do {
     Nothing,
     /// Ends politely those that the signal to the leader's group has not reached.
     TerminateEscaped,
+    /// Kills those that hold one of the run's pipes, if none of these is busy.
+    KillIdleHolders,
     /// Kills those that hold one of the run's pipes.
     KillHolders,
 }
 
 enum Job {
     End { leader: Arc<Leader>, reply: Option<oneshot::Sender<Ended>> },
-    Look { leader: Arc<Leader>, action: Do, pipes: Vec<u64>, reply: oneshot::Sender<Vec<Leftover>> },
+    Look { leader: Arc<Leader>, action: Do, pipes: Vec<u64>, reply: oneshot::Sender<Found> },
 }
 
 /// Starts the thread if it does not run yet. To be done before a process is started.
 pub(crate) fn ensure() -> io::Result<()> {
     let mut sender = SENDER.lock().unwrap_or_else(PoisonError::into_inner);
-    if sender.is_none() {
+    // A thread that has panicked, which none should, is replaced: its jobs are lost, later ones are not.
+    if sender.as_ref().is_none_or(|(_, thread)| thread.is_finished()) {
         let (jobs, incoming) = mpsc::channel();
-        std::thread::Builder::new()
+        let thread = std::thread::Builder::new()
             .name("process-reaper".into())
             .spawn(move || Reaper::default().run(&incoming))?;
-        *sender = Some(jobs);
+        *sender = Some((jobs, thread));
     }
     Ok(())
 }
 
-static SENDER: Mutex<Option<mpsc::Sender<Job>>> = Mutex::new(None);
+static SENDER: Mutex<Option<(mpsc::Sender<Job>, std::thread::JoinHandle<()>)>> = Mutex::new(None);
 
 fn submit(job: Job) {
     let sender = SENDER.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(sender) = &*sender {
+    if let Some((sender, _)) = &*sender {
         // The thread never ends, so there is somebody to receive.
         let _ = sender.send(job);
     }
@@ -83,7 +94,7 @@ pub(crate) fn end(leader: Arc<Leader>) -> oneshot::Receiver<Ended> {
 }
 
 /// Lists what of a run is alive beside its leader, in one pass.
-pub(crate) fn look(leader: Arc<Leader>, action: Do, pipes: Vec<u64>) -> oneshot::Receiver<Vec<Leftover>> {
+pub(crate) fn look(leader: Arc<Leader>, action: Do, pipes: Vec<u64>) -> oneshot::Receiver<Found> {
     let (reply, answer) = oneshot::channel();
     submit(Job::Look { leader, action, pipes, reply });
     answer
@@ -99,8 +110,10 @@ struct Look {
     leader: Arc<Leader>,
     action: Do,
     pipes: Vec<u64>,
-    reply: oneshot::Sender<Vec<Leftover>>,
-    found: Vec<Leftover>,
+    reply: oneshot::Sender<Found>,
+    found: Found,
+    /// Which members of this pass hold a pipe.
+    holders: Vec<usize>,
 }
 
 struct Ending {
@@ -150,7 +163,14 @@ impl Reaper {
                 });
             }
             Job::Look { leader, action, pipes, reply } => {
-                self.looks.push(Look { leader, action, pipes, reply, found: Vec::new() });
+                self.looks.push(Look {
+                    leader,
+                    action,
+                    pipes,
+                    reply,
+                    found: Found::default(),
+                    holders: Vec::new(),
+                });
             }
         }
     }
@@ -168,21 +188,23 @@ impl Reaper {
             .chain(looks.iter().map(|look| &look.leader))
             .cloned()
             .collect();
-        for member in find(&leaders) {
-            let Some(owner) = leaders.get(member.owner) else { continue };
-            for ending in ending.iter_mut().filter(|ending| Arc::ptr_eq(&ending.leader, owner)) {
-                ending.meet(&member, now);
-            }
-            for look in looks.iter_mut().filter(|look| Arc::ptr_eq(&look.leader, owner)) {
-                look.meet(&member);
-            }
-        }
-        // After the pass, so that it has seen who was there.
+        let members = find(&leaders);
+        // The group at once and first, so that no shell in it lives to see its children die; but after the
+        // search, which has seen who was there.
         for ending in ending.iter().filter(|ending| ending.next_pass <= now) {
             ending.leader.signal_group(Signal::KILL);
         }
+        for (at, member) in members.iter().enumerate() {
+            let Some(owner) = leaders.get(member.owner) else { continue };
+            for ending in ending.iter_mut().filter(|ending| Arc::ptr_eq(&ending.leader, owner)) {
+                ending.meet(member, now);
+            }
+            for look in looks.iter_mut().filter(|look| Arc::ptr_eq(&look.leader, owner)) {
+                look.meet(member, at);
+            }
+        }
         for look in looks.drain(..) {
-            let _ = look.reply.send(look.found);
+            look.answer(&members);
         }
         ending.retain_mut(|ending| ending.next_pass > now || ending.goes_on(now));
     }
@@ -195,7 +217,11 @@ fn find(leaders: &[Arc<Leader>]) -> Vec<Member> {
         indexed().filter_map(|(at, leader)| Some((leader.session()?, at))).collect();
     let markers: HashMap<_, _> =
         indexed().filter_map(|(at, leader)| Some((leader.marker()?.0, at))).collect();
+    // What is older than all of the leaders belongs to none of them.
+    let start = |leader: &Arc<Leader>| tree::start_time(leader.session()?);
+    let since = leaders.iter().map(|leader| start(leader).unwrap_or(0)).min().unwrap_or(0);
     let search = Search {
+        since,
         by_session: &|session| sessions.get(&session).copied(),
         prefix: tree::marker_prefix(),
         by_marker: &|number| markers.get(&number).copied(),
@@ -204,20 +230,35 @@ fn find(leaders: &[Arc<Leader>]) -> Vec<Member> {
 }
 
 impl Look {
-    fn meet(&mut self, member: &Member) {
-        let held_pipe = !self.pipes.is_empty() && tree::holds(member.pid, &self.pipes);
-        let mut killed = false;
-        match self.action {
-            Do::Nothing => {}
-            Do::TerminateEscaped => {
-                if member.group != Some(self.leader.pid()) {
-                    member.signal(Signal::TERM);
-                    member.signal(Signal::CONT);
-                }
-            }
-            Do::KillHolders => killed = held_pipe && member.signal(Signal::KILL),
+    /// `at`: its place among the members of this pass.
+    fn meet(&mut self, member: &Member, at: usize) {
+        if self.action == Do::TerminateEscaped && member.group != Some(self.leader.pid()) {
+            member.signal(Signal::TERM);
+            member.signal(Signal::CONT);
         }
-        self.found.push(Leftover { pid: member.pid_number(), name: member.name.clone(), held_pipe, killed });
+        let held_pipe = !self.pipes.is_empty() && tree::holds(member.pid, &self.pipes);
+        if held_pipe {
+            self.found.busy |= member.busy;
+            self.holders.push(at);
+        }
+        let (pid, name) = (member.pid_number(), member.name.clone());
+        self.found.members.push(Leftover { pid, name, held_pipe, killed: false });
+    }
+
+    fn answer(mut self, members: &[Member]) {
+        let kill = match self.action {
+            Do::KillHolders => true,
+            Do::KillIdleHolders => !self.found.busy,
+            Do::Nothing | Do::TerminateEscaped => false,
+        };
+        for holder in self.holders.iter().filter_map(|at| members.get(*at)).filter(|_| kill) {
+            let killed = holder.signal(Signal::KILL);
+            let pid = holder.pid_number();
+            for found in self.found.members.iter_mut().filter(|found| found.pid == pid) {
+                found.killed = killed;
+            }
+        }
+        let _ = self.reply.send(self.found);
     }
 }
 
@@ -238,7 +279,7 @@ impl Ending {
 
     /// After a pass: whether there must be another.
     fn goes_on(&mut self, now: Instant) -> bool {
-        let leader_lives = !self.leader.has_exited();
+        let leader_lives = self.leader.exit_status().is_none();
         if self.alive.is_empty() && !leader_lives {
             self.quiet += 1;
             if self.quiet < QUIET_PASSES {

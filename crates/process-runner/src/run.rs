@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::io::AsyncWriteExt;
@@ -39,9 +39,19 @@ struct Inner {
     places: Arc<Semaphore>,
     queue_timeout: Option<Duration>,
     guardian: Option<GuardianLink>,
-    runs: Mutex<HashMap<u64, mpsc::UnboundedSender<Order>>>,
+    runs: Mutex<Runs>,
+    /// How many there are, with those that are being started.
     live: watch::Sender<usize>,
     shut_down: AtomicBool,
+}
+
+/// The live runs of a runner, by a number of its own.
+type Runs = HashMap<u64, (mpsc::UnboundedSender<Order>, Arc<Leader>)>;
+
+impl Inner {
+    fn runs(&self) -> MutexGuard<'_, Runs> {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Makes a [`Runner`]: [`Runner::builder`].
@@ -135,7 +145,7 @@ impl Runner {
 
     /// Commands that run now.
     pub fn running(&self) -> usize {
-        *self.inner.live.borrow()
+        self.inner.runs().len()
     }
 
     /// Runs a command to its end. Dropping the future ends it and all it started.
@@ -172,6 +182,7 @@ impl Runner {
             place = self.wait_for_place(&command) => place?,
         };
         let queued = asked.elapsed();
+        let registered = Registered::new(&self.inner);
 
         reaper::ensure().map_err(|error| command.error(spawn_kind(&error), Some(error)))?;
         let run = RunNumber::next();
@@ -189,14 +200,16 @@ impl Runner {
                 tree::launch(&command, &limits, run, &abandoned.0).map(LaunchGuard::new)
             })
         };
+        // The timeout counts from the start. A short one must not make an error of a start on a busy machine.
+        let patience = limits.timeout.map(|timeout| timeout.max(SHORTEST_SPAWN_PATIENCE));
         let on_drop = AbandonOnDrop(&abandoned);
         let launched = tokio::select! {
             biased;
             launched = launch => launched,
             () = command.cancel.cancelled() => return Ok(self.never_started(&command, cancelled, asked)),
-            () = sleep(limits.timeout) => {
+            () = sleep(patience) => {
                 let program = command.program.to_string_lossy().into_owned();
-                return Err(Error::SpawnTimedOut { program, after: limits.timeout.unwrap_or_default() });
+                return Err(Error::SpawnTimedOut { program, after: patience.unwrap_or_default() });
             }
         };
         drop(on_drop);
@@ -210,7 +223,7 @@ impl Runner {
         if let Some(ward) = &ward {
             ward.started(launched.leader());
         }
-        Ok(self.follow(launched, &command, limits, queued, Box::new(place), Box::new(ward)))
+        Ok(self.follow(launched, &command, limits, queued, Box::new(ward), (place, registered)))
     }
 
     async fn wait_for_place(&self, command: &Command) -> Result<OwnedSemaphorePermit, Error> {
@@ -231,8 +244,8 @@ impl Runner {
         command: &Command,
         limits: Limits,
         queued: Duration,
-        place: Held,
         ward: Held,
+        (place, registered): (OwnedSemaphorePermit, Registered),
     ) -> Running {
         let (queue, events) = command.events.map(EventQueue::new).unzip();
         let secrets = command.secrets.as_ref().unwrap_or(&self.inner.secrets);
@@ -240,7 +253,6 @@ impl Runner {
             // `take` is called once, here.
             return self.never_started(command, Termination::Unknown, Instant::now());
         };
-        let registered = Registered::new(&self.inner);
         let id = registered.id;
         let (driver, shared, orders, finished) = Driver::new(
             launched,
@@ -252,7 +264,7 @@ impl Runner {
             ward,
             Box::new((place, registered)),
         );
-        self.inner.runs.lock().unwrap_or_else(PoisonError::into_inner).insert(id, orders.clone());
+        self.inner.runs().insert(id, (orders.clone(), Arc::clone(&shared.leader)));
         if self.inner.shut_down.load(Ordering::Acquire) {
             // Started while the others were told to end.
             let _ = orders.send(Order::Kill);
@@ -287,21 +299,31 @@ impl Runner {
     }
 
     /// Ends all runs of this runner and its clones: `SIGTERM`, `grace`, `SIGKILL`. Those that wait for a
-    /// place, and all later ones, get [`Error::ShutDown`]. Returns when all have ended.
+    /// place, and all later ones, get [`Error::ShutDown`]. Returns when all have ended, or 3 s after the grace
+    /// time: then those whose runtime does not turn have been killed, and are left to the background thread.
     pub async fn shutdown(&self, grace: Duration) {
         self.inner.shut_down.store(true, Ordering::Release);
         self.inner.places.close();
-        for orders in self.inner.runs.lock().unwrap_or_else(PoisonError::into_inner).values() {
+        for (orders, _) in self.inner.runs().values() {
             let _ = orders.send(Order::Terminate(Some(grace)));
         }
         let mut live = self.inner.live.subscribe();
-        // The sender lives as long as `self`.
-        let _ = live.wait_for(|live| *live == 0).await;
+        let all_ended = live.wait_for(|live| *live == 0);
+        if tokio::time::timeout(grace.saturating_add(SHUTDOWN_PATIENCE), all_ended).await.is_err() {
+            for (_, leader) in self.inner.runs().values() {
+                reaper::abandon(Arc::clone(leader));
+            }
+        }
         if let Some(guardian) = &self.inner.guardian {
             guardian.dismiss();
         }
     }
 }
+
+/// How long after the grace time a shutdown waits.
+const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(3);
+/// How long the system may take to start a program, should the timeout be shorter.
+const SHORTEST_SPAWN_PATIENCE: Duration = Duration::from_secs(1);
 
 fn spawn_kind(error: &io::Error) -> SpawnErrorKind {
     tree::exhausted(error).map_or(SpawnErrorKind::Other, |which| SpawnErrorKind::ResourceLimit { which })
@@ -366,7 +388,7 @@ impl Registered {
 
 impl Drop for Registered {
     fn drop(&mut self) {
-        self.inner.runs.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
+        self.inner.runs().remove(&self.id);
         self.inner.live.send_modify(|live| *live -= 1);
     }
 }
@@ -570,6 +592,7 @@ impl Drop for Running {
             && !*finished.borrow()
         {
             // Not left to the task: its runtime may never turn again.
+            shared.abandoned.store(true, Ordering::Release);
             reaper::abandon(Arc::clone(&shared.leader));
             task.abort();
         }

@@ -169,8 +169,9 @@ mod linux {
         fn drop(&mut self) {
             let _ = self.process.kill();
             let _ = self.process.wait();
-            for pid in self.tree.iter().copied().chain([self.daemon]).filter(|pid| *pid > 0) {
-                let _ = kill_process(as_pid(pid), Signal::KILL);
+            // A pid comes again within seconds on a machine that starts thousands of processes.
+            for pid in self.tree.iter().chain([&self.daemon]).filter(|pid| is_ours(**pid)) {
+                let _ = kill_process(as_pid(*pid), Signal::KILL);
             }
         }
     }
@@ -256,6 +257,13 @@ mod linux {
         Pid::from_raw(i32::try_from(pid).unwrap()).unwrap()
     }
 
+    /// It is one of the sleepers, or the shell that started them.
+    fn is_ours(pid: u32) -> bool {
+        let command_line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        command_line.starts_with(b"sleep\x001000\0")
+            || command_line.starts_with(b"bash\0-c\0echo $$; set -m;")
+    }
+
     /// No such process, or a zombie, for instance of a server that does not reap.
     fn is_dead(pid: u32) -> bool {
         std::fs::read_to_string(format!("/proc/{pid}/stat"))
@@ -274,10 +282,23 @@ mod linux {
         })
     }
 
+    /// For the message of a failed test: who is there of those that these tests start.
+    fn processes() -> String {
+        let of = |pid: u32, file: &str| {
+            let text = std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+            String::from_utf8_lossy(&text).replace('\0', " ")
+        };
+        let pids = std::fs::read_dir("/proc").unwrap().flatten();
+        pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+            .filter(|pid| is_ours(*pid) || of(*pid, "cmdline").contains("guardian"))
+            .map(|pid| format!("{} {}\n", of(pid, "cmdline"), of(pid, "stat")))
+            .collect()
+    }
+
     fn wait_until(what: &str, check: impl Fn() -> bool) {
         let begun = Instant::now();
         while !check() {
-            assert!(begun.elapsed() < Duration::from_secs(20), "never came true: {what}");
+            assert!(begun.elapsed() < Duration::from_secs(20), "never came true: {what}\n{}", processes());
             std::thread::sleep(Duration::from_millis(2));
         }
     }

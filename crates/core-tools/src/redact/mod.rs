@@ -267,13 +267,6 @@ impl Literals {
     }
 }
 
-/// Whether `text` holds a mark of redaction: the caller of a tool that writes may be about to put one in the
-/// place of the secret that was there.
-#[must_use]
-pub fn has_mark(text: &str) -> bool {
-    memchr::memmem::find_iter(text.as_bytes(), MARK).any(|at| mark_end(text.as_bytes(), at).is_some())
-}
-
 /// The forms in which `value` may stand in a text.
 fn forms(value: &str) -> Vec<String> {
     let json = serde_json::to_string(value).unwrap_or_default();

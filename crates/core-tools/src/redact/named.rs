@@ -416,12 +416,14 @@ pub(super) fn is_random(value: &[u8], changes_wanted: f64) -> bool {
     if letters == 0 || f64::from(changes) < length * changes_wanted {
         return false;
     }
-    // Names of types and constants change as well, but they are made of words: chance makes few of those.
+    // Names of types and constants change as well, but they are made of words, and words have vowels: chance
+    // makes a fifth of letters vowels, English two fifths.
     let few_changes = f64::from(changes) < length * 0.3;
-    if few_changes && words(value, 4) > length * 0.6 {
+    let (letters, vowels) = words(value, 4);
+    if few_changes && letters > length * 0.6 && vowels > letters * 0.28 {
         return false;
     }
-    if digits == 0 && (f64::from(changes + capitals) < length * 0.42 || words(value, 3) > length * 0.7) {
+    if digits == 0 && (f64::from(changes + capitals) < length * 0.42 || words(value, 3).0 > length * 0.7) {
         return false;
     }
     let total = f64::from(u32::try_from(value.len()).unwrap_or(u32::MAX));
@@ -437,17 +439,22 @@ pub(super) fn is_random(value: &[u8], changes_wanted: f64) -> bool {
     entropy >= if hex || value.len() < 20 { 3.0 } else { 3.5 }
 }
 
-/// How many letters of `value` are in words of at least `least` letters: lower case, or with a capital first.
-fn words(value: &[u8], least: usize) -> f64 {
-    let mut letters = 0;
-    let mut word = 0;
-    for &byte in value.iter().chain(b" ") {
-        if byte.is_ascii_lowercase() {
-            word += 1;
-        } else {
-            letters += if word >= least { word } else { 0 };
-            word = usize::from(byte.is_ascii_uppercase());
+/// How many letters of `value` are in words of at least `least` letters (lower case, or with a capital first),
+/// and how many of those are vowels.
+fn words(value: &[u8], least: usize) -> (f64, f64) {
+    let (mut letters, mut vowels) = (0u32, 0u32);
+    let (mut start, mut vowels_here) = (0, 0);
+    for (at, &byte) in value.iter().chain(b" ").enumerate() {
+        if !byte.is_ascii_lowercase() {
+            if at - start >= least {
+                letters += u32::try_from(at - start).unwrap_or(u32::MAX);
+                vowels += vowels_here;
+            }
+            // A capital begins a word; anything else stands before one.
+            start = if byte.is_ascii_uppercase() { at } else { at + 1 };
+            vowels_here = 0;
         }
+        vowels_here += u32::from(matches!(byte.to_ascii_lowercase(), b'a' | b'e' | b'i' | b'o' | b'u'));
     }
-    f64::from(u32::try_from(letters).unwrap_or(u32::MAX))
+    (f64::from(letters), f64::from(vowels))
 }

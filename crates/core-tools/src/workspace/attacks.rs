@@ -170,6 +170,30 @@ fn of_nested_roots_the_longest_takes_a_path() {
 }
 
 #[test]
+fn a_path_of_another_root_can_be_given_back_as_it_was_shown() {
+    let world = World::new();
+    for workspace in world.workspaces() {
+        let shown = workspace.locate(&world.at("other/guide.md")).unwrap().shown();
+        assert_eq!(shown, "other:guide.md");
+        assert_eq!(read(&workspace.locate(&shown).unwrap()).unwrap(), "read me\n");
+        assert!(read(&workspace.locate("other:../outside/secret.txt").unwrap()).unwrap_err().is_outside());
+        // The primary root needs no name, and what names no root is a name like any other.
+        assert_eq!(workspace.locate("root:x").unwrap().shown(), "root:x");
+        assert_eq!(workspace.locate("other:/etc/passwd").unwrap().relative(), Path::new("other:/etc/passwd"));
+    }
+}
+
+#[test]
+fn roots_of_the_same_name_are_told_apart() {
+    let world = World::new();
+    fs::create_dir_all(world.at("root2/src")).unwrap();
+    let workspace = Workspace::new([world.at("root/src"), world.at("root2/src")]).unwrap();
+    let shown = workspace.locate(&world.at("root2/src/a.rs")).unwrap().shown();
+    assert_eq!(shown, "src~2:a.rs");
+    assert_eq!(workspace.locate(&shown).unwrap().to_absolute(), world.at("root2/src/a.rs"));
+}
+
+#[test]
 fn links_that_leave_are_refused_by_every_operation() {
     let world = World::new();
     world.link(world.at("outside/secret.txt"), "root/abs_file");

@@ -130,7 +130,17 @@ impl Workspace {
         Self::over(roots, Arc::from([]))
     }
 
-    fn over(roots: Vec<Root>, protected: Arc<[PathBuf]>) -> Result<Self, Error> {
+    fn over(mut roots: Vec<Root>, protected: Arc<[PathBuf]>) -> Result<Self, Error> {
+        // A name has to tell roots apart: the second `src` is `src~2`.
+        for index in 1..roots.len() {
+            let (before, rest) = roots.split_at_mut(index);
+            if let Some(root) = rest.first_mut() {
+                let same = before.iter().filter(|other| other.name == root.name).count();
+                if same > 0 {
+                    root.name = format!("{}~{}", root.name, index + 1);
+                }
+            }
+        }
         #[cfg_attr(not(target_os = "linux"), allow(unused_variables, reason = "only Linux asks its kernel"))]
         let Some(first) = roots.first() else { return Err(Error::NoRoots) };
         Ok(Self {
@@ -168,7 +178,8 @@ impl Workspace {
     /// Which root `path` belongs to, and where beneath it. A matter of text: nothing is opened, and the
     /// path need not exist.
     ///
-    /// A relative path belongs to the first root. An absolute path must begin, component by component, with
+    /// A relative path belongs to the first root, unless it has the form `name:path` in which paths of the
+    /// other roots are shown. An absolute path must begin, component by component, with
     /// a root's path, either resolved or as the root was given; the longest root wins. `..` is left to the
     /// opening, which knows what it means behind a link.
     ///
@@ -188,9 +199,17 @@ impl Workspace {
                 None => return Err(Error::Outside { given: "the absolute path given".to_owned() }),
             }
         } else {
-            (0, path)
+            self.named_root(text).unwrap_or((0, path))
         };
         ConfinedPath::new(self.clone(), root, relative)
+    }
+
+    /// What `name:path` names, the form in which paths of the other roots are shown.
+    fn named_root<'path>(&self, text: &'path OsStr) -> Option<(usize, &'path Path)> {
+        let (name, path) = text.to_str()?.split_once(':')?;
+        let index = self.roots.iter().skip(1).position(|root| root.name == name)? + 1;
+        let path = Path::new(if path.is_empty() { "." } else { path });
+        (!path.has_root()).then_some((index, path))
     }
 
     /// Where the roots lie, primary root first. For the operator and for the client who may know; error

@@ -18,6 +18,8 @@ pub(crate) const SEES_HOLDERS: bool = true;
 
 /// What [`scan`] looks for. Each answer is a number of the caller's choice, by which it knows its runs.
 pub(crate) struct Search<'a> {
+    /// Processes that started before this ([`start_time`]) are none of ours; their environment is not read.
+    pub(crate) since: u64,
     /// Whose session this is.
     pub(crate) by_session: &'a dyn Fn(Pid) -> Option<usize>,
     /// What the names of the markers begin with.
@@ -34,6 +36,8 @@ pub(crate) struct Member {
     pub(crate) pid: Pid,
     pub(crate) group: Option<Pid>,
     pub(crate) name: String,
+    /// It runs, waits for a processor, or for a disk.
+    pub(crate) busy: bool,
     /// Pins the process, where the kernel has pidfds.
     pidfd: Option<OwnedFd>,
 }
@@ -82,8 +86,8 @@ pub(crate) fn scan(search: &Search<'_>) -> Option<Vec<Member>> {
             Err(_) => None,
         };
         if let Some(identity) = identify(proc.as_fd(), pid, search, &mut buffer) {
-            let Identity { owner, group, name } = identity;
-            members.push(Member { owner, pid, group, name, pidfd });
+            let Identity { owner, group, name, busy } = identity;
+            members.push(Member { owner, pid, group, name, busy, pidfd });
         }
     }
     any.then_some(members)
@@ -93,13 +97,14 @@ struct Identity {
     owner: usize,
     group: Option<Pid>,
     name: String,
+    busy: bool,
 }
 
 fn identify(proc: BorrowedFd<'_>, pid: Pid, search: &Search<'_>, buffer: &mut Vec<u8>) -> Option<Identity> {
     let number = pid.as_raw_nonzero().get();
     read(proc, &format!("{number}/stat"), buffer).ok()?;
     let stat = Stat::parse(buffer)?;
-    if matches!(stat.state, b'Z' | b'X') {
+    if matches!(stat.state, b'Z' | b'X') || stat.start < search.since {
         return None;
     }
     let by_session = stat.session.and_then(|session| (search.by_session)(session));
@@ -107,6 +112,7 @@ fn identify(proc: BorrowedFd<'_>, pid: Pid, search: &Search<'_>, buffer: &mut Ve
     if by_session.is_some() && is_leader {
         return None;
     }
+    let busy = matches!(stat.state, b'R' | b'D');
     let (group, name) = (stat.group, String::from_utf8_lossy(stat.name).into_owned());
     let owner = match by_session {
         Some(owner) => owner,
@@ -116,7 +122,7 @@ fn identify(proc: BorrowedFd<'_>, pid: Pid, search: &Search<'_>, buffer: &mut Ve
             find_marker(buffer, search)?
         }
     };
-    Some(Identity { owner, group, name })
+    Some(Identity { owner, group, name, busy })
 }
 
 /// Any of the markers in an environment block, which is a sequence of NUL-terminated `NAME=VALUE`.
@@ -157,6 +163,8 @@ struct Stat<'a> {
     state: u8,
     group: Option<Pid>,
     session: Option<Pid>,
+    /// Clock ticks since the system started.
+    start: u64,
 }
 
 impl<'a> Stat<'a> {
@@ -167,13 +175,22 @@ impl<'a> Stat<'a> {
         let name = text.get(open + 1..close)?;
         let mut fields = text.get(close + 1..)?.trim_ascii().split(|byte| *byte == b' ');
         let state = *fields.next()?.first()?;
-        let mut ids = fields.skip(1).map(|field| std::str::from_utf8(field).ok()?.parse().ok());
+        let mut ids =
+            fields.by_ref().skip(1).take(2).map(|field| std::str::from_utf8(field).ok()?.parse().ok());
         // Both are -1 for a process that is just being reaped, and 0 for one of another pid namespace.
         let id = |number: i32| if number > 0 { Pid::from_raw(number) } else { None };
         let group = id(ids.next()??);
         let session = id(ids.next()??);
-        Some(Self { name, state, group, session })
+        let start = std::str::from_utf8(fields.nth(15)?).ok()?.parse().ok()?;
+        Some(Self { name, state, group, session, start })
     }
+}
+
+/// When a process started, in clock ticks since the system did. A zombie still has it.
+pub(crate) fn start_time(pid: Pid) -> Option<u64> {
+    let mut buffer = Vec::with_capacity(1024);
+    read(CWD, &format!("/proc/{}/stat", pid.as_raw_nonzero()), &mut buffer).ok()?;
+    Stat::parse(&buffer).map(|stat| stat.start)
 }
 
 /// What identifies a pipe: both ends have it, in every process.
@@ -204,20 +221,23 @@ mod tests {
 
     #[test]
     fn a_command_name_with_blanks_and_parentheses_does_not_shift_the_fields() {
-        let stat = Stat::parse(b"42 (a) b (c) S 1 40 39 0 -1 4194560").unwrap();
+        let text = b"42 (a) b (c) S 1 40 39 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 5551212 900";
+        let stat = Stat::parse(text).unwrap();
         assert_eq!((stat.name, stat.state), (b"a) b (c".as_slice(), b'S'));
+        assert_eq!(stat.start, 5_551_212);
         assert_eq!((stat.group, stat.session), (Pid::from_raw(40), Pid::from_raw(39)));
     }
 
     #[test]
     fn a_process_that_is_just_being_reaped_has_no_group_and_no_session() {
-        let stat = Stat::parse(b"42 (sh) X 1 -1 -1 0 -1 4194560").unwrap();
+        let stat = Stat::parse(b"42 (sh) X 1 -1 -1 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 99 900").unwrap();
         assert_eq!((stat.group, stat.session), (None, None));
     }
 
     #[test]
     fn a_marker_counts_only_as_the_name_of_a_variable_and_with_its_whole_number() {
         let search = Search {
+            since: 0,
             by_session: &|_| None,
             prefix: "PROCESS_RUNNER_RUN_ab_",
             by_marker: &|number| (number == 12).then_some(7),

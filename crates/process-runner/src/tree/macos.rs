@@ -18,6 +18,7 @@ pub(crate) const SEES_HOLDERS: bool = false;
 
 /// See `linux.rs`.
 pub(crate) struct Search<'a> {
+    pub(crate) since: u64,
     pub(crate) by_session: &'a dyn Fn(Pid) -> Option<usize>,
     pub(crate) prefix: &'a str,
     pub(crate) by_marker: &'a dyn Fn(u64) -> Option<usize>,
@@ -30,6 +31,7 @@ pub(crate) struct Member {
     pub(crate) pid: Pid,
     pub(crate) group: Option<Pid>,
     pub(crate) name: String,
+    pub(crate) busy: bool,
 }
 
 impl Member {
@@ -44,7 +46,11 @@ impl Member {
 
 /// `None`: nobody can be looked for.
 pub(crate) fn scan(search: &Search<'_>) -> Option<Vec<Member>> {
-    let _ = (search.by_session, search.prefix, search.by_marker);
+    let _ = (search.since, search.by_session, search.prefix, search.by_marker);
+    None
+}
+
+pub(crate) fn start_time(_pid: Pid) -> Option<u64> {
     None
 }
 

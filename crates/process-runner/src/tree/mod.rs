@@ -23,7 +23,7 @@ use linux as platform;
 use macos as platform;
 
 #[cfg(unix)]
-pub(crate) use platform::{Member, SEES_HOLDERS, Search, holds, pipe_id, scan};
+pub(crate) use platform::{Member, SEES_HOLDERS, Search, holds, pipe_id, scan, start_time};
 #[cfg(unix)]
 pub(crate) use sys::ignore_polite_signals;
 #[cfg(unix)]

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
 use tokio::net::unix::pipe;
 
 use super::sys::{self, Directory, Ended, SpawnRequest};
@@ -126,7 +126,8 @@ impl Leader {
 
     /// Signals the process group, in which the leader is. Nothing once it is reaped.
     pub(crate) fn signal_group(&self, signal: Signal) {
-        let reaped = self.lock();
+        let mut reaped = self.lock();
+        self.peek(&mut reaped);
         if reaped.is_none() {
             // EPERM: none of them is ours to signal (sudo), or on macOS only a zombie is left. ESRCH: gone.
             let _ = rustix::process::kill_process_group(self.pid, signal);
@@ -139,38 +140,52 @@ impl Leader {
         self.signal_group(Signal::CONT);
     }
 
+    pub(crate) fn kill_group(&self) {
+        self.signal_group(Signal::KILL);
+    }
+
     pub(crate) fn signal(&self, signal: i32) -> io::Result<()> {
         let signal = Signal::from_named_raw(signal).ok_or(io::ErrorKind::InvalidInput)?;
         self.signal_group(signal);
         Ok(())
     }
 
-    /// The leader has ended, whether or not it is reaped.
-    pub(crate) fn has_exited(&self) -> bool {
-        let reaped = self.lock();
-        reaped.is_some() || self.peek(false)
+    /// How the leader has ended, whether or not it is reaped. `None` while it runs.
+    pub(crate) fn exit_status(&self) -> Option<ExitStatus> {
+        let mut reaped = self.lock();
+        self.peek(&mut reaped)
     }
 
-    /// `block`: wait until it has.
-    fn peek(&self, block: bool) -> bool {
-        use rustix::process::{WaitId, WaitIdOptions, waitid};
-        let mut options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-        if !block {
-            options |= WaitIdOptions::NOHANG;
+    /// Looks without reaping. If somebody else has reaped it, its pid may be another's by now: that is noted,
+    /// and nothing is signalled any more.
+    fn peek(&self, reaped: &mut Option<Reaped>) -> Option<ExitStatus> {
+        if let Some(reaped) = reaped {
+            return Some(reaped.status);
         }
-        match waitid(WaitId::Pid(self.pid), options) {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+        let status = match waitid(WaitId::Pid(self.pid), options) {
             // macOS also reports stopped children here.
-            Ok(Some(status)) => status.exited() || status.killed() || status.dumped(),
-            Ok(None) => false,
-            Err(Errno::INTR) => false,
-            // ECHILD: somebody else reaped it.
-            Err(_) => true,
+            Ok(status) => status?,
+            Err(Errno::INTR) => return None,
+            Err(_) => {
+                *reaped = Some(Reaped { status: ExitStatus::Unknown, usage: None });
+                return Some(ExitStatus::Unknown);
+            }
+        };
+        match (status.exit_status(), status.terminating_signal()) {
+            (Some(code), _) => Some(ExitStatus::Exited { code: code.cast_unsigned() }),
+            (None, Some(signal)) => Some(ExitStatus::Signaled { signal, core: status.dumped() }),
+            (None, None) => None,
         }
     }
 
     fn block_until_exit(&self) {
-        while self.lock().is_none() && !self.peek(true) {
-            std::thread::sleep(Duration::from_millis(20)); // a stopped child on macOS
+        while self.exit_status().is_none() {
+            // Not under the lock. What it says is asked again above.
+            let _ = waitid(WaitId::Pid(self.pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
+            if cfg!(target_vendor = "apple") && self.exit_status().is_none() {
+                std::thread::sleep(Duration::from_millis(20)); // it is stopped
+            }
         }
     }
 
@@ -315,7 +330,10 @@ pub(crate) fn launch(
         directory: folder_handle,
         stdio: [in_descriptor, out_writer.as_fd(), err_writer.as_ref().unwrap_or(&out_writer).as_fd()],
     };
-    let pid = spawn_patiently(&request, limits.busy_retry, abandoned).map_err(|error| {
+    let started = spawn_patiently(&request, limits.busy_retry, abandoned);
+    // The child has its ends; ours would only count against our limit.
+    drop((in_reader, out_writer, err_writer, file));
+    let pid = started.map_err(|error| {
         resolve::explain(
             command,
             OsStr::from_bytes(prepared.program.as_bytes()).as_ref(),

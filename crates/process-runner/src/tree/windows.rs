@@ -88,17 +88,21 @@ impl Leader {
         Containment::JobObject
     }
 
-    fn kill(&self) {
+    pub(crate) fn kill_group(&self) {
         // It fails if the job has ended already.
         let _ = self.lock().start_kill();
     }
 
     pub(crate) fn terminate_group(&self) {
-        self.kill();
+        self.kill_group();
     }
 
     pub(crate) fn signal(&self, _signal: i32) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
+    }
+
+    pub(crate) fn exit_status(&self) -> Option<ExitStatus> {
+        self.reap().map(|reaped| reaped.status)
     }
 
     pub(crate) fn reap(&self) -> Option<Reaped> {
@@ -265,7 +269,15 @@ pub(crate) mod reaper {
     pub(crate) enum Do {
         Nothing,
         TerminateEscaped,
+        KillIdleHolders,
         KillHolders,
+    }
+
+    /// See `reaper.rs`.
+    #[derive(Debug, Default)]
+    pub(crate) struct Found {
+        pub(crate) members: Vec<Leftover>,
+        pub(crate) busy: bool,
     }
 
     pub(crate) fn ensure() -> io::Result<()> {
@@ -274,21 +286,17 @@ pub(crate) mod reaper {
 
     #[allow(clippy::needless_pass_by_value, reason = "as in `reaper.rs`, where it is kept")]
     pub(crate) fn abandon(leader: Arc<Leader>) {
-        leader.kill();
+        leader.kill_group();
     }
 
     #[allow(clippy::needless_pass_by_value, reason = "as in `reaper.rs`, where it is kept")]
     pub(crate) fn end(leader: Arc<Leader>) -> oneshot::Receiver<Ended> {
-        leader.kill();
+        leader.kill_group();
         answer(Ended::default())
     }
 
-    pub(crate) fn look(
-        _leader: Arc<Leader>,
-        _action: Do,
-        _pipes: Vec<u64>,
-    ) -> oneshot::Receiver<Vec<Leftover>> {
-        answer(Vec::new())
+    pub(crate) fn look(_leader: Arc<Leader>, _action: Do, _pipes: Vec<u64>) -> oneshot::Receiver<Found> {
+        answer(Found::default())
     }
 
     fn answer<T>(value: T) -> oneshot::Receiver<T> {
