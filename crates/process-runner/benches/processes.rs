@@ -291,7 +291,7 @@ fn many(runtime: &Runtime) {
         .expect("up to the hard limit");
     heading("500 children at once", &["way", "own CPU us per end, all at once", "one every 2 ms", "target"]);
     let kill = |pid: u32| {
-        kill_process(Pid::from_raw(pid.cast_signed()).expect("not 0"), Signal::KILL).expect("ours")
+        kill_process(Pid::from_raw(pid.cast_signed()).expect("not 0"), Signal::KILL).expect("ours");
     };
     let reap = |staggered: bool, ours: bool| -> f64 {
         runtime.block_on(async {

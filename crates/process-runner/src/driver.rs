@@ -188,6 +188,7 @@ enum Phase {
     /// The reaper kills those that hold a stream, or only says who they are.
     Holders {
         found: oneshot::Receiver<Found>,
+        action: Do,
         since: Instant,
         drained_since: Instant,
     },
@@ -483,7 +484,7 @@ impl Driver {
         let pipes =
             self.streams.iter().filter_map(|stream| crate::tree::pipe_id(stream.pipe.as_ref()?)).collect();
         let found = reaper::look(Arc::clone(&self.shared.leader), action, pipes);
-        self.phase = Phase::Holders { found, since: Instant::now(), drained_since };
+        self.phase = Phase::Holders { found, action, since: Instant::now(), drained_since };
     }
 
     fn on_look(&mut self, found: Found) {
@@ -501,8 +502,11 @@ impl Driver {
                 }
             }
             // Not silent but starved: a loaded machine must not cost output. Only the other clock counts.
-            Phase::Holders { drained_since: since, .. }
-                if found.busy && now.duration_since(*since) < self.limits.drain_max =>
+            // If that has run out meanwhile too, the next look is the last and kills the busy as well.
+            Phase::Holders { drained_since: since, action, .. }
+                if found.busy
+                    && (*action == Do::KillIdleHolders
+                        || now.duration_since(*since) < self.limits.drain_max) =>
             {
                 self.phase = Phase::Draining { since: *since };
                 self.last_output = now;
