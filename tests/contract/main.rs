@@ -1,7 +1,14 @@
 //! What a client is promised; a changed line in a snapshot here is a changed contract.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test stops at the first surprise"
+)]
 
 mod calls;
 mod command_line;
+mod configuration;
 mod list;
 mod refusals;
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-fn ask_command(wire: &mut Wire, command: Value) -> i64 {
+fn ask_command(wire: &mut Wire, command: &Value) -> i64 {
     wire.ask("tools/call", json!({"name": "run_command", "arguments": {"command": command}}))
 }
 
@@ -15,7 +15,7 @@ fn a_second_request_is_answered_while_a_command_runs() {
     for era in Era::BOTH {
         let (project, mut wire) = connect(era);
         project.write("a.txt", "hello\n");
-        let slow = ask_command(&mut wire, json!(["sleep", "1"]));
+        let slow = ask_command(&mut wire, &json!(["sleep", "1"]));
         let started = Instant::now();
         assert_eq!(wire.text("read_file", json!({"path": "a.txt"})), "hello\n");
         assert!(
@@ -31,8 +31,8 @@ fn a_second_request_is_answered_while_a_command_runs() {
 fn pings_stay_fast_while_commands_flood_their_output() {
     let (_project, mut wire) = connect(Era::Initialize("2025-11-25"));
     let floods = [
-        ask_command(&mut wire, json!(["cat", "/dev/zero"])),
-        ask_command(&mut wire, json!(["yes", "a line"])),
+        ask_command(&mut wire, &json!(["cat", "/dev/zero"])),
+        ask_command(&mut wire, &json!(["yes", "a line"])),
     ];
     let mut times: Vec<_> = (0..50)
         .map(|_| {
@@ -89,7 +89,7 @@ fn several_hundred_calls_at_once_are_each_answered_once() {
 fn more_commands_than_may_run_at_once_wait_their_turn_and_can_be_cancelled_there() {
     let (_project, mut wire) = connect(Era::Initialize("2025-11-25"));
     let seconds = unique_seconds();
-    let waiting: Vec<_> = (0..150).map(|_| ask_command(&mut wire, json!(["sleep", seconds]))).collect();
+    let waiting: Vec<_> = (0..150).map(|_| ask_command(&mut wire, &json!(["sleep", seconds]))).collect();
     assert_eq!(wire.request("ping", json!({}))["result"], json!({}));
     for id in waiting {
         wire.notify("notifications/cancelled", json!({"requestId": id}));

@@ -1,4 +1,10 @@
 //! What a client on standard input and output meets, byte by byte.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test stops at the first surprise"
+)]
 
 mod arguments;
 mod batches;

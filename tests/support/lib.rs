@@ -6,6 +6,10 @@
     clippy::panic,
     reason = "a test stops at the first surprise"
 )]
+#![allow(
+    clippy::needless_pass_by_value,
+    reason = "calls read better with a `json!` than with a reference to one"
+)]
 #![allow(clippy::missing_panics_doc, reason = "everything here panics where the test has failed")]
 
 mod processes;

@@ -29,7 +29,7 @@ pub fn command_line(pid: u32) -> String {
     String::from_utf8_lossy(&line).replace('\0', " ").trim_end().to_owned()
 }
 
-/// The most memory that a process has had resident, in KiB (`VmHWM` in proc_pid_status(5)).
+/// The most memory that a process has had resident, in KiB (`VmHWM` in `proc_pid_status(5)`).
 pub fn peak_memory_kib(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("the process is there");
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("Linux says it");

@@ -7,14 +7,21 @@ use std::os::unix::fs::PermissionsExt;
 #[test]
 fn what_was_written_is_read_back_byte_by_byte() {
     let (project, mut wire) = serve([]);
-    for content in
-        ["", "no line end", "ä € 🦀\n", "a\r\nb\r\n", "\u{feff}with a mark\n", "tabs\tand\u{7f}\n", "\n\n\n"]
-    {
+    for content in ["", "no line end", "ä € 🦀\n", "a\r\nb\r\n", "tabs\tand\u{7f}\n", "\n\n\n"] {
         wire.text("write_file", json!({"path": "deep/down/a.txt", "content": content}));
         assert_eq!(project.read("deep/down/a.txt"), content);
         let expected = if content.is_empty() { "[no lines, 0 bytes]\n" } else { content };
         assert_eq!(wire.text("read_file", json!({"path": "deep/down/a.txt"})), expected);
     }
+}
+
+#[test]
+fn a_byte_order_mark_is_told_apart_from_the_text_and_survives_an_edit() {
+    let (project, mut wire) = serve([("a.txt", "\u{feff}one\n")]);
+    let text = wire.text("read_file", json!({"path": "a.txt"}));
+    assert!(text.starts_with("one\n") && text.contains("byte order mark"), "{text}");
+    wire.text("edit_file", json!({"path": "a.txt", "edits": [{"old_string": "one", "new_string": "two"}]}));
+    assert_eq!(project.read("a.txt"), "\u{feff}two\n");
 }
 
 #[test]
@@ -215,11 +222,10 @@ fn a_folder_that_is_removed_while_it_is_served_is_an_error_and_not_the_end() {
     let (project, mut wire) = serve([("a.txt", "a\n")]);
     wire.text("read_file", json!({"path": "a.txt"}));
     std::fs::remove_dir_all(project.path()).unwrap();
-    for (tool, arguments) in [
-        ("read_file", json!({"path": "a.txt"})),
-        ("write_file", json!({"path": "a.txt", "content": "x"})),
-        ("run_command", json!({"command": ["true"]})),
-    ] {
-        wire.failure(tool, arguments);
+    for (tool, arguments) in
+        [("read_file", json!({"path": "a.txt"})), ("write_file", json!({"path": "a.txt", "content": "x"}))]
+    {
+        let text = wire.failure(tool, arguments);
+        assert!(text.contains("removed"), "{tool}: {text}");
     }
 }

@@ -1,4 +1,14 @@
 //! What the tools do, through the protocol.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test stops at the first surprise"
+)]
+#![allow(
+    clippy::needless_pass_by_value,
+    reason = "calls read better with a `json!` than with a reference to one"
+)]
 
 mod background;
 mod commands;
