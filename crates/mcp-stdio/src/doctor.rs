@@ -1,7 +1,7 @@
 //! Is everything in place?
 
 use crate::setup::{self, Settings};
-use core_tools::ci::{Commands, diagnose};
+use core_tools::ci::{Commands, diagnose, toolchains};
 use process_runner::{Command, Limits};
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -38,9 +38,11 @@ pub(crate) async fn doctor(settings: Settings, as_json: bool) -> Result<ExitCode
     findings.extend(settings.roots.iter().map(|root| folder(root)));
     match setup::workspace(&settings) {
         Ok(workspace) => {
-            let runner = setup::runner()?;
-            let commands = Commands::new(runner.clone(), Arc::new(workspace));
-            let found = diagnose(&commands, &setup::facts(), "orchestrator", &CancellationToken::new()).await;
+            let runner = setup::runner(settings.secrets.clone())?;
+            let commands = Commands::new(runner.clone(), Arc::new(workspace), settings.redactor.clone());
+            let facts = setup::facts();
+            let found = toolchains(&commands, &facts, &CancellationToken::new()).await;
+            let found = diagnose(&commands, &facts, "orchestrator", found);
             findings.push(ok("system", format!("{}, {} CPUs", found.os, found.cpus)));
             if !found.toolchains.iter().any(|tool| tool.name == "git") {
                 findings.push(note("git", "not found in PATH; the git tools will not work"));

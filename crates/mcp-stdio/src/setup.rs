@@ -6,8 +6,8 @@ use core_tools::config::{Config, EnvironmentMode, Flags, Preset, Results, Search
 use core_tools::mcp::{self, Connection, Host, Limits, Selection};
 use core_tools::redact::{self, Redactor};
 use core_tools::workspace::Workspace;
-use process_runner::Runner;
 use process_runner::guardian::Guardian;
+use process_runner::{Runner, Secrets};
 use role_policy::{Caller, Policy};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,6 +25,8 @@ pub(crate) struct Settings {
     pub(crate) config: Config,
     pub(crate) roots: Vec<PathBuf>,
     pub(crate) redactor: Redactor,
+    /// Values that must not leave, which the runner hides before any output is cut.
+    pub(crate) secrets: Secrets,
 }
 
 /// A server that is ready to serve.
@@ -68,25 +70,29 @@ pub(crate) fn settings(options: &Options) -> Result<Settings, String> {
     let config =
         Config::load(search, &folder, variables.iter().cloned(), &flags).map_err(|error| chain(&error))?;
     let roots = if config.roots.is_empty() { vec![folder] } else { config.roots.to_vec() };
-    let redactor = redactor(&config, &variables)?;
-    Ok(Settings { config, roots, redactor })
+    let values = secret_values(&config, &variables);
+    let secrets = if *config.redaction.enabled { Secrets::new(&values) } else { Secrets::default() };
+    let options = redact::Options { enabled: *config.redaction.enabled, values };
+    let redactor = Redactor::new(options).map_err(|error| chain(&error))?;
+    Ok(Settings { config, roots, redactor, secrets })
 }
 
-fn redactor(config: &Config, variables: &[(String, String)]) -> Result<Redactor, String> {
+fn secret_values(config: &Config, variables: &[(String, String)]) -> Vec<String> {
     let mut values = Vec::new();
     if *config.redaction.environment_values {
         values = redact::secret_environment(variables.iter().cloned());
     }
     let named = |name: &String| config.redaction.variables.contains(name);
     values.extend(variables.iter().filter(|(name, _)| named(name)).map(|(_, value)| value.clone()));
-    let options = redact::Options { enabled: *config.redaction.enabled, values };
-    Redactor::new(options).map_err(|error| chain(&error))
+    // Shorter ones are found in ordinary text.
+    values.retain(|value| value.trim().len() >= 8);
+    values
 }
 
 /// The runner of a server: with a guardian, so that what it runs does not outlive it.
-pub(crate) fn runner() -> Result<Runner, String> {
+pub(crate) fn runner(secrets: Secrets) -> Result<Runner, String> {
     let guardian = Guardian::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
-    Ok(Runner::builder().guardian(guardian).build())
+    Ok(Runner::builder().guardian(guardian).secrets(secrets).build())
 }
 
 /// What this server knows of itself.
@@ -108,17 +114,16 @@ pub(crate) fn workspace(settings: &Settings) -> Result<Workspace, String> {
 /// The server that `settings` describe.
 pub(crate) fn server(settings: Settings) -> Result<Server, String> {
     let workspace = Arc::new(workspace(&settings)?);
-    let runner = runner()?;
+    let runner = runner(settings.secrets.clone())?;
     let config = settings.config;
     for warning in &config.warnings {
         tracing::warn!("{warning}");
     }
-    let commands = Commands::new(runner.clone(), Arc::clone(&workspace)).environment(
-        match *config.commands.environment {
+    let commands = Commands::new(runner.clone(), Arc::clone(&workspace), settings.redactor.clone())
+        .environment(match *config.commands.environment {
             EnvironmentMode::Inherit => EnvironmentPolicy::Inherit,
             EnvironmentMode::Minimal => EnvironmentPolicy::Minimal,
-        },
-    );
+        });
     let mut limits = Limits::default();
     limits.max_concurrent_calls = usize::try_from(*config.limits.max_concurrent_calls).unwrap_or(usize::MAX);
     limits.call_timeout = Duration::from_millis(*config.limits.call_timeout_ms);
@@ -132,7 +137,7 @@ pub(crate) fn server(settings: Settings) -> Result<Server, String> {
     };
     let host = Host::builder(Policy::allow_all(), settings.redactor)
         .toolset(mcp::filesystem::toolset(&workspace))
-        .toolset(mcp::ci::toolset(commands, facts()))
+        .toolset(mcp::ci::toolset(commands, facts(), limits.max_timeout))
         .selection(selection)
         .limits(limits)
         .text_only(*config.results == Results::Text)

@@ -3,14 +3,15 @@
 
 use super::command::{CommandError, CommandText, Commands};
 use super::run::{ending, millis};
-use process_runner::{Limits, Output, Running, Stdin, Stream, Termination};
+use super::transcript::Transcript;
+use process_runner::{By, Event, EventOptions, Events, Lag, Limits, Output, Running, Stdin, Termination};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 /// A command to start in the background.
@@ -108,9 +109,9 @@ pub struct BackgroundOutput {
     pub state: BackgroundState,
     /// Standard output and standard error, in the order they were written.
     pub output: String,
-    /// Where to read on.
+    /// Where to read on. Only a cursor that was given out means anything.
     pub next_cursor: u64,
-    /// Bytes before `output` that are no longer there: the beginning and the end of a long output are kept.
+    /// Bytes before `output` that are no longer there: the end of a long output is kept.
     #[serde(skip_serializing_if = "is_zero")]
     pub lost_bytes: u64,
 }
@@ -160,18 +161,19 @@ impl BackgroundOutput {
 const MAX_RUNNING: usize = 32;
 /// Ended commands whose output can still be read; older ones are forgotten.
 const MAX_ENDED: usize = 32;
-/// Kept of each command's output, both ends.
-const CAPTURE_BYTES: usize = 1 << 20;
 /// The default of what one read returns.
 const READ_BYTES: usize = 20_000;
-/// What a stopped command gets to end by itself.
-const STOP_GRACE: Duration = Duration::from_secs(2);
+/// What a stopped command gets to end by itself, and one that is written to, to read.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Written in one piece or not at all (`PIPE_BUF`, pipe(7)), so that what was taken is known exactly.
+const PIECE: usize = 4096;
 
 /// The background commands of one server. Each belongs to an owner, and nobody else can reach it. Dropping
 /// this ends them all.
 #[derive(Debug)]
 pub struct Background {
     commands: Commands,
+    places: Arc<Semaphore>,
     table: Mutex<Table>,
 }
 
@@ -187,14 +189,30 @@ struct Entry {
     owner: String,
     command: String,
     started: Instant,
-    running: Running,
-    printed: Arc<Notify>,
+    changed: Notify,
+    life: Mutex<Life>,
+}
+
+#[derive(Debug)]
+struct Life {
+    /// Gone once the command has ended, and with it its pipes.
+    running: Option<Arc<Running>>,
+    ended: Option<Ended>,
+    transcript: Transcript,
+}
+
+#[derive(Clone, Debug)]
+struct Ended {
+    state: &'static str,
+    exit_code: Option<u32>,
+    signal: Option<String>,
+    duration: Duration,
 }
 
 impl Background {
     /// None yet; `commands` says where they may run.
     pub fn new(commands: Commands) -> Self {
-        Self { commands, table: Mutex::default() }
+        Self { commands, places: Arc::new(Semaphore::new(MAX_RUNNING)), table: Mutex::default() }
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -206,12 +224,8 @@ impl Background {
         match table.entries.get(&id).filter(|entry| entry.owner == owner) {
             Some(entry) => Ok(Arc::clone(entry)),
             None => {
-                let ids: Vec<_> = table
-                    .entries
-                    .values()
-                    .filter(|entry| entry.owner == owner)
-                    .map(|entry| entry.id.to_string())
-                    .collect();
+                let own = table.entries.values().filter(|entry| entry.owner == owner);
+                let ids: Vec<_> = own.map(|entry| entry.id.to_string()).collect();
                 let known = if ids.is_empty() {
                     "there are none".to_owned()
                 } else {
@@ -222,44 +236,50 @@ impl Background {
         }
     }
 
-    /// Starts a command.
+    /// Starts a command. It ends when it is stopped, at its own time limit, or with this.
     ///
     /// # Errors
     ///
     /// Where the command was refused or did not start, or 32 of them are running.
     pub async fn start(&self, input: &StartCommand, owner: &str) -> Result<StartedCommand, CommandError> {
-        if self.table().entries.values().filter(|entry| entry.running.output().is_none()).count()
-            >= MAX_RUNNING
-        {
-            return Err(CommandError::TooMany(MAX_RUNNING));
-        }
+        let place =
+            Arc::clone(&self.places).try_acquire_owned().map_err(|_| CommandError::TooMany(MAX_RUNNING))?;
         let (command, _) =
             self.commands.prepare(&input.command, input.working_directory.as_deref(), input.env.as_ref())?;
-        let mut limits = Limits::default().capture(CAPTURE_BYTES);
+        // What is printed goes into the transcript; the runner need not keep it too.
+        let mut limits = Limits::default().capture(PIECE);
         limits.timeout = input.timeout_ms.map(Duration::from_millis);
-        let printed = Arc::new(Notify::new());
-        let wake = Arc::clone(&printed);
-        let command = command
-            .limits(limits)
-            .merge_stderr()
-            .stdin(Stdin::Piped)
-            .on_line(move |_, _| wake.notify_waiters());
-        let running = self.commands.runner.start(command).await?;
+        let mut options = EventOptions::default();
+        (options.by, options.lag) = (By::Chunk, Lag::Block);
+        let command = command.limits(limits).merge_stderr().stdin(Stdin::Piped).events(options);
+        let mut running = self.commands.runner.start(command).await?;
+        let events = running.events();
+        let running = Arc::new(running);
         let pid = running.pid().unwrap_or_default();
-        let mut table = self.table();
-        table.last_id += 1;
-        let id = table.last_id;
-        let entry = Entry {
-            id,
-            owner: owner.to_owned(),
-            command: shown(&input.command),
-            started: Instant::now(),
-            running,
-            printed,
+        let entry = {
+            let mut table = self.table();
+            table.last_id += 1;
+            let id = table.last_id;
+            let entry = Arc::new(Entry {
+                id,
+                owner: owner.to_owned(),
+                command: self.commands.shown(&input.command),
+                started: Instant::now(),
+                changed: Notify::new(),
+                life: Mutex::new(Life {
+                    running: Some(Arc::clone(&running)),
+                    ended: None,
+                    transcript: Transcript::new(self.commands.redactor.lines()),
+                }),
+            });
+            table.entries.insert(id, Arc::clone(&entry));
+            table.forget_the_oldest();
+            entry
         };
-        table.entries.insert(id, Arc::new(entry));
-        table.forget_the_oldest();
-        Ok(StartedCommand { id, pid })
+        let started = StartedCommand { id: entry.id, pid };
+        // Ends with the command; the command ends with the table, which holds the other handle to it.
+        tokio::spawn(follow(Arc::downgrade(&entry), Arc::downgrade(&running), events, place));
+        Ok(started)
     }
 
     /// Reads output from a cursor on. Waits, where that is asked for, until there is some, the command has
@@ -276,16 +296,19 @@ impl Background {
     ) -> Result<BackgroundOutput, CommandError> {
         let entry = self.entry(input.id, owner)?;
         let until = tokio::time::Instant::now() + Duration::from_millis(input.wait_ms.unwrap_or(0));
+        let (cursor, max) = (input.cursor.unwrap_or(0), input.max_bytes.unwrap_or(READ_BYTES));
         loop {
-            let ended = entry.running.output().is_some();
-            let output = entry.read(input.cursor.unwrap_or(0), input.max_bytes.unwrap_or(READ_BYTES));
-            if ended || !output.output.is_empty() || tokio::time::Instant::now() >= until {
+            let changed = entry.changed.notified();
+            let mut changed = std::pin::pin!(changed);
+            // Registered before the look, so that nothing comes between the two.
+            changed.as_mut().enable();
+            let output = entry.read(cursor, max);
+            if output.state.state != RUNNING || !output.output.is_empty() {
                 return Ok(output);
             }
             tokio::select! {
-                () = entry.printed.notified() => {}
-                // A prompt has no line end, and an exit prints nothing: look again from time to time.
-                () = tokio::time::sleep(Duration::from_millis(25)) => {}
+                () = changed => {}
+                () = tokio::time::sleep_until(until) => return Ok(output),
                 () = cancel.cancelled() => return Ok(output),
             }
         }
@@ -295,24 +318,31 @@ impl Background {
     ///
     /// # Errors
     ///
-    /// Where `owner` has no such command, or it takes no more input.
+    /// Where `owner` has no such command, or it did not take everything; the error says how much it took.
     pub async fn write(&self, input: &WriteCommandInput, owner: &str) -> Result<String, CommandError> {
         let entry = self.entry(input.id, owner)?;
-        let text = input.text.as_deref().unwrap_or_default();
-        let no_input = |reason: String| CommandError::NoInput { id: input.id, reason };
-        if !text.is_empty() {
+        let text = input.text.as_deref().unwrap_or_default().as_bytes();
+        let mut taken = 0;
+        let refused = |taken: usize, reason: &str| CommandError::NoInput {
+            id: input.id,
+            taken,
+            rest: text.len() - taken,
+            reason: reason.to_owned(),
+        };
+        let running = entry.running().ok_or_else(|| refused(0, "it has ended"))?;
+        for piece in text.chunks(PIECE) {
             // A program that does not read fills its pipe; waiting for it would be waiting for ever.
-            let writing = entry.running.write_stdin(text.as_bytes());
-            tokio::time::timeout(STOP_GRACE, writing)
-                .await
-                .map_err(|_| no_input("it does not read what it has been given".to_owned()))?
-                .map_err(|error| no_input(error.to_string()))?;
+            match tokio::time::timeout(PATIENCE, running.write_stdin(piece)).await {
+                Ok(Ok(())) => taken += piece.len(),
+                Ok(Err(error)) => return Err(refused(taken, &error.to_string())),
+                Err(_) => return Err(refused(taken, "it does not read, and its pipe is full")),
+            }
         }
         let close = input.close == Some(true);
         if close {
-            entry.running.close_stdin().await;
+            running.close_stdin().await;
         }
-        Ok(format!("wrote {} bytes{}", text.len(), if close { " and closed standard input" } else { "" }))
+        Ok(format!("wrote {taken} bytes{}", if close { " and closed standard input" } else { "" }))
     }
 
     /// Ends a command and everything it started, and returns the end of its output.
@@ -322,23 +352,61 @@ impl Background {
     /// Where `owner` has no such command.
     pub async fn stop(&self, input: &StopCommand, owner: &str) -> Result<BackgroundOutput, CommandError> {
         let entry = self.entry(input.id, owner)?;
-        entry.running.terminate_within(input.grace_ms.map_or(STOP_GRACE, Duration::from_millis));
-        entry.running.finished().await;
-        let end = entry.read(u64::MAX, READ_BYTES).next_cursor;
-        Ok(entry.read(end.saturating_sub(READ_BYTES as u64), READ_BYTES))
+        if let Some(running) = entry.running() {
+            running.terminate_within(input.grace_ms.map_or(PATIENCE, Duration::from_millis));
+        }
+        loop {
+            let changed = entry.changed.notified();
+            let mut changed = std::pin::pin!(changed);
+            changed.as_mut().enable();
+            if entry.state().state != RUNNING {
+                return Ok(entry.last(READ_BYTES));
+            }
+            changed.await;
+        }
     }
 
     /// The commands of `owner`.
     pub fn list(&self, owner: &str) -> CommandList {
-        let commands = self
-            .table()
-            .entries
-            .values()
-            .filter(|entry| entry.owner == owner)
-            .map(|entry| entry.state())
-            .collect();
-        CommandList { commands }
+        let table = self.table();
+        let own = table.entries.values().filter(|entry| entry.owner == owner);
+        CommandList { commands: own.map(|entry| entry.state()).collect() }
     }
+}
+
+/// Writes down what a command prints, and how it ended.
+async fn follow(
+    entry: Weak<Entry>,
+    running: Weak<Running>,
+    events: Option<Events>,
+    place: OwnedSemaphorePermit,
+) {
+    let mut events = events;
+    while let Some(event) = match &mut events {
+        Some(events) => events.recv().await,
+        None => None,
+    } {
+        let Some(entry) = entry.upgrade() else { return };
+        if let Event::Chunk { bytes, .. } = event {
+            entry.life().transcript.push(&bytes);
+            entry.changed.notify_waiters();
+        }
+    }
+    let (Some(entry), Some(running)) = (entry.upgrade(), running.upgrade()) else { return };
+    let output = running.output();
+    let mut life = entry.life();
+    life.transcript.end();
+    let (exit_code, signal) = output.as_deref().map_or((None, None), ending);
+    life.ended = Some(Ended {
+        state: output.as_deref().map_or("unknown", state_name),
+        exit_code,
+        signal,
+        duration: output
+            .map_or_else(|| entry.started.elapsed(), |output| output.to_exit.unwrap_or(output.elapsed)),
+    });
+    life.running = None;
+    drop((life, place));
+    entry.changed.notify_waiters();
 }
 
 impl Table {
@@ -346,7 +414,7 @@ impl Table {
         let ended: Vec<_> = self
             .entries
             .iter()
-            .filter(|(_, entry)| entry.running.output().is_some())
+            .filter(|(_, entry)| entry.life().ended.is_some())
             .map(|(id, _)| *id)
             .collect();
         for id in ended.iter().take(ended.len().saturating_sub(MAX_ENDED)) {
@@ -355,40 +423,50 @@ impl Table {
     }
 }
 
+/// The state of a command that has not ended.
+const RUNNING: &str = "running";
+
 impl Entry {
+    fn life(&self) -> MutexGuard<'_, Life> {
+        self.life.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn running(&self) -> Option<Arc<Running>> {
+        self.life().running.clone()
+    }
+
     fn state(&self) -> BackgroundState {
-        let output = self.running.output();
-        let (exit_code, signal) = output.as_deref().map_or((None, None), ending);
+        self.state_of(&self.life())
+    }
+
+    fn state_of(&self, life: &Life) -> BackgroundState {
+        let ended = life.ended.clone();
         BackgroundState {
             id: self.id,
             command: self.command.clone(),
-            state: output.as_deref().map_or("running", state_name),
-            exit_code,
-            signal,
-            duration_ms: millis(match &output {
-                Some(output) => output.to_exit.unwrap_or(output.elapsed),
-                None => self.started.elapsed(),
-            }),
+            state: ended.as_ref().map_or(RUNNING, |ended| ended.state),
+            duration_ms: millis(
+                ended.as_ref().map_or_else(|| self.started.elapsed(), |ended| ended.duration),
+            ),
+            exit_code: ended.as_ref().and_then(|ended| ended.exit_code),
+            signal: ended.and_then(|ended| ended.signal),
         }
     }
 
     fn read(&self, cursor: u64, max: usize) -> BackgroundOutput {
-        let state = self.state();
-        let mut part = self.running.snapshot(Stream::Stdout, cursor, max);
-        // While it runs, a line is given out when it is whole, so that nothing is cut in two that must be
-        // seen whole to be masked. A prompt has no line end and is given out as it is.
-        if state.state == "running"
-            && let Some(end) = part.bytes.iter().rposition(|byte| *byte == b'\n')
-        {
-            part.next_cursor -= (part.bytes.len() - end - 1) as u64;
-            part.bytes.truncate(end + 1);
-        }
+        let life = self.life();
+        let part = life.transcript.read(cursor, max);
         BackgroundOutput {
-            state,
-            output: String::from_utf8_lossy(&part.bytes).into_owned(),
+            state: self.state_of(&life),
+            output: part.text,
             next_cursor: part.next_cursor,
             lost_bytes: part.lost_bytes,
         }
+    }
+
+    fn last(&self, max: usize) -> BackgroundOutput {
+        let from = self.life().transcript.last(max);
+        self.read(from, max)
     }
 }
 
@@ -400,19 +478,5 @@ fn state_name(output: &Output) -> &'static str {
         Termination::Cancelled { .. } => "stopped",
         Termination::Unkillable { .. } => "unkillable",
         _ => "unknown",
-    }
-}
-
-/// The command as a person would type it, shortened.
-fn shown(command: &CommandText) -> String {
-    const LONGEST: usize = 200;
-    let line = match command {
-        CommandText::Line(line) => line.clone(),
-        CommandText::Vector(words) => words.join(" "),
-    };
-    if line.chars().count() <= LONGEST {
-        line
-    } else {
-        line.chars().take(LONGEST).chain("…".chars()).collect()
     }
 }

@@ -1,5 +1,6 @@
 //! From what a caller asks for to a command that is ready to run.
 
+use crate::redact::Redactor;
 use crate::workspace::{self, Workspace};
 use process_runner::{
     Command, CommandLine, CommandLineError, EnvPolicy, Runner, ShellSyntax, ShellSyntaxKind,
@@ -25,6 +26,7 @@ pub enum CommandText {
 pub struct Commands {
     pub(super) runner: Runner,
     pub(super) workspace: Arc<Workspace>,
+    pub(super) redactor: Redactor,
     environment: EnvironmentPolicy,
 }
 
@@ -72,7 +74,7 @@ const MINIMAL: [&str; 24] = [
 #[non_exhaustive]
 pub enum CommandError {
     /// The line cannot be split.
-    #[error("cannot split the command: {0}")]
+    #[error("cannot split the command")]
     Split(#[from] CommandLineError),
     /// The line needs a shell, and there is none.
     #[error("{}", needs_shell(.0))]
@@ -84,10 +86,15 @@ pub enum CommandError {
     #[error("cannot run in that folder")]
     Folder(#[from] workspace::Error),
     /// The program did not start, or the run was lost.
-    #[error("{source}{}", hint(.source))]
-    Run {
-        /// Why.
-        source: process_runner::Error,
+    #[error("{}", whole(.0))]
+    Run(process_runner::Error),
+    /// The caller asks for more time than it may have.
+    #[error("`timeout_ms` is {asked}: this server allows at most {most}")]
+    TooLong {
+        /// What was asked for, in milliseconds.
+        asked: u128,
+        /// What there is, in milliseconds.
+        most: u128,
     },
     /// No background command has this number.
     #[error("no background command has the id {id}; {known}")]
@@ -100,11 +107,15 @@ pub enum CommandError {
     /// As many run as may.
     #[error("{0} background commands are running, which is the most there may be; stop one first")]
     TooMany(usize),
-    /// The command's standard input is closed.
-    #[error("command {id} takes no more input: {reason}")]
+    /// The command did not take all of its input.
+    #[error("command {id} took {taken} bytes of input and not the other {rest}: {reason}")]
     NoInput {
         /// The command.
         id: u32,
+        /// Bytes that it took.
+        taken: usize,
+        /// Bytes that it did not.
+        rest: usize,
         /// Why.
         reason: String,
     },
@@ -121,20 +132,33 @@ fn needs_shell(syntax: &ShellSyntax) -> String {
     format!("{syntax}, and commands run without one: {way}")
 }
 
-fn hint(error: &process_runner::Error) -> String {
-    error.hint().map_or_else(String::new, |hint| format!(". {hint}"))
+/// The error, what led to it, and what to do about it.
+fn whole(error: &process_runner::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(error) = source {
+        text = format!("{text}: {error}");
+        source = error.source();
+    }
+    match error.hint() {
+        Some(hint) => format!("{text}. {hint}"),
+        None => text,
+    }
 }
 
 impl From<process_runner::Error> for CommandError {
-    fn from(source: process_runner::Error) -> Self {
-        Self::Run { source }
+    fn from(error: process_runner::Error) -> Self {
+        Self::Run(error)
     }
 }
 
 impl Commands {
     /// Commands that `runner` runs in folders of `workspace`, with the server's own environment.
-    pub fn new(runner: Runner, workspace: Arc<Workspace>) -> Self {
-        Self { runner, workspace, environment: EnvironmentPolicy::default() }
+    ///
+    /// `redactor` masks what they print before any of it is cut: half a secret is not recognised. Exact
+    /// values are better hidden by the runner, which sees them wherever the output is cut.
+    pub fn new(runner: Runner, workspace: Arc<Workspace>, redactor: Redactor) -> Self {
+        Self { runner, workspace, redactor, environment: EnvironmentPolicy::default() }
     }
 
     /// What of the server's own environment a command gets. All of it by default.
@@ -168,20 +192,43 @@ impl Commands {
             },
         };
         let folder = self.workspace.locate(folder.unwrap_or("."))?;
-        let mut command = Command::new(program, folder.to_absolute());
+        // The folder that was checked is the one that is used, whatever its name leads to by then; its path
+        // is for messages.
         #[cfg(unix)]
-        {
-            // The folder that was checked is the one that is used, whatever its name leads to by then.
-            command = command.folder_handle(folder.folder_handle()?);
-        }
-        command = command.args(arguments).noninteractive();
-        if self.environment == EnvironmentPolicy::Minimal {
-            command = command.env_policy(EnvPolicy::Allow(MINIMAL.map(OsString::from).to_vec()));
-        }
+        let command = Command::new(program, folder.shown()).folder_handle(folder.folder_handle()?);
+        #[cfg(not(unix))]
+        let command = Command::new(program, folder.to_absolute());
+        let mut command = self.in_environment(command.args(arguments));
         if let Some(env) = env {
             command = command.envs(env.iter().map(|(key, value)| (key.as_str(), value.as_str())));
         }
         Ok((command, literal))
+    }
+
+    /// `command` with what every command gets of the environment.
+    pub(super) fn in_environment(&self, command: Command) -> Command {
+        let command = command.noninteractive();
+        match self.environment {
+            EnvironmentPolicy::Inherit => command,
+            EnvironmentPolicy::Minimal => {
+                command.env_policy(EnvPolicy::Allow(MINIMAL.map(OsString::from).to_vec()))
+            }
+        }
+    }
+
+    /// A command as a person would type it, masked and then shortened.
+    pub(super) fn shown(&self, command: &CommandText) -> String {
+        const LONGEST: usize = 200;
+        let line = match command {
+            CommandText::Line(line) => line.clone(),
+            CommandText::Vector(words) => words.join(" "),
+        };
+        let line = self.redactor.redact(&line);
+        if line.chars().count() <= LONGEST {
+            line.into_owned()
+        } else {
+            line.chars().take(LONGEST).chain("…".chars()).collect()
+        }
     }
 }
 

@@ -91,13 +91,12 @@ const PROGRAMS: [(&str, &str); 25] = [
 /// A program that takes longer than this to say its version is shown without one.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Looks at the server, the machine and the toolchains. The programs are asked side by side.
-pub async fn diagnose(
+/// The programs that are found, asked for their versions side by side.
+pub async fn toolchains(
     commands: &Commands,
     facts: &ServerFacts,
-    role: &str,
     cancel: &CancellationToken,
-) -> Diagnostics {
+) -> Vec<Toolchain> {
     let asked: Vec<_> = PROGRAMS
         .into_iter()
         .filter_map(|(name, flag)| Some((name, flag, find(name, facts.path.as_ref())?)))
@@ -114,6 +113,16 @@ pub async fn diagnose(
         // A task that panicked found nothing.
         toolchains.extend(toolchain.await.ok());
     }
+    toolchains
+}
+
+/// What is there, with the toolchains that were found before.
+pub fn diagnose(
+    commands: &Commands,
+    facts: &ServerFacts,
+    role: &str,
+    toolchains: Vec<Toolchain>,
+) -> Diagnostics {
     Diagnostics {
         server: format!("{} {}", facts.name, facts.version),
         pid: std::process::id(),
@@ -136,9 +145,8 @@ async fn version(
     flag: &str,
     cancel: &CancellationToken,
 ) -> String {
-    let command = Command::new(program, "/")
-        .args(flag.split(' '))
-        .noninteractive()
+    let command = commands
+        .in_environment(Command::new(program, "/").args(flag.split(' ')))
         .limits(Limits::default().timeout(PATIENCE).capture(4096))
         .cancel(cancel.clone());
     match commands.runner.run(command).await {

@@ -2,13 +2,16 @@
 //!
 //! ```no_run
 //! use core_tools::ci::{Commands, RunCommand};
+//! use core_tools::redact::Redactor;
 //! use core_tools::workspace::Workspace;
 //! use std::sync::Arc;
+//! use std::time::Duration;
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let workspace = Arc::new(Workspace::new(["/home/me/project"])?);
-//! let commands = Commands::new(process_runner::Runner::new(), workspace);
-//! let report = commands.run(&RunCommand::new("cargo check"), &Default::default(), |_line| {}).await?;
+//! let commands = Commands::new(process_runner::Runner::new(), workspace, Redactor::new(Default::default())?);
+//! let command = RunCommand::new("cargo check");
+//! let report = commands.run(&command, Duration::from_secs(600), &Default::default(), |_line| {}).await?;
 //! println!("{}", report.to_text());
 //! # Ok(())
 //! # }
@@ -18,11 +21,12 @@ mod background;
 mod command;
 mod diagnostics;
 mod run;
+mod transcript;
 
 pub use background::{
     Background, BackgroundOutput, BackgroundState, CommandList, ListCommands, ReadCommandOutput,
     StartCommand, StartedCommand, StopCommand, WriteCommandInput,
 };
 pub use command::{CommandError, CommandText, Commands, EnvironmentPolicy};
-pub use diagnostics::{Diagnostics, GetDiagnostics, ServerFacts, Toolchain, diagnose};
+pub use diagnostics::{Diagnostics, GetDiagnostics, ServerFacts, Toolchain, diagnose, toolchains};
 pub use run::{CommandReport, RunCommand};

@@ -1,12 +1,17 @@
 //! One command, run to its end.
 
 use super::command::{CommandError, CommandText, Commands};
-use process_runner::{ExitStatus, Limits, Output, ShellSyntax, Stdin, Termination, signal_name};
+use crate::redact::Redactor;
+use process_runner::{
+    Captured, ExitStatus, Limits, Output, Running, ShellSyntax, Stdin, Stream, Termination, clean,
+    signal_name,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// A command to run to its end.
@@ -18,7 +23,7 @@ pub struct RunCommand {
     /// Folder; default: the first root
     pub working_directory: Option<String>,
     /// Time limit; default 120000
-    #[schemars(range(min = 1, max = 600_000))]
+    #[schemars(range(min = 1, max = 86_400_000))]
     pub timeout_ms: Option<u64>,
     /// Standard input
     pub stdin: Option<String>,
@@ -98,16 +103,18 @@ impl CommandReport {
         text
     }
 
-    pub(super) fn new(output: &Output, literal: Option<&ShellSyntax>) -> Self {
+    fn new(output: &Output, literal: Option<&ShellSyntax>, redactor: &Redactor, max: usize) -> Self {
         let (outcome, notes) = outcome(output);
         let (exit_code, signal) = ending(output);
+        let (stdout, stdout_cut) = shown(&output.stdout, redactor, max);
+        let (stderr, stderr_cut) = shown(&output.stderr, redactor, max);
         let mut report = Self {
             outcome,
             exit_code,
             signal,
-            stdout: output.stdout.clean().into_owned(),
-            stderr: output.stderr.clean().into_owned(),
-            truncated: output.stdout.truncated() || output.stderr.truncated(),
+            stdout,
+            stderr,
+            truncated: stdout_cut || stderr_cut,
             duration_ms: millis(output.to_exit.unwrap_or(output.elapsed)),
             notes,
         };
@@ -130,6 +137,40 @@ impl CommandReport {
         }
         report
     }
+}
+
+/// Kept beyond what is shown at each end of a cut, so that a secret that the cut went through has been
+/// seen whole, masked, or is left out. No private key is longer.
+const MARGIN: usize = 4096;
+
+/// A stream as text: cleaned, masked, and then cut to `max` bytes, a quarter of them from its beginning.
+/// True where something is left out.
+fn shown(stream: &Captured, redactor: &Redactor, max: usize) -> (String, bool) {
+    let masked = |bytes: &[u8]| {
+        let text = String::from_utf8_lossy(bytes);
+        redactor.redact(&clean(&text)).into_owned()
+    };
+    let (head, tail) = if stream.truncated() {
+        (masked(stream.head()), masked(stream.tail()))
+    } else {
+        let whole = masked(stream.bytes());
+        if whole.len() <= max {
+            return (whole, false);
+        }
+        (whole.clone(), whole)
+    };
+    let mut head_end = (max / 4).min(head.len());
+    while !head.is_char_boundary(head_end) {
+        head_end -= 1;
+    }
+    let mut tail_start = tail.len().saturating_sub(max - max / 4);
+    while !tail.is_char_boundary(tail_start) {
+        tail_start += 1;
+    }
+    let (head, tail) = (&head[..head_end], &tail[tail_start..]);
+    let omitted = stream.total_bytes.saturating_sub((head.len() + tail.len()) as u64);
+    let line_end = if head.is_empty() || head.ends_with('\n') { "" } else { "\n" };
+    (format!("{head}{line_end}[... about {omitted} bytes left out ...]\n{tail}"), true)
 }
 
 fn outcome(output: &Output) -> (&'static str, Vec<String>) {
@@ -182,9 +223,44 @@ pub(super) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
+/// The time limit that was asked for, or the default as far as it is allowed.
+pub(super) fn time_limit(
+    asked: Option<u64>,
+    default: Duration,
+    most: Duration,
+) -> Result<Duration, CommandError> {
+    match asked.map(Duration::from_millis) {
+        Some(asked) if asked > most => {
+            Err(CommandError::TooLong { asked: asked.as_millis(), most: most.as_millis() })
+        }
+        Some(asked) => Ok(asked),
+        None => Ok(default.min(most)),
+    }
+}
+
+/// How often a running command is looked at.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// The latest whole line that says something. One long word is nothing to read, and may be a piece of a key.
+fn last_line(running: &Running) -> Option<String> {
+    const LONGEST: u64 = 400;
+    const WORD: usize = 40;
+    [Stream::Stdout, Stream::Stderr].into_iter().find_map(|stream| {
+        let end = running.snapshot(stream, u64::MAX, 0).next_cursor;
+        let part = running.snapshot(stream, end.saturating_sub(LONGEST), 2 * 400).bytes;
+        let text = String::from_utf8_lossy(&part);
+        // The first piece may be the end of a longer line, and the last one may go on.
+        let whole = text.rsplit_once('\n')?.0;
+        let lines: Vec<_> = whole.split('\n').skip(usize::from(end > LONGEST)).collect();
+        let line =
+            lines.iter().rev().map(|line| clean(line).trim().to_owned()).find(|line| !line.is_empty())?;
+        (line.len() < WORD || line.contains(' ')).then_some(line)
+    })
+}
+
 impl Commands {
-    /// Runs a command to its end, and everything it starts with it. `said` gets each line as it is
-    /// printed, from a thread of the runner, and must be quick.
+    /// Runs a command to its end, and everything it starts with it. `max_timeout` is the longest time limit
+    /// the caller may ask for. `said` gets the latest line from time to time, masked.
     ///
     /// A command that ran is a report, however it ended: see [`CommandReport::is_success`].
     ///
@@ -194,20 +270,33 @@ impl Commands {
     pub async fn run(
         &self,
         input: &RunCommand,
+        max_timeout: Duration,
         cancel: &CancellationToken,
-        said: impl Fn(&str) + Send + Sync + 'static,
+        said: impl Fn(&str),
     ) -> Result<CommandReport, CommandError> {
         let (command, literal) =
             self.prepare(&input.command, input.working_directory.as_deref(), input.env.as_ref())?;
-        let limits = Limits::default()
-            .timeout(input.timeout_ms.map_or(DEFAULT_TIMEOUT, Duration::from_millis))
-            .capture(input.max_output_bytes.unwrap_or(DEFAULT_OUTPUT_BYTES));
-        let mut command =
-            command.limits(limits).cancel(cancel.clone()).on_line(move |_, line| said(&line.text()));
+        let timeout = time_limit(input.timeout_ms, DEFAULT_TIMEOUT, max_timeout)?;
+        let max = input.max_output_bytes.unwrap_or(DEFAULT_OUTPUT_BYTES);
+        let limits = Limits::default().timeout(timeout).capture(max + 4 * MARGIN);
+        let mut command = command.limits(limits).cancel(cancel.clone());
         if let Some(text) = &input.stdin {
             command = command.stdin(Stdin::bytes(text.as_bytes()));
         }
-        let output = self.runner.run(command).await?;
-        Ok(CommandReport::new(&output, literal.as_ref()))
+        let mut running = self.runner.start(command).await?;
+        // Looking from time to time costs the same whatever is printed; a call for each line would not.
+        let mut looks = tokio::time::interval_at(Instant::now() + LOOK, LOOK);
+        loop {
+            tokio::select! {
+                () = running.finished() => break,
+                _ = looks.tick() => {
+                    if let Some(line) = last_line(&running) {
+                        said(&self.redactor.redact(&line));
+                    }
+                }
+            }
+        }
+        let output = running.wait().await?;
+        Ok(CommandReport::new(&output, literal.as_ref(), &self.redactor, max))
     }
 }

@@ -2,6 +2,8 @@
 
 use super::limits::Limits;
 use crate::redact::Redactor;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde::Serialize;
 use serde_json::Value;
@@ -134,25 +136,46 @@ impl Answer {
         }
     }
 
-    /// Masks secrets and cuts what is too long. Every answer passes here on its way out, once.
-    pub(crate) fn leave(mut self, redactor: &Redactor, limits: &Limits) -> Self {
+    /// About how many bytes it has.
+    pub(crate) fn weight(&self) -> usize {
+        let media = |media: &Media| match media {
+            Media::Image { data, .. } | Media::Audio { data, .. } | Media::Document { data, .. } => {
+                data.len()
+            }
+        };
+        self.text.as_ref().map_or(0, String::len)
+            + self.structured.as_ref().map_or(0, text_bytes)
+            + self.media.iter().map(media).sum::<usize>()
+    }
+
+    /// Masks secrets and then cuts what is too long. Every answer passes here on its way out, once.
+    pub(crate) fn leave(mut self, redactor: &Redactor, limits: &Limits, structured: bool) -> Self {
+        let most = limits.max_answer_bytes;
+        if !structured && self.structured.is_some() {
+            // What is not sent need not fit.
+            self.text = Some(self.to_text());
+            self.structured = None;
+        }
         if let Some(text) = &mut self.text {
             if let std::borrow::Cow::Owned(masked) = redactor.redact(text) {
                 *text = masked;
             }
-            cut(text, limits.max_answer_bytes);
+            cut(text, most, "");
         }
         if let Some(value) = &mut self.structured {
             redactor.redact_json(value);
-            let size = value.to_string().len();
-            if size > limits.max_answer_bytes {
-                return Self::error(&ToolError::new(format!(
-                    "the answer has {size} bytes, and this server sends at most {}: ask for less \
-                     (a narrower path or pattern, a smaller limit)",
-                    limits.max_answer_bytes
-                )))
-                .failed_if(true);
+            // The work is done, and how it ended must arrive: its long texts are shortened until it fits.
+            let mut longest = most;
+            while value.to_string().len() > most && longest > 64 {
+                longest /= 2;
+                shorten(value, longest);
             }
+        }
+        let media: usize = self.media.iter_mut().map(|media| media.mask(redactor)).sum();
+        if media > most {
+            return Self::error(&ToolError::new(format!(
+                "the file makes an answer of {media} bytes, and this server sends at most {most}"
+            )));
         }
         self
     }
@@ -168,7 +191,7 @@ impl Answer {
         if structured.is_some() {
             // The object holds everything: the text beside it is for clients that ignore the object, and
             // no big text is sent twice.
-            cut(&mut text, TWIN_BYTES);
+            cut(&mut text, TWIN_BYTES, "; structuredContent has all of it");
         }
         if !text.is_empty() || self.media.is_empty() {
             content.push(ContentBlock::text(text));
@@ -197,8 +220,54 @@ pub(crate) enum Shape {
 /// The longest text beside a structured object.
 const TWIN_BYTES: usize = 4096;
 
+impl Media {
+    /// Masks what is text in it, and says how many bytes it has.
+    fn mask(&mut self, redactor: &Redactor) -> usize {
+        match self {
+            Self::Image { data, mime_type } => {
+                // The one picture that is text.
+                if mime_type == "image/svg+xml"
+                    && let Some(text) =
+                        STANDARD.decode(&*data).ok().and_then(|bytes| String::from_utf8(bytes).ok())
+                {
+                    *data = STANDARD.encode(redactor.redact(&text).as_bytes());
+                }
+                data.len()
+            }
+            Self::Audio { data, .. } => data.len(),
+            Self::Document { data, path, .. } => {
+                *path = redactor.redact(path).into_owned();
+                data.len()
+            }
+        }
+    }
+}
+
+/// The bytes of all texts in `value`.
+fn text_bytes(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        Value::Array(values) => values.iter().map(text_bytes).sum::<usize>() + values.len() * 4,
+        Value::Object(members) => members.iter().map(|(key, value)| key.len() + text_bytes(value)).sum(),
+        _ => 0,
+    }
+}
+
+/// Cuts every text in `value` to `longest` bytes, and every list to its first `longest / 64` members.
+fn shorten(value: &mut Value, longest: usize) {
+    match value {
+        Value::String(text) => cut(text, longest, ""),
+        Value::Array(values) => {
+            values.truncate((longest / 64).max(1));
+            values.iter_mut().for_each(|value| shorten(value, longest));
+        }
+        Value::Object(members) => members.values_mut().for_each(|value| shorten(value, longest)),
+        _ => {}
+    }
+}
+
 /// Keeps the beginning and the end of `text`, and says how much is missing between them.
-fn cut(text: &mut String, limit: usize) {
+fn cut(text: &mut String, limit: usize, note: &str) {
     if text.len() <= limit {
         return;
     }
@@ -206,12 +275,12 @@ fn cut(text: &mut String, limit: usize) {
     let tail = text.len()
         - text.floor_char_boundary_at(text.len() - (limit - limit / 4 - SEAM_BYTES.min(limit / 4)));
     let omitted = text.len() - head - tail;
-    let seam = format!("\n[... {omitted} bytes left out ...]\n");
+    let seam = format!("\n[... {omitted} bytes left out{note} ...]\n");
     text.replace_range(head..text.len() - tail, &seam);
 }
 
 /// Room for the line in the seam.
-const SEAM_BYTES: usize = 64;
+const SEAM_BYTES: usize = 96;
 
 /// `str::floor_char_boundary` is newer than the oldest supported toolchain.
 trait FloorCharBoundary {
@@ -236,7 +305,7 @@ mod tests {
     fn a_cut_keeps_both_ends_and_counts_what_is_missing() {
         let mut text = format!("begin{}end", "ä".repeat(5_000));
         let length = text.len();
-        cut(&mut text, 1_000);
+        cut(&mut text, 1_000, "");
         assert!(text.len() <= 1_000, "{}", text.len());
         assert!(text.starts_with("beginä") && text.ends_with("äend"));
         let omitted: usize =

@@ -73,7 +73,7 @@ fn check_object(
             _ => value,
         };
         if result.insert(name.to_owned(), value).is_some() {
-            fault(faults, format!("`{place}` is given twice (`{name}` and `{key}`): give it once"));
+            fault(faults, format!("`{place}` is given twice, in two spellings: give it once"));
         }
     }
     for name in required(schema) {
@@ -136,7 +136,7 @@ fn check(schema: &Schema, value: Value, path: &str, faults: &mut Vec<String>) ->
     if let Some(Value::Array(choices)) = schema.get("anyOf") {
         return check_any(choices, value, path, faults);
     }
-    let value = wrap(schema, value);
+    let value = whole(schema, wrap(schema, value));
     if let Some(kind) = schema.get("type").and_then(Value::as_str)
         && !is_of(kind, &value)
     {
@@ -191,6 +191,25 @@ fn wrap(schema: &Schema, value: Value) -> Value {
     if value.is_string() && item == Some("string") { Value::Array(vec![value]) } else { value }
 }
 
+/// `1.0` is a whole number (JSON Schema 2020-12, core §4.2.3), and comes out as `1`.
+fn whole(schema: &Schema, value: Value) -> Value {
+    /// Beyond, a float does not know whether it is whole.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    match value.as_f64() {
+        Some(number)
+            if value.is_f64()
+                && schema.get("type").and_then(Value::as_str) == Some("integer")
+                && number.fract() == 0.0
+                && number.abs() < EXACT =>
+        {
+            #[allow(clippy::cast_possible_truncation, reason = "whole, and within the exact range")]
+            let number = number as i64;
+            number.into()
+        }
+        _ => value,
+    }
+}
+
 /// The first choice whose type fits is the one that is checked, so that a fault inside it is named.
 fn check_any(choices: &[Value], value: Value, path: &str, faults: &mut Vec<String>) -> Value {
     let fitting = choices
@@ -235,7 +254,7 @@ fn is_of(kind: &str, value: &Value) -> bool {
         "array" => value.is_array(),
         "object" => value.is_object(),
         "number" => value.is_number(),
-        "integer" => value.is_i64() || value.is_u64(),
+        "integer" => value.is_i64(),
         _ => true,
     }
 }
@@ -366,7 +385,7 @@ mod tests {
 
     #[test]
     fn a_second_spelling_of_a_member_is_refused() {
-        insta::assert_snapshot!(run(json!({"path": "a", "max_count": 1, "maxCount": 2})).unwrap_err(), @"`max_count` is given twice (`max_count` and `maxCount`): give it once");
+        insta::assert_snapshot!(run(json!({"path": "a", "max_count": 1, "maxCount": 2})).unwrap_err(), @"`max_count` is given twice, in two spellings: give it once");
         insta::assert_snapshot!(run(json!({"path": "a", "Path": "b"})).unwrap_err(), @"unknown parameter `Path`; did you mean `path`?");
     }
 
@@ -393,6 +412,12 @@ mod tests {
         let long = "x".repeat(500);
         let error = run(json!({"path": "a", "max_count": long})).unwrap_err();
         assert!(error.len() < 200, "{error}");
+    }
+
+    #[test]
+    fn a_whole_number_may_be_written_as_a_float() {
+        assert_eq!(run(json!({"path": "a", "max_count": 3.0})), Ok(json!({"path": "a", "max_count": 3})));
+        assert!(run(json!({"path": "a", "max_count": u64::MAX})).is_err());
     }
 
     #[test]

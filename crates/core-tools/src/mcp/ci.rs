@@ -6,9 +6,11 @@ use super::tool::{Tool, Toolset};
 use crate::ci::{
     Background, CommandError, CommandList, CommandReport, Commands, Diagnostics, GetDiagnostics,
     ListCommands, ReadCommandOutput, RunCommand, ServerFacts, StartCommand, StartedCommand, StopCommand,
-    WriteCommandInput, diagnose,
+    WriteCommandInput, diagnose, toolchains,
 };
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::OnceCell;
 
 impl From<CommandError> for ToolError {
     fn from(error: CommandError) -> Self {
@@ -16,13 +18,14 @@ impl From<CommandError> for ToolError {
     }
 }
 
-/// The toolset `ci`: commands in the foreground and the background, diagnostics.
-pub fn toolset(commands: Commands, facts: ServerFacts) -> Toolset {
+/// The toolset `ci`: commands in the foreground and the background, diagnostics. `max_timeout` is the host's
+/// ([`Limits::max_timeout`](super::Limits)), for the list to tell.
+pub fn toolset(commands: Commands, facts: ServerFacts, max_timeout: Duration) -> Toolset {
     let background = Arc::new(Background::new(commands.clone()));
     Toolset {
         name: "ci",
         tools: vec![
-            run_command(commands.clone()),
+            run_command(commands.clone(), max_timeout),
             start_command(Arc::clone(&background)),
             read_command_output(Arc::clone(&background)),
             write_command_input(Arc::clone(&background)),
@@ -33,7 +36,7 @@ pub fn toolset(commands: Commands, facts: ServerFacts) -> Toolset {
     }
 }
 
-fn run_command(commands: Commands) -> Tool {
+fn run_command(commands: Commands, max_timeout: Duration) -> Tool {
     Tool::new(
         "run_command",
         "Run a command",
@@ -47,7 +50,7 @@ fn run_command(commands: Commands) -> Tool {
                         progress.say(line);
                     }
                 };
-                let report = commands.run(&input, &context.cancel, said).await?;
+                let report = commands.run(&input, context.max_timeout, &context.cancel, said).await?;
                 Ok(Answer::report(&report, report.to_text())?.failed_if(!report.is_success()))
             }
         },
@@ -55,6 +58,7 @@ fn run_command(commands: Commands) -> Tool {
     .destroys()
     .open_world()
     .own_deadline()
+    .maximum("timeout_ms", u64::try_from(max_timeout.as_millis()).unwrap_or(u64::MAX))
     .answers::<CommandReport>()
 }
 
@@ -85,6 +89,7 @@ fn read_command_output(background: Arc<Background>) -> Tool {
             }
         },
     )
+    .without_place()
 }
 
 fn write_command_input(background: Arc<Background>) -> Tool {
@@ -99,6 +104,7 @@ fn write_command_input(background: Arc<Background>) -> Tool {
     )
     .destroys()
     .open_world()
+    .without_place()
 }
 
 fn stop_command(background: Arc<Background>) -> Tool {
@@ -113,6 +119,7 @@ fn stop_command(background: Arc<Background>) -> Tool {
     )
     .destroys()
     .idempotent()
+    .without_place()
 }
 
 fn list_commands(background: Arc<Background>) -> Tool {
@@ -126,17 +133,22 @@ fn list_commands(background: Arc<Background>) -> Tool {
         },
     )
     .answers::<CommandList>()
+    .without_place()
 }
 
 fn get_diagnostics(commands: Commands, facts: ServerFacts) -> Tool {
+    let shared = Arc::new((commands, facts, OnceCell::new()));
     Tool::new(
         "get_diagnostics",
         "Server and toolchains",
         "Server, system, roots, role, toolchains found.",
         move |_: GetDiagnostics, context: Context| {
-            let (commands, facts) = (commands.clone(), facts.clone());
+            let shared = Arc::clone(&shared);
             async move {
-                Answer::structured(&diagnose(&commands, &facts, context.caller.role(), &context.cancel).await)
+                let (commands, facts, found) = &*shared;
+                // Asked once, whoever asks: 25 programs that say the same each time.
+                let toolchains = found.get_or_init(|| toolchains(commands, facts, &context.cancel)).await;
+                Answer::structured(&diagnose(commands, facts, context.caller.role(), toolchains.clone()))
             }
         },
     )

@@ -64,9 +64,14 @@ impl ServerHandler for Connection {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         if let Some(cursor) = request.and_then(|request| request.cursor) {
-            return Err(errors::invalid_cursor(&cursor));
+            return Err(errors::invalid_cursor(&self.host.redactor().redact(&cursor)));
         }
-        let mut result = ListToolsResult::with_all_items(self.host.list(&self.caller));
+        let mut tools = self.host.list(&self.caller);
+        if !knows_structured(&context) {
+            // A client would look for the object that the schema promises, and these get none.
+            tools.iter_mut().for_each(|tool| tool.output_schema = None);
+        }
+        let mut result = ListToolsResult::with_all_items(tools);
         if is_modern(&context) {
             result.ttl_ms = Some(0);
             result.cache_scope = Some(CacheScope::Private);
@@ -115,7 +120,7 @@ impl ServerHandler for Connection {
         request: CustomRequest,
         _context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        Err(errors::unreadable_request(&request.method))
+        Err(errors::unreadable_request(&self.host.redactor().redact(&request.method)))
     }
 
     // Not declared, so not there. The defaults would answer with empty lists.

@@ -36,7 +36,7 @@ struct Shared {
     policy: Policy,
     redactor: Redactor,
     limits: Limits,
-    permits: Semaphore,
+    places: Semaphore,
     structured: bool,
 }
 
@@ -137,7 +137,7 @@ impl HostBuilder {
         self
     }
 
-    /// What each caller may see and call. Required: a host has no policy of its own.
+    /// The bounds on every call.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
@@ -180,7 +180,7 @@ impl HostBuilder {
                 names,
                 policy: self.policy,
                 redactor: self.redactor,
-                permits: Semaphore::new(self.limits.max_concurrent_calls),
+                places: Semaphore::new(self.limits.max_concurrent_calls),
                 limits: self.limits,
                 structured: self.structured,
             }),
@@ -257,8 +257,21 @@ impl Host {
                 Err(ToolError::new(format!("invalid arguments for `{}`:\n{faults}", registered.tool.name())))
             }
         };
-        let answer = answer.unwrap_or_else(|error| Answer::error(&error));
-        Ok(answer.leave(&self.shared.redactor, &self.shared.limits))
+        Ok(self.leave(answer.unwrap_or_else(|error| Answer::error(&error))).await)
+    }
+
+    /// The one exit: masks and bounds an answer. A long one on a thread of its own, for meanwhile others wait.
+    async fn leave(&self, answer: Answer) -> Answer {
+        const LONG: usize = 64 * 1024;
+        if answer.weight() < LONG {
+            return answer.leave(&self.shared.redactor, &self.shared.limits, self.shared.structured);
+        }
+        let shared = Arc::clone(&self.shared);
+        let left = tokio::task::spawn_blocking(move || {
+            answer.leave(&shared.redactor, &shared.limits, shared.structured)
+        });
+        // Without having passed here nothing leaves.
+        left.await.unwrap_or_else(|_| Answer::error(&ToolError::new("the answer was lost on its way out")))
     }
 
     fn find(&self, caller: &Caller, name: &str) -> Result<&Registered, NoSuchTool> {
@@ -278,7 +291,7 @@ impl Host {
             Some(meant) => format!("no tool is called `{short}`; did you mean `{meant}`?"),
             None => format!("no tool is called `{short}`; tools/list names those there are"),
         };
-        NoSuchTool { message }
+        NoSuchTool { message: self.shared.redactor.redact(&message).into_owned() }
     }
 
     async fn run(
@@ -289,10 +302,6 @@ impl Host {
     ) -> Result<Answer, ToolError> {
         let limits = &self.shared.limits;
         let cancel = context.cancel.clone();
-        let _permit = tokio::select! {
-            permit = self.shared.permits.acquire() => permit.map_err(|_| ToolError::new("the server is ending"))?,
-            () = cancel.cancelled() => return Err(cancelled()),
-        };
         let (limit, stopping) = if registered.tool.has_own_deadline() {
             // The tool ends itself and says what it had by then; this is for one that does not.
             (limits.max_timeout + OWN_DEADLINE_BACKSTOP, OWN_DEADLINE_BACKSTOP)
@@ -300,7 +309,19 @@ impl Host {
             (limits.call_timeout, STOPPING)
         };
         let deadline = Instant::now() + limit;
-        let tool = registered.tool.run(call.into_arguments(), context);
+        let _place = match registered.tool.takes_place() {
+            false => None,
+            true => tokio::select! {
+                place = self.shared.places.acquire() => Some(place.map_err(|_| ToolError::new("the server is ending"))?),
+                () = cancel.cancelled() => return Err(cancelled()),
+                () = tokio::time::sleep_until(deadline) => return Err(ToolError::new(format!(
+                    "not started: for {} s all {} places for calls that run at once were taken",
+                    limit.as_secs(),
+                    limits.max_concurrent_calls
+                ))),
+            },
+        };
+        let tool = registered.tool.run(call, context);
         let mut tool = std::pin::pin!(AssertUnwindSafe(tool).catch_unwind());
         let ended = tokio::select! {
             ended = &mut tool => Some(ended),

@@ -44,6 +44,9 @@ fn shorten(schema: &mut Value, described: bool) {
             object.remove(key);
         }
     }
+    if object.get("maximum") == Some(&Value::from(u32::MAX)) {
+        object.remove("maximum");
+    }
     // A switch that is left out is off.
     if object.get("default") == Some(&Value::Bool(false)) {
         object.remove("default");
@@ -107,6 +110,9 @@ fn inline(schema: &mut Value, definitions: &Value, depth: usize) {
 
 fn compact(schema: &mut Value, descriptions: bool, root: bool) {
     let Value::Object(object) = schema else { return };
+    if object.get("format").and_then(Value::as_str) == Some("uint32") {
+        object.entry("maximum").or_insert_with(|| u32::MAX.into());
+    }
     for key in ["$schema", "title", "format"] {
         object.remove(key);
     }
@@ -138,7 +144,7 @@ fn compact(schema: &mut Value, descriptions: bool, root: bool) {
     }
     if !descriptions {
         // Of an answer the list tells names and types. What else holds for it is tested, not listed.
-        for key in ["additionalProperties", "minimum", "required", "enum", "items"] {
+        for key in ["additionalProperties", "minimum", "maximum", "required", "enum", "items"] {
             object.remove(key);
         }
     }

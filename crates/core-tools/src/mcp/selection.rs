@@ -27,13 +27,6 @@ const EDIT: &[&str] = &[
     "read_command_output",
     "write_command_input",
     "stop_command",
-    "git_status",
-    "git_diff",
-    "git_log",
-    "git_show",
-    "git_add",
-    "git_commit",
-    "run_tests",
 ];
 
 /// The fewest tools that can do any work.

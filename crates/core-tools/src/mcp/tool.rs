@@ -5,7 +5,7 @@ use super::answer::{Answer, ToolError};
 use super::schema::{self, Schema};
 use futures_util::future::{BoxFuture, FutureExt};
 use rmcp::model::ToolAnnotations;
-use role_policy::ToolFacts;
+use role_policy::{Authorized, Call, ToolFacts};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -39,6 +39,7 @@ pub struct Tool {
     idempotent: bool,
     open_world: bool,
     own_deadline: bool,
+    without_place: bool,
     handler: Arc<Handler>,
 }
 
@@ -81,6 +82,7 @@ impl Tool {
             idempotent: true,
             open_world: false,
             own_deadline: false,
+            without_place: false,
             handler: Arc::new(handler),
         }
     }
@@ -134,6 +136,24 @@ impl Tool {
         self
     }
 
+    /// It does no work of its own, it answers at once or waits: calls of it take no place among those that
+    /// may run at once, so that a command can be stopped when all places are taken.
+    #[must_use]
+    pub fn without_place(mut self) -> Self {
+        self.without_place = true;
+        self
+    }
+
+    /// The largest value of a number among its parameters, where a setting bounds it and not the type.
+    #[must_use]
+    pub fn maximum(mut self, parameter: &str, maximum: u64) -> Self {
+        let properties = Arc::make_mut(&mut self.input).get_mut("properties");
+        if let Some(Value::Object(schema)) = properties.and_then(|properties| properties.get_mut(parameter)) {
+            schema.insert("maximum".to_owned(), maximum.into());
+        }
+        self
+    }
+
     /// The canonical name.
     pub fn name(&self) -> &'static str {
         self.name
@@ -161,12 +181,17 @@ impl Tool {
         }
     }
 
+    pub(crate) fn takes_place(&self) -> bool {
+        !self.without_place
+    }
+
+    /// Takes only a call that a policy has allowed.
     pub(crate) fn run(
         &self,
-        arguments: Map<String, Value>,
+        call: Authorized<Call>,
         context: Context,
     ) -> BoxFuture<'static, Result<Answer, ToolError>> {
-        (self.handler)(arguments, context)
+        (self.handler)(call.into_arguments(), context)
     }
 
     /// What a client is told. All four hints are always there: clients take a missing one for the worst.

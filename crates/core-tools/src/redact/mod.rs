@@ -28,6 +28,7 @@
 //! and so does one that was cut in two before it came here. So cut after redacting, not before.
 
 mod environment;
+mod lines;
 mod named;
 mod pem;
 mod runs;
@@ -42,6 +43,7 @@ use base64::Engine as _;
 use serde_json::Value;
 
 pub use environment::{is_secret_variable, secret_environment};
+pub use lines::LineRedactor;
 
 /// What a [`Redactor`] looks for.
 #[derive(Clone)]
