@@ -285,8 +285,7 @@ mod tests {
               "type": "string"
             },
             "limit": {
-              "type": "integer",
-              "maximum": 10
+              "type": "integer"
             },
             "mode": {
               "type": "string"

@@ -25,6 +25,10 @@ impl Redactor {
 impl LineRedactor {
     /// The next line, masked. With or without its end.
     pub fn line(&mut self, line: &str) -> String {
+        let (line, end) = match line.strip_suffix('\n') {
+            Some(line) => (line, "\n"),
+            None => (line, ""),
+        };
         let masked = match &self.key {
             // A line of a key is seen for what it is behind the line that began the key.
             Some((begin, _)) => {
@@ -35,13 +39,16 @@ impl LineRedactor {
         };
         self.key = match self.key.take() {
             _ if is_armour(line, "BEGIN ") => Some((line.trim_end().to_owned(), 0)),
-            Some((begin, lines)) if lines < LONGEST_KEY && !is_armour(line, "END ") => {
-                Some((begin, lines + 1))
-            }
+            Some((begin, lines)) if lines < LONGEST_KEY && goes_on(line) => Some((begin, lines + 1)),
             _ => None,
         };
-        masked
+        masked + end
     }
+}
+
+/// A key ends at its END, and never was one where text follows. Its headers have a colon.
+fn goes_on(line: &str) -> bool {
+    !is_armour(line, "END ") && (line.contains(':') || !line.trim().contains(' '))
 }
 
 fn is_armour(line: &str, word: &str) -> bool {
