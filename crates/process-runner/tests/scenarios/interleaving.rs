@@ -136,6 +136,8 @@ fn assert_sound(output: &Output, otherwise: impl Fn(&Termination) -> bool) {
         }
         ref other => assert!(otherwise(other), "{}", described(output)),
     }
+    // Whoever held a pipe longer than the clocks allow is dead.
+    assert!(output.leftovers.iter().all(|left| left.killed || !left.held_pipe), "{}", described(output));
     let text = output.stdout.text();
     assert!(text == "out\n" || text.is_empty(), "{}", described(output));
     if output.pid.is_some() {

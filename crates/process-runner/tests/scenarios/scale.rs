@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use process_runner::{Error, ExitStatus, Limits, Runner, SpawnErrorKind, Termination};
+use process_runner::{EnvPolicy, Error, ExitStatus, Limits, Runner, SpawnErrorKind, Stdin, Termination};
 use rustix::process::{Resource as Limited, Rlimit, Signal, WaitOptions, getrlimit, setrlimit};
 use tokio::task::JoinSet;
 
@@ -13,7 +13,30 @@ use crate::harness::{
     Case, LONG, SLOW, assert_exited, children, descriptors, memory, outcome, own_cpu, signal, until, until_or,
 };
 use crate::time::{AS_NOBODY, prepare_for_nobody};
-use crate::{pipes, time};
+use crate::{harness, pipes, time};
+
+/// Not one of the 86, but what makes several of them cheap: the start is a `posix_spawn` on every path.
+#[test]
+fn a_start_costs_the_same_with_a_gibibyte_in_use() {
+    async fn start(case: Case) {
+        const RUNS: u32 = 40;
+        for command in [
+            case.program("true", &[]),
+            // Where the standard library falls back to a fork: a bare name and another environment.
+            case.program("true", &[]).env_policy(EnvPolicy::Clear).env("PATH", "/usr/bin:/bin"),
+            case.program("true", &[]).stdin(Stdin::bytes("x")).merge_stderr(),
+        ] {
+            let cpu = own_cpu();
+            for _ in 0..RUNS {
+                assert_exited(&outcome(command.clone()).await, 0);
+            }
+            let each = (own_cpu() - cpu) / RUNS;
+            // A fork copies the page tables: 10 to 30 ms for a gibibyte.
+            assert!(each < Duration::from_millis(5), "{each:?} of our own for each start");
+        }
+    }
+    harness::big_parent("scale::a_start_costs_the_same_with_a_gibibyte_in_use", start);
+}
 
 pub(crate) async fn s52_5000_short_runs_leave_nothing_behind(case: Case) {
     // 10,000 with both runtimes.
