@@ -151,7 +151,7 @@ impl BackgroundOutput {
             let _ = write!(text, "\n[... {} bytes are no longer there ...]", self.lost_bytes);
         }
         if !self.output.is_empty() {
-            let _ = write!(text, "\n{}", self.output.trim_end_matches('\n'));
+            let _ = write!(text, "\n{}", self.output);
         }
         text
     }

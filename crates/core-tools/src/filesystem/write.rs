@@ -57,6 +57,9 @@ pub struct Written {
 /// # Errors
 /// The path, [`Error::Masked`], and whatever keeps the file from being written; nothing was changed then.
 pub fn write_file(workspace: &Workspace, input: &WriteFile) -> Result<Written, Error> {
+    if input.path.ends_with('/') {
+        return Err(Error::Parameters("`path` ends in `/`, which names a folder; name the file in it"));
+    }
     let path = workspace.locate(&input.path)?;
     let content = input.content.as_bytes();
     path.create_parents()?;

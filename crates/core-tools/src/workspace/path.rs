@@ -139,7 +139,10 @@ impl ConfinedPath {
     /// [`Error::WrongKind`], [`Error::NotFound`] with the nearest name, and everything that keeps a path from
     /// being resolved.
     pub fn open_folder(&self) -> Result<Folder, Error> {
-        self.with_hint(self.folder_at(&self.relative))
+        let folder = self.with_hint(self.folder_at(&self.relative))?;
+        // A root is held open, so a root that was removed still opens, and is empty.
+        let root = self.workspace.root(self.root)?;
+        if root.is_gone() { Err(Error::RootGone { root: root.name.clone() }) } else { Ok(folder) }
     }
 
     /// A handle to the folder at this path, for a child process's working directory.
