@@ -260,5 +260,6 @@ fn a_log_that_nobody_reads_stops_nothing() {
     ends_soon(&mut child);
     let mut log = Vec::new();
     child.stderr.take().unwrap().read_to_end(&mut log).unwrap();
-    assert!(log.len() >= 64 * 1024, "a full pipe, not {} bytes", log.len());
+    // A full pipe on Linux, but for the ends of its pages.
+    assert!(log.len() > 48 * 1024, "{} bytes", log.len());
 }

@@ -157,6 +157,7 @@ impl Drop for Record<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use core_tools::redact::Options;
     use std::sync::mpsc::{Sender, channel};
 
     struct Sent(Sender<Vec<u8>>);
@@ -181,7 +182,7 @@ mod tests {
         }
         let (sender, written) = channel();
         let writer = Arc::clone(&queue);
-        std::thread::spawn(move || writer.write(Sent(sender), &Redactor::default()));
+        std::thread::spawn(move || writer.write(Sent(sender), &Redactor::new(Options::default()).unwrap()));
         queue.flush(Duration::from_secs(20));
         let written = written.try_iter().collect::<Vec<_>>().concat();
         let text = String::from_utf8(written).unwrap();

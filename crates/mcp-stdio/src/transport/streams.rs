@@ -77,7 +77,7 @@ mod unix {
         }
     }
 
-    /// Looks once. `EPOLLHUP` and `EPOLLRDHUP` (epoll_ctl(2)) come while there is still something to read.
+    /// Looks once. `EPOLLHUP` and `EPOLLRDHUP` (`epoll_ctl(2)`) come while there is still something to read.
     fn is_closed(ready: impl Future<Output = std::io::Result<Ready>>) -> bool {
         match pin!(ready).poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(Ok(ready)) => ready.is_read_closed(),
@@ -129,5 +129,35 @@ mod unix {
 
     pub(super) fn output() -> Option<Output> {
         None
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::Source;
+    use std::time::Duration;
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::{UnixStream, unix::pipe};
+
+    /// Whether `reader` sees the end of `writer`, and not before it.
+    async fn is_seen(mut writer: impl AsyncWriteExt + Unpin, reader: impl Source) -> bool {
+        let written = writer.write_all(b"unread").await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        let early = reader.hung_up();
+        drop(writer);
+        let seen = async {
+            while !reader.hung_up() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        written.is_ok() && !early && tokio::time::timeout(Duration::from_secs(20), seen).await.is_ok()
+    }
+
+    #[tokio::test]
+    async fn a_hang_up_is_seen_before_all_has_been_read() {
+        let (writer, reader) = pipe::pipe().unwrap();
+        assert!(is_seen(writer, reader).await);
+        let (writer, reader) = UnixStream::pair().unwrap();
+        assert!(is_seen(writer, reader).await);
     }
 }
