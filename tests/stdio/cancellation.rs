@@ -70,17 +70,6 @@ fn an_id_is_compared_with_its_type() {
 }
 
 #[test]
-fn the_id_of_a_cancelled_call_may_be_used_again() {
-    let (_project, mut wire) = connect(Era::Initialize("2025-11-25"));
-    let seconds = unique_seconds();
-    let id = start_tree(&mut wire, &seconds);
-    wire.notify("notifications/cancelled", json!({"requestId": id}));
-    wait_until_gone(&seconds, Duration::from_secs(5));
-    wire.send(&json!({"jsonrpc": "2.0", "id": id, "method": "ping"}));
-    assert_eq!(wire.receive(), json!({"jsonrpc": "2.0", "id": id, "result": {}}));
-}
-
-#[test]
 fn a_storm_of_calls_and_cancellations_leaves_nothing_behind() {
     let (_project, mut wire) = connect(Era::Modern);
     let seconds = unique_seconds();

@@ -17,6 +17,7 @@ mod handshake;
 mod malformed;
 mod progress;
 mod streams;
+mod transport;
 
 use integration_tests::{Era, Project, Wire};
 

@@ -1,41 +1,139 @@
 //! Logs to standard error, with secrets masked. Standard output belongs to the protocol.
+//!
+//! Records are written by a thread of their own, so that a standard error that nobody reads stops the log
+//! and nothing else. What does not fit into its queue is dropped and counted.
 
 use core_tools::redact::Redactor;
+use std::collections::VecDeque;
 use std::io::Write;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// Starts logging at `level`.
+/// Bytes that may wait to be written; one record more is taken whatever its length.
+const QUEUE_BYTES: usize = 1 << 20;
+
+/// How long the last records may take when the process ends.
+const FLUSH: Duration = Duration::from_millis(100);
+
+/// Starts logging at `level`. What is returned writes the last records when it is dropped.
 ///
 /// # Errors
 ///
-/// Where `level` is no level.
-pub(crate) fn start(level: &str, redactor: Redactor) -> Result<(), String> {
+/// Where `level` is no level, and where no thread can be started.
+pub(crate) fn start(level: &str, redactor: Redactor) -> Result<Log, String> {
     let level: LevelFilter = level.parse().map_err(|_| {
         format!("--log {level:?} is no level: expected off, error, warn, info, debug or trace")
     })?;
+    let log = Log(Arc::default());
+    if level == LevelFilter::OFF {
+        return Ok(log);
+    }
+    let queue = Arc::clone(&log.0);
+    std::thread::Builder::new()
+        .name("log".to_owned())
+        .spawn(move || queue.write(std::io::stderr(), &redactor))
+        .map_err(|error| format!("cannot start the log: {error}"))?;
     // rmcp warns of every request that is answered with an error, which is its client's affair.
     let protocol = if level >= LevelFilter::INFO { level } else { level.min(LevelFilter::ERROR) };
     let targets = Targets::new().with_default(level).with_target("rmcp", protocol);
-    let layer = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(Masked(redactor));
-    tracing_subscriber::registry().with(layer).with(targets).try_init().map_err(|error| error.to_string())
+    let layer = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(Records(Arc::clone(&log.0)));
+    tracing_subscriber::registry().with(layer).with(targets).try_init().map_err(|error| error.to_string())?;
+    Ok(log)
 }
 
-/// Hands out writers that take one record each and mask it whole, so that no secret is cut in two.
-struct Masked(Redactor);
+/// The log. Dropped, it waits 100 ms at most for what has been logged to be written.
+#[must_use]
+pub(crate) struct Log(Arc<Queue>);
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        self.0.flush(FLUSH);
+    }
+}
+
+/// Records on their way to the thread that writes them.
+#[derive(Default)]
+struct Queue {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    records: VecDeque<Vec<u8>>,
+    /// In `records`.
+    bytes: usize,
+    dropped: u64,
+    writing: bool,
+}
+
+impl Queue {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, record: Vec<u8>) {
+        let mut state = self.state();
+        if state.bytes >= QUEUE_BYTES {
+            state.dropped += 1;
+            return;
+        }
+        state.bytes += record.len();
+        state.records.push_back(record);
+        self.changed.notify_all();
+    }
+
+    /// Waits for records and writes them, for as long as the process lives.
+    fn write(&self, mut output: impl Write, redactor: &Redactor) {
+        loop {
+            let mut state = self
+                .changed
+                .wait_while(self.state(), |state| state.records.is_empty())
+                .unwrap_or_else(PoisonError::into_inner);
+            let records = std::mem::take(&mut state.records);
+            let dropped = std::mem::take(&mut state.dropped);
+            state.bytes = 0;
+            state.writing = true;
+            drop(state);
+            for record in records {
+                // Whole records are masked, so that no secret is cut in two. Nobody is left to tell where
+                // standard error cannot be written.
+                let text = String::from_utf8_lossy(&record);
+                let _ = output.write_all(redactor.redact(&text).as_bytes());
+            }
+            if dropped > 0 {
+                let _ = writeln!(output, "{dropped} log records dropped: standard error was not read");
+            }
+            self.state().writing = false;
+            self.changed.notify_all();
+        }
+    }
+
+    fn flush(&self, limit: Duration) {
+        // Written or out of time.
+        let _ = self
+            .changed
+            .wait_timeout_while(self.state(), limit, |state| state.writing || !state.records.is_empty());
+    }
+}
+
+/// Hands out writers that take one record each.
+struct Records(Arc<Queue>);
 
 struct Record<'a> {
-    redactor: &'a Redactor,
+    queue: &'a Queue,
     bytes: Vec<u8>,
 }
 
-impl<'a> MakeWriter<'a> for Masked {
+impl<'a> MakeWriter<'a> for Records {
     type Writer = Record<'a>;
 
     fn make_writer(&'a self) -> Record<'a> {
-        Record { redactor: &self.0, bytes: Vec::new() }
+        Record { queue: &self.0, bytes: Vec::new() }
     }
 }
 
@@ -52,8 +150,43 @@ impl Write for Record<'_> {
 
 impl Drop for Record<'_> {
     fn drop(&mut self) {
-        let text = String::from_utf8_lossy(&self.bytes);
-        // Nobody is left to tell where standard error cannot be written.
-        let _ = std::io::stderr().write_all(self.redactor.redact(&text).as_bytes());
+        self.queue.push(std::mem::take(&mut self.bytes));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core_tools::redact::Options;
+    use std::sync::mpsc::{Sender, channel};
+
+    struct Sent(Sender<Vec<u8>>);
+
+    impl Write for Sent {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            let _ = self.0.send(bytes.to_vec());
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn records_past_the_queue_are_dropped_and_counted() {
+        let queue = Arc::new(Queue::default());
+        let record = vec![b'x'; QUEUE_BYTES / 4];
+        for _ in 0..7 {
+            queue.push(record.clone());
+        }
+        let (sender, written) = channel();
+        let writer = Arc::clone(&queue);
+        std::thread::spawn(move || writer.write(Sent(sender), &Redactor::new(Options::default()).unwrap()));
+        queue.flush(Duration::from_secs(20));
+        let written = written.try_iter().collect::<Vec<_>>().concat();
+        let text = String::from_utf8(written).unwrap();
+        assert_eq!(text.bytes().filter(|byte| *byte == b'x').count(), QUEUE_BYTES);
+        assert!(text.ends_with("3 log records dropped: standard error was not read\n"));
     }
 }

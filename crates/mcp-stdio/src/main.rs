@@ -42,7 +42,7 @@ fn run(cli: Cli) -> Result<ExitCode, String> {
         _ => {}
     }
     let settings = setup::settings(&cli.options)?;
-    log::start(&cli.options.log, settings.redactor.clone())?;
+    let _log = log::start(&cli.options.log, settings.redactor.clone())?;
     // One thread for the protocol: with it a call takes half the time that handing it over takes. Blocking
     // work has threads of its own.
     let runtime = tokio::runtime::Builder::new_current_thread()

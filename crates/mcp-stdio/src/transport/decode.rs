@@ -1,9 +1,15 @@
 //! One line to one message, or to the error that answers it.
 
+use super::MAX_LINE_BYTES;
+use super::outline::{Outline, Scanner};
 use rmcp::ErrorData;
 use rmcp::model::{ClientJsonRpcMessage, ErrorCode, RequestId};
 use serde::Deserialize;
 use serde_json::Value;
+
+/// The most JSON values that one message may hold. Decoded, a value of two bytes takes a hundred times its
+/// size; what is long for a good reason is long strings.
+const MAX_VALUES: usize = 250_000;
 
 /// What a line turned out to be.
 #[derive(Debug)]
@@ -12,8 +18,8 @@ pub(super) enum Decoded {
     Message(Box<ClientJsonRpcMessage>),
     /// Several in one array.
     Batch(Vec<Value>),
-    /// Nothing that is answered: a blank line, or a notification or response that does not fit any known
-    /// shape. JSON-RPC 2.0 §4.1 and §5 forbid to answer those.
+    /// Nothing that is answered: a blank line, or a notification or response that cannot be read or does not
+    /// fit any known shape. JSON-RPC 2.0 §4.1 and §5 forbid to answer those.
     Nothing,
     /// Something that is answered with an error.
     Refused(Option<RequestId>, ErrorData),
@@ -26,13 +32,27 @@ pub(super) fn decode(line: &[u8]) -> Decoded {
     if line.is_empty() {
         return Decoded::Nothing;
     }
+    // A value takes two bytes or more: most lines are too short to hold too many.
+    if line.len() > 2 * MAX_VALUES {
+        let outline = outline(line);
+        if outline.values > MAX_VALUES {
+            let message = format!(
+                "invalid request: about {} JSON values in one message; at most {MAX_VALUES} are taken",
+                outline.values
+            );
+            return unread(outline, ErrorData::invalid_request(message, None));
+        }
+    }
     match serde_json::from_slice(line) {
         Ok(message) => Decoded::Message(Box::new(message)),
-        Err(_) => match std::str::from_utf8(line) {
-            Ok(text) => explain(text),
-            Err(error) => parse_error(format!("not UTF-8 at byte {}", error.valid_up_to())),
-        },
+        Err(_) => explain(line),
     }
+}
+
+/// Answers a line of `bytes` that was too long to keep.
+pub(super) fn too_long(bytes: u64, outline: Outline) -> Decoded {
+    let message = format!("invalid request: a message of {bytes} bytes; at most {MAX_LINE_BYTES} are taken");
+    unread(outline, ErrorData::invalid_request(message, None))
 }
 
 /// Decodes one member of a batch.
@@ -43,16 +63,35 @@ pub(super) fn decode_value(value: &Value) -> Decoded {
     }
 }
 
-fn explain(text: &str) -> Decoded {
-    match serde_json::from_str(text) {
-        Ok(Value::Array(messages)) => Decoded::Batch(messages),
-        Ok(value) => explain_value(&value),
-        Err(error) => parse_error(format!("not JSON: {error}")),
-    }
+fn outline(line: &[u8]) -> Outline {
+    let mut scanner = Scanner::default();
+    scanner.push(line);
+    scanner.finish()
 }
 
-fn parse_error(message: String) -> Decoded {
-    Decoded::Refused(None, ErrorData::new(ErrorCode::PARSE_ERROR, message, None))
+/// Says why `line` is no message. What is almost JSON (half a surrogate pair, which `JSON.stringify` writes;
+/// a byte that is not UTF-8; a number past any float; nesting past serde's limit) is not mended: a path or
+/// a text with a character replaced is not what its sender meant.
+fn explain(line: &[u8]) -> Decoded {
+    let cause = match std::str::from_utf8(line) {
+        Ok(text) => match serde_json::from_str(text) {
+            Ok(Value::Array(messages)) => return Decoded::Batch(messages),
+            Ok(value) => return explain_value(&value),
+            Err(error) => format!("not JSON: {error}"),
+        },
+        Err(error) => format!("not UTF-8 at byte {}", error.valid_up_to()),
+    };
+    unread(outline(line), ErrorData::new(ErrorCode::PARSE_ERROR, cause, None))
+}
+
+/// Answers a message of which only the outline is known.
+fn unread(outline: Outline, error: ErrorData) -> Decoded {
+    if outline.is_answered() {
+        Decoded::Refused(outline.id, error)
+    } else {
+        tracing::warn!(error = %error.message, "ignored a notification or a response");
+        Decoded::Nothing
+    }
 }
 
 fn explain_value(value: &Value) -> Decoded {
@@ -80,6 +119,6 @@ fn invalid(id: Option<RequestId>, message: &str) -> Decoded {
 }
 
 /// The id of a request, where it is one that may be used.
-pub(super) fn request_id(value: &Value) -> Option<RequestId> {
+fn request_id(value: &Value) -> Option<RequestId> {
     RequestId::deserialize(value).ok()
 }

@@ -1,5 +1,6 @@
-//! Lines off a stream, in bounded memory, and the id of a line that was too long to keep.
+//! Lines off a stream, in bounded memory, and the outline of a line that was too long to keep.
 
+use super::outline::{Outline, Scanner};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// One step of reading.
@@ -7,8 +8,8 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 pub(super) enum Line {
     /// A whole line, without its end.
     Whole(Vec<u8>),
-    /// A line longer than the limit: its length, and the JSON text of its top-level `id`, where it has one.
-    TooLong { bytes: u64, id: Option<String> },
+    /// A line longer than the limit.
+    TooLong { bytes: u64, outline: Outline },
     /// The stream has ended. A last line without an end has been given out before.
     End,
 }
@@ -21,7 +22,7 @@ pub(super) struct LineReader<R> {
     buffer: Vec<u8>,
     /// Bytes of `buffer` that have been searched for a line end already.
     searched: usize,
-    skipping: Option<(u64, IdScanner)>,
+    skipping: Option<(u64, Scanner)>,
     ended: bool,
 }
 
@@ -32,6 +33,11 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     /// Reads `stream`, keeping at most `limit` bytes of a line.
     pub(super) fn new(stream: R, limit: usize) -> Self {
         Self { stream, limit, buffer: Vec::new(), searched: 0, skipping: None, ended: false }
+    }
+
+    /// Where the lines come from.
+    pub(super) fn stream(&self) -> &R {
+        &self.stream
     }
 
     /// The next line.
@@ -63,7 +69,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         }
         self.searched = self.buffer.len();
         if self.buffer.len() > self.limit || self.skipping.is_some() {
-            let (bytes, scanner) = self.skipping.get_or_insert_with(|| (0, IdScanner::default()));
+            let (bytes, scanner) = self.skipping.get_or_insert_with(|| (0, Scanner::default()));
             *bytes += self.buffer.len() as u64;
             scanner.push(&self.buffer);
             self.buffer.clear();
@@ -81,85 +87,11 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     fn finish(&mut self, line: Vec<u8>) -> Line {
         let (bytes, mut scanner) = match self.skipping.take() {
             Some(skipped) => skipped,
-            None if line.len() > self.limit => (0, IdScanner::default()),
+            None if line.len() > self.limit => (0, Scanner::default()),
             None => return Line::Whole(line),
         };
         scanner.push(&line);
-        Line::TooLong { bytes: bytes + line.len() as u64, id: scanner.id() }
-    }
-}
-
-/// Finds the value of the member `id` of a JSON object while its bytes go by, in constant memory.
-#[derive(Debug, Default)]
-struct IdScanner {
-    depth: usize,
-    in_string: bool,
-    escaped: bool,
-    /// The string or number at depth 1 that is being read, as far as it fits.
-    token: Vec<u8>,
-    /// The key whose value comes next.
-    key: Option<Vec<u8>>,
-    id: Option<Vec<u8>>,
-}
-
-impl IdScanner {
-    /// Longer than any id that a client uses.
-    const LONGEST: usize = 128;
-
-    fn push(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            if self.id.is_some() {
-                return;
-            }
-            self.step(byte);
-        }
-    }
-
-    fn step(&mut self, byte: u8) {
-        if self.in_string {
-            self.keep(byte);
-            match byte {
-                _ if self.escaped => self.escaped = false,
-                b'\\' => self.escaped = true,
-                b'"' => self.in_string = false,
-                _ => {}
-            }
-            return;
-        }
-        match byte {
-            b'"' => {
-                self.in_string = true;
-                self.keep(byte);
-            }
-            b'{' | b'[' => self.depth += 1,
-            b'}' | b']' => {
-                if self.depth == 1 {
-                    self.value_ends();
-                }
-                self.depth = self.depth.saturating_sub(1);
-            }
-            b':' if self.depth == 1 => self.key = Some(std::mem::take(&mut self.token)),
-            b',' if self.depth == 1 => self.value_ends(),
-            byte if byte.is_ascii_whitespace() => {}
-            byte => self.keep(byte),
-        }
-    }
-
-    fn keep(&mut self, byte: u8) {
-        if self.depth == 1 && self.token.len() <= Self::LONGEST {
-            self.token.push(byte);
-        }
-    }
-
-    fn value_ends(&mut self) {
-        let value = std::mem::take(&mut self.token);
-        if self.key.take().as_deref() == Some(b"\"id\"") && value.len() <= Self::LONGEST {
-            self.id = Some(value);
-        }
-    }
-
-    fn id(self) -> Option<String> {
-        self.id.and_then(|id| String::from_utf8(id).ok())
+        Line::TooLong { bytes: bytes + line.len() as u64, outline: scanner.finish() }
     }
 }
 
@@ -191,22 +123,10 @@ mod tests {
             "y".repeat(300_000)
         );
         let text = format!("{long}\nnext\n");
-        let expected = Line::TooLong { bytes: long.len() as u64, id: Some("\"a\\\"b\"".to_owned()) };
+        let mut scanner = Scanner::default();
+        scanner.push(long.as_bytes());
+        let expected = Line::TooLong { bytes: long.len() as u64, outline: scanner.finish() };
         assert_eq!(lines(text.as_bytes(), 1000).await, [expected, Line::Whole(b"next".to_vec())]);
-    }
-
-    #[tokio::test]
-    async fn the_id_is_found_before_and_after_the_bulk_and_never_inside_it() {
-        for (text, id) in [
-            (r#"{"id": 17, "x": "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}"#, Some("17")),
-            (r#"{"x": {"id": 3, "y": ["id", 4]}, "id" : 18 }"#, Some("18")),
-            (r#"{"x": "\"id\": 5, \\", "y": "id"}"#, None),
-            ("no json at all, and long enough to be cut off", None),
-        ] {
-            let found = lines(text.as_bytes(), 8).await;
-            let expected = Line::TooLong { bytes: text.len() as u64, id: id.map(str::to_owned) };
-            assert_eq!(found, [expected], "{text}");
-        }
     }
 
     #[tokio::test]
