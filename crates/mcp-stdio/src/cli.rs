@@ -34,6 +34,12 @@ Examples:
   mcp-stdio call run_command '{\"command\": \"cargo check\"}'
   mcp-stdio doctor                            is everything in place?";
 
+const CALL_EXIT_CODES: &str = "\
+Exit codes:
+  0  the tool did its work
+  1  it failed, or the arguments do not fit it, or its answer could not be written
+  2  it could not be called: no such tool, arguments that are no JSON object, a bad configuration";
+
 /// What holds for every subcommand.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Options {
@@ -70,9 +76,7 @@ pub(crate) enum Command {
         json: bool,
     },
     /// Call one tool and print its answer
-    ///
-    /// The exit code is 0 if the tool did its work, 1 if it failed (also for arguments that do not fit it), and
-    /// 2 if it could not be called: no such tool, arguments that are no JSON object, a bad configuration.
+    #[command(after_help = CALL_EXIT_CODES)]
     Call {
         /// The tool's name
         tool: String,

@@ -15,7 +15,7 @@ fn server(folder: &tempfile::TempDir) -> Command {
 }
 
 fn folder() -> tempfile::TempDir {
-    tempfile::tempdir().unwrap()
+    tempfile::tempdir().expect("a temporary folder")
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -23,7 +23,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 fn refused(command: &mut Command, reason: &str) {
-    let Output { status, stdout, stderr } = command.output().unwrap();
+    let Output { status, stdout, stderr } = command.output().expect("it can be started");
     assert_eq!(status.code(), Some(2), "{command:?}: {}", text(&stderr));
     assert!(stdout.is_empty() && text(&stderr).contains(reason), "{command:?}: {}", text(&stderr));
 }
