@@ -1,5 +1,6 @@
 //! What the program does before it serves, with the real program.
 #![allow(clippy::disallowed_methods, reason = "the tests start the program from outside")]
+#![allow(clippy::expect_used, reason = "a helper that fails fails its test")]
 
 use std::process::{Command, Output, Stdio};
 
