@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// Prints the tools that a client would be offered.
-pub(crate) fn tools(server: &Server, as_json: bool) {
+pub(crate) fn tools(server: &Server, as_json: bool) -> ExitCode {
     let tools = server.host.list(&server.caller);
     if as_json {
         return print(&format!("{:#}", json!({"tools": tools})));
@@ -30,7 +30,7 @@ pub(crate) fn tools(server: &Server, as_json: bool) {
     }
     let bytes = json!({"tools": tools}).to_string().len();
     let _ = write!(text, "\n{} tools; a client's list of them has {bytes} bytes", tools.len());
-    print(&text);
+    print(&text)
 }
 
 /// Makes one call and prints its answer.
@@ -57,18 +57,20 @@ pub(crate) async fn call(
         Ok(answer) => answer,
         Err(error) => return Err(error.to_string()),
     };
-    let code = if answer.is_failed() { ExitCode::FAILURE } else { ExitCode::SUCCESS };
-    if as_json {
+    let text = answer.to_text();
+    let printed = if as_json {
+        let structured = answer.as_structured();
         print(&format!(
             "{:#}",
-            json!({"isError": answer.is_failed(), "text": answer.to_text(), "structuredContent": answer.as_structured()})
-        ));
+            json!({"isError": answer.is_failed(), "text": text, "structuredContent": structured})
+        ))
     } else if answer.is_failed() {
-        crate::print_error(&answer.to_text());
+        crate::print_error(&text);
+        ExitCode::FAILURE
     } else {
-        print(&answer.to_text());
-    }
-    Ok(code)
+        print(&text)
+    };
+    Ok(if answer.is_failed() { ExitCode::FAILURE } else { printed })
 }
 
 fn read_arguments(text: &str) -> Result<Map<String, Value>, String> {

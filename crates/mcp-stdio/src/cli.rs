@@ -27,36 +27,43 @@ const EXAMPLES: &str = "\
 Examples:
   mcp-stdio                                   serve the current folder
   mcp-stdio --root ~/app --root ~/lib         serve two folders; relative paths start at the first
-  mcp-stdio --toolsets minimal                offer seven tools only
+  mcp-stdio --toolsets minimal                offer six tools only
   mcp-stdio print-config claude               how to connect a client
   mcp-stdio tools                             what a client will see
   mcp-stdio call read_file '{\"path\": \"README.md\", \"head\": 5}'
   mcp-stdio call run_command '{\"command\": \"cargo check\"}'
   mcp-stdio doctor                            is everything in place?";
 
+const CALL_EXIT_CODES: &str = "\
+Exit codes:
+  0  the tool did its work
+  1  it failed, or the arguments do not fit it, or its answer could not be written
+  2  it could not be called: no such tool, arguments that are no JSON object, a bad configuration";
+
 /// What holds for every subcommand.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Options {
-    /// Folder that tools may use; give it several times for several. Default: $FILESYSTEM_TOOLS_BASE_PATH,
-    /// else the current folder
+    /// Folder that tools may use; give it several times for several. Default: $CORETOOLS_ROOTS, else
+    /// $FILESYSTEM_TOOLS_BASE_PATH, else what the configuration names, else the current folder
     #[arg(long = "root", value_name = "DIR", global = true)]
     pub(crate) roots: Vec<PathBuf>,
 
     /// Tools to offer: presets (full, edit, minimal), toolsets or single tools, separated by commas
-    #[arg(long, value_name = "LIST", value_delimiter = ',', global = true)]
-    pub(crate) toolsets: Vec<String>,
+    #[arg(long, value_name = "LIST", global = true)]
+    pub(crate) toolsets: Option<String>,
 
-    /// Configuration file. Default: coretools.toml in the first root or a folder above it
-    #[arg(long, value_name = "FILE", global = true)]
+    /// Configuration file. Default: coretools.toml in the first root that a flag or variable names (else in
+    /// the current folder) or in a folder above it; such a file can only narrow
+    #[arg(long, value_name = "FILE", env = "CORETOOLS_CONFIG", hide_env_values = true, global = true)]
     pub(crate) config: Option<PathBuf>,
 
     /// Answer with text alone, for clients that do not show structured content
     #[arg(long, global = true)]
     pub(crate) text_only: bool,
 
-    /// What to log to standard error: error, warn, info, debug, trace
-    #[arg(long, value_name = "LEVEL", default_value = "warn", global = true)]
-    pub(crate) log: String,
+    /// What to log to standard error: off, error, warn, info, debug, trace. Default: warn
+    #[arg(long, value_name = "LEVEL", env = "CORETOOLS_LOG", hide_env_values = true, global = true)]
+    pub(crate) log: Option<String>,
 }
 
 /// What to do instead of serving.
@@ -68,14 +75,16 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Call one tool and print its answer; the exit code is 0, 1 if it failed, 2 if there is no such tool
+    /// Call one tool and print its answer
+    #[command(after_help = CALL_EXIT_CODES)]
     Call {
         /// The tool's name
         tool: String,
         /// Its arguments, as a JSON object; "-" reads them from standard input
         #[arg(default_value = "{}")]
         arguments: String,
-        /// Print the whole result as JSON
+        /// Print the answer as JSON: isError, text (whole, where a client gets it cut beside a structured
+        /// object) and structuredContent (or null); pictures and other media are left out
         #[arg(long)]
         json: bool,
     },

@@ -71,12 +71,12 @@ pub(crate) async fn doctor(settings: Settings, as_json: bool) -> Result<ExitCode
         Err(error) => findings.push(broken("tools", error)),
     }
     let healthy = findings.iter().all(|finding| finding.state != State::Broken);
-    if as_json {
-        crate::print(&format!("{:#}", serde_json::json!({"healthy": healthy, "findings": findings})));
+    let printed = if as_json {
+        crate::print(&format!("{:#}", serde_json::json!({"healthy": healthy, "findings": findings})))
     } else {
-        crate::print(&table(&findings, healthy));
-    }
-    Ok(if healthy { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        crate::print(&table(&findings, healthy))
+    };
+    Ok(if healthy { printed } else { ExitCode::FAILURE })
 }
 
 fn configuration(settings: &Settings) -> Finding {

@@ -32,17 +32,18 @@ fn run(cli: Cli) -> Result<ExitCode, String> {
         Some(Command::PrintConfig { client }) => {
             let program =
                 std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
-            print(&print_config::print_config(client, &program, &cli.options));
-            return Ok(ExitCode::SUCCESS);
+            return Ok(print(&print_config::print_config(client, &program, &cli.options)?));
         }
         Some(Command::Completions { shell }) => {
-            clap_complete::generate(shell, &mut Cli::command(), "mcp-stdio", &mut std::io::stdout());
-            return Ok(ExitCode::SUCCESS);
+            // Not straight to standard output: the generator panics where it cannot write.
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "mcp-stdio", &mut script);
+            return Ok(print(&String::from_utf8_lossy(&script)));
         }
         _ => {}
     }
     let settings = setup::settings(&cli.options)?;
-    let _log = log::start(&cli.options.log, settings.redactor.clone())?;
+    let _log = log::start(cli.options.log.as_deref().unwrap_or("warn"), settings.redactor.clone())?;
     // One thread for the protocol: with it a call takes half the time that handing it over takes. Blocking
     // work has threads of its own.
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -51,10 +52,7 @@ fn run(cli: Cli) -> Result<ExitCode, String> {
         .map_err(|error| format!("cannot start the runtime: {error}"))?;
     let code = match cli.command {
         Some(Command::Doctor { json }) => runtime.block_on(doctor::doctor(settings, json)),
-        Some(Command::Tools { json }) => {
-            call::tools(&setup::server(settings)?, json);
-            Ok(ExitCode::SUCCESS)
-        }
+        Some(Command::Tools { json }) => Ok(call::tools(&setup::server(settings)?, json)),
         Some(Command::Call { tool, arguments, json }) => {
             let server = setup::server(settings)?;
             runtime.block_on(call::call(server, &tool, &arguments, json))
@@ -69,15 +67,24 @@ fn run(cli: Cli) -> Result<ExitCode, String> {
     code
 }
 
-/// Prints to standard output, for subcommands; serving never comes here.
-fn print(text: &str) {
+/// Prints to standard output, for subcommands; serving never comes here. Returns the exit code: failure where
+/// not everything could be written.
+fn print(text: &str) -> ExitCode {
     use std::io::Write;
     let mut output = std::io::stdout().lock();
-    // A reader that has seen enough (`| head`) is no fault.
-    let _ = output
+    let written = output
         .write_all(text.as_bytes())
         .and_then(|()| output.write_all(b"\n"))
         .and_then(|()| output.flush());
+    match written {
+        Ok(()) => ExitCode::SUCCESS,
+        // A reader that has seen enough (`| head`) is no fault.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => {
+            print_error(&format!("mcp-stdio: cannot write to standard output: {error}"));
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// Prints to standard error.

@@ -6,11 +6,15 @@ use std::path::Path;
 
 /// The configuration for `client` that starts `program` with `options`, ready to be pasted, with a line
 /// that says where.
-pub(crate) fn print_config(client: Client, program: &Path, options: &Options) -> String {
-    let program = program.display().to_string();
-    let arguments = arguments(options);
+///
+/// # Errors
+///
+/// Where a path is no text: no configuration could name it.
+pub(crate) fn print_config(client: Client, program: &Path, options: &Options) -> Result<String, String> {
+    let program = text(program)?;
+    let arguments = arguments(options)?;
     let json = |value: serde_json::Value| format!("{value:#}");
-    match client {
+    Ok(match client {
         Client::Claude => format!(
             "# Run this in the project (add --scope user for every project):\n{}",
             command_line("claude mcp add coretools --", &program, &arguments)
@@ -40,30 +44,38 @@ pub(crate) fn print_config(client: Client, program: &Path, options: &Options) ->
             "// .vscode/mcp.json in the project:\n{}",
             json(json!({"servers": {"coretools": {"type": "stdio", "command": program, "args": arguments}}}))
         ),
-    }
+    })
 }
 
 /// The flags that were given, so that the client starts the same server.
-fn arguments(options: &Options) -> Vec<String> {
+fn arguments(options: &Options) -> Result<Vec<String>, String> {
     let mut arguments = Vec::new();
     for root in &options.roots {
-        arguments.extend(["--root".to_owned(), absolute(root)]);
+        arguments.extend(["--root".to_owned(), absolute(root)?]);
     }
-    if !options.toolsets.is_empty() {
-        arguments.extend(["--toolsets".to_owned(), options.toolsets.join(",")]);
+    if let Some(toolsets) = &options.toolsets {
+        arguments.extend(["--toolsets".to_owned(), toolsets.clone()]);
     }
     if let Some(config) = &options.config {
-        arguments.extend(["--config".to_owned(), absolute(config)]);
+        arguments.extend(["--config".to_owned(), absolute(config)?]);
     }
     if options.text_only {
         arguments.push("--text-only".to_owned());
     }
-    arguments
+    if let Some(level) = &options.log {
+        arguments.extend(["--log".to_owned(), level.clone()]);
+    }
+    Ok(arguments)
 }
 
 /// A client may start the server anywhere.
-fn absolute(path: &Path) -> String {
-    std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
+fn absolute(path: &Path) -> Result<String, String> {
+    text(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()))
+}
+
+fn text(path: &Path) -> Result<String, String> {
+    let text = path.to_str().map(str::to_owned);
+    text.ok_or_else(|| format!("{} is not valid UTF-8, and no client could name it", path.display()))
 }
 
 fn command_line(client: &str, program: &str, arguments: &[String]) -> String {
@@ -71,11 +83,84 @@ fn command_line(client: &str, program: &str, arguments: &[String]) -> String {
     format!("{client} {}", words.collect::<Vec<_>>().join(" "))
 }
 
-/// A word as a POSIX shell reads it back.
+/// A word as a shell reads it back: a POSIX one, or on Windows `cmd` and PowerShell.
 fn quoted(word: &str) -> String {
-    let plain = |character: char| character.is_alphanumeric() || "/._-+=:,@%".contains(character);
+    // Not `=` and `~`, which zsh expands at the start of a word.
+    let plain = |character: char| character.is_ascii_alphanumeric() || "/._-+:,@".contains(character);
+    if cfg!(windows) {
+        if !word.is_empty() && word.chars().all(|character| plain(character) || character == '\\') {
+            return word.to_owned();
+        }
+        return format!("\"{word}\"");
+    }
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();
     }
     format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+#[allow(clippy::disallowed_methods, reason = "a real shell reads back what was quoted for one")]
+mod tests {
+    use super::*;
+
+    fn awkward() -> (String, Options) {
+        let program = "/opt/it's \"here\" $HOME `id` \\n & co;/mcp-stdio\n2".to_owned();
+        let options = Options {
+            roots: vec!["/a b".into(), "/=x~*?[!]{1,2}".into(), "/\u{2028}ключ".into()],
+            toolsets: Some("edit, git_log".to_owned()),
+            config: Some("/etc/#c.toml".into()),
+            text_only: true,
+            log: Some("debug".to_owned()),
+        };
+        (program, options)
+    }
+
+    #[test]
+    fn a_shell_reads_back_every_word_of_the_one_line_commands() {
+        let (program, options) = awkward();
+        let expected: Vec<String> =
+            std::iter::once(program.clone()).chain(arguments(&options).unwrap()).collect();
+        for client in [Client::Claude, Client::Codex] {
+            let printed = print_config(client, Path::new(&program), &options).unwrap();
+            let line = printed.split_once(" -- ").unwrap().1;
+            let line = line.split("\n\n[mcp_servers").next().unwrap();
+            let shell = std::process::Command::new("sh")
+                .args(["-c", &format!("printf '%s\\0' {line}")])
+                .output()
+                .expect("sh is needed");
+            let words = String::from_utf8(shell.stdout).unwrap();
+            let words: Vec<_> = words.split_terminator('\0').collect();
+            assert_eq!(words, expected, "{client:?}");
+        }
+    }
+
+    #[test]
+    fn the_table_for_codex_is_toml_that_holds_every_word() {
+        let (program, options) = awkward();
+        let printed = print_config(Client::Codex, Path::new(&program), &options).unwrap();
+        let table = &printed[printed.find("[mcp_servers").unwrap()..];
+        let table: toml::Table = table.parse().unwrap();
+        let server = &table["mcp_servers"]["coretools"];
+        assert_eq!(server["command"].as_str(), Some(program.as_str()));
+        assert_eq!(server["args"], toml::Value::from(arguments(&options).unwrap()));
+    }
+
+    #[test]
+    fn every_flag_that_was_given_is_carried_and_none_that_was_not() {
+        let (_, options) = awkward();
+        let carried = arguments(&options).unwrap();
+        for flag in ["--root", "--toolsets", "--config", "--text-only", "--log"] {
+            assert!(carried.iter().any(|argument| argument == flag), "{flag}");
+        }
+        assert_eq!(arguments(&Options::default()).unwrap(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_path_that_is_no_text_is_an_error() {
+        use std::os::unix::ffi::OsStrExt;
+        let program = Path::new(std::ffi::OsStr::from_bytes(b"/opt/\xff/mcp-stdio"));
+        assert!(print_config(Client::Claude, program, &Options::default()).is_err());
+    }
 }

@@ -2,13 +2,16 @@
 
 use crate::cli::Options;
 use core_tools::ci::{Commands, EnvironmentPolicy, ServerFacts};
-use core_tools::config::{Config, EnvironmentMode, Flags, Preset, Results, Search, Toolsets};
+use core_tools::config::{
+    Config, EnvironmentMode, FILE_NAME, Flags, Preset, Results, Toolsets, VARIABLE_PREFIX,
+};
 use core_tools::mcp::{self, Connection, Host, Limits, Selection};
 use core_tools::redact::{self, Redactor};
 use core_tools::workspace::Workspace;
 use process_runner::guardian::Guardian;
 use process_runner::{Runner, Secrets};
 use role_policy::{Caller, Policy};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -53,39 +56,63 @@ impl Server {
 pub(crate) fn settings(options: &Options) -> Result<Settings, String> {
     let folder =
         std::env::current_dir().map_err(|error| format!("cannot find the current folder: {error}"))?;
-    // A variable that is no text can neither configure the server nor be printed whole.
-    let variables: Vec<_> = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .collect();
+    let variables = variables(std::env::vars_os())?;
     let flags = Flags {
+        config: options.config.clone(),
         roots: options.roots.clone(),
-        toolsets: (!options.toolsets.is_empty()).then(|| options.toolsets.join(",")),
+        toolsets: options.toolsets.clone(),
         results: options.text_only.then(|| "text".to_owned()),
     };
-    let first_root = options.roots.first().map(|root| folder.join(root));
-    let search = match &options.config {
-        Some(file) => Search::File(file),
-        None => Search::Upward(first_root.as_deref().filter(|root| root.is_dir()).unwrap_or(&folder)),
-    };
-    let config =
-        Config::load(search, &folder, variables.iter().cloned(), &flags).map_err(|error| chain(&error))?;
+    let mut config =
+        Config::load(&folder, variables.iter().cloned(), &flags).map_err(|error| chain(&error))?;
     let roots = if config.roots.is_empty() { vec![folder] } else { config.roots.to_vec() };
-    let values = secret_values(&config, &variables);
+    let values = secret_values(&mut config, &variables);
     let secrets = if *config.redaction.enabled { Secrets::new(&values) } else { Secrets::default() };
     let options = redact::Options { enabled: *config.redaction.enabled, values };
     let redactor = Redactor::new(options).map_err(|error| chain(&error))?;
     Ok(Settings { config, roots, redactor, secrets })
 }
 
-fn secret_values(config: &Config, variables: &[(String, String)]) -> Vec<String> {
+/// The environment as text.
+///
+/// # Errors
+///
+/// Where one of our own variables is no text: to go on without it could lift what it was to narrow.
+fn variables(
+    environment: impl IntoIterator<Item = (OsString, OsString)>,
+) -> Result<Vec<(String, String)>, String> {
+    let mut variables = Vec::new();
+    for (name, value) in environment {
+        // Another's variable that is no text can neither configure the server nor be printed whole.
+        let Ok(name) = name.into_string() else { continue };
+        match value.into_string() {
+            Ok(value) => variables.push((name, value)),
+            Err(_) if name.starts_with(VARIABLE_PREFIX) || name == "FILESYSTEM_TOOLS_BASE_PATH" => {
+                return Err(format!("environment variable {name} is not valid UTF-8"));
+            }
+            Err(_) => {}
+        }
+    }
+    Ok(variables)
+}
+
+/// The values that `config` has masked. One that is too short for that is a warning in `config`.
+fn secret_values(config: &mut Config, variables: &[(String, String)]) -> Vec<String> {
     let mut values = Vec::new();
     if *config.redaction.environment_values {
         values = redact::secret_environment(variables.iter().cloned());
     }
-    let named = |name: &String| config.redaction.variables.contains(name);
-    values.extend(variables.iter().filter(|(name, _)| named(name)).map(|(_, value)| value.clone()));
-    // Shorter ones are found in ordinary text.
-    values.retain(|value| value.trim().len() >= 8);
+    for (name, value) in variables.iter().filter(|(name, _)| config.redaction.variables.contains(name)) {
+        if value.trim().len() < redact::MIN_VALUE_BYTES {
+            config.warnings.push(format!(
+                "the value of {name}, which redaction.variables names, is NOT masked: it has fewer than {} bytes, \
+                 and so short a text is found all over ordinary text",
+                redact::MIN_VALUE_BYTES
+            ));
+        }
+        values.push(value.clone());
+    }
+    values.retain(|value| value.trim().len() >= redact::MIN_VALUE_BYTES);
     values
 }
 
@@ -108,7 +135,8 @@ pub(crate) fn facts() -> ServerFacts {
 /// The folders that tools may use, without the configuration that limits the tools.
 pub(crate) fn workspace(settings: &Settings) -> Result<Workspace, String> {
     let workspace = Workspace::new(&settings.roots).map_err(|error| chain(&error))?;
-    Ok(workspace.protect(settings.config.file.iter().cloned()))
+    // By name as well, or a tool could write the file that is found at the next start.
+    Ok(workspace.protect(settings.config.file.iter().cloned()).protect_name(FILE_NAME))
 }
 
 /// The server that `settings` describe.
@@ -155,4 +183,39 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
         source = error.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn configured(variables: &[(String, String)], names: &str) -> Config {
+        let names = ("CORETOOLS_REDACTION_VARIABLES".to_owned(), names.to_owned());
+        let folder = std::env::temp_dir();
+        Config::load(&folder, variables.iter().cloned().chain([names]), &Flags::default()).unwrap()
+    }
+
+    #[test]
+    fn a_value_too_short_to_be_masked_is_a_warning_that_names_the_variable_and_not_the_value() {
+        let variables =
+            [("DB_PIN", "4z9!"), ("LONG", "long-enough"), ("PADDED", "  1q2w3e  "), ("OTHER", "x")]
+                .map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let mut config = configured(&variables, "DB_PIN, LONG, PADDED, UNSET");
+        let values = secret_values(&mut config, &variables);
+        let warned: Vec<_> = config.warnings.iter().filter_map(|warning| warning.split(',').next()).collect();
+        assert_eq!(warned, ["the value of DB_PIN", "the value of PADDED"]);
+        assert!(!config.warnings.concat().contains("4z9!") && !config.warnings.concat().contains("1q2w3e"));
+        assert_eq!(values, ["long-enough"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn one_of_our_variables_that_is_no_text_is_an_error_and_anothers_is_not() {
+        use std::os::unix::ffi::OsStringExt;
+        let with = |name: &str| variables([(name.into(), OsString::from_vec(vec![0xff]))]);
+        assert_eq!(with("SOMETHING").unwrap(), []);
+        for name in ["CORETOOLS_ROLE", "CORETOOLS_TOOLSETS", "FILESYSTEM_TOOLS_BASE_PATH"] {
+            assert!(with(name).unwrap_err().contains(name));
+        }
+    }
 }

@@ -44,6 +44,17 @@ pub enum Error {
         /// What the operating system said.
         source: io::Error,
     },
+    /// A file was found that somebody else may have written, or that cannot be read.
+    #[error(
+        "the configuration {} was found and cannot be trusted; put that right, remove it, or name it with --config if it is yours",
+        .path.display()
+    )]
+    Untrusted {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: io::Error,
+    },
     /// The file is no TOML.
     #[error("{place}: {message}")]
     Syntax {
@@ -74,16 +85,29 @@ pub enum Error {
         /// What was given.
         found: String,
     },
-    /// A file that came with a project may not open folders outside it.
+    /// A file that came with a project may not open folders that are not open without it.
     #[error(
-        "{place}: the root {} lies outside the folder of this file; a file that was found may only name folders beneath its own. To allow it, name the file with --config, or the folder with --root",
-        .root.display()
+        "{place}: the root {} lies outside {}; a file that was found may only name folders beneath the one that is served without it. To allow it, name the file with --config, or the folder with --root",
+        .root.display(),
+        .start.display()
     )]
     RootOutside {
-        /// Where the root stands.
+        /// Where the roots stand.
         place: Place,
         /// The root.
         root: PathBuf,
+        /// The folder that it must lie beneath.
+        start: PathBuf,
+    },
+    /// A role was asked for. Going on without it would give the caller every tool.
+    #[error(
+        "environment variable {variable}: this version has no roles and would give the role {role:?} every tool; unset the variable, and offer fewer tools with --toolsets"
+    )]
+    NoRoles {
+        /// The variable.
+        variable: String,
+        /// The role, cut to 60 characters.
+        role: String,
     },
     /// Two values that cannot both hold.
     #[error("{first}, but {second}: the first must not be larger")]

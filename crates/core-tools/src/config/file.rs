@@ -3,7 +3,8 @@
 
 #![allow(clippy::disallowed_methods, reason = "the configuration is read before there is a workspace")]
 
-use std::io;
+use std::fs::File as Handle;
+use std::io::{self, Read};
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 
@@ -11,76 +12,128 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::error::{Error, Place};
-use super::{Config, FILE_NAME, Search, Source, keys};
+use super::{Config, FILE_NAME, Setting, Source, keys};
 use crate::nearest::nearest;
 
 /// A larger file is a mistake.
 const MAX_BYTES: u64 = 1 << 20;
 
+/// A file that was read.
+#[derive(Debug)]
+pub(super) struct Text {
+    pub(super) path: PathBuf,
+    text: String,
+    trust: Trust,
+}
+
 /// How the file came to be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Trust {
-    /// It was found beside the project.
-    Found,
+#[derive(Debug, PartialEq, Eq)]
+enum Trust {
+    /// It was found in this folder or above it.
+    Found(PathBuf),
     /// The operator named it.
     Named,
 }
 
-/// The file that `search` leads to.
-pub(super) fn locate(search: Search<'_>) -> Result<Option<(PathBuf, Trust)>, Error> {
-    match search {
-        Search::Nowhere => Ok(None),
-        Search::File(path) => Ok(Some((absolute(path)?, Trust::Named))),
-        Search::Upward(folder) => {
-            let folder = absolute(folder)?;
-            let mut paths = folder.ancestors().map(|folder| folder.join(FILE_NAME));
-            Ok(paths.find(|path| path.is_file()).map(|path| (path, Trust::Found)))
-        }
-    }
+/// The file at `path`, which the operator named.
+pub(super) fn named(path: &Path) -> Result<Text, Error> {
+    let failed = |source| Error::Read { path: path.to_owned(), source };
+    let path = path.canonicalize().map_err(failed)?;
+    // Opening a pipe would wait for somebody to write.
+    check_file(&path.metadata().map_err(failed)?).map_err(failed)?;
+    let text = Handle::open(&path).and_then(read).map_err(failed)?;
+    Ok(Text { path, text, trust: Trust::Named })
 }
 
-fn absolute(path: &Path) -> Result<PathBuf, Error> {
-    path.canonicalize().map_err(|source| Error::Read { path: path.to_owned(), source })
+/// The nearest file in `start` or a folder above it. No such folder has none: that it is missing is the
+/// workspace's affair.
+pub(super) fn found(start: &Path) -> Result<Option<Text>, Error> {
+    let Ok(start) = start.canonicalize() else { return Ok(None) };
+    let mut paths = start.ancestors().map(|folder| folder.join(FILE_NAME));
+    let Some(path) = paths.find(|path| path.symlink_metadata().is_ok()) else { return Ok(None) };
+    let text =
+        open_found(&path).and_then(read).map_err(|source| Error::Untrusted { path: path.clone(), source })?;
+    Ok(Some(Text { path, text, trust: Trust::Found(start) }))
 }
 
-/// Reads the file at `path` into `config`.
-pub(super) fn apply(config: &mut Config, path: &Path, trust: Trust) -> Result<(), Error> {
-    let text = read(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
-    let file = File { path, text: &text };
-    let table = DeTable::parse(&text).map_err(|error| Error::Syntax {
-        place: file.place(&error.span().unwrap_or_default()),
-        message: error.message().replace('\n', ", "),
-    })?;
-    file.apply(config, table.get_ref(), "")?;
-    if trust == Trust::Found {
-        file.keeps_redaction(config, table.get_ref())?;
+/// Opens a file that nobody but its owner can have written, and judges what was opened.
+#[cfg(unix)]
+fn open_found(path: &Path) -> io::Result<Handle> {
+    use rustix::fs::{Mode, OFlags};
+    use std::os::unix::fs::MetadataExt;
+    let denied = |why: String| Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+    if path.symlink_metadata()?.is_symlink() {
+        return denied("it is a symbolic link".to_owned());
     }
-    let folder = path.parent().unwrap_or(path);
-    for root in config.roots.value.iter_mut().filter(|_| matches!(config.roots.source, Source::File { .. })) {
-        let whole = tidy(&folder.join(&*root));
-        // Where a link inside leads is looked at as well; a folder that is not there is the workspace's affair.
-        let real = whole.canonicalize().unwrap_or_else(|_| whole.clone());
-        if trust == Trust::Found && !real.starts_with(folder) {
-            let place = match table.get_ref().get("roots") {
-                Some(value) => file.place(&value.span()),
-                None => file.place(&(0..0)),
-            };
-            return Err(Error::RootOutside { place, root: root.clone() });
-        }
-        *root = whole;
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = Handle::from(rustix::fs::open(path, flags, Mode::empty())?);
+    let metadata = file.metadata()?;
+    check_file(&metadata)?;
+    let user = rustix::process::geteuid().as_raw();
+    if metadata.uid() != user && metadata.uid() != 0 {
+        return denied(format!("it belongs to user {}, and this server runs as user {user}", metadata.uid()));
     }
+    // A umask of 002 is common where every user has a group of its own, of the same number.
+    let others = if metadata.gid() == metadata.uid() { 0o002 } else { 0o022 };
+    if metadata.mode() & others != 0 {
+        let mode = metadata.mode() & 0o777;
+        return denied(format!("others may write to it (mode {mode:03o}; `chmod go-w` ends that)"));
+    }
+    Ok(file)
+}
+
+#[cfg(not(unix))]
+fn open_found(path: &Path) -> io::Result<Handle> {
+    // Of the name itself: a link is no file.
+    check_file(&path.symlink_metadata()?)?;
+    Handle::open(path)
+}
+
+fn check_file(metadata: &std::fs::Metadata) -> io::Result<()> {
+    if metadata.is_file() {
+        return Ok(());
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file"))
+}
+
+fn read(file: Handle) -> io::Result<String> {
+    let mut text = String::new();
+    if file.take(MAX_BYTES + 1).read_to_string(&mut text)? as u64 > MAX_BYTES {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is larger than 1 MiB"));
+    }
+    Ok(text)
+}
+
+/// Applies what `text` says to `config`.
+pub(super) fn apply(config: &mut Config, text: &Text) -> Result<(), Error> {
+    let file = File { path: &text.path, text: &text.text };
+    let table = file.table()?;
+    file.apply(config, &table, "")?;
+    if text.trust != Trust::Named {
+        file.keeps_redaction(config, &table)?;
+        file.keeps_limits(config, &table)?;
+    }
+    let folder = text.path.parent().unwrap_or(&text.path);
+    config.roots.value.iter_mut().for_each(|root| *root = tidy(&folder.join(&*root)));
     Ok(())
 }
 
-fn read(path: &Path) -> io::Result<String> {
-    let metadata = std::fs::metadata(path)?;
-    if !metadata.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file"));
+/// Refuses roots that a file which was found may not open, if they are the ones that hold.
+pub(super) fn check_roots(config: &Config, text: &Text) -> Result<(), Error> {
+    let Trust::Found(start) = &text.trust else { return Ok(()) };
+    if !matches!(config.roots.source, Source::File { .. }) {
+        return Ok(());
     }
-    if metadata.len() > MAX_BYTES {
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is larger than 1 MiB"));
+    for root in config.roots.iter() {
+        // Where a link inside leads is looked at as well; a folder that is not there is the workspace's affair.
+        let real = root.canonicalize().unwrap_or_else(|_| root.clone());
+        if !real.starts_with(start) {
+            let file = File { path: &text.path, text: &text.text };
+            let place = file.place(&span(&file.table()?, "roots"));
+            return Err(Error::RootOutside { place, root: root.clone(), start: start.clone() });
+        }
     }
-    std::fs::read_to_string(path)
+    Ok(())
 }
 
 /// `path` without `.` and `..`, as text.
@@ -103,7 +156,14 @@ struct File<'a> {
     text: &'a str,
 }
 
-impl File<'_> {
+impl<'a> File<'a> {
+    fn table(&self) -> Result<DeTable<'a>, Error> {
+        DeTable::parse(self.text).map(Spanned::into_inner).map_err(|error| Error::Syntax {
+            place: self.place(&error.span().unwrap_or_default()),
+            message: error.message().replace('\n', ", "),
+        })
+    }
+
     /// Applies the keys of `table`, whose own name and a full stop are `prefix`.
     fn apply(&self, config: &mut Config, table: &DeTable<'_>, prefix: &str) -> Result<(), Error> {
         // In the order of the file, so that the first thing wrong in it is the one that is told.
@@ -146,15 +206,35 @@ impl File<'_> {
             if **setting || !matches!(setting.source, Source::File { .. }) {
                 continue;
             }
-            let value = table.get("redaction").and_then(|table| table.get_ref().get(name));
+            let key = format!("redaction.{name}");
             return Err(Error::Value {
-                place: self.place(&value.map(Spanned::span).unwrap_or_default()),
-                key: format!("redaction.{name}"),
+                place: self.place(&span(table, &key)),
+                key,
                 expected: "true in a file that was not named with --config".to_owned(),
                 found: "false".to_owned(),
             });
         }
         Ok(())
+    }
+
+    /// Refuses a stranger's file that would have a call take more than it may without the file.
+    fn keeps_limits(&self, config: &Config, table: &DeTable<'_>) -> Result<(), Error> {
+        let (limits, defaults) = (&config.limits, Config::default().limits);
+        let pairs: [(&str, &Setting<u64>, u64); 4] = [
+            ("limits.call_timeout_ms", &limits.call_timeout_ms, *defaults.call_timeout_ms),
+            ("limits.max_timeout_ms", &limits.max_timeout_ms, *defaults.max_timeout_ms),
+            ("limits.max_concurrent_calls", &limits.max_concurrent_calls, *defaults.max_concurrent_calls),
+            ("limits.max_output_bytes", &limits.max_output_bytes, *defaults.max_output_bytes),
+        ];
+        match pairs.into_iter().find(|(_, limit, most)| limit.value > *most) {
+            None => Ok(()),
+            Some((key, limit, most)) => Err(Error::Value {
+                place: self.place(&span(table, key)),
+                key: key.to_owned(),
+                expected: format!("at most {most}, the default, in a file that was not named with --config"),
+                found: limit.value.to_string(),
+            }),
+        }
     }
 
     fn place(&self, span: &Range<usize>) -> Place {
@@ -166,6 +246,15 @@ impl File<'_> {
             column: before[line_start..].chars().count() + 1,
         }
     }
+}
+
+/// Where the value of `key` stands.
+fn span(table: &DeTable<'_>, key: &str) -> Range<usize> {
+    let value = match key.split_once('.') {
+        Some((outer, inner)) => table.get(outer).and_then(|table| table.get_ref().get(inner)),
+        None => table.get(key),
+    };
+    value.map(Spanned::span).unwrap_or_default()
 }
 
 fn is_table(name: &str) -> bool {

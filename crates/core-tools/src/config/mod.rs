@@ -26,11 +26,21 @@
 //! The variable of a key is `CORETOOLS_` and the key in capitals, with `_` for `.`: `limits.call_timeout_ms`
 //! is `CORETOOLS_LIMITS_CALL_TIMEOUT_MS`. Lists are separated by commas, roots as `PATH` is.
 //!
+//! # Where the file is looked for
+//!
+//! In the first root that flags and variables name, or else the folder the server was started in, and then in
+//! each folder above. `--config` names another.
+//!
 //! # Trust
 //!
-//! A file that was *found* came with the project, which may be a stranger's. Its roots may therefore only lie
-//! beneath its own folder, and it cannot turn redaction off. A file that the operator *named* may do both. Either file belongs to the
-//! protected paths of the workspace ([`Config::file`]), so that no tool can change its own limits.
+//! A file that was *found* came with the project, which may be a stranger's. It can therefore only narrow: its
+//! roots must lie beneath the folder in which the search began, its limits may not exceed the defaults, and it
+//! cannot turn redaction off. It counts only if it is a regular file (no link) that belongs to the current user
+//! or root and that nobody else may write to; any other is an error, since going on without it could lift what
+//! the operator meant to narrow. A file that the operator *named* is not bound by any of this.
+//!
+//! Either file belongs to the protected paths of the workspace ([`Config::file`]), and so does the name
+//! ([`FILE_NAME`]), so that no tool can change its own limits.
 
 mod error;
 mod file;
@@ -52,20 +62,11 @@ pub const FILE_NAME: &str = "coretools.toml";
 /// How variables that belong to us begin.
 pub const VARIABLE_PREFIX: &str = "CORETOOLS_";
 
-/// Where to look for the file.
-#[derive(Clone, Copy, Debug)]
-pub enum Search<'a> {
-    /// In this folder, and then in each above it. None found is no error.
-    Upward(&'a Path),
-    /// Exactly this file, which must exist.
-    File(&'a Path),
-    /// No file.
-    Nowhere,
-}
-
 /// What the command line said; `None` and empty where it said nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Flags {
+    /// `--config`: exactly this file, which must exist.
+    pub config: Option<PathBuf>,
     /// `--root`, given any number of times.
     pub roots: Vec<PathBuf>,
     /// `--toolsets`, as it was given.
@@ -185,27 +186,35 @@ pub struct Entry {
 }
 
 impl Config {
-    /// Reads the file that `search` names, then `variables` (the whole environment: only those with our prefix,
-    /// and `FILESYSTEM_TOOLS_BASE_PATH` as a root, count), then `flags`.
+    /// Reads the file, then `variables` (the whole environment: only those with our prefix, and
+    /// `FILESYSTEM_TOOLS_BASE_PATH` as a root, count), then `flags`.
     ///
     /// Relative roots are relative to the file in the file, and to `folder` in variables and flags.
     ///
     /// # Errors
     ///
-    /// The first thing that is wrong, with its place, what was expected, and the nearest valid key.
+    /// The first thing that is wrong, with its place, what was expected, and the nearest valid key. A role in
+    /// `CORETOOLS_ROLE` is an error as long as there are no roles.
     pub fn load(
-        search: Search<'_>,
         folder: &Path,
         variables: impl IntoIterator<Item = (String, String)>,
         flags: &Flags,
     ) -> Result<Self, Error> {
+        let mut variables: Vec<(String, String)> = variables.into_iter().collect();
+        variables.sort();
         let mut config = Self::default();
-        if let Some((path, found)) = file::locate(search)? {
-            file::apply(&mut config, &path, found)?;
-            config.file = Some(path);
+        config.apply_given(folder, &variables, flags)?;
+        let file = match &flags.config {
+            Some(path) => Some(file::named(&folder.join(path))?),
+            None => file::found(config.roots.first().map_or(folder, PathBuf::as_path))?,
+        };
+        if let Some(file) = file {
+            config = Self::default();
+            file::apply(&mut config, &file)?;
+            config.apply_given(folder, &variables, flags)?;
+            file::check_roots(&config, &file)?;
+            config.file = Some(file.path);
         }
-        config.apply_variables(folder, variables)?;
-        config.apply_flags(folder, flags)?;
         if *config.limits.call_timeout_ms > *config.limits.max_timeout_ms {
             return Err(Error::Contradiction {
                 first: describe("limits.call_timeout_ms", &config.limits.call_timeout_ms),
@@ -215,23 +224,34 @@ impl Config {
         Ok(config)
     }
 
-    fn apply_variables(
+    /// Applies what does not come from the file.
+    fn apply_given(
         &mut self,
         folder: &Path,
-        variables: impl IntoIterator<Item = (String, String)>,
+        variables: &[(String, String)],
+        flags: &Flags,
     ) -> Result<(), Error> {
-        /// Variables with our prefix that are read elsewhere: by the binaries and by the policy.
-        const OTHERS: [&str; 4] = ["CONFIG", "LOG", "ROLE", "STATE_DIR"];
-        let mut variables: Vec<(String, String)> = variables.into_iter().collect();
-        variables.sort();
+        self.apply_variables(folder, variables)?;
+        self.apply_flags(folder, flags)
+    }
+
+    fn apply_variables(&mut self, folder: &Path, variables: &[(String, String)]) -> Result<(), Error> {
+        /// Variables with our prefix that are flags of the binaries.
+        const FLAGS: [&str; 2] = ["CONFIG", "LOG"];
+        const ROLE: &str = "ROLE";
         if let Some((name, path)) = variables.iter().find(|(name, _)| name == keys::BASE_PATH) {
             keys::set_text(self, "roots", path, folder, Source::Variable(name.clone()))?;
         }
-        for (name, value) in &variables {
+        for (name, value) in variables {
             let Some(rest) = name.strip_prefix(VARIABLE_PREFIX) else { continue };
             if let Some(key) = keys::by_variable(rest) {
                 keys::set_text(self, key, value, folder, Source::Variable(name.clone()))?;
-            } else if !OTHERS.contains(&rest) {
+            } else if rest == ROLE {
+                let role: String = value.trim().chars().take(60).collect();
+                if !role.is_empty() {
+                    return Err(Error::NoRoles { variable: name.clone(), role });
+                }
+            } else if !FLAGS.contains(&rest) {
                 let all: Vec<String> = keys::KEYS.iter().map(|key| keys::variable(key)).collect();
                 let near = crate::nearest::nearest(name, all.iter().map(String::as_str));
                 let hint = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();

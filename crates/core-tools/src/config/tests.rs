@@ -12,7 +12,11 @@ impl Project {
     fn new(file: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         if !file.is_empty() {
-            fs::write(folder.path().join(FILE_NAME), file).unwrap();
+            let path = folder.path().join(FILE_NAME);
+            fs::write(&path, file).unwrap();
+            // Whatever this user's umask is.
+            #[cfg(unix)]
+            set_mode(&path, 0o644);
         }
         Self(folder)
     }
@@ -27,7 +31,7 @@ impl Project {
 
     fn load_with(&self, variables: &[(&str, &str)], flags: &Flags) -> Result<Config, Error> {
         let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        Config::load(Search::Upward(&self.path()), &self.path(), variables, flags)
+        Config::load(&self.path(), variables, flags)
     }
 
     /// What is wrong, with `$P` for the project's folder.
@@ -36,6 +40,17 @@ impl Project {
         let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
         format!("{error}{cause}").replace(&*self.path().to_string_lossy(), "$P")
     }
+}
+
+/// Flags that name `file`.
+fn naming(file: &Path) -> Flags {
+    Flags { config: Some(file.to_owned()), ..Flags::default() }
+}
+
+#[cfg(unix)]
+fn set_mode(path: &Path, mode: u32) {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
 fn error(file: &str) -> String {
@@ -71,7 +86,7 @@ fn without_file_variables_and_flags_every_key_has_its_documented_default() {
 fn the_file_is_found_upward_and_every_key_of_it_is_read() {
     let project = Project::new(
         r#"
-roots = ["src", "./docs/../tests"]
+roots = ["a/b/src", "./a/b/docs/../tests"]
 toolsets = ["filesystem", "git"]
 results = "text"
 [limits]
@@ -89,7 +104,7 @@ variables = ["MY_ID"]
     );
     let below = project.path().join("a/b");
     fs::create_dir_all(&below).unwrap();
-    let config = Config::load(Search::Upward(&below), &below, [], &Flags::default()).unwrap();
+    let config = Config::load(&below, [], &Flags::default()).unwrap();
     let entries: Vec<String> = config
         .entries()
         .iter()
@@ -97,7 +112,7 @@ variables = ["MY_ID"]
         .collect();
     let shown = entries.join("\n").replace(&*project.path().to_string_lossy(), "$P");
     insta::assert_snapshot!(shown, @r#"
-    roots = ["$P/src", "$P/tests"] ($P/coretools.toml:2)
+    roots = ["$P/a/b/src", "$P/a/b/tests"] ($P/coretools.toml:2)
     toolsets = ["filesystem", "git"] ($P/coretools.toml:3)
     results = "text" ($P/coretools.toml:4)
     limits.call_timeout_ms = 1000 ($P/coretools.toml:6)
@@ -139,13 +154,17 @@ fn a_flag_beats_a_variable_and_a_variable_beats_the_file() {
     let project = Project::new(
         "toolsets = \"edit\"\nresults = \"text\"\nroots = [\"file\"]\n[commands]\nenvironment = \"minimal\"\n",
     );
+    // The file is looked for from the first root.
+    for root in ["variable", "flag"] {
+        fs::create_dir(project.path().join(root)).unwrap();
+    }
     let variables = [
         ("CORETOOLS_TOOLSETS", "git, ci"),
         ("CORETOOLS_COMMANDS_ENVIRONMENT", "inherit"),
         ("CORETOOLS_ROOTS", "variable:/absolute"),
         ("CORETOOLS_LIMITS_MAX_CONCURRENT_CALLS", "3"),
     ];
-    let flags = Flags { roots: vec!["flag".into()], toolsets: Some("minimal".into()), results: None };
+    let flags = Flags { roots: vec!["flag".into()], toolsets: Some("minimal".into()), ..Flags::default() };
     let config = project.load(&variables).unwrap();
     assert_eq!(*config.toolsets, Toolsets::Chosen(vec!["git".into(), "ci".into()]));
     assert_eq!(config.toolsets.source, Source::Variable("CORETOOLS_TOOLSETS".into()));
@@ -184,7 +203,7 @@ fn an_unknown_key_is_an_error_with_its_place_and_the_nearest_key() {
 fn a_value_of_the_wrong_type_or_size_says_what_was_expected() {
     insta::assert_snapshot!(error("roots = \"src\"\n"), @r#"$P/coretools.toml:1:9: `roots` must be a list of folders, not the text "src""#);
     insta::assert_snapshot!(error("roots = [1]\n"), @"$P/coretools.toml:1:9: `roots` must be a list of folders, not a list that holds the number 1");
-    insta::assert_snapshot!(error("toolsets = \"all\"\n"), @r#"$P/coretools.toml:1:12: `toolsets` must be "full" or "edit" or "minimal" or a list of toolsets, not the text "all""#);
+    insta::assert_snapshot!(error("toolsets = \"all\"\n"), @r#"$P/coretools.toml:1:12: `toolsets` must be "full" or "edit" or "minimal" or a list of toolsets that is not empty, not the text "all""#);
     insta::assert_snapshot!(error("results = true\n"), @r#"$P/coretools.toml:1:11: `results` must be "auto" or "text", not true"#);
     insta::assert_snapshot!(error("limits = 3\n"), @"$P/coretools.toml:1:10: `limits` must be a table, not the number 3");
     insta::assert_snapshot!(error("[limits]\ncall_timeout_ms = \"2m\"\n"), @r#"$P/coretools.toml:2:19: `limits.call_timeout_ms` must be a whole number of milliseconds from 1 to 86400000, not the text "2m""#);
@@ -192,7 +211,7 @@ fn a_value_of_the_wrong_type_or_size_says_what_was_expected() {
     insta::assert_snapshot!(error("[limits]\nmax_concurrent_calls = 0\n"), @"$P/coretools.toml:2:24: `limits.max_concurrent_calls` must be a whole number from 1 to 4096, not the number 0");
     insta::assert_snapshot!(error("[redaction]\nenabled = \"no\"\nvariables = 3\n"), @r#"$P/coretools.toml:2:11: `redaction.enabled` must be true or false, not the text "no""#);
     insta::assert_snapshot!(error("[commands]\nenvironment = \"empty\"\n"), @r#"$P/coretools.toml:2:15: `commands.environment` must be "inherit" or "minimal", not the text "empty""#);
-    insta::assert_snapshot!(error("[limits]\ncall_timeout_ms = 700000\n"), @"`limits.call_timeout_ms` is 700000 ($P/coretools.toml:2), but `limits.max_timeout_ms` is 600000 (default): the first must not be larger");
+    insta::assert_snapshot!(error("[limits]\nmax_timeout_ms = 1000\n"), @"`limits.call_timeout_ms` is 120000 (default), but `limits.max_timeout_ms` is 1000 ($P/coretools.toml:2): the first must not be larger");
     insta::assert_snapshot!(Project::new("").error(&[("CORETOOLS_REDACTION_ENABLED", "maybe")]), @r#"environment variable CORETOOLS_REDACTION_ENABLED: `redaction.enabled` must be true or false, not "maybe""#);
     let flags = Flags { results: Some("json".into()), ..Flags::default() };
     insta::assert_snapshot!(Project::new("").load_with(&[], &flags).unwrap_err(), @r#"--results: `results` must be "auto" or "text", not "json""#);
@@ -206,15 +225,120 @@ fn what_is_no_toml_is_an_error_with_its_place() {
 }
 
 #[test]
-fn a_file_that_was_found_may_not_open_folders_outside_its_own() {
+fn a_file_that_was_found_may_not_open_folders_outside_the_one_that_is_served() {
     for roots in ["[\"/\"]", "[\"..\"]", "[\"a\", \"a/../../b\"]"] {
         let project = Project::new(&format!("roots = {roots}\n"));
         assert!(matches!(project.load(&[]), Err(Error::RootOutside { .. })), "{roots}");
         // The operator may.
-        let file = project.path().join(FILE_NAME);
-        Config::load(Search::File(&file), &project.path(), [], &Flags::default()).unwrap();
+        project.load_with(&[], &naming(&project.path().join(FILE_NAME))).unwrap();
     }
-    insta::assert_snapshot!(error("\nroots = [\"..\"]\n"), @"$P/coretools.toml:2:9: the root .. lies outside the folder of this file; a file that was found may only name folders beneath its own. To allow it, name the file with --config, or the folder with --root");
+    insta::assert_snapshot!(error("\nroots = [\"..\"]\n"), @"$P/coretools.toml:2:9: the root /tmp lies outside $P; a file that was found may only name folders beneath the one that is served without it. To allow it, name the file with --config, or the folder with --root");
+}
+
+#[test]
+fn a_file_above_the_folder_that_is_served_cannot_open_its_own_folder_or_one_beside() {
+    for (roots, fits) in [(".", false), ("beside", false), ("app", true), ("app/src", true)] {
+        let project = Project::new(&format!("roots = [{roots:?}]\n"));
+        let app = project.path().join("app");
+        for folder in ["app/src", "beside"] {
+            fs::create_dir_all(project.path().join(folder)).unwrap();
+        }
+        let found = Config::load(&app, [], &Flags::default());
+        assert_eq!(found.is_ok(), fits, "{roots}: {found:?}");
+        // What the operator says of the roots leaves nothing of the file's.
+        let flags = Flags { roots: vec![app.clone()], ..Flags::default() };
+        assert_eq!(*Config::load(&app, [], &flags).unwrap().roots, [app], "{roots}");
+    }
+}
+
+#[test]
+fn the_file_is_looked_for_from_the_first_root_whoever_names_it() {
+    let project = Project::new("results = \"text\"\n");
+    let elsewhere = tempfile::tempdir().unwrap();
+    let root = project.path().to_string_lossy().into_owned();
+    let file = Some(project.path().join(FILE_NAME));
+    let load = |variables: &[(&str, &str)], flags: &Flags| {
+        let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        Config::load(elsewhere.path(), variables, flags).unwrap().file
+    };
+    assert_eq!(load(&[], &Flags::default()), None);
+    assert_eq!(load(&[("CORETOOLS_ROOTS", &root)], &Flags::default()), file);
+    assert_eq!(load(&[("FILESYSTEM_TOOLS_BASE_PATH", &root)], &Flags::default()), file);
+    let flags = Flags { roots: vec![root.clone().into()], ..Flags::default() };
+    assert_eq!(load(&[], &flags), file);
+    // A flag beats a variable here as well.
+    let flags = Flags { roots: vec![elsewhere.path().to_owned()], ..Flags::default() };
+    assert_eq!(load(&[("CORETOOLS_ROOTS", &root)], &flags), None);
+}
+
+#[test]
+fn a_file_that_was_found_may_lower_limits_and_not_raise_them() {
+    insta::assert_snapshot!(error("[limits]\ncall_timeout_ms = 120001\n"), @"$P/coretools.toml:2:19: `limits.call_timeout_ms` must be at most 120000, the default, in a file that was not named with --config, not 120001");
+    for limit in ["max_timeout_ms = 600001", "max_concurrent_calls = 65", "max_output_bytes = 4194305"] {
+        let project = Project::new(&format!("[limits]\n{limit}\n"));
+        assert!(matches!(project.load(&[]), Err(Error::Value { .. })), "{limit}");
+        project.load_with(&[], &naming(&project.path().join(FILE_NAME))).unwrap();
+    }
+    let lower = "[limits]\ncall_timeout_ms = 5\nmax_timeout_ms = 600000\nmax_concurrent_calls = 1\nmax_output_bytes = 1000\n";
+    Project::new(lower).load(&[]).unwrap();
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_that_was_found_counts_only_if_nobody_else_can_have_written_it() {
+    let project = Project::new("results = \"text\"\n");
+    let file = project.path().join(FILE_NAME);
+    for mode in [0o646, 0o666] {
+        set_mode(&file, mode);
+        assert!(matches!(project.load(&[]), Err(Error::Untrusted { .. })), "{mode:o}");
+        assert_eq!(*project.load_with(&[], &naming(&file)).unwrap().results, Results::Text);
+    }
+    insta::assert_snapshot!(project.error(&[]), @"the configuration $P/coretools.toml was found and cannot be trusted; put that right, remove it, or name it with --config if it is yours: others may write to it (mode 666; `chmod go-w` ends that)");
+    set_mode(&file, 0o400);
+    assert_eq!(*project.load(&[]).unwrap().results, Results::Text);
+
+    // Only root can give files away.
+    if rustix::process::geteuid().is_root() {
+        std::os::unix::fs::chown(&file, Some(4711), None).unwrap();
+        insta::assert_snapshot!(project.error(&[]), @"the configuration $P/coretools.toml was found and cannot be trusted; put that right, remove it, or name it with --config if it is yours: it belongs to user 4711, and this server runs as user 0");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn what_was_found_and_is_no_regular_file_is_an_error_and_never_waited_for() {
+    let project = Project::new("");
+    let file = project.path().join(FILE_NAME);
+    let elsewhere = project.path().join("elsewhere");
+    fs::write(&elsewhere, "").unwrap();
+    set_mode(&elsewhere, 0o644);
+    std::os::unix::fs::symlink(&elsewhere, &file).unwrap();
+    insta::assert_snapshot!(project.error(&[]), @"the configuration $P/coretools.toml was found and cannot be trusted; put that right, remove it, or name it with --config if it is yours: it is a symbolic link");
+    fs::remove_file(&file).unwrap();
+    fs::create_dir(&file).unwrap();
+    insta::assert_snapshot!(project.error(&[]), @"the configuration $P/coretools.toml was found and cannot be trusted; put that right, remove it, or name it with --config if it is yours: it is not a file");
+    fs::remove_dir(&file).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(&file).status().expect("mkfifo is needed");
+    assert!(made.success());
+    assert!(matches!(project.load(&[]), Err(Error::Untrusted { .. })));
+    assert!(matches!(project.load_with(&[], &naming(&file)), Err(Error::Read { .. })));
+}
+
+#[test]
+fn a_role_is_an_error_as_long_as_there_are_none() {
+    let project = Project::new("");
+    insta::assert_snapshot!(project.error(&[("CORETOOLS_ROLE", " worker ")]), @r#"environment variable CORETOOLS_ROLE: this version has no roles and would give the role "worker" every tool; unset the variable, and offer fewer tools with --toolsets"#);
+    assert!(project.load(&[("CORETOOLS_ROLE", " ")]).unwrap().warnings.is_empty());
+}
+
+#[test]
+fn a_choice_of_no_toolset_is_an_error_and_not_all_of_them() {
+    insta::assert_snapshot!(Project::new("").error(&[("CORETOOLS_TOOLSETS", "")]), @r#"environment variable CORETOOLS_TOOLSETS: `toolsets` must be "full" or "edit" or "minimal" or a list of toolsets that is not empty, not """#);
+    insta::assert_snapshot!(error("toolsets = []\n"), @r#"$P/coretools.toml:1:12: `toolsets` must be "full" or "edit" or "minimal" or a list of toolsets that is not empty, not an empty list"#);
+    for text in ["", " ", " , ", ",,"] {
+        let flags = Flags { toolsets: Some(text.to_owned()), ..Flags::default() };
+        assert!(matches!(Project::new("").load_with(&[], &flags), Err(Error::Value { .. })), "{text:?}");
+    }
 }
 
 #[cfg(unix)]
@@ -228,7 +352,7 @@ fn a_file_that_was_found_may_not_open_folders_outside_through_a_link() {
 #[test]
 fn a_named_file_must_exist_be_a_file_and_be_of_sensible_size() {
     let project = Project::new("");
-    let load = |path: &Path| Config::load(Search::File(path), &project.path(), [], &Flags::default());
+    let load = |path: &Path| project.load_with(&[], &naming(path));
     let shown = |path: &Path| {
         let error = load(path).unwrap_err();
         format!("{error}: {}", error.source().unwrap()).replace(&*project.path().to_string_lossy(), "$P")
@@ -243,11 +367,11 @@ fn a_named_file_must_exist_be_a_file_and_be_of_sensible_size() {
 #[test]
 fn a_variable_with_our_prefix_that_names_no_key_is_a_warning() {
     let config = Project::new("")
-        .load(&[("CORETOOLS_TOOLSET", "edit"), ("CORETOOLS_CONFIG", "x"), ("CORETOOLS_ZZZ", "")])
+        .load(&[("CORETOOLS_TOOLSET", "edit"), ("CORETOOLS_CONFIG", "x"), ("CORETOOLS_STATE_DIR", "")])
         .unwrap();
-    insta::assert_snapshot!(config.warnings.join("\n"), @r"
+    insta::assert_snapshot!(config.warnings.join("\n"), @"
+    environment variable CORETOOLS_STATE_DIR names no key of coretools.toml
     environment variable CORETOOLS_TOOLSET names no key of coretools.toml; did you mean CORETOOLS_TOOLSETS?
-    environment variable CORETOOLS_ZZZ names no key of coretools.toml
     ");
 }
 
@@ -256,6 +380,6 @@ fn a_file_that_was_found_cannot_turn_redaction_off_and_one_that_was_named_can() 
     insta::assert_snapshot!(error("[redaction]\nenabled = false\n"), @"$P/coretools.toml:2:11: `redaction.enabled` must be true in a file that was not named with --config, not false");
     let project = Project::new("[redaction]\nenabled = false\n");
     let file = project.path().join(FILE_NAME);
-    let config = Config::load(Search::File(&file), &project.path(), [], &Flags::default()).unwrap();
+    let config = project.load_with(&[], &naming(&file)).unwrap();
     assert!(!*config.redaction.enabled);
 }

@@ -173,21 +173,21 @@ impl<T: Words> Value for T {
 
 impl Value for Toolsets {
     fn expected() -> String {
-        format!("{} or a list of toolsets", Preset::expected())
+        format!("{} or a list of toolsets that is not empty", Preset::expected())
     }
 
     fn from_toml(value: &DeValue<'_>) -> Option<Self> {
         if value.is_str() {
             Preset::from_toml(value).map(Self::Preset)
         } else {
-            Value::from_toml(value).map(Self::chosen)
+            Value::from_toml(value).and_then(Self::chosen)
         }
     }
 
     fn from_text(text: &str) -> Option<Self> {
         match Preset::from_text(text) {
             Some(preset) => Some(Self::Preset(preset)),
-            None => Value::from_text(text).map(Self::chosen),
+            None => Value::from_text(text).and_then(Self::chosen),
         }
     }
 
@@ -200,9 +200,9 @@ impl Value for Toolsets {
 }
 
 impl Toolsets {
-    /// An empty list is what a file has that leaves the choice open.
-    fn chosen(names: Vec<String>) -> Self {
-        if names.is_empty() { Self::Preset(Preset::Full) } else { Self::Chosen(names) }
+    /// An empty list is refused: it reads like "no tools", and must not come to mean all of them.
+    fn chosen(names: Vec<String>) -> Option<Self> {
+        (!names.is_empty()).then_some(Self::Chosen(names))
     }
 }
 
@@ -214,6 +214,7 @@ pub(super) fn describe(value: &DeValue<'_>) -> String {
         DeValue::Float(number) => format!("the number {}", number.as_str()),
         DeValue::Boolean(value) => format!("{value}"),
         DeValue::Datetime(_) => "a date or time".to_owned(),
+        DeValue::Array(items) if items.is_empty() => "an empty list".to_owned(),
         DeValue::Array(items) => match items.iter().find(|item| !item.get_ref().is_str()) {
             Some(item) => format!("a list that holds {}", describe(item.get_ref())),
             None => "a list".to_owned(),

@@ -32,8 +32,8 @@ const PLACES: &[&str] = &[
     "_METHOD", "_TTL", "_TOKENS", "_LIMIT",
 ];
 
-/// Shorter values are not masked: they would be found in ordinary text.
-pub(super) const MIN_VALUE: usize = 8;
+/// Values with fewer bytes, spaces around them aside, are not masked: they would be found in ordinary text.
+pub const MIN_VALUE_BYTES: usize = 8;
 
 /// Whether the value of the environment variable `name` is a secret, by its name alone: a name that holds
 /// `TOKEN`, `KEY`, `SECRET`, `PASSWORD`, `CREDENTIAL`, `PRIVATE`, `AUTH` or `CONNECTION_STRING` in any case.
@@ -81,5 +81,5 @@ fn is_distinct(name: &str, value: &str) -> bool {
     let number = value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let path = value.starts_with(['/', '~'])
         && !["SECRET", "PASSWORD", "TOKEN"].iter().any(|part| name.contains(part));
-    value.trim().len() >= MIN_VALUE && !word && !number && !path
+    value.trim().len() >= MIN_VALUE_BYTES && !word && !number && !path
 }

@@ -42,7 +42,7 @@ use aho_corasick::{AhoCorasick, MatchKind};
 use base64::Engine as _;
 use serde_json::Value;
 
-pub use environment::{is_secret_variable, secret_environment};
+pub use environment::{MIN_VALUE_BYTES, is_secret_variable, secret_environment};
 pub use lines::LineRedactor;
 
 /// What a [`Redactor`] looks for.
@@ -50,8 +50,8 @@ pub use lines::LineRedactor;
 pub struct Options {
     /// Look at all. True by default; a redactor that is off returns every text as it is.
     pub enabled: bool,
-    /// Exact values that must not leave, such as those of [`secret_environment`]. Those shorter than 8 bytes
-    /// are ignored: they would be found in ordinary text. Empty by default.
+    /// Exact values that must not leave, such as those of [`secret_environment`]. Those shorter than
+    /// [`MIN_VALUE_BYTES`] are ignored: they would be found in ordinary text. Empty by default.
     pub values: Vec<String>,
 }
 
@@ -131,7 +131,7 @@ impl Redactor {
         let mut forms: Vec<String> = options
             .values
             .into_iter()
-            .filter(|value| value.trim().len() >= environment::MIN_VALUE)
+            .filter(|value| value.trim().len() >= MIN_VALUE_BYTES)
             .flat_map(|value| forms(&value))
             .collect();
         forms.sort();

@@ -54,7 +54,7 @@ pub use metadata::{Kind, Metadata, Stamp};
 pub use path::ConfinedPath;
 pub use target::{Expect, Target, TargetLock};
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -108,11 +108,20 @@ impl Root {
     }
 }
 
+/// What no writing operation may change.
+#[derive(Clone, Debug, Default)]
+struct Protected {
+    /// By absolute path.
+    files: Vec<PathBuf>,
+    /// By name, in whatever folder.
+    names: Vec<OsString>,
+}
+
 /// The allowed roots, and the files in them that tools may not change. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Workspace {
     roots: Arc<[Root]>,
-    protected: Arc<[PathBuf]>,
+    protected: Arc<Protected>,
     /// Whether the kernel resolves paths, in one call; otherwise the walk does.
     #[cfg(target_os = "linux")]
     by_kernel: bool,
@@ -127,10 +136,10 @@ impl Workspace {
     pub fn new<P: AsRef<Path>>(roots: impl IntoIterator<Item = P>) -> Result<Self, Error> {
         let roots: Vec<Root> =
             roots.into_iter().map(|root| Root::open(root.as_ref())).collect::<Result<_, _>>()?;
-        Self::over(roots, Arc::from([]))
+        Self::over(roots, Arc::default())
     }
 
-    fn over(mut roots: Vec<Root>, protected: Arc<[PathBuf]>) -> Result<Self, Error> {
+    fn over(mut roots: Vec<Root>, protected: Arc<Protected>) -> Result<Self, Error> {
         // A name has to tell roots apart: the second `src` is `src~2`.
         for index in 1..roots.len() {
             let (before, rest) = roots.split_at_mut(index);
@@ -154,9 +163,18 @@ impl Workspace {
     /// Protects `files` (absolute paths, existing or not) from every writing operation: policy and
     /// configuration that lie inside a writable root. A folder that holds one cannot be moved either.
     #[must_use]
-    pub fn protect<P: Into<PathBuf>>(self, files: impl IntoIterator<Item = P>) -> Self {
-        let files = self.protected.iter().cloned().chain(files.into_iter().map(Into::into));
-        Self { protected: files.collect(), ..self }
+    pub fn protect<P: Into<PathBuf>>(mut self, files: impl IntoIterator<Item = P>) -> Self {
+        Arc::make_mut(&mut self.protected).files.extend(files.into_iter().map(Into::into));
+        self
+    }
+
+    /// Protects every file called `name`, in whatever folder and existing or not, from every writing
+    /// operation: a configuration that is looked for by name. Case is ignored. Unlike with
+    /// [`protect`](Self::protect), a folder that holds one can be moved.
+    #[must_use]
+    pub fn protect_name(mut self, name: impl Into<OsString>) -> Self {
+        Arc::make_mut(&mut self.protected).names.push(name.into());
+        self
     }
 
     /// A workspace over some folders of this one, for a caller who may use less. The first becomes the

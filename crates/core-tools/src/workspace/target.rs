@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::folder::{Open, copy_permissions, file_metadata, identities};
-use super::{Error, Folder, Kind, Metadata, Stamp, Workspace};
+use super::{Error, Folder, Kind, Metadata, Protected, Stamp, Workspace};
 
 /// What must hold of the file for a replacement to take place.
 #[derive(Clone, Copy, Debug)]
@@ -234,16 +234,24 @@ impl Target {
 }
 
 impl Workspace {
-    /// Refuses a change of `name` in `folder` if that is a protected file, a link to one, or a folder (or a
-    /// link) on the way to one.
+    /// Refuses a change of `name` in `folder` if that is a protected file, a link to one, a folder (or a
+    /// link) on the way to one, or has a protected name.
     pub(super) fn check_unprotected(&self, folder: &Folder, name: &OsStr, shown: &str) -> Result<(), Error> {
-        if self.protected.is_empty() {
+        let Protected { files, names } = &*self.protected;
+        if files.is_empty() && names.is_empty() {
             return Ok(());
         }
         let existing = folder.metadata(name).ok();
+        let is_protected_name = |own: &OsString| {
+            // The second is a file system that takes more names for the same than we do.
+            is_same_name(own, name)
+                || existing.as_ref().is_some_and(|existing| {
+                    folder.metadata(own).is_ok_and(|found| found.stamp.same_file(existing.stamp))
+                })
+        };
         let is_protected = |file: &Path| {
             // By place, since the file need not exist yet; case aside, since the file system may ignore it.
-            let by_place = file.file_name().is_some_and(|own| own.eq_ignore_ascii_case(name))
+            let by_place = file.file_name().is_some_and(|own| is_same_name(own, name))
                 && file
                     .parent()
                     .and_then(|parent| Folder::open_trusted(parent).ok())
@@ -253,11 +261,18 @@ impl Workspace {
                     file.ancestors().flat_map(identities).any(|stamp| stamp.same_file(existing.stamp))
                 })
         };
-        if self.protected.iter().any(|file| is_protected(file)) {
+        if names.iter().any(is_protected_name) || files.iter().any(|file| is_protected(file)) {
             return Err(Error::Protected { path: shown.to_owned() });
         }
         Ok(())
     }
+}
+
+/// Whether a file system that ignores case could take both names for one. By way of upper case, since `ſ` is
+/// an `s` to APFS, NTFS and ext4 and has no lower case of its own.
+fn is_same_name(one: &OsStr, other: &OsStr) -> bool {
+    let folded = |name: &OsStr| name.to_string_lossy().to_uppercase().to_lowercase();
+    one == other || folded(one) == folded(other)
 }
 
 /// A file that is removed again unless it takes its name.

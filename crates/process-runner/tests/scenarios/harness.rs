@@ -172,17 +172,48 @@ fn run<F: Future<Output = ()>>(runtime: &Runtime, test: &'static str, body: fn(C
     });
 }
 
+/// Whether `test` has been run in a process of its own, which it needs: descriptors, zombies and memory are
+/// the process's. nextest gives every test one; under `cargo test` the test starts itself again.
+fn ran_alone(test: &str) -> bool {
+    if ["NEXTEST", "SCENARIO_PROCESS"].into_iter().any(|name| std::env::var_os(name).is_some()) {
+        return false;
+    }
+    static ALONE: Mutex<()> = Mutex::new(());
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let output = std::process::Command::new(std::env::current_exe().expect("this program"))
+        .args(["--exact", test, "--nocapture"])
+        .env("SCENARIO_PROCESS", "1")
+        .output()
+        .expect("this program can be run again");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && text.contains("1 passed"),
+        "{text}\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    true
+}
+
 pub(crate) fn current_thread<F: Future<Output = ()>>(test: &'static str, body: fn(Case) -> F) {
+    if ran_alone(test) {
+        return;
+    }
     run(&Builder::new_current_thread().enable_all().build().expect("a runtime"), test, body);
 }
 
 pub(crate) fn multi_thread<F: Future<Output = ()>>(test: &'static str, body: fn(Case) -> F) {
+    if ran_alone(test) {
+        return;
+    }
     let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
     run(&runtime, test, body);
 }
 
 /// With 1 GiB of memory in use, which makes a fork slow and a wrong memory figure likely.
 pub(crate) fn big_parent<F: Future<Output = ()>>(test: &'static str, body: fn(Case) -> F) {
+    if ran_alone(test) {
+        return;
+    }
     let ballast = vec![1_u8; 1 << 30];
     current_thread(test, body);
     assert_eq!(std::hint::black_box(&ballast)[ballast.len() - 1], 1);
