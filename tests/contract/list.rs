@@ -42,9 +42,16 @@ fn every_version_lists_the_same_tools_in_the_same_order_whenever_it_is_asked() {
     for era in Era::all() {
         let project = Project::empty();
         let mut wire = Wire::connect(project.server(), era);
+        let mut expected = json!(all);
+        if matches!(era, Era::Initialize("2024-11-05" | "2025-03-26")) {
+            // Structured answers, and the schemas that promise them, came with 2025-06-18.
+            for tool in expected.as_array_mut().unwrap() {
+                tool.as_object_mut().unwrap().remove("outputSchema");
+            }
+        }
         for _ in 0..2 {
             let result = wire.request("tools/list", json!({}))["result"].clone();
-            assert_eq!(result["tools"], json!(all), "{era:?}");
+            assert_eq!(result["tools"], expected, "{era:?}");
             assert_eq!(result.get("nextCursor"), None);
         }
     }

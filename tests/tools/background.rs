@@ -63,7 +63,7 @@ fn a_read_waits_for_output_and_no_longer_than_it_was_told() {
     let id = start(&mut wire, json!(["sh", "-c", "sleep 0.5; echo late; sleep 60"]));
     let started = Instant::now();
     let output = read(&mut wire, json!({"id": id, "wait_ms": 20_000}));
-    assert_eq!(output.output, "late");
+    assert_eq!(output.output, "late\n");
     assert!(started.elapsed() < Duration::from_secs(10));
     let started = Instant::now();
     let output = read(&mut wire, json!({"id": id, "cursor": output.cursor, "wait_ms": 300}));
@@ -94,12 +94,16 @@ fn a_program_can_be_talked_to() {
     let output = read(&mut wire, json!({"id": id, "wait_ms": 10_000}));
     assert_eq!(output.output, "name? ", "a prompt has no line end");
     wire.text("write_command_input", json!({"id": id, "text": "Ada\n"}));
-    let output = read(&mut wire, json!({"id": id, "cursor": output.cursor, "wait_ms": 10_000}));
-    assert_eq!(output.output, "hello Ada");
+    let mut output = read(&mut wire, json!({"id": id, "cursor": output.cursor, "wait_ms": 10_000}));
+    while output.output == "name? " {
+        output = read(&mut wire, json!({"id": id, "cursor": output.cursor, "wait_ms": 10_000}));
+    }
+    // The terminal echoes nothing, so the line that began with the prompt goes on behind it.
+    assert_eq!(output.output, "name? hello Ada\n");
     wire.text("write_command_input", json!({"id": id, "text": "the rest", "close": true}));
     wait_until(Duration::from_secs(10), "it ends", || read(&mut wire, json!({"id": id})).is("exited"));
     let output = read(&mut wire, json!({"id": id}));
-    assert!(output.output.ends_with("the restbye"), "{output:?}");
+    assert!(output.output.ends_with("the restbye\n"), "{output:?}");
     wire.failure("write_command_input", json!({"id": id, "text": "too late"}));
 }
 
@@ -111,7 +115,7 @@ fn stopping_ends_everything_that_was_started() {
     let id = start(&mut wire, json!(["sh", "-c", script]));
     wait_until(Duration::from_secs(10), "the tree grows", || alive(&seconds).len() >= 3);
     let answer = Answer::of(&wire.call("stop_command", json!({"id": id, "grace_ms": 200})));
-    assert!(answer.is("stopped") && answer.output == "up", "{answer:?}");
+    assert!(answer.is("stopped") && answer.output == "up\n", "{answer:?}");
     wait_until_gone(&seconds, Duration::from_secs(2));
     // Once more is no fault.
     assert_eq!(wire.call("stop_command", json!({"id": id}))["isError"], false);
@@ -126,7 +130,7 @@ fn a_program_that_ends_by_itself_when_asked_has_its_exit_code() {
     );
     read(&mut wire, json!({"id": id, "wait_ms": 10_000}));
     let answer = Answer::of(&wire.call("stop_command", json!({"id": id, "grace_ms": 10_000})));
-    assert!(answer.is("stopped, exit code 5") && answer.output == "up\ncleaning", "{answer:?}");
+    assert!(answer.is("stopped, exit code 5") && answer.output == "up\ncleaning\n", "{answer:?}");
 }
 
 #[test]
@@ -181,22 +185,18 @@ fn a_command_started_by_one_server_is_unknown_to_another() {
 }
 
 #[test]
-fn a_flood_in_the_background_is_kept_at_both_ends_and_the_gap_is_told() {
+fn of_a_flood_in_the_background_the_end_is_kept_and_what_is_gone_is_told() {
     let (_project, mut wire) = serve([]);
-    let id = start(
-        &mut wire,
-        json!(["sh", "-c", "echo first; head -c 20000000 /dev/zero | tr '\\0' 'x'; echo; echo last"]),
-    );
+    let id =
+        start(&mut wire, json!(["sh", "-c", "echo first; yes line | head -c 20000000; echo; echo last"]));
     wait_until(Duration::from_secs(30), "it ends", || {
         !read(&mut wire, json!({"id": id, "cursor": 20_000_000, "wait_ms": 1000})).is("running")
     });
-    let head = read(&mut wire, json!({"id": id, "max_bytes": 1000}));
-    assert!(head.output.starts_with("first\n") && head.cursor <= 1006, "{head:?}");
-    let middle = read(&mut wire, json!({"id": id, "cursor": 10_000_000, "max_bytes": 1000}));
+    let gone = read(&mut wire, json!({"id": id, "max_bytes": 1000}));
     assert!(
-        middle.output.starts_with("[... ") && middle.output.contains(" bytes are no longer there"),
-        "{middle:?}"
+        gone.output.starts_with("[... ") && gone.output.contains(" bytes are no longer there"),
+        "{gone:?}"
     );
     let tail = read(&mut wire, json!({"id": id, "cursor": 20_000_000}));
-    assert!(tail.output.ends_with("x\nlast"), "{tail:?}");
+    assert!(tail.output.ends_with("line\n\nlast\n"), "{tail:?}");
 }

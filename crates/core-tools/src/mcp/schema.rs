@@ -37,15 +37,16 @@ fn shorten(schema: &mut Value, described: bool) {
     if object.get("additionalProperties") == Some(&Value::Bool(false)) {
         object.remove("additionalProperties");
     }
+    // What the type bounds and no use reaches.
+    if object.get("maximum") == Some(&Value::from(u32::MAX)) {
+        object.remove("maximum");
+    }
     for (key, implied) in [("minimum", 0), ("minItems", 1), ("minLength", 1)] {
         if object.get(key) == Some(&Value::from(implied))
             && (key != "minimum" || !object.contains_key("maximum"))
         {
             object.remove(key);
         }
-    }
-    if object.get("maximum") == Some(&Value::from(u32::MAX)) {
-        object.remove("maximum");
     }
     // A switch that is left out is off.
     if object.get("default") == Some(&Value::Bool(false)) {
