@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 const INSTRUCTIONS: &str = "Tools for working in a code base: read and edit files, find and search, run programs. \
 Paths are relative to the first root. Search with search_files and find_files instead of running grep or find; \
 change files with edit_file instead of rewriting them. run_command has no shell and ends everything it started at \
-its time limit; servers and watchers belong in start_command. Secrets are masked as [redacted:kind] in every \
-answer; the files still hold them.";
+its time limit; servers and watchers belong in start_command. Secrets are masked as [redacted:kind] or \
+[hidden] in every answer; the files still hold them.";
 
 /// Everything that is read from outside, read.
 pub(crate) struct Settings {

@@ -215,6 +215,11 @@ impl Config {
             file::check_roots(&config, &file)?;
             config.file = Some(file.path);
         }
+        if config.limits.call_timeout_ms.source == Source::Default {
+            // A default gives way to what was asked for.
+            let most = *config.limits.max_timeout_ms;
+            config.limits.call_timeout_ms.value = config.limits.call_timeout_ms.value.min(most);
+        }
         if *config.limits.call_timeout_ms > *config.limits.max_timeout_ms {
             return Err(Error::Contradiction {
                 first: describe("limits.call_timeout_ms", &config.limits.call_timeout_ms),

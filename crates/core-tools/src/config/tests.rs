@@ -383,3 +383,12 @@ fn a_file_that_was_found_cannot_turn_redaction_off_and_one_that_was_named_can() 
     let config = project.load_with(&[], &naming(&file)).unwrap();
     assert!(!*config.redaction.enabled);
 }
+
+#[test]
+fn a_lower_bound_on_time_limits_lowers_the_default_and_contradicts_only_what_was_asked_for() {
+    let project = Project::new("");
+    let most = ("CORETOOLS_LIMITS_MAX_TIMEOUT_MS", "1000");
+    assert_eq!(*project.load(&[most]).unwrap().limits.call_timeout_ms, 1000);
+    let asked = ("CORETOOLS_LIMITS_CALL_TIMEOUT_MS", "2000");
+    assert!(matches!(project.load(&[most, asked]), Err(Error::Contradiction { .. })));
+}
