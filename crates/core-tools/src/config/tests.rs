@@ -211,7 +211,7 @@ fn a_value_of_the_wrong_type_or_size_says_what_was_expected() {
     insta::assert_snapshot!(error("[limits]\nmax_concurrent_calls = 0\n"), @"$P/coretools.toml:2:24: `limits.max_concurrent_calls` must be a whole number from 1 to 4096, not the number 0");
     insta::assert_snapshot!(error("[redaction]\nenabled = \"no\"\nvariables = 3\n"), @r#"$P/coretools.toml:2:11: `redaction.enabled` must be true or false, not the text "no""#);
     insta::assert_snapshot!(error("[commands]\nenvironment = \"empty\"\n"), @r#"$P/coretools.toml:2:15: `commands.environment` must be "inherit" or "minimal", not the text "empty""#);
-    insta::assert_snapshot!(error("[limits]\nmax_timeout_ms = 1000\n"), @"`limits.call_timeout_ms` is 120000 (default), but `limits.max_timeout_ms` is 1000 ($P/coretools.toml:2): the first must not be larger");
+    insta::assert_snapshot!(error("[limits]\ncall_timeout_ms = 2000\nmax_timeout_ms = 1000\n"), @"`limits.call_timeout_ms` is 2000 ($P/coretools.toml:2), but `limits.max_timeout_ms` is 1000 ($P/coretools.toml:3): the first must not be larger");
     insta::assert_snapshot!(Project::new("").error(&[("CORETOOLS_REDACTION_ENABLED", "maybe")]), @r#"environment variable CORETOOLS_REDACTION_ENABLED: `redaction.enabled` must be true or false, not "maybe""#);
     let flags = Flags { results: Some("json".into()), ..Flags::default() };
     insta::assert_snapshot!(Project::new("").load_with(&[], &flags).unwrap_err(), @r#"--results: `results` must be "auto" or "text", not "json""#);
