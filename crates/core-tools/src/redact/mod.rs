@@ -173,14 +173,13 @@ impl Redactor {
             Value::Array(items) => items.iter_mut().for_each(|item| self.redact_json(item)),
             Value::Object(members) => {
                 for (name, member) in members.iter_mut() {
-                    match member {
-                        Value::String(text)
-                            if self.enabled
-                                && let Some(kind) = named::member(name, text) =>
-                        {
-                            *text = format!("{MARK}{kind}]");
-                        }
-                        _ => self.redact_json(member),
+                    let kind = match member {
+                        Value::String(text) if self.enabled => named::member(name, text),
+                        _ => None,
+                    };
+                    match kind {
+                        Some(kind) => *member = Value::String(format!("{MARK}{kind}]")),
+                        None => self.redact_json(member),
                     }
                 }
                 if members.keys().any(|name| matches!(self.redact(name), Cow::Owned(_))) {
