@@ -9,7 +9,7 @@ use crate::nearest::nearest;
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
 
-/// What is wrong with a call's arguments: one line a fault, at most [`MAX_FAULTS`].
+/// What is wrong with a call's arguments: one line a fault, at most 8 of them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .0.join("\n"))]
 pub struct InvalidArguments(Vec<String>);
