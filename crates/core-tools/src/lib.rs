@@ -15,7 +15,7 @@
 //! filesystem::write_file(&workspace, &WriteFile { path: "src/main.rs".into(), content, mode: WriteMode::Create })?;
 //!
 //! assert!(workspace.locate("src/main.rs")?.kind()?.is_some());
-//! assert!(workspace.locate("../elsewhere").is_err());
+//! assert!(workspace.locate("../elsewhere")?.open_read().is_err());
 //! # Ok(())
 //! # }
 //! # #[cfg(not(feature = "filesystem"))]
