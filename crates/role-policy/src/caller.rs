@@ -1,9 +1,15 @@
 //! Who is calling.
 
-/// Who is calling: a role, and where there is one, the person or token behind it and its session.
+/// Who is calling: one role or several, and where there is one, the person or token behind it and its
+/// session.
+///
+/// Several roles come from several sources, or from two axes such as what the person may and what the
+/// session may. Each of them must allow a call: a further role only takes away.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Caller {
     role: String,
+    /// Those beside the first, which take away from it.
+    narrowing: Vec<String>,
     principal: Option<String>,
     session: Option<String>,
 }
@@ -11,7 +17,17 @@ pub struct Caller {
 impl Caller {
     /// A caller in `role`, with no principal and no session.
     pub fn new(role: impl Into<String>) -> Self {
-        Self { role: role.into(), principal: None, session: None }
+        Self { role: role.into(), narrowing: Vec::new(), principal: None, session: None }
+    }
+
+    /// Also puts the caller in `role`: what it may do is what all its roles allow.
+    #[must_use]
+    pub fn narrowed_by(mut self, role: impl Into<String>) -> Self {
+        let role = role.into();
+        if !self.roles().any(|held| held == role) {
+            self.narrowing.push(role);
+        }
+        self
     }
 
     /// Names the person or token behind the calls. None by default: a local server has one user.
@@ -28,9 +44,14 @@ impl Caller {
         self
     }
 
-    /// The role's name.
-    pub fn role(&self) -> &str {
-        &self.role
+    /// The roles, all of which must allow a call. There is at least one.
+    pub fn roles(&self) -> impl Iterator<Item = &str> + Clone {
+        std::iter::once(self.role.as_str()).chain(self.narrowing.iter().map(String::as_str))
+    }
+
+    /// The roles in words: `orchestrator`, or `orchestrator and worker`.
+    pub fn role(&self) -> String {
+        self.roles().collect::<Vec<_>>().join(" and ")
     }
 
     /// The person or token behind the calls, where there is one.
@@ -41,5 +62,17 @@ impl Caller {
     /// The session the calls belong to, where there is one.
     pub fn session(&self) -> Option<&str> {
         self.session.as_deref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_role_held_twice_is_held_once() {
+        let caller = Caller::new("worker").narrowed_by("qa").narrowed_by("worker");
+        assert_eq!(caller.roles().collect::<Vec<_>>(), ["worker", "qa"]);
+        assert_eq!(caller.role(), "worker and qa");
     }
 }

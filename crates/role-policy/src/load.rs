@@ -1,0 +1,494 @@
+//! From a policy file to a [`Policy`], with everything in it that cannot be meant.
+
+use crate::caller::Caller;
+use crate::decision::Refusal;
+use crate::effects::Lexical;
+use crate::policy::{Compiled, Derived, Dispatch, Listed, Policy, Role};
+use crate::problem::{LoadError, Problem, Severity};
+use crate::read::{Draft, DraftRole, DraftRule, Example, Text, nearest, read};
+use crate::rule::{PathRule, Rule, Selector, quoted};
+use crate::tool::{Call, ToolFacts};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// A policy, and what is odd about its file.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Loaded {
+    /// The policy.
+    pub policy: Policy,
+    /// What may not be meant, in the order of the file.
+    pub warnings: Vec<Problem>,
+}
+
+/// The role for anything unknown.
+const MINIMAL: &str = "minimal";
+
+impl Policy {
+    /// Compiles the text of a policy file, called `file` in messages, for the `tools` of a server.
+    ///
+    /// Names in the file that are neither among `tools` nor among its own `external_tools` are errors in
+    /// `deny`, where a misspelling is a hole, and warnings elsewhere. Without any `tools`, as before a server
+    /// whose tools are not known yet, names are not checked, and examples only where they call an external tool.
+    ///
+    /// The examples of the file are judged by text alone ([`Lexical`]), for it is loaded where no files are.
+    ///
+    /// # Errors
+    ///
+    /// Everything that is wrong with the file: what cannot be read, unknown keys, roles and tools, roles that
+    /// extend each other in a circle, examples that do not hold.
+    pub fn load(text: &str, file: &str, tools: &[ToolFacts<'_>]) -> Result<Loaded, LoadError> {
+        let mut problems = Vec::new();
+        let draft = read(text, file, &mut problems);
+        let mut loader = Loader { file, tools, draft: &draft, problems: &mut problems };
+        let policy = loader.compile();
+        problems.sort_by_key(|problem| problem.line);
+        if problems.iter().any(|problem| problem.severity == Severity::Error) {
+            return Err(LoadError { problems });
+        }
+        Ok(Loaded { policy, warnings: problems })
+    }
+}
+
+struct Loader<'a> {
+    file: &'a str,
+    tools: &'a [ToolFacts<'a>],
+    draft: &'a Draft,
+    problems: &'a mut Vec<Problem>,
+}
+
+impl<'a> Loader<'a> {
+    fn say(&mut self, severity: Severity, line: usize, message: String) {
+        self.problems.push(Problem { severity, file: self.file.to_owned(), line, message });
+    }
+
+    fn error(&mut self, line: usize, message: String) {
+        self.say(Severity::Error, line, message);
+    }
+
+    fn warn(&mut self, line: usize, message: String) {
+        self.say(Severity::Warning, line, message);
+    }
+
+    fn label(&self, role: &str, what: &str, line: usize) -> Arc<str> {
+        format!("{role}: {what} ({}:{line})", self.file).into()
+    }
+
+    fn compile(&mut self) -> Policy {
+        let draft = self.draft;
+        let mut facts: Vec<ToolFacts<'a>> = self.tools.to_vec();
+        for tool in &draft.external_tools {
+            match Selector::parse(&tool.text) {
+                Ok(selector) if selector.exact().is_some() => {}
+                _ => self.error(tool.line, format!("`{}` in `external_tools` is no tool's name", tool.text)),
+            }
+            if !facts.iter().any(|known| known.name == tool.text) {
+                facts.push(foreign(&tool.text));
+            }
+        }
+        let lines: HashMap<&str, usize> =
+            draft.roles.iter().map(|role| (role.name.text.as_str(), role.name.line)).collect();
+        for role in &draft.roles {
+            self.check_roles(&role.extends, "extends");
+            self.check_roles(&role.may_use, "may_use");
+            self.check_tools(role, &facts);
+        }
+        for (command, role) in &draft.derived {
+            self.check_roles(std::slice::from_ref(role), "derived");
+            if command.text.starts_with('/') {
+                self.error(
+                    command.line,
+                    "a command is written without its leading `/`, and stands for both".to_owned(),
+                );
+            }
+        }
+        self.check_roles(draft.missing_role.as_slice(), "missing_role");
+
+        let mut order = Vec::new();
+        let mut roles = HashMap::new();
+        for draft_role in &draft.roles {
+            let name = &draft_role.name.text;
+            let mut role = self.flatten(draft_role);
+            role.tabulate(&facts);
+            order.push(name.clone());
+            roles.insert(name.clone(), role);
+        }
+        let minimal = roles.get(MINIMAL).cloned().unwrap_or_else(|| Role {
+            name: MINIMAL.to_owned(),
+            unlisted: Some(self.label(MINIMAL, "declared nowhere, allows nothing", 1)),
+            ..Role::default()
+        });
+        let dispatch = draft.dispatch.iter().map(|dispatch| Dispatch {
+            tool: dispatch.tool.text.clone(),
+            name: dispatch.name.clone(),
+            arguments: dispatch.arguments.clone(),
+            label: self.label("dispatch", &format!("`{}`", dispatch.tool.text), dispatch.tool.line),
+        });
+        let compiled = Compiled {
+            dispatch: dispatch.collect(),
+            order,
+            roles,
+            missing: draft.missing_role.as_ref().map_or(MINIMAL, |role| &role.text).to_owned(),
+            minimal,
+            derived: draft
+                .derived
+                .iter()
+                .map(|(command, role)| Derived { glob: command.text.clone(), role: role.text.clone() })
+                .collect(),
+            known: facts.iter().map(|tool| tool.name.to_owned()).collect(),
+        };
+        let policy = Policy { compiled: Arc::new(compiled) };
+        self.check_reach(&policy, &facts);
+        self.check_wider(&policy, &lines);
+        for role in &draft.roles {
+            for rule in &role.rules {
+                self.check_examples(&policy, &role.name.text, &rule.examples, Some(rule), &facts);
+            }
+            self.check_examples(&policy, &role.name.text, &role.examples, None, &facts);
+        }
+        policy
+    }
+
+    /// A role with all that it extends, ancestors first.
+    fn flatten(&mut self, draft: &'a DraftRole) -> Role {
+        let mut line = Vec::new();
+        self.ancestors(draft, &mut Vec::new(), &mut line);
+        let own = &draft.name.text;
+        let mut role = Role {
+            name: own.clone(),
+            description: draft.description.clone(),
+            unlisted: Some(self.label(own, "nothing allows it", draft.name.line)),
+            ..Role::default()
+        };
+        for part in line {
+            let name = &part.name.text;
+            let listed = |what: &str, entries: &[(Text, Selector)]| -> Vec<Listed> {
+                entries
+                    .iter()
+                    .map(|(text, selector)| Listed {
+                        selector: selector.clone(),
+                        label: self.label(name, &format!("{what} `{}`", text.text), text.line),
+                        line: text.line,
+                    })
+                    .collect()
+            };
+            role.allow.extend(listed("allow", &part.allow));
+            role.deny.extend(listed("deny", &part.deny));
+            if let Some(roots) = &part.roots {
+                role.rules.push(Arc::new(Rule {
+                    label: self.label(name, "roots", part.name.line),
+                    line: part.name.line,
+                    tools: vec![Selector::Name("*".to_owned())],
+                    paths: Some(Arc::new(PathRule {
+                        read_within: Some(roots.clone()),
+                        write_within: Some(roots.clone()),
+                        not_within: Vec::new(),
+                    })),
+                    commands: None,
+                    sql_read_only: false,
+                    arguments: Vec::new(),
+                    only: false,
+                    reason: None,
+                }));
+            }
+            for rule in &part.rules {
+                role.rules.push(Arc::new(Rule {
+                    label: self.label(name, &format!("require `{}`", rule.id), rule.line),
+                    line: rule.line,
+                    tools: rule.tools.iter().map(|(_, selector)| selector.clone()).collect(),
+                    paths: rule.paths.clone().map(Arc::new),
+                    commands: rule.commands.clone(),
+                    sql_read_only: rule.sql_read_only,
+                    arguments: rule.arguments.clone(),
+                    only: rule.only,
+                    reason: rule.reason.clone(),
+                }));
+            }
+            role.may_use.extend(part.may_use.iter().map(|role| role.text.clone()));
+            role.documents.extend(part.documents.iter().cloned());
+            role.limits = role.limits.narrowed_by(part.limits);
+        }
+        role
+    }
+
+    /// `draft` and everything it extends, each once, ancestors first.
+    fn ancestors(&mut self, draft: &'a DraftRole, path: &mut Vec<&'a str>, line: &mut Vec<&'a DraftRole>) {
+        let name = draft.name.text.as_str();
+        if path.contains(&name) {
+            // Told once, at the role that is asked for.
+            if path.first() == Some(&name) {
+                let circle = path.iter().chain([&name]).copied().collect::<Vec<_>>().join(" -> ");
+                self.error(draft.name.line, format!("roles extend each other in a circle: {circle}"));
+            }
+            return;
+        }
+        if line.iter().any(|found| found.name.text == name) {
+            return;
+        }
+        path.push(name);
+        for parent in &draft.extends {
+            if let Some(parent) = self.draft.roles.iter().find(|role| role.name.text == parent.text) {
+                self.ancestors(parent, path, line);
+            }
+        }
+        path.pop();
+        line.push(draft);
+    }
+
+    fn check_roles(&mut self, names: &[Text], key: &str) {
+        for name in names {
+            let known = || self.draft.roles.iter().map(|role| role.name.text.as_str());
+            if (key == "may_use" && name.text == "*") || known().any(|role| role == name.text) {
+                continue;
+            }
+            let hint = match nearest(&name.text, known()) {
+                Some(near) => format!("; did you mean `{near}`?"),
+                None => String::new(),
+            };
+            self.error(
+                name.line,
+                format!("`{key}` names the role `{}`, which is not declared{hint}", name.text),
+            );
+        }
+    }
+
+    fn check_tools(&mut self, role: &'a DraftRole, facts: &[ToolFacts<'_>]) {
+        if self.tools.is_empty() {
+            return;
+        }
+        let lists = [("allow", &role.allow), ("deny", &role.deny)].into_iter();
+        for (key, list) in lists.chain(role.rules.iter().map(|rule| ("tools", &rule.tools))) {
+            for (text, selector) in list {
+                if facts.iter().any(|tool| selector.matches(tool)) {
+                    continue;
+                }
+                let name = text.text.as_str();
+                let near = match selector {
+                    Selector::Toolset(_) => {
+                        nearest(name.trim_start_matches("toolset:"), facts.iter().map(|tool| tool.toolset))
+                            .map(|near| format!("toolset:{near}"))
+                    }
+                    _ => nearest(name, facts.iter().map(|tool| tool.name)).map(str::to_owned),
+                };
+                let hint = match (near, selector.exact()) {
+                    (Some(near), _) => format!("; did you mean `{near}`?"),
+                    (None, Some(_)) => {
+                        "; a tool of another server must be named in `external_tools`".to_owned()
+                    }
+                    (None, None) => String::new(),
+                };
+                let message = format!("`{name}` in `{key}` of `{}` matches no tool{hint}", role.name.text);
+                // Whoever denies or limits a tool that is not there has left another one open.
+                let severity = if key == "allow" { Severity::Warning } else { Severity::Error };
+                self.say(severity, text.line, message);
+            }
+        }
+    }
+
+    /// Finds entries that change nothing, and programs that run anything.
+    fn check_reach(&mut self, policy: &Policy, facts: &[ToolFacts<'_>]) {
+        for draft in &self.draft.roles {
+            let name = draft.name.text.as_str();
+            let role = policy.role(name);
+            let denied = |tool: &ToolFacts<'_>| role.deny.iter().any(|listed| listed.selector.matches(tool));
+            for (text, selector) in &draft.allow {
+                let mut matching = facts.iter().filter(|tool| selector.matches(tool)).peekable();
+                if !self.tools.is_empty() && matching.peek().is_some() && matching.all(denied) {
+                    self.warn(
+                        text.line,
+                        format!("`{}` in `allow` of `{name}` allows nothing: all of it is denied", text.text),
+                    );
+                }
+            }
+            let caller = Caller::new(name);
+            for rule in &draft.rules {
+                let concerned =
+                    |tool: &&ToolFacts<'_>| rule.tools.iter().any(|(_, selector)| selector.matches(tool));
+                if !self.tools.is_empty()
+                    && facts.iter().any(|tool| concerned(&tool))
+                    && !facts.iter().filter(concerned).any(|tool| policy.sees(&caller, tool))
+                {
+                    self.warn(
+                        rule.line,
+                        format!(
+                            "the rule `{}` of `{name}` is never asked: the role sees none of its tools",
+                            rule.id
+                        ),
+                    );
+                }
+                for words in rule.commands.iter().flat_map(|commands| &commands.allowed) {
+                    if let Some(why) = runs_anything(words) {
+                        self.warn(
+                            rule.line,
+                            format!(
+                                "the rule `{}` of `{name}` allows `{}`, which allows any program: {why}",
+                                rule.id,
+                                words.join(" ")
+                            ),
+                        );
+                    }
+                }
+                for variable in rule.commands.iter().flat_map(|commands| &commands.environment) {
+                    if turns_programs(variable) {
+                        self.warn(
+                            rule.line,
+                            format!("the rule `{}` of `{name}` lets `{variable}` be set, by which any program can be run", rule.id),
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    /// A role must not lend what it does not have.
+    fn check_wider(&mut self, policy: &Policy, lines: &HashMap<&str, usize>) {
+        for draft in &self.draft.roles {
+            let name = draft.name.text.as_str();
+            let own: HashSet<&str> = policy.allowed_tools(name).into_iter().collect();
+            let all = draft.may_use.iter().any(|other| other.text == "*");
+            let others: Vec<(&str, usize)> = if all {
+                let line = draft.may_use.first().map_or(draft.name.line, |other| other.line);
+                lines.keys().map(|other| (*other, line)).collect()
+            } else {
+                draft.may_use.iter().map(|other| (other.text.as_str(), other.line)).collect()
+            };
+            for (other, line) in others {
+                let wider: Vec<&str> = policy
+                    .allowed_tools(other)
+                    .into_iter()
+                    .filter(|tool| !own.contains(tool))
+                    .take(3)
+                    .collect();
+                if !wider.is_empty() {
+                    self.error(
+                        line,
+                        format!(
+                            "`{name}` may use `{other}`, which sees what `{name}` does not: {}",
+                            quoted(&wider)
+                        ),
+                    );
+                }
+            }
+        }
+    }
+
+    fn check_examples(
+        &mut self,
+        policy: &Policy,
+        role: &str,
+        examples: &[Example],
+        rule: Option<&DraftRule>,
+        facts: &[ToolFacts<'_>],
+    ) {
+        for example in examples {
+            let only = match rule.map(|rule| rule.tools.as_slice()) {
+                Some([(_, selector)]) => selector.exact(),
+                _ => None,
+            };
+            let Some(name) = example.tool.as_deref().or(only) else {
+                self.error(example.line, "the example needs a `tool`".to_owned());
+                continue;
+            };
+            let tool = match facts.iter().find(|tool| tool.name == name) {
+                Some(tool) => tool,
+                // What an annotation or a toolset says of it is not known yet.
+                None if self.tools.is_empty() => continue,
+                None => {
+                    let hint = match nearest(name, facts.iter().map(|tool| tool.name)) {
+                        Some(near) => format!("; did you mean `{near}`?"),
+                        None => String::new(),
+                    };
+                    self.error(
+                        example.line,
+                        format!("the example calls `{name}`, and there is no such tool{hint}"),
+                    );
+                    continue;
+                }
+            };
+            let call = Call::new(name, example.arguments.clone());
+            let judged = policy.authorize(&Caller::new(role), tool, call, &Lexical);
+            let message = match (&judged, example.allowed) {
+                (Ok(call), false) => {
+                    format!("the example must be denied and is allowed by {}", call.decision().rule)
+                }
+                (Err(Refusal::Hidden { rule }), true) => {
+                    format!("the example must be allowed and is denied by {rule}")
+                }
+                (Err(Refusal::Arguments { rule, reason }), true) => {
+                    format!("the example must be allowed and is refused by {rule}: {reason}")
+                }
+                _ => continue,
+            };
+            self.error(example.line, message);
+        }
+    }
+}
+
+/// A tool of another server: nothing that it says of itself is believed.
+fn foreign(name: &str) -> ToolFacts<'_> {
+    ToolFacts {
+        name,
+        toolset: "external",
+        read_only: false,
+        destructive: true,
+        open_world: true,
+        effects: &[],
+    }
+}
+
+/// Why the program runs anything it is told to, where it does.
+fn runs_anything(words: &[String]) -> Option<&'static str> {
+    let program = words.first()?;
+    let name = program.rsplit(['/', '\\']).next().unwrap_or(program);
+    let name = name.strip_suffix(".exe").unwrap_or(name);
+    // python3.12 is python.
+    let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let alone = words.len() == 1;
+    match name {
+        "sh" | "bash" | "zsh" | "dash" | "fish" | "ksh" | "csh" | "tcsh" | "busybox" | "cmd"
+        | "powershell" | "pwsh" => Some("it is a shell"),
+        "python" | "pypy" | "perl" | "ruby" | "node" | "nodejs" | "deno" | "bun" | "php" | "lua" | "java"
+        | "Rscript" | "osascript" | "tclsh" | "awk" | "gawk" | "mawk" | "sed" | "ed" | "vi" | "vim"
+        | "nvim" | "emacs" | "gdb" | "lldb" => Some("it interprets programs"),
+        "env" | "xargs" | "sudo" | "doas" | "su" | "nice" | "ionice" | "nohup" | "setsid" | "timeout"
+        | "time" | "stdbuf" | "strace" | "ltrace" | "watch" | "parallel" | "find" | "chroot" | "unshare"
+        | "nsenter" | "ssh" | "docker" | "podman" | "systemd-run" | "at" | "script" | "expect" | "flock"
+        | "ld.so" | "ld-linux-x86-64.so" => Some("it starts other programs"),
+        "npx" | "uvx" | "pipx" | "bunx" | "dlx" => Some("it fetches and runs packages"),
+        "make" | "gmake" | "ninja" | "just" | "cmake" | "mvn" | "gradle" | "gradlew" | "ant" | "bazel"
+        | "tox" | "nox" | "pytest" | "vitest" | "jest" | "mocha" | "bats" | "rake" | "mix" => {
+            Some("it runs what files of the project say, which whoever may write them decides")
+        }
+        "cargo" | "go" | "npm" | "pnpm" | "yarn" | "uv" | "poetry" | "pip" | "dotnet" => {
+            Some("it builds, and so runs what files of the project say, which whoever may write them decides")
+        }
+        "git" if alone => Some("its aliases, hooks and options start programs; name the subcommands"),
+        _ => None,
+    }
+}
+
+/// Whether an environment variable makes another program of an allowed one.
+fn turns_programs(variable: &str) -> bool {
+    const WHOLE: [&str; 16] = [
+        "PATH",
+        "BASH_ENV",
+        "ENV",
+        "IFS",
+        "SHELL",
+        "EDITOR",
+        "VISUAL",
+        "PAGER",
+        "PYTHONPATH",
+        "PYTHONSTARTUP",
+        "PYTHONHOME",
+        "PERL5OPT",
+        "PERL5LIB",
+        "RUBYOPT",
+        "NODE_OPTIONS",
+        "JAVA_TOOL_OPTIONS",
+    ];
+    const BEGIN: [&str; 7] = ["LD_", "DYLD_", "GIT_", "CARGO_", "RUSTC", "RUSTDOC", "npm_config_"];
+    WHOLE.contains(&variable)
+        || BEGIN.iter().any(|begin| variable.starts_with(begin))
+        || variable.contains('*')
+}

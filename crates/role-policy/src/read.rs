@@ -1,0 +1,647 @@
+//! The format of a policy file: from text to a [`Draft`], with the place of everything.
+
+use crate::policy::RoleLimits;
+use crate::problem::{Problem, Severity};
+use crate::rule::{ArgumentRule, CommandRule, PathRule, Selector, Test};
+use serde_json::{Map, Number, Value};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// A policy file, as it stands.
+#[derive(Debug, Default)]
+pub(crate) struct Draft {
+    pub(crate) external_tools: Vec<Text>,
+    pub(crate) missing_role: Option<Text>,
+    pub(crate) derived: Vec<(Text, Text)>,
+    pub(crate) dispatch: Vec<DraftDispatch>,
+    pub(crate) roles: Vec<DraftRole>,
+}
+
+/// A text, and its line.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Text {
+    pub(crate) text: String,
+    pub(crate) line: usize,
+}
+
+#[derive(Debug)]
+pub(crate) struct DraftDispatch {
+    pub(crate) tool: Text,
+    pub(crate) name: String,
+    pub(crate) arguments: Option<String>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct DraftRole {
+    pub(crate) name: Text,
+    pub(crate) description: String,
+    pub(crate) extends: Vec<Text>,
+    pub(crate) allow: Vec<(Text, Selector)>,
+    pub(crate) deny: Vec<(Text, Selector)>,
+    pub(crate) may_use: Vec<Text>,
+    pub(crate) documents: Vec<String>,
+    pub(crate) roots: Option<Vec<String>>,
+    pub(crate) limits: RoleLimits,
+    pub(crate) rules: Vec<DraftRule>,
+    pub(crate) examples: Vec<Example>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct DraftRule {
+    pub(crate) id: String,
+    pub(crate) line: usize,
+    pub(crate) tools: Vec<(Text, Selector)>,
+    pub(crate) paths: Option<PathRule>,
+    pub(crate) commands: Option<CommandRule>,
+    pub(crate) sql_read_only: bool,
+    pub(crate) arguments: Vec<ArgumentRule>,
+    pub(crate) only: bool,
+    pub(crate) reason: Option<String>,
+    pub(crate) examples: Vec<Example>,
+}
+
+/// A call that must be allowed, or must not be.
+#[derive(Debug)]
+pub(crate) struct Example {
+    pub(crate) line: usize,
+    pub(crate) allowed: bool,
+    pub(crate) tool: Option<String>,
+    pub(crate) arguments: Map<String, Value>,
+}
+
+/// A larger file is a mistake.
+pub(crate) const MAX_BYTES: usize = 4 << 20;
+
+/// Reads `text`. Everything that is wrong is added to `problems`; what could be read is in the draft.
+pub(crate) fn read(text: &str, file: &str, problems: &mut Vec<Problem>) -> Draft {
+    let mut reader =
+        Reader { file, newlines: text.match_indices('\n').map(|(at, _)| at).collect(), problems };
+    let mut draft = Draft::default();
+    if text.len() > MAX_BYTES {
+        reader.error(1, format!("the file has {} bytes; at most {MAX_BYTES} are read", text.len()));
+        return draft;
+    }
+    match DeTable::parse(text) {
+        Ok(table) => reader.file(table.get_ref(), &mut draft),
+        Err(error) => {
+            let line = reader.line(error.span().unwrap_or_default().start);
+            reader.error(line, error.message().replace('\n', ", "));
+        }
+    }
+    draft
+}
+
+struct Reader<'a> {
+    file: &'a str,
+    newlines: Vec<usize>,
+    problems: &'a mut Vec<Problem>,
+}
+
+type Field<'a, 'i> = &'a Spanned<DeValue<'i>>;
+
+impl Reader<'_> {
+    fn line(&self, offset: usize) -> usize {
+        self.newlines.partition_point(|newline| *newline < offset) + 1
+    }
+
+    fn line_of(&self, value: Field<'_, '_>) -> usize {
+        self.line(value.span().start)
+    }
+
+    fn error(&mut self, line: usize, message: String) {
+        self.problems.push(Problem { severity: Severity::Error, file: self.file.to_owned(), line, message });
+    }
+
+    fn expected(&mut self, value: Field<'_, '_>, key: &str, expected: &str) {
+        let (line, found) = (self.line_of(value), value.get_ref().type_str());
+        self.error(line, format!("`{key}` is of type {found}; expected {expected}"));
+    }
+
+    fn file(&mut self, table: &DeTable<'_>, draft: &mut Draft) {
+        const KEYS: [&str; 6] = ["version", "external_tools", "missing_role", "derived", "dispatch", "roles"];
+        let mut version = false;
+        for (key, line, value) in self.members(table, &KEYS) {
+            match key {
+                "version" => {
+                    version = true;
+                    if self.number(value, key) != Some(1) {
+                        self.error(line, "`version` must be 1, the only one there is".to_owned());
+                    }
+                }
+                "external_tools" => draft.external_tools = self.texts(value, key),
+                "missing_role" => draft.missing_role = self.text(value, key),
+                "derived" => {
+                    for entry in self.tables(value, key) {
+                        let (mut command, mut role) = (None, None);
+                        for (key, _, value) in self.members(entry.1, &["command", "role"]) {
+                            let place = if key == "command" { &mut command } else { &mut role };
+                            *place = self.text(value, key);
+                        }
+                        match (command, role) {
+                            (Some(command), Some(role)) => draft.derived.push((command, role)),
+                            _ => self.error(
+                                entry.0,
+                                "an entry of `derived` needs `command` and `role`".to_owned(),
+                            ),
+                        }
+                    }
+                }
+                "dispatch" => {
+                    for (line, entry) in self.tables(value, key) {
+                        let (mut tool, mut name, mut arguments) = (None, None, None);
+                        for (key, _, value) in self.members(entry, &["tool", "name", "arguments"]) {
+                            let place = match key {
+                                "tool" => &mut tool,
+                                "name" => &mut name,
+                                _ => &mut arguments,
+                            };
+                            *place = self.text(value, key);
+                        }
+                        for pointer in [&name, &arguments].into_iter().flatten() {
+                            if !pointer.text.starts_with('/') {
+                                self.error(
+                                    pointer.line,
+                                    format!("`{}` is no JSON Pointer, which begins with `/`", pointer.text),
+                                );
+                            }
+                        }
+                        match (tool, name) {
+                            (Some(tool), Some(name)) => draft.dispatch.push(DraftDispatch {
+                                tool,
+                                name: name.text,
+                                arguments: arguments.map(|arguments| arguments.text),
+                            }),
+                            _ => {
+                                self.error(line, "an entry of `dispatch` needs `tool` and `name`".to_owned())
+                            }
+                        }
+                    }
+                }
+                _ => match value.get_ref() {
+                    DeValue::Table(roles) => {
+                        let mut members: Vec<_> = roles.iter().collect();
+                        members.sort_by_key(|(name, _)| name.span().start);
+                        for (name, role) in members {
+                            let line = self.line(name.span().start);
+                            let name = Text { text: name.get_ref().to_string(), line };
+                            if let Some(wrong) = wrong_role_name(&name.text) {
+                                self.error(line, format!("`{}` is no name for a role: {wrong}", name.text));
+                            }
+                            match role.get_ref() {
+                                DeValue::Table(role) => draft.roles.push(self.role(name, role)),
+                                _ => self.expected(role, &name.text, "a table `[roles.NAME]`"),
+                            }
+                        }
+                    }
+                    _ => self.expected(value, key, "tables `[roles.NAME]`"),
+                },
+            }
+        }
+        if !version {
+            self.error(1, "`version = 1` is missing".to_owned());
+        }
+    }
+
+    fn role(&mut self, name: Text, table: &DeTable<'_>) -> DraftRole {
+        const KEYS: [&str; 11] = [
+            "description",
+            "extends",
+            "allow",
+            "deny",
+            "may_use",
+            "documents",
+            "roots",
+            "limits",
+            "require",
+            "must_allow",
+            "must_deny",
+        ];
+        let mut role = DraftRole { name, ..DraftRole::default() };
+        for (key, _, value) in self.members(table, &KEYS) {
+            match key {
+                "description" => role.description = self.text(value, key).unwrap_or_default().text,
+                "extends" => role.extends = self.texts(value, key),
+                "allow" => role.allow = self.selectors(value, key),
+                "deny" => role.deny = self.selectors(value, key),
+                "may_use" => role.may_use = self.texts(value, key),
+                "documents" => role.documents = self.plain(value, key),
+                "roots" => role.roots = Some(self.folders(value, key)),
+                "limits" => role.limits = self.limits(value),
+                "require" => {
+                    for (line, rule) in self.tables(value, key) {
+                        let rule = self.rule(line, rule);
+                        role.rules.push(rule);
+                    }
+                }
+                _ => self.examples(value, key, &mut role.examples),
+            }
+        }
+        role
+    }
+
+    fn limits(&mut self, value: Field<'_, '_>) -> RoleLimits {
+        const KEYS: [&str; 4] = ["calls_per_minute", "concurrent_calls", "max_argument_bytes", "max_seconds"];
+        let mut limits = RoleLimits::default();
+        let DeValue::Table(table) = value.get_ref() else {
+            self.expected(value, "limits", "a table");
+            return limits;
+        };
+        for (key, line, value) in self.members(table, &KEYS) {
+            let number = self.number(value, key);
+            if number == Some(0) {
+                self.error(
+                    line,
+                    format!("`{key}` is 0, with which no call ever runs; to hide tools use `deny`"),
+                );
+            }
+            match key {
+                "calls_per_minute" => limits.calls_per_minute = number,
+                "concurrent_calls" => limits.concurrent_calls = number,
+                "max_argument_bytes" => limits.max_argument_bytes = number,
+                _ => limits.max_seconds = number,
+            }
+        }
+        limits
+    }
+
+    fn rule(&mut self, line: usize, table: &DeTable<'_>) -> DraftRule {
+        const KEYS: [&str; 13] = [
+            "id",
+            "tools",
+            "read_within",
+            "write_within",
+            "not_within",
+            "commands",
+            "environment",
+            "sql",
+            "arguments",
+            "only",
+            "reason",
+            "must_allow",
+            "must_deny",
+        ];
+        let mut rule = DraftRule { line, ..DraftRule::default() };
+        let (mut environment, mut judges) = (None, false);
+        for (key, key_line, value) in self.members(table, &KEYS) {
+            judges |= !matches!(key, "id" | "tools" | "reason" | "must_allow" | "must_deny" | "environment");
+            match key {
+                "id" => rule.id = self.text(value, key).unwrap_or_default().text,
+                "tools" => rule.tools = self.selectors(value, key),
+                "read_within" => {
+                    rule.paths.get_or_insert_default().read_within = Some(self.folders(value, key));
+                }
+                "write_within" => {
+                    rule.paths.get_or_insert_default().write_within = Some(self.folders(value, key));
+                }
+                "not_within" => rule.paths.get_or_insert_default().not_within = self.folders(value, key),
+                "commands" => {
+                    rule.commands =
+                        Some(CommandRule { allowed: self.commands(value), ..CommandRule::default() });
+                }
+                "environment" => environment = Some((key_line, self.plain(value, key))),
+                "sql" => match value.get_ref().as_str() {
+                    Some("read") => rule.sql_read_only = true,
+                    _ => self.expected(value, key, "\"read\""),
+                },
+                "arguments" => rule.arguments = self.arguments(value),
+                "only" => match value.get_ref().as_bool() {
+                    Some(only) => rule.only = only,
+                    None => self.expected(value, key, "true or false"),
+                },
+                "reason" => rule.reason = self.text(value, key).map(|reason| reason.text),
+                _ => self.examples(value, key, &mut rule.examples),
+            }
+        }
+        match (environment, &mut rule.commands) {
+            (Some((_, names)), Some(commands)) => commands.environment = names,
+            (Some((line, _)), None) => {
+                self.error(line, "`environment` belongs to `commands`, which is missing".to_owned());
+            }
+            (None, _) => {}
+        }
+        if rule.id.is_empty() {
+            self.error(line, "a rule needs an `id`, by which refusals and the audit name it".to_owned());
+        }
+        if rule.tools.is_empty() {
+            self.error(line, format!("the rule `{}` needs `tools`, those it speaks of", rule.id));
+        }
+        if !judges {
+            self.error(
+                line,
+                format!(
+                    "the rule `{}` requires nothing; it may have `read_within`, `write_within`, `not_within`, \
+                     `commands`, `sql`, `arguments` or `only`",
+                    rule.id
+                ),
+            );
+        }
+        rule
+    }
+
+    fn arguments(&mut self, value: Field<'_, '_>) -> Vec<ArgumentRule> {
+        const KEYS: [&str; 10] = [
+            "one_of",
+            "equals",
+            "matches",
+            "max_length",
+            "min",
+            "max",
+            "absent",
+            "optional",
+            "within",
+            "not_within",
+        ];
+        let DeValue::Table(table) = value.get_ref() else {
+            self.expected(value, "arguments", "a table of arguments");
+            return Vec::new();
+        };
+        let mut members: Vec<_> = table.iter().collect();
+        members.sort_by_key(|(name, _)| name.span().start);
+        let mut arguments = Vec::new();
+        for (name, tests) in members {
+            let mut rule =
+                ArgumentRule { place: name.get_ref().to_string(), optional: false, tests: Vec::new() };
+            let DeValue::Table(tests) = tests.get_ref() else {
+                self.expected(tests, &rule.place, "a table such as { one_of = [\"create\"] }");
+                continue;
+            };
+            let mut path = None;
+            for (key, line, value) in self.members(tests, &KEYS) {
+                match key {
+                    "one_of" => match value.get_ref() {
+                        DeValue::Array(values) => {
+                            let values = values.iter().filter_map(|value| self.json(value)).collect();
+                            rule.tests.push(Test::OneOf(values));
+                        }
+                        _ => self.expected(value, key, "a list of values"),
+                    },
+                    "equals" => rule.tests.extend(self.json(value).map(|value| Test::OneOf(vec![value]))),
+                    "matches" => rule.tests.extend(self.text(value, key).map(|glob| Test::Glob(glob.text))),
+                    "max_length" => rule.tests.extend(self.number(value, key).map(Test::MaxLength)),
+                    "min" => rule.tests.extend(self.float(value, key).map(Test::Min)),
+                    "max" => rule.tests.extend(self.float(value, key).map(Test::Max)),
+                    "absent" | "optional" => match value.get_ref().as_bool() {
+                        Some(true) if key == "absent" => rule.tests.push(Test::Absent),
+                        Some(optional) if key == "optional" => rule.optional = optional,
+                        Some(_) => self.error(line, "`absent` can only be true".to_owned()),
+                        None => self.expected(value, key, "true or false"),
+                    },
+                    "within" => {
+                        let within = self.folders(value, key);
+                        let path: &mut PathRule = path.get_or_insert_default();
+                        path.read_within = Some(within.clone());
+                        path.write_within = Some(within);
+                    }
+                    _ => path.get_or_insert_default().not_within = self.folders(value, key),
+                }
+            }
+            rule.tests.extend(path.map(Test::Path));
+            arguments.push(rule);
+        }
+        arguments
+    }
+
+    fn commands(&mut self, value: Field<'_, '_>) -> Vec<Vec<String>> {
+        let DeValue::Array(commands) = value.get_ref() else {
+            self.expected(value, "commands", "a list of commands, each a text or a list of words");
+            return Vec::new();
+        };
+        let mut allowed = Vec::new();
+        for command in commands.iter() {
+            let words: Option<Vec<String>> = match command.get_ref() {
+                DeValue::String(line) if line.contains(['"', '\'', '\\']) => {
+                    let line = self.line_of(command);
+                    self.error(
+                        line,
+                        "a command with quotes or backslashes must be a list of words".to_owned(),
+                    );
+                    continue;
+                }
+                DeValue::String(line) => Some(line.split_whitespace().map(str::to_owned).collect()),
+                DeValue::Array(words) => {
+                    words.iter().map(|word| word.get_ref().as_str().map(str::to_owned)).collect()
+                }
+                _ => None,
+            };
+            match words {
+                Some(words) if words.first().is_some_and(|program| !program.is_empty()) => {
+                    allowed.push(words);
+                }
+                _ => self.expected(
+                    command,
+                    "commands",
+                    "a program and its first arguments, a text or a list of words",
+                ),
+            }
+        }
+        allowed
+    }
+
+    fn examples(&mut self, value: Field<'_, '_>, key: &str, examples: &mut Vec<Example>) {
+        for (line, table) in self.tables(value, key) {
+            let mut example =
+                Example { line, allowed: key == "must_allow", tool: None, arguments: Map::new() };
+            for (key, _, value) in self.members(table, &["tool", "arguments"]) {
+                match (key, value.get_ref()) {
+                    ("tool", _) => example.tool = self.text(value, key).map(|tool| tool.text),
+                    (_, DeValue::Table(_)) => {
+                        if let Some(Value::Object(arguments)) = self.json(value) {
+                            example.arguments = arguments;
+                        }
+                    }
+                    _ => self.expected(value, key, "a table of arguments"),
+                }
+            }
+            examples.push(example);
+        }
+    }
+
+    /// The members of a table in the order of the file, without those that there should not be.
+    fn members<'t, 'i>(
+        &mut self,
+        table: &'t DeTable<'i>,
+        known: &[&'static str],
+    ) -> Vec<(&'static str, usize, Field<'t, 'i>)> {
+        let mut members: Vec<_> = table.iter().collect();
+        members.sort_by_key(|(name, _)| name.span().start);
+        let mut found = Vec::with_capacity(members.len());
+        for (name, value) in members {
+            let line = self.line(name.span().start);
+            match known.iter().find(|key| **key == name.get_ref().as_ref()) {
+                Some(key) => found.push((*key, line, value)),
+                None => {
+                    let hint = match nearest(name.get_ref(), known.iter().copied()) {
+                        Some(near) => format!("did you mean `{near}`?"),
+                        None => format!("the keys here are {}", known.join(", ")),
+                    };
+                    self.error(line, format!("unknown key `{}`; {hint}", name.get_ref()));
+                }
+            }
+        }
+        found
+    }
+
+    fn text(&mut self, value: Field<'_, '_>, key: &str) -> Option<Text> {
+        let line = self.line_of(value);
+        match value.get_ref() {
+            DeValue::String(text) => Some(Text { text: text.to_string(), line }),
+            _ => {
+                self.expected(value, key, "a text");
+                None
+            }
+        }
+    }
+
+    /// A list of texts, or one text alone.
+    fn texts(&mut self, value: Field<'_, '_>, key: &str) -> Vec<Text> {
+        match value.get_ref() {
+            DeValue::Array(values) => values.iter().filter_map(|value| self.text(value, key)).collect(),
+            DeValue::String(_) => self.text(value, key).into_iter().collect(),
+            _ => {
+                self.expected(value, key, "a list of texts");
+                Vec::new()
+            }
+        }
+    }
+
+    fn plain(&mut self, value: Field<'_, '_>, key: &str) -> Vec<String> {
+        self.texts(value, key).into_iter().map(|text| text.text).collect()
+    }
+
+    fn selectors(&mut self, value: Field<'_, '_>, key: &str) -> Vec<(Text, Selector)> {
+        let mut selectors = Vec::new();
+        for text in self.texts(value, key) {
+            match Selector::parse(&text.text) {
+                Ok(selector) => selectors.push((text, selector)),
+                Err(wrong) => self.error(text.line, format!("`{}` in `{key}`: {wrong}", text.text)),
+            }
+        }
+        selectors
+    }
+
+    /// Folders in the form in which resolved paths are compared with them.
+    fn folders(&mut self, value: Field<'_, '_>, key: &str) -> Vec<String> {
+        let mut folders = Vec::new();
+        for Text { text, line } in self.texts(value, key) {
+            let (root, path) = match text.split_once(':') {
+                Some((root, path)) => (Some(root), path),
+                None => (None, text.as_str()),
+            };
+            let path = path.strip_suffix('/').unwrap_or(path).replace("/./", "/");
+            let path = path.strip_prefix("./").unwrap_or(&path);
+            let path = if path.is_empty() { "." } else { path };
+            if path.starts_with('/')
+                || path.contains(['*', '\\', '\0'])
+                || path.split('/').any(|part| matches!(part, "" | ".."))
+            {
+                self.error(
+                    line,
+                    format!(
+                        "`{text}` in `{key}` is no folder or file beneath a root: expected a path such as `src`, `.` for \
+                         all of the first root, or `name:path` in another, without `..` and `*`"
+                    ),
+                );
+                continue;
+            }
+            folders.push(match root {
+                Some(root) => format!("{root}:{path}"),
+                None => path.to_owned(),
+            });
+        }
+        folders
+    }
+
+    fn tables<'t, 'i>(
+        &mut self,
+        value: &'t Spanned<DeValue<'i>>,
+        key: &str,
+    ) -> Vec<(usize, &'t DeTable<'i>)> {
+        let DeValue::Array(entries) = value.get_ref() else {
+            self.expected(value, key, "a list of tables");
+            return Vec::new();
+        };
+        let mut tables = Vec::new();
+        for entry in entries.iter() {
+            match entry.get_ref() {
+                DeValue::Table(table) => tables.push((self.line_of(entry), table)),
+                _ => self.expected(entry, key, "a table"),
+            }
+        }
+        tables
+    }
+
+    fn number(&mut self, value: Field<'_, '_>, key: &str) -> Option<u64> {
+        let number = value.get_ref().as_integer();
+        let number = number
+            .and_then(|number| u64::from_str_radix(&number.as_str().replace('_', ""), number.radix()).ok());
+        if number.is_none() {
+            self.expected(value, key, "a whole number, 0 or more");
+        }
+        number
+    }
+
+    fn float(&mut self, value: Field<'_, '_>, key: &str) -> Option<f64> {
+        let number = match value.get_ref() {
+            DeValue::Integer(number) => number.as_str().replace('_', "").parse().ok(),
+            DeValue::Float(number) => number.as_str().replace('_', "").parse().ok(),
+            _ => None,
+        };
+        // A comparison with NaN is never true, which would be a limit that nobody meant.
+        let number = number.filter(|number: &f64| number.is_finite());
+        if number.is_none() {
+            self.expected(value, key, "a number");
+        }
+        number
+    }
+
+    /// A TOML value as the JSON that a call would have.
+    fn json(&mut self, value: Field<'_, '_>) -> Option<Value> {
+        let converted = match value.get_ref() {
+            DeValue::String(text) => Some(Value::String(text.to_string())),
+            DeValue::Boolean(flag) => Some(Value::Bool(*flag)),
+            DeValue::Integer(number) => {
+                i64::from_str_radix(&number.as_str().replace('_', ""), number.radix()).ok().map(Value::from)
+            }
+            DeValue::Float(number) => {
+                number.as_str().replace('_', "").parse().ok().and_then(Number::from_f64).map(Value::Number)
+            }
+            DeValue::Array(values) => {
+                values.iter().map(|value| self.json(value)).collect::<Option<_>>().map(Value::Array)
+            }
+            DeValue::Table(table) => table
+                .iter()
+                .map(|(name, value)| Some((name.get_ref().to_string(), self.json(value)?)))
+                .collect::<Option<_>>()
+                .map(Value::Object),
+            DeValue::Datetime(_) => None,
+        };
+        if converted.is_none() {
+            let line = self.line_of(value);
+            self.error(line, "this value has no counterpart in JSON".to_owned());
+        }
+        converted
+    }
+}
+
+/// What is wrong with the name of a role: it is written into markers, tokens and file names.
+pub(crate) fn wrong_role_name(name: &str) -> Option<&'static str> {
+    if name.is_empty() || name.len() > 32 {
+        return Some("it must have 1 to 32 characters");
+    }
+    if !name.starts_with(|c: char| c.is_ascii_lowercase()) {
+        return Some("it must begin with a small letter");
+    }
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-');
+    (!name.chars().all(fits)).then_some("only small letters, digits, `_` and `-` may be in it")
+}
+
+/// The candidate that `name` was probably meant to be.
+pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let most = (name.chars().count() / 3).max(1);
+    candidates
+        .into_iter()
+        .map(|candidate| (strsim::damerau_levenshtein(name, candidate), candidate))
+        .filter(|(distance, _)| *distance <= most)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}

@@ -1,0 +1,512 @@
+//! How calls are judged.
+#![allow(clippy::expect_used, clippy::panic, reason = "a test says what is wrong by ending")]
+
+use role_policy::{Access, Call, Caller, Effect, Effects, Lexical, Policy, Refusal, Says, Scope, ToolFacts};
+use serde_json::{Map, Value, json};
+
+const READ: ToolFacts<'static> = ToolFacts {
+    name: "read_file",
+    toolset: "filesystem",
+    read_only: true,
+    destructive: false,
+    open_world: false,
+    effects: &[Effect::Reads("path")],
+};
+const WRITE: ToolFacts<'static> = ToolFacts {
+    name: "write_file",
+    read_only: false,
+    destructive: true,
+    effects: &[Effect::Writes("path")],
+    ..READ
+};
+const MOVE: ToolFacts<'static> = ToolFacts {
+    name: "move_file",
+    effects: &[Effect::Writes("source"), Effect::Writes("destination")],
+    ..WRITE
+};
+const RUN: ToolFacts<'static> = ToolFacts {
+    name: "run_command",
+    toolset: "ci",
+    open_world: true,
+    effects: &[Effect::Reads("working_directory"), Effect::Runs { command: "command", environment: "env" }],
+    ..WRITE
+};
+const DATABASE: ToolFacts<'static> =
+    ToolFacts { name: "db_bridge", toolset: "introspection", effects: &[Effect::Sql("action")], ..WRITE };
+const AGENT: ToolFacts<'static> =
+    ToolFacts { name: "run_agent_command", toolset: "sessions", effects: &[Effect::Role("role")], ..WRITE };
+const TOOLS: [ToolFacts<'static>; 6] = [READ, WRITE, MOVE, RUN, DATABASE, AGENT];
+
+fn load(roles: &str) -> Policy {
+    match Policy::load(&format!("version = 1\n{roles}"), "roles.toml", &TOOLS) {
+        Ok(loaded) => loaded.policy,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(object) => object,
+        other => panic!("{other} is no object"),
+    }
+}
+
+fn judge(policy: &Policy, caller: &Caller, tool: ToolFacts<'_>, arguments: Value) -> Result<Scope, Refusal> {
+    let call = Call::new(tool.name, object(arguments));
+    policy.authorize(caller, &tool, call, &Lexical).map(|call| call.scope().clone())
+}
+
+fn reason(refused: Result<Scope, Refusal>) -> String {
+    match refused.expect_err("refused") {
+        Refusal::Arguments { reason, .. } => reason,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn is_hidden(refused: &Result<Scope, Refusal>) -> bool {
+    matches!(refused, Err(Refusal::Hidden { .. }))
+}
+
+#[test]
+fn deny_beats_allow_in_whatever_order() {
+    let policy = load("[roles.a]\nallow = [\"write_file\", \"*\"]\ndeny = [\"write_*\"]");
+    let a = Caller::new("a");
+    assert!(!policy.sees(&a, &WRITE) && is_hidden(&judge(&policy, &a, WRITE, json!({ "path": "x" }))));
+    assert!(policy.sees(&a, &READ) && judge(&policy, &a, READ, json!({ "path": "x" })).is_ok());
+}
+
+#[test]
+fn what_nothing_allows_is_hidden_and_so_is_everything_from_an_unknown_role() {
+    let policy = load("[roles.a]\nallow = [\"read_file\"]");
+    assert!(is_hidden(&judge(&policy, &Caller::new("a"), WRITE, json!({}))));
+    for unknown in ["A", "a ", "", "nobody", "orchestrator"] {
+        assert!(
+            is_hidden(&judge(&policy, &Caller::new(unknown), READ, json!({ "path": "x" }))),
+            "{unknown:?}"
+        );
+    }
+}
+
+#[test]
+fn an_unknown_role_is_the_minimal_one_where_that_is_declared() {
+    let policy = load("[roles.minimal]\nallow = [\"read_file\"]\n[roles.a]\nallow = [\"*\"]");
+    let stranger = Caller::new("stranger");
+    assert!(policy.sees(&stranger, &READ) && !policy.sees(&stranger, &WRITE));
+}
+
+#[test]
+fn tools_are_chosen_by_name_toolset_and_annotation() {
+    let policy = load(
+        "[roles.a]\nallow = [\"toolset:ci\"]\n[roles.b]\nallow = [\"annotation:read-only\"]\n\
+         [roles.c]\nallow = [\"*\"]\ndeny = [\"annotation:destructive\"]\n\
+         [roles.d]\nallow = [\"*\"]\ndeny = [\"annotation:open-world\"]",
+    );
+    let seen = |role: &str| policy.allowed_tools(role).join(" ");
+    assert_eq!(seen("a"), "run_command");
+    assert_eq!(seen("b"), "read_file");
+    assert_eq!(seen("c"), "read_file");
+    assert_eq!(seen("d"), "read_file write_file move_file db_bridge run_agent_command");
+    assert_eq!(policy.excluded_tools("d"), ["run_command"]);
+}
+
+#[test]
+fn a_tool_is_judged_by_what_it_is_now_and_not_by_a_namesake_known_at_load() {
+    let policy = load("[roles.a]\nallow = [\"annotation:read-only\"]");
+    // Another server's tool of the same name, which vouches for nothing.
+    let foreign = ToolFacts { toolset: "wrapped", read_only: false, destructive: true, ..READ };
+    assert!(policy.sees(&Caller::new("a"), &READ) && !policy.sees(&Caller::new("a"), &foreign));
+}
+
+#[test]
+fn facts_of_another_tool_authorize_nothing() {
+    let policy = Policy::allow_all();
+    let call = Call::new("write_file", Map::new());
+    assert!(policy.authorize(&Caller::new("a"), &READ, call, &Lexical).is_err());
+}
+
+#[test]
+fn names_are_compared_byte_for_byte() {
+    let policy = load("[roles.a]\nallow = [\"read_file\"]");
+    for name in ["Read_file", "READ_FILE", "read_file ", "read_file\0", "read\u{5f}file2", "ｒead_file", ""]
+    {
+        assert!(!policy.sees(&Caller::new("a"), &ToolFacts { name, ..READ }), "{name:?}");
+    }
+}
+
+#[test]
+fn a_role_has_what_it_extends_denials_and_requirements_included() {
+    let policy = load(
+        "[roles.base]\nallow = [\"*\"]\ndeny = [\"move_file\"]\n\
+         [[roles.base.require]]\nid = \"R\"\ntools = [\"write_file\"]\nwrite_within = [\"docs\"]\n\
+         [roles.child]\nextends = [\"base\"]\nallow = [\"move_file\", \"write_file\"]",
+    );
+    let child = Caller::new("child");
+    assert!(is_hidden(&judge(&policy, &child, MOVE, json!({ "source": "a", "destination": "b" }))));
+    assert!(judge(&policy, &child, WRITE, json!({ "path": "docs/a" })).is_ok());
+    assert!(reason(judge(&policy, &child, WRITE, json!({ "path": "src/a" }))).contains("only in `docs`"));
+}
+
+#[test]
+fn of_several_roles_all_must_allow() {
+    let policy = load(
+        "[roles.human]\nallow = [\"read_file\", \"write_file\"]\n[roles.session]\nallow = [\"write_file\", \"run_command\"]\n\
+         [[roles.session.require]]\nid = \"S\"\ntools = [\"write_file\"]\nwrite_within = [\"docs\"]",
+    );
+    for both in [Caller::new("human").narrowed_by("session"), Caller::new("session").narrowed_by("human")] {
+        assert!(!policy.sees(&both, &READ) && !policy.sees(&both, &RUN) && policy.sees(&both, &WRITE));
+        assert!(judge(&policy, &both, WRITE, json!({ "path": "docs/a" })).is_ok());
+        assert!(judge(&policy, &both, WRITE, json!({ "path": "src/a" })).is_err());
+    }
+    // A role that is not declared takes everything away.
+    assert!(!policy.sees(&Caller::new("human").narrowed_by("typo"), &WRITE));
+}
+
+#[test]
+fn a_hidden_tool_is_hidden_whatever_the_arguments_and_whichever_role_hides_it() {
+    let policy = load(
+        "[roles.a]\nallow = [\"write_file\"]\n[[roles.a.require]]\nid = \"S\"\ntools = [\"write_file\"]\nwrite_within = [\"docs\"]\n\
+         [roles.b]\nallow = [\"read_file\"]",
+    );
+    let caller = Caller::new("a").narrowed_by("b");
+    for arguments in
+        [json!({}), json!({ "path": "src/a" }), json!({ "path": 7 }), json!({ "path": "docs/a" })]
+    {
+        assert!(is_hidden(&judge(&policy, &caller, WRITE, arguments)));
+    }
+}
+
+#[test]
+fn paths_are_judged_by_where_they_lead() {
+    let policy = load(
+        "[roles.a]\nallow = [\"*\"]\n[[roles.a.require]]\nid = \"P\"\ntools = [\"toolset:filesystem\"]\n\
+         read_within = [\".\"]\nwrite_within = [\"src\", \"lib:docs\"]\nnot_within = [\"src/secret\", \".git\"]",
+    );
+    let a = Caller::new("a");
+    for path in ["src", "src/a", "./src//a/", "docs/../src/a", "lib:docs/a"] {
+        assert!(judge(&policy, &a, WRITE, json!({ "path": path })).is_ok(), "{path}");
+    }
+    for path in [
+        "src2/a",
+        "srcs",
+        ".",
+        "src/..",
+        "src/../x",
+        "../src/a",
+        "/src/a",
+        "src/secret",
+        "src/secret/a",
+        "src/x/../secret/a",
+        "lib:src/a",
+        "other:docs/a",
+        "lib:.",
+        "",
+        "src\\a",
+        "a\0b",
+    ] {
+        assert!(judge(&policy, &a, WRITE, json!({ "path": path })).is_err(), "{path}");
+    }
+    assert!(judge(&policy, &a, READ, json!({ "path": "README.md" })).is_ok());
+    for path in [".git/config", ".git", "x/../.git/config", "lib:README.md"] {
+        assert!(judge(&policy, &a, READ, json!({ "path": path })).is_err(), "{path}");
+    }
+    // A twin by prefix is another folder.
+    assert!(judge(&policy, &a, READ, json!({ "path": ".github/x" })).is_ok());
+}
+
+#[test]
+fn every_path_of_a_call_is_judged_and_one_left_out_is_the_root() {
+    let policy = load(
+        "[roles.a]\nallow = [\"*\"]\n[[roles.a.require]]\nid = \"P\"\ntools = [\"*\"]\nread_within = [\"src\"]\nwrite_within = [\"src\"]",
+    );
+    let a = Caller::new("a");
+    assert!(judge(&policy, &a, MOVE, json!({ "source": "src/a", "destination": "src/b" })).is_ok());
+    assert!(judge(&policy, &a, MOVE, json!({ "source": "src/a", "destination": "b" })).is_err());
+    assert!(judge(&policy, &a, MOVE, json!({ "source": "b", "destination": "src/a" })).is_err());
+    assert!(judge(&policy, &a, READ, json!({ "path": ["src/a", "src/b"] })).is_ok());
+    assert!(judge(&policy, &a, READ, json!({ "path": ["src/a", "b"] })).is_err());
+    for odd in [
+        json!({}),
+        json!({ "path": null }),
+        json!({ "path": 7 }),
+        json!({ "path": [7] }),
+        json!({ "path": {} }),
+    ] {
+        assert!(judge(&policy, &a, READ, odd.clone()).is_err(), "{odd}");
+    }
+}
+
+/// A file system with one link in it, and programs in one folder.
+struct Machine;
+
+impl Effects for Machine {
+    fn resolve_path(&self, path: &str) -> Result<String, String> {
+        match path {
+            "docs/link" => Ok("src/main.rs".to_owned()),
+            "broken" => Err("it cannot be followed".to_owned()),
+            path => Lexical.resolve_path(path),
+        }
+    }
+
+    fn resolve_program(&self, word: &str) -> Result<String, String> {
+        match word {
+            "cargo" | "/usr/bin/cargo" | "/usr/bin/../bin/cargo" => Ok("/usr/bin/cargo".to_owned()),
+            "./cargo" => Ok("/home/me/project/cargo".to_owned()),
+            "git" => Ok("/usr/bin/git".to_owned()),
+            word => Err(format!("there is no program `{word}`")),
+        }
+    }
+
+    fn split_command(&self, line: &str) -> Result<Vec<String>, String> {
+        Lexical.split_command(line)
+    }
+}
+
+#[test]
+fn a_link_is_judged_as_what_it_leads_to_and_what_cannot_be_followed_is_refused() {
+    let policy = load(
+        "[roles.a]\nallow = [\"*\"]\n[[roles.a.require]]\nid = \"P\"\ntools = [\"write_file\"]\nwrite_within = [\"docs\"]",
+    );
+    for (path, allowed) in [("docs/a", true), ("docs/link", false), ("broken", false)] {
+        let call = Call::new("write_file", object(json!({ "path": path })));
+        let judged = policy.authorize(&Caller::new("a"), &WRITE, call, &Machine);
+        assert_eq!(judged.is_ok(), allowed, "{path}");
+    }
+}
+
+fn may_run(rule: &str, arguments: Value) -> Result<(), String> {
+    let policy = load(&format!(
+        "[roles.a]\nallow = [\"*\"]\n[[roles.a.require]]\nid = \"C\"\ntools = [\"run_command\"]\n{rule}"
+    ));
+    let call = Call::new("run_command", object(arguments));
+    policy
+        .authorize(&Caller::new("a"), &RUN, call, &Machine)
+        .map(|_| ())
+        .map_err(|refused| refused.to_string())
+}
+
+#[test]
+fn commands_are_judged_by_the_program_that_would_start_and_its_first_arguments() {
+    let rule = "commands = [\"cargo test\", [\"git\", \"log\", \"-n 1\"]]";
+    for command in [
+        json!("cargo test"),
+        json!("cargo  test --all"),
+        json!(["cargo", "test"]),
+        json!("/usr/bin/cargo test"),
+        json!(["git", "log", "-n 1"]),
+    ] {
+        assert_eq!(may_run(rule, json!({ "command": command })), Ok(()), "{command}");
+    }
+    for command in [
+        json!("./cargo test"),
+        json!("cargo"),
+        json!("cargo testing"),
+        json!("cargo --config x test"),
+        json!("cargo test;"),
+        json!("git log -n 1"),
+        json!("sh -c 'cargo test'"),
+        json!("env cargo test"),
+        json!(["cargo test"]),
+        json!([]),
+        json!(""),
+        json!(["cargo", 7]),
+        json!(null),
+        json!({ "cargo": "test" }),
+    ] {
+        if command != json!("cargo test;") {
+            assert!(may_run(rule, json!({ "command": command })).is_err(), "{command}");
+        }
+    }
+    assert!(may_run(rule, json!({ "command": "cargo test;" })).unwrap_err().contains("`cargo test`"));
+    assert!(may_run(rule, json!({})).is_err());
+    assert!(may_run("commands = []", json!({ "command": "cargo test" })).unwrap_err().contains("no program"));
+}
+
+#[test]
+fn where_commands_are_limited_so_is_the_environment_that_could_change_them() {
+    let rule = "commands = [\"cargo test\"]";
+    for variables in [
+        json!({ "PATH": "/tmp" }),
+        json!({ "LD_PRELOAD": "x" }),
+        json!({ "RUST_LOG": "x" }),
+        json!("PATH=x"),
+        json!([]),
+    ] {
+        let arguments = json!({ "command": "cargo test", "env": variables });
+        assert!(may_run(rule, arguments).is_err(), "{variables}");
+    }
+    let rule = "commands = [\"cargo test\"]\nenvironment = [\"RUST_LOG\"]";
+    assert_eq!(may_run(rule, json!({ "command": "cargo test", "env": { "RUST_LOG": "x" } })), Ok(()));
+    assert!(
+        may_run(rule, json!({ "command": "cargo test", "env": { "RUST_LOG": "x", "PATH": "y" } })).is_err()
+    );
+}
+
+#[test]
+fn a_rule_for_what_a_tool_does_not_declare_refuses() {
+    for rule in ["commands = [\"cargo\"]", "sql = \"read\""] {
+        let policy = load(&format!(
+            "[roles.a]\nallow = [\"*\"]\n[[roles.a.require]]\nid = \"C\"\ntools = [\"*\"]\n{rule}"
+        ));
+        assert!(judge(&policy, &Caller::new("a"), READ, json!({ "path": "x" })).is_err(), "{rule}");
+    }
+}
+
+#[test]
+fn databases_can_be_read_only_in_the_decision_and_for_whoever_runs_the_call() {
+    let policy = load(
+        "[roles.a]\nallow = [\"*\"]\n[[roles.a.require]]\nid = \"D\"\ntools = [\"db_bridge\"]\nsql = \"read\"",
+    );
+    let a = Caller::new("a");
+    for action in ["query", "schema"] {
+        assert!(judge(&policy, &a, DATABASE, json!({ "action": action })).unwrap().sql_read_only());
+    }
+    for arguments in
+        [json!({ "action": "seed" }), json!({ "action": "Query" }), json!({}), json!({ "action": ["query"] })]
+    {
+        assert!(judge(&policy, &a, DATABASE, arguments.clone()).is_err(), "{arguments}");
+    }
+}
+
+#[test]
+fn arguments_are_judged_by_value_and_one_left_out_does_not_hold() {
+    let policy = load(
+        "[roles.a]\nallow = [\"*\"]\n[[roles.a.require]]\nid = \"A\"\ntools = [\"write_file\"]\nonly = true\n\
+         [roles.a.require.arguments]\npath = { matches = \"*.md\" }\nmode = { one_of = [\"create\", \"append\"] }\n\
+         content = { max_length = 3, optional = true }\nlines = { min = 1, max = 10, optional = true }\n\
+         \"/options/depth\" = { equals = 2, optional = true }\nforce = { absent = true }",
+    );
+    let a = Caller::new("a");
+    let with = |more: Value| {
+        let mut arguments = object(json!({ "path": "a.md", "mode": "create" }));
+        arguments.extend(object(more));
+        judge(&policy, &a, WRITE, Value::Object(arguments))
+    };
+    for fits in [
+        json!({}),
+        json!({ "content": "äöü" }),
+        json!({ "lines": 10 }),
+        json!({ "lines": 1.5 }),
+        json!({ "options": { "depth": 2 } }),
+    ] {
+        assert!(with(fits.clone()).is_ok(), "{fits}");
+    }
+    for wrong in [
+        json!({ "path": "a.rs" }),
+        json!({ "path": 7 }),
+        json!({ "mode": "overwrite" }),
+        json!({ "mode": "Create" }),
+        json!({ "content": "four" }),
+        json!({ "content": 4 }),
+        json!({ "lines": 0 }),
+        json!({ "lines": 11 }),
+        json!({ "lines": "5" }),
+        json!({ "options": { "depth": 3 } }),
+        json!({ "force": false }),
+        json!({ "other": 1 }),
+    ] {
+        assert!(with(wrong.clone()).is_err(), "{wrong}");
+    }
+    assert!(reason(judge(&policy, &a, WRITE, json!({ "path": "a.md" }))).contains("`mode` must be given"));
+}
+
+#[test]
+fn a_role_in_the_arguments_must_be_one_that_the_caller_may_use() {
+    let policy = load(
+        "[roles.lead]\nallow = [\"*\"]\nmay_use = [\"dev\"]\n[roles.dev]\nallow = [\"run_agent_command\"]\n[roles.boss]\nallow = [\"*\"]\nmay_use = \"*\"",
+    );
+    let may = |role: &str, asked: Value| {
+        judge(&policy, &Caller::new(role), AGENT, json!({ "role": asked })).is_ok()
+    };
+    assert!(may("lead", json!("dev")) && may("lead", json!("lead")) && may("lead", json!(null)));
+    assert!(
+        !may("lead", json!("boss"))
+            && !may("dev", json!("lead"))
+            && !may("dev", json!(["dev"]))
+            && !may("lead", json!("Dev"))
+    );
+    assert!(may("boss", json!("lead")));
+    assert!(
+        judge(&policy, &Caller::new("boss").narrowed_by("dev"), AGENT, json!({ "role": "lead" })).is_err()
+    );
+}
+
+#[test]
+fn a_call_in_the_arguments_of_another_is_judged_too() {
+    let roles = "dispatch = [{ tool = \"run_command\", name = \"/tool\", arguments = \"/with\" }]\n\
+         [roles.a]\nallow = [\"run_command\", \"write_file\"]\n[[roles.a.require]]\nid = \"N\"\ntools = [\"write_file\"]\n\
+         arguments = { path = { within = [\"docs\"] } }";
+    let policy = load(roles);
+    let may = |arguments: Value| judge(&policy, &Caller::new("a"), RUN, arguments).is_ok();
+    assert!(may(json!({ "tool": "write_file", "with": { "path": "docs/a" } })));
+    assert!(!may(json!({ "tool": "write_file", "with": { "path": "src/a" } })));
+    assert!(!may(json!({ "tool": "read_file", "with": { "path": "docs/a" } })));
+    for odd in [
+        json!({}),
+        json!({ "tool": 7 }),
+        json!({ "tool": "write_file", "with": [] }),
+        json!({ "tool": "Write_file" }),
+    ] {
+        assert!(!may(odd.clone()), "{odd}");
+    }
+    let mut nested = json!({ "tool": "write_file", "with": { "path": "docs/a" } });
+    assert!(may(json!({ "tool": "run_command", "with": nested.clone() })));
+    for _ in 0..5 {
+        nested = json!({ "tool": "run_command", "with": nested });
+    }
+    assert!(!may(nested));
+}
+
+#[test]
+fn what_may_be_reached_goes_along_with_the_call() {
+    let policy = load(
+        "[roles.a]\nallow = [\"*\"]\nroots = [\"src\", \"docs\"]\n[roles.b]\nallow = [\"*\"]\n[[roles.b.require]]\nid = \"P\"\ntools = [\"*\"]\n\
+         write_within = [\"src/gen\", \"docs\"]\nnot_within = [\"src/gen/x\"]",
+    );
+    let both = Caller::new("a").narrowed_by("b");
+    let scope = judge(&policy, &both, WRITE, json!({ "path": "src/gen/a" })).unwrap();
+    assert!(!scope.reaches_all_paths());
+    assert_eq!(scope.folders(Access::Read), Some(vec!["src", "docs"]));
+    assert_eq!(scope.folders(Access::Write), Some(vec!["src/gen", "docs"]));
+    assert!(scope.check_path(Access::Write, "src/gen/a").is_ok());
+    assert!(scope.check_path(Access::Write, "src/gen/x/a").is_err());
+    assert!(scope.check_path(Access::Write, "src/a").is_err());
+    assert!(scope.check_path(Access::Read, "src/a").is_ok());
+    assert!(judge(&Policy::allow_all(), &both, WRITE, json!({})).unwrap().reaches_all_paths());
+}
+
+#[test]
+fn a_command_says_which_role_its_agent_has() {
+    let policy =
+        load("derived = [{ command = \"next-*\", role = \"w\" }]\n[roles.w]\nallow = [\"read_file\"]");
+    for command in ["next-build", "/next-build", "/next-build 12 --x", "next-"] {
+        assert_eq!(policy.role_of_command(command), Some("w"), "{command}");
+    }
+    for command in ["plan", "/prepare-next-x", "next"] {
+        assert_eq!(policy.role_of_command(command), None, "{command}");
+    }
+    for command in ["", "/", "//next-build", " next-build", "Next-build", "next-build\tx", "ｎext-build"] {
+        assert_eq!(policy.role_of_command(command), Some("minimal"), "{command:?}");
+    }
+}
+
+#[test]
+fn an_explanation_names_everything_that_was_looked_at_and_ends_as_the_call_would() {
+    let policy = load(
+        "[roles.a]\nallow = [\"read_file\", \"write_*\"]\ndeny = [\"move_file\"]\n[[roles.a.require]]\nid = \"P\"\ntools = [\"write_file\"]\nwrite_within = [\"docs\"]",
+    );
+    let call = Call::new("write_file", object(json!({ "path": "src/a" })));
+    let explained = policy.explain(&Caller::new("a"), &WRITE, call, &Lexical);
+    let steps: Vec<(&str, usize)> = explained.steps.iter().map(|step| (&*step.rule, step.line)).collect();
+    assert_eq!(
+        steps,
+        [
+            ("a: deny `move_file` (roles.toml:4)", 4),
+            ("a: allow `read_file` (roles.toml:3)", 3),
+            ("a: allow `write_*` (roles.toml:3)", 3),
+            ("a: require `P` (roles.toml:5)", 5),
+        ]
+    );
+    let says: Vec<&Says> = explained.steps.iter().map(|step| &step.says).collect();
+    assert!(matches!(says.as_slice(), [Says::NoMatch, Says::NoMatch, Says::Allows, Says::Refuses(_)]));
+    assert_eq!(&**explained.decision.unwrap_err().rule(), "a: require `P` (roles.toml:5)");
+}

@@ -1,0 +1,174 @@
+//! What is said of a policy file.
+#![allow(clippy::panic, reason = "a test says what is wrong by ending")]
+
+use role_policy::{BUILTIN, Effect, Policy, ToolFacts};
+
+const READ: ToolFacts<'static> = ToolFacts {
+    name: "read_file",
+    toolset: "filesystem",
+    read_only: true,
+    destructive: false,
+    open_world: false,
+    effects: &[Effect::Reads("path")],
+};
+const WRITE: ToolFacts<'static> = ToolFacts {
+    name: "write_file",
+    read_only: false,
+    destructive: true,
+    effects: &[Effect::Writes("path")],
+    ..READ
+};
+const RUN: ToolFacts<'static> = ToolFacts {
+    name: "run_command",
+    toolset: "ci",
+    open_world: true,
+    effects: &[Effect::Runs { command: "command", environment: "env" }],
+    ..WRITE
+};
+
+fn said(text: &str) -> String {
+    match Policy::load(text, "roles.toml", &[READ, WRITE, RUN]) {
+        Ok(loaded) => loaded.warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn each_thing_that_is_wrong_is_named_with_its_line_and_the_nearest_name() {
+    insta::assert_snapshot!(said(
+        r#"
+version = 2
+verison = 1
+missing_role = "orchestratr"
+external_tools = ["git_*"]
+derived = [{ command = "/next-*", role = "nobody" }, { command = "x" }]
+dispatch = [{ tool = "call", name = "tool_name" }]
+[roles.Orchestrator]
+[roles.orchestrator]
+allow = ["read_flie", "toolset:filesytem", "annotation:readonly", "git status", ""]
+deny = ["write_fiel", "delete_*", 7]
+extends = "worker"
+[roles.worker]
+alow = ["*"]
+extends = ["orchestrator", "nobody"]
+may_use = "orchestrater"
+limits = { calls_per_minute = 0, calls = 3 }
+[[roles.worker.require]]
+tools = ["write_file"]
+[[roles.worker.require]]
+id = "W"
+write_within = ["/etc", "../x", "src/*"]
+environment = ["PATH"]
+commands = ["echo 'x'", []]
+sql = "write"
+[roles.worker.require.arguments]
+mode = "create"
+path = { one_of = "x", max = nan }
+"#
+    ));
+}
+
+#[test]
+fn what_may_not_be_meant_is_a_warning() {
+    insta::assert_snapshot!(said(
+        r#"
+version = 1
+[roles.a]
+allow = ["read_file", "write_file", "run_comand", "run_command"]
+deny = ["write_*"]
+[[roles.a.require]]
+id = "never-asked"
+tools = ["write_file"]
+write_within = ["src"]
+[[roles.a.require]]
+id = "anything"
+tools = ["run_command"]
+commands = ["python3 tools/check.py", "/bin/bash", "git", "git status", "cargo test", "ls"]
+environment = ["RUST_LOG", "LD_PRELOAD"]
+"#
+    ));
+}
+
+#[test]
+fn examples_that_do_not_hold_keep_the_file_from_being_used() {
+    insta::assert_snapshot!(said(
+        r#"
+version = 1
+[roles.a]
+allow = ["read_file", "write_file"]
+must_allow = [{ tool = "run_command" }, { tool = "read_file", arguments = { path = "x" } }]
+must_deny = [{ tool = "read_file", arguments = { path = "x" } }, { tool = "raed_file" }]
+[[roles.a.require]]
+id = "docs"
+tools = ["write_file"]
+write_within = ["docs"]
+must_allow = [{ arguments = { path = "src/a" } }, { arguments = { path = "docs/a" } }]
+must_deny = [{ arguments = { path = "docs/../docs/a" } }, { arguments = { path = "docs/../a" } }]
+"#
+    ));
+}
+
+#[test]
+fn a_role_must_not_lend_what_it_does_not_have() {
+    insta::assert_snapshot!(said(r#"
+version = 1
+[roles.a]
+allow = ["read_file"]
+may_use = ["b", "c"]
+[roles.b]
+allow = ["*"]
+[roles.c]
+allow = ["annotation:read-only"]
+"#), @"roles.toml:5: error: `a` may use `b`, which sees what `a` does not: `write_file`, `run_command`");
+}
+
+#[test]
+fn text_that_is_no_toml_is_an_error_with_its_line() {
+    insta::assert_snapshot!(said("version = 1\n[roles.a\nallow = []"), @"roles.toml:2: error: unclosed table, expected `]`");
+    insta::assert_snapshot!(said(""), @"roles.toml:1: error: `version = 1` is missing");
+}
+
+#[test]
+fn a_larger_file_than_is_read_is_refused() {
+    assert!(said(&" ".repeat((4 << 20) + 1)).contains("at most 4194304 are read"));
+}
+
+#[test]
+fn the_built_in_policy_is_one() {
+    // Its names are checked where all tools are known, in core-tools.
+    let policy = Policy::load(BUILTIN, "built-in", &[]).unwrap_or_else(|error| panic!("{error}")).policy;
+    let roles: Vec<&str> = policy.roles().collect();
+    assert_eq!(
+        roles,
+        [
+            "minimal",
+            "orchestrator",
+            "worker",
+            "readonly",
+            "architect",
+            "lead",
+            "senior",
+            "dev",
+            "qa",
+            "security"
+        ]
+    );
+    assert_eq!(policy.missing_role(), "orchestrator");
+    assert_eq!(
+        policy.excluded_tools("worker"),
+        [
+            "next_work",
+            "next_prepare",
+            "mark_phase",
+            "start_session",
+            "send_message",
+            "run_agent_command",
+            "new_session",
+            "end_session",
+            "pause",
+            "resume"
+        ]
+    );
+    assert!(policy.excluded_tools("orchestrator").is_empty());
+    assert!(policy.roles().all(|role| !policy.description(role).is_empty()));
+}
