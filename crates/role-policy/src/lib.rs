@@ -74,6 +74,7 @@ mod policy;
 mod problem;
 mod read;
 mod rule;
+pub mod source;
 mod tool;
 
 pub use builtin::BUILTIN;
