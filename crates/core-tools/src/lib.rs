@@ -54,4 +54,6 @@ pub mod filesystem;
 pub mod mcp;
 pub mod nearest;
 pub mod redact;
+#[cfg(any(feature = "filesystem", feature = "mcp"))]
+mod time;
 pub mod workspace;

@@ -57,6 +57,29 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FILE", env = "CORETOOLS_CONFIG", hide_env_values = true, global = true)]
     pub(crate) config: Option<PathBuf>,
 
+    /// Role of whoever calls; with a role from elsewhere (environment, marker) both must allow a call.
+    /// Default: the missing_role of the policy
+    #[arg(long, value_name = "ROLE", global = true)]
+    pub(crate) role: Option<String>,
+
+    /// Policy file: what each role may see and call. Default: the built-in roles (see `policy init`)
+    #[arg(long, value_name = "FILE", global = true)]
+    pub(crate) policy: Option<PathBuf>,
+
+    /// Record every call and refusal in this file, a line of JSON each
+    #[arg(long, value_name = "FILE", global = true)]
+    pub(crate) audit: Option<PathBuf>,
+
+    /// The command that the agent was started with; the policy may derive a role from it
+    #[arg(
+        long,
+        value_name = "COMMAND",
+        env = "CORETOOLS_AGENT_COMMAND",
+        hide_env_values = true,
+        global = true
+    )]
+    pub(crate) agent_command: Option<String>,
+
     /// Answer with text alone, for clients that do not show structured content
     #[arg(long, global = true)]
     pub(crate) text_only: bool,
@@ -99,10 +122,97 @@ pub(crate) enum Command {
         /// The client
         client: Client,
     },
+    /// Ask and test a policy: what may a role do, and why?
+    #[command(after_help = POLICY_EXAMPLES)]
+    Policy {
+        #[command(subcommand)]
+        command: PolicyCommand,
+    },
     /// Print a completion script for a shell
     Completions {
         /// The shell
         shell: clap_complete::Shell,
+    },
+}
+
+const POLICY_EXAMPLES: &str = "\
+Examples:
+  mcp-stdio policy init > roles.toml                  start from the built-in roles
+  mcp-stdio policy lint --policy roles.toml           is anything in it not meant?
+  mcp-stdio policy check --role worker --tool run_command --args '{\"command\": \"cargo test\"}'
+  mcp-stdio policy matrix --markdown                  who may call what
+  mcp-stdio policy diff old.toml roles.toml           what changes for whom
+
+Exit codes:
+  0  allowed, or nothing wrong
+  1  lint found something wrong
+  2  the question cannot be answered: a bad policy, a role that is not declared, a bad argument
+  3  check and explain: hidden or refused";
+
+/// What to ask of a policy.
+#[derive(Debug, Subcommand)]
+pub(crate) enum PolicyCommand {
+    /// Say whether --role may make a call, and by which rule; of several roles, separated by commas, all must
+    /// allow it. Without --role: whom a server would take the caller for
+    Check {
+        /// Tool to call
+        #[arg(long)]
+        tool: String,
+        /// Its arguments, as a JSON object
+        #[arg(long, default_value = "{}", value_name = "JSON")]
+        args: String,
+        /// Print the answer as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Name every entry and rule that was looked at, and what it says
+    Explain {
+        /// Tool to call
+        #[arg(long)]
+        tool: String,
+        /// Its arguments, as a JSON object
+        #[arg(long, default_value = "{}", value_name = "JSON")]
+        args: String,
+    },
+    /// Print a table of roles and tools
+    Matrix {
+        /// As a Markdown table
+        #[arg(long, conflicts_with = "json")]
+        markdown: bool,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Say what is wrong with the policy, or may not be meant
+    Lint {
+        /// Fail on warnings too
+        #[arg(long)]
+        strict: bool,
+    },
+    /// Judge the examples in the policy
+    Test,
+    /// Print the built-in policy, to start one's own from
+    Init,
+    /// Say what changes for whom
+    Diff {
+        /// The policy before
+        old: PathBuf,
+        /// The policy after
+        new: PathBuf,
+    },
+    /// Write the marker that puts an agent in --role; to be done before the agent starts
+    Marker {
+        /// Session of the agent; only with a key
+        #[arg(long)]
+        session: Option<String>,
+        /// Key to sign it with; without one anybody of the same user can write another
+        #[arg(long, value_name = "FILE")]
+        key: Option<PathBuf>,
+        /// Seconds for which a signed marker is good
+        #[arg(long, default_value_t = 3600)]
+        ttl: u64,
+        /// The session's own folder, which is its $TMPDIR
+        folder: PathBuf,
     },
 }
 

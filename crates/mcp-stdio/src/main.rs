@@ -3,7 +3,9 @@
 mod call;
 mod cli;
 mod doctor;
+mod identity;
 mod log;
+mod policy;
 mod print_config;
 mod serve;
 mod setup;
@@ -52,6 +54,7 @@ fn run(cli: Cli) -> Result<ExitCode, String> {
         .map_err(|error| format!("cannot start the runtime: {error}"))?;
     let code = match cli.command {
         Some(Command::Doctor { json }) => runtime.block_on(doctor::doctor(settings, json)),
+        Some(Command::Policy { command }) => policy::run(&settings, cli.options.role.as_deref(), command),
         Some(Command::Tools { json }) => Ok(call::tools(&setup::server(settings)?, json)),
         Some(Command::Call { tool, arguments, json }) => {
             let server = setup::server(settings)?;

@@ -56,6 +56,14 @@ fn arguments(options: &Options) -> Result<Vec<String>, String> {
     if let Some(toolsets) = &options.toolsets {
         arguments.extend(["--toolsets".to_owned(), toolsets.clone()]);
     }
+    if let Some(role) = &options.role {
+        arguments.extend(["--role".to_owned(), role.clone()]);
+    }
+    for (flag, path) in [("--policy", &options.policy), ("--audit", &options.audit)] {
+        if let Some(path) = path {
+            arguments.extend([flag.to_owned(), absolute(path)?]);
+        }
+    }
     if let Some(config) = &options.config {
         arguments.extend(["--config".to_owned(), absolute(config)?]);
     }

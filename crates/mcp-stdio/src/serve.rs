@@ -1,5 +1,6 @@
 //! The server's life: up, until the client or a signal ends it, and down with everything it started.
 
+use crate::identity;
 use crate::setup::Server;
 use crate::transport::Stdio;
 use rmcp::ServiceExt;
@@ -20,6 +21,10 @@ pub(crate) async fn serve(server: Server) -> ExitCode {
     let ending = CancellationToken::new();
     let signals = tokio::spawn(signals(ending.clone()));
     let runner = server.runner.clone();
+    let reloads = server
+        .policy_file
+        .clone()
+        .map(|path| tokio::spawn(identity::watch(server.host.clone(), server.facts.clone(), path)));
     let commands_end = {
         let ending = ending.clone();
         tokio::spawn(async move {
@@ -71,6 +76,9 @@ pub(crate) async fn serve(server: Server) -> ExitCode {
         }
     };
     signals.abort();
+    if let Some(reloads) = reloads {
+        reloads.abort();
+    }
     code
 }
 

@@ -1,16 +1,17 @@
 //! From flags, environment and configuration to a server that is ready to serve.
 
 use crate::cli::Options;
+use crate::identity;
 use core_tools::ci::{Commands, EnvironmentPolicy, ServerFacts};
 use core_tools::config::{
     Config, EnvironmentMode, FILE_NAME, Flags, Preset, Results, Toolsets, VARIABLE_PREFIX,
 };
-use core_tools::mcp::{self, Connection, Host, Limits, Selection};
+use core_tools::mcp::{self, Connection, Host, Limits, Selection, Toolset, WorkspaceEffects};
 use core_tools::redact::{self, Redactor};
 use core_tools::workspace::Workspace;
 use process_runner::guardian::Guardian;
 use process_runner::{Runner, Secrets};
-use role_policy::{Caller, Policy};
+use role_policy::{Caller, ToolFacts};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -30,6 +31,10 @@ pub(crate) struct Settings {
     pub(crate) redactor: Redactor,
     /// Values that must not leave, which the runner hides before any output is cut.
     pub(crate) secrets: Secrets,
+    /// `$TMPDIR`, where that is an absolute path: a session may have one of its own.
+    pub(crate) temporary_folder: Option<PathBuf>,
+    /// The command that the agent was started with.
+    pub(crate) agent_command: Option<String>,
 }
 
 /// A server that is ready to serve.
@@ -37,6 +42,10 @@ pub(crate) struct Server {
     pub(crate) host: Host,
     pub(crate) caller: Caller,
     pub(crate) runner: Runner,
+    /// The policy file, to judge by what it says later.
+    pub(crate) policy_file: Option<PathBuf>,
+    /// Every tool there could be, for that.
+    pub(crate) facts: Vec<ToolFacts<'static>>,
 }
 
 impl Server {
@@ -62,15 +71,21 @@ pub(crate) fn settings(options: &Options) -> Result<Settings, String> {
         roots: options.roots.clone(),
         toolsets: options.toolsets.clone(),
         results: options.text_only.then(|| "text".to_owned()),
+        role: options.role.clone(),
+        policy: options.policy.clone(),
+        audit: options.audit.clone(),
     };
     let mut config =
         Config::load(&folder, variables.iter().cloned(), &flags).map_err(|error| chain(&error))?;
     let roots = if config.roots.is_empty() { vec![folder] } else { config.roots.to_vec() };
     let values = secret_values(&mut config, &variables);
     let secrets = if *config.redaction.enabled { Secrets::new(&values) } else { Secrets::default() };
-    let options = redact::Options { enabled: *config.redaction.enabled, values };
-    let redactor = Redactor::new(options).map_err(|error| chain(&error))?;
-    Ok(Settings { config, roots, redactor, secrets })
+    let agent_command = options.agent_command.clone();
+    let redaction = redact::Options { enabled: *config.redaction.enabled, values };
+    let redactor = Redactor::new(redaction).map_err(|error| chain(&error))?;
+    let temporary_folder =
+        std::env::var_os("TMPDIR").map(PathBuf::from).filter(|folder| folder.is_absolute());
+    Ok(Settings { config, roots, redactor, secrets, temporary_folder, agent_command })
 }
 
 /// The environment as text.
@@ -136,22 +151,37 @@ pub(crate) fn facts() -> ServerFacts {
 pub(crate) fn workspace(settings: &Settings) -> Result<Workspace, String> {
     let workspace = Workspace::new(&settings.roots).map_err(|error| chain(&error))?;
     // By name as well, or a tool could write the file that is found at the next start.
-    Ok(workspace.protect(settings.config.file.iter().cloned()).protect_name(FILE_NAME))
+    Ok(workspace.protect(identity::protected(settings)).protect_name(FILE_NAME))
+}
+
+/// Every tool there is.
+pub(crate) fn toolsets(settings: &Settings, workspace: &Arc<Workspace>, runner: &Runner) -> Vec<Toolset> {
+    let config = &settings.config;
+    let commands = Commands::new(runner.clone(), Arc::clone(workspace), settings.redactor.clone())
+        .environment(match *config.commands.environment {
+            EnvironmentMode::Inherit => EnvironmentPolicy::Inherit,
+            EnvironmentMode::Minimal => EnvironmentPolicy::Minimal,
+        });
+    let max_timeout = Duration::from_millis(*config.limits.max_timeout_ms);
+    vec![mcp::filesystem::toolset(workspace), mcp::ci::toolset(commands, facts(), max_timeout)]
 }
 
 /// The server that `settings` describe.
 pub(crate) fn server(settings: Settings) -> Result<Server, String> {
     let workspace = Arc::new(workspace(&settings)?);
     let runner = runner(settings.secrets.clone())?;
-    let config = settings.config;
-    for warning in &config.warnings {
+    for warning in &settings.config.warnings {
         tracing::warn!("{warning}");
     }
-    let commands = Commands::new(runner.clone(), Arc::clone(&workspace), settings.redactor.clone())
-        .environment(match *config.commands.environment {
-            EnvironmentMode::Inherit => EnvironmentPolicy::Inherit,
-            EnvironmentMode::Minimal => EnvironmentPolicy::Minimal,
-        });
+    let toolsets = toolsets(&settings, &workspace, &runner);
+    let facts: Vec<ToolFacts<'static>> = toolsets.iter().flat_map(Toolset::facts).collect();
+    let loaded = identity::policy(&settings, &facts)?;
+    for warning in &loaded.warnings {
+        tracing::warn!("{warning}");
+    }
+    let caller = identity::caller(&settings, &loaded.policy).caller;
+    let audit = identity::audit(&settings)?;
+    let config = settings.config;
     let mut limits = Limits::default();
     limits.max_concurrent_calls = usize::try_from(*config.limits.max_concurrent_calls).unwrap_or(usize::MAX);
     limits.call_timeout = Duration::from_millis(*config.limits.call_timeout_ms);
@@ -163,15 +193,20 @@ pub(crate) fn server(settings: Settings) -> Result<Server, String> {
         Toolsets::Preset(Preset::Minimal) => Selection::new(["minimal"]),
         Toolsets::Chosen(words) => Selection::new(words),
     };
-    let host = Host::builder(Policy::allow_all(), settings.redactor)
-        .toolset(mcp::filesystem::toolset(&workspace))
-        .toolset(mcp::ci::toolset(commands, facts(), limits.max_timeout))
+    let effects = WorkspaceEffects::new(workspace, std::env::var_os("PATH"));
+    let mut host = Host::builder(loaded.policy, settings.redactor);
+    for toolset in toolsets {
+        host = host.toolset(toolset);
+    }
+    let host = host
+        .effects(Arc::new(effects))
+        .audit(audit)
         .selection(selection)
         .limits(limits)
         .text_only(*config.results == Results::Text)
         .build()
         .map_err(|error| error.to_string())?;
-    Ok(Server { host, caller: Caller::new("orchestrator"), runner })
+    Ok(Server { host, caller, runner, policy_file: config.policy.file.value, facts })
 }
 
 /// An error and everything that led to it.

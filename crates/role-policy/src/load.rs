@@ -19,6 +19,8 @@ pub struct Loaded {
     pub policy: Policy,
     /// What may not be meant, in the order of the file.
     pub warnings: Vec<Problem>,
+    /// Examples in the file, all of which hold.
+    pub examples: usize,
 }
 
 /// The role for anything unknown.
@@ -46,7 +48,11 @@ impl Policy {
         if problems.iter().any(|problem| problem.severity == Severity::Error) {
             return Err(LoadError { problems });
         }
-        Ok(Loaded { policy, warnings: problems })
+        let examples = |role: &DraftRole| {
+            role.examples.len() + role.rules.iter().map(|rule| rule.examples.len()).sum::<usize>()
+        };
+        let examples = draft.roles.iter().map(examples).sum();
+        Ok(Loaded { policy, warnings: problems, examples })
     }
 }
 
@@ -83,7 +89,7 @@ impl<'a> Loader<'a> {
                 _ => self.error(tool.line, format!("`{}` in `external_tools` is no tool's name", tool.text)),
             }
             if !facts.iter().any(|known| known.name == tool.text) {
-                facts.push(foreign(&tool.text));
+                facts.push(ToolFacts::external(&tool.text));
             }
         }
         let lines: HashMap<&str, usize> =
@@ -421,18 +427,6 @@ impl<'a> Loader<'a> {
             };
             self.error(example.line, message);
         }
-    }
-}
-
-/// A tool of another server: nothing that it says of itself is believed.
-fn foreign(name: &str) -> ToolFacts<'_> {
-    ToolFacts {
-        name,
-        toolset: "external",
-        read_only: false,
-        destructive: true,
-        open_world: true,
-        effects: &[],
     }
 }
 

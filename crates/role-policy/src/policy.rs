@@ -251,6 +251,11 @@ impl Policy {
         self.compiled.roles.get(name).unwrap_or(&self.compiled.minimal)
     }
 
+    /// The tools that were known at load, external ones last.
+    pub fn known_tools(&self) -> impl Iterator<Item = &str> {
+        self.compiled.known.iter().map(String::as_str)
+    }
+
     /// The roles that the file declares, in its order.
     pub fn roles(&self) -> impl Iterator<Item = &str> {
         self.compiled.order.iter().map(String::as_str)
@@ -290,6 +295,15 @@ impl Policy {
     /// names.
     pub fn may_use(&self, role: &str, other: &str) -> bool {
         self.role(role).may_use(other)
+    }
+
+    /// What `role` requires of the arguments of a tool, each requirement as a text that is the same for the same
+    /// requirement wherever it stands. Empty where there is none, or where the tool is hidden.
+    pub fn requirements(&self, role: &str, tool: &ToolFacts<'_>) -> Vec<String> {
+        match &*self.role(role).verdict(tool) {
+            Verdict::Hidden(_) => Vec::new(),
+            Verdict::Visible { rules, .. } => rules.iter().map(|rule| rule.content()).collect(),
+        }
     }
 
     /// The known tools that `role` may call, in the order they were given at load.

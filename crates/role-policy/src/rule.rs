@@ -153,6 +153,12 @@ impl Rule {
         self.tools.iter().any(|selector| selector.matches(tool))
     }
 
+    /// What it requires, without its name and place.
+    pub(crate) fn content(&self) -> String {
+        let Self { paths, commands, sql_read_only, arguments, only, .. } = self;
+        format!("{paths:?} {commands:?} {sql_read_only} {arguments:?} {only}")
+    }
+
     /// Adds what must still hold while the call runs.
     pub(crate) fn extend(&self, scope: &mut Scope) {
         scope.paths.extend(self.paths.iter().map(Arc::clone));

@@ -5,14 +5,17 @@
 //! cannot be trusted names the minimal role.
 //!
 //! ```
-//! use role_policy::source::{Sources, resolve};
+//! use role_policy::source::{Named, Sources, resolve};
 //! use role_policy::{BUILTIN, Policy};
 //!
 //! let policy = Policy::load(BUILTIN, "built-in", &[])?.policy;
-//! let named = Sources { ceiling: Some("dev".to_owned()), environment: Some("worker".to_owned()), ..Sources::default() };
-//! assert_eq!(resolve(&policy, &named).caller.role(), "dev and worker");
+//! let mut sources = Sources::default();
+//! sources.named.push(Named { source: "flag".to_owned(), role: "dev".to_owned() });
+//! sources.named.push(Named { source: "environment".to_owned(), role: "worker".to_owned() });
+//! assert_eq!(resolve(&policy, &sources).caller.role(), "dev and worker");
 //!
-//! let misspelt = Sources { environment: Some("Worker".to_owned()), ..Sources::default() };
+//! let mut misspelt = Sources::default();
+//! misspelt.named.push(Named { source: "environment".to_owned(), role: "Worker".to_owned() });
 //! assert_eq!(resolve(&policy, &misspelt).caller.role(), "minimal");
 //! # Ok::<(), role_policy::LoadError>(())
 //! ```
@@ -31,18 +34,21 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Sources {
-    /// A flag, the operator's configuration, or a token.
-    pub ceiling: Option<String>,
-    /// A configuration that was found and not named.
-    pub configuration: Option<String>,
-    /// The environment.
-    pub environment: Option<String>,
-    /// The role of the person, where that is another axis than the role of the session.
-    pub human: Option<String>,
+    /// Roles that were named: by a flag, a configuration, a variable, a token, for the person or for the session.
+    pub named: Vec<Named>,
     /// A marker file that was there, be it one that cannot be trusted.
     pub marker: Option<Result<Marker, MarkerError>>,
     /// The command that the agent was started with.
     pub command: Option<String>,
+}
+
+/// A role that was named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// Where, in words: `flag --role`.
+    pub source: String,
+    /// The role, as it was written.
+    pub role: String,
 }
 
 /// Who is calling, and why so.
@@ -59,8 +65,8 @@ pub struct Resolved {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Evidence {
-    /// The source: `flag`, `marker` and so on.
-    pub source: &'static str,
+    /// The source: `flag --role`, `marker` and so on.
+    pub source: String,
     /// The role that it puts the caller in.
     pub role: String,
     /// Why that is not the role that it named, where it is not.
@@ -69,17 +75,9 @@ pub struct Evidence {
 
 /// Brings all sources together. Where none says anything, the caller is in [`Policy::missing_role`].
 pub fn resolve(policy: &Policy, sources: &Sources) -> Resolved {
-    let mut evidence = Vec::new();
+    let mut evidence: Vec<Evidence> = Vec::new();
     let mut session = None;
-    let named = [
-        ("flag or configuration", &sources.ceiling),
-        ("found configuration", &sources.configuration),
-        ("environment", &sources.environment),
-        ("person", &sources.human),
-    ];
-    for (source, role) in named {
-        evidence.extend(role.as_deref().map(|role| judge(policy, source, role)));
-    }
+    evidence.extend(sources.named.iter().map(|named| judge(policy, &named.source, &named.role)));
     match &sources.marker {
         None => {}
         Some(Ok(marker)) => {
@@ -87,17 +85,17 @@ pub fn resolve(policy: &Policy, sources: &Sources) -> Resolved {
             evidence.push(judge(policy, "marker", &marker.role));
         }
         Some(Err(error)) => evidence.push(Evidence {
-            source: "marker",
+            source: "marker".to_owned(),
             role: policy.minimal_role().to_owned(),
             distrust: Some(error.to_string()),
         }),
     }
     if let Some(role) = sources.command.as_deref().and_then(|command| policy.role_of_command(command)) {
-        evidence.push(Evidence { source: "command", role: role.to_owned(), distrust: None });
+        evidence.push(Evidence { source: "command".to_owned(), role: role.to_owned(), distrust: None });
     }
     if evidence.is_empty() {
         let role = policy.missing_role().to_owned();
-        evidence.push(Evidence { source: "no source, so missing_role", role, distrust: None });
+        evidence.push(Evidence { source: "missing_role of the policy".to_owned(), role, distrust: None });
     }
     let mut roles = evidence.iter().map(|evidence| evidence.role.clone());
     let first = roles.next().unwrap_or_else(|| policy.minimal_role().to_owned());
@@ -108,7 +106,8 @@ pub fn resolve(policy: &Policy, sources: &Sources) -> Resolved {
     Resolved { caller, evidence }
 }
 
-fn judge(policy: &Policy, source: &'static str, role: &str) -> Evidence {
+fn judge(policy: &Policy, source: &str, role: &str) -> Evidence {
+    let source = source.to_owned();
     if policy.declares(role) {
         return Evidence { source, role: role.to_owned(), distrust: None };
     }

@@ -20,6 +20,20 @@ pub struct ToolFacts<'a> {
     pub effects: &'a [Effect],
 }
 
+impl<'a> ToolFacts<'a> {
+    /// A tool of another server, in the toolset `external`: nothing that it says of itself is believed.
+    pub fn external(name: &'a str) -> Self {
+        Self {
+            name,
+            toolset: "external",
+            read_only: false,
+            destructive: true,
+            open_world: true,
+            effects: &[],
+        }
+    }
+}
+
 /// What one argument of a tool reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

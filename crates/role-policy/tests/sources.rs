@@ -2,7 +2,7 @@
 #![allow(clippy::panic, reason = "a test says what is wrong by ending")]
 
 use proptest::prelude::*;
-use role_policy::source::{Sources, resolve};
+use role_policy::source::{Named, Sources, resolve};
 use role_policy::{Caller, Lexical, Policy, ToolFacts};
 
 const ROLES: &str = "version = 1\nmissing_role = \"all\"\nderived = [{ command = \"next-*\", role = \"few\" }]\n\
@@ -30,10 +30,11 @@ fn source() -> impl Strategy<Value = Option<String>> {
 }
 
 fn sources(parts: &[Option<String>; 4]) -> Sources {
-    let [ceiling, environment, human, command] = parts.clone();
+    let [named @ .., command] = parts;
     let mut sources = Sources::default();
-    (sources.ceiling, sources.environment, sources.human, sources.command) =
-        (ceiling, environment, human, command);
+    let name = |role: &String| Named { source: "test".to_owned(), role: role.clone() };
+    sources.named = named.iter().flatten().map(name).collect();
+    sources.command.clone_from(command);
     sources
 }
 

@@ -99,16 +99,6 @@ pub enum Error {
         /// The folder that it must lie beneath.
         start: PathBuf,
     },
-    /// A role was asked for. Going on without it would give the caller every tool.
-    #[error(
-        "environment variable {variable}: this version has no roles and would give the role {role:?} every tool; unset the variable, and offer fewer tools with --toolsets"
-    )]
-    NoRoles {
-        /// The variable.
-        variable: String,
-        /// The role, cut to 60 characters.
-        role: String,
-    },
     /// Two values that cannot both hold.
     #[error("{first}, but {second}: the first must not be larger")]
     Contradiction {

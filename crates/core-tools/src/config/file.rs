@@ -12,7 +12,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::error::{Error, Place};
-use super::{Config, FILE_NAME, Setting, Source, keys};
+use super::{Config, ConfinementMode, FILE_NAME, ROLE, Setting, Source, keys};
 use crate::nearest::nearest;
 
 /// A larger file is a mistake.
@@ -112,6 +112,7 @@ pub(super) fn apply(config: &mut Config, text: &Text) -> Result<(), Error> {
     if text.trust != Trust::Named {
         file.keeps_redaction(config, &table)?;
         file.keeps_limits(config, &table)?;
+        file.keeps_policy(config, &table)?;
     }
     let folder = text.path.parent().unwrap_or(&text.path);
     config.roots.value.iter_mut().for_each(|root| *root = tidy(&folder.join(&*root)));
@@ -179,6 +180,25 @@ impl<'a> File<'a> {
                 };
                 let source = Source::File { path: self.path.to_owned(), line };
                 keys::set_toml(config, &key, value.get_ref(), place, source)?;
+                if let Some(Setting { value: Some(path), .. }) = keys::path(config, &key) {
+                    *path = tidy(&self.path.parent().unwrap_or(self.path).join(&*path));
+                }
+            } else if key == ROLE {
+                let Some(role) = value.get_ref().as_str() else {
+                    let found = super::value::describe(value.get_ref());
+                    return Err(Error::Value {
+                        place,
+                        key,
+                        expected: "the name of a role".to_owned(),
+                        found,
+                    });
+                };
+                let line = match place {
+                    Place::File { line, .. } => line,
+                    _ => 1,
+                };
+                let source = Source::File { path: self.path.to_owned(), line };
+                config.roles.push(Setting { value: role.to_owned(), source });
             } else if prefix.is_empty() && is_table(&key) {
                 let DeValue::Table(table) = value.get_ref() else {
                     let found = super::value::describe(value.get_ref());
@@ -237,6 +257,32 @@ impl<'a> File<'a> {
         }
     }
 
+    /// Refuses a stranger's file that would judge calls, or have programs run less confined.
+    fn keeps_policy(&self, config: &Config, table: &DeTable<'_>) -> Result<(), Error> {
+        let policy = &config.policy;
+        let mine = |source: &Source| matches!(source, Source::File { .. });
+        let wrong = [
+            ("policy.file", mine(&policy.file.source), "a policy"),
+            ("policy.marker_key", mine(&policy.marker_key.source), "a key"),
+            ("policy.audit", mine(&policy.audit.source), "an audit"),
+            ("policy.audit_when_full", mine(&policy.audit_when_full.source), "an audit"),
+            (
+                "policy.confinement",
+                mine(&policy.confinement.source) && *policy.confinement != ConfinementMode::On,
+                "confinement other than \"on\"",
+            ),
+        ];
+        match wrong.into_iter().find(|(_, wrong, _)| *wrong) {
+            None => Ok(()),
+            Some((key, _, what)) => Err(Error::Value {
+                place: self.place(&span(table, key)),
+                key: key.to_owned(),
+                expected: "left out of a file that was not named with --config".to_owned(),
+                found: what.to_owned(),
+            }),
+        }
+    }
+
     fn place(&self, span: &Range<usize>) -> Place {
         let before = self.text.get(..span.start).unwrap_or(self.text);
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
@@ -270,6 +316,7 @@ fn hint(key: &str, prefix: &str) -> String {
     let name = key.strip_prefix(prefix).unwrap_or(key);
     let mut here: Vec<&str> = keys::KEYS
         .iter()
+        .chain([&ROLE])
         .filter_map(|key| key.strip_prefix(prefix))
         .map(|rest| rest.split('.').next().unwrap_or(rest))
         .collect();

@@ -13,7 +13,7 @@ use super::{Config, Entry, Setting, Source, VARIABLE_PREFIX};
 pub(super) const BASE_PATH: &str = "FILESYSTEM_TOOLS_BASE_PATH";
 
 /// Every key, with its table.
-pub(super) const KEYS: [&str; 11] = [
+pub(super) const KEYS: [&str; 17] = [
     "roots",
     "toolsets",
     "results",
@@ -25,7 +25,26 @@ pub(super) const KEYS: [&str; 11] = [
     "redaction.enabled",
     "redaction.environment_values",
     "redaction.variables",
+    "policy.file",
+    "policy.marker_key",
+    "policy.audit",
+    "policy.audit_when_full",
+    "policy.confinement",
+    "policy.network",
 ];
+
+/// Keys that are paths, relative to the file they stand in or to the folder the server was started in.
+pub(super) fn path<'a>(
+    config: &'a mut Config,
+    key: &str,
+) -> Option<&'a mut Setting<Option<std::path::PathBuf>>> {
+    match key {
+        "policy.file" => Some(&mut config.policy.file),
+        "policy.marker_key" => Some(&mut config.policy.marker_key),
+        "policy.audit" => Some(&mut config.policy.audit),
+        _ => None,
+    }
+}
 
 /// The variable of `key`.
 pub(super) fn variable(key: &str) -> String {
@@ -81,6 +100,12 @@ fn visit<V: Visit>(config: &mut Config, key: &str, visitor: V) -> Option<V::Resu
         "redaction.enabled" => visitor.visit(&mut redaction.enabled, any()),
         "redaction.environment_values" => visitor.visit(&mut redaction.environment_values, any()),
         "redaction.variables" => visitor.visit(&mut redaction.variables, any()),
+        "policy.file" => visitor.visit(&mut config.policy.file, any()),
+        "policy.marker_key" => visitor.visit(&mut config.policy.marker_key, any()),
+        "policy.audit" => visitor.visit(&mut config.policy.audit, any()),
+        "policy.audit_when_full" => visitor.visit(&mut config.policy.audit_when_full, any()),
+        "policy.confinement" => visitor.visit(&mut config.policy.confinement, any()),
+        "policy.network" => visitor.visit(&mut config.policy.network, any()),
         _ => return None,
     })
 }
@@ -142,6 +167,9 @@ pub(super) fn set_text(
     }
     if key == "roots" {
         config.roots.value.iter_mut().for_each(|root| *root = folder.join(&*root));
+    }
+    if let Some(Setting { value: Some(path), .. }) = path(config, key) {
+        *path = folder.join(&*path);
     }
     Ok(())
 }

@@ -6,6 +6,7 @@
 //! ```toml
 //! roots = ["."]                  # folders that tools may use; relative to this file
 //! toolsets = "full"              # a preset (full, edit, minimal) or a list of toolsets
+//! role = "worker"                # who calls; together with the role from a flag, a variable, a marker
 //! results = "auto"               # "text": no structured results, for clients that show only text
 //!
 //! [limits]
@@ -17,6 +18,14 @@
 //! [commands]
 //! environment = "inherit"        # or "minimal": only PATH, HOME and their like reach a command
 //!
+//! [policy]
+//! file = "roles.toml"            # what each role may see and call; the built-in roles where left out
+//! marker_key = "marker.key"      # with it a signed marker must name the role
+//! audit = "audit.jsonl"          # a line for each call and refusal; none where left out
+//! audit_when_full = "count"      # or "refuse": no call runs that cannot be recorded
+//! confinement = "auto"           # or "on", "off": whether programs reach only what their caller may
+//! network = true                 # whether confined programs may use TCP
+//!
 //! [redaction]
 //! enabled = true
 //! environment_values = true      # mask the values of variables whose name says that they are secret
@@ -26,6 +35,8 @@
 //! The variable of a key is `CORETOOLS_` and the key in capitals, with `_` for `.`: `limits.call_timeout_ms`
 //! is `CORETOOLS_LIMITS_CALL_TIMEOUT_MS`. Lists are separated by commas, roots as `PATH` is.
 //!
+//! A role is not overridden but narrowed: whoever is named one in several of these places is in all of them.
+//!
 //! # Where the file is looked for
 //!
 //! In the first root that flags and variables name, or else the folder the server was started in, and then in
@@ -34,8 +45,8 @@
 //! # Trust
 //!
 //! A file that was *found* came with the project, which may be a stranger's. It can therefore only narrow: its
-//! roots must lie beneath the folder in which the search began, its limits may not exceed the defaults, and it
-//! cannot turn redaction off. It counts only if it is a regular file (no link) that belongs to the current user
+//! roots must lie beneath the folder in which the search began, its limits may not exceed the defaults, it
+//! cannot turn redaction off, and it brings no policy. It counts only if it is a regular file (no link) that belongs to the current user
 //! or root and that nobody else may write to; any other is an error, since going on without it could lift what
 //! the operator meant to narrow. A file that the operator *named* is not bound by any of this.
 //!
@@ -55,12 +66,14 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
 pub use error::{Error, Place};
-pub use value::{EnvironmentMode, Preset, Results, Toolsets};
+pub use value::{AuditWhenFull, ConfinementMode, EnvironmentMode, Preset, Results, Toolsets};
 
 /// The name of the file that is looked for.
 pub const FILE_NAME: &str = "coretools.toml";
 /// How variables that belong to us begin.
 pub const VARIABLE_PREFIX: &str = "CORETOOLS_";
+/// The key of a role in the file.
+const ROLE: &str = "role";
 
 /// What the command line said; `None` and empty where it said nothing.
 #[derive(Clone, Debug, Default)]
@@ -73,6 +86,12 @@ pub struct Flags {
     pub toolsets: Option<String>,
     /// `--results`, as it was given.
     pub results: Option<String>,
+    /// `--role`.
+    pub role: Option<String>,
+    /// `--policy`.
+    pub policy: Option<PathBuf>,
+    /// `--audit`.
+    pub audit: Option<PathBuf>,
 }
 
 /// A value, and where it came from.
@@ -132,8 +151,12 @@ pub struct Config {
     pub toolsets: Setting<Toolsets>,
     /// Whether results have a structured part. `auto` by default.
     pub results: Setting<Results>,
+    /// Every role that was named, each in its place. All of them hold; none is overridden.
+    pub roles: Vec<Setting<String>>,
     /// `[limits]`
     pub limits: Limits,
+    /// `[policy]`
+    pub policy: Policy,
     /// `[commands]`
     pub commands: Commands,
     /// `[redaction]`
@@ -154,6 +177,23 @@ pub struct Limits {
     pub max_concurrent_calls: Setting<u64>,
     /// The most bytes that one answer may have, whatever was asked for: 1,000 to 67,108,864; 4 MiB by default.
     pub max_output_bytes: Setting<u64>,
+}
+
+/// `[policy]`
+#[derive(Clone, Debug)]
+pub struct Policy {
+    /// The policy file. None, the default: the built-in roles.
+    pub file: Setting<Option<PathBuf>>,
+    /// The key with which markers must be signed. None by default.
+    pub marker_key: Setting<Option<PathBuf>>,
+    /// The file in which calls are recorded. None by default.
+    pub audit: Setting<Option<PathBuf>>,
+    /// What happens to calls when that cannot be written. They run by default.
+    pub audit_when_full: Setting<AuditWhenFull>,
+    /// Whether the programs that are run are confined. `auto` by default.
+    pub confinement: Setting<ConfinementMode>,
+    /// Whether confined programs may use TCP. True by default.
+    pub network: Setting<bool>,
 }
 
 /// `[commands]`
@@ -193,8 +233,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// The first thing that is wrong, with its place, what was expected, and the nearest valid key. A role in
-    /// `CORETOOLS_ROLE` is an error as long as there are no roles.
+    /// The first thing that is wrong, with its place, what was expected, and the nearest valid key.
     pub fn load(
         folder: &Path,
         variables: impl IntoIterator<Item = (String, String)>,
@@ -242,8 +281,7 @@ impl Config {
 
     fn apply_variables(&mut self, folder: &Path, variables: &[(String, String)]) -> Result<(), Error> {
         /// Variables with our prefix that are flags of the binaries.
-        const FLAGS: [&str; 2] = ["CONFIG", "LOG"];
-        const ROLE: &str = "ROLE";
+        const FLAGS: [&str; 3] = ["CONFIG", "LOG", "AGENT_COMMAND"];
         if let Some((name, path)) = variables.iter().find(|(name, _)| name == keys::BASE_PATH) {
             keys::set_text(self, "roots", path, folder, Source::Variable(name.clone()))?;
         }
@@ -251,11 +289,9 @@ impl Config {
             let Some(rest) = name.strip_prefix(VARIABLE_PREFIX) else { continue };
             if let Some(key) = keys::by_variable(rest) {
                 keys::set_text(self, key, value, folder, Source::Variable(name.clone()))?;
-            } else if rest == ROLE {
-                let role: String = value.trim().chars().take(60).collect();
-                if !role.is_empty() {
-                    return Err(Error::NoRoles { variable: name.clone(), role });
-                }
+            } else if rest == "ROLE" {
+                let source = Source::Variable(name.clone());
+                self.roles.push(Setting { value: value.clone(), source });
             } else if !FLAGS.contains(&rest) {
                 let all: Vec<String> = keys::KEYS.iter().map(|key| keys::variable(key)).collect();
                 let near = crate::nearest::nearest(name, all.iter().map(String::as_str));
@@ -270,6 +306,17 @@ impl Config {
         if !flags.roots.is_empty() {
             let roots = flags.roots.iter().map(|root| folder.join(root)).collect();
             self.roots = Setting { value: roots, source: Source::Flag("--root") };
+        }
+        if let Some(role) = &flags.role {
+            self.roles.push(Setting { value: role.clone(), source: Source::Flag("--role") });
+        }
+        for (setting, flag, path) in [
+            (&mut self.policy.file, "--policy", &flags.policy),
+            (&mut self.policy.audit, "--audit", &flags.audit),
+        ] {
+            if let Some(path) = path {
+                *setting = Setting { value: Some(folder.join(path)), source: Source::Flag(flag) };
+            }
         }
         for (key, flag, text) in
             [("toolsets", "--toolsets", &flags.toolsets), ("results", "--results", &flags.results)]
@@ -297,6 +344,15 @@ impl Default for Config {
             roots: default(Vec::new()),
             toolsets: default(Toolsets::Preset(Preset::Full)),
             results: default(Results::Auto),
+            roles: Vec::new(),
+            policy: Policy {
+                file: default(None),
+                marker_key: default(None),
+                audit: default(None),
+                audit_when_full: default(AuditWhenFull::Count),
+                confinement: default(ConfinementMode::Auto),
+                network: default(true),
+            },
             limits: Limits {
                 call_timeout_ms: default(120_000),
                 max_timeout_ms: default(600_000),

@@ -325,10 +325,37 @@ fn what_was_found_and_is_no_regular_file_is_an_error_and_never_waited_for() {
 }
 
 #[test]
-fn a_role_is_an_error_as_long_as_there_are_none() {
-    let project = Project::new("");
-    insta::assert_snapshot!(project.error(&[("CORETOOLS_ROLE", " worker ")]), @r#"environment variable CORETOOLS_ROLE: this version has no roles and would give the role "worker" every tool; unset the variable, and offer fewer tools with --toolsets"#);
-    assert!(project.load(&[("CORETOOLS_ROLE", " ")]).unwrap().warnings.is_empty());
+fn every_role_that_is_named_counts_wherever_it_is_named() {
+    let project = Project::new("role = \"dev\"");
+    let config = project.load(&[("CORETOOLS_ROLE", "worker")]).unwrap();
+    let named: Vec<_> = config.roles.iter().map(|role| role.value.as_str()).collect();
+    assert_eq!(named, ["dev", "worker"]);
+    assert!(matches!(config.roles[0].source, Source::File { line: 1, .. }));
+    let mut flags = Flags::default();
+    flags.role = Some("qa".to_owned());
+    let config = project.load_with(&[("CORETOOLS_ROLE", "")], &flags).unwrap();
+    // An empty one is one that nobody declares, not none.
+    assert_eq!(config.roles.iter().map(|role| role.value.as_str()).collect::<Vec<_>>(), ["dev", "", "qa"]);
+    insta::assert_snapshot!(Project::new("role = 7").error(&[]), @"");
+}
+
+#[test]
+fn a_found_file_brings_no_policy_and_takes_no_confinement_away() {
+    for (text, allowed) in [
+        ("[policy]\nfile = \"roles.toml\"", false),
+        ("[policy]\naudit = \"a\"", false),
+        ("[policy]\nmarker_key = \"a\"", false),
+        ("[policy]\nconfinement = \"off\"", false),
+        ("[policy]\nconfinement = \"auto\"", false),
+        ("[policy]\nconfinement = \"on\"", true),
+        ("[policy]\nnetwork = false", true),
+    ] {
+        assert_eq!(Project::new(text).load(&[]).is_ok(), allowed, "{text}");
+    }
+    let project = Project::new("[policy]\nfile = \"sub/../roles.toml\"");
+    let config = project.load_with(&[], &naming(&project.path().join(FILE_NAME))).unwrap();
+    assert!(config.policy.file.as_ref().unwrap().ends_with("roles.toml"));
+    assert!(!config.policy.file.as_ref().unwrap().to_string_lossy().contains(".."));
 }
 
 #[test]

@@ -42,6 +42,26 @@ pub enum EnvironmentMode {
     Minimal,
 }
 
+/// What happens to calls when the audit cannot be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AuditWhenFull {
+    /// They run, and what is lost is counted.
+    Count,
+    /// They are refused.
+    Refuse,
+}
+
+/// Whether the programs that are run are confined to what the caller may reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConfinementMode {
+    /// Where the system has the means, for every role that does not see every tool.
+    Auto,
+    /// For every role; without the means no program runs.
+    On,
+    /// For none.
+    Off,
+}
+
 /// What a key takes.
 pub(super) trait Value: Sized {
     /// What is expected, to follow "must be".
@@ -130,6 +150,24 @@ impl Value for Vec<PathBuf> {
     }
 }
 
+impl Value for Option<PathBuf> {
+    fn expected() -> String {
+        "a path".to_owned()
+    }
+
+    fn from_toml(value: &DeValue<'_>) -> Option<Self> {
+        value.as_str().and_then(Self::from_text)
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        (!text.is_empty()).then(|| Some(PathBuf::from(text)))
+    }
+
+    fn to_toml(&self) -> String {
+        self.as_ref().map_or_else(|| "\"\"".to_owned(), |path| format!("{:?}", path.display().to_string()))
+    }
+}
+
 /// A type of a few words.
 trait Words: Copy + PartialEq + 'static {
     const ALL: &'static [(&'static str, Self)];
@@ -146,6 +184,15 @@ impl Words for Results {
 
 impl Words for EnvironmentMode {
     const ALL: &'static [(&'static str, Self)] = &[("inherit", Self::Inherit), ("minimal", Self::Minimal)];
+}
+
+impl Words for AuditWhenFull {
+    const ALL: &'static [(&'static str, Self)] = &[("count", Self::Count), ("refuse", Self::Refuse)];
+}
+
+impl Words for ConfinementMode {
+    const ALL: &'static [(&'static str, Self)] =
+        &[("auto", Self::Auto), ("on", Self::On), ("off", Self::Off)];
 }
 
 impl<T: Words> Value for T {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use super::error::{Error, ranged};
-use super::info::rfc3339;
+use crate::time::rfc3339;
 use crate::workspace::{self, Entry, Folder, Kind, Workspace, printable};
 
 /// Entries looked at before counting stops, all folders together.

@@ -8,6 +8,7 @@ use crate::ci::{
     ListCommands, ReadCommandOutput, RunCommand, ServerFacts, StartCommand, StartedCommand, StopCommand,
     WriteCommandInput, diagnose, toolchains,
 };
+use role_policy::Effect;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OnceCell;
@@ -36,6 +37,10 @@ pub fn toolset(commands: Commands, facts: ServerFacts, max_timeout: Duration) ->
     }
 }
 
+/// Where a command runs, and what it is.
+const COMMAND: &[Effect] =
+    &[Effect::Reads("working_directory"), Effect::Runs { command: "command", environment: "env" }];
+
 fn run_command(commands: Commands, max_timeout: Duration) -> Tool {
     Tool::new(
         "run_command",
@@ -57,6 +62,7 @@ fn run_command(commands: Commands, max_timeout: Duration) -> Tool {
     )
     .destroys()
     .open_world()
+    .effects(COMMAND)
     .own_deadline()
     .maximum("timeout_ms", u64::try_from(max_timeout.as_millis()).unwrap_or(u64::MAX))
     .answers::<CommandReport>()
@@ -74,6 +80,7 @@ fn start_command(background: Arc<Background>) -> Tool {
     )
     .destroys()
     .open_world()
+    .effects(COMMAND)
     .answers::<StartedCommand>()
 }
 
@@ -148,7 +155,7 @@ fn get_diagnostics(commands: Commands, facts: ServerFacts) -> Tool {
                 let (commands, facts, found) = &*shared;
                 // Asked once, whoever asks: 25 programs that say the same each time.
                 let toolchains = found.get_or_init(|| toolchains(commands, facts, &context.cancel)).await;
-                Answer::structured(&diagnose(commands, facts, context.caller.role(), toolchains.clone()))
+                Answer::structured(&diagnose(commands, facts, &context.caller.role(), toolchains.clone()))
             }
         },
     )

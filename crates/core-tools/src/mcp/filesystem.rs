@@ -8,6 +8,7 @@ use crate::filesystem::{
     GetFileInfo, ListDirectory, MoveFile, ReadFile, ReadMediaFile, ReadMultipleFiles, SearchFiles, WriteFile,
 };
 use crate::workspace::Workspace;
+use role_policy::Effect;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
@@ -72,6 +73,7 @@ fn read_file(workspace: &Arc<Workspace>) -> Tool {
             Ok(Answer::text(filesystem::read_file(workspace, input, cancel)?.to_text()))
         },
     )
+    .effects(&[Effect::Reads("path")])
 }
 
 fn read_multiple_files(workspace: &Arc<Workspace>) -> Tool {
@@ -85,6 +87,7 @@ fn read_multiple_files(workspace: &Arc<Workspace>) -> Tool {
             Ok(Answer::text(read.to_text()).failed_if(read.failed() == read.files.len()))
         },
     )
+    .effects(&[Effect::Reads("paths")])
 }
 
 fn read_media_file(workspace: &Arc<Workspace>) -> Tool {
@@ -106,6 +109,7 @@ fn read_media_file(workspace: &Arc<Workspace>) -> Tool {
             Ok(Answer::media(media, text))
         },
     )
+    .effects(&[Effect::Reads("path")])
 }
 
 fn write_file(workspace: &Arc<Workspace>) -> Tool {
@@ -125,6 +129,7 @@ fn write_file(workspace: &Arc<Workspace>) -> Tool {
             Ok(Answer::text(text))
         },
     )
+    .effects(&[Effect::Writes("path")])
     .destroys()
     .idempotent()
 }
@@ -137,6 +142,7 @@ fn edit_file(workspace: &Arc<Workspace>) -> Tool {
         workspace,
         |workspace, input: &EditFile, _| Ok(Answer::text(filesystem::edit_file(workspace, input)?.to_text())),
     )
+    .effects(&[Effect::Writes("path")])
     .destroys()
 }
 
@@ -150,6 +156,7 @@ fn list_directory(workspace: &Arc<Workspace>) -> Tool {
             Ok(Answer::text(filesystem::list_directory(workspace, input, cancel)?.to_text()))
         },
     )
+    .effects(&[Effect::Reads("path")])
 }
 
 fn directory_tree(workspace: &Arc<Workspace>) -> Tool {
@@ -162,6 +169,7 @@ fn directory_tree(workspace: &Arc<Workspace>) -> Tool {
             Ok(Answer::text(filesystem::directory_tree(workspace, input, cancel)?.to_text()))
         },
     )
+    .effects(&[Effect::Reads("path")])
 }
 
 fn find_files(workspace: &Arc<Workspace>) -> Tool {
@@ -175,6 +183,7 @@ fn find_files(workspace: &Arc<Workspace>) -> Tool {
             Answer::report(&found, found.to_text())
         },
     )
+    .effects(&[Effect::Reads("path")])
     .answers::<FoundFiles>()
 }
 
@@ -188,6 +197,7 @@ fn search_files(workspace: &Arc<Workspace>) -> Tool {
             Ok(Answer::text(filesystem::search_files(workspace, input, cancel)?.to_text()))
         },
     )
+    .effects(&[Effect::Reads("path")])
 }
 
 fn move_file(workspace: &Arc<Workspace>) -> Tool {
@@ -201,6 +211,7 @@ fn move_file(workspace: &Arc<Workspace>) -> Tool {
             Ok(Answer::text(format!("moved `{}` to `{}`", moved.source, moved.destination)))
         },
     )
+    .effects(&[Effect::Writes("source"), Effect::Writes("destination")])
     .destroys()
 }
 
@@ -214,6 +225,7 @@ fn delete_file(workspace: &Arc<Workspace>) -> Tool {
             Ok(Answer::text(format!("deleted `{}`", filesystem::delete_file(workspace, input)?.path)))
         },
     )
+    .effects(&[Effect::Writes("path")])
     .destroys()
 }
 
@@ -232,6 +244,7 @@ fn create_directory(workspace: &Arc<Workspace>) -> Tool {
             )))
         },
     )
+    .effects(&[Effect::Writes("path")])
     .adds()
     .idempotent()
 }
@@ -244,6 +257,7 @@ fn file_exists(workspace: &Arc<Workspace>) -> Tool {
         workspace,
         |workspace, input: &Exists, _| Answer::structured(&filesystem::file_exists(workspace, input)?),
     )
+    .effects(&[Effect::Reads("path")])
     .answers::<Existence>()
 }
 
@@ -255,6 +269,7 @@ fn directory_exists(workspace: &Arc<Workspace>) -> Tool {
         workspace,
         |workspace, input: &Exists, _| Answer::structured(&filesystem::directory_exists(workspace, input)?),
     )
+    .effects(&[Effect::Reads("path")])
     .answers::<Existence>()
 }
 
@@ -266,4 +281,5 @@ fn get_file_info(workspace: &Arc<Workspace>) -> Tool {
         workspace,
         |workspace, input: &GetFileInfo, _| Answer::lines(&filesystem::get_file_info(workspace, input)?),
     )
+    .effects(&[Effect::Reads("path")])
 }

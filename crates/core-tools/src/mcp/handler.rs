@@ -13,11 +13,12 @@ use rmcp::model::{
     ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesRequestMethod,
     ListResourceTemplatesResult, ListResourcesRequestMethod, ListResourcesResult, ListToolsResult,
     PaginatedRequestParams, ProgressNotificationParam, ProgressToken, ProtocolVersion, ServerCapabilities,
-    ServerConfig, Tool,
+    ServerConfig, SubscriptionFilter, Tool,
 };
-use rmcp::service::RequestContext;
+use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use role_policy::Caller;
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior};
 
 /// One caller's connection to a [`Host`]: what rmcp serves. Cheap to clone.
@@ -45,6 +46,9 @@ impl Connection {
     }
 }
 
+/// How often it is looked whether a client is still there to hear of changes.
+const GONE: Duration = Duration::from_secs(60);
+
 /// How often a waiting client may hear something new.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -53,7 +57,7 @@ const HEARTBEAT: Duration = Duration::from_secs(5);
 
 impl ServerHandler for Connection {
     fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build())
             .with_server_info(self.server.clone())
             .with_instructions(self.instructions.clone())
     }
@@ -79,6 +83,43 @@ impl ServerHandler for Connection {
         Ok(result)
     }
 
+    /// A client of the `initialize` era hears of a changed list on its connection.
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        let (connection, peer) = (self.clone(), context.peer);
+        tokio::spawn(async move {
+            let mut changes = connection.changes();
+            loop {
+                let changed = tokio::select! {
+                    changed = changes.next() => changed,
+                    () = tokio::time::sleep(GONE) => !peer.is_transport_closed(),
+                };
+                // A reload nobody hears of is judged all the same.
+                if !changed || (changes.take() && peer.notify_tool_list_changed().await.is_err()) {
+                    break;
+                }
+            }
+        });
+    }
+
+    /// One of 2026-07-28 asks to hear of it.
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(requested.supported_by(&self.get_info().capabilities))
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let mut changes = self.changes();
+        loop {
+            tokio::select! {
+                () = context.cancelled() => return Ok(()),
+                changed = changes.next() => {
+                    if !changed || context.sink().notify_tool_list_changed().await.is_err() {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
@@ -89,12 +130,8 @@ impl ServerHandler for Connection {
         } else {
             Shape::TextOnly
         };
-        let call = Context {
-            caller: self.caller.clone(),
-            cancel: context.ct.clone(),
-            progress: Progress::default(),
-            max_timeout: self.host.limits().max_timeout,
-        };
+        let mut call = Context::new(self.caller.clone(), context.ct.clone());
+        call.max_timeout = self.host.limits().max_timeout;
         let progress = call.progress.clone();
         let call = self.host.call(&request.name, request.arguments.unwrap_or_default(), call);
         let answer = match context.meta.get_progress_token() {
@@ -158,7 +195,47 @@ impl ServerHandler for Connection {
     }
 }
 
+/// Waits until a caller's list is another one.
+struct Changes {
+    host: Host,
+    caller: Caller,
+    reloads: watch::Receiver<u64>,
+    seen: Vec<&'static str>,
+    changed: bool,
+}
+
+impl Changes {
+    /// Returns whether there will be more.
+    async fn next(&mut self) -> bool {
+        while self.reloads.changed().await.is_ok() {
+            let seen = self.host.names(&self.caller);
+            if seen != self.seen {
+                (self.seen, self.changed) = (seen, true);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Whether it changed since this was asked last.
+    fn take(&mut self) -> bool {
+        std::mem::take(&mut self.changed)
+    }
+}
+
 impl Connection {
+    fn changes(&self) -> Changes {
+        // In this order, or a reload between the two would be missed.
+        let reloads = self.host.reloads();
+        Changes {
+            seen: self.host.names(&self.caller),
+            host: self.host.clone(),
+            caller: self.caller.clone(),
+            reloads,
+            changed: false,
+        }
+    }
+
     /// Waits for `call`, and meanwhile tells the client how it goes: what the tool said last, at most once
     /// a second, and a heartbeat where it says nothing. Nothing is sent once the client has cancelled.
     async fn with_progress<E>(

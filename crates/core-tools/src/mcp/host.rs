@@ -4,21 +4,26 @@
 
 use super::answer::{Answer, ToolError};
 use super::arguments;
+use super::audit::{Audit, Outcome, Record, shape};
 use super::limits::Limits;
+use super::meter::Meter;
 use super::progress::Progress;
 use super::selection::Selection;
 use super::tool::{Tool, Toolset};
 use crate::nearest::nearest;
 use crate::redact::Redactor;
+use arc_swap::ArcSwap;
 use futures_util::FutureExt;
-use role_policy::{Authorized, Call, Caller, Policy, Refusal, ToolFacts};
+use role_policy::{
+    Authorized, Call, Caller, Effects, Lexical, Policy, Refusal, RoleLimits, Scope, ToolFacts,
+};
 use serde_json::{Map, Value};
 use std::any::Any;
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -28,16 +33,27 @@ pub struct Host {
     shared: Arc<Shared>,
 }
 
-#[derive(Debug)]
 struct Shared {
     tools: Vec<Registered>,
     /// Canonical names and aliases, to places in `tools`.
     names: HashMap<&'static str, usize>,
-    policy: Policy,
+    /// Replaced whole by a reload. A call is judged by the one that it finds.
+    policy: ArcSwap<Policy>,
+    /// How often the policy was replaced.
+    reloads: watch::Sender<u64>,
+    effects: Arc<dyn Effects + Send + Sync>,
+    meter: Meter,
+    audit: Option<Audit>,
     redactor: Redactor,
     limits: Limits,
     places: Semaphore,
     structured: bool,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("tools", &self.tools).finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug)]
@@ -64,12 +80,20 @@ pub struct Context {
     pub progress: Progress,
     /// The longest time limit that a tool may grant its caller.
     pub max_timeout: Duration,
+    /// What the policy lets this call reach. Everything, outside a host.
+    pub scope: Scope,
 }
 
 impl Context {
     /// A context for one call, outside a host.
     pub fn new(caller: Caller, cancel: CancellationToken) -> Self {
-        Self { caller, cancel, progress: Progress::default(), max_timeout: Limits::default().max_timeout }
+        Self {
+            caller,
+            cancel,
+            progress: Progress::default(),
+            max_timeout: Limits::default().max_timeout,
+            scope: Scope::default(),
+        }
     }
 
     /// Runs blocking work on a thread where it blocks nobody. `work` should look at the token from time to
@@ -100,14 +124,21 @@ pub struct NoSuchTool {
 }
 
 /// Collects what a [`Host`] is made of.
-#[derive(Debug)]
 pub struct HostBuilder {
     toolsets: Vec<Toolset>,
     selection: Selection,
     policy: Policy,
+    effects: Arc<dyn Effects + Send + Sync>,
+    audit: Option<Audit>,
     redactor: Redactor,
     limits: Limits,
     structured: bool,
+}
+
+impl std::fmt::Debug for HostBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HostBuilder").field("toolsets", &self.toolsets).finish_non_exhaustive()
+    }
 }
 
 /// Why a host cannot be made of its parts.
@@ -134,6 +165,20 @@ impl HostBuilder {
     #[must_use]
     pub fn selection(mut self, selection: Selection) -> Self {
         self.selection = selection;
+        self
+    }
+
+    /// Finds out where the arguments of calls lead. By default their text alone is judged ([`Lexical`]).
+    #[must_use]
+    pub fn effects(mut self, effects: Arc<dyn Effects + Send + Sync>) -> Self {
+        self.effects = effects;
+        self
+    }
+
+    /// Records every call. None is recorded by default.
+    #[must_use]
+    pub fn audit(mut self, audit: Option<Audit>) -> Self {
+        self.audit = audit;
         self
     }
 
@@ -178,7 +223,11 @@ impl HostBuilder {
             shared: Arc::new(Shared {
                 tools,
                 names,
-                policy: self.policy,
+                policy: ArcSwap::from_pointee(self.policy),
+                reloads: watch::Sender::new(0),
+                effects: self.effects,
+                meter: Meter::default(),
+                audit: self.audit,
                 redactor: self.redactor,
                 places: Semaphore::new(self.limits.max_concurrent_calls),
                 limits: self.limits,
@@ -195,6 +244,8 @@ impl Host {
             toolsets: Vec::new(),
             selection: Selection::default(),
             policy,
+            effects: Arc::new(Lexical),
+            audit: None,
             redactor,
             limits: Limits::default(),
             structured: true,
@@ -203,16 +254,45 @@ impl Host {
 
     /// The tools that `caller` sees, in their stable order.
     pub fn list(&self, caller: &Caller) -> Vec<rmcp::model::Tool> {
-        self.visible(caller).map(|registered| registered.listed.clone()).collect()
+        let policy = self.shared.policy.load();
+        self.visible(&policy, caller).map(|registered| registered.listed.clone()).collect()
     }
 
     /// The toolset of each tool that `caller` sees, in the same order as [`Self::list`].
     pub fn toolsets(&self, caller: &Caller) -> Vec<&'static str> {
-        self.visible(caller).map(|registered| registered.toolset).collect()
+        let policy = self.shared.policy.load();
+        self.visible(&policy, caller).map(|registered| registered.toolset).collect()
     }
 
-    fn visible<'a>(&'a self, caller: &'a Caller) -> impl Iterator<Item = &'a Registered> {
-        self.shared.tools.iter().filter(|registered| self.shared.policy.sees(caller, &registered.facts()))
+    /// The names of the tools that `caller` sees, in the same order as [`Self::list`].
+    pub fn names(&self, caller: &Caller) -> Vec<&'static str> {
+        let policy = self.shared.policy.load();
+        self.visible(&policy, caller).map(|registered| registered.tool.name()).collect()
+    }
+
+    /// What a policy knows of each tool, in the order of the list.
+    pub fn facts(&self) -> Vec<ToolFacts<'static>> {
+        self.shared.tools.iter().map(Registered::facts).collect()
+    }
+
+    fn visible<'a>(&'a self, policy: &'a Policy, caller: &'a Caller) -> impl Iterator<Item = &'a Registered> {
+        self.shared.tools.iter().filter(|registered| policy.sees(caller, &registered.facts()))
+    }
+
+    /// The policy that calls are judged by now.
+    pub fn policy(&self) -> Policy {
+        Policy::clone(&self.shared.policy.load())
+    }
+
+    /// Judges every further call by `policy`. Calls that run go on as they were judged.
+    pub fn replace_policy(&self, policy: Policy) {
+        self.shared.policy.store(Arc::new(policy));
+        self.shared.reloads.send_modify(|reloads| *reloads += 1);
+    }
+
+    /// Tells of every replaced policy.
+    pub(crate) fn reloads(&self) -> watch::Receiver<u64> {
+        self.shared.reloads.subscribe()
     }
 
     /// The bounds on every call.
@@ -243,21 +323,133 @@ impl Host {
         arguments: Map<String, Value>,
         context: Context,
     ) -> Result<Answer, NoSuchTool> {
-        let registered = self.find(&context.caller, name)?;
-        let answer = match arguments::normalise(registered.tool.input(), arguments) {
-            Ok(arguments) => {
-                let call = Call::new(registered.tool.name(), arguments);
-                match self.shared.policy.authorize(&context.caller, &registered.facts(), call) {
-                    Ok(call) => self.run(registered, call, context).await,
-                    Err(Refusal::Hidden) => return Err(self.no_such_tool(&context.caller, name)),
-                    Err(refusal) => Err(ToolError::new(refusal.to_string())),
-                }
-            }
+        let started = Instant::now();
+        // One policy for the whole call.
+        let policy = self.shared.policy.load_full();
+        let caller = context.caller.clone();
+        let Some(registered) = self.find(&policy, &caller, name) else {
+            let hidden = self.shared.names.get(name).and_then(|place| self.shared.tools.get(*place));
+            let said = match hidden {
+                Some(hidden) => Said { decision: "hidden", rule: self.hides(&policy, &caller, hidden) },
+                None => Said { decision: "unknown", rule: "".into() },
+            };
+            let shape = self.shape(None, &arguments);
+            self.record(&caller, name, &said, Outcome::NotRun, started, &shape, 0);
+            return Err(self.no_such_tool(&policy, &caller, name));
+        };
+        let shape = self.shape(Some(registered), &arguments);
+        let (answer, said) = self.judge(&policy, registered, arguments, &shape, context).await;
+        let ran = said.decision == "allowed";
+        let answer = self.leave(answer.unwrap_or_else(|error| Answer::error(&error))).await;
+        let outcome = match (ran, answer.is_failed()) {
+            (false, _) => Outcome::NotRun,
+            (true, true) => Outcome::Failed,
+            (true, false) => Outcome::Ok,
+        };
+        self.record(&caller, registered.tool.name(), &said, outcome, started, &shape, answer.weight());
+        Ok(answer)
+    }
+
+    /// From arguments to an answer, with what was decided on the way.
+    async fn judge(
+        &self,
+        policy: &Policy,
+        registered: &Registered,
+        arguments: Map<String, Value>,
+        shape: &Shape,
+        mut context: Context,
+    ) -> (Result<Answer, ToolError>, Said) {
+        let name = registered.tool.name();
+        let not_run = |decision: &'static str, rule: &str, why: String| {
+            (Err(ToolError::new(why)), Said { decision, rule: rule.into() })
+        };
+        let limits = policy.limits(&context.caller);
+        if let Some(most) = limits.max_argument_bytes.filter(|most| shape.bytes as u64 > *most) {
+            let why = format!("the arguments have {} bytes; this role may send {most}", shape.bytes);
+            return not_run("refused", "limits: max_argument_bytes", why);
+        }
+        let arguments = match arguments::normalise(registered.tool.input(), arguments) {
+            Ok(arguments) => arguments,
             Err(faults) => {
-                Err(ToolError::new(format!("invalid arguments for `{}`:\n{faults}", registered.tool.name())))
+                return not_run("invalid", "", format!("invalid arguments for `{name}`:\n{faults}"));
             }
         };
-        Ok(self.leave(answer.unwrap_or_else(|error| Answer::error(&error))).await)
+        let call = Call::new(name, arguments);
+        let effects = &*self.shared.effects;
+        let call = match policy.authorize(&context.caller, &registered.facts(), call, effects) {
+            Ok(call) => call,
+            Err(refusal @ Refusal::Arguments { .. }) => {
+                let why = format!("refused by policy: {refusal}");
+                return not_run("refused", refusal.rule(), why);
+            }
+            // It was found a moment ago, by the same policy.
+            Err(refusal) => return not_run("hidden", refusal.rule(), "no such tool".to_owned()),
+        };
+        let said = Said { decision: "allowed", rule: Arc::clone(&call.decision().rule) };
+        let _running = match self.shared.meter.begin(&context.caller, limits) {
+            Ok(running) => running,
+            Err(why) => return not_run("refused", "limits", why),
+        };
+        if let Some(audit) = &self.shared.audit
+            && let Err(error) = audit.start(&context.caller, name, &shape.text, shape.bytes)
+        {
+            tracing::error!(%error, "the audit cannot be written, so no call runs");
+            let why = "not run: calls are recorded on this server, and the record cannot be written now; \
+                       its operator must make room";
+            return not_run("refused", "audit", why.to_owned());
+        }
+        context.scope = call.scope().clone();
+        if let Some(most) = limits.max_seconds {
+            context.max_timeout = context.max_timeout.min(Duration::from_secs(most));
+        }
+        (self.run(registered, call, context, limits).await, said)
+    }
+
+    /// What hides a tool, for the audit.
+    fn hides(&self, policy: &Policy, caller: &Caller, registered: &Registered) -> Arc<str> {
+        let call = Call::new(registered.tool.name(), Map::new());
+        match policy.authorize(caller, &registered.facts(), call, &Lexical) {
+            Ok(_) => "".into(),
+            Err(refusal) => Arc::clone(refusal.rule()),
+        }
+    }
+
+    /// What is recorded of arguments. Nothing costs anything where nothing asks for it.
+    fn shape(&self, registered: Option<&Registered>, arguments: &Map<String, Value>) -> Shape {
+        let properties = registered.and_then(|registered| registered.tool.input().get("properties"));
+        let known = |name: &str| properties.is_some_and(|properties| properties.get(name).is_some());
+        let text = match &self.shared.audit {
+            Some(_) => shape(arguments, known),
+            None => String::new(),
+        };
+        Shape { text, bytes: arguments.iter().map(|(name, value)| name.len() + size(value)).sum() }
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "a record has so many parts")]
+    fn record(
+        &self,
+        caller: &Caller,
+        tool: &str,
+        said: &Said,
+        outcome: Outcome,
+        started: Instant,
+        shape: &Shape,
+        bytes_out: usize,
+    ) {
+        let Some(audit) = &self.shared.audit else { return };
+        // A name that nobody registered may hold anything.
+        let tool = self.shared.redactor.redact(tool);
+        audit.end(&Record {
+            caller,
+            tool: &tool,
+            decision: said.decision,
+            rule: &said.rule,
+            outcome,
+            duration: started.elapsed(),
+            arguments: &shape.text,
+            bytes_in: shape.bytes,
+            bytes_out,
+        });
     }
 
     /// The one exit: masks and bounds an answer. A long one on a thread of its own, for meanwhile others wait.
@@ -274,19 +466,15 @@ impl Host {
         left.await.unwrap_or_else(|_| Answer::error(&ToolError::new("the answer was lost on its way out")))
     }
 
-    fn find(&self, caller: &Caller, name: &str) -> Result<&Registered, NoSuchTool> {
-        self.shared
-            .names
-            .get(name)
-            .and_then(|place| self.shared.tools.get(*place))
-            .filter(|registered| self.shared.policy.sees(caller, &registered.facts()))
-            .ok_or_else(|| self.no_such_tool(caller, name))
+    fn find(&self, policy: &Policy, caller: &Caller, name: &str) -> Option<&Registered> {
+        let registered = self.shared.names.get(name).and_then(|place| self.shared.tools.get(*place))?;
+        policy.sees(caller, &registered.facts()).then_some(registered)
     }
 
     /// The suggestion comes from what the caller sees, so it tells nothing of what is hidden.
-    fn no_such_tool(&self, caller: &Caller, name: &str) -> NoSuchTool {
+    fn no_such_tool(&self, policy: &Policy, caller: &Caller, name: &str) -> NoSuchTool {
         let short: String = name.chars().take(64).collect();
-        let seen = self.visible(caller).map(|registered| registered.tool.name());
+        let seen = self.visible(policy, caller).map(|registered| registered.tool.name());
         let message = match nearest(&short, seen) {
             Some(meant) => format!("no tool is called `{short}`; did you mean `{meant}`?"),
             None => format!("no tool is called `{short}`; tools/list names those there are"),
@@ -299,14 +487,16 @@ impl Host {
         registered: &Registered,
         call: Authorized<Call>,
         context: Context,
+        role: RoleLimits,
     ) -> Result<Answer, ToolError> {
         let limits = &self.shared.limits;
         let cancel = context.cancel.clone();
         let (limit, stopping) = if registered.tool.has_own_deadline() {
             // The tool ends itself and says what it had by then; this is for one that does not.
-            (limits.max_timeout + OWN_DEADLINE_BACKSTOP, OWN_DEADLINE_BACKSTOP)
+            (context.max_timeout + OWN_DEADLINE_BACKSTOP, OWN_DEADLINE_BACKSTOP)
         } else {
-            (limits.call_timeout, STOPPING)
+            let role = role.max_seconds.map_or(limits.call_timeout, Duration::from_secs);
+            (limits.call_timeout.min(role), STOPPING)
         };
         let deadline = Instant::now() + limit;
         let _place = match registered.tool.takes_place() {
@@ -348,6 +538,32 @@ impl Host {
             ))),
             None => Err(cancelled()),
         }
+    }
+}
+
+/// What was decided of a call.
+#[derive(Debug)]
+struct Said {
+    decision: &'static str,
+    rule: Arc<str>,
+}
+
+/// What is recorded of arguments.
+#[derive(Debug)]
+struct Shape {
+    text: String,
+    /// About as many as their JSON has.
+    bytes: usize,
+}
+
+/// About how many bytes of JSON a value has, without writing it.
+fn size(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) => 4,
+        Value::Number(_) => 8,
+        Value::String(text) => text.len(),
+        Value::Array(elements) => elements.iter().map(size).sum(),
+        Value::Object(members) => members.iter().map(|(name, value)| name.len() + size(value)).sum(),
     }
 }
 

@@ -36,10 +36,13 @@
 
 mod answer;
 mod arguments;
+mod audit;
+mod effects;
 mod errors;
 mod handler;
 mod host;
 mod limits;
+mod meter;
 mod progress;
 mod schema;
 mod selection;
@@ -52,6 +55,8 @@ pub mod filesystem;
 
 pub use answer::{Answer, Media, ToolError};
 pub use arguments::InvalidArguments;
+pub use audit::{Audit, WhenFull};
+pub use effects::WorkspaceEffects;
 pub use handler::Connection;
 pub use host::{Context, Host, HostBuilder, HostError, NoSuchTool};
 pub use limits::Limits;

@@ -5,7 +5,7 @@ use super::answer::{Answer, ToolError};
 use super::schema::{self, Schema};
 use futures_util::future::{BoxFuture, FutureExt};
 use rmcp::model::ToolAnnotations;
-use role_policy::{Authorized, Call, ToolFacts};
+use role_policy::{Authorized, Call, Effect, ToolFacts};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -23,6 +23,19 @@ pub struct Toolset {
     pub tools: Vec<Tool>,
 }
 
+impl Toolset {
+    /// What a policy knows of its tools.
+    pub fn facts(&self) -> impl Iterator<Item = ToolFacts<'static>> {
+        self.tools.iter().map(|tool| tool.facts(self.name))
+    }
+
+    /// What a policy knows of the tool that is called `name`, or was elsewhere.
+    pub fn find(&self, name: &str) -> Option<ToolFacts<'static>> {
+        let found = self.tools.iter().find(|tool| tool.name == name || tool.aliases.contains(&name));
+        found.map(|tool| tool.facts(self.name))
+    }
+}
+
 /// One tool: what a client is told of it, and what runs.
 ///
 /// The input type is the schema: its doc comments are the descriptions a client reads, its ranges are
@@ -35,7 +48,8 @@ pub struct Tool {
     aliases: &'static [&'static str],
     input: Arc<Schema>,
     output: Option<Arc<Schema>>,
-    effect: Effect,
+    change: Change,
+    effects: &'static [Effect],
     idempotent: bool,
     open_world: bool,
     own_deadline: bool,
@@ -45,7 +59,7 @@ pub struct Tool {
 
 /// What a tool does to what is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Effect {
+enum Change {
     Reads,
     Adds,
     Destroys,
@@ -78,7 +92,8 @@ impl Tool {
             aliases: &[],
             input: Arc::new(schema::input::<I>()),
             output: None,
-            effect: Effect::Reads,
+            change: Change::Reads,
+            effects: &[],
             idempotent: true,
             open_world: false,
             own_deadline: false,
@@ -90,14 +105,14 @@ impl Tool {
     /// It changes what is there without losing anything: it creates, or it appends. Not idempotent.
     #[must_use]
     pub fn adds(mut self) -> Self {
-        (self.effect, self.idempotent) = (Effect::Adds, false);
+        (self.change, self.idempotent) = (Change::Adds, false);
         self
     }
 
     /// It may overwrite or remove what was there. Not idempotent.
     #[must_use]
     pub fn destroys(mut self) -> Self {
-        (self.effect, self.idempotent) = (Effect::Destroys, false);
+        (self.change, self.idempotent) = (Change::Destroys, false);
         self
     }
 
@@ -112,6 +127,14 @@ impl Tool {
     #[must_use]
     pub fn open_world(mut self) -> Self {
         self.open_world = true;
+        self
+    }
+
+    /// What its arguments reach, for a policy to judge. Each argument that is a path, a command or a role must
+    /// be named.
+    #[must_use]
+    pub fn effects(mut self, effects: &'static [Effect]) -> Self {
+        self.effects = effects;
         self
     }
 
@@ -175,9 +198,10 @@ impl Tool {
         ToolFacts {
             name: self.name,
             toolset,
-            read_only: self.effect == Effect::Reads,
-            destructive: self.effect == Effect::Destroys,
+            read_only: self.change == Change::Reads,
+            destructive: self.change == Change::Destroys,
             open_world: self.open_world,
+            effects: self.effects,
         }
     }
 
@@ -201,8 +225,8 @@ impl Tool {
         tool.output_schema = self.output.clone().filter(|_| structured);
         tool.annotations = Some(
             ToolAnnotations::new()
-                .read_only(self.effect == Effect::Reads)
-                .destructive(self.effect == Effect::Destroys)
+                .read_only(self.change == Change::Reads)
+                .destructive(self.change == Change::Destroys)
                 .idempotent(self.idempotent)
                 .open_world(self.open_world),
         );
@@ -212,6 +236,6 @@ impl Tool {
 
 impl std::fmt::Debug for Tool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Tool").field("name", &self.name).field("effect", &self.effect).finish_non_exhaustive()
+        f.debug_struct("Tool").field("name", &self.name).field("change", &self.change).finish_non_exhaustive()
     }
 }

@@ -72,6 +72,37 @@ impl ConfinedPath {
         Some(Self { relative: self.relative.parent()?.to_owned(), ..self.clone() })
     }
 
+    /// Where the path leads, links followed, in the form of [`shown`](Self::shown). What is missing at its end
+    /// is taken as it is written. True at this moment: an operation judges the path anew.
+    ///
+    /// # Errors
+    /// The path leads outside, or cannot be followed.
+    pub fn resolved(&self) -> Result<String, Error> {
+        let mut existing = self.relative.as_path();
+        let mut missing = Vec::new();
+        loop {
+            match walk(&self.workspace, self.root, existing, Last::Follow) {
+                Ok(place) => {
+                    let mut path = place.path;
+                    path.extend(place.name);
+                    path.extend(missing.iter().rev());
+                    return Ok(self.workspace.show(place.root, &path));
+                }
+                Err(error @ Error::NotFound { .. }) => {
+                    match (existing.parent(), existing.components().next_back()) {
+                        (Some(parent), Some(Component::Normal(name))) => {
+                            missing.push(name);
+                            existing = parent;
+                        }
+                        // Above what does not exist is nowhere.
+                        _ => return Err(error),
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
     /// What the path leads to, through links.
     ///
     /// # Errors

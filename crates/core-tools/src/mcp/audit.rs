@@ -1,0 +1,426 @@
+//! The audit: one line of JSON for each call and each refusal, in a file that is only added to.
+
+#![allow(clippy::disallowed_methods, reason = "the operator names the file, and no client can reach it")]
+
+use crate::time::rfc3339;
+use role_policy::Caller;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+/// What happens to calls when the audit cannot be written, as on a full disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenFull {
+    /// Calls go on. Lost lines are counted, and the next line that can be written says how many.
+    #[default]
+    Count,
+    /// No call runs. Each call then has a second line, `"event":"start"`, written before it runs.
+    Refuse,
+}
+
+/// Where calls are recorded. Cheap to clone.
+///
+/// A line holds the time, principal, session, roles, tool, decision, rule, outcome, duration, bytes, and the
+/// shape of the arguments: their names and sizes, never their values. The file is made 0600; at
+/// [`MAX_FILE_BYTES`](Self::MAX_FILE_BYTES) it is renamed to `NAME.1`, and so on to `NAME.5`.
+#[derive(Clone, Debug)]
+pub struct Audit {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    path: PathBuf,
+    when_full: WhenFull,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    file: File,
+    bytes: u64,
+    lost: u64,
+}
+
+/// How a call came out, for the audit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Outcome {
+    Ok,
+    Failed,
+    /// Not run: hidden or unknown, refused, or its arguments do not fit.
+    NotRun,
+}
+
+/// What is known of a call when it ends.
+#[derive(Debug)]
+pub(crate) struct Record<'a> {
+    pub(crate) caller: &'a Caller,
+    /// As it was asked for.
+    pub(crate) tool: &'a str,
+    pub(crate) decision: &'static str,
+    pub(crate) rule: &'a str,
+    pub(crate) outcome: Outcome,
+    pub(crate) duration: Duration,
+    pub(crate) arguments: &'a str,
+    pub(crate) bytes_in: usize,
+    pub(crate) bytes_out: usize,
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    time: String,
+    event: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    principal: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session: Option<&'a str>,
+    role: String,
+    tool: String,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    decision: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    rule: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outcome: Option<Outcome>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duration_us: Option<u64>,
+    arguments: &'a str,
+    bytes_in: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes_out: Option<usize>,
+    #[serde(skip_serializing_if = "is_zero")]
+    lost_before: u64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands it so")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+impl Audit {
+    /// A file that reaches this size is put aside.
+    pub const MAX_FILE_BYTES: u64 = 16 << 20;
+
+    /// Files that were put aside and are kept.
+    pub const KEPT: u32 = 5;
+
+    /// Records calls in the file at `path`, which is made where it is missing.
+    ///
+    /// # Errors
+    /// It cannot be written to, it is a link or no regular file, or others may write to it.
+    pub fn open(path: &Path, when_full: WhenFull) -> io::Result<Self> {
+        let (file, bytes) = open(path)?;
+        let state = Mutex::new(State { file, bytes, lost: 0 });
+        Ok(Self { shared: Arc::new(Shared { path: path.to_owned(), when_full, state }) })
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.shared.path
+    }
+
+    /// Says that a call is about to run, where it may not run unrecorded.
+    pub(crate) fn start(
+        &self,
+        caller: &Caller,
+        tool: &str,
+        arguments: &str,
+        bytes_in: usize,
+    ) -> io::Result<()> {
+        if self.shared.when_full == WhenFull::Count {
+            return Ok(());
+        }
+        self.write(Line {
+            event: "start",
+            decision: "",
+            rule: "",
+            outcome: None,
+            duration_us: None,
+            bytes_out: None,
+            ..line(caller, tool, arguments, bytes_in)
+        })
+    }
+
+    /// Records a call that has ended, or was not run.
+    pub(crate) fn end(&self, record: &Record<'_>) {
+        let written = self.write(Line {
+            event: "call",
+            decision: record.decision,
+            rule: record.rule,
+            outcome: Some(record.outcome),
+            duration_us: Some(u64::try_from(record.duration.as_micros()).unwrap_or(u64::MAX)),
+            bytes_out: Some(record.bytes_out),
+            ..line(record.caller, record.tool, record.arguments, record.bytes_in)
+        });
+        if let Err(error) = written {
+            tracing::error!(%error, "a call was not recorded in the audit");
+        }
+    }
+
+    fn write(&self, mut line: Line<'_>) -> io::Result<()> {
+        let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+        line.lost_before = state.lost;
+        let mut text = serde_json::to_vec(&line)?;
+        text.push(b'\n');
+        let written = state.append(&self.shared.path, &text);
+        match &written {
+            Ok(()) => state.lost = 0,
+            Err(_) => state.lost += 1,
+        }
+        written
+    }
+}
+
+fn line<'a>(caller: &'a Caller, tool: &str, arguments: &'a str, bytes_in: usize) -> Line<'a> {
+    Line {
+        time: rfc3339(SystemTime::now()),
+        event: "",
+        principal: caller.principal(),
+        session: caller.session(),
+        role: caller.role(),
+        tool: tool.chars().take(64).collect(),
+        decision: "",
+        rule: "",
+        outcome: None,
+        duration_us: None,
+        arguments,
+        bytes_in,
+        bytes_out: None,
+        lost_before: 0,
+    }
+}
+
+impl State {
+    fn append(&mut self, path: &Path, text: &[u8]) -> io::Result<()> {
+        let length = text.len() as u64;
+        if self.bytes + length > Audit::MAX_FILE_BYTES && self.bytes > 0 {
+            rotate(path)?;
+            (self.file, self.bytes) = open(path)?;
+        }
+        if let Err(error) = self.file.write_all(text) {
+            // Half a line would spoil the next one.
+            let _ = self.file.set_len(self.bytes);
+            return Err(error);
+        }
+        self.bytes += length;
+        Ok(())
+    }
+}
+
+fn rotate(path: &Path) -> io::Result<()> {
+    let numbered = |number: u32| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(format!(".{number}"));
+        PathBuf::from(name)
+    };
+    for number in (1..Audit::KEPT).rev() {
+        match std::fs::rename(numbered(number), numbered(number + 1)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    std::fs::rename(path, numbered(1))
+}
+
+#[cfg(unix)]
+fn open(path: &Path) -> io::Result<(File, u64)> {
+    use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    let file = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .custom_flags(i32::try_from(flags.bits()).unwrap_or_default())
+        .open(path)?;
+    let metadata = file.metadata()?;
+    let wrong = |why: &str| Err(io::Error::new(io::ErrorKind::PermissionDenied, why.to_owned()));
+    if !metadata.is_file() {
+        return wrong("it is not a regular file");
+    }
+    if metadata.mode() & 0o022 != 0 {
+        return wrong("others may write to it");
+    }
+    Ok((file, metadata.len()))
+}
+
+#[cfg(not(unix))]
+fn open(path: &Path) -> io::Result<(File, u64)> {
+    let file = OpenOptions::new().append(true).create(true).open(path)?;
+    let bytes = file.metadata()?.len();
+    Ok((file, bytes))
+}
+
+/// The names and sizes of arguments: `path:12c edits:2[] dry_run:bool`. Only names that a tool has are told;
+/// others could hold anything.
+pub(crate) fn shape(arguments: &Map<String, Value>, known: impl Fn(&str) -> bool) -> String {
+    let mut shape = String::new();
+    for (name, value) in arguments {
+        if !shape.is_empty() {
+            shape.push(' ');
+        }
+        shape.push_str(if known(name) { name } else { "(unknown)" });
+        shape.push(':');
+        match value {
+            Value::Null => shape.push_str("null"),
+            Value::Bool(_) => shape.push_str("bool"),
+            Value::Number(_) => shape.push_str("number"),
+            Value::String(text) => shape.push_str(&format!("{}c", text.chars().count())),
+            Value::Array(elements) => shape.push_str(&format!("{}[]", elements.len())),
+            Value::Object(members) => shape.push_str(&format!("{}{{}}", members.len())),
+        }
+        if shape.len() > 400 {
+            shape.push_str(" …");
+            break;
+        }
+    }
+    shape
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn record<'a>(caller: &'a Caller, tool: &'a str) -> Record<'a> {
+        Record {
+            caller,
+            tool,
+            decision: "allowed",
+            rule: "r",
+            outcome: Outcome::Ok,
+            duration: Duration::from_micros(7),
+            arguments: "path:3c",
+            bytes_in: 5,
+            bytes_out: 9,
+        }
+    }
+
+    fn lines(path: &Path) -> Vec<Value> {
+        let text = std::fs::read_to_string(path).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    #[test]
+    fn a_call_is_one_line_that_only_its_owner_may_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.jsonl");
+        let audit = Audit::open(&path, WhenFull::Count).unwrap();
+        let caller = Caller::new("dev").with_principal("ada").with_session("s1");
+        audit.start(&caller, "read_file", "", 5).unwrap();
+        audit.end(&record(&caller, "read_file"));
+        let [line] = lines(&path).try_into().unwrap();
+        assert_eq!(
+            (&line["tool"], &line["role"], &line["principal"]),
+            (&json!("read_file"), &json!("dev"), &json!("ada"))
+        );
+        assert_eq!(
+            (&line["outcome"], &line["duration_us"], &line["event"]),
+            (&json!("ok"), &json!(7), &json!("call"))
+        );
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt;
+            assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o600);
+        }
+    }
+
+    #[test]
+    fn where_calls_may_not_run_unrecorded_their_start_is_recorded_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.jsonl");
+        let audit = Audit::open(&path, WhenFull::Refuse).unwrap();
+        let caller = Caller::new("dev");
+        audit.start(&caller, "read_file", "path:3c", 5).unwrap();
+        audit.end(&record(&caller, "read_file"));
+        let events: Vec<Value> = lines(&path).iter().map(|line| line["event"].clone()).collect();
+        assert_eq!(events, ["start", "call"]);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn on_a_full_disk_lines_are_counted_or_the_start_fails() {
+        let caller = Caller::new("dev");
+        let full = |when_full| {
+            let file = OpenOptions::new().write(true).open("/dev/full").unwrap();
+            let state = Mutex::new(State { file, bytes: 0, lost: 0 });
+            Audit { shared: Arc::new(Shared { path: "/dev/full".into(), when_full, state }) }
+        };
+        let audit = full(WhenFull::Count);
+        audit.start(&caller, "t", "", 0).unwrap();
+        audit.end(&record(&caller, "t"));
+        audit.end(&record(&caller, "t"));
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.jsonl");
+        {
+            let mut state = audit.shared.state.lock().unwrap();
+            assert_eq!(state.lost, 2);
+            // Room again.
+            state.file = open(&path).unwrap().0;
+        }
+        audit.end(&record(&caller, "t"));
+        audit.end(&record(&caller, "t"));
+        let lost: Vec<Value> = lines(&path).iter().map(|line| line["lost_before"].clone()).collect();
+        assert_eq!(lost, [json!(2), Value::Null]);
+        assert_eq!(
+            full(WhenFull::Refuse).start(&caller, "t", "", 0).unwrap_err().kind(),
+            io::ErrorKind::StorageFull
+        );
+    }
+
+    #[test]
+    fn a_file_that_is_full_is_put_aside_and_few_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.jsonl");
+        let audit = Audit::open(&path, WhenFull::Count).unwrap();
+        let caller = Caller::new("dev");
+        for round in 0..8 {
+            audit.shared.state.lock().unwrap().bytes = Audit::MAX_FILE_BYTES;
+            audit.end(&record(&caller, &format!("t{round}")));
+        }
+        let mut names: Vec<String> = std::fs::read_dir(folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        assert_eq!(
+            names,
+            [
+                "audit.jsonl",
+                "audit.jsonl.1",
+                "audit.jsonl.2",
+                "audit.jsonl.3",
+                "audit.jsonl.4",
+                "audit.jsonl.5"
+            ]
+        );
+        assert_eq!(lines(&path)[0]["tool"], "t7");
+        assert_eq!(lines(&folder.path().join("audit.jsonl.5"))[0]["tool"], "t2");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_or_a_file_that_others_may_write_is_no_audit() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.jsonl");
+        std::fs::write(&path, "").unwrap();
+        std::os::unix::fs::symlink(&path, folder.path().join("link")).unwrap();
+        assert!(Audit::open(&folder.path().join("link"), WhenFull::Count).is_err());
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666)).unwrap();
+        assert!(Audit::open(&path, WhenFull::Count).is_err());
+    }
+
+    #[test]
+    fn arguments_are_told_by_name_and_size_and_never_by_value() {
+        let arguments =
+            json!({"path": "süß", "edits": [1, 2], "env": {"A": "b"}, "hunter2": true, "n": 7, "x": null});
+        let Value::Object(arguments) = arguments else { unreachable!() };
+        let shape = shape(&arguments, |name| name != "hunter2");
+        assert_eq!(shape, "path:3c edits:2[] env:1{} (unknown):bool n:number x:null");
+    }
+}

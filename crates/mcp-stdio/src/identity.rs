@@ -1,0 +1,193 @@
+//! Who calls, and what they may: the policy, and the sources of the caller's role.
+
+use crate::setup::{Settings, chain};
+use core_tools::config::Setting;
+use role_policy::source::{Evidence, MARKER_NAMES, Marker, MarkerError, Named, Resolved, Sources, resolve};
+use role_policy::{BUILTIN, Loaded, Policy, ToolFacts};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// A larger policy is a mistake.
+const MAX_POLICY_BYTES: u64 = 4 << 20;
+
+/// The policy that `settings` name, or the built-in one, for the tools that there are.
+///
+/// # Errors
+/// The file cannot be read, others may write to it, or everything that is wrong in it.
+pub(crate) fn policy(settings: &Settings, tools: &[ToolFacts<'_>]) -> Result<Loaded, String> {
+    match settings.config.policy.file.as_ref() {
+        None => Policy::load(BUILTIN, "built-in", tools).map_err(|error| error.to_string()),
+        Some(path) => load(path, tools),
+    }
+}
+
+/// The policy in the file at `path`.
+pub(crate) fn load(path: &Path, tools: &[ToolFacts<'_>]) -> Result<Loaded, String> {
+    let text = read(path).map_err(|error| format!("cannot use the policy {}: {error}", path.display()))?;
+    Policy::load(&text, &path.display().to_string(), tools).map_err(|error| error.to_string())
+}
+
+fn read(path: &Path) -> io::Result<String> {
+    // Opening a pipe would wait for somebody to write.
+    if !path.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file"));
+    }
+    let file = File::open(path)?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let metadata = file.metadata()?;
+        let user = rustix::process::geteuid().as_raw();
+        let denied = |why: String| Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+        if metadata.uid() != user && metadata.uid() != 0 {
+            return denied(format!(
+                "it belongs to user {}, and this server runs as user {user}",
+                metadata.uid()
+            ));
+        }
+        // A umask of 002 is common where every user has a group of its own, of the same number.
+        let others = if metadata.gid() == metadata.uid() { 0o002 } else { 0o022 };
+        if metadata.mode() & others != 0 {
+            let mode = metadata.mode() & 0o777;
+            return denied(format!("others may write to it (mode {mode:03o}; `chmod go-w` ends that)"));
+        }
+    }
+    let mut text = String::new();
+    if file.take(MAX_POLICY_BYTES + 1).read_to_string(&mut text)? as u64 > MAX_POLICY_BYTES {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is larger than 4 MiB"));
+    }
+    Ok(text)
+}
+
+/// The caller, from everything that says something of its role. The log tells what each source said.
+pub(crate) fn caller(settings: &Settings, policy: &Policy) -> Resolved {
+    let mut sources = Sources::default();
+    let named = settings.config.roles.iter();
+    sources.named =
+        named.map(|role| Named { source: role.source.to_string(), role: role.value.clone() }).collect();
+    sources.command.clone_from(&settings.agent_command);
+    sources.marker = marker(settings).transpose();
+    let resolved = resolve(policy, &sources);
+    for Evidence { source, role, distrust, .. } in &resolved.evidence {
+        match distrust {
+            Some(why) => tracing::warn!("the role from {source} is not used, and {role} instead: {why}"),
+            None => tracing::info!("role {role}, from {source}"),
+        }
+    }
+    resolved
+}
+
+/// The marker in the temporary folder that the session was given.
+#[cfg(unix)]
+fn marker(settings: &Settings) -> Result<Option<Marker>, MarkerError> {
+    use role_policy::source::{find_marker, read_key};
+    let key = match settings.config.policy.marker_key.as_ref() {
+        Some(path) => Some(read_key(path)?),
+        None => None,
+    };
+    match &settings.temporary_folder {
+        Some(folder) if folder.is_dir() => find_marker(folder, key.as_deref(), std::time::SystemTime::now()),
+        // Where there is no folder of the session's own, /tmp is everybody's, and no marker in it counts.
+        _ if key.is_some() => Err(MarkerError::Missing),
+        _ => Ok(None),
+    }
+}
+
+#[cfg(not(unix))]
+fn marker(settings: &Settings) -> Result<Option<Marker>, MarkerError> {
+    match settings.config.policy.marker_key.as_ref() {
+        Some(_) => Err(MarkerError::Missing),
+        None => Ok(None),
+    }
+}
+
+/// The files that decide what tools may do, which no tool may write.
+pub(crate) fn protected(settings: &Settings) -> Vec<PathBuf> {
+    let policy = &settings.config.policy;
+    let named = [&policy.file, &policy.marker_key, &policy.audit]
+        .into_iter()
+        .filter_map(|file: &Setting<_>| file.value.clone());
+    let mut files: Vec<PathBuf> = settings.config.file.iter().cloned().chain(named).collect();
+    if let Some(audit) = policy.audit.as_ref() {
+        files.extend((1..=core_tools::mcp::Audit::KEPT).map(|number| {
+            let mut name = audit.clone().into_os_string();
+            name.push(format!(".{number}"));
+            PathBuf::from(name)
+        }));
+    }
+    if let Some(folder) = &settings.temporary_folder {
+        files.extend(MARKER_NAMES.iter().map(|name| folder.join(name)));
+        files.push(folder.join(role_policy::source::SESSION_MARKER_NAME));
+    }
+    // A root is known by its path without links.
+    let real = |file: &PathBuf| {
+        let folder = file.parent()?.canonicalize().ok()?;
+        Some(folder.join(file.file_name()?))
+    };
+    let real: Vec<PathBuf> = files.iter().filter_map(real).collect();
+    files.extend(real);
+    files
+}
+
+/// Judges by the policy file as it is now, each time that it changes. One that cannot be used is told, and
+/// the policy before stays.
+pub(crate) async fn watch(host: core_tools::mcp::Host, tools: Vec<ToolFacts<'static>>, path: PathBuf) {
+    /// How soon a change counts.
+    const INTERVAL: std::time::Duration = std::time::Duration::from_millis(500);
+    let mut seen = stamp(&path);
+    let mut ticks = tokio::time::interval(INTERVAL);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let now = stamp(&path);
+        if now == seen {
+            continue;
+        }
+        seen = now;
+        match load(&path, &tools) {
+            Ok(loaded) => {
+                loaded.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+                tracing::warn!("the policy {} was read again and holds from now on", path.display());
+                host.replace_policy(loaded.policy);
+            }
+            Err(error) => tracing::error!(
+                "the changed policy is not used, and the one before stays: {}",
+                chain_text(&error)
+            ),
+        }
+    }
+}
+
+fn chain_text(error: &str) -> String {
+    error.replace('\n', "; ")
+}
+
+/// What changes when a file does. A file that cannot be looked at is one that has changed.
+#[cfg(unix)]
+fn stamp(path: &Path) -> Option<(u64, u64, i64, i64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    let metadata = path.metadata().ok()?;
+    Some((metadata.dev(), metadata.ino(), metadata.mtime(), metadata.mtime_nsec(), metadata.len()))
+}
+
+#[cfg(not(unix))]
+fn stamp(path: &Path) -> Option<(std::time::SystemTime, u64)> {
+    let metadata = path.metadata().ok()?;
+    Some((metadata.modified().ok()?, metadata.len()))
+}
+
+/// Opens the audit that `settings` name.
+pub(crate) fn audit(settings: &Settings) -> Result<Option<core_tools::mcp::Audit>, String> {
+    use core_tools::config::AuditWhenFull;
+    use core_tools::mcp::{Audit, WhenFull};
+    let policy = &settings.config.policy;
+    let Some(path) = policy.audit.as_ref() else { return Ok(None) };
+    let when_full = match *policy.audit_when_full {
+        AuditWhenFull::Count => WhenFull::Count,
+        AuditWhenFull::Refuse => WhenFull::Refuse,
+    };
+    Audit::open(path, when_full)
+        .map(Some)
+        .map_err(|error| format!("cannot write the audit {}: {}", path.display(), chain(&error)))
+}
