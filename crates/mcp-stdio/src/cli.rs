@@ -106,8 +106,7 @@ pub(crate) enum Command {
         /// Its arguments, as a JSON object; "-" reads them from standard input
         #[arg(default_value = "{}")]
         arguments: String,
-        /// Print the answer as JSON: isError, text (whole, where a client gets it cut beside a structured
-        /// object) and structuredContent (or null); pictures and other media are left out
+        /// Print the answer as JSON, as a client gets it: content, structuredContent, isError
         #[arg(long)]
         json: bool,
     },

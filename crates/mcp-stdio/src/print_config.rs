@@ -121,6 +121,7 @@ mod tests {
             config: Some("/etc/#c.toml".into()),
             text_only: true,
             log: Some("debug".to_owned()),
+            ..Options::default()
         };
         (program, options)
     }
