@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use proptest::prelude::*;
 
 use super::super::{Error, Kind, Workspace};
-use super::{World, both};
+use super::World;
 
 /// Paths of names that exist, links of every sort, `..`, and now and then an absolute beginning.
 fn requests() -> impl Strategy<Value = String> {
