@@ -282,6 +282,11 @@ impl ConfinedPath {
             && let (_, own) = self.open_canonical()?
             && destination.canonical_parent().is_some_and(|parent| parent.starts_with(own))
         {
+            // What is protected is refused as that, wherever it would go.
+            source.check_unprotected()?;
+            if let Ok(place) = destination.entry() {
+                place.check_unprotected()?;
+            }
             return Err(Error::IntoItself { path: self.shown() });
         }
         destination.create_parents()?;
