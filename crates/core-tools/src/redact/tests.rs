@@ -403,7 +403,7 @@ fn a_page_from_the_middle_of_a_private_key_is_masked_line_by_line() {
         for (line_end, last) in [("\n", ""), ("\n", "\n"), ("\r\n", "\r\n"), ("\n", "\n[lines 5-9 of 28]\n")]
         {
             let text = lines.join(line_end) + last;
-            let masked = vec!["[redacted:private-key]"; 5].join(line_end) + last;
+            let masked = ["[redacted:private-key]"; 5].join(line_end) + last;
             assert_eq!(redactor().redact(&text), masked);
         }
     }
