@@ -77,6 +77,19 @@ fn a_wrong_shape_is_an_invalid_request_under_its_own_id() {
 }
 
 #[test]
+fn parameters_that_are_no_object_are_invalid_params_of_whichever_method() {
+    for method in ["tools/call", "tools/list", "ping", "initialize", "no/such"] {
+        for params in ["[1]", "[]", "\"x\"", "5", "true"] {
+            let line = format!(r#"{{"jsonrpc":"2.0","id":7,"method":"{method}","params":{params}}}"#);
+            let answer = answer_to(line.as_bytes());
+            assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(7), &json!(-32602)), "{answer}");
+            let message = answer["error"]["message"].as_str().unwrap();
+            assert!(message.contains(method) && message.contains("object"), "{answer}");
+        }
+    }
+}
+
+#[test]
 fn blank_lines_and_notifications_that_nobody_knows_are_ignored() {
     let (_project, mut wire) = connect(ERA);
     wire.send_bytes(b"\n\r\n   \n\t\n\n");

@@ -76,8 +76,24 @@ fn a_failure_of_a_line_with_a_wildcard_says_that_nothing_expanded_it() {
 #[test]
 fn a_program_that_is_not_there_is_named_once() {
     let (_project, mut wire) = serve([]);
-    let text = wire.failure("run_command", json!({"command": ["no-such-program-xyz"]}));
-    assert!(text.contains("`no-such-program-xyz`") && text.contains("PATH"), "{text}");
+    let folders: Vec<_> = (0..500).map(|number| format!("/no/such/folder/{number}")).collect();
+    for (path, count) in [(folders.join(":"), "500 folders"), ("/no/such/folder/0".to_owned(), "1 folder")] {
+        let text =
+            wire.failure("run_command", json!({"command": ["no-such-program-xyz"], "env": {"PATH": path}}));
+        assert_eq!(text.matches("no-such-program-xyz").count(), 1, "{text}");
+        assert!(text.contains(&format!("the {count} of PATH (/no/such/folder/0")), "{text}");
+        assert!(text.len() < 300, "{text}");
+    }
+}
+
+#[test]
+fn a_program_that_is_misspelt_is_answered_with_the_nearest_name() {
+    let (project, mut wire) = serve([("bin/frobnicate", "#!/bin/sh\n")]);
+    let folder = project.path().canonicalize().unwrap().join("bin");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(folder.join("frobnicate"), mode).unwrap();
+    let text = wire.failure("run_command", json!({"command": ["frobnicat"], "env": {"PATH": folder}}));
+    assert!(text.contains("did you mean `frobnicate`?"), "{text}");
 }
 
 #[test]

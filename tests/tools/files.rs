@@ -1,7 +1,8 @@
 //! Reading and changing files.
 
 use crate::serve;
-use serde_json::json;
+use integration_tests::{Era, Project, Wire};
+use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 
 #[test]
@@ -195,15 +196,63 @@ fn special_files_do_not_hang_a_call() {
     wire.text("list_directory", json!({}));
 }
 
+const GIF: &[u8] = b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff!\xf9\x04\x01\x00\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;";
+
 #[test]
 fn a_picture_comes_as_a_picture() {
     let (project, mut wire) = serve([]);
-    let gif = b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff!\xf9\x04\x01\x00\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;";
-    std::fs::write(project.join("dot.gif"), gif).unwrap();
+    std::fs::write(project.join("dot.gif"), GIF).unwrap();
     let result = wire.call("read_media_file", json!({"path": "dot.gif"}));
     let image = result["content"].as_array().unwrap().iter().find(|block| block["type"] == "image").unwrap();
     assert_eq!(image["mimeType"], "image/gif");
     assert!(image["data"].as_str().unwrap().starts_with("R0lGODlh"), "{image}");
+}
+
+#[test]
+fn a_call_from_the_shell_prints_the_result_that_a_client_gets() {
+    let project = Project::with([("a.txt", "alpha\n")]);
+    std::fs::write(project.join("dot.gif"), GIF).unwrap();
+    let mut wire = Wire::connect(project.server(), Era::Modern);
+    for (tool, arguments) in [
+        ("read_media_file", json!({"path": "dot.gif"})),
+        ("read_file", json!({"path": "a.txt"})),
+        ("read_file", json!({"path": "none"})),
+        ("search_files", json!({"pattern": "alpha"})),
+    ] {
+        let output =
+            project.server().args(["call", "--json", tool, &arguments.to_string()]).output().unwrap();
+        let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(printed, wire.call(tool, arguments), "{tool}");
+        assert_eq!(output.status.success(), printed["isError"] == false, "{output:?}");
+    }
+}
+
+#[test]
+fn a_picture_from_the_shell_is_printed_as_recorded() {
+    let project = Project::empty();
+    std::fs::write(project.join("dot.gif"), GIF).unwrap();
+    let output = project
+        .server()
+        .args(["call", "--json", "read_media_file", r#"{"path": "dot.gif"}"#])
+        .output()
+        .unwrap();
+    insta::assert_snapshot!(String::from_utf8(output.stdout).unwrap(), @r#"
+    {
+      "resultType": "complete",
+      "content": [
+        {
+          "type": "text",
+          "text": "dot.gif: image/gif, 43 bytes"
+        },
+        {
+          "type": "image",
+          "data": "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAICRAEAOw==",
+          "mimeType": "image/gif"
+        }
+      ],
+      "isError": false
+    }
+    "#);
 }
 
 #[test]

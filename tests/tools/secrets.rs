@@ -30,6 +30,23 @@ fn a_file_is_read_with_its_secrets_masked_whichever_tool_reads_it() {
 }
 
 #[test]
+fn a_page_from_the_middle_of_a_private_key_is_masked_whichever_tool_reads_it() {
+    // 48 different bytes a line, and no two lines alike.
+    let alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".repeat(2);
+    let body: Vec<_> = (0..20).map(|line| &alphabet[line * 3..line * 3 + 64]).collect();
+    let key = format!("-----BEGIN PRIVATE KEY-----\n{}\nAQAB\n-----END PRIVATE KEY-----\n", body.join("\n"));
+    let (_project, mut wire) = serve([("server.pem", key.as_str())]);
+    for (tool, arguments) in [
+        ("read_file", json!({"path": "server.pem", "offset": 5, "limit": 6})),
+        ("run_command", json!({"command": ["sed", "-n", "5,10p", "server.pem"]})),
+    ] {
+        let text = wire.call(tool, arguments).to_string();
+        assert!(text.contains("[redacted:private-key]"), "{tool}: {text}");
+        assert!(!body.iter().any(|line| text.contains(line)), "{tool}: {text}");
+    }
+}
+
+#[test]
 fn a_masked_file_can_be_edited_beside_its_secrets_and_they_stay() {
     let content = env_file();
     let (project, mut wire) = serve([("app.env", content.as_str())]);

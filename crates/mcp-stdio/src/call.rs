@@ -57,20 +57,16 @@ pub(crate) async fn call(
         Ok(answer) => answer,
         Err(error) => return Err(error.to_string()),
     };
-    let text = answer.to_text();
+    let failed = answer.is_failed();
     let printed = if as_json {
-        let structured = answer.as_structured();
-        print(&format!(
-            "{:#}",
-            json!({"isError": answer.is_failed(), "text": text, "structuredContent": structured})
-        ))
-    } else if answer.is_failed() {
-        crate::print_error(&text);
+        print(&format!("{:#}", json!(answer.into_call_result())))
+    } else if failed {
+        crate::print_error(&answer.to_text());
         ExitCode::FAILURE
     } else {
-        print(&text)
+        print(&answer.to_text())
     };
-    Ok(if answer.is_failed() { ExitCode::FAILURE } else { printed })
+    Ok(if failed { ExitCode::FAILURE } else { printed })
 }
 
 fn read_arguments(text: &str) -> Result<Map<String, Value>, String> {

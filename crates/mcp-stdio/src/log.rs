@@ -1,11 +1,13 @@
 //! Logs to standard error, with secrets masked. Standard output belongs to the protocol.
 //!
 //! Records are written by a thread of their own, so that a standard error that nobody reads stops the log
-//! and nothing else. What does not fit into its queue is dropped and counted.
+//! and nothing else. What does not fit into its queue is dropped and counted. Most servers never log; so the
+//! thread is started with the first record.
 
 use core_tools::redact::Redactor;
 use std::collections::VecDeque;
 use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -23,7 +25,7 @@ const FLUSH: Duration = Duration::from_millis(100);
 ///
 /// # Errors
 ///
-/// Where `level` is no level, and where no thread can be started.
+/// Where `level` is no level, and where there is a log already.
 pub(crate) fn start(level: &str, redactor: Redactor) -> Result<Log, String> {
     let level: LevelFilter = level.parse().map_err(|_| {
         format!("--log {level:?} is no level: expected off, error, warn, info, debug or trace")
@@ -32,15 +34,14 @@ pub(crate) fn start(level: &str, redactor: Redactor) -> Result<Log, String> {
     if level == LevelFilter::OFF {
         return Ok(log);
     }
-    let queue = Arc::clone(&log.0);
-    std::thread::Builder::new()
-        .name("log".to_owned())
-        .spawn(move || queue.write(std::io::stderr(), &redactor))
-        .map_err(|error| format!("cannot start the log: {error}"))?;
     // rmcp warns of every request that is answered with an error, which is its client's affair.
     let protocol = if level >= LevelFilter::INFO { level } else { level.min(LevelFilter::ERROR) };
     let targets = Targets::new().with_default(level).with_target("rmcp", protocol);
-    let layer = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(Records(Arc::clone(&log.0)));
+    let layer = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(Records {
+        queue: Arc::clone(&log.0),
+        redactor,
+        writer: AtomicBool::new(false),
+    });
     tracing_subscriber::registry().with(layer).with(targets).try_init().map_err(|error| error.to_string())?;
     Ok(log)
 }
@@ -122,7 +123,12 @@ impl Queue {
 }
 
 /// Hands out writers that take one record each.
-struct Records(Arc<Queue>);
+struct Records {
+    queue: Arc<Queue>,
+    redactor: Redactor,
+    /// Whether the thread that writes has been started.
+    writer: AtomicBool,
+}
 
 struct Record<'a> {
     queue: &'a Queue,
@@ -133,7 +139,15 @@ impl<'a> MakeWriter<'a> for Records {
     type Writer = Record<'a>;
 
     fn make_writer(&'a self) -> Record<'a> {
-        Record { queue: &self.0, bytes: Vec::new() }
+        if !self.writer.swap(true, Ordering::Relaxed) {
+            let (queue, redactor) = (Arc::clone(&self.queue), self.redactor.clone());
+            let started = std::thread::Builder::new()
+                .name("log".to_owned())
+                .spawn(move || queue.write(std::io::stderr(), &redactor));
+            // Without a thread to be had, the record waits for the next one to find one.
+            self.writer.store(started.is_ok(), Ordering::Relaxed);
+        }
+        Record { queue: &self.queue, bytes: Vec::new() }
     }
 }
 

@@ -3,12 +3,13 @@
 use crate::redact::Redactor;
 use crate::workspace::{self, Workspace};
 use process_runner::{
-    Command, CommandLine, CommandLineError, EnvPolicy, Runner, ShellSyntax, ShellSyntaxKind,
+    Command, CommandLine, CommandLineError, EnvPolicy, Runner, ShellSyntax, ShellSyntaxKind, SpawnErrorKind,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A command: an array of program and arguments, or one line that is split as a shell splits words.
@@ -134,6 +135,12 @@ fn needs_shell(syntax: &ShellSyntax) -> String {
 
 /// The error, what led to it, and what to do about it.
 fn whole(error: &process_runner::Error) -> String {
+    if let process_runner::Error::Spawn(error) = error
+        && let SpawnErrorKind::NotFound { searched, did_you_mean } = &error.kind
+        && !searched.is_empty()
+    {
+        return no_such_program(&error.program, searched, did_you_mean.as_deref());
+    }
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);
     while let Some(error) = source {
@@ -144,6 +151,22 @@ fn whole(error: &process_runner::Error) -> String {
         Some(hint) => format!("{text}. {hint}"),
         None => text,
     }
+}
+
+/// That no folder of the `PATH` has `program`, in a line that a `PATH` of any length leaves short.
+fn no_such_program(program: &str, searched: &[PathBuf], nearest: Option<&str>) -> String {
+    const SHOWN: usize = 3;
+    let first: Vec<_> = searched.iter().take(SHOWN).map(|folder| folder.display().to_string()).collect();
+    let more = if searched.len() > SHOWN { ", …" } else { "" };
+    let advice = match nearest {
+        Some(name) => format!("; did you mean `{name}`?"),
+        None => ". Install it, or add its folder to the PATH of the process that starts it.".to_owned(),
+    };
+    let (count, folders) = (searched.len(), if searched.len() == 1 { "folder" } else { "folders" });
+    let first = first.join(", ");
+    format!(
+        "cannot start `{program}`: no such program in the {count} {folders} of PATH ({first}{more}){advice}"
+    )
 }
 
 impl From<process_runner::Error> for CommandError {

@@ -30,6 +30,7 @@ mod edit;
 mod error;
 mod exists;
 mod find;
+mod gitignore;
 mod glob;
 mod info;
 mod list;

@@ -118,9 +118,29 @@ mod tests {
 
     #[test]
     fn a_directory_does_not_move_into_itself() {
-        let project = Project::with(&[("folder/f", "F")]);
-        rename(&project, "folder", "folder/sub/folder", false).unwrap_err();
+        let project = Project::with(&[("folder/f", "F"), ("folder/deep/g", ""), ("folder2/f", "")]);
+        for destination in ["folder/new", "folder/sub/folder", "folder/deep/new", "folder/deep/../new"] {
+            for overwrite in [false, true] {
+                let error = rename(&project, "folder", destination, overwrite).unwrap_err();
+                assert_eq!(error, "the folder `folder` cannot be moved into itself; nothing was changed");
+            }
+        }
         assert_eq!(project.text("folder/f"), "F");
+        assert_eq!(project.names("folder"), ["deep", "f"], "no folder was created on the way");
+        // The beginning of a name is not a folder.
+        rename(&project, "folder", "folder2/folder", false).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_into_a_directory_is_no_way_to_move_the_directory_into_itself() {
+        let project = Project::with(&[("folder/f", "F")]);
+        std::os::unix::fs::symlink("folder", project.at("link")).unwrap();
+        let error = rename(&project, "folder", "link/new/folder", false).unwrap_err();
+        assert_eq!(error, "the folder `folder` cannot be moved into itself; nothing was changed");
+        assert_eq!(project.names("folder"), ["f"]);
+        // The link itself is no directory, and may.
+        rename(&project, "link", "folder/link", false).unwrap();
     }
 
     #[test]

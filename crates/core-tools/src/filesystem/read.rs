@@ -1,7 +1,7 @@
 //! `read_file`: lines of a text file, streamed, bounded, and honest about what was left out.
 
 use std::fs::File;
-use std::io::{self, Cursor, Read, Seek, SeekFrom};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 
 use memchr::memchr_iter;
 use schemars::JsonSchema;
@@ -167,8 +167,13 @@ pub(super) fn read_selection(
 
     let found = match selection {
         Selection::From { first, lines } => {
-            let rest = Cursor::new(head).chain(&mut file);
-            scan(rest, first, lines, max_bytes, cancel).map_err(failed)?
+            let found = if head.len() < HEAD_BYTES {
+                scan(&*head, first, lines, max_bytes, cancel)
+            } else {
+                let rest = BufReader::with_capacity(BLOCK, &mut file);
+                scan((&*head).chain(rest), first, lines, max_bytes, cancel)
+            };
+            found.map_err(failed)?
         }
         Selection::Last(lines) => {
             last_lines(file, metadata.size, lines, max_bytes, cancel).map_err(failed)?
@@ -253,14 +258,13 @@ impl Found {
 
 /// Finds `lines` lines from line `first` on, then counts on. Nothing if cancelled.
 fn scan(
-    mut source: impl Read,
+    mut source: impl BufRead,
     first: u64,
     lines: u64,
     max_bytes: usize,
     cancel: &CancellationToken,
 ) -> io::Result<Option<Found>> {
     let mut found = Found::default();
-    let mut block = vec![0; BLOCK];
     // Newlines seen; whether anything follows the last of them; bytes read after the wanted lines.
     let (mut newlines, mut unfinished, mut counted) = (0_u64, false, 0_u64);
     let mut done = false;
@@ -268,19 +272,20 @@ fn scan(
         if cancel.is_cancelled() {
             return Ok(None);
         }
-        let length = match source.read(&mut block) {
-            Ok(0) => break,
-            Ok(length) => length,
+        let mut rest = match source.fill_buf() {
+            Ok([]) => break,
+            Ok(block) => block,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(error),
         };
-        let mut rest = &block[..length];
+        let length = rest.len();
         unfinished = rest.last() != Some(&b'\n');
         let skip = (first - 1).saturating_sub(newlines);
         if skip > 0 {
             let here = memchr_iter(b'\n', rest).count() as u64;
             if here < skip {
                 newlines += here;
+                source.consume(length);
                 continue;
             }
             // Within this block, so it fits.
@@ -325,6 +330,7 @@ fn scan(
                 return Ok(Some(found));
             }
         }
+        source.consume(length);
     }
     found.total = Some(newlines + u64::from(unfinished));
     found.first = (found.lines > 0).then_some(first);
@@ -354,7 +360,10 @@ fn last_lines(
     let mut found = tail_of(content, wanted == size, lines, max_bytes);
     if found.total.is_none() && size <= MAX_COUNTED_BYTES {
         file.seek(SeekFrom::Start(0))?;
-        let Some(whole) = scan(file.take(size), u64::MAX, 1, 0, cancel)? else { return Ok(None) };
+        let Some(whole) = scan(BufReader::with_capacity(BLOCK, file.take(size)), u64::MAX, 1, 0, cancel)?
+        else {
+            return Ok(None);
+        };
         found.total = whole.total;
         found.first = whole.total.map(|total| total + 1 - found.lines);
     }

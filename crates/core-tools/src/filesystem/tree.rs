@@ -1,20 +1,17 @@
 //! `directory_tree`: the shape of a project as indented text.
 
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use super::MAX_TEXT_BYTES;
 use super::error::{Error, ranged};
+use super::gitignore::Ignored;
 use super::list::{is_hidden, marker};
-use crate::workspace::{self, ConfinedPath, Entry, Folder, Kind, Workspace, printable};
+use crate::workspace::{self, Entry, Folder, Kind, Workspace, printable};
 
-/// A larger `.gitignore` is not read.
-const MAX_IGNORE_BYTES: u64 = 1 << 20;
 /// Entries looked at before counting stops.
 const MAX_COUNTED: u64 = 1_000_000;
 
@@ -93,12 +90,13 @@ pub fn directory_tree(
     let limit = ranged("limit", input.limit, 10_000, 1000, "from 1 to 10000")?;
     let path = workspace.locate(&input.path)?;
     let folder = path.open_folder()?;
-    let ignored = if input.gitignore.unwrap_or(true) { Ignored::above(&path) } else { Ignored::off() };
+    let gitignore = input.gitignore.unwrap_or(true);
+    let above = if gitignore { Ignored::above(&path) } else { Ignored::default() };
     let mut walk = Walk {
         hidden: input.hidden,
+        gitignore,
         limit,
         cancel,
-        ignored,
         text: String::new(),
         shown: 0,
         seen: 0,
@@ -110,7 +108,7 @@ pub fn directory_tree(
     folder
         .entries()
         .map_err(|source| Error::Path(workspace::Error::Io { action: "list", path: path.shown(), source }))?;
-    walk.visit(&folder, Path::new(""), 0, depth)?;
+    walk.visit(&folder, path.relative(), above, 0, depth)?;
 
     let mut notes = Vec::new();
     let total = walk.directories + walk.files;
@@ -132,9 +130,9 @@ pub fn directory_tree(
 
 struct Walk<'a> {
     hidden: bool,
+    gitignore: bool,
     limit: usize,
     cancel: &'a CancellationToken,
-    ignored: Ignored,
     text: String,
     shown: u64,
     seen: u64,
@@ -146,10 +144,17 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Shows what is in `folder`, which lies at `path` below the directory asked for.
-    fn visit(&mut self, folder: &Folder, path: &Path, level: usize, depth: usize) -> Result<(), Error> {
-        self.ignored.enter(folder, path);
-        let mut entries = self.entries(folder, path)?;
+    /// Shows what is in `folder`, which lies at `path` beneath its root, but not what is `ignored` above it.
+    fn visit(
+        &mut self,
+        folder: &Folder,
+        path: &Path,
+        ignored: Ignored,
+        level: usize,
+        depth: usize,
+    ) -> Result<(), Error> {
+        let ignored = if self.gitignore { ignored.within(folder, path) } else { ignored };
+        let mut entries = self.entries(folder, path, &ignored)?;
         entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         for Entry { name, kind } in entries {
             let directory = kind == Kind::Directory;
@@ -173,16 +178,17 @@ impl Walk<'_> {
                 self.text.push_str(if closed { "…\n" } else { "\n" });
             }
             match child {
-                Some(child) if descend => self.visit(&child, &path.join(&name), level + 1, depth)?,
+                Some(child) if descend => {
+                    self.visit(&child, &path.join(&name), ignored.clone(), level + 1, depth)?;
+                }
                 None if directory && name != ".git" => self.unreadable += 1,
                 _ => {}
             }
         }
-        self.ignored.leave();
         Ok(())
     }
 
-    fn entries(&mut self, folder: &Folder, path: &Path) -> Result<Vec<Entry>, Error> {
+    fn entries(&mut self, folder: &Folder, path: &Path, ignored: &Ignored) -> Result<Vec<Entry>, Error> {
         let Ok(entries) = folder.entries() else {
             self.unreadable += 1;
             return Ok(Vec::new());
@@ -198,73 +204,13 @@ impl Walk<'_> {
                 break;
             }
             let wanted = (self.hidden || !is_hidden(&entry.name))
-                && !self.ignored.is_ignored(&path.join(&entry.name), entry.kind == Kind::Directory);
+                && !ignored.is_ignored(&path.join(&entry.name), entry.kind == Kind::Directory);
             if wanted {
                 kept.push(entry);
             }
         }
         Ok(kept)
     }
-}
-
-/// The `.gitignore` files that count, outermost first.
-struct Ignored {
-    on: bool,
-    /// Where the directory asked for lies beneath its root.
-    base: PathBuf,
-    files: Vec<Option<Gitignore>>,
-}
-
-impl Ignored {
-    fn off() -> Self {
-        Self { on: false, base: PathBuf::new(), files: Vec::new() }
-    }
-
-    /// Those in the directories above `path`.
-    fn above(path: &ConfinedPath) -> Self {
-        let mut above = Vec::new();
-        let mut next = path.parent();
-        while let Some(folder) = next {
-            next = folder.parent();
-            above.push(folder);
-        }
-        let read = |folder: &ConfinedPath| parse_gitignore(&folder.open_folder().ok()?, folder.relative());
-        let files = above.iter().rev().map(read).collect();
-        Self { on: true, base: path.relative().to_owned(), files }
-    }
-
-    fn enter(&mut self, folder: &Folder, path: &Path) {
-        let file = if self.on { parse_gitignore(folder, &self.base.join(path)) } else { None };
-        self.files.push(file);
-    }
-
-    fn leave(&mut self) {
-        self.files.pop();
-    }
-
-    /// Whether `path`, below the directory asked for, is left out. The innermost file that says something
-    /// decides, as in git.
-    fn is_ignored(&self, path: &Path, directory: bool) -> bool {
-        if !self.on {
-            return false;
-        }
-        let path = self.base.join(path);
-        let said = self.files.iter().rev().flatten().map(|file| file.matched(&path, directory));
-        said.into_iter().find(|said| !said.is_none()).is_some_and(|said| said.is_ignore())
-    }
-}
-
-/// The `.gitignore` in `folder`, which lies at `path` beneath its root.
-pub(super) fn parse_gitignore(folder: &Folder, path: &Path) -> Option<Gitignore> {
-    let file = folder.open_file(".gitignore".as_ref()).ok()?;
-    let mut bytes = Vec::new();
-    file.take(MAX_IGNORE_BYTES).read_to_end(&mut bytes).ok()?;
-    let mut builder = GitignoreBuilder::new(path);
-    for line in String::from_utf8_lossy(&bytes).trim_start_matches('\u{feff}').lines() {
-        // A line that is no pattern means nothing, as in git.
-        let _ = builder.add_line(None, line);
-    }
-    builder.build().ok()
 }
 
 #[cfg(test)]

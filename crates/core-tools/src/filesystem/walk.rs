@@ -9,12 +9,11 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use ignore::gitignore::Gitignore;
 use tokio_util::sync::CancellationToken;
 
 use super::error::Error;
+use super::gitignore::Ignored;
 use super::list::is_hidden;
-use super::tree::parse_gitignore;
 use crate::workspace::{ConfinedPath, Entry, Folder, Kind};
 
 /// More threads than this wait for the disk and for each other.
@@ -48,13 +47,7 @@ struct Place {
     below: PathBuf,
     /// The names below the start, each ended by a NUL.
     key: Vec<u8>,
-    rules: Option<Arc<Rules>>,
-}
-
-/// The rules of one `.gitignore`, and those outside it.
-struct Rules {
-    file: Gitignore,
-    outer: Option<Arc<Rules>>,
+    ignored: Ignored,
 }
 
 impl Found<'_> {
@@ -117,7 +110,7 @@ pub(super) fn walk<V: Visitor>(
         path: start.relative().to_owned(),
         below: PathBuf::new(),
         key: Vec::new(),
-        rules: if filter.gitignore { rules_above(start) } else { None },
+        ignored: if filter.gitignore { Ignored::above(start) } else { Ignored::default() },
     };
     let queue = Queue::default();
     queue.push([Task::List { folder, place }]);
@@ -265,7 +258,7 @@ impl Worker<'_> {
                     path: place.path.join(&name),
                     below: place.below.join(&name),
                     key,
-                    rules: place.rules.clone(),
+                    ignored: place.ignored.clone(),
                 };
                 self.list(&Arc::new(folder), below, visitor);
             }
@@ -279,11 +272,8 @@ impl Worker<'_> {
         };
         let mut entries: Vec<Entry> = listed.map_while(Result::ok).collect();
         let gitignore = |entry: &Entry| entry.name == ".gitignore";
-        if self.filter.gitignore
-            && entries.iter().any(gitignore)
-            && let Some(file) = parse_gitignore(folder, &place.path)
-        {
-            place.rules = Some(Arc::new(Rules { file, outer: place.rules.take() }));
+        if self.filter.gitignore && entries.iter().any(gitignore) {
+            place.ignored = place.ignored.within(folder, &place.path);
         }
         let place = Arc::new(place);
         // What is many is shared: a single large folder keeps all threads busy as well.
@@ -329,38 +319,12 @@ impl Worker<'_> {
         if entry.name == ".git" || (!self.filter.hidden && is_hidden(&entry.name)) {
             return true;
         }
-        let mut rules = place.rules.as_deref();
-        if rules.is_none() {
+        if place.ignored.is_empty() {
             return false;
         }
         self.path.clear();
         self.path.push(&place.path);
         self.path.push(&entry.name);
-        // The innermost file that says something decides, as in git.
-        while let Some(Rules { file, outer }) = rules {
-            let said = file.matched(&self.path, entry.kind == Kind::Directory);
-            if !said.is_none() {
-                return said.is_ignore();
-            }
-            rules = outer.as_deref();
-        }
-        false
+        place.ignored.is_ignored(&self.path, entry.kind == Kind::Directory)
     }
-}
-
-/// The rules of the folders above `start`, down from its root.
-fn rules_above(start: &ConfinedPath) -> Option<Arc<Rules>> {
-    let mut above = Vec::new();
-    let mut next = start.parent();
-    while let Some(folder) = next {
-        next = folder.parent();
-        above.push(folder);
-    }
-    above.iter().rev().fold(None, |outer, folder| {
-        let file = folder.open_folder().ok().and_then(|open| parse_gitignore(&open, folder.relative()));
-        match file {
-            Some(file) => Some(Arc::new(Rules { file, outer })),
-            None => outer,
-        }
-    })
 }

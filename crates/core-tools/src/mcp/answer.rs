@@ -180,6 +180,11 @@ impl Answer {
         self
     }
 
+    /// The answer as the protocol has it: what a client gets that takes structured objects.
+    pub fn into_call_result(self) -> CallToolResult {
+        self.into_result(Shape::Structured)
+    }
+
     /// The answer as the client gets it.
     pub(crate) fn into_result(self, shape: Shape) -> CallToolResult {
         let mut content = Vec::with_capacity(1 + self.media.len());

@@ -2,7 +2,8 @@
 //!
 //! The schema that is listed is the schema that is checked, member by member, so that a range a client is
 //! shown is a range that holds, and so that an error can say where it is, what was there, what is allowed,
-//! and what the writer probably meant. Keys may be spelt in camelCase; they come out in `snake_case`.
+//! and what the writer probably meant. Keys may be spelt in camelCase; they come out in `snake_case`. A list
+//! or an object may be sent as JSON in a string, as models often do.
 
 use super::schema::Schema;
 use crate::nearest::nearest;
@@ -136,7 +137,7 @@ fn check(schema: &Schema, value: Value, path: &str, faults: &mut Vec<String>) ->
     if let Some(Value::Array(choices)) = schema.get("anyOf") {
         return check_any(choices, value, path, faults);
     }
-    let value = whole(schema, wrap(schema, value));
+    let value = whole(schema, wrap(schema, unquote(schema, value)));
     if let Some(kind) = schema.get("type").and_then(Value::as_str)
         && !is_of(kind, &value)
     {
@@ -185,10 +186,34 @@ fn check(schema: &Schema, value: Value, path: &str, faults: &mut Vec<String>) ->
     }
 }
 
+/// An array or object that was sent as JSON in a string, where the schema wants exactly that. Not where it
+/// takes a string too, and not where a list of strings is wanted and that JSON is none: `[0]` is a glob.
+fn unquote(schema: &Schema, value: Value) -> Value {
+    /// Decoded, JSON may take twenty times its size.
+    const MAX_BYTES: usize = 1 << 20;
+    let Value::String(text) = &value else { return value };
+    let opening = match schema.get("type").and_then(Value::as_str) {
+        Some("array") => '[',
+        Some("object") => '{',
+        _ => return value,
+    };
+    if text.len() > MAX_BYTES || !text.trim_start().starts_with(opening) {
+        return value;
+    }
+    match serde_json::from_str(text) {
+        Ok(Value::Array(items)) if is_list_of_strings(schema) && !items.iter().all(Value::is_string) => value,
+        Ok(meant) => meant,
+        Err(_) => value,
+    }
+}
+
+fn is_list_of_strings(schema: &Schema) -> bool {
+    schema.get("items").and_then(|items| items.get("type")).and_then(Value::as_str) == Some("string")
+}
+
 /// One string where a list of strings is expected is a list of one.
 fn wrap(schema: &Schema, value: Value) -> Value {
-    let item = schema.get("items").and_then(|items| items.get("type")).and_then(Value::as_str);
-    if value.is_string() && item == Some("string") { Value::Array(vec![value]) } else { value }
+    if value.is_string() && is_list_of_strings(schema) { Value::Array(vec![value]) } else { value }
 }
 
 /// `1.0` is a whole number (JSON Schema 2020-12, core §4.2.3), and comes out as `1`.
@@ -375,6 +400,60 @@ mod tests {
         schema["properties"]["files"] = json!({"type": "array", "items": {"type": "string"}});
         let given = json!({"path": "a", "files": "b"}).as_object().cloned().unwrap();
         assert_eq!(normalise(&schema, given).unwrap()["files"], json!(["b"]));
+    }
+
+    #[test]
+    fn a_list_or_an_object_may_be_json_in_a_string() {
+        let given = json!({"path": "a", "edits": r#" [{"oldString": "x"}]"#, "env": r#"{"A": "b"}"#});
+        let expected = json!({"path": "a", "edits": [{"old_string": "x"}], "env": {"A": "b"}});
+        assert_eq!(run(given), Ok(expected));
+        let mut schema = schema();
+        schema["properties"]["files"] = json!({"type": "array", "items": {"type": "string"}});
+        let files = |files: &str| {
+            let given = json!({"path": "a", "files": files}).as_object().cloned().unwrap();
+            normalise(&schema, given).unwrap()["files"].clone()
+        };
+        assert_eq!(files(r#"["a", "b"]"#), json!(["a", "b"]));
+        // What is no JSON, or not what is wanted, is the one string that it is.
+        for name in ["[ab].rs", "[0]", r#"["a", 1]"#, r#"{"a": 1}"#, r#"["a"] "b""#] {
+            assert_eq!(files(name), json!([name]));
+        }
+    }
+
+    #[test]
+    fn json_in_a_string_is_judged_like_any_other() {
+        let given =
+            json!({"path": "a", "edits": r#"[{"old_string": ""}, {"new": 1}]"#, "env": r#"{"A": 1}"#});
+        insta::assert_snapshot!(run(given).unwrap_err(), @"
+        `edits[0].old_string` has 0 characters: expected at least 1
+        unknown parameter `edits[1].new`; known: `old_string`
+        `edits[1].old_string` is missing: expected a string
+        `env.A` is 1: expected a string
+        ");
+        let given = json!({"path": "a", "edits": r#"{"old_string": "x"}"#, "env": "[]"});
+        insta::assert_snapshot!(run(given).unwrap_err(), @r#"
+        `edits` is the string "{\"old_string\": \"x\"}": expected an array of objects
+        `env` is the string "[]": expected an object
+        "#);
+        let given = json!({"path": "a", "edits": "[{]", "env": "A=b"});
+        insta::assert_snapshot!(run(given).unwrap_err(), @r#"
+        `edits` is the string "[{]": expected an array of objects
+        `env` is the string "A=b": expected an object
+        "#);
+    }
+
+    #[test]
+    fn json_in_a_string_stays_a_string_where_one_is_wanted() {
+        let given = json!({"path": "[1]", "files": r#"["a", "b"]"#});
+        assert_eq!(run(given.clone()), Ok(given));
+    }
+
+    #[test]
+    fn json_in_a_string_past_any_sense_is_not_decoded() {
+        let list = format!("[{}0]", "0,".repeat(1 << 20));
+        let error = run(json!({"path": "a", "edits": list})).unwrap_err();
+        assert!(error.starts_with("`edits` is the string \"[0,0,"), "{error}");
+        assert!(error.ends_with("expected an array of objects") && error.len() < 200, "{error}");
     }
 
     #[test]

@@ -34,37 +34,37 @@ pub(crate) fn listed(schema: &Schema) -> Schema {
 
 fn shorten(schema: &mut Value, described: bool) {
     let Value::Object(object) = schema else { return };
-    if object.get("additionalProperties") == Some(&Value::Bool(false)) {
-        object.remove("additionalProperties");
+    if get(object, "additionalProperties") == Some(&Value::Bool(false)) {
+        remove(object, "additionalProperties");
     }
     // What the type bounds and no use reaches.
-    if object.get("maximum") == Some(&Value::from(u32::MAX)) {
-        object.remove("maximum");
+    if get(object, "maximum") == Some(&Value::from(u32::MAX)) {
+        remove(object, "maximum");
     }
     for (key, implied) in [("minimum", 0), ("minItems", 1), ("minLength", 1)] {
-        if object.get(key) == Some(&Value::from(implied))
+        if get(object, key) == Some(&Value::from(implied))
             && (key != "minimum" || !object.contains_key("maximum"))
         {
             object.remove(key);
         }
     }
     // A switch that is left out is off.
-    if object.get("default") == Some(&Value::Bool(false)) {
-        object.remove("default");
+    if get(object, "default") == Some(&Value::Bool(false)) {
+        remove(object, "default");
     }
     if !described {
-        object.remove("description");
+        remove(object, "description");
     }
-    if let Some(Value::Object(properties)) = object.get_mut("properties") {
+    if let Some(Value::Object(properties)) = get_mut(object, "properties") {
         properties.values_mut().for_each(|value| shorten(value, true));
     }
     // What the whole is for has been said above its parts.
     for key in ["items", "additionalProperties"] {
-        if let Some(value) = object.get_mut(key) {
+        if let Some(value) = get_mut(object, key) {
             shorten(value, false);
         }
     }
-    if let Some(Value::Array(choices)) = object.get_mut("anyOf") {
+    if let Some(Value::Array(choices)) = get_mut(object, "anyOf") {
         choices.iter_mut().for_each(|value| shorten(value, false));
     }
 }
@@ -90,7 +90,7 @@ const MAX_DEPTH: usize = 8;
 fn inline(schema: &mut Value, definitions: &Value, depth: usize) {
     match schema {
         Value::Object(object) => {
-            if let Some(reference) = object.get("$ref").and_then(Value::as_str) {
+            if let Some(reference) = get(object, "$ref").and_then(Value::as_str) {
                 let name = reference.trim_start_matches("#/$defs/").to_owned();
                 let target = if depth < MAX_DEPTH { definitions.get(&name).cloned() } else { None };
                 object.remove("$ref");
@@ -111,42 +111,42 @@ fn inline(schema: &mut Value, definitions: &Value, depth: usize) {
 
 fn compact(schema: &mut Value, descriptions: bool, root: bool) {
     let Value::Object(object) = schema else { return };
-    if object.get("format").and_then(Value::as_str) == Some("uint32") {
+    if get(object, "format").and_then(Value::as_str) == Some("uint32") {
         object.entry("maximum").or_insert_with(|| u32::MAX.into());
     }
     for key in ["$schema", "title", "format"] {
-        object.remove(key);
+        remove(object, key);
     }
     if !descriptions || root {
-        object.remove("description");
+        remove(object, "description");
     }
-    if object.get("default") == Some(&Value::Null) {
-        object.remove("default");
+    if get(object, "default") == Some(&Value::Null) {
+        remove(object, "default");
     }
     drop_null(object);
     flatten_enum(object);
     if !descriptions {
-        object.remove("description"); // of what an `anyOf` with null had inside
+        remove(object, "description"); // of what an `anyOf` with null had inside
     }
     for key in ["properties", "patternProperties"] {
-        if let Some(Value::Object(properties)) = object.get_mut(key) {
+        if let Some(Value::Object(properties)) = get_mut(object, key) {
             properties.values_mut().for_each(|value| compact(value, descriptions, false));
         }
     }
     for key in ["items", "additionalProperties"] {
-        if let Some(value) = object.get_mut(key) {
+        if let Some(value) = get_mut(object, key) {
             compact(value, descriptions, false);
         }
     }
     for key in ["anyOf", "oneOf", "allOf"] {
-        if let Some(Value::Array(values)) = object.get_mut(key) {
+        if let Some(Value::Array(values)) = get_mut(object, key) {
             values.iter_mut().for_each(|value| compact(value, descriptions, false));
         }
     }
     if !descriptions {
         // Of an answer the list tells names and types. What else holds for it is tested, not listed.
         for key in ["additionalProperties", "minimum", "maximum", "required", "enum", "items"] {
-            object.remove(key);
+            remove(object, key);
         }
     }
 }
@@ -154,18 +154,18 @@ fn compact(schema: &mut Value, descriptions: bool, root: bool) {
 /// `["string", "null"]` and `anyOf: [X, null]` mean an optional member: a client leaves it out. Some
 /// clients' dialects know no type unions at all.
 fn drop_null(object: &mut Schema) {
-    if let Some(Value::Array(types)) = object.get_mut("type") {
+    if let Some(Value::Array(types)) = get_mut(object, "type") {
         types.retain(|kind| kind != "null");
         if let [only] = types.as_slice() {
             let only = only.clone();
             object.insert("type".to_owned(), only);
         }
     }
-    if let Some(Value::Array(values)) = object.get_mut("anyOf") {
+    if let Some(Value::Array(values)) = get_mut(object, "anyOf") {
         values.retain(|value| value.get("type").and_then(Value::as_str) != Some("null"));
         if let [Value::Object(only)] = values.as_slice() {
             let only = only.clone();
-            object.remove("anyOf");
+            remove(object, "anyOf");
             for (key, value) in only {
                 object.entry(key).or_insert(value);
             }
@@ -175,7 +175,7 @@ fn drop_null(object: &mut Schema) {
 
 /// `oneOf: [{const: a}, {const: b}]`, which is how documented variants come out, is `enum: [a, b]`.
 fn flatten_enum(object: &mut Schema) {
-    let Some(Value::Array(values)) = object.get("oneOf") else { return };
+    let Some(Value::Array(values)) = get(object, "oneOf") else { return };
     let constants: Option<Vec<Value>> = values
         .iter()
         .map(|value| {
@@ -186,9 +186,26 @@ fn flatten_enum(object: &mut Schema) {
         })
         .collect();
     if let Some(constants) = constants {
-        object.remove("oneOf");
+        remove(object, "oneOf");
         object.insert("type".to_owned(), "string".into());
         object.insert("enum".to_owned(), constants.into());
+    }
+}
+
+// A schema's objects have few members, most of which are asked for in vain, at every start of a server: to
+// compare the names takes a fifth of the time that hashing each does.
+
+fn get<'a>(object: &'a Schema, key: &str) -> Option<&'a Value> {
+    object.iter().find(|(name, _)| *name == key).map(|(_, value)| value)
+}
+
+fn get_mut<'a>(object: &'a mut Schema, key: &str) -> Option<&'a mut Value> {
+    object.iter_mut().find(|(name, _)| *name == key).map(|(_, value)| value)
+}
+
+fn remove(object: &mut Schema, key: &str) {
+    if get(object, key).is_some() {
+        object.remove(key);
     }
 }
 

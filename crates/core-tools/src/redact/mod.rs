@@ -5,7 +5,8 @@
 //! - tokens of known shape: GitHub, GitLab, AWS, Google, Slack, Stripe, `OpenAI`, Anthropic, npm, JSON web
 //!   tokens and some eighty more;
 //! - the password in `scheme://user:password@host`, and what follows `Authorization: Basic` and `Bearer`;
-//! - the body of a private key in PEM armour, also when only its first or its last part is there;
+//! - the body of a private key in PEM armour, also when only its first or its last part is there, and a text
+//!   that is nothing but three or more lines from its middle;
 //! - values that look made by a machine beside a name such as `password`, `api_key` or `connection_string`,
 //!   in environment files, JSON, YAML, TOML, XML, code and command lines;
 //! - the values it was given, as they stand and as JSON, percent-encoding and base64 write them.
@@ -227,6 +228,7 @@ impl Redactor {
             sign if BASIC.contains(&sign) => spans.extend(url::basic(bytes, at)),
             _ => spans.extend(named::at_name(bytes, at)),
         });
+        pem::middle(text, &mut spans);
         if spans.is_empty() { spans } else { settle(text, spans) }
     }
 }

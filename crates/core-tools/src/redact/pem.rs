@@ -34,6 +34,47 @@ pub(super) fn find(text: &str, label: usize, spans: &mut Vec<Span>) {
     }
 }
 
+/// The lines of a text that holds nothing but the middle of a key, as a page of its file or what `sed -n`
+/// prints of it, appended to `spans`. A last line in brackets says which page it is.
+///
+/// The middle of a certificate looks the same and is masked too; but only a page that begins and ends
+/// within one is taken, so none that has anything else, such as a frame, a name or a shorter last line.
+pub(super) fn middle(text: &str, spans: &mut Vec<Span>) {
+    const FEWEST: usize = 3;
+    /// What RFC 7468 has, and what OpenSSH's own format has.
+    const WIDTHS: [usize; 2] = [64, 70];
+    let bytes = text.as_bytes();
+    // This is all that most texts are asked.
+    let width = end_of(bytes, 0, BASE64, WIDTHS[1] + 1);
+    if !WIDTHS.contains(&width) {
+        return;
+    }
+    let first = spans.len();
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        let body = line.trim_ascii_end();
+        let end = start + line.len();
+        if body.len() == width && end_of(bytes, start, BASE64, width) == start + width {
+            spans.push(Span { start, end: start + width, kind: KIND });
+        } else if end < bytes.len() || !(body.starts_with('[') && body.ends_with(']')) {
+            spans.truncate(first);
+            return;
+        }
+        start = end;
+    }
+    if spans.len() - first < FEWEST || !is_mixed(&bytes[..FEWEST * width]) {
+        spans.truncate(first);
+    }
+}
+
+/// Whether nearly all of the 64 characters are there, as they are in 192 of anything encrypted or random. Of a
+/// list of SHA-256 sums, whose lines are as long, it is 16.
+fn is_mixed(bytes: &[u8]) -> bool {
+    let mut seen = [false; 256];
+    bytes.iter().for_each(|&byte| seen[byte as usize] = true);
+    seen.iter().filter(|&&seen| seen).count() >= 50
+}
+
 fn behind_begin(bytes: &[u8], body: usize, spans: &mut Vec<Span>) {
     // The body has no dashes, so the next ones are its end, or the start of something else.
     let next = memchr::memmem::find(&bytes[body..], b"----").map(|at| body + at);

@@ -397,6 +397,40 @@ fn half_a_private_key_is_masked_from_the_end_that_is_there() {
 }
 
 #[test]
+fn a_page_from_the_middle_of_a_private_key_is_masked_line_by_line() {
+    for width in [64, 70] {
+        let lines: Vec<_> = (0..5).map(|line| random(200 + line, BASE64, width)).collect();
+        for (line_end, last) in [("\n", ""), ("\n", "\n"), ("\r\n", "\r\n"), ("\n", "\n[lines 5-9 of 28]\n")]
+        {
+            let text = lines.join(line_end) + last;
+            let masked = ["[redacted:private-key]"; 5].join(line_end) + last;
+            assert_eq!(redactor().redact(&text), masked);
+        }
+    }
+}
+
+#[test]
+fn long_lines_of_base64_are_no_key_where_anything_else_is_there() {
+    let lines: Vec<_> = (0..5).map(|line| random(200 + line, BASE64, 64)).collect();
+    let body = lines.join("\n");
+    for text in [
+        format!("-----BEGIN CERTIFICATE-----\n{body}\n"),
+        format!("{body}\n-----END CERTIFICATE-----\n"),
+        format!("{body}\nAQAB\n"),
+        format!("{body}\n\n{body}\n"),
+        format!("image: |\n{body}\n"),
+        lines[..2].join("\n"),
+        lines.iter().map(|line| format!("  {line}\n")).collect(),
+        lines.concat(),
+        (0..5).map(|line| random(300 + line, BASE64, 76) + "\n").collect(),
+        (0..50).map(|line| random(400 + line, "0123456789abcdef", 64) + "\n").collect(),
+        format!("{}\n", "A".repeat(64)).repeat(9),
+    ] {
+        assert!(matches!(redactor().redact(&text), Cow::Borrowed(_)), "{text}");
+    }
+}
+
+#[test]
 fn a_private_key_is_masked_in_json_in_a_diff_and_in_search_results() {
     let block =
         format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n", key_body().join("\n"));

@@ -83,6 +83,12 @@ pub enum Error {
         /// The path asked for.
         path: String,
     },
+    /// A folder cannot move to a place below itself.
+    #[error("the folder `{path}` cannot be moved into itself; nothing was changed")]
+    IntoItself {
+        /// The folder.
+        path: String,
+    },
     /// The file changed between reading and replacing it, and was left alone.
     #[error("`{path}` was changed by somebody else meanwhile; nothing was written, read it again")]
     Changed {

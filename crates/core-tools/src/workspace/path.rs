@@ -195,6 +195,17 @@ impl ConfinedPath {
         Ok((folder, path))
     }
 
+    /// Where the nearest folder above this path really lies.
+    fn canonical_parent(&self) -> Option<PathBuf> {
+        let mut parent = self.parent()?;
+        loop {
+            match parent.open_canonical() {
+                Ok((_, path)) => return Some(path),
+                Err(_) => parent = parent.parent()?,
+            }
+        }
+    }
+
     /// The place this path leads to, through links, to read and replace what is there.
     ///
     /// # Errors
@@ -288,14 +299,27 @@ impl ConfinedPath {
     /// replaced; with it, a file is, never a folder. Between file systems a file is copied and then removed.
     ///
     /// # Errors
-    /// [`Error::AlreadyExists`], [`Error::NotFound`], [`Error::Protected`], or [`Error::Io`]: a folder cannot
-    /// move into itself or to another file system.
+    /// [`Error::AlreadyExists`], [`Error::NotFound`], [`Error::Protected`], [`Error::IntoItself`], or
+    /// [`Error::Io`]: a folder cannot move to another file system.
     pub fn rename_to(&self, destination: &Self, overwrite: bool) -> Result<(), Error> {
         let source = self.with_hint(self.entry())?;
         // Before folders are created for a source that is not there.
-        self.with_hint(source.metadata().and_then(|found| {
-            found.map(|_| ()).ok_or_else(|| self.failed("move", io::ErrorKind::NotFound.into()))
-        }))?;
+        let found = self.with_hint(
+            source
+                .metadata()
+                .and_then(|found| found.ok_or_else(|| self.failed("move", io::ErrorKind::NotFound.into()))),
+        )?;
+        if found.kind == Kind::Directory
+            && let (_, own) = self.open_canonical()?
+            && destination.canonical_parent().is_some_and(|parent| parent.starts_with(own))
+        {
+            // What is protected is refused as that, wherever it would go.
+            source.check_unprotected()?;
+            if let Ok(place) = destination.entry() {
+                place.check_unprotected()?;
+            }
+            return Err(Error::IntoItself { path: self.shown() });
+        }
         destination.create_parents()?;
         let _lock = source.lock();
         source.rename_to(&destination.entry()?, overwrite)

@@ -217,7 +217,8 @@ impl Target {
         self.folder.check_writable(&self.name).map_err(|error| self.failed("write", error))
     }
 
-    fn check_unprotected(&self) -> Result<(), Error> {
+    /// Refuses a change of what is here if it is protected.
+    pub(super) fn check_unprotected(&self) -> Result<(), Error> {
         self.workspace.check_unprotected(&self.folder, &self.name, &self.shown)
     }
 

@@ -106,9 +106,14 @@ fn explain_value(value: &Value) -> Decoded {
             invalid(id, "`jsonrpc` must be \"2.0\"")
         }
         (Some(Value::String(_)), None) => invalid(None, "`id` must be a string or a whole number"),
-        (Some(Value::String(method)), Some(_)) => {
-            invalid(id, &format!("the parameters of `{method}` do not fit"))
-        }
+        // What is left is `params`: a list, which JSON-RPC 2.0 §4.2 has and MCP has not, or no structure.
+        (Some(Value::String(method)), Some(_)) => Decoded::Refused(
+            id,
+            ErrorData::invalid_params(
+                format!("invalid params: the parameters of `{method}` must be an object that fits it"),
+                None,
+            ),
+        ),
         (Some(_), _) => invalid(id, "`method` must be a string"),
         (None, _) => invalid(id, "`method` is missing"),
     }

@@ -61,10 +61,18 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         let end =
             self.buffer[self.searched..].iter().position(|byte| *byte == b'\n').map(|at| self.searched + at);
         if let Some(end) = end {
-            let rest = self.buffer.split_off(end + 1);
-            let mut line = std::mem::replace(&mut self.buffer, rest);
             self.searched = 0;
-            line.truncate(end);
+            // A short line is copied out, and the room for reading stays where it is.
+            let line = if end < READ_BYTES {
+                let line = self.buffer[..end].to_vec();
+                self.buffer.drain(..=end);
+                line
+            } else {
+                let rest = self.buffer.split_off(end + 1);
+                let mut line = std::mem::replace(&mut self.buffer, rest);
+                line.truncate(end);
+                line
+            };
             return Some(self.finish(line));
         }
         self.searched = self.buffer.len();

@@ -1,10 +1,10 @@
 //! MCP over standard input and output: one JSON message a line.
 //!
 //! rmcp's own line transport drops what it cannot read. This one answers it: not JSON is -32700, a message
-//! of the wrong shape is -32600, an array is taken where the protocol has arrays (2025-03-26) and refused
-//! elsewhere, a line past the limit is refused. The id is looked for even in what is not JSON or was not
-//! kept. Nothing that asks for an answer goes without one, nothing else is answered, and no id is answered
-//! twice.
+//! of the wrong shape is -32600, parameters of the wrong shape are -32602, an array is taken where the
+//! protocol has arrays (2025-03-26) and refused elsewhere, a line past the limit is refused. The id is
+//! looked for even in what is not JSON or was not kept. Nothing that asks for an answer goes without one,
+//! nothing else is answered, and no id is answered twice.
 //!
 //! Memory is bounded, whatever the client sends and however little it reads: see [`Ledger::has_room`] and
 //! [`Ledger::may_read`]. While no line is read, the end of input is still noticed.
