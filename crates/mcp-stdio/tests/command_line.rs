@@ -58,13 +58,22 @@ fn the_variable_sets_the_level_of_the_log_and_the_flag_wins() {
 }
 
 #[test]
-fn a_role_keeps_every_subcommand_and_the_server_from_starting() {
+fn a_role_counts_for_every_subcommand_and_one_that_is_not_declared_is_the_minimal_one() {
     let folder = folder();
-    for arguments in [&[][..], &["tools"], &["call", "list_directory"], &["doctor"]] {
-        refused(server(&folder).args(arguments).env("CORETOOLS_ROLE", "worker"), "has no roles");
+    let tools = |role: &str| {
+        let output = server(&folder).arg("tools").env("CORETOOLS_ROLE", role).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        (text(&output.stdout), text(&output.stderr))
+    };
+    let (listed, said) = tools("worker");
+    assert!(listed.contains("write_file") && said.is_empty(), "{said}");
+    for role in ["", "Worker", "unheard-of"] {
+        let (listed, said) = tools(role);
+        assert!(!listed.contains("write_file") && listed.contains("get_diagnostics"), "{role}: {listed}");
+        assert!(said.contains("is not used, and minimal instead"), "{said}");
     }
-    let unset = server(&folder).arg("tools").env("CORETOOLS_ROLE", "").output().unwrap();
-    assert!(unset.status.success(), "{unset:?}");
+    let call = ["call", "--role", "readonly", "write_file", r#"{"path": "x", "content": "y"}"#];
+    refused(server(&folder).args(call), "no tool is called `write_file`");
 }
 
 #[test]

@@ -89,6 +89,21 @@ impl Scope {
         self.paths.iter().try_for_each(|rule| rule.check(access, resolved))
     }
 
+    /// Judges a folder with everything in it, as [`check_path`](Self::check_path) does a path.
+    ///
+    /// # Errors
+    /// What is allowed, in words for the caller.
+    pub fn check_folder(&self, access: Access, resolved: &str) -> Result<(), String> {
+        self.check_path(access, resolved)?;
+        let kept = |rule: &Arc<PathRule>| {
+            rule.not_within.iter().find(|kept| crate::rule::lies_in(kept, resolved)).cloned()
+        };
+        match self.paths.iter().find_map(kept) {
+            Some(kept) => Err(format!("`{kept}` lies in `{resolved}`, and this role may not reach it")),
+            None => Ok(()),
+        }
+    }
+
     /// The folders that may be reached for `access`, for what can only be told folders: every path that
     /// [`check_path`](Self::check_path) allows lies in one of them, though not everything in them is
     /// allowed. Nothing if all are.

@@ -77,6 +77,12 @@ fn without_file_variables_and_flags_every_key_has_its_documented_default() {
     redaction.enabled = true (default)
     redaction.environment_values = true (default)
     redaction.variables = [] (default)
+    policy.file = "" (default)
+    policy.marker_key = "" (default)
+    policy.audit = "" (default)
+    policy.audit_when_full = "count" (default)
+    policy.confinement = "auto" (default)
+    policy.network = true (default)
     "#);
     assert_eq!(config.file, None);
     assert!(config.warnings.is_empty());
@@ -100,6 +106,9 @@ environment = "minimal"
 enabled = true
 environment_values = true
 variables = ["MY_ID"]
+[policy]
+confinement = "on"
+network = false
 "#,
     );
     let below = project.path().join("a/b");
@@ -123,6 +132,12 @@ variables = ["MY_ID"]
     redaction.enabled = true ($P/coretools.toml:13)
     redaction.environment_values = true ($P/coretools.toml:14)
     redaction.variables = ["MY_ID"] ($P/coretools.toml:15)
+    policy.file = "" (default)
+    policy.marker_key = "" (default)
+    policy.audit = "" (default)
+    policy.audit_when_full = "count" (default)
+    policy.confinement = "on" ($P/coretools.toml:17)
+    policy.network = false ($P/coretools.toml:18)
     "#);
     assert_eq!(config.file, Some(project.path().join(FILE_NAME)));
 }
@@ -138,10 +153,14 @@ fn the_example_in_the_documentation_is_the_defaults() {
         .map(|line| format!("{}\n", line.trim_start_matches("//!").trim_start()))
         .collect();
     let project = Project::new(&example);
-    let written = project.load(&[]).unwrap();
+    // Named: one that is found brings no policy.
+    let written = project.load_with(&[], &naming(&project.path().join(FILE_NAME))).unwrap();
+    let example_paths = ["policy.file", "policy.marker_key", "policy.audit"];
     for (entry, default) in written.entries().iter().zip(Config::default().entries()) {
         if entry.key == "roots" {
             assert_eq!(*written.roots, [project.path()]);
+        } else if example_paths.contains(&entry.key) {
+            assert_eq!(default.value, "\"\"");
         } else {
             assert_eq!((entry.key, &entry.value), (default.key, &default.value));
         }
@@ -195,8 +214,8 @@ fn an_unknown_key_is_an_error_with_its_place_and_the_nearest_key() {
     insta::assert_snapshot!(error("limits = { timeout = 1 }\n"), @"$P/coretools.toml:1:12: there is no key `limits.timeout`; did you mean `call_timeout_ms`?");
     insta::assert_snapshot!(error("environment = \"minimal\"\n"), @"$P/coretools.toml:1:1: there is no key `environment`; did you mean `commands.environment`?");
     insta::assert_snapshot!(error("[redaction]\ncolour = true\n"), @"$P/coretools.toml:2:1: there is no key `redaction.colour`; the keys here are enabled, environment_values, variables");
-    insta::assert_snapshot!(error("[extra]\nkey = true\n"), @"$P/coretools.toml:1:2: there is no key `extra`; the keys here are roots, toolsets, results, limits, commands, redaction");
-    insta::assert_snapshot!(error("\"ключ\" = 1\nx = 2\n"), @"$P/coretools.toml:1:1: there is no key `ключ`; the keys here are roots, toolsets, results, limits, commands, redaction");
+    insta::assert_snapshot!(error("[extra]\nkey = true\n"), @"$P/coretools.toml:1:2: there is no key `extra`; the keys here are roots, toolsets, results, limits, commands, redaction, policy, role");
+    insta::assert_snapshot!(error("\"ключ\" = 1\nx = 2\n"), @"$P/coretools.toml:1:1: there is no key `ключ`; the keys here are roots, toolsets, results, limits, commands, redaction, policy, role");
 }
 
 #[test]
@@ -336,7 +355,7 @@ fn every_role_that_is_named_counts_wherever_it_is_named() {
     let config = project.load_with(&[("CORETOOLS_ROLE", "")], &flags).unwrap();
     // An empty one is one that nobody declares, not none.
     assert_eq!(config.roles.iter().map(|role| role.value.as_str()).collect::<Vec<_>>(), ["dev", "", "qa"]);
-    insta::assert_snapshot!(Project::new("role = 7").error(&[]), @"");
+    insta::assert_snapshot!(Project::new("role = 7").error(&[]), @"$P/coretools.toml:1:8: `role` must be the name of a role, not the number 7");
 }
 
 #[test]

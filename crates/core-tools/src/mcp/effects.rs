@@ -1,9 +1,9 @@
 //! Where the arguments of calls lead, for a policy to judge.
 
-use crate::workspace::Workspace;
-use role_policy::Effects;
+use crate::workspace::{Limit, Workspace};
 #[cfg(not(feature = "ci"))]
 use role_policy::Lexical;
+use role_policy::{Access, Effects, Scope};
 use std::ffi::OsString;
 use std::sync::Arc;
 
@@ -73,5 +73,23 @@ impl Effects for WorkspaceEffects {
     #[cfg(not(feature = "ci"))]
     fn split_command(&self, line: &str) -> Result<Vec<String>, String> {
         Lexical.split_command(line)
+    }
+}
+
+/// What a policy lets one call reach, held up against what it opens.
+#[derive(Debug)]
+pub(super) struct ScopeLimit(pub(super) Scope);
+
+impl Limit for ScopeLimit {
+    fn read(&self, path: &str) -> Result<(), String> {
+        self.0.check_path(Access::Read, path)
+    }
+
+    fn write(&self, path: &str) -> Result<(), String> {
+        self.0.check_path(Access::Write, path)
+    }
+
+    fn move_folder(&self, path: &str) -> Result<(), String> {
+        self.0.check_folder(Access::Write, path)
     }
 }

@@ -58,8 +58,8 @@ where
 {
     let workspace = Arc::clone(workspace);
     Tool::new(name, title, description, move |input: I, context: Context| {
-        let workspace = Arc::clone(&workspace);
-        context.blocking(move |cancel| run(&workspace, &input, cancel))
+        let workspace = context.within(&workspace);
+        context.blocking(move |cancel| run(&*workspace?, &input, cancel))
     })
 }
 

@@ -5,6 +5,7 @@
 use super::answer::{Answer, ToolError};
 use super::arguments;
 use super::audit::{Audit, Outcome, Record, shape};
+use super::effects::ScopeLimit;
 use super::limits::Limits;
 use super::meter::Meter;
 use super::progress::Progress;
@@ -12,6 +13,7 @@ use super::selection::Selection;
 use super::tool::{Tool, Toolset};
 use crate::nearest::nearest;
 use crate::redact::Redactor;
+use crate::workspace::{Limit, Workspace};
 use arc_swap::ArcSwap;
 use futures_util::FutureExt;
 use role_policy::{
@@ -94,6 +96,19 @@ impl Context {
             max_timeout: Limits::default().max_timeout,
             scope: Scope::default(),
         }
+    }
+
+    /// `workspace`, as far as the policy lets this call reach.
+    ///
+    /// # Errors
+    /// The process is out of descriptors.
+    pub fn within(&self, workspace: &Arc<Workspace>) -> Result<Arc<Workspace>, ToolError> {
+        if self.scope.reaches_all_paths() {
+            return Ok(Arc::clone(workspace));
+        }
+        let limit: Arc<dyn Limit> = Arc::new(ScopeLimit(self.scope.clone()));
+        let limited = workspace.limited(&limit).map_err(|error| ToolError::from_error(&error))?;
+        Ok(Arc::new(limited))
     }
 
     /// Runs blocking work on a thread where it blocks nobody. `work` should look at the token from time to

@@ -39,6 +39,7 @@
 mod error;
 mod folder;
 mod hint;
+mod limit;
 mod metadata;
 mod path;
 mod resolve;
@@ -50,6 +51,7 @@ mod attacks;
 
 pub use error::Error;
 pub use folder::{Entries, Entry, Folder};
+pub use limit::Limit;
 pub use metadata::{Kind, Metadata, Stamp};
 pub use path::ConfinedPath;
 pub use target::{Expect, Target, TargetLock};
@@ -191,6 +193,28 @@ impl Workspace {
             })
             .collect::<Result<_, Error>>()?;
         Self::over(roots, Arc::clone(&self.protected))
+    }
+
+    /// This workspace for one call, which may reach only what `limit` allows: judged where something is opened,
+    /// by where that lies, and not by the path that was asked for. The way to something allowed may lead
+    /// through what is not.
+    ///
+    /// # Errors
+    /// The process is out of descriptors.
+    pub fn limited(&self, limit: &Arc<dyn Limit>) -> Result<Self, Error> {
+        let roots = self.roots.iter().enumerate().map(|(index, root)| {
+            let prefix = if index == 0 { String::new() } else { format!("{}:", root.name) };
+            let limited = limit::Limited::root(Arc::clone(limit), prefix.into());
+            let folder = root.folder.limited(limited).map_err(|error| Error::from_io("open", ".", error))?;
+            Ok(Root { folder: Arc::new(folder), ..root.clone() })
+        });
+        Ok(Self {
+            roots: roots.collect::<Result<_, Error>>()?,
+            protected: Arc::clone(&self.protected),
+            // The kernel does not say where it arrived.
+            #[cfg(target_os = "linux")]
+            by_kernel: false,
+        })
     }
 
     /// Which root `path` belongs to, and where beneath it. A matter of text: nothing is opened, and the

@@ -157,6 +157,11 @@ impl Target {
     pub(super) fn rename_to(&self, destination: &Self, overwrite: bool) -> Result<(), Error> {
         self.check_unprotected()?;
         destination.check_unprotected()?;
+        if let Some(limited) = self.folder.limit()
+            && self.metadata()?.is_some_and(|found| found.kind == Kind::Directory)
+        {
+            limited.check_moved(&self.name).map_err(|error| self.failed("move", error))?;
+        }
         let existing = destination.metadata()?;
         let replace = overwrite && existing.as_ref().is_some_and(|found| found.kind != Kind::Directory);
         let renamed = if replace {
@@ -238,6 +243,9 @@ impl Workspace {
     /// Refuses a change of `name` in `folder` if that is a protected file, a link to one, a folder (or a
     /// link) on the way to one, or has a protected name.
     pub(super) fn check_unprotected(&self, folder: &Folder, name: &OsStr, shown: &str) -> Result<(), Error> {
+        if let Some(limited) = folder.limit() {
+            limited.check_written(name).map_err(|error| Error::from_io("change", shown, error))?;
+        }
         let Protected { files, names } = &*self.protected;
         if files.is_empty() && names.is_empty() {
             return Ok(());

@@ -5,6 +5,7 @@
 
 mod files;
 mod generated;
+mod limits;
 mod links;
 mod paths;
 mod protection;

@@ -9,16 +9,20 @@
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::{Entry, Open};
+use crate::workspace::limit::Limited;
 use crate::workspace::metadata::{Kind, Metadata, Stamp};
 
 /// A folder by its resolved path.
 #[derive(Debug)]
-pub struct Folder(PathBuf);
+pub struct Folder {
+    path: PathBuf,
+    /// Where it lies, if that matters to somebody.
+    limited: Option<Box<Limited>>,
+}
 
 impl Folder {
     /// Opens `path`, following links: only for what the operator named.
@@ -27,7 +31,7 @@ impl Folder {
         if !path.is_dir() {
             return Err(io::ErrorKind::NotADirectory.into());
         }
-        Ok(Self(path))
+        Ok(Self { path, limited: None })
     }
 
     /// Another handle to the same folder.
@@ -35,7 +39,17 @@ impl Folder {
     /// # Errors
     /// None on this platform.
     pub fn try_clone(&self) -> io::Result<Self> {
-        Ok(Self(self.0.clone()))
+        Ok(Self { path: self.path.clone(), limited: self.limited.clone() })
+    }
+
+    /// The same folder, under a limit that holds for everything reached through it.
+    pub(in crate::workspace) fn limited(&self, limited: Limited) -> io::Result<Self> {
+        Ok(Self { path: self.path.clone(), limited: Some(Box::new(limited)) })
+    }
+
+    /// The limit it was reached under.
+    pub(in crate::workspace) fn limit(&self) -> Option<&Limited> {
+        self.limited.as_deref()
     }
 
     /// The folder `name` in this one; a link is refused with `NotADirectory`.
@@ -43,8 +57,9 @@ impl Folder {
     /// # Errors
     /// What the system says of `name`.
     pub fn child(&self, name: &OsStr) -> io::Result<Self> {
-        if self.metadata(name)?.kind == Kind::Directory {
-            Ok(Self(self.at(name)?))
+        let path = self.at(name)?;
+        if from_std(&fs::symlink_metadata(&path)?).kind == Kind::Directory {
+            Ok(Self { path, limited: self.limited.as_ref().map(|limited| Box::new(limited.child(name))) })
         } else {
             Err(io::ErrorKind::NotADirectory.into())
         }
@@ -64,16 +79,20 @@ impl Folder {
     /// # Errors
     /// What the system says of `name`.
     pub fn metadata(&self, name: &OsStr) -> io::Result<Metadata> {
+        self.limited.as_ref().map_or(Ok(()), |limited| limited.check_looked_at(name))?;
         Ok(from_std(&fs::symlink_metadata(self.at(name)?)?))
     }
 
     /// What this folder itself is.
     pub(in crate::workspace) fn own_metadata(&self) -> io::Result<Metadata> {
-        Ok(from_std(&fs::metadata(&self.0)?))
+        Ok(from_std(&fs::metadata(&self.path)?))
     }
 
     /// Opens the file `name`, which must be no link.
     pub(in crate::workspace) fn open(&self, name: &OsStr, how: Open) -> io::Result<File> {
+        if let (Open::Read, Some(limited)) = (how, &self.limited) {
+            limited.check_read(name)?;
+        }
         let path = self.at(name)?;
         match how {
             Open::New { .. } => OpenOptions::new().write(true).create_new(true).open(path),
@@ -148,7 +167,7 @@ impl Folder {
 
     /// Whether both are the same folder.
     pub(in crate::workspace) fn is_same(&self, other: &Self) -> bool {
-        self.0 == other.0
+        self.path == other.path
     }
 
     /// The names in this folder, in no order.
@@ -156,12 +175,13 @@ impl Folder {
     /// # Errors
     /// The folder may not be read.
     pub fn entries(&self) -> io::Result<Entries<'_>> {
-        Ok(Entries { entries: fs::read_dir(&self.0)?, folder: PhantomData })
+        self.limited.as_ref().map_or(Ok(()), |limited| limited.check_listed())?;
+        Ok(Entries { entries: fs::read_dir(&self.path)?, folder: self })
     }
 
     /// The folder's path, for a child process's working directory.
     pub fn into_path(self) -> PathBuf {
-        self.0
+        self.path
     }
 
     /// `name` must be one ordinary component: no separator, drive or stream.
@@ -170,7 +190,7 @@ impl Folder {
         if text.contains(['/', '\\', ':']) || text == ".." || text == "." {
             return Err(io::ErrorKind::InvalidFilename.into());
         }
-        Ok(self.0.join(name))
+        Ok(self.path.join(name))
     }
 
     fn check_not_link(&self, name: &OsStr) -> io::Result<()> {
@@ -184,18 +204,24 @@ impl Folder {
 /// The names in a folder; see [`Folder::entries`].
 pub struct Entries<'folder> {
     entries: fs::ReadDir,
-    folder: PhantomData<&'folder Folder>,
+    folder: &'folder Folder,
 }
 
 impl Iterator for Entries<'_> {
     type Item = io::Result<Entry>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let entry = self.entries.next()?;
-        Some(entry.and_then(|entry| {
-            let kind = kind_of(entry.file_type()?);
-            Ok(Entry { name: entry.file_name(), kind })
-        }))
+        loop {
+            let entry = self.entries.next()?;
+            let entry = entry.and_then(|entry| {
+                let kind = kind_of(entry.file_type()?);
+                Ok(Entry { name: entry.file_name(), kind })
+            });
+            match (&entry, self.folder.limit()) {
+                (Ok(entry), Some(limited)) if limited.check_read(&entry.name).is_err() => {}
+                _ => return Some(entry),
+            }
+        }
     }
 }
 

@@ -14,6 +14,7 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::{Access, AtFlags, Dir, FileType, Gid, Mode, OFlags, RawMode, Stat, Uid};
 
 use super::{Entry, Open};
+use crate::workspace::limit::Limited;
 use crate::workspace::metadata::{Kind, Metadata, Stamp};
 
 /// Opens for reference only: no permission on the object is needed and no driver is woken.
@@ -28,13 +29,17 @@ const ALWAYS: OFlags = OFlags::CLOEXEC.union(OFlags::NOCTTY).union(OFlags::NONBL
 
 /// A folder held open by handle.
 #[derive(Debug)]
-pub struct Folder(OwnedFd);
+pub struct Folder {
+    handle: OwnedFd,
+    /// Where it lies, if that matters to somebody.
+    limited: Option<Box<Limited>>,
+}
 
 impl Folder {
     /// Opens `path`, following links: only for what the operator named.
     pub(in crate::workspace) fn open_trusted(path: &Path) -> io::Result<Self> {
         let flags = REFERENCE | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        Ok(Self(rustix::fs::open(path, flags, Mode::empty())?))
+        Ok(Self::from(rustix::fs::open(path, flags, Mode::empty())?))
     }
 
     /// Another handle to the same folder.
@@ -42,7 +47,17 @@ impl Folder {
     /// # Errors
     /// The process is out of descriptors.
     pub fn try_clone(&self) -> io::Result<Self> {
-        Ok(Self(self.0.try_clone()?))
+        Ok(Self { handle: self.handle.try_clone()?, limited: self.limited.clone() })
+    }
+
+    /// Another handle to the same folder, under a limit that holds for everything reached through it.
+    pub(in crate::workspace) fn limited(&self, limited: Limited) -> io::Result<Self> {
+        Ok(Self { handle: self.handle.try_clone()?, limited: Some(Box::new(limited)) })
+    }
+
+    /// The limit it was reached under.
+    pub(in crate::workspace) fn limit(&self) -> Option<&Limited> {
+        self.limited.as_deref()
     }
 
     /// The folder `name` in this one; a link is refused with `NotADirectory`.
@@ -51,8 +66,11 @@ impl Folder {
     /// What `openat(2)` says.
     pub fn child(&self, name: &OsStr) -> io::Result<Self> {
         let flags = REFERENCE | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        match rustix::fs::openat(&self.0, name, flags, Mode::empty()) {
-            Ok(handle) => Ok(Self(handle)),
+        match rustix::fs::openat(&self.handle, name, flags, Mode::empty()) {
+            Ok(handle) => {
+                let limited = self.limited.as_ref().map(|limited| Box::new(limited.child(name)));
+                Ok(Self { handle, limited })
+            }
             // Which of the two a link gives differs between systems.
             Err(rustix::io::Errno::LOOP) => Err(io::ErrorKind::NotADirectory.into()),
             Err(error) => Err(error.into()),
@@ -61,7 +79,7 @@ impl Folder {
 
     /// Where the link `name` leads, or nothing if it is no link.
     pub(in crate::workspace) fn read_link(&self, name: &OsStr) -> io::Result<Option<PathBuf>> {
-        match rustix::fs::readlinkat(&self.0, name, Vec::new()) {
+        match rustix::fs::readlinkat(&self.handle, name, Vec::new()) {
             Ok(target) => Ok(Some(PathBuf::from(OsString::from_vec(target.into_bytes())))),
             Err(rustix::io::Errno::INVAL) => Ok(None),
             Err(error) => Err(error.into()),
@@ -73,16 +91,20 @@ impl Folder {
     /// # Errors
     /// What `fstatat(2)` says.
     pub fn metadata(&self, name: &OsStr) -> io::Result<Metadata> {
-        Ok(from_stat(&rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW)?))
+        self.limited.as_ref().map_or(Ok(()), |limited| limited.check_looked_at(name))?;
+        Ok(from_stat(&rustix::fs::statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW)?))
     }
 
     /// What this folder itself is.
     pub(in crate::workspace) fn own_metadata(&self) -> io::Result<Metadata> {
-        Ok(from_stat(&rustix::fs::fstat(&self.0)?))
+        Ok(from_stat(&rustix::fs::fstat(&self.handle)?))
     }
 
     /// Opens the file `name`; a link gives `ELOOP`.
     pub(in crate::workspace) fn open(&self, name: &OsStr, how: Open) -> io::Result<File> {
+        if let (Open::Read, Some(limited)) = (how, &self.limited) {
+            limited.check_read(name)?;
+        }
         let (flags, mode) = match how {
             Open::Read => (OFlags::RDONLY, 0),
             Open::Append => (OFlags::WRONLY | OFlags::APPEND, 0),
@@ -91,7 +113,7 @@ impl Folder {
             }
         };
         let flags = flags | OFlags::NOFOLLOW | ALWAYS;
-        Ok(File::from(rustix::fs::openat(&self.0, name, flags, Mode::from_raw_mode(mode))?))
+        Ok(File::from(rustix::fs::openat(&self.handle, name, flags, Mode::from_raw_mode(mode))?))
     }
 
     /// Opens the regular file `name` to read; a link, pipe or device is refused before it is opened.
@@ -116,15 +138,15 @@ impl Folder {
 
     /// Whether this process may write to the file `name`.
     pub(in crate::workspace) fn check_writable(&self, name: &OsStr) -> io::Result<()> {
-        Ok(rustix::fs::accessat(&self.0, name, Access::WRITE_OK, AtFlags::EACCESS)?)
+        Ok(rustix::fs::accessat(&self.handle, name, Access::WRITE_OK, AtFlags::EACCESS)?)
     }
 
     pub(in crate::workspace) fn remove_file(&self, name: &OsStr) -> io::Result<()> {
-        Ok(rustix::fs::unlinkat(&self.0, name, AtFlags::empty())?)
+        Ok(rustix::fs::unlinkat(&self.handle, name, AtFlags::empty())?)
     }
 
     pub(in crate::workspace) fn create_child(&self, name: &OsStr) -> io::Result<()> {
-        Ok(rustix::fs::mkdirat(&self.0, name, Mode::from_raw_mode(0o777))?)
+        Ok(rustix::fs::mkdirat(&self.handle, name, Mode::from_raw_mode(0o777))?)
     }
 
     /// Renames `name` to `new_name` in `folder`, replacing what is there.
@@ -134,7 +156,7 @@ impl Folder {
         folder: &Self,
         new_name: &OsStr,
     ) -> io::Result<()> {
-        Ok(rustix::fs::renameat(&self.0, name, &folder.0, new_name)?)
+        Ok(rustix::fs::renameat(&self.handle, name, &folder.handle, new_name)?)
     }
 
     /// Renames `name` to `new_name` in `folder`, or fails with `AlreadyExists`.
@@ -148,7 +170,13 @@ impl Folder {
         {
             use rustix::fs::RenameFlags;
             use rustix::io::Errno;
-            match rustix::fs::renameat_with(&self.0, name, &folder.0, new_name, RenameFlags::NOREPLACE) {
+            match rustix::fs::renameat_with(
+                &self.handle,
+                name,
+                &folder.handle,
+                new_name,
+                RenameFlags::NOREPLACE,
+            ) {
                 // The file system (or an old kernel) does not know the flag.
                 Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {}
                 other => return Ok(other?),
@@ -156,7 +184,7 @@ impl Folder {
         }
         // A hard link never replaces anything. Folders have none; there a check must do, and since a
         // folder can only replace an empty folder, nothing is lost in between.
-        match rustix::fs::linkat(&self.0, name, &folder.0, new_name, AtFlags::empty()) {
+        match rustix::fs::linkat(&self.handle, name, &folder.handle, new_name, AtFlags::empty()) {
             Ok(()) => self.remove_file(name),
             Err(rustix::io::Errno::EXIST) => Err(io::ErrorKind::AlreadyExists.into()),
             Err(_) => match folder.metadata(new_name) {
@@ -180,20 +208,27 @@ impl Folder {
     /// # Errors
     /// The folder may not be read.
     pub fn entries(&self) -> io::Result<Entries<'_>> {
+        self.limited.as_ref().map_or(Ok(()), |limited| limited.check_listed())?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let handle = rustix::fs::openat(&self.0, ".", flags, Mode::empty())?;
+        let handle = rustix::fs::openat(&self.handle, ".", flags, Mode::empty())?;
         Ok(Entries { folder: self, dir: Dir::new(handle)? })
     }
 
     /// The handle itself, for a child process's working directory.
     pub fn into_handle(self) -> OwnedFd {
-        self.0
+        self.handle
+    }
+}
+
+impl From<OwnedFd> for Folder {
+    fn from(handle: OwnedFd) -> Self {
+        Self { handle, limited: None }
     }
 }
 
 impl AsFd for Folder {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.handle.as_fd()
     }
 }
 
@@ -217,6 +252,9 @@ impl Iterator for Entries<'_> {
                 continue;
             }
             let name = OsStr::from_bytes(name).to_owned();
+            if self.folder.limit().is_some_and(|limited| limited.check_read(&name).is_err()) {
+                continue;
+            }
             let kind = match entry.file_type() {
                 // Some file systems do not say.
                 FileType::Unknown => match self.folder.metadata(&name) {
@@ -333,7 +371,7 @@ pub(in crate::workspace) mod kernel {
 
     /// The folder at `path` beneath `root`.
     pub(in crate::workspace) fn folder(root: &Folder, path: &Path) -> Result<Folder, Errno> {
-        resolve(root, path, REFERENCE | OFlags::DIRECTORY).map(Folder)
+        resolve(root, path, REFERENCE | OFlags::DIRECTORY).map(Folder::from)
     }
 
     /// Whatever is at `path` beneath `root`, without opening it in earnest.
@@ -355,7 +393,7 @@ pub(in crate::workspace) mod kernel {
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         let mut tries = 0;
         loop {
-            match rustix::fs::openat2(&root.0, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve) {
+            match rustix::fs::openat2(&root.handle, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve) {
                 Err(Errno::AGAIN | Errno::INTR) if tries < TRIES => tries += 1,
                 other => return other,
             }
