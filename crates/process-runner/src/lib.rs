@@ -72,6 +72,7 @@ mod resolve;
 mod run;
 mod secrets;
 mod spill;
+mod start;
 mod text;
 mod tree;
 #[cfg(windows)]

@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::io::AsyncWriteExt;
+use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::task::AbortHandle;
 
@@ -20,6 +21,7 @@ use crate::limits::Limits;
 use crate::outcome::{Containment, Output, StdinReport, Stream, Termination};
 use crate::reaper;
 use crate::secrets::Secrets;
+use crate::start;
 use crate::tree::{self, Leader, RunNumber};
 
 /// Runs commands, a bounded number at once.
@@ -42,6 +44,8 @@ struct Inner {
     runs: Mutex<Runs>,
     /// How many there are, with those that are being started.
     live: watch::Sender<usize>,
+    /// Starts that were given up and go on.
+    stuck: Arc<AtomicUsize>,
     shut_down: AtomicBool,
 }
 
@@ -114,6 +118,7 @@ impl RunnerBuilder {
                 guardian: self.guardian.map(GuardianLink::new),
                 runs: Mutex::default(),
                 live: watch::Sender::new(0),
+                stuck: Arc::default(),
                 shut_down: AtomicBool::new(false),
             }),
         }
@@ -146,6 +151,14 @@ impl Runner {
     /// Commands that run now.
     pub fn running(&self) -> usize {
         self.inner.runs().len()
+    }
+
+    /// Starts that were given up ([`Error::SpawnTimedOut`], a cancel, a dropped future) and that the system has
+    /// not answered yet, because the program's file system hangs. Each keeps a thread, and its place among the
+    /// [`max_concurrent`](RunnerBuilder::max_concurrent), so that they cannot become ever more. Whatever starts
+    /// late is killed at once.
+    pub fn stuck_starts(&self) -> usize {
+        self.inner.stuck.load(Ordering::Acquire)
     }
 
     /// Runs a command to its end. Dropping the future ends it and all it started.
@@ -192,34 +205,32 @@ impl Runner {
             ),
             None => None,
         };
-        let abandoned = Arc::new(Abandon(AtomicBool::new(false)));
-        let launch = {
-            let (command, limits, abandoned) = (Arc::clone(&command), limits.clone(), Arc::clone(&abandoned));
-            // Dropping what this gives back ends what it has started: `LaunchGuard`.
-            tokio::task::spawn_blocking(move || {
-                tree::launch(&command, &limits, run, &abandoned.0).map(LaunchGuard::new)
-            })
+        // The place and the ward go with the start, and so stay taken if it hangs.
+        let work = {
+            let (command, limits, runtime) = (Arc::clone(&command), limits.clone(), Handle::current());
+            move |given_up: &dyn Fn() -> bool| {
+                let _registers_there = runtime.enter();
+                // Dropping what this gives back ends what it has started.
+                (tree::launch(&command, &limits, run, given_up).map(LaunchGuard::new), place, ward)
+            }
         };
+        let start = start::on_thread(&self.inner.stuck, work)
+            .map_err(|error| command.error(spawn_kind(&error), Some(error)))?;
         // The timeout counts from the start. A short one must not make an error of a start on a busy machine.
         let patience = limits.timeout.map(|timeout| timeout.max(SHORTEST_SPAWN_PATIENCE));
-        let on_drop = AbandonOnDrop(&abandoned);
-        let launched = tokio::select! {
+        let started = tokio::select! {
             biased;
-            launched = launch => launched,
+            started = start => started,
             () = command.cancel.cancelled() => return Ok(self.never_started(&command, cancelled, asked)),
             () = sleep(patience) => {
                 let program = command.program.to_string_lossy().into_owned();
                 return Err(Error::SpawnTimedOut { program, after: patience.unwrap_or_default() });
             }
         };
-        drop(on_drop);
-        let launched = match launched {
-            Ok(launched) => launched?,
-            // The runtime is being shut down.
-            Err(error) => {
-                return Err(command.error(SpawnErrorKind::Other, Some(io::Error::other(error))).into());
-            }
+        let Some((launched, place, ward)) = started else {
+            return Err(command.error(SpawnErrorKind::Other, None).into());
         };
+        let launched = launched?;
         if let Some(ward) = &ward {
             ward.started(launched.leader());
         }
@@ -333,17 +344,6 @@ async fn sleep(duration: Option<Duration>) {
     match duration {
         Some(duration) => tokio::time::sleep(duration).await,
         None => std::future::pending().await,
-    }
-}
-
-struct Abandon(AtomicBool);
-
-/// Ends the attempts of a start that nobody waits for any more.
-struct AbandonOnDrop<'a>(&'a Abandon);
-
-impl Drop for AbandonOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.0.store(true, Ordering::Relaxed);
     }
 }
 

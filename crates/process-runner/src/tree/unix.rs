@@ -4,7 +4,6 @@ use std::ffi::{CString, OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -281,12 +280,12 @@ pub(crate) fn validate(command: &Command) -> Result<(), SpawnError> {
 
 /// Starts a command. Blocks for as long as the system takes: call it on a thread that may.
 ///
-/// `abandoned` ends the attempts of a start that is refused for the moment.
+/// `given_up` ends the attempts of a start that is refused for the moment.
 pub(crate) fn launch(
     command: &Command,
     limits: &Limits,
     run: RunNumber,
-    abandoned: &AtomicBool,
+    given_up: &dyn Fn() -> bool,
 ) -> Result<Launched, SpawnError> {
     let prepared = Prepared::new(command, command.marker.then(|| run.marker()))?;
     let system = |error: io::Error| resource_error(command, error);
@@ -330,7 +329,7 @@ pub(crate) fn launch(
         directory: folder_handle,
         stdio: [in_descriptor, out_writer.as_fd(), err_writer.as_ref().unwrap_or(&out_writer).as_fd()],
     };
-    let started = spawn_patiently(&request, limits.busy_retry, abandoned);
+    let started = spawn_patiently(&request, limits.busy_retry, given_up);
     // The child has its ends; ours would only count against our limit.
     drop((in_reader, out_writer, err_writer, file));
     let pid = started.map_err(|error| {
@@ -374,14 +373,14 @@ pub(crate) fn launch_helper(
         directory: Directory::Path(c"/"),
         stdio: [stdin, dev_null()?, dev_null()?],
     };
-    let pid = spawn_patiently(&request, Duration::from_secs(2), &AtomicBool::new(false))?;
+    let pid = spawn_patiently(&request, Duration::from_secs(2), &|| false)?;
     Ok(Arc::new(Leader::new(pid, RunNumber(0), false)))
 }
 
 fn spawn_patiently(
     request: &SpawnRequest<'_>,
     busy_retry: Duration,
-    abandoned: &AtomicBool,
+    given_up: &dyn Fn() -> bool,
 ) -> io::Result<Pid> {
     let begun = Instant::now();
     let mut busy_wait = Duration::from_millis(1);
@@ -392,7 +391,7 @@ fn spawn_patiently(
             Ok(pid) => return Pid::from_raw(pid).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData)),
             Err(error) => error,
         };
-        if abandoned.load(Ordering::Relaxed) {
+        if given_up() {
             return Err(error);
         }
         match Errno::from_io_error(&error) {

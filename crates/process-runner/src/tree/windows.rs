@@ -9,7 +9,6 @@ use std::future::poll_fn;
 use std::io;
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -126,11 +125,11 @@ pub(crate) fn launch(
     command: &Command,
     _limits: &Limits,
     run: RunNumber,
-    abandoned: &AtomicBool,
+    given_up: &dyn Fn() -> bool,
 ) -> Result<Launched, SpawnError> {
     let program = find(command)?;
     check_folder(command)?;
-    if abandoned.load(Ordering::Relaxed) {
+    if given_up() {
         return Err(command.error(SpawnErrorKind::Other, None));
     }
     let system = |error: io::Error| {
