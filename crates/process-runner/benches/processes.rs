@@ -1,6 +1,7 @@
 //! What a run costs, next to the other ways to run a program, all in one session.
 //!
-//! `cargo bench -p process-runner --bench processes`
+//! `cargo bench -p process-runner --bench processes`, and one table of it with `-- start`, `capture`, `lines`,
+//! `many`, `short` or `latencies`.
 //!
 //! CPU time is this process's own: it is the figure to trust on a machine that does other things too.
 //! The ways take turns, and the median of the rounds is printed. Needs Linux, 4 GiB of memory, and
@@ -32,13 +33,19 @@ fn main() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     // Whatever is made once is made now.
     runtime.block_on(ours());
-    for mib in [10, 2048] {
-        spawn_and_wait(&runtime, mib);
+    let asked: Vec<String> = std::env::args().skip(1).filter(|name| !name.starts_with("--")).collect();
+    let wanted = |name: &str| asked.is_empty() || asked.iter().any(|asked| asked == name);
+    let tables: [(&str, &dyn Fn()); 6] = [
+        ("start", &|| [10, 2048].into_iter().for_each(|mib| spawn_and_wait(&runtime, mib))),
+        ("capture", &|| capture(&runtime)),
+        ("lines", &|| lines(&runtime)),
+        ("many", &|| many(&runtime)),
+        ("short", &|| short(&runtime)),
+        ("latencies", &|| latencies(&runtime)),
+    ];
+    for (_, table) in tables.iter().filter(|(name, _)| wanted(name)) {
+        table();
     }
-    capture(&runtime);
-    lines(&runtime);
-    many(&runtime);
-    latencies(&runtime);
 }
 
 async fn ours() -> Output {
@@ -336,7 +343,11 @@ fn many(runtime: &Runtime) {
         let target = if ours { gate(staggered.round(), 70.0, "us staggered") } else { String::new() };
         row(&[name.into(), format!("{at_once:.0}"), format!("{staggered:.0}"), target]);
     }
+    setrlimit(Resource::Nofile, limit).expect("as it was");
+}
 
+/// Short runs side by side.
+fn short(runtime: &Runtime) {
     heading(
         "10,000 runs of /bin/true, 16 at once",
         &["way", "own CPU us each", "runs a second", "zombies after", "target"],
@@ -364,7 +375,6 @@ fn many(runtime: &Runtime) {
         let rate = 1e4 / begun.elapsed().as_secs_f64();
         row(&[name.into(), format!("{each:.0}"), format!("{rate:.0}"), zombies().to_string(), target]);
     }
-    setrlimit(Resource::Nofile, limit).expect("as it was");
 }
 
 /// How long after the event the answer is there.
