@@ -393,6 +393,6 @@ impl fmt::Debug for Command {
 
 impl fmt::Debug for Argument {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.secret { f.write_str("[hidden]") } else { self.value.fmt(f) }
+        if self.secret { f.write_str("[redacted]") } else { self.value.fmt(f) }
     }
 }

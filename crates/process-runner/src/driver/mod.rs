@@ -308,6 +308,7 @@ impl Driver {
     fn on_output(&mut self, progress: Progress) -> Result<(), Broken> {
         if let Some(panic) = progress.panic {
             self.on_line = None;
+            self.streams.iter_mut().for_each(OutputStream::stop_lines);
             self.shared.lock().panic = Some(panic);
             self.kill(Reason::Cancelled);
         }

@@ -64,6 +64,11 @@ impl OutputStream {
             disk: None,
         }
     }
+
+    /// Splits no more lines: the one before did not get to its end.
+    pub(super) fn stop_lines(&mut self) {
+        self.lines = None;
+    }
 }
 
 /// Takes what a stream has to where it belongs.
@@ -163,7 +168,7 @@ impl Pump<'_> {
         let OutputStream { stream: name, redactor, lines, disk, .. } = stream;
         redactor.finish(|bytes| self.deliver(*name, lines, disk, bytes, progress));
         if let Some(lines) = lines {
-            lines.finish(|line| self.line(*name, line, progress));
+            self.callback(progress, || lines.finish(|line| self.line(*name, line)));
         }
     }
 
@@ -193,16 +198,21 @@ impl Pump<'_> {
             });
         }
         if let Some(lines) = lines {
-            lines.push(bytes, |line| self.line(stream, line, progress));
+            self.callback(progress, || lines.push(bytes, |line| self.line(stream, line)));
         }
     }
 
-    fn line(&self, stream: Stream, line: Line<'_>, progress: &mut Progress) {
-        if let Some(on_line) = self.on_line.as_ref().filter(|_| progress.panic.is_none()) {
-            // A callback that has panicked is not called again, so nothing can see its broken state.
-            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| on_line(stream, line))) {
-                progress.panic = Some(panic);
-            }
+    /// Calls what may call the caller's code. A callback that has panicked is not called again, so nothing
+    /// can see its broken state, and what else wants lines gets no more either: the run is over.
+    fn callback(&self, progress: &mut Progress, call: impl FnOnce()) {
+        if progress.panic.is_none() {
+            progress.panic = catch_unwind(AssertUnwindSafe(call)).err();
+        }
+    }
+
+    fn line(&self, stream: Stream, line: Line<'_>) {
+        if let Some(on_line) = self.on_line {
+            on_line(stream, line);
         }
         if let Some(events) = self.events.filter(|events| events.options().by == By::Line) {
             let at = self.shared.started.elapsed();

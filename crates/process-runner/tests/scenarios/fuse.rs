@@ -228,7 +228,7 @@ impl Reply {
         self
     }
 
-    /// struct fuse_attr.
+    /// `struct fuse_attr`.
     fn attributes(&mut self, node: u64, size: usize) -> &mut Self {
         let (mode, size) = if node == ROOT { (0o040_755, 0) } else { (0o100_755, size as u64) };
         self.u64(node).u64(size).u64(1); // number, size, blocks
