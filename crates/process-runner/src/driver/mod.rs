@@ -319,6 +319,11 @@ impl Driver {
             reaper::abandon(Arc::clone(&self.shared.leader));
             return Err(Broken { stage: "reading its output", source: Arc::new(source) });
         }
+        // A program that ends closes its streams a moment before: looking now mostly saves a waking.
+        let closed = self.streams.iter().all(|stream| stream.pipe.is_none());
+        if closed && self.exited.is_none() && self.shared.leader.exit_status().is_some() {
+            self.on_exit();
+        }
         self.drained();
         Ok(())
     }
