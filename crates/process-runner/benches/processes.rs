@@ -1,10 +1,11 @@
 //! What a run costs, next to the other ways to run a program, all in one session.
 //!
-//! `cargo bench -p process-runner --bench processes`
+//! `cargo bench -p process-runner --bench processes`, and one table of it with `-- start`, `capture`, `lines`,
+//! `many`, `short` or `latencies`.
 //!
 //! CPU time is this process's own: it is the figure to trust on a machine that does other things too.
 //! The ways take turns, and the median of the rounds is printed. Needs Linux, 4 GiB of memory, and
-//! `/bin/true`, `sh`, `dd`, `sleep` and `yes`.
+//! `/bin/true`, `sh`, `dd`, `sleep` and `perl`.
 #![allow(clippy::disallowed_methods, reason = "the other ways to start a process are what is compared")]
 #![allow(clippy::expect_used, reason = "a benchmark that cannot measure has nothing to say")]
 #![allow(clippy::cast_precision_loss, reason = "figures for people")]
@@ -32,13 +33,19 @@ fn main() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     // Whatever is made once is made now.
     runtime.block_on(ours());
-    for mib in [10, 2048] {
-        spawn_and_wait(&runtime, mib);
+    let asked: Vec<String> = std::env::args().skip(1).filter(|name| !name.starts_with("--")).collect();
+    let wanted = |name: &str| asked.is_empty() || asked.iter().any(|asked| asked == name);
+    let tables: [(&str, &dyn Fn()); 6] = [
+        ("start", &|| [10, 2048].into_iter().for_each(|mib| spawn_and_wait(&runtime, mib))),
+        ("capture", &|| capture(&runtime)),
+        ("lines", &|| lines(&runtime)),
+        ("many", &|| many(&runtime)),
+        ("short", &|| short(&runtime)),
+        ("latencies", &|| latencies(&runtime)),
+    ];
+    for (_, table) in tables.iter().filter(|(name, _)| wanted(name)) {
+        table();
     }
-    capture(&runtime);
-    lines(&runtime);
-    many(&runtime);
-    latencies(&runtime);
 }
 
 async fn ours() -> Output {
@@ -216,13 +223,14 @@ fn capture(runtime: &Runtime) {
     }
 }
 
-/// 4,000,000 lines of 80 bytes.
+/// 4,000,000 lines of 80 bytes, in writes of nearly the size of a pipe: a slower writer would cost each of the
+/// ways a waking for every few lines, and measure that.
 fn lines(runtime: &Runtime) {
-    let script = format!("yes {} | head -n 4000000", "x".repeat(79));
+    let script = "exec perl -e '$lines = (\"x\" x 79 . \"\\n\") x 800; syswrite STDOUT, $lines for 1..5000'";
     let ways: [(&str, &dyn Fn() -> u64); 4] = [
         ("`std` `read_until` into one buffer", &|| {
             let mut child =
-                StdCommand::new("sh").args(["-c", &script]).stdout(Stdio::piped()).spawn().expect("starts");
+                StdCommand::new("sh").args(["-c", script]).stdout(Stdio::piped()).spawn().expect("starts");
             let mut pipe = BufReader::with_capacity(64 * 1024, child.stdout.take().expect("piped"));
             let (mut line, mut count) = (Vec::new(), 0);
             while pipe.read_until(b'\n', &mut line).expect("reads") > 0 {
@@ -234,7 +242,7 @@ fn lines(runtime: &Runtime) {
         }),
         ("`std` `lines`", &|| {
             let mut child =
-                StdCommand::new("sh").args(["-c", &script]).stdout(Stdio::piped()).spawn().expect("starts");
+                StdCommand::new("sh").args(["-c", script]).stdout(Stdio::piped()).spawn().expect("starts");
             let pipe = BufReader::with_capacity(64 * 1024, child.stdout.take().expect("piped"));
             let count = pipe.lines().map_while(Result::ok).map(black_box).count() as u64;
             child.wait().expect("ends");
@@ -243,7 +251,7 @@ fn lines(runtime: &Runtime) {
         ("`tokio` `lines`", &|| {
             runtime.block_on(async {
                 let mut command = TokioCommand::new("sh");
-                let mut child = command.args(["-c", &script]).stdout(Stdio::piped()).spawn().expect("starts");
+                let mut child = command.args(["-c", script]).stdout(Stdio::piped()).spawn().expect("starts");
                 let pipe = child.stdout.take().expect("piped");
                 let mut lines = tokio::io::BufReader::with_capacity(64 * 1024, pipe).lines();
                 let mut count = 0;
@@ -258,9 +266,11 @@ fn lines(runtime: &Runtime) {
         ("process-runner `on_line`, captured too", &|| {
             let count = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(0));
             let seen = std::sync::Arc::clone(&count);
-            let command = Command::new("sh", "/").args(["-c", &script]).on_line(move |_, line| {
+            let command = Command::new("sh", "/").args(["-c", script]).on_line(move |_, line| {
                 black_box(line.bytes);
-                seen.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                // One thread calls it at a time, so a plain addition counts right, as in the other ways.
+                let count = seen.load(std::sync::atomic::Ordering::Relaxed);
+                seen.store(count + 1, std::sync::atomic::Ordering::Relaxed);
             });
             runtime.block_on(command.run()).expect("starts");
             count.load(std::sync::atomic::Ordering::Relaxed)
@@ -336,7 +346,11 @@ fn many(runtime: &Runtime) {
         let target = if ours { gate(staggered.round(), 70.0, "us staggered") } else { String::new() };
         row(&[name.into(), format!("{at_once:.0}"), format!("{staggered:.0}"), target]);
     }
+    setrlimit(Resource::Nofile, limit).expect("as it was");
+}
 
+/// Short runs side by side.
+fn short(runtime: &Runtime) {
     heading(
         "10,000 runs of /bin/true, 16 at once",
         &["way", "own CPU us each", "runs a second", "zombies after", "target"],
@@ -364,7 +378,6 @@ fn many(runtime: &Runtime) {
         let rate = 1e4 / begun.elapsed().as_secs_f64();
         row(&[name.into(), format!("{each:.0}"), format!("{rate:.0}"), zombies().to_string(), target]);
     }
-    setrlimit(Resource::Nofile, limit).expect("as it was");
 }
 
 /// How long after the event the answer is there.

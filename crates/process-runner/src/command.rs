@@ -1,6 +1,5 @@
 //! What to run.
 
-use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::File;
@@ -10,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::AsyncRead;
 use tokio_util::sync::CancellationToken;
 
+use crate::environment::{EnvPolicy, Environment, Inherited};
 use crate::error::{Error, SpawnError, SpawnErrorKind};
 use crate::events::EventOptions;
 use crate::limits::Limits;
@@ -54,26 +54,6 @@ pub(crate) struct Folder {
     pub(crate) path: PathBuf,
     #[cfg(unix)]
     pub(crate) handle: Option<Arc<std::os::fd::OwnedFd>>,
-}
-
-/// Where the child's environment begins, before [`Command::env`] and [`Command::env_remove`].
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum EnvPolicy {
-    /// All of ours.
-    #[default]
-    Inherit,
-    /// Nothing.
-    Clear,
-    /// Those of ours with these names.
-    Allow(Vec<OsString>),
-}
-
-#[derive(Clone, Default)]
-pub(crate) struct Environment {
-    policy: EnvPolicy,
-    /// In the order of their names; `None` removes.
-    changes: BTreeMap<OsString, Option<OsString>>,
 }
 
 /// What the program reads from its standard input. It never gets ours.
@@ -332,7 +312,7 @@ impl Command {
     /// What [`run`](Command::run) would give.
     pub fn validate(&self) -> Result<(), SpawnError> {
         self.check_input()?;
-        crate::tree::validate(self)
+        crate::tree::validate(self, &Inherited::now())
     }
 
     /// What messages call the run.
@@ -395,28 +375,6 @@ fn has_nul(value: &OsStr) -> bool {
     value.as_encoded_bytes().contains(&0)
 }
 
-impl Environment {
-    /// The variables that the child gets, sorted by name.
-    pub(crate) fn resolve(&self) -> Vec<(OsString, OsString)> {
-        let changed = |name: &OsString| self.changes.contains_key(name);
-        let set = self.changes.iter().filter_map(|(name, value)| Some((name.clone(), value.clone()?)));
-        let mut variables: Vec<_> = match &self.policy {
-            EnvPolicy::Inherit => inherited().filter(|(name, _)| !changed(name)).chain(set).collect(),
-            EnvPolicy::Clear => set.collect(),
-            EnvPolicy::Allow(names) => {
-                inherited().filter(|(name, _)| names.contains(name) && !changed(name)).chain(set).collect()
-            }
-        };
-        variables.sort_unstable();
-        variables
-    }
-}
-
-#[allow(clippy::disallowed_methods, reason = "to pass it on is what `Inherit` and `Allow` mean")]
-fn inherited() -> impl Iterator<Item = (OsString, OsString)> {
-    std::env::vars_os()
-}
-
 impl fmt::Debug for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Command")
@@ -435,6 +393,6 @@ impl fmt::Debug for Command {
 
 impl fmt::Debug for Argument {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.secret { f.write_str("[hidden]") } else { self.value.fmt(f) }
+        if self.secret { f.write_str("[redacted]") } else { self.value.fmt(f) }
     }
 }

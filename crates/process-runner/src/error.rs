@@ -16,8 +16,9 @@ pub enum Error {
     /// The program did not start.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
-    /// The system did not start the program within its timeout, or 1 s if that is shorter: its file lies on a file system that
-    /// hangs. Should it start later, it is killed at once.
+    /// The system did not start the program within its timeout, or 1 s if that is shorter: its file lies on a
+    /// file system that hangs. Should it start later, it is killed at once; see
+    /// [`Runner::stuck_starts`](crate::Runner::stuck_starts).
     #[error("`{program}` did not start within {after:?}")]
     SpawnTimedOut {
         /// The program as the caller named it.

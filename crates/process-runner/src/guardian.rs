@@ -61,13 +61,13 @@ impl Guardian {
 }
 
 #[cfg(not(unix))]
-pub(crate) use elsewhere::GuardianLink;
-#[cfg(not(unix))]
 pub use elsewhere::run_if_requested;
-#[cfg(unix)]
-pub(crate) use unix::GuardianLink;
+#[cfg(not(unix))]
+pub(crate) use elsewhere::{GuardianLink, Ward};
 #[cfg(unix)]
 pub use unix::run_if_requested;
+#[cfg(unix)]
+pub(crate) use unix::{GuardianLink, Ward};
 
 #[cfg(unix)]
 mod unix {
@@ -166,8 +166,7 @@ mod unix {
     }
 
     impl Ward {
-        pub(crate) fn started(&self, leader: Option<&Leader>) {
-            let Some(leader) = leader else { return };
+        pub(crate) fn started(&self, leader: &Leader) {
             let mut state = self.link.lock();
             state.live.insert(self.run.0, Some(leader.pid()));
             // If it is gone, the next run starts another and tells it all.
@@ -395,7 +394,7 @@ mod elsewhere {
     }
 
     impl Ward {
-        pub(crate) fn started(&self, _leader: Option<&Leader>) {}
+        pub(crate) fn started(&self, _leader: &Leader) {}
     }
 
     /// Does nothing on this system.

@@ -59,6 +59,7 @@ mod capture;
 mod command;
 mod command_line;
 mod driver;
+mod environment;
 mod error;
 mod events;
 pub mod guardian;
@@ -72,14 +73,16 @@ mod resolve;
 mod run;
 mod secrets;
 mod spill;
+mod start;
 mod text;
 mod tree;
 #[cfg(windows)]
 use tree::reaper;
 
 pub use capture::{Capture, CaptureLimits, Captured, Snapshot};
-pub use command::{Command, EnvPolicy, SharedReader, Stdin};
+pub use command::{Command, SharedReader, Stdin};
 pub use command_line::{CommandLine, CommandLineError, ShellSyntax, ShellSyntaxKind};
+pub use environment::EnvPolicy;
 pub use error::{Error, Resource, SpawnError, SpawnErrorKind};
 pub use events::{By, Event, EventOptions, Events, Lag};
 pub use limits::{Leftovers, Limits, MaxOutput, OverLimit};

@@ -23,7 +23,10 @@ const DEFAULT_PATH: &str = "/usr/bin:/bin";
 const MOST_NAMES: usize = 20_000;
 
 /// The file to start: as named if the name has a `/`, else the first executable in the child's `PATH`.
-pub(crate) fn find(command: &Command, path: Option<&OsStr>) -> Result<PathBuf, SpawnError> {
+pub(crate) fn find<'a>(
+    command: &Command,
+    path: impl FnOnce() -> Option<&'a OsStr>,
+) -> Result<PathBuf, SpawnError> {
     let name = &command.program;
     if name.as_bytes().contains(&b'/') {
         let program = Path::new(name);
@@ -31,7 +34,7 @@ pub(crate) fn find(command: &Command, path: Option<&OsStr>) -> Result<PathBuf, S
         let join = program.is_relative() && !cfg!(target_os = "linux");
         return Ok(if join { command.folder.path.join(program) } else { program.to_owned() });
     }
-    let searched = folders(path.unwrap_or(OsStr::new(DEFAULT_PATH)));
+    let searched = folders(path().unwrap_or(OsStr::new(DEFAULT_PATH)));
     let mut unusable = None;
     for folder in &searched {
         let candidate = folder.join(name);

@@ -2,25 +2,28 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::io::AsyncWriteExt;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::AbortHandle;
 
 use crate::capture::{Capture, CaptureLimits, Snapshot};
 use crate::command::Command;
-use crate::driver::{Driver, Held, Order, RunResult, Shared};
+use crate::driver::{Driver, Order, RunResult, Shared};
+use crate::environment::Inherited;
 use crate::error::{Error, SpawnErrorKind};
 use crate::events::{EventQueue, Events};
-use crate::guardian::{Guardian, GuardianLink};
+use crate::guardian::{Guardian, GuardianLink, Ward};
 use crate::limits::Limits;
 use crate::outcome::{Containment, Output, StdinReport, Stream, Termination};
 use crate::reaper;
 use crate::secrets::Secrets;
-use crate::tree::{self, Leader, RunNumber};
+use crate::start;
+use crate::tree::{self, RunNumber};
 
 /// Runs commands, a bounded number at once.
 ///
@@ -36,21 +39,37 @@ pub struct Runner {
 struct Inner {
     limits: Limits,
     secrets: Secrets,
+    environment: Arc<Inherited>,
     places: Arc<Semaphore>,
     queue_timeout: Option<Duration>,
     guardian: Option<GuardianLink>,
     runs: Mutex<Runs>,
     /// How many there are, with those that are being started.
-    live: watch::Sender<usize>,
+    live: AtomicUsize,
+    none_live: Notify,
+    /// Starts that were given up and go on.
+    stuck: Arc<AtomicUsize>,
     shut_down: AtomicBool,
 }
 
 /// The live runs of a runner, by a number of its own.
-type Runs = HashMap<u64, (mpsc::UnboundedSender<Order>, Arc<Leader>)>;
+type Runs = HashMap<u64, Arc<Shared>>;
 
 impl Inner {
     fn runs(&self) -> MutexGuard<'_, Runs> {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn all_ended(&self) {
+        loop {
+            let mut told = pin!(self.none_live.notified());
+            // Listens before it looks, so that an end in between is heard.
+            told.as_mut().enable();
+            if self.live.load(Ordering::Acquire) == 0 {
+                return;
+            }
+            told.await;
+        }
     }
 }
 
@@ -109,11 +128,14 @@ impl RunnerBuilder {
             inner: Arc::new(Inner {
                 limits: self.limits,
                 secrets: self.secrets,
+                environment: Arc::new(Inherited::now()),
                 places: Arc::new(Semaphore::new(places.clamp(1, Semaphore::MAX_PERMITS))),
                 queue_timeout: self.queue_timeout,
                 guardian: self.guardian.map(GuardianLink::new),
                 runs: Mutex::default(),
-                live: watch::Sender::new(0),
+                live: AtomicUsize::new(0),
+                none_live: Notify::new(),
+                stuck: Arc::default(),
                 shut_down: AtomicBool::new(false),
             }),
         }
@@ -146,6 +168,14 @@ impl Runner {
     /// Commands that run now.
     pub fn running(&self) -> usize {
         self.inner.runs().len()
+    }
+
+    /// Starts that were given up ([`Error::SpawnTimedOut`], a cancel, a dropped future) and that the system has
+    /// not answered yet, because the program's file system hangs. Each keeps a thread, and its place among the
+    /// [`max_concurrent`](RunnerBuilder::max_concurrent), so that they cannot become ever more. Whatever starts
+    /// late is killed at once.
+    pub fn stuck_starts(&self) -> usize {
+        self.inner.stuck.load(Ordering::Acquire)
     }
 
     /// Runs a command to its end. Dropping the future ends it and all it started.
@@ -192,38 +222,38 @@ impl Runner {
             ),
             None => None,
         };
-        let abandoned = Arc::new(Abandon(AtomicBool::new(false)));
-        let launch = {
-            let (command, limits, abandoned) = (Arc::clone(&command), limits.clone(), Arc::clone(&abandoned));
-            // Dropping what this gives back ends what it has started: `LaunchGuard`.
-            tokio::task::spawn_blocking(move || {
-                tree::launch(&command, &limits, run, &abandoned.0).map(LaunchGuard::new)
-            })
+        let (ends, ours) = tree::open_pipes(&command)?;
+        // The place and the ward go with the start, and so stay taken if it hangs.
+        let work = {
+            let (command, busy_retry) = (Arc::clone(&command), limits.busy_retry);
+            let inherited = Arc::clone(&self.inner.environment);
+            move |given_up: &dyn Fn() -> bool| {
+                let started = tree::launch(&command, &inherited, busy_retry, run, ends, given_up);
+                // Dropping it ends what has started.
+                (started.map(|started| StartGuard(Some(started))), place, ward)
+            }
         };
+        let start = start::on_thread(&self.inner.stuck, work)
+            .map_err(|error| command.error(spawn_kind(&error), Some(error)))?;
         // The timeout counts from the start. A short one must not make an error of a start on a busy machine.
         let patience = limits.timeout.map(|timeout| timeout.max(SHORTEST_SPAWN_PATIENCE));
-        let on_drop = AbandonOnDrop(&abandoned);
-        let launched = tokio::select! {
+        let started = tokio::select! {
             biased;
-            launched = launch => launched,
+            started = start => started,
             () = command.cancel.cancelled() => return Ok(self.never_started(&command, cancelled, asked)),
             () = sleep(patience) => {
                 let program = command.program.to_string_lossy().into_owned();
                 return Err(Error::SpawnTimedOut { program, after: patience.unwrap_or_default() });
             }
         };
-        drop(on_drop);
-        let launched = match launched {
-            Ok(launched) => launched?,
-            // The runtime is being shut down.
-            Err(error) => {
-                return Err(command.error(SpawnErrorKind::Other, Some(io::Error::other(error))).into());
-            }
-        };
+        let lost = || command.error(SpawnErrorKind::Other, None);
+        let (started, place, ward) = started.ok_or_else(lost)?;
+        let started = started?.take().ok_or_else(lost)?;
         if let Some(ward) = &ward {
-            ward.started(launched.leader());
+            ward.started(&started.leader);
         }
-        Ok(self.follow(launched, &command, limits, queued, Box::new(ward), (place, registered)))
+        let launched = tree::connect(&command, started, ours)?;
+        Ok(self.follow(launched, &command, limits, queued, ward, (place, registered)))
     }
 
     async fn wait_for_place(&self, command: &Command) -> Result<OwnedSemaphorePermit, Error> {
@@ -240,37 +270,26 @@ impl Runner {
 
     fn follow(
         &self,
-        mut launched: LaunchGuard,
+        launched: tree::Launched,
         command: &Command,
         limits: Limits,
         queued: Duration,
-        ward: Held,
+        ward: Option<Ward>,
         (place, registered): (OwnedSemaphorePermit, Registered),
     ) -> Running {
         let (queue, events) = command.events.map(EventQueue::new).unzip();
         let secrets = command.secrets.as_ref().unwrap_or(&self.inner.secrets);
-        let Some(launched) = launched.take() else {
-            // `take` is called once, here.
-            return self.never_started(command, Termination::Unknown, Instant::now());
-        };
         let id = registered.id;
-        let (driver, shared, orders, finished) = Driver::new(
-            launched,
-            command,
-            limits,
-            secrets,
-            queued,
-            queue,
-            ward,
-            Box::new((place, registered)),
-        );
-        self.inner.runs().insert(id, (orders.clone(), Arc::clone(&shared.leader)));
+        let place = Box::new((place, registered));
+        let driver = Driver::new(launched, command, limits, secrets, queued, queue, ward, place);
+        let shared = Arc::clone(driver.shared());
+        self.inner.runs().insert(id, Arc::clone(&shared));
         if self.inner.shut_down.load(Ordering::Acquire) {
             // Started while the others were told to end.
-            let _ = orders.send(Order::Kill);
+            shared.order(Order::Kill);
         }
         let task = tokio::spawn(driver.run()).abort_handle();
-        Running { run: Run::Started { shared, orders, finished, task }, events }
+        Running { run: Run::Started { shared, task }, events }
     }
 
     fn never_started(&self, command: &Command, termination: Termination, asked: Instant) -> Running {
@@ -304,14 +323,13 @@ impl Runner {
     pub async fn shutdown(&self, grace: Duration) {
         self.inner.shut_down.store(true, Ordering::Release);
         self.inner.places.close();
-        for (orders, _) in self.inner.runs().values() {
-            let _ = orders.send(Order::Terminate(Some(grace)));
+        for run in self.inner.runs().values() {
+            run.order(Order::Terminate(Some(grace)));
         }
-        let mut live = self.inner.live.subscribe();
-        let all_ended = live.wait_for(|live| *live == 0);
-        if tokio::time::timeout(grace.saturating_add(SHUTDOWN_PATIENCE), all_ended).await.is_err() {
-            for (_, leader) in self.inner.runs().values() {
-                reaper::abandon(Arc::clone(leader));
+        let patience = grace.saturating_add(SHUTDOWN_PATIENCE);
+        if tokio::time::timeout(patience, self.inner.all_ended()).await.is_err() {
+            for run in self.inner.runs().values() {
+                reaper::abandon(Arc::clone(&run.leader));
             }
         }
         if let Some(guardian) = &self.inner.guardian {
@@ -336,38 +354,19 @@ async fn sleep(duration: Option<Duration>) {
     }
 }
 
-struct Abandon(AtomicBool);
+/// What was started on a thread. It ends unless it is taken over.
+struct StartGuard(Option<tree::Started>);
 
-/// Ends the attempts of a start that nobody waits for any more.
-struct AbandonOnDrop<'a>(&'a Abandon);
-
-impl Drop for AbandonOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.0.store(true, Ordering::Relaxed);
-    }
-}
-
-/// What was started and has no driver yet. Dropped, it ends.
-struct LaunchGuard(Option<tree::Launched>);
-
-impl LaunchGuard {
-    fn new(launched: tree::Launched) -> Self {
-        Self(Some(launched))
-    }
-
-    fn leader(&self) -> Option<&Leader> {
-        self.0.as_ref().map(|launched| &*launched.leader)
-    }
-
-    fn take(&mut self) -> Option<tree::Launched> {
+impl StartGuard {
+    fn take(mut self) -> Option<tree::Started> {
         self.0.take()
     }
 }
 
-impl Drop for LaunchGuard {
+impl Drop for StartGuard {
     fn drop(&mut self) {
-        if let Some(launched) = self.0.take() {
-            reaper::abandon(launched.leader);
+        if let Some(started) = self.0.take() {
+            reaper::abandon(started.leader);
         }
     }
 }
@@ -381,7 +380,7 @@ struct Registered {
 impl Registered {
     fn new(inner: &Arc<Inner>) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        inner.live.send_modify(|live| *live += 1);
+        inner.live.fetch_add(1, Ordering::AcqRel);
         Self { inner: Arc::clone(inner), id: NEXT.fetch_add(1, Ordering::Relaxed) }
     }
 }
@@ -389,7 +388,9 @@ impl Registered {
 impl Drop for Registered {
     fn drop(&mut self) {
         self.inner.runs().remove(&self.id);
-        self.inner.live.send_modify(|live| *live -= 1);
+        if self.inner.live.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.inner.none_live.notify_waiters();
+        }
     }
 }
 
@@ -407,8 +408,6 @@ pub struct Running {
 enum Run {
     Started {
         shared: Arc<Shared>,
-        orders: mpsc::UnboundedSender<Order>,
-        finished: watch::Receiver<bool>,
         task: AbortHandle,
     },
     /// It was cancelled before it could start.
@@ -427,7 +426,7 @@ impl Running {
     /// The outcome is there.
     pub fn is_finished(&self) -> bool {
         match &self.run {
-            Run::Started { finished, .. } => *finished.borrow(),
+            Run::Started { shared, .. } => shared.is_finished(),
             Run::Never(_) => true,
         }
     }
@@ -453,10 +452,9 @@ impl Running {
     /// # Errors
     /// `BrokenPipe` if the program has ended or closed its end, or this side was closed before.
     pub async fn write_stdin(&self, bytes: &[u8]) -> io::Result<()> {
-        let Run::Started { shared, finished, .. } = &self.run else {
+        let Run::Started { shared, .. } = &self.run else {
             return Err(io::ErrorKind::BrokenPipe.into());
         };
-        let mut finished = finished.clone();
         let write = async {
             let mut stdin = shared.stdin.lock().await;
             let pipe = stdin.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
@@ -472,7 +470,7 @@ impl Running {
             biased;
             written = write => written,
             // Something else that was left over may hold the other end.
-            _ = finished.wait_for(|finished| *finished) => Err(io::ErrorKind::BrokenPipe.into()),
+            () = shared.finished() => Err(io::ErrorKind::BrokenPipe.into()),
         }
     }
 
@@ -512,9 +510,8 @@ impl Running {
     }
 
     fn order(&self, order: Order) {
-        if let Run::Started { orders, .. } = &self.run {
-            // Nobody receives it: the run is over.
-            let _ = orders.send(order);
+        if let Run::Started { shared, .. } = &self.run {
+            shared.order(order);
         }
     }
 
@@ -528,9 +525,8 @@ impl Running {
 
     /// Waits until the outcome is there, and leaves an open standard input open.
     pub async fn finished(&self) {
-        if let Run::Started { finished, .. } = &self.run {
-            // An error means that the driver was dropped, which leaves a result too.
-            let _ = finished.clone().wait_for(|finished| *finished).await;
+        if let Run::Started { shared, .. } = &self.run {
+            shared.finished().await;
         }
     }
 
@@ -559,12 +555,9 @@ impl Running {
         }
     }
 
-    async fn finish(&mut self) {
+    async fn finish(&self) {
         self.close_stdin().await;
-        if let Run::Started { finished, .. } = &mut self.run {
-            // An error means that the driver was dropped, which leaves a result too.
-            let _ = finished.wait_for(|finished| *finished).await;
-        }
+        self.finished().await;
     }
 }
 
@@ -588,8 +581,8 @@ fn answer(shared: &Shared, result: Option<RunResult>) -> Result<Output, Error> {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        if let Run::Started { shared, finished, task, .. } = &self.run
-            && !*finished.borrow()
+        if let Run::Started { shared, task } = &self.run
+            && !shared.is_finished()
         {
             // Not left to the task: its runtime may never turn again.
             shared.abandoned.store(true, Ordering::Release);

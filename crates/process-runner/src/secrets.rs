@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 
 /// What stands in the place of a secret.
-pub(crate) const HIDDEN: &str = "[hidden]";
+pub(crate) const HIDDEN: &str = "[redacted]";
 /// Shorter values are not hidden: they occur by chance, and hiding them would mangle the output.
 const SHORTEST: usize = 6;
 /// The same for a form of which the ends are not known (the inner part of a base64 text).
@@ -17,7 +17,7 @@ const SHORTEST_INNER: usize = 8;
 /// Values that must never appear in captured output, events, spill files, errors or debug text.
 ///
 /// Each value of at least 6 bytes is found as it stands, in base64 and base64url (alone, or anywhere within
-/// a longer encoded text), percent-encoded and escaped as in a JSON string, and replaced by `[hidden]`.
+/// a longer encoded text), percent-encoded and escaped as in a JSON string, and replaced by `[redacted]`.
 /// Shorter values are ignored. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Secrets {
@@ -178,7 +178,7 @@ pub struct Redactor {
     forms: Option<Arc<Forms>>,
     /// The end of the stream so far, as far as it can still matter.
     held: Vec<u8>,
-    /// How much of the start of `held` a `[hidden]` that was already given out stands for.
+    /// How much of the start of `held` a `[redacted]` that was already given out stands for.
     covered: usize,
 }
 
@@ -319,7 +319,7 @@ impl Forms {
     }
 
     /// Gives out `text` up to where it is decided, with what matches replaced. The first `covered` bytes
-    /// were given out before as `[hidden]`. Returns from where to keep it, and how much of that is covered.
+    /// were given out before as `[redacted]`. Returns from where to keep it, and how much of that is covered.
     fn scan(&self, text: &[u8], covered: usize, out: &mut impl FnMut(&[u8])) -> (usize, usize) {
         let undecided = self.begins_at(text);
         let mut shown = covered; // everything before this has been given out
@@ -380,10 +380,10 @@ mod tests {
         let text = format!("before {SECRET} after");
         for at in 0..=text.len() {
             let (left, right) = text.as_bytes().split_at(at);
-            assert_eq!(redact(&secrets, &[left, right]), "before [hidden] after", "split at {at}");
+            assert_eq!(redact(&secrets, &[left, right]), "before [redacted] after", "split at {at}");
         }
         let bytes: Vec<_> = text.as_bytes().chunks(1).collect();
-        assert_eq!(redact(&secrets, &bytes), "before [hidden] after");
+        assert_eq!(redact(&secrets, &bytes), "before [redacted] after");
     }
 
     #[test]
@@ -448,7 +448,7 @@ mod tests {
             (0..500_u64).map(|n| format!("{:016x}", n.wrapping_mul(0x9E37_79B9_7F4A_7C15))).collect();
         let secrets = Secrets::new(&values);
         for value in &values {
-            assert_eq!(secrets.hide(&format!("<{value}>")), "<[hidden]>");
+            assert_eq!(secrets.hide(&format!("<{value}>")), "<[redacted]>");
         }
         assert_eq!(secrets.hide(&values.join(" ")), vec![HIDDEN; 500].join(" "));
     }
@@ -458,7 +458,7 @@ mod tests {
         let secrets = Secrets::new(["1234567890ab", "67890abXXXXXXXXXXXX"]);
         let text = b"<1234567890abXXXXXXXXXXXX>";
         for at in 0..text.len() {
-            assert_eq!(redact(&secrets, &[&text[..at], &text[at..]]), "<[hidden]>");
+            assert_eq!(redact(&secrets, &[&text[..at], &text[at..]]), "<[redacted]>");
         }
     }
 
@@ -467,26 +467,26 @@ mod tests {
         let secrets = Secrets::new(["abcdef", "abcdefghij"]);
         assert_eq!(
             redact(&secrets, &[b"abcdef", b"ghij abcdef", b"gh abcdef"]),
-            "[hidden] [hidden]gh [hidden]"
+            "[redacted] [redacted]gh [redacted]"
         );
     }
 
     #[test]
     fn neighbours_are_hidden_one_by_one() {
         let secrets = Secrets::new(["abcdef"]);
-        assert_eq!(redact(&secrets, &[b"abcdefabc", b"def"]), "[hidden][hidden]");
+        assert_eq!(redact(&secrets, &[b"abcdefabc", b"def"]), "[redacted][redacted]");
     }
 
     #[test]
     fn short_values_and_white_space_around_values_are_ignored() {
         assert!(Secrets::new(["12345", "", "  abc \n"]).is_empty());
-        assert_eq!(Secrets::new([" abcdef\n"]).hide("xabcdefx"), "x[hidden]x");
+        assert_eq!(Secrets::new([" abcdef\n"]).hide("xabcdefx"), "x[redacted]x");
     }
 
     #[test]
     fn text_without_a_secret_is_borrowed() {
         assert!(matches!(Secrets::new([SECRET]).hide("nothing"), Cow::Borrowed("nothing")));
-        assert_eq!(Secrets::new([SECRET]).hide(&format!("{SECRET}.")), "[hidden].");
+        assert_eq!(Secrets::new([SECRET]).hide(&format!("{SECRET}.")), "[redacted].");
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! Finding the processes of a run in `/proc` (proc(5)).
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::fs::{CWD, Dir, Mode, OFlags, fstat, open, openat, readlinkat};
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
+use super::{Member, Scan, Search};
 use crate::outcome::Containment;
 
 pub(crate) fn containment(marked: bool) -> Containment {
@@ -15,55 +16,6 @@ pub(crate) fn containment(marked: bool) -> Containment {
 
 /// Whether the holders of a pipe can be told from others.
 pub(crate) const SEES_HOLDERS: bool = true;
-
-/// What [`scan`] looks for. Each answer is a number of the caller's choice, by which it knows its runs.
-pub(crate) struct Search<'a> {
-    /// Processes that started before this ([`start_time`]) are none of ours; their environment is not read.
-    pub(crate) since: u64,
-    /// Whose session this is.
-    pub(crate) by_session: &'a dyn Fn(Pid) -> Option<usize>,
-    /// What the names of the markers begin with.
-    pub(crate) prefix: &'a str,
-    /// Whose marker has this number after the prefix.
-    pub(crate) by_marker: &'a dyn Fn(u64) -> Option<usize>,
-}
-
-/// A living process that belongs to a run and is not its leader.
-#[derive(Debug)]
-pub(crate) struct Member {
-    /// What the [`Search`] answered.
-    pub(crate) owner: usize,
-    pub(crate) pid: Pid,
-    pub(crate) group: Option<Pid>,
-    pub(crate) name: String,
-    /// It runs, waits for a processor, or for a disk.
-    pub(crate) busy: bool,
-    /// Pins the process, where the kernel has pidfds.
-    pidfd: Option<OwnedFd>,
-}
-
-impl Member {
-    /// True if the signal was sent, or there was nobody left to get it.
-    pub(crate) fn signal(&self, signal: Signal) -> bool {
-        let sent = match &self.pidfd {
-            Some(pidfd) => pidfd_send_signal(pidfd, signal),
-            None => kill_process(self.pid, signal),
-        };
-        matches!(sent, Ok(()) | Err(Errno::SRCH))
-    }
-
-    pub(crate) fn pid_number(&self) -> u32 {
-        self.pid.as_raw_nonzero().get().cast_unsigned()
-    }
-}
-
-/// What one pass has found.
-#[derive(Debug, Default)]
-pub(crate) struct Scan {
-    pub(crate) members: Vec<Member>,
-    /// Somebody was between two programs, and may be one of them: to be asked again.
-    pub(crate) undecided: bool,
-}
 
 /// One pass over all processes. Finds nothing if there is no `/proc`.
 ///

@@ -5,8 +5,9 @@
 
 use std::os::fd::AsFd;
 
-use rustix::process::{Pid, Signal};
+use rustix::process::Pid;
 
+use super::{Scan, Search};
 use crate::outcome::Containment;
 
 pub(crate) fn containment(_marked: bool) -> Containment {
@@ -15,41 +16,6 @@ pub(crate) fn containment(_marked: bool) -> Containment {
 
 /// Whether the holders of a pipe can be told from others.
 pub(crate) const SEES_HOLDERS: bool = false;
-
-/// See `linux.rs`.
-pub(crate) struct Search<'a> {
-    pub(crate) since: u64,
-    pub(crate) by_session: &'a dyn Fn(Pid) -> Option<usize>,
-    pub(crate) prefix: &'a str,
-    pub(crate) by_marker: &'a dyn Fn(u64) -> Option<usize>,
-}
-
-/// A process found by [`scan`], of which there is none here.
-#[derive(Debug)]
-pub(crate) struct Member {
-    pub(crate) owner: usize,
-    pub(crate) pid: Pid,
-    pub(crate) group: Option<Pid>,
-    pub(crate) name: String,
-    pub(crate) busy: bool,
-}
-
-impl Member {
-    pub(crate) fn signal(&self, signal: Signal) -> bool {
-        rustix::process::kill_process(self.pid, signal).is_ok()
-    }
-
-    pub(crate) fn pid_number(&self) -> u32 {
-        self.pid.as_raw_nonzero().get().cast_unsigned()
-    }
-}
-
-/// See `linux.rs`.
-#[derive(Debug, Default)]
-pub(crate) struct Scan {
-    pub(crate) members: Vec<Member>,
-    pub(crate) undecided: bool,
-}
 
 /// Nobody can be looked for.
 pub(crate) fn scan(search: &Search<'_>) -> Scan {

@@ -1,4 +1,5 @@
-//! Starting a process, and finding and ending everything that came of it. One file a platform.
+//! Starting a process, and finding and ending everything that came of it. What differs by platform is in files
+//! of that name.
 //!
 //! | | found when it must end | our own death by `SIGKILL` |
 //! | --- | --- | --- |
@@ -6,6 +7,8 @@
 //! | macOS, other Unix | process group | [`guardian`](crate::guardian), process groups only |
 //! | Windows | job object | job object |
 
+#[cfg(unix)]
+mod launch;
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(all(unix, not(target_os = "linux")))]
@@ -23,7 +26,9 @@ use linux as platform;
 use macos as platform;
 
 #[cfg(unix)]
-pub(crate) use platform::{Member, SEES_HOLDERS, Scan, Search, holds, pipe_id, scan, start_time};
+pub(crate) use launch::*;
+#[cfg(unix)]
+pub(crate) use platform::{SEES_HOLDERS, holds, pipe_id, scan, start_time};
 #[cfg(unix)]
 pub(crate) use sys::ignore_polite_signals;
 #[cfg(unix)]

@@ -1,14 +1,17 @@
 //! Every `unsafe` line of the crate: the calls that `rustix` and tokio have no safe form for.
 //!
-//! Miri cannot run any of this, so the facts it stands on are tests: `tests/inheritance.rs` (what a
-//! child gets), `tests/smoke.rs` (exit, signals, times).
+//! Miri cannot run any of this, so the facts it stands on are tests: `tests/scenarios/inheriting.rs` (what a
+//! child gets) and `truth.rs` (exits, signals, usage).
 #![allow(unsafe_code, reason = "the one module that may: posix_spawn, waitid with usage, pidfd registration")]
 
+use std::borrow::Cow;
 use std::ffi::{CStr, CString};
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 #[cfg(target_os = "linux")]
 use std::{os::fd::OwnedFd, sync::Arc};
@@ -27,7 +30,7 @@ pub(super) enum Directory<'a> {
 pub(super) struct SpawnRequest<'a> {
     pub(super) program: &'a CStr,
     pub(super) arguments: &'a [CString],
-    pub(super) environment: &'a [CString],
+    pub(super) environment: &'a [Cow<'a, CStr>],
     pub(super) directory: Directory<'a>,
     pub(super) stdio: [BorrowedFd<'a>; 3],
 }
@@ -64,8 +67,8 @@ pub(super) fn spawn(request: &SpawnRequest<'_>) -> io::Result<libc::pid_t> {
     }
     actions.close_everything_else()?;
     let attributes = Attributes::new()?;
-    let arguments = null_terminated(request.arguments);
-    let environment = null_terminated(request.environment);
+    let arguments = null_terminated(request.arguments.iter().map(AsRef::as_ref));
+    let environment = null_terminated(request.environment.iter().map(AsRef::as_ref));
     let mut pid: libc::pid_t = 0;
     // SAFETY: every pointer is to a live value of the right type: `program` is NUL-terminated, both
     // vectors end in a null pointer and their strings outlive the call, `actions` and `attributes`
@@ -84,8 +87,8 @@ pub(super) fn spawn(request: &SpawnRequest<'_>) -> io::Result<libc::pid_t> {
     Ok(pid)
 }
 
-fn null_terminated(strings: &[CString]) -> Vec<*mut libc::c_char> {
-    strings.iter().map(|string| string.as_ptr().cast_mut()).chain([ptr::null_mut()]).collect()
+fn null_terminated<'a>(strings: impl Iterator<Item = &'a CStr>) -> Vec<*mut libc::c_char> {
+    strings.map(|string| string.as_ptr().cast_mut()).chain([ptr::null_mut()]).collect()
 }
 
 struct FileActions(libc::posix_spawn_file_actions_t);
@@ -103,10 +106,7 @@ impl FileActions {
         match directory {
             Directory::Path(path) => self.change_to_path(path),
             Directory::Handle(handle) => {
-                if let Some(add) = symbol(c"posix_spawn_file_actions_addfchdir_np") {
-                    // SAFETY: the symbol of that name has this signature in glibc (2.29), musl (1.1.24)
-                    // and macOS (10.15), and `Option<fn>` has the size of the pointer that dlsym gave.
-                    let add: AddDescriptor = unsafe { std::mem::transmute(add) };
+                if let Some(add) = *ADD_FCHDIR {
                     // SAFETY: initialised actions; the number is only recorded.
                     return check(unsafe { add(&raw mut self.0, handle.as_raw_fd()) });
                 }
@@ -118,14 +118,12 @@ impl FileActions {
     }
 
     fn change_to_path(&mut self, path: &CStr) -> io::Result<()> {
-        let add = symbol(c"posix_spawn_file_actions_addchdir_np").ok_or_else(|| {
+        let add = ADD_CHDIR.ok_or_else(|| {
             io::Error::new(
                 io::ErrorKind::Unsupported,
                 "this libc cannot start a process in a folder (glibc < 2.29)",
             )
         })?;
-        // SAFETY: as for the handle above.
-        let add: AddDirectory = unsafe { std::mem::transmute(add) };
         // SAFETY: initialised actions and a NUL-terminated path, which the call copies.
         check(unsafe { add(&raw mut self.0, path.as_ptr()) })
     }
@@ -142,15 +140,13 @@ impl FileActions {
         if cfg!(target_vendor = "apple") {
             return Ok(()); // `POSIX_SPAWN_CLOEXEC_DEFAULT` does it.
         }
-        if let Some(add) = symbol(c"posix_spawn_file_actions_addclosefrom_np") {
-            // SAFETY: the symbol of that name has this signature (glibc 2.34).
-            let add: AddDescriptor = unsafe { std::mem::transmute(add) };
+        if let Some(add) = *ADD_CLOSEFROM {
             // SAFETY: initialised actions; the number is only recorded.
             return check(unsafe { add(&raw mut self.0, 3) });
         }
         // Older libc: those that are open now. One that another thread opens in between without
         // O_CLOEXEC is missed; closing one that is gone by then is no error.
-        for descriptor in super::unix::inheritable_descriptors() {
+        for descriptor in super::launch::inheritable_descriptors() {
             // SAFETY: initialised actions; the number is only recorded.
             check(unsafe { libc::posix_spawn_file_actions_addclose(&raw mut self.0, descriptor) })?;
         }
@@ -214,7 +210,24 @@ impl Drop for Attributes {
     }
 }
 
-/// A function of the running libc by name, so that one binary runs on older ones too.
+// What newer libcs have, looked up once, so that one binary runs on older ones too.
+
+static ADD_CHDIR: LazyLock<Option<AddDirectory>> = LazyLock::new(|| {
+    // SAFETY: the symbol of that name has this signature in glibc (2.29), musl (1.1.24) and macOS (10.15).
+    symbol(c"posix_spawn_file_actions_addchdir_np").map(|add| unsafe { std::mem::transmute(add) })
+});
+
+static ADD_FCHDIR: LazyLock<Option<AddDescriptor>> = LazyLock::new(|| {
+    // SAFETY: as above.
+    symbol(c"posix_spawn_file_actions_addfchdir_np").map(|add| unsafe { std::mem::transmute(add) })
+});
+
+static ADD_CLOSEFROM: LazyLock<Option<AddDescriptor>> = LazyLock::new(|| {
+    // SAFETY: the symbol of that name has this signature (glibc 2.34).
+    symbol(c"posix_spawn_file_actions_addclosefrom_np").map(|add| unsafe { std::mem::transmute(add) })
+});
+
+/// A function of the running libc by name.
 fn symbol(name: &CStr) -> Option<*mut libc::c_void> {
     // A static musl binary has no dynamic symbols, and always these two.
     #[cfg(target_env = "musl")]
@@ -329,8 +342,20 @@ fn usage_of(usage: &libc::rusage) -> RawUsage {
     }
 }
 
+/// A process has had more memory than this one ever had, in bytes: the kernel passes our own peak on to it.
+pub(super) fn exceeds_own_max_rss(max_rss: u64) -> bool {
+    /// Our peak when it was last asked for. It only grows, so it need not be asked for again below that.
+    static KNOWN: AtomicU64 = AtomicU64::new(0);
+    if max_rss <= KNOWN.load(Ordering::Relaxed) {
+        return false;
+    }
+    let own = own_max_rss();
+    KNOWN.fetch_max(own, Ordering::Relaxed);
+    max_rss > own
+}
+
 /// The largest resident size that this process has had, in bytes.
-pub(super) fn own_max_rss() -> u64 {
+fn own_max_rss() -> u64 {
     // SAFETY: plain data for which all zeroes is a value.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: a pointer to a live value of the right type.

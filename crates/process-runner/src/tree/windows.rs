@@ -9,17 +9,17 @@ use std::future::poll_fn;
 use std::io;
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use process_wrap::tokio::{ChildWrapper, CommandWrap, JobObject, KillOnDrop};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
+use tokio::runtime::Handle;
 
 use super::{Reaped, RunNumber};
 use crate::command::{Command, Stdin};
+use crate::environment::Inherited;
 use crate::error::{Resource, SpawnError, SpawnErrorKind};
-use crate::limits::Limits;
 use crate::outcome::{Containment, ExitStatus};
 
 /// Whether the holders of a pipe can be told from others.
@@ -55,6 +55,22 @@ pub(crate) struct Leader {
     child: Mutex<Box<dyn ChildWrapper>>,
 }
 
+/// The runtime that the pipes belong to: they are made with the start.
+pub(crate) struct ChildEnds(Handle);
+
+/// See `launch.rs`.
+pub(crate) struct OurEnds;
+
+/// See `launch.rs`.
+pub(crate) struct Started {
+    pub(crate) leader: Arc<Leader>,
+    at: Instant,
+    stdin: Option<StdinPipe>,
+    stdout: OutputPipe,
+    stderr: Option<OutputPipe>,
+}
+
+/// See `launch.rs`.
 pub(crate) struct Launched {
     pub(crate) leader: Arc<Leader>,
     pub(crate) exit: ExitWatch,
@@ -116,21 +132,35 @@ impl Leader {
 }
 
 /// Checks what can be checked without starting.
-pub(crate) fn validate(command: &Command) -> Result<(), SpawnError> {
-    find(command)?;
+pub(crate) fn validate(command: &Command, inherited: &Inherited) -> Result<(), SpawnError> {
+    find(command, inherited)?;
     check_folder(command)
+}
+
+#[allow(clippy::unnecessary_wraps, reason = "as on Unix, where it can fail")]
+pub(crate) fn open_pipes(_command: &Command) -> Result<(ChildEnds, OurEnds), SpawnError> {
+    Ok((ChildEnds(Handle::current()), OurEnds))
+}
+
+#[allow(clippy::unnecessary_wraps, reason = "as on Unix, where it can fail")]
+pub(crate) fn connect(_: &Command, started: Started, _: OurEnds) -> Result<Launched, SpawnError> {
+    let Started { leader, at: started, stdin, stdout, stderr } = started;
+    Ok(Launched { exit: ExitWatch(Arc::clone(&leader)), leader, stdin, stdout, stderr, started })
 }
 
 /// Starts a command. Blocks for as long as the system takes.
 pub(crate) fn launch(
     command: &Command,
-    _limits: &Limits,
+    inherited: &Inherited,
+    _busy_retry: Duration,
     run: RunNumber,
-    abandoned: &AtomicBool,
-) -> Result<Launched, SpawnError> {
-    let program = find(command)?;
+    ChildEnds(runtime): ChildEnds,
+    given_up: &dyn Fn() -> bool,
+) -> Result<Started, SpawnError> {
+    let _registers_there = runtime.enter();
+    let program = find(command, inherited)?;
     check_folder(command)?;
-    if abandoned.load(Ordering::Relaxed) {
+    if given_up() {
         return Err(command.error(SpawnErrorKind::Other, None));
     }
     let system = |error: io::Error| {
@@ -144,7 +174,9 @@ pub(crate) fn launch(
         let started = wrap.command_mut();
         started.args(command.arguments.iter().map(|argument| &argument.value));
         started.current_dir(&command.folder.path);
-        started.env_clear().envs(command.environment.resolve());
+        started.env_clear();
+        let entries = command.environment.entries(inherited);
+        started.envs(entries.map(|entry| (entry.name(), entry.value())));
         if command.marker {
             started.env(run.marker(), "1");
         }
@@ -169,7 +201,7 @@ pub(crate) fn launch(
         _ => system(error),
     })?;
     drop(wrap); // and with it our copies of the merged pipe's end
-    let started = Instant::now();
+    let at = Instant::now();
     let stdin = child.stdin().take();
     let stderr = child.stderr().take().map(OutputPipe::Stderr);
     let stdout = match merged {
@@ -178,16 +210,15 @@ pub(crate) fn launch(
     };
     let stdout = stdout.ok_or_else(|| command.error(SpawnErrorKind::Other, None))?;
     let leader = Arc::new(Leader { pid: child.id().unwrap_or_default(), child: Mutex::new(child) });
-    let exit = ExitWatch(Arc::clone(&leader));
-    Ok(Launched { leader, exit, stdin, stdout: OutputPipe::Stdout(stdout), stderr, started })
+    Ok(Started { leader, at, stdin, stdout: OutputPipe::Stdout(stdout), stderr })
 }
 
 /// The file to start: a path as it stands, a name by the child's `PATH` and `PATHEXT`.
-fn find(command: &Command) -> Result<PathBuf, SpawnError> {
-    let variables = command.environment.resolve();
+fn find(command: &Command, inherited: &Inherited) -> Result<PathBuf, SpawnError> {
     let variable = |wanted: &str| {
-        let found = variables.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted));
-        found.map(|(_, value)| value.clone()).unwrap_or_default()
+        let mut entries = command.environment.entries(inherited);
+        let found = entries.find(|entry| entry.name().eq_ignore_ascii_case(wanted));
+        found.map(|entry| entry.value().to_owned()).unwrap_or_default()
     };
     let extensions = extensions(&variable("PATHEXT"));
     let name = PathBuf::from(&command.program);

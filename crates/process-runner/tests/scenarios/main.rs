@@ -10,6 +10,8 @@
 #![cfg(target_os = "linux")]
 #![recursion_limit = "256"]
 
+mod fuse;
+mod hanging;
 mod harness;
 mod inheriting;
 mod interleaving;
@@ -121,8 +123,8 @@ scenarios! {
     37 => time::s37_a_bomb_that_respawns_on_sigterm_is_defused + big_parent;
     38 => time::s38_an_escapee_without_environment_is_admitted_in_the_containment;
     39 => time::s39_a_process_of_another_user_is_unkillable_and_hangs_nobody;
-    40 => not_run("no process can be put into the D state without a broken device or FUSE; what it must do is that of 39");
-    41 => not_run("needs a file system that hangs in execve, which takes FUSE and its permissions");
+    40 => hanging::s40_a_process_in_the_d_state_is_unkillable_and_hangs_nobody;
+    41 => hanging::s41_a_start_on_a_hung_file_system_is_given_up_and_hangs_nobody;
     42 => time::s42_what_is_over_before_it_begins_is_not_started;
     43 => time::s43_a_cancel_is_obeyed_in_every_phase + big_parent;
     44 => time::s44_exit_and_timeout_at_once_give_one_of_them_with_all_output;

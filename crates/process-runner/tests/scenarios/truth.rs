@@ -81,9 +81,9 @@ fn assert_hidden(place: &str, text: &str) {
     }
     for line in lines {
         // What is left around a hidden form: the dashes, `user:` in base64, a padding.
-        let rest = line.replace("failed with ", "").replace("[hidden]", "").replace('-', "");
+        let rest = line.replace("failed with ", "").replace("[redacted]", "").replace('-', "");
         assert!(
-            line.contains("[hidden]") && rest.len() <= 8 || !line.contains("[hidden]"),
+            line.contains("[redacted]") && rest.len() <= 8 || !line.contains("[redacted]"),
             "{place} shows {line}"
         );
     }
@@ -105,9 +105,9 @@ pub(crate) async fn s83_a_secret_is_never_seen(case: Case) {
         let forms = output.stdout.total_lines;
         assert!(forms >= 39 * 6, "{forms}");
         let lines = lines.lock().expect("no panic").clone();
-        assert_eq!(lines.matches("[hidden]").count() as u64, forms + 1);
+        assert_eq!(lines.matches("[redacted]").count() as u64, forms + 1);
         assert_hidden("a line", &lines);
-        assert_eq!(output.stderr.text(), "failed with [hidden]\n");
+        assert_eq!(output.stderr.text(), "failed with [redacted]\n");
         if capture > 1000 {
             assert_hidden("the text", &output.stdout.text());
         } else {
@@ -124,7 +124,7 @@ pub(crate) async fn s83_a_secret_is_never_seen(case: Case) {
         }
         let error = output.ensure_success().expect_err("it exited with 1");
         for shown in [error.to_string(), format!("{error:?}")] {
-            assert!(shown.contains("[hidden]") && !shown.contains(&SECRET[..8]), "{shown}");
+            assert!(shown.contains("[redacted]") && !shown.contains(&SECRET[..8]), "{shown}");
         }
     }
 
@@ -132,7 +132,7 @@ pub(crate) async fn s83_a_secret_is_never_seen(case: Case) {
     let limits = Limits::default().timeout(Duration::from_secs(2));
     let command = case.perl("syswrite STDOUT, substr($ENV{LEAK}, 0, 30); sleep 300").env("LEAK", SECRET);
     let output = outcome(command.secrets(Secrets::new([SECRET])).limits(limits)).await;
-    assert_eq!(output.stdout.text(), "[hidden]");
+    assert_eq!(output.stdout.text(), "[redacted]");
 }
 
 pub(crate) async fn s84_hiding_in_a_gibibyte_costs_no_memory(case: Case) {

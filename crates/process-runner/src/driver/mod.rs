@@ -4,35 +4,41 @@
 //! One task a run; everything it has found stands in [`Shared`], outside any future that a caller might
 //! drop. The leader is reaped last: until then its pid pins the group and the session that are signalled.
 
+mod alarm;
+mod output;
+mod shared;
+mod stdin;
+
 use std::any::Any;
 use std::future::{Future, poll_fn};
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, ready};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::{Sleep, sleep_until};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::capture::{Capture, CaptureLimits};
-use crate::command::{Command, LineCallback, Stdin};
+use crate::command::{Command, LineCallback};
 use crate::events::{By, Event, EventQueue};
-use crate::limits::{Leftovers, Limits, OverLimit};
-use crate::lines::{Line, LineSplitter};
-use crate::outcome::{Leftover, Output, StdinReport, Stream, Termination};
+use crate::guardian::Ward;
+use crate::limits::{Leftovers, Limits};
+use crate::outcome::{Leftover, Output, Stream, Termination};
 use crate::reaper::{self, Do, Ended, Found};
-use crate::secrets::{Redactor, Secrets};
-use crate::tree::{ExitWatch, Launched, Leader, OutputPipe, Reaped, StdinPipe};
+use crate::secrets::Secrets;
+use crate::tree::{ExitWatch, Launched, Reaped};
+
+use alarm::Alarm;
+use output::{OutputStream, Progress, Pump};
+use shared::Broken;
+pub(crate) use shared::{Order, RunResult, Shared};
+use stdin::StdinCopy;
 
 /// One read, and the size of a Linux pipe: larger ones buy nothing.
 const READ: usize = 64 * 1024;
-/// Reads of one stream before the other has its turn.
-const READS: usize = 8;
 /// How long the streams are read on after their last holders were killed.
 const AFTER_KILL: Duration = Duration::from_millis(100);
 
@@ -41,90 +47,6 @@ const AFTER_KILL: Duration = Duration::from_millis(100);
 const REAPER_SLOW: Duration = Duration::from_millis(250);
 /// And then the run ends without the answer. Longer than the reaper itself tries.
 const REAPER_STUCK: Duration = Duration::from_secs(3);
-
-/// What the handle of a run may ask for.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Order {
-    /// `SIGTERM`, this long, `SIGKILL`.
-    Terminate(Option<Duration>),
-    Kill,
-}
-
-/// What a run has found so far.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) leader: Arc<Leader>,
-    pub(crate) started: Instant,
-    state: Mutex<State>,
-    /// The pipe of [`Stdin::Piped`], while it is open.
-    pub(crate) stdin: tokio::sync::Mutex<Option<StdinPipe>>,
-    pub(crate) stdin_written: AtomicU64,
-    /// The handle was dropped before the end.
-    pub(crate) abandoned: AtomicBool,
-}
-
-#[derive(Default)]
-struct State {
-    /// Each stream as it comes, until `result` has it.
-    captures: [Option<Capture>; 2],
-    result: Option<RunResult>,
-    panic: Option<Box<dyn Any + Send>>,
-}
-
-impl std::fmt::Debug for State {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("State").field("finished", &self.result.is_some()).finish_non_exhaustive()
-    }
-}
-
-/// What the driver leaves behind.
-#[derive(Clone, Debug)]
-pub(crate) struct RunResult {
-    pub(crate) output: Arc<Output>,
-    /// What our own part failed at, if it did.
-    pub(crate) broken: Option<Broken>,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct Broken {
-    pub(crate) stage: &'static str,
-    pub(crate) source: Arc<io::Error>,
-}
-
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn result(&self) -> Option<RunResult> {
-        self.lock().result.clone()
-    }
-
-    pub(crate) fn take_result(&self) -> Option<RunResult> {
-        self.lock().result.take()
-    }
-
-    pub(crate) fn take_panic(&self) -> Option<Box<dyn Any + Send>> {
-        self.lock().panic.take()
-    }
-
-    pub(crate) fn snapshot(&self, stream: Stream, cursor: u64, max_bytes: usize) -> crate::Snapshot {
-        let state = self.lock();
-        if let Some(capture) = &state.captures[stream.index()] {
-            return capture.snapshot(cursor, max_bytes);
-        }
-        match &state.result {
-            Some(result) => {
-                let captured = match stream {
-                    Stream::Stdout => &result.output.stdout,
-                    Stream::Stderr => &result.output.stderr,
-                };
-                captured.snapshot(cursor, max_bytes)
-            }
-            None => crate::Snapshot::default(),
-        }
-    }
-}
 
 /// Something that is given back by being dropped.
 pub(crate) type Held = Box<dyn Any + Send>;
@@ -135,7 +57,6 @@ pub(crate) struct Driver {
     label: String,
     queued: Duration,
     cancel: CancellationToken,
-    orders: mpsc::UnboundedReceiver<Order>,
     exit: ExitWatch,
     streams: [OutputStream; 2],
     stdin: StdinCopy,
@@ -152,9 +73,8 @@ pub(crate) struct Driver {
     leftovers: Vec<Leftover>,
     unkillable: Vec<u32>,
 
-    finished: watch::Sender<bool>,
     /// The guardian's care, given back before the leader's pid is.
-    ward: Option<Held>,
+    ward: Option<Ward>,
     _place: Held,
 }
 
@@ -209,13 +129,6 @@ enum Wake {
     Deadline,
 }
 
-#[derive(Debug, Default)]
-struct Progress {
-    over_limit: Option<Stream>,
-    failed: Option<io::Error>,
-    panic: Option<Box<dyn Any + Send>>,
-}
-
 impl Driver {
     #[allow(clippy::too_many_arguments, reason = "the one place where a run is put together")]
     pub(crate) fn new(
@@ -225,9 +138,9 @@ impl Driver {
         secrets: &Secrets,
         queued: Duration,
         events: Option<Arc<EventQueue>>,
-        ward: Held,
+        ward: Option<Ward>,
         place: Held,
-    ) -> (Self, Arc<Shared>, mpsc::UnboundedSender<Order>, watch::Receiver<bool>) {
+    ) -> Box<Self> {
         let Launched { leader, exit, stdin, stdout, stderr, started } = launched;
         let capture_limits = CaptureLimits::new(limits.capture);
         let capture_limits = match &limits.spill {
@@ -237,35 +150,18 @@ impl Driver {
         // Secrets are hidden here, once for the capture and the events, so the capture has none to hide.
         let capture = || Some(Capture::new(&capture_limits, &Secrets::default()));
         let (stdin, piped) = StdinCopy::new(stdin, &command.stdin);
-        let shared = Arc::new(Shared {
-            leader,
-            started,
-            state: Mutex::new(State { captures: [capture(), capture()], ..State::default() }),
-            stdin: tokio::sync::Mutex::new(piped),
-            stdin_written: AtomicU64::new(0),
-            abandoned: AtomicBool::new(false),
-        });
+        let shared = Arc::new(Shared::new(leader, started, piped, [capture(), capture()]));
         let by_line = command.on_line.is_some()
             || events.as_ref().is_some_and(|events| events.options().by == By::Line);
-        let stream = |stream, pipe| OutputStream {
-            stream,
-            complete: Option::is_none(&pipe), // there is none if both share one
-            cut_short: false,
-            pipe,
-            taken: 0,
-            redactor: secrets.redactor(),
-            lines: by_line.then(|| LineSplitter::new(limits.max_line)),
-            disk: None,
+        let stream = |stream, pipe| {
+            OutputStream::new(stream, pipe, secrets.redactor(), by_line.then_some(limits.max_line))
         };
         let streams = [stream(Stream::Stdout, Some(stdout)), stream(Stream::Stderr, stderr)];
-        let (order_sender, orders) = mpsc::unbounded_channel();
-        let (finished, finished_receiver) = watch::channel(false);
-        let driver = Self {
-            shared: Arc::clone(&shared),
+        Box::new(Self {
+            shared,
             label: command.label_text(),
             queued,
             cancel: command.cancel.clone(),
-            orders,
             exit,
             streams,
             stdin,
@@ -280,14 +176,17 @@ impl Driver {
             leftovers: Vec::new(),
             unkillable: Vec::new(),
             limits,
-            finished,
-            ward: Some(ward),
+            ward,
             _place: place,
-        };
-        (driver, shared, order_sender, finished_receiver)
+        })
     }
 
-    pub(crate) async fn run(mut self) {
+    /// What the handle needs.
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    pub(crate) async fn run(mut self: Box<Self>) {
         self.send(Event::Started { pid: self.shared.leader.pid_number() });
         let cancel = self.cancel.clone();
         let mut cancelled = pin!(cancel.cancelled());
@@ -295,11 +194,9 @@ impl Driver {
         loop {
             let deadline = self.deadline();
             let wake = self.next(cancelled.as_mut(), &mut alarm, deadline).await;
-            if let Err(broken) = self.react(wake) {
-                return self.finish(Some(broken)).await;
-            }
-            if matches!(self.phase, Phase::Done) {
-                return self.finish(None).await;
+            let broken = self.react(wake).err();
+            if broken.is_some() || matches!(self.phase, Phase::Done) {
+                return self.finish(broken).await;
             }
         }
     }
@@ -311,14 +208,13 @@ impl Driver {
         alarm: &mut Alarm,
         deadline: Option<Instant>,
     ) -> Wake {
-        let Self { orders, exit, streams, stdin, shared, events, on_line, exited, phase, limits, .. } = self;
+        let Self { exit, streams, stdin, shared, events, on_line, exited, phase, limits, .. } = self;
         let mut pump = Pump { shared, limits, events: events.as_deref(), on_line, exited: exited.is_some() };
         let watch_cancel = !self.cancel_seen;
         let last_output = &mut self.last_output;
         tokio::select! {
             biased;
-            // The sender lives in the handle; a dropped handle aborts this task.
-            Some(order) = orders.recv() => Wake::Order(order),
+            order = shared.next_order() => Wake::Order(order),
             // Before the deadlines: an exit that was seen is an exit.
             () = exit.exited(), if exited.is_none() => Wake::Exited,
             () = cancelled, if watch_cancel => Wake::Cancelled,
@@ -383,7 +279,9 @@ impl Driver {
         let now = Instant::now();
         self.exited = Some(now);
         self.stdin.close(true);
-        self.send(Event::Exited { status: self.shared.leader.exit_status() });
+        if let Some(events) = &self.events {
+            events.send(Event::Exited { status: self.shared.leader.exit_status() });
+        }
         match &mut self.phase {
             Phase::Running => {
                 self.phase = Phase::Draining { since: now };
@@ -410,6 +308,7 @@ impl Driver {
     fn on_output(&mut self, progress: Progress) -> Result<(), Broken> {
         if let Some(panic) = progress.panic {
             self.on_line = None;
+            self.streams.iter_mut().for_each(OutputStream::stop_lines);
             self.shared.lock().panic = Some(panic);
             self.kill(Reason::Cancelled);
         }
@@ -419,6 +318,11 @@ impl Driver {
         if let Some(source) = progress.failed {
             reaper::abandon(Arc::clone(&self.shared.leader));
             return Err(Broken { stage: "reading its output", source: Arc::new(source) });
+        }
+        // A program that ends closes its streams a moment before: looking now mostly saves a waking.
+        let closed = self.streams.iter().all(|stream| stream.pipe.is_none());
+        if closed && self.exited.is_none() && self.shared.leader.exit_status().is_some() {
+            self.on_exit();
         }
         self.drained();
         Ok(())
@@ -590,7 +494,7 @@ impl Driver {
         }
     }
 
-    async fn finish(mut self, broken: Option<Broken>) {
+    async fn finish(&mut self, broken: Option<Broken>) {
         if self.limits.spill.is_some() {
             self.let_spill_catch_up().await;
         }
@@ -673,14 +577,14 @@ impl Driver {
         drop(state);
         self.phase = Phase::Done;
         self.send(Event::Finished);
-        self.finished.send_replace(true);
+        self.shared.set_finished();
     }
 }
 
 /// The runtime is going, or the handle is gone: the reaper has the rest.
 impl Drop for Driver {
     fn drop(&mut self) {
-        if *self.finished.borrow() {
+        if self.shared.is_finished() {
             return;
         }
         reaper::abandon(Arc::clone(&self.shared.leader));
@@ -714,316 +618,6 @@ impl Phase {
             },
             Self::Ending { ended, .. } => Wake::Ended(ended.await.unwrap_or_default()),
             _ => std::future::pending().await,
-        }
-    }
-}
-
-/// A timer that is set anew only when it must ring sooner: deadlines that output re-arms move all the time.
-struct Alarm {
-    sleep: Option<(Instant, Pin<Box<Sleep>>)>,
-}
-
-impl Alarm {
-    fn new() -> Self {
-        Self { sleep: None }
-    }
-
-    /// Rings at `deadline` or sooner.
-    async fn ring(&mut self, deadline: Option<Instant>) {
-        let Some(deadline) = deadline else { return std::future::pending().await };
-        match &mut self.sleep {
-            Some((set, _)) if *set <= deadline => {}
-            Some((set, sleep)) => {
-                *set = deadline;
-                sleep.as_mut().reset(deadline.into());
-            }
-            None => self.sleep = Some((deadline, Box::pin(sleep_until(deadline.into())))),
-        }
-        if let Some((_, sleep)) = &mut self.sleep {
-            sleep.as_mut().await;
-            self.sleep = None;
-        }
-    }
-}
-
-/// Our end of one output stream.
-struct OutputStream {
-    stream: Stream,
-    /// Until its end was read, or it was closed.
-    pipe: Option<OutputPipe>,
-    complete: bool,
-    /// Its time was up while something held it, which was killed: that end is our doing.
-    cut_short: bool,
-    /// Bytes taken, against `max_output`.
-    taken: u64,
-    redactor: Redactor,
-    lines: Option<LineSplitter>,
-    /// The spill file is behind.
-    disk: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
-}
-
-/// Takes what a stream has to where it belongs.
-struct Pump<'a> {
-    shared: &'a Shared,
-    limits: &'a Limits,
-    events: Option<&'a EventQueue>,
-    on_line: &'a Option<LineCallback>,
-    exited: bool,
-}
-
-thread_local! {
-    /// One buffer a thread and not one a run: nothing stays in it between two polls.
-    static BUFFER: std::cell::RefCell<Vec<u8>> = const { std::cell::RefCell::new(Vec::new()) };
-}
-
-impl Pump<'_> {
-    /// Reads what there is, up to a limit. True if anything was read, or the end.
-    fn poll(
-        &mut self,
-        stream: &mut OutputStream,
-        context: &mut Context<'_>,
-        progress: &mut Progress,
-    ) -> bool {
-        // Taken out while it is used, should a callback run another pump on this thread.
-        let mut buffer = BUFFER.with(std::cell::RefCell::take);
-        buffer.resize(READ, 0);
-        let mut moved = false;
-        for _ in 0..READS {
-            match self.poll_read(stream, context, &mut buffer, progress) {
-                Poll::Ready(true) => moved = true,
-                Poll::Ready(false) => {
-                    moved = true;
-                    break;
-                }
-                Poll::Pending => break,
-            }
-        }
-        BUFFER.with(|place| place.replace(buffer));
-        moved
-    }
-
-    /// True if there may be more.
-    fn poll_read(
-        &mut self,
-        stream: &mut OutputStream,
-        context: &mut Context<'_>,
-        buffer: &mut [u8],
-        progress: &mut Progress,
-    ) -> Poll<bool> {
-        if let Some(events) = self.events.filter(|_| !self.exited) {
-            ready!(events.poll_room(stream.stream, context));
-        }
-        if let Some(disk) = &mut stream.disk {
-            ready!(disk.as_mut().poll(context));
-            stream.disk = None;
-        }
-        let Some(pipe) = &mut stream.pipe else { return Poll::Pending };
-        let mut read = ReadBuf::new(buffer);
-        let bytes = match ready!(Pin::new(pipe).poll_read(context, &mut read)) {
-            Ok(()) => read.filled(),
-            Err(error) => {
-                stream.pipe = None;
-                progress.failed = Some(error);
-                return Poll::Ready(false);
-            }
-        };
-        if bytes.is_empty() {
-            stream.pipe = None;
-            stream.complete = !stream.cut_short;
-            return Poll::Ready(false);
-        }
-        let bytes = match self.limits.max_output {
-            Some(limit) if stream.taken + bytes.len() as u64 > limit.bytes => {
-                let room = usize::try_from(limit.bytes - stream.taken).unwrap_or(usize::MAX);
-                match limit.then {
-                    OverLimit::Kill => progress.over_limit = Some(stream.stream),
-                    OverLimit::Close => stream.pipe = None,
-                    OverLimit::Discard => {}
-                }
-                &bytes[..room.min(bytes.len())]
-            }
-            _ => bytes,
-        };
-        stream.taken += bytes.len() as u64;
-        self.take(stream, bytes, progress);
-        Poll::Ready(progress.over_limit.is_none() && stream.pipe.is_some())
-    }
-
-    fn take(&self, stream: &mut OutputStream, bytes: &[u8], progress: &mut Progress) {
-        let OutputStream { stream: name, redactor, lines, disk, .. } = stream;
-        redactor.push(bytes, |bytes| self.deliver(*name, lines, disk, bytes, progress));
-    }
-
-    /// Ends a stream: what was held back is let go.
-    fn flush(&mut self, stream: &mut OutputStream, progress: &mut Progress) {
-        let OutputStream { stream: name, redactor, lines, disk, .. } = stream;
-        redactor.finish(|bytes| self.deliver(*name, lines, disk, bytes, progress));
-        if let Some(lines) = lines {
-            lines.finish(|line| self.line(*name, line, progress));
-        }
-    }
-
-    fn deliver(
-        &self,
-        stream: Stream,
-        lines: &mut Option<LineSplitter>,
-        disk: &mut Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
-        bytes: &[u8],
-        progress: &mut Progress,
-    ) {
-        if bytes.is_empty() {
-            return;
-        }
-        if let Some(capture) = &mut self.shared.lock().captures[stream.index()] {
-            capture.push(bytes);
-            if capture.backlogged() {
-                *disk = Some(Box::pin(capture.drained()));
-            }
-        }
-        if let Some(events) = self.events.filter(|events| events.options().by == By::Chunk) {
-            let at = self.shared.started.elapsed();
-            events.send_output(stream, bytes.len(), self.exited, || Event::Chunk {
-                stream,
-                bytes: bytes.to_vec(),
-                at,
-            });
-        }
-        if let Some(lines) = lines {
-            lines.push(bytes, |line| self.line(stream, line, progress));
-        }
-    }
-
-    fn line(&self, stream: Stream, line: Line<'_>, progress: &mut Progress) {
-        if let Some(on_line) = self.on_line.as_ref().filter(|_| progress.panic.is_none()) {
-            // A callback that has panicked is not called again, so nothing can see its broken state.
-            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| on_line(stream, line))) {
-                progress.panic = Some(panic);
-            }
-        }
-        if let Some(events) = self.events.filter(|events| events.options().by == By::Line) {
-            let at = self.shared.started.elapsed();
-            events.send_output(stream, line.bytes.len(), self.exited, || Event::Line {
-                stream,
-                text: line.text().into_owned(),
-                truncated: line.truncated(),
-                at,
-            });
-        }
-    }
-}
-
-/// Copies what the program is to read into its standard input.
-struct StdinCopy {
-    pipe: Option<StdinPipe>,
-    source: StdinSource,
-    written: u64,
-    broken: bool,
-    reader_failed: bool,
-}
-
-enum StdinSource {
-    Nothing,
-    /// The handle writes.
-    Piped,
-    Bytes {
-        bytes: Arc<Vec<u8>>,
-        at: usize,
-    },
-    Reader {
-        reader: Box<dyn AsyncRead + Send + Unpin>,
-        buffer: Vec<u8>,
-        at: usize,
-        ended: bool,
-    },
-}
-
-impl StdinCopy {
-    /// The copy, and the pipe if the handle is to write.
-    fn new(pipe: Option<StdinPipe>, stdin: &Stdin) -> (Self, Option<StdinPipe>) {
-        let (source, pipe, piped) = match stdin {
-            Stdin::Null | Stdin::File(_) => (StdinSource::Nothing, None, None),
-            Stdin::Piped => (StdinSource::Piped, None, pipe),
-            Stdin::Bytes(bytes) => (StdinSource::Bytes { bytes: Arc::clone(bytes), at: 0 }, pipe, None),
-            Stdin::Reader(shared) => match shared.0.lock().unwrap_or_else(PoisonError::into_inner).take() {
-                Some(reader) => {
-                    (StdinSource::Reader { reader, buffer: Vec::new(), at: 0, ended: false }, pipe, None)
-                }
-                None => (StdinSource::Nothing, None, None),
-            },
-        };
-        (Self { pipe, source, written: 0, broken: false, reader_failed: false }, piped)
-    }
-
-    /// Writes what there is room for. An error is one of ours, and not the program's closed end.
-    fn poll(&mut self, context: &mut Context<'_>) -> Option<io::Error> {
-        while let Some(pipe) = &mut self.pipe {
-            let chunk = match &mut self.source {
-                StdinSource::Nothing | StdinSource::Piped => &[],
-                StdinSource::Bytes { bytes, at } => &bytes[*at..],
-                StdinSource::Reader { reader, buffer, at, ended } => {
-                    if *at == buffer.len() && !*ended {
-                        buffer.resize(READ, 0);
-                        let mut read = ReadBuf::new(buffer);
-                        match Pin::new(reader).poll_read(context, &mut read) {
-                            Poll::Pending => {
-                                buffer.clear();
-                                *at = 0;
-                                return None;
-                            }
-                            Poll::Ready(result) => {
-                                let length = read.filled().len();
-                                self.reader_failed |= result.is_err();
-                                *ended = length == 0;
-                                buffer.truncate(length);
-                                *at = 0;
-                            }
-                        }
-                    }
-                    &buffer[*at..]
-                }
-            };
-            if chunk.is_empty() {
-                self.close(false);
-                return None;
-            }
-            match Pin::new(pipe).poll_write(context, chunk) {
-                Poll::Pending => return None,
-                Poll::Ready(Ok(length)) => {
-                    self.written += length as u64;
-                    match &mut self.source {
-                        StdinSource::Bytes { at, .. } | StdinSource::Reader { at, .. } => *at += length,
-                        StdinSource::Nothing | StdinSource::Piped => {}
-                    }
-                }
-                Poll::Ready(Err(error)) => {
-                    self.close(true);
-                    return (error.kind() != io::ErrorKind::BrokenPipe).then_some(error);
-                }
-            }
-        }
-        None
-    }
-
-    /// Closes our end. `early`: the program is to get no more, whatever there is.
-    fn close(&mut self, early: bool) {
-        if self.pipe.take().is_some() && early {
-            self.broken = match &self.source {
-                StdinSource::Bytes { bytes, at } => *at < bytes.len(),
-                StdinSource::Reader { buffer, at, .. } => *at < buffer.len(),
-                StdinSource::Nothing | StdinSource::Piped => false,
-            };
-        }
-    }
-
-    fn report(&self, shared: &Shared) -> StdinReport {
-        StdinReport {
-            written: self.written + shared.stdin_written.load(Ordering::Relaxed),
-            total: match &self.source {
-                StdinSource::Bytes { bytes, .. } => Some(bytes.len() as u64),
-                _ => None,
-            },
-            broken_pipe: self.broken,
-            reader_failed: self.reader_failed,
         }
     }
 }
