@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::capture::{Capture, CaptureLimits};
 use crate::command::{Command, LineCallback, Stdin};
+use crate::confine::{Confinement, InForce};
 use crate::events::{By, Event, EventQueue};
 use crate::limits::{Leftovers, Limits, OverLimit};
 use crate::lines::{Line, LineSplitter};
@@ -141,6 +142,7 @@ pub(crate) struct Driver {
     stdin: StdinCopy,
     events: Option<Arc<EventQueue>>,
     on_line: Option<LineCallback>,
+    confinement: Option<InForce>,
     last_output: Instant,
 
     exited: Option<Instant>,
@@ -271,6 +273,7 @@ impl Driver {
             stdin,
             events,
             on_line: command.on_line.clone(),
+            confinement: command.confinement.as_ref().map(Confinement::in_force),
             last_output: started,
             exited: None,
             reason: None,
@@ -665,6 +668,7 @@ impl Driver {
             usage: reaped.and_then(|reaped| reaped.usage),
             leftovers: std::mem::take(&mut self.leftovers),
             containment: self.shared.leader.containment(),
+            confinement: self.confinement.take(),
         };
         state.result = Some(RunResult { output: Arc::new(output), broken });
         if let Some(panic) = progress.panic {

@@ -289,6 +289,7 @@ impl Runner {
             usage: None,
             leftovers: Vec::new(),
             containment: if command.marker { Containment::SessionAndMarker } else { Containment::Session },
+            confinement: None,
         };
         let events = command.events.map(|options| {
             let (queue, events) = EventQueue::new(options);

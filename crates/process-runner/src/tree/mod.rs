@@ -7,11 +7,15 @@
 //! | Windows | job object | job object |
 
 #[cfg(target_os = "linux")]
+mod landlock;
+#[cfg(target_os = "linux")]
 mod linux;
 #[cfg(all(unix, not(target_os = "linux")))]
 mod macos;
 #[cfg(unix)]
 mod sys;
+#[cfg(not(target_os = "linux"))]
+mod unconfined;
 #[cfg(unix)]
 mod unix;
 #[cfg(windows)]
@@ -22,10 +26,16 @@ use linux as platform;
 #[cfg(all(unix, not(target_os = "linux")))]
 use macos as platform;
 
+#[cfg(target_os = "linux")]
+pub(crate) use landlock::{Refused, confined, enforceable};
 #[cfg(unix)]
 pub(crate) use platform::{Member, SEES_HOLDERS, Scan, Search, holds, pipe_id, scan, start_time};
 #[cfg(unix)]
 pub(crate) use sys::ignore_polite_signals;
+#[cfg(not(target_os = "linux"))]
+pub(crate) use unconfined::enforceable;
+#[cfg(all(unix, not(target_os = "linux")))]
+pub(crate) use unconfined::{Refused, confined};
 #[cfg(unix)]
 pub(crate) use unix::*;
 #[cfg(windows)]

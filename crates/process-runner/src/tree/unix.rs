@@ -330,16 +330,19 @@ pub(crate) fn launch(
         directory: folder_handle,
         stdio: [in_descriptor, out_writer.as_fd(), err_writer.as_ref().unwrap_or(&out_writer).as_fd()],
     };
-    let started = spawn_patiently(&request, limits.busy_retry, abandoned);
+    let started = super::confined(command.confinement.as_ref(), || {
+        spawn_patiently(&request, limits.busy_retry, abandoned)
+    });
     // The child has its ends; ours would only count against our limit.
     drop((in_reader, out_writer, err_writer, file));
-    let pid = started.map_err(|error| {
-        resolve::explain(
+    let pid = started.map_err(|refused| match refused {
+        super::Refused::Confinement(error) => not_confined(command, error),
+        super::Refused::Start(error) => resolve::explain(
             command,
             OsStr::from_bytes(prepared.program.as_bytes()).as_ref(),
             prepared.length(),
             error,
-        )
+        ),
     })?;
     let started = Instant::now();
     let leader = Arc::new(Leader::new(pid, run, command.marker));
@@ -423,6 +426,14 @@ pub(crate) fn exhausted(error: &io::Error) -> Option<Resource> {
 fn resource_error(command: &Command, error: io::Error) -> SpawnError {
     let kind =
         exhausted(&error).map_or(SpawnErrorKind::Other, |which| SpawnErrorKind::ResourceLimit { which });
+    command.error(kind, Some(error))
+}
+
+fn not_confined(command: &Command, error: io::Error) -> SpawnError {
+    let kind = match exhausted(&error) {
+        Some(which) => SpawnErrorKind::ResourceLimit { which },
+        None => SpawnErrorKind::Confinement { problem: "the system refused".into() },
+    };
     command.error(kind, Some(error))
 }
 
