@@ -55,8 +55,15 @@ use crate::tree;
 /// - What the child writes where it may, others may later run: a build script in a shared package cache, a
 ///   hook in a repository. A grant of write access is a grant of trust.
 /// - Command lines (`/proc/PID/cmdline`) of all processes can be read where `/proc` is granted.
-/// - Rights that root has by itself, such as to change the clock or to send raw packets: a server that runs as
-///   root confines less. Time, memory and number of processes: see [`Limits`](crate::Limits).
+/// - Time, memory, number of processes: see [`Limits`](crate::Limits) for what there is.
+///
+/// # As root
+///
+/// A server that runs as root should not, but may: its confined programs keep the capabilities to work with
+/// files and users (`CHOWN`, `DAC_OVERRIDE`, `FOWNER`, `FSETID`, `KILL`, `SETGID`, `SETUID`, `NET_BIND_SERVICE`,
+/// `SYS_CHROOT`) and lose all others: those to trace, to load modules, to configure the network or to change
+/// the clock, and `SYS_ADMIN` and `PERFMON`, with which the environment of every process can be read whatever
+/// Landlock says.
 ///
 /// # Paths
 ///
