@@ -140,7 +140,7 @@ impl Confinement {
             confinement = confinement.write(path);
         }
         for path in roots {
-            confinement.grant(path.into(), true, true);
+            confinement.grant(&path.into(), true, true);
         }
         confinement
     }
@@ -148,7 +148,7 @@ impl Confinement {
     /// Lets programs read and execute this file, or everything in this folder.
     #[must_use]
     pub fn read(mut self, path: impl Into<PathBuf>) -> Self {
-        self.grant(path.into(), false, false);
+        self.grant(&path.into(), false, false);
         self
     }
 
@@ -156,7 +156,7 @@ impl Confinement {
     /// read and change this file or device.
     #[must_use]
     pub fn write(mut self, path: impl Into<PathBuf>) -> Self {
-        self.grant(path.into(), true, false);
+        self.grant(&path.into(), true, false);
         self
     }
 
@@ -172,7 +172,7 @@ impl Confinement {
     #[must_use]
     pub fn temp(mut self, path: impl Into<PathBuf>) -> Self {
         let path = path.into();
-        self.grant(path.clone(), true, false);
+        self.grant(&path, true, false);
         self.temp = Some(path);
         self
     }
@@ -277,8 +277,8 @@ impl Confinement {
         self.grants.iter().filter(|grant| grant.root)
     }
 
-    fn grant(&mut self, path: PathBuf, write: bool, root: bool) {
-        self.push(Grant { path: without_links(&path), write, root });
+    fn grant(&mut self, path: &Path, write: bool, root: bool) {
+        self.push(Grant { path: without_links(path), write, root });
     }
 
     fn push(&mut self, grant: Grant) {

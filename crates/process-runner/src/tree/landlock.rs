@@ -177,7 +177,7 @@ fn on_thread<T: Send>(ruleset: OwnedFd, work: impl FnOnce() -> io::Result<T> + S
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("confined-start".into()).stack_size(128 * 1024);
         let confined = move || {
-            // Who could gain privileges could leave the fence (landlock_restrict_self(2) demands it).
+            // Who could gain privileges could leave the fence (`landlock_restrict_self(2)` demands it).
             set_no_new_privs(true)?;
             drop_capabilities()?;
             sys::landlock_restrict_thread(ruleset.as_fd())?;

@@ -376,7 +376,7 @@ struct PathBeneath {
     parent: libc::c_int,
 }
 
-/// The version of the kernel's Landlock ABI (landlock_create_ruleset(2)).
+/// The version of the kernel's Landlock ABI (`landlock_create_ruleset(2)`).
 ///
 /// # Errors
 /// `ENOSYS` if it was built without, `EOPNOTSUPP` if it was started without.
