@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::AsyncRead;
 use tokio_util::sync::CancellationToken;
 
+use crate::confine::Confinement;
 use crate::environment::{EnvPolicy, Environment, Inherited};
 use crate::error::{Error, SpawnError, SpawnErrorKind};
 use crate::events::EventOptions;
@@ -35,6 +36,7 @@ pub struct Command {
     pub(crate) label: Option<String>,
     pub(crate) secrets: Option<Secrets>,
     pub(crate) marker: bool,
+    pub(crate) confinement: Option<Confinement>,
     pub(crate) events: Option<EventOptions>,
     pub(crate) on_line: Option<LineCallback>,
 }
@@ -133,6 +135,7 @@ impl Command {
             label: None,
             secrets: None,
             marker: true,
+            confinement: None,
             events: None,
             on_line: None,
         }
@@ -208,6 +211,17 @@ impl Command {
     #[must_use]
     pub fn marker(mut self, marker: bool) -> Self {
         self.marker = marker;
+        self
+    }
+
+    /// Runs it, and everything it starts, behind this fence. There is none by default. `TMPDIR` is set to the
+    /// fence's temporary folder, if it has one; a later [`Command::env`] wins.
+    #[must_use]
+    pub fn confined(mut self, confinement: Confinement) -> Self {
+        if let Some(folder) = confinement.temp_folder() {
+            self = self.env("TMPDIR", folder.to_owned());
+        }
+        self.confinement = Some(confinement);
         self
     }
 
@@ -359,6 +373,9 @@ impl Command {
                 check(&|| format!("the environment value of `{key_text}`"), value)?;
             }
         }
+        if let Some(Err(problem)) = self.confinement.as_ref().map(Confinement::check) {
+            return Err(self.error(SpawnErrorKind::Confinement { problem }, None));
+        }
         if self.stdin.is_used_up() {
             let kind = SpawnErrorKind::InvalidInput {
                 place: "the reader for stdin".into(),
@@ -386,6 +403,7 @@ impl fmt::Debug for Command {
             .field("stdin", &self.stdin)
             .field("merge_stderr", &self.merge_stderr)
             .field("limits", &self.limits)
+            .field("confinement", &self.confinement)
             .field("label", &self.label)
             .finish_non_exhaustive()
     }

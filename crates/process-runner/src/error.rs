@@ -179,6 +179,12 @@ pub enum SpawnErrorKind {
     /// A batch file cannot be given this argument safely (Windows; CVE-2024-24576).
     #[error("an argument cannot be passed to a batch file safely")]
     UnsafeBatchArgument,
+    /// It cannot be [confined](crate::Confinement) as it was asked for.
+    #[error("it cannot be confined as asked: {problem}")]
+    Confinement {
+        /// What is missing, or in the way.
+        problem: String,
+    },
     /// Anything else; the source says what.
     #[error("the system refused")]
     Other,

@@ -52,12 +52,13 @@
 //! # What it leaves out
 //!
 //! No shell: each argument reaches the program as it stands ([`CommandLine`] splits text into arguments
-//! without one). No retries: a command may have had an effect before it failed. No sandbox: the program may
-//! do what this process may.
+//! without one). No retries: a command may have had an effect before it failed. No sandbox unless asked for: the
+//! program may do what this process may, or on Linux what a [`Confinement`] grants.
 
 mod capture;
 mod command;
 mod command_line;
+mod confine;
 mod driver;
 mod environment;
 mod error;
@@ -82,6 +83,7 @@ use tree::reaper;
 pub use capture::{Capture, CaptureLimits, Captured, Snapshot};
 pub use command::{Command, SharedReader, Stdin};
 pub use command_line::{CommandLine, CommandLineError, ShellSyntax, ShellSyntaxKind};
+pub use confine::{Confinement, InForce, Protection};
 pub use environment::EnvPolicy;
 pub use error::{Error, Resource, SpawnError, SpawnErrorKind};
 pub use events::{By, Event, EventOptions, Events, Lag};

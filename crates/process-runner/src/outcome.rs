@@ -5,6 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::capture::Captured;
+use crate::confine::InForce;
 use crate::error::Error;
 
 /// One of the two output streams.
@@ -211,6 +212,10 @@ pub struct Output {
     pub leftovers: Vec<Leftover>,
     /// How surely a tree kill would have found, or has found, everything.
     pub containment: Containment,
+    /// Which protections the program ran under, and which were asked for and were not there. `None` if it was
+    /// not [confined](crate::Command::confined), or never started.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub confinement: Option<InForce>,
 }
 
 /// Lines of output in the text of [`Error::Failed`].

@@ -138,11 +138,19 @@ pub(crate) fn explain(command: &Command, program: &Path, length: usize, error: i
             Errno::NOENT | Errno::ACCESS | Errno::NOTDIR | Errno::PERM | Errno::LOOP | Errno::NAMETOOLONG,
         ) => match check_folder(command) {
             Err(folder) => Some(folder.kind),
-            Ok(()) => program_problem(command, program),
+            Ok(()) => program_problem(command, program).or_else(|| outside(command, &error)),
         },
         _ => exhausted(&error).map(|which| SpawnErrorKind::ResourceLimit { which }),
     };
     command.error(kind.unwrap_or(SpawnErrorKind::Other), Some(error))
+}
+
+/// All is well with the program, but it is not for this command.
+fn outside(command: &Command, error: &io::Error) -> Option<SpawnErrorKind> {
+    let refused = command.confinement.is_some() && Errno::from_io_error(error) == Some(Errno::ACCESS);
+    refused.then(|| SpawnErrorKind::Confinement {
+        problem: "the program, or its interpreter, lies outside what it may read".into(),
+    })
 }
 
 fn program_problem(command: &Command, program: &Path) -> Option<SpawnErrorKind> {

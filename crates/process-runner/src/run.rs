@@ -227,7 +227,7 @@ impl Runner {
         let work = {
             let (command, busy_retry) = (Arc::clone(&command), limits.busy_retry);
             let inherited = Arc::clone(&self.inner.environment);
-            move |given_up: &dyn Fn() -> bool| {
+            move |given_up: &(dyn Fn() -> bool + Sync)| {
                 let started = tree::launch(&command, &inherited, busy_retry, run, ends, given_up);
                 // Dropping it ends what has started.
                 (started.map(|started| StartGuard(Some(started))), place, ward)
@@ -308,6 +308,7 @@ impl Runner {
             usage: None,
             leftovers: Vec::new(),
             containment: if command.marker { Containment::SessionAndMarker } else { Containment::Session },
+            confinement: None,
         };
         let events = command.events.map(|options| {
             let (queue, events) = EventQueue::new(options);

@@ -39,7 +39,7 @@ const OVER: u8 = 2;
 /// If there is no thread and none can be made.
 pub(crate) fn on_thread<T: Send + 'static>(
     stuck: &Arc<AtomicUsize>,
-    work: impl FnOnce(&dyn Fn() -> bool) -> T + Send + 'static,
+    work: impl FnOnce(&(dyn Fn() -> bool + Sync)) -> T + Send + 'static,
 ) -> io::Result<Start<T>> {
     let (sender, answer) = oneshot::channel();
     let ticket = Arc::new(Ticket { state: AtomicU8::new(GOES_ON), stuck: Arc::clone(stuck) });

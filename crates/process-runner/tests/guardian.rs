@@ -52,12 +52,13 @@ mod linux {
     use std::time::{Duration, Instant};
 
     use process_runner::guardian::Guardian;
-    use process_runner::{Command, Limits, Runner, Stream};
+    use process_runner::{Command, Confinement, Limits, Runner, Stream};
     use rustix::process::{Pid, Signal, kill_process};
 
     pub(crate) const ROLE: &str = "PROCESS_RUNNER_TEST_ROLE";
     pub(crate) const TESTS: &[super::harness::Test] = &[
         ("a_killed_server_takes_its_runs_with_it", a_killed_server_takes_its_runs_with_it),
+        ("a_killed_server_takes_its_confined_runs_with_it", a_killed_server_takes_its_confined_runs_with_it),
         ("without_a_guardian_they_live_on_as_documented", without_a_guardian_they_live_on_as_documented),
         ("a_daemon_of_a_finished_run_is_spared", a_daemon_of_a_finished_run_is_spared),
         ("the_guardian_keeps_nothing_of_the_server", the_guardian_keeps_nothing_of_the_server),
@@ -82,7 +83,11 @@ mod linux {
             };
             let daemon = runner.run(Command::new("bash", "/").args(["-c", DAEMON])).await.unwrap();
             print!("daemon {}", daemon.stdout_text());
-            let tree = || runner.start(Command::new("bash", "/").args(["-c", TREE]));
+            let tree = || {
+                let command = Command::new("bash", "/").args(["-c", TREE]);
+                let fence = Confinement::project([""; 0], "/tmp").best_effort(true);
+                runner.start(if role == "confined" { command.confined(fence) } else { command })
+            };
             let mut running = vec![tree().await.unwrap()];
             if role == "replaced" {
                 let guardian = guardian_of(std::process::id()).unwrap();
@@ -177,7 +182,15 @@ mod linux {
     }
 
     fn a_killed_server_takes_its_runs_with_it() {
-        let mut server = Server::start("guarded");
+        takes_its_runs_with_it("guarded");
+    }
+
+    fn a_killed_server_takes_its_confined_runs_with_it() {
+        takes_its_runs_with_it("confined");
+    }
+
+    fn takes_its_runs_with_it(role: &str) {
+        let mut server = Server::start(role);
         server.kill();
         let begun = Instant::now();
         for pid in server.tree.clone() {

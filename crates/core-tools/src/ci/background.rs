@@ -2,6 +2,7 @@
 #![allow(clippy::doc_markdown, reason = "the comments on inputs are what a client reads")]
 
 use super::command::{CommandError, CommandText, Commands};
+use super::confine::Reach;
 use super::run::{ending, millis};
 use super::transcript::Transcript;
 use process_runner::{By, Event, EventOptions, Events, Lag, Limits, Output, Running, Stdin, Termination};
@@ -242,10 +243,27 @@ impl Background {
     ///
     /// Where the command was refused or did not start, or 32 of them are running.
     pub async fn start(&self, input: &StartCommand, owner: &str) -> Result<StartedCommand, CommandError> {
+        self.start_within(input, owner, &Reach::default()).await
+    }
+
+    /// The same for a caller whose commands may reach less.
+    ///
+    /// # Errors
+    ///
+    /// The same.
+    pub async fn start_within(
+        &self,
+        input: &StartCommand,
+        owner: &str,
+        reach: &Reach,
+    ) -> Result<StartedCommand, CommandError> {
         let place =
             Arc::clone(&self.places).try_acquire_owned().map_err(|_| CommandError::TooMany(MAX_RUNNING))?;
-        let (command, _) =
-            self.commands.prepare(&input.command, input.working_directory.as_deref(), input.env.as_ref())?;
+        let (command, _) = self.commands.narrowed(reach).prepare(
+            &input.command,
+            input.working_directory.as_deref(),
+            input.env.as_ref(),
+        )?;
         // What is printed goes into the transcript; the runner need not keep it too.
         let mut limits = Limits::default().capture(PIECE);
         limits.timeout = input.timeout_ms.map(Duration::from_millis);

@@ -1,5 +1,6 @@
 //! From what a caller asks for to a command that is ready to run.
 
+use super::confine::Confine;
 use crate::redact::Redactor;
 use crate::workspace::{self, Workspace};
 use process_runner::{
@@ -29,6 +30,7 @@ pub struct Commands {
     pub(super) workspace: Arc<Workspace>,
     pub(super) redactor: Redactor,
     environment: EnvironmentPolicy,
+    pub(super) confine: Confine,
 }
 
 /// What of the server's own environment a command gets.
@@ -181,7 +183,8 @@ impl Commands {
     /// `redactor` masks what they print before any of it is cut: half a secret is not recognised. Exact
     /// values are better hidden by the runner, which sees them wherever the output is cut.
     pub fn new(runner: Runner, workspace: Arc<Workspace>, redactor: Redactor) -> Self {
-        Self { runner, workspace, redactor, environment: EnvironmentPolicy::default() }
+        let confine = Confine::off("the server was started without");
+        Self { runner, workspace, redactor, environment: EnvironmentPolicy::default(), confine }
     }
 
     /// What of the server's own environment a command gets. All of it by default.
@@ -228,9 +231,9 @@ impl Commands {
         Ok((command, literal))
     }
 
-    /// `command` with what every command gets of the environment.
+    /// `command` with what every command gets: its environment and its fence.
     pub(super) fn in_environment(&self, command: Command) -> Command {
-        let command = command.noninteractive();
+        let command = self.confine.apply(command.noninteractive());
         match self.environment {
             EnvironmentPolicy::Inherit => command,
             EnvironmentPolicy::Minimal => {

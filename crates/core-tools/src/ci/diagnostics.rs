@@ -44,6 +44,8 @@ pub struct Diagnostics {
     pub cpus: usize,
     /// The folders that paths must lie in. Relative paths start at the first.
     pub roots: Vec<String>,
+    /// How commands are confined: `off: …`, what is in force, or `not available: …`.
+    pub confinement: String,
     /// The programs found, in the order they are looked for.
     pub toolchains: Vec<Toolchain>,
 }
@@ -131,6 +133,7 @@ pub fn diagnose(
         os: os(),
         cpus: std::thread::available_parallelism().map_or(1, usize::from),
         roots: commands.workspace.roots().map(|root| root.display().to_string()).collect(),
+        confinement: commands.confinement(),
         toolchains,
     }
 }

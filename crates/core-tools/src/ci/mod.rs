@@ -19,6 +19,7 @@
 
 mod background;
 mod command;
+mod confine;
 mod diagnostics;
 mod run;
 mod transcript;
@@ -28,5 +29,6 @@ pub use background::{
     StartCommand, StartedCommand, StopCommand, WriteCommandInput,
 };
 pub use command::{CommandError, CommandText, Commands, EnvironmentPolicy};
+pub use confine::{Confine, PrivateTemp, Reach, ToolchainPlaces};
 pub use diagnostics::{Diagnostics, GetDiagnostics, ServerFacts, Toolchain, diagnose, toolchains};
 pub use run::{CommandReport, RunCommand};

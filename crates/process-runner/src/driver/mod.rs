@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::capture::{Capture, CaptureLimits};
 use crate::command::{Command, LineCallback};
+use crate::confine::{Confinement, InForce};
 use crate::events::{By, Event, EventQueue};
 use crate::guardian::Ward;
 use crate::limits::{Leftovers, Limits};
@@ -62,6 +63,7 @@ pub(crate) struct Driver {
     stdin: StdinCopy,
     events: Option<Arc<EventQueue>>,
     on_line: Option<LineCallback>,
+    confinement: Option<InForce>,
     last_output: Instant,
 
     exited: Option<Instant>,
@@ -167,6 +169,7 @@ impl Driver {
             stdin,
             events,
             on_line: command.on_line.clone(),
+            confinement: command.confinement.as_ref().map(Confinement::in_force),
             last_output: started,
             exited: None,
             reason: None,
@@ -569,6 +572,7 @@ impl Driver {
             usage: reaped.and_then(|reaped| reaped.usage),
             leftovers: std::mem::take(&mut self.leftovers),
             containment: self.shared.leader.containment(),
+            confinement: self.confinement.take(),
         };
         state.result = Some(RunResult { output: Arc::new(output), broken });
         if let Some(panic) = progress.panic {

@@ -163,7 +163,7 @@ pub(crate) fn launch(
     busy_retry: Duration,
     run: RunNumber,
     ends: ChildEnds,
-    given_up: &dyn Fn() -> bool,
+    given_up: &(dyn Fn() -> bool + Sync),
 ) -> Result<Started, SpawnError> {
     let prepared = Prepared::new(command, inherited, command.marker.then(|| run.marker()))?;
     let stdin = match &ends.stdin {
@@ -181,11 +181,16 @@ pub(crate) fn launch(
         },
         stdio: [stdin, ends.stdout.as_fd(), ends.stderr.as_ref().unwrap_or(&ends.stdout).as_fd()],
     };
-    let started = spawn_patiently(&request, busy_retry, given_up);
+    let started =
+        super::confined(command.confinement.as_ref(), || spawn_patiently(&request, busy_retry, given_up));
     // The child has its ends; ours would only count against our limit.
     drop(ends);
-    let pid =
-        started.map_err(|error| resolve::explain(command, prepared.program(), prepared.length(), error))?;
+    let pid = started.map_err(|refused| match refused {
+        super::Refused::Confinement(error) => not_confined(command, error),
+        super::Refused::Start(error) => {
+            resolve::explain(command, prepared.program(), prepared.length(), error)
+        }
+    })?;
     Ok(Started { at: Instant::now(), leader: Arc::new(Leader::new(pid, run, command.marker)) })
 }
 
@@ -227,10 +232,18 @@ pub(crate) fn launch_helper(
     Ok(Arc::new(Leader::new(pid, RunNumber(0), false)))
 }
 
+fn not_confined(command: &Command, error: io::Error) -> SpawnError {
+    let kind = match exhausted(&error) {
+        Some(which) => SpawnErrorKind::ResourceLimit { which },
+        None => SpawnErrorKind::Confinement { problem: "the system refused".into() },
+    };
+    command.error(kind, Some(error))
+}
+
 fn spawn_patiently(
     request: &SpawnRequest<'_>,
     busy_retry: Duration,
-    given_up: &dyn Fn() -> bool,
+    given_up: &(dyn Fn() -> bool + Sync),
 ) -> io::Result<Pid> {
     let begun = Instant::now();
     let mut busy_wait = Duration::from_millis(1);

@@ -7,6 +7,8 @@
 //! | macOS, other Unix | process group | [`guardian`](crate::guardian), process groups only |
 //! | Windows | job object | job object |
 
+#[cfg(target_os = "linux")]
+mod landlock;
 #[cfg(unix)]
 mod launch;
 #[cfg(target_os = "linux")]
@@ -15,6 +17,8 @@ mod linux;
 mod macos;
 #[cfg(unix)]
 mod sys;
+#[cfg(not(target_os = "linux"))]
+mod unconfined;
 #[cfg(unix)]
 mod unix;
 #[cfg(windows)]
@@ -25,12 +29,18 @@ use linux as platform;
 #[cfg(all(unix, not(target_os = "linux")))]
 use macos as platform;
 
+#[cfg(target_os = "linux")]
+pub(crate) use landlock::{Refused, confined, enforceable};
 #[cfg(unix)]
 pub(crate) use launch::*;
 #[cfg(unix)]
 pub(crate) use platform::{SEES_HOLDERS, holds, pipe_id, scan, start_time};
 #[cfg(unix)]
 pub(crate) use sys::ignore_polite_signals;
+#[cfg(not(target_os = "linux"))]
+pub(crate) use unconfined::enforceable;
+#[cfg(all(unix, not(target_os = "linux")))]
+pub(crate) use unconfined::{Refused, confined};
 #[cfg(unix)]
 pub(crate) use unix::*;
 #[cfg(windows)]

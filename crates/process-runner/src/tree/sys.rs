@@ -378,3 +378,86 @@ pub(crate) fn ignore_polite_signals() {
         unsafe { libc::signal(signal, libc::SIG_IGN) };
     }
 }
+
+/// What a Landlock ruleset is about (`struct landlock_ruleset_attr`, `<linux/landlock.h>`). A kernel that
+/// knows fewer fields takes it as long as the others are zero.
+#[cfg(target_os = "linux")]
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RulesetAttributes {
+    /// File rights that are refused unless a rule grants them.
+    pub(super) files: u64,
+    /// The same of TCP.
+    pub(super) tcp: u64,
+    /// What ends at the domain's border.
+    pub(super) scoped: u64,
+}
+
+/// `struct landlock_path_beneath_attr`, which is packed.
+#[cfg(target_os = "linux")]
+#[repr(C, packed)]
+struct PathBeneath {
+    rights: u64,
+    parent: libc::c_int,
+}
+
+/// The version of the kernel's Landlock ABI (`landlock_create_ruleset(2)`).
+///
+/// # Errors
+/// `ENOSYS` if it was built without, `EOPNOTSUPP` if it was started without.
+#[cfg(target_os = "linux")]
+pub(super) fn landlock_abi() -> io::Result<u32> {
+    const VERSION: u32 = 1;
+    // SAFETY: with this flag the kernel takes no pointer and a size of 0.
+    let version = unsafe {
+        libc::syscall(libc::SYS_landlock_create_ruleset, ptr::null::<RulesetAttributes>(), 0_usize, VERSION)
+    };
+    u32::try_from(version).map_err(|_| io::Error::last_os_error())
+}
+
+/// A ruleset without rules.
+#[cfg(target_os = "linux")]
+pub(super) fn landlock_ruleset(attributes: &RulesetAttributes) -> io::Result<OwnedFd> {
+    use std::os::fd::FromRawFd;
+    // SAFETY: a pointer to a live value of the kernel's layout, and its size.
+    let descriptor = unsafe {
+        libc::syscall(
+            libc::SYS_landlock_create_ruleset,
+            ptr::from_ref(attributes),
+            size_of::<RulesetAttributes>(),
+            0_u32,
+        )
+    };
+    let descriptor = libc::c_int::try_from(descriptor).map_err(io::Error::other)?;
+    if descriptor < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the successful call gave a descriptor (close-on-exec) that nobody else knows.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
+/// Grants `rights` to `place` and, if it is a folder, all beneath it.
+#[cfg(target_os = "linux")]
+pub(super) fn landlock_allow(ruleset: BorrowedFd<'_>, place: BorrowedFd<'_>, rights: u64) -> io::Result<()> {
+    const RULE_PATH_BENEATH: libc::c_int = 1;
+    let rule = PathBeneath { rights, parent: place.as_raw_fd() };
+    // SAFETY: a pointer to a live value of the kernel's layout, which is copied; both descriptors are open.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_landlock_add_rule,
+            ruleset.as_raw_fd(),
+            RULE_PATH_BENEATH,
+            &raw const rule,
+            0_u32,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Puts the calling thread, and whatever it starts from now on, under the ruleset: for ever.
+#[cfg(target_os = "linux")]
+pub(super) fn landlock_restrict_thread(ruleset: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: an open descriptor and no flags; the call changes the credentials of this thread only.
+    let result = unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), 0_u32) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}

@@ -155,7 +155,7 @@ pub(crate) fn launch(
     _busy_retry: Duration,
     run: RunNumber,
     ChildEnds(runtime): ChildEnds,
-    given_up: &dyn Fn() -> bool,
+    given_up: &(dyn Fn() -> bool + Sync),
 ) -> Result<Started, SpawnError> {
     let _registers_there = runtime.enter();
     let program = find(command, inherited)?;
