@@ -67,6 +67,12 @@ pub(crate) async fn doctor(settings: Settings, as_json: bool) -> Result<ExitCode
         Ok(server) => {
             let tools = server.host.list(&server.caller).len();
             findings.push(ok("tools", format!("{tools} are offered")));
+            let policy = server
+                .policy_file
+                .as_ref()
+                .map_or_else(|| "the built-in roles".to_owned(), |file| file.display().to_string());
+            findings.push(ok("role", format!("{}, by {policy}", server.caller.role())));
+            findings.push(ok("confinement", server.confinement));
         }
         Err(error) => findings.push(broken("tools", error)),
     }

@@ -2,6 +2,7 @@
 
 mod call;
 mod cli;
+mod confinement;
 mod doctor;
 mod identity;
 mod log;

@@ -4,6 +4,7 @@ use crate::cli::PolicyCommand;
 use crate::identity;
 use crate::print;
 use crate::setup::{self, Settings};
+use core_tools::ci::Confine;
 use core_tools::mcp::WorkspaceEffects;
 use role_policy::{BUILTIN, Call, Caller, Loaded, Policy, Refusal, Says, ToolFacts};
 use serde_json::{Map, Value, json};
@@ -23,7 +24,12 @@ pub(crate) fn run(
     let workspace = Arc::new(setup::workspace(settings)?);
     let facts = setup::facts();
     let effects = WorkspaceEffects::new(Arc::clone(&workspace), facts.path.clone());
-    let toolsets = setup::toolsets(settings, &workspace, &setup::runner(settings.secrets.clone())?);
+    let toolsets = setup::toolsets(
+        settings,
+        &workspace,
+        &setup::runner(settings.secrets.clone())?,
+        Confine::off("nothing is run"),
+    );
     let tools: Vec<ToolFacts<'static>> = toolsets.iter().flat_map(core_tools::mcp::Toolset::facts).collect();
     // A name from elsewhere is judged as the tool that it calls.
     let find = |name: &str| toolsets.iter().find_map(|toolset| toolset.find(name));

@@ -1,8 +1,9 @@
 //! From flags, environment and configuration to a server that is ready to serve.
 
 use crate::cli::Options;
+use crate::confinement;
 use crate::identity;
-use core_tools::ci::{Commands, EnvironmentPolicy, ServerFacts};
+use core_tools::ci::{Commands, Confine, EnvironmentPolicy, ServerFacts};
 use core_tools::config::{
     Config, EnvironmentMode, FILE_NAME, Flags, Preset, Results, Toolsets, VARIABLE_PREFIX,
 };
@@ -21,8 +22,8 @@ use std::time::{Duration, Instant};
 const INSTRUCTIONS: &str = "Tools for working in a code base: read and edit files, find and search, run programs. \
 Paths are relative to the first root. Search with search_files and find_files instead of running grep or find; \
 change files with edit_file instead of rewriting them. run_command has no shell and ends everything it started at \
-its time limit; servers and watchers belong in start_command. Secrets are masked as [redacted:kind] or \
-[hidden] in every answer; the files still hold them.";
+its time limit; servers and watchers belong in start_command. Secrets are masked as [redacted] or \
+[redacted:kind] in every answer; the files still hold them.";
 
 /// Everything that is read from outside, read.
 pub(crate) struct Settings {
@@ -42,6 +43,8 @@ pub(crate) struct Server {
     pub(crate) host: Host,
     pub(crate) caller: Caller,
     pub(crate) runner: Runner,
+    /// How what the tools run is confined, in words.
+    pub(crate) confinement: String,
     /// The policy file, to judge by what it says later.
     pub(crate) policy_file: Option<PathBuf>,
     /// Every tool there could be, for that.
@@ -154,16 +157,32 @@ pub(crate) fn workspace(settings: &Settings) -> Result<Workspace, String> {
     Ok(workspace.protect(identity::protected(settings)).protect_name(FILE_NAME))
 }
 
-/// Every tool there is.
-pub(crate) fn toolsets(settings: &Settings, workspace: &Arc<Workspace>, runner: &Runner) -> Vec<Toolset> {
+/// Every tool there is. What they run is confined by `confine`.
+pub(crate) fn toolsets(
+    settings: &Settings,
+    workspace: &Arc<Workspace>,
+    runner: &Runner,
+    confine: Confine,
+) -> Vec<Toolset> {
     let config = &settings.config;
     let commands = Commands::new(runner.clone(), Arc::clone(workspace), settings.redactor.clone())
         .environment(match *config.commands.environment {
             EnvironmentMode::Inherit => EnvironmentPolicy::Inherit,
             EnvironmentMode::Minimal => EnvironmentPolicy::Minimal,
-        });
+        })
+        .confined(confine);
     let max_timeout = Duration::from_millis(*config.limits.max_timeout_ms);
     vec![mcp::filesystem::toolset(workspace), mcp::ci::toolset(commands, facts(), max_timeout)]
+}
+
+/// What a policy knows of every tool there is.
+pub(crate) fn tool_facts(
+    settings: &Settings,
+    workspace: &Arc<Workspace>,
+    runner: &Runner,
+) -> Vec<ToolFacts<'static>> {
+    let toolsets = toolsets(settings, workspace, runner, Confine::off("nothing is run"));
+    toolsets.iter().flat_map(Toolset::facts).collect()
 }
 
 /// The server that `settings` describe.
@@ -173,14 +192,16 @@ pub(crate) fn server(settings: Settings) -> Result<Server, String> {
     for warning in &settings.config.warnings {
         tracing::warn!("{warning}");
     }
-    let toolsets = toolsets(&settings, &workspace, &runner);
-    let facts: Vec<ToolFacts<'static>> = toolsets.iter().flat_map(Toolset::facts).collect();
+    let facts = tool_facts(&settings, &workspace, &runner);
     let loaded = identity::policy(&settings, &facts)?;
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }
     let caller = identity::caller(&settings, &loaded.policy).caller;
     let audit = identity::audit(&settings)?;
+    let confine = confinement::confine(&settings, &workspace, &loaded.policy, &caller, &facts)?;
+    let confinement = confine.to_string();
+    let toolsets = toolsets(&settings, &workspace, &runner, confine);
     let config = settings.config;
     let mut limits = Limits::default();
     limits.max_concurrent_calls = usize::try_from(*config.limits.max_concurrent_calls).unwrap_or(usize::MAX);
@@ -206,7 +227,7 @@ pub(crate) fn server(settings: Settings) -> Result<Server, String> {
         .text_only(*config.results == Results::Text)
         .build()
         .map_err(|error| error.to_string())?;
-    Ok(Server { host, caller, runner, policy_file: config.policy.file.value, facts })
+    Ok(Server { host, caller, runner, confinement, policy_file: config.policy.file.value, facts })
 }
 
 /// An error and everything that led to it.

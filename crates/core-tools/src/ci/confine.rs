@@ -124,12 +124,15 @@ impl fmt::Display for Confine {
 
 /// The part of the roots that one caller's commands may reach. Only ever less than the server's: what lies
 /// outside the roots gains nothing by being named here.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Reach {
     /// What they may read and execute. `None`: all roots.
     pub read: Option<Vec<PathBuf>>,
     /// What they may read and write. `None`: all roots, or what `read` names.
     pub write: Option<Vec<PathBuf>>,
+    /// The workspace as far as the caller may use it, for the folder that a command runs in. `None`: the
+    /// server's.
+    pub workspace: Option<Arc<Workspace>>,
 }
 
 impl Commands {
@@ -140,12 +143,21 @@ impl Commands {
         self
     }
 
-    /// The same for a caller whose commands may reach less. Nothing if confinement is off.
+    /// The same for a caller whose commands may reach less. Where confinement is off, that holds for the folder
+    /// they run in, and not for what they do there.
     #[must_use]
     pub fn narrowed(&self, reach: &Reach) -> Self {
         let mut commands = self.clone();
+        if let Some(workspace) = &reach.workspace {
+            commands.workspace = Arc::clone(workspace);
+        }
         commands.confine = commands.confine.narrowed(reach);
         commands
+    }
+
+    /// Where commands run.
+    pub fn workspace(&self) -> &Arc<Workspace> {
+        &self.workspace
     }
 
     /// How commands are confined, in one line; see [`Confine`].

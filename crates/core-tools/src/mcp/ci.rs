@@ -5,10 +5,10 @@ use super::host::Context;
 use super::tool::{Tool, Toolset};
 use crate::ci::{
     Background, CommandError, CommandList, CommandReport, Commands, Diagnostics, GetDiagnostics,
-    ListCommands, ReadCommandOutput, RunCommand, ServerFacts, StartCommand, StartedCommand, StopCommand,
-    WriteCommandInput, diagnose, toolchains,
+    ListCommands, Reach, ReadCommandOutput, RunCommand, ServerFacts, StartCommand, StartedCommand,
+    StopCommand, WriteCommandInput, diagnose, toolchains,
 };
-use role_policy::Effect;
+use role_policy::{Access, Effect};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OnceCell;
@@ -23,11 +23,12 @@ impl From<CommandError> for ToolError {
 /// ([`Limits::max_timeout`](super::Limits)), for the list to tell.
 pub fn toolset(commands: Commands, facts: ServerFacts, max_timeout: Duration) -> Toolset {
     let background = Arc::new(Background::new(commands.clone()));
+    let started = commands.clone();
     Toolset {
         name: "ci",
         tools: vec![
             run_command(commands.clone(), max_timeout),
-            start_command(Arc::clone(&background)),
+            start_command(started, Arc::clone(&background)),
             read_command_output(Arc::clone(&background)),
             write_command_input(Arc::clone(&background)),
             stop_command(Arc::clone(&background)),
@@ -47,8 +48,9 @@ fn run_command(commands: Commands, max_timeout: Duration) -> Tool {
         "Run a command",
         "Runs a program to its end, or to the time limit. No shell: name one for pipes. Servers: start_command.",
         move |input: RunCommand, context: Context| {
-            let commands = commands.clone();
+            let commands = reach(&commands, &context).map(|reach| commands.narrowed(&reach));
             async move {
+                let commands = commands?;
                 let progress = context.progress.clone();
                 let said = move |line: &str| {
                     if !line.trim().is_empty() {
@@ -68,14 +70,15 @@ fn run_command(commands: Commands, max_timeout: Duration) -> Tool {
     .answers::<CommandReport>()
 }
 
-fn start_command(background: Arc<Background>) -> Tool {
+fn start_command(commands: Commands, background: Arc<Background>) -> Tool {
     Tool::new(
         "start_command",
         "Start a background command",
         "Starts a program that outlives this call and ends with the server.",
         move |input: StartCommand, context: Context| {
             let background = Arc::clone(&background);
-            async move { Answer::structured(&background.start(&input, owner(&context)).await?) }
+            let reach = reach(&commands, &context);
+            async move { Answer::structured(&background.start_within(&input, owner(&context), &reach?).await?) }
         },
     )
     .destroys()
@@ -160,6 +163,26 @@ fn get_diagnostics(commands: Commands, facts: ServerFacts) -> Tool {
         },
     )
     .answers::<Diagnostics>()
+}
+
+/// What the commands of this call may reach. Folders are all that a fence can be told: what a policy leaves
+/// out within them, a command can reach.
+fn reach(commands: &Commands, context: &Context) -> Result<Reach, ToolError> {
+    if context.scope.reaches_all_paths() {
+        return Ok(Reach::default());
+    }
+    let workspace = commands.workspace();
+    let folders = |access| {
+        let folders = context.scope.folders(access)?;
+        // One that is no path beneath a root leads to nothing that could be granted.
+        let located = folders.into_iter().filter_map(|folder| workspace.locate(folder).ok());
+        Some(located.map(|folder| folder.to_absolute()).collect())
+    };
+    Ok(Reach {
+        read: folders(Access::Read),
+        write: folders(Access::Write),
+        workspace: Some(context.within(workspace)?),
+    })
 }
 
 /// Background commands belong to who started them; a local server has one user.

@@ -1,0 +1,64 @@
+//! Whether what the tools run is confined, and to what.
+
+use crate::identity;
+use crate::setup::Settings;
+use core_tools::ci::{Confine, PrivateTemp, ToolchainPlaces};
+use core_tools::config::ConfinementMode;
+use core_tools::workspace::Workspace;
+use process_runner::Confinement;
+use role_policy::{Caller, Policy, ToolFacts};
+use std::path::PathBuf;
+
+/// What `settings` say of the programs that `caller` has run.
+///
+/// # Errors
+/// They say that programs must be confined, and no temporary folder can be made for them.
+pub(crate) fn confine(
+    settings: &Settings,
+    workspace: &Workspace,
+    policy: &Policy,
+    caller: &Caller,
+    tools: &[ToolFacts<'_>],
+) -> Result<Confine, String> {
+    let best_effort = match *settings.config.policy.confinement {
+        ConfinementMode::Off => return Ok(Confine::off("the configuration says so")),
+        ConfinementMode::Auto if is_full(policy, caller, tools) => {
+            return Ok(Confine::off(
+                "the role may do everything; `policy.confinement = \"on\"` confines it too",
+            ));
+        }
+        ConfinementMode::Auto => match Confinement::available() {
+            Err(why) => return Ok(Confine::off(format!("this system has not the means: {why}"))),
+            Ok(_) => true,
+        },
+        ConfinementMode::On => false,
+    };
+    let folder = settings.temporary_folder.clone().unwrap_or_else(std::env::temp_dir);
+    let temporary = PrivateTemp::new_in(&folder).map_err(|error| {
+        format!("cannot make a temporary folder for commands in {}: {error}", folder.display())
+    })?;
+    let home = std::env::var_os("HOME").map_or_else(|| PathBuf::from("/nonexistent"), PathBuf::from);
+    let places = ToolchainPlaces::usual(&home, |name| std::env::var_os(name));
+    // A fence is made of folders: what lies inside one cannot be left out.
+    for file in identity::protected(settings) {
+        if file.exists() && workspace.roots().any(|root| file.starts_with(root)) {
+            tracing::warn!(
+                "{} lies in a root: tools cannot change it, but commands that they run can; keep it elsewhere",
+                file.display()
+            );
+        }
+    }
+    Ok(Confine::new(workspace, &places, temporary)
+        .network(*settings.config.policy.network)
+        .best_effort(best_effort))
+}
+
+/// Whether the caller may do everything there is, so that a fence would only be in its way.
+fn is_full(policy: &Policy, caller: &Caller, tools: &[ToolFacts<'_>]) -> bool {
+    caller.roles().all(|role| {
+        policy.excluded_tools(role).is_empty()
+            && tools
+                .iter()
+                .all(|tool| policy.sees(caller, tool) && policy.requirements(role, tool).is_empty())
+    })
+}
