@@ -118,7 +118,7 @@ impl Captured {
     }
 
     /// At most `max` bytes (but room for one character) from position `cursor` on; as
-    /// [`Capture::snapshot`] does while the program runs.
+    /// [`Capture::snapshot`](super::Capture::snapshot) does while the program runs.
     pub fn snapshot(&self, cursor: u64, max: usize) -> Snapshot {
         snapshot([self.head(), self.tail(), &[]], self.omitted_bytes, cursor, max, true)
     }

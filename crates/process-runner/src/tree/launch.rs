@@ -185,13 +185,13 @@ pub(crate) fn launch(
         super::confined(command.confinement.as_ref(), || spawn_patiently(&request, busy_retry, given_up));
     // The child has its ends; ours would only count against our limit.
     drop(ends);
-    let pid = started.map_err(|refused| match refused {
+    let (pid, at) = started.map_err(|refused| match refused {
         super::Refused::Confinement(error) => not_confined(command, error),
         super::Refused::Start(error) => {
             resolve::explain(command, prepared.program(), prepared.length(), error)
         }
     })?;
-    Ok(Started { at: Instant::now(), leader: Arc::new(Leader::new(pid, run, command.marker)) })
+    Ok(Started { at, leader: Arc::new(Leader::new(pid, run, command.marker)) })
 }
 
 /// Watches what was started. If there is not one way to see it end, it must not go on.
@@ -228,7 +228,7 @@ pub(crate) fn launch_helper(
         directory: Directory::Path(c"/"),
         stdio: [stdin, dev_null()?, dev_null()?],
     };
-    let pid = spawn_patiently(&request, Duration::from_secs(2), &|| false)?;
+    let (pid, _) = spawn_patiently(&request, Duration::from_secs(2), &|| false)?;
     Ok(Arc::new(Leader::new(pid, RunNumber(0), false)))
 }
 
@@ -240,18 +240,24 @@ fn not_confined(command: &Command, error: io::Error) -> SpawnError {
     command.error(kind, Some(error))
 }
 
+/// Gives the pid, and when the attempt that succeeded was begun.
 fn spawn_patiently(
     request: &SpawnRequest<'_>,
     busy_retry: Duration,
     given_up: &(dyn Fn() -> bool + Sync),
-) -> io::Result<Pid> {
+) -> io::Result<(Pid, Instant)> {
     let begun = Instant::now();
     let mut busy_wait = Duration::from_millis(1);
     let mut again = AGAIN_RETRIES.into_iter();
     loop {
+        // Not after it: the program may run for a while before this thread does again.
+        let at = Instant::now();
         let error = match sys::spawn(request) {
-            // posix_spawn gives a pid above 0 when it succeeds.
-            Ok(pid) => return Pid::from_raw(pid).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData)),
+            Ok(pid) => {
+                // posix_spawn gives a pid above 0 when it succeeds.
+                let pid = Pid::from_raw(pid).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
+                return Ok((pid, at));
+            }
             Err(error) => error,
         };
         if given_up() {
