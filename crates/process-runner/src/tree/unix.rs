@@ -309,6 +309,11 @@ pub(crate) fn launch(
         Stdin::File(file) => Some(above_stdio(file.as_fd()).map_err(system)?),
         _ => None,
     };
+    let out_writer = match &command.stdout {
+        // The run's own pipe then ends at once.
+        Some(file) => above_stdio(file.as_fd()).map_err(system)?,
+        None => out_writer,
+    };
     // Registered before the start: what fails here has started nothing.
     let stdout = receiver(out_reader).map_err(system)?;
     let stderr = err_reader.map(receiver).transpose().map_err(system)?;
