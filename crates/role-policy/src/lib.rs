@@ -27,6 +27,8 @@
 
 mod authorize;
 mod caller;
+#[cfg(all(feature = "proxy", unix))]
+pub mod proxy;
 
 pub use authorize::{Authorized, Call, Decision, Policy, Refusal, ToolFacts};
 pub use caller::Caller;

@@ -1,0 +1,203 @@
+//! Lines on their way out, in bounded memory. Putting one never waits.
+//!
+//! Where the other side reads, the thread that has a line writes it itself, which saves handing it over. What
+//! the pipe has no room for waits in a queue, and a thread of its own writes that.
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Where lines are put. A clone puts them to the same place.
+#[derive(Clone, Debug)]
+pub(super) struct Outbox(Arc<Inner>);
+
+/// Why a line was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NotTaken {
+    /// So much waits already: the other side does not read.
+    Full,
+    /// The other side is gone.
+    Closed,
+}
+
+#[derive(Debug)]
+struct Inner {
+    descriptor: OwnedFd,
+    limit: usize,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    queue: VecDeque<Vec<u8>>,
+    /// In the queue, and in the hands of the thread.
+    bytes: usize,
+    closed: bool,
+}
+
+/// What a pipe takes at once if it is writable at all: `PIPE_BUF` of Linux (pipe(7)).
+const PIECE: usize = 4096;
+
+impl Outbox {
+    /// Writes to `descriptor`; keeps at most `limit` bytes, and one line more.
+    pub(super) fn new(descriptor: OwnedFd, limit: usize, name: &str) -> std::io::Result<Self> {
+        let inner = Inner { descriptor, limit, state: Mutex::default(), changed: Condvar::new() };
+        let outbox = Self(Arc::new(inner));
+        let thread = outbox.clone();
+        std::thread::Builder::new().name(name.to_owned()).spawn(move || thread.0.write_queue())?;
+        Ok(outbox)
+    }
+
+    /// Takes one line, with its end.
+    pub(super) fn put(&self, mut line: Vec<u8>) -> Result<(), NotTaken> {
+        let mut state = self.0.lock();
+        if state.closed {
+            return Err(NotTaken::Closed);
+        }
+        if state.bytes == 0 {
+            match self.0.write_now(&line) {
+                Ok(written) if written == line.len() => return Ok(()),
+                Ok(written) => drop(line.drain(..written)),
+                Err(_) => {
+                    state.closed = true;
+                    self.0.changed.notify_all();
+                    return Err(NotTaken::Closed);
+                }
+            }
+        } else if state.bytes > self.0.limit {
+            return Err(NotTaken::Full);
+        }
+        state.bytes += line.len();
+        state.queue.push_back(line);
+        self.0.changed.notify_all();
+        Ok(())
+    }
+
+    /// Waits until less than half of the limit waits, or nobody reads any more. Whether that is so.
+    pub(super) fn wait_for_room(&self, limit: Duration) -> bool {
+        let state = self.0.lock();
+        let is_full = |state: &mut State| !state.closed && state.bytes > self.0.limit / 2;
+        let (mut state, _) =
+            self.0.changed.wait_timeout_while(state, limit, is_full).unwrap_or_else(PoisonError::into_inner);
+        !is_full(&mut state)
+    }
+
+    /// Waits until all is written, or cannot be.
+    pub(super) fn flush(&self, limit: Duration) {
+        let waits = |state: &mut State| !state.closed && state.bytes > 0;
+        drop(self.0.changed.wait_timeout_while(self.0.lock(), limit, waits));
+    }
+
+    /// Takes nothing more, and forgets what waits.
+    pub(super) fn close(&self) {
+        let mut state = self.0.lock();
+        state.closed = true;
+        state.queue.clear();
+        self.0.changed.notify_all();
+    }
+}
+
+impl Inner {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes what there is room for. How much that was.
+    fn write_now(&self, line: &[u8]) -> Result<usize, Errno> {
+        let mut written = 0;
+        while written < line.len() && self.is_writable(Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))? {
+            let piece = &line[written..line.len().min(written + PIECE)];
+            match rustix::io::write(&self.descriptor, piece) {
+                Ok(length) => written += length,
+                Err(Errno::AGAIN) => break,
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(written)
+    }
+
+    fn is_writable(&self, timeout: Option<&Timespec>) -> Result<bool, Errno> {
+        let mut polled = [PollFd::new(&self.descriptor, PollFlags::OUT)];
+        match poll(&mut polled, timeout) {
+            Ok(ready) => Ok(ready > 0),
+            Err(Errno::INTR) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The thread: writes what could not be written at once.
+    fn write_queue(&self) {
+        loop {
+            let state = self.lock();
+            let mut state = self
+                .changed
+                .wait_while(state, |state| state.queue.is_empty() && !state.closed)
+                .unwrap_or_else(PoisonError::into_inner);
+            let Some(line) = state.queue.pop_front() else { return };
+            drop(state);
+            let written = self.write_all(&line);
+            let mut state = self.lock();
+            state.bytes -= line.len();
+            if written.is_err() {
+                state.closed = true;
+                state.queue.clear();
+                state.bytes = 0;
+            }
+            self.changed.notify_all();
+        }
+    }
+
+    fn write_all(&self, mut line: &[u8]) -> Result<(), Errno> {
+        while !line.is_empty() {
+            match rustix::io::write(&self.descriptor, line) {
+                Ok(length) => line = &line[length..],
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => drop(self.is_writable(None)?),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{BufRead, BufReader};
+
+    #[test]
+    fn lines_keep_their_order_whether_or_not_there_is_room() {
+        let (reader, writer) = std::io::pipe().unwrap();
+        let outbox = Outbox::new(writer.into(), 64 << 20, "test").unwrap();
+        let lines: Vec<String> = (0..200).map(|n| format!("{n} {}\n", "x".repeat(n * 37))).collect();
+        for line in &lines {
+            outbox.put(line.clone().into_bytes()).unwrap();
+        }
+        let mut read = BufReader::new(reader).lines();
+        for line in &lines {
+            assert_eq!(read.next().unwrap().unwrap(), line.trim_end_matches('\n'));
+        }
+        outbox.flush(Duration::from_secs(10));
+        assert!(outbox.wait_for_room(Duration::ZERO));
+        outbox.close();
+    }
+
+    #[test]
+    fn who_does_not_read_fills_the_box_and_no_more() {
+        let (reader, writer) = std::io::pipe().unwrap();
+        let outbox = Outbox::new(writer.into(), 1 << 20, "test").unwrap();
+        let line = vec![b'x'; 100_000];
+        let taken = (0..100).take_while(|_| outbox.put(line.clone()).is_ok()).count();
+        assert!((10..=13).contains(&taken), "{taken}");
+        assert_eq!(outbox.put(line.clone()), Err(NotTaken::Full));
+        assert!(!outbox.wait_for_room(Duration::from_millis(10)));
+        drop(reader);
+        assert!(outbox.wait_for_room(Duration::from_secs(20)));
+        assert_eq!(outbox.put(line), Err(NotTaken::Closed));
+    }
+}
