@@ -8,6 +8,8 @@ mod print_config;
 mod serve;
 mod setup;
 mod transport;
+#[cfg(unix)]
+mod wrap;
 
 use clap::{CommandFactory, Parser};
 use cli::{Cli, Command};
@@ -40,6 +42,8 @@ fn run(cli: Cli) -> Result<ExitCode, String> {
             clap_complete::generate(shell, &mut Cli::command(), "mcp-stdio", &mut script);
             return Ok(print(&String::from_utf8_lossy(&script)));
         }
+        #[cfg(unix)]
+        Some(Command::Wrap(wrap)) => return wrap::wrap(wrap, cli.options.log.as_deref()),
         _ => {}
     }
     let settings = setup::settings(&cli.options)?;

@@ -76,7 +76,7 @@ pub(crate) async fn serve(server: Server) -> ExitCode {
 
 /// Waits for the first signal that asks the server to end.
 #[cfg(unix)]
-async fn signals(ending: CancellationToken) {
+pub(crate) async fn signals(ending: CancellationToken) {
     use tokio::signal::unix::{SignalKind, signal};
     let (Ok(mut terminate), Ok(mut interrupt), Ok(mut hangup)) =
         (signal(SignalKind::terminate()), signal(SignalKind::interrupt()), signal(SignalKind::hangup()))
@@ -94,7 +94,7 @@ async fn signals(ending: CancellationToken) {
 }
 
 #[cfg(not(unix))]
-async fn signals(ending: CancellationToken) {
+pub(crate) async fn signals(ending: CancellationToken) {
     if tokio::signal::ctrl_c().await.is_ok() {
         ending.cancel();
     }

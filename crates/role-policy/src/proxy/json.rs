@@ -205,6 +205,13 @@ impl<'a> Object<'a> {
         self.0.iter().map(|(name, value)| (name.as_ref(), value))
     }
 
+    /// The members in the order of their names, each passed through `change`.
+    #[must_use]
+    pub fn sorted(mut self, change: impl Fn(Json<'a>) -> Json<'a>) -> Self {
+        self.0.sort_by(|(left, _), (right, _)| left.cmp(right));
+        Self(self.0.into_iter().map(|(name, value)| (name, change(value))).collect())
+    }
+
     /// A name that is one of `known` but for the case of its letters, as Go's `encoding/json` compares them:
     /// a server written so would read it as the known one.
     pub fn twin<'k>(&self, known: &[&'k str]) -> Option<&'k str> {

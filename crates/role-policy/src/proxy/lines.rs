@@ -2,7 +2,7 @@
 //! a third of the time that an asynchronous one takes.
 
 use super::outline::{Outline, Scanner};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -81,6 +81,14 @@ impl Lines {
             self.filled += read;
             self.ended = read == 0;
         }
+    }
+
+    /// Whether nobody writes any more; what was written before may still be there.
+    pub(super) fn hung_up(&self) -> bool {
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let mut polled = [PollFd::new(&self.descriptor, PollFlags::IN)];
+        let gone = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
+        poll(&mut polled, Some(&now)).is_ok_and(|_| polled[0].revents().intersects(gone))
     }
 
     /// Room for one read, without keeping more than the limit.

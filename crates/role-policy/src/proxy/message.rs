@@ -198,6 +198,14 @@ impl<'a> Message<'a> {
         self.object_mut("result")
     }
 
+    /// The result, to be changed, if it has one.
+    pub fn result_mut_if_any(&mut self) -> Option<&mut Object<'a>> {
+        match self.members.get_mut("result") {
+            Some(Json::Object(object)) => Some(object),
+            _ => None,
+        }
+    }
+
     fn object_mut(&mut self, name: &'static str) -> &mut Object<'a> {
         if self.members.get(name).and_then(Json::as_object).is_none() {
             self.members.set(name, Json::Object(Object::default()));
