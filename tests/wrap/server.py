@@ -6,6 +6,7 @@ and reads its tools from $TOOLS (JSON) where that is set.
 
 import json
 import os
+import subprocess
 import sys
 import time
 
@@ -18,6 +19,8 @@ TOOLS = [
     {"name": "misbehave", "inputSchema": {"type": "object"}},
     {"name": "ask", "inputSchema": {"type": "object"}},
     {"name": "change", "inputSchema": {"type": "object"}},
+    {"name": "spawn", "inputSchema": {"type": "object"}},
+    {"name": "flood", "inputSchema": {"type": "object"}},
 ]
 asking = {}
 listening = None
@@ -106,6 +109,15 @@ def call(id, params):
             meta = {"_meta": {"io.modelcontextprotocol/subscriptionId": listening}}
             send({"method": "notifications/tools/list_changed", "params": meta})
         result(id, text("changed"))
+    elif name == "spawn":
+        script = "trap '' TERM INT HUP; setsid sleep %s & sleep %s; wait" % (arguments["s"], arguments["s"])
+        subprocess.Popen(["sh", "-c", script])
+        result(id, text("spawned"))
+    elif name == "flood":
+        log = {"method": "notifications/message", "params": {"level": "info", "data": "x" * 100_000}}
+        for _ in range(arguments["megabytes"] * 10):
+            send(log)
+        result(id, text("flooded"))
     else:
         result(id, text("called " + name))
 
