@@ -268,7 +268,7 @@ impl Drop for Http {
 /// The server: reads lines, answers, allocates little.
 fn serve() {
     let tools: Vec<Value> =
-        (0..49).map(|n| format!("tool_{n}")).chain(["echo".to_owned()]).map(tool).collect();
+        (0..49).map(|n| format!("tool_{n}")).chain(["echo".to_owned()]).map(|name| tool(&name)).collect();
     let list = json!({"tools": tools}).to_string();
     let mut output = std::io::stdout().lock();
     for line in BufReader::with_capacity(1 << 18, std::io::stdin()).lines() {
@@ -294,7 +294,7 @@ fn serve() {
     }
 }
 
-fn tool(name: String) -> Value {
+fn tool(name: &str) -> Value {
     let path = json!({"type": "string", "description": "Where, relative to the first root."});
     json!({
         "name": name,

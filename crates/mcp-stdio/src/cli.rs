@@ -102,7 +102,7 @@ pub(crate) enum Command {
     /// Put a role in front of another MCP server: it sees and calls what its policy allows, and no more
     #[cfg(unix)]
     #[command(after_help = crate::wrap::EXAMPLES)]
-    Wrap(crate::wrap::Wrap),
+    Wrap(Box<crate::wrap::Wrap>),
     /// Print a completion script for a shell
     Completions {
         /// The shell

@@ -43,7 +43,7 @@ fn run(cli: Cli) -> Result<ExitCode, String> {
             return Ok(print(&String::from_utf8_lossy(&script)));
         }
         #[cfg(unix)]
-        Some(Command::Wrap(wrap)) => return wrap::wrap(wrap, cli.options.log.as_deref()),
+        Some(Command::Wrap(wrap)) => return wrap::wrap(*wrap, cli.options.log.as_deref()),
         _ => {}
     }
     let settings = setup::settings(&cli.options)?;

@@ -6,11 +6,11 @@ use clap::{Args, ValueEnum};
 use core_tools::redact::{Options, Redactor};
 use process_runner::guardian::Guardian;
 use process_runner::{CancellationToken, Runner};
-use role_policy::proxy::{Child, Limits, Narrowing, PinMode, PolicyHandle, Proxy};
+use role_policy::proxy::{Child, Limits, Narrowing, PinMode, PolicyHandle, Proxy, Remote, Server};
 use role_policy::{Caller, Policy};
 use std::ffi::OsString;
 use std::os::fd::AsFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -18,7 +18,8 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   mcp-stdio wrap -- npx -y @modelcontextprotocol/server-filesystem ~/app
   mcp-stdio wrap --hide write_file,move_file -- npx -y @modelcontextprotocol/server-filesystem ~/app
-  mcp-stdio wrap --only git_status,git_log --pin ~/.local/state/git.pins -- uvx mcp-server-git";
+  mcp-stdio wrap --only git_status,git_log --pin ~/.local/state/git.pins -- uvx mcp-server-git
+  mcp-stdio wrap --url https://example.com/mcp --header-env Authorization=EXAMPLE_AUTHORIZATION";
 
 /// From the moment the proxy has to end to the moment it has. What cannot be ended by then is ended by the
 /// guardian, which outlives this process.
@@ -59,8 +60,20 @@ pub(crate) struct Wrap {
     #[arg(long, value_name = "MODE", default_value = "refuse", requires = "pin")]
     pin_mode: Mode,
 
+    /// A server to reach instead of starting one: https, or http to this machine (Streamable HTTP)
+    #[arg(long, value_name = "URL", conflicts_with = "command")]
+    url: Option<String>,
+
+    /// Header for the server, its value from an environment variable; give it several times for several
+    #[arg(long, value_name = "NAME=VARIABLE", requires = "url")]
+    header_env: Vec<String>,
+
+    /// Headers for the server, one `Name: value` to a line, in a file that only its owner may read
+    #[arg(long, value_name = "FILE", requires = "url")]
+    headers_file: Option<PathBuf>,
+
     /// The server to start, and its arguments
-    #[arg(required = true, last = true, value_name = "COMMAND")]
+    #[arg(required_unless_present = "url", last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
@@ -102,24 +115,15 @@ fn tool_seconds(text: &str) -> Result<(String, Duration), String> {
 pub(crate) fn wrap(wrap: Wrap, level: Option<&str>) -> Result<ExitCode, String> {
     let redactor = Redactor::new(Options::default()).map_err(|error| error.to_string())?;
     let _log = log::start(level.unwrap_or("warn"), redactor)?;
-    let folder =
-        std::env::current_dir().map_err(|error| format!("cannot find the current folder: {error}"))?;
-    let guardian = Guardian::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
-    let runner = Runner::builder().guardian(guardian).build();
-
-    let mut command = wrap.command.into_iter();
-    let program = command.next().ok_or("name the server to start after `--`")?;
-    let ends = || -> std::io::Result<_> {
-        let input = std::io::stdin().as_fd().try_clone_to_owned()?;
-        let output = std::io::stdout().as_fd().try_clone_to_owned()?;
-        Ok(((input, output), std::io::stderr().as_fd().try_clone_to_owned()?))
+    let closed = |error: std::io::Error| format!("a standard stream is closed: {error}");
+    let ends = (
+        std::io::stdin().as_fd().try_clone_to_owned().map_err(closed)?,
+        std::io::stdout().as_fd().try_clone_to_owned().map_err(closed)?,
+    );
+    let server = match &wrap.url {
+        Some(url) => Server::Remote(remote(url, &wrap.header_env, wrap.headers_file.as_deref())?),
+        None => child(wrap.command)?,
     };
-    let (ends, stderr) = ends().map_err(|error| format!("a standard stream is closed: {error}"))?;
-    // What configures us is not the server's.
-    let ours = |name: &OsString| name.to_string_lossy().starts_with("CORETOOLS_");
-    let without = std::env::vars_os().map(|(name, _)| name).filter(ours).collect();
-    let child = Child { program, arguments: command.collect(), folder, without, stderr };
-
     let limits = Limits {
         call: wrap.time_limit,
         tools: wrap.tool_time_limit.into_iter().collect(),
@@ -147,7 +151,7 @@ pub(crate) fn wrap(wrap: Wrap, level: Option<&str>) -> Result<ExitCode, String> 
             tokio::time::sleep(LAST).await;
         };
         let ended = tokio::select! {
-            ended = proxy.run(child, &runner, ends, end.clone(), std::future::pending) => ended,
+            ended = proxy.run(server, ends, end.clone(), std::future::pending) => ended,
             () = last_moment => {
                 tracing::warn!("something did not end in time; leaving it to the guardian");
                 Ok(())
@@ -158,4 +162,63 @@ pub(crate) fn wrap(wrap: Wrap, level: Option<&str>) -> Result<ExitCode, String> 
     });
     runtime.shutdown_background();
     ended.map(|()| ExitCode::SUCCESS).map_err(|error| error.to_string())
+}
+
+/// The server as a child, in our folder and environment.
+fn child(command: Vec<OsString>) -> Result<Server, String> {
+    let folder =
+        std::env::current_dir().map_err(|error| format!("cannot find the current folder: {error}"))?;
+    let guardian = Guardian::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
+    let runner = Runner::builder().guardian(guardian).build();
+    let mut command = command.into_iter();
+    let program = command.next().ok_or("name the server to start after `--`")?;
+    let stderr = std::io::stderr().as_fd().try_clone_to_owned();
+    let stderr = stderr.map_err(|error| format!("standard error is closed: {error}"))?;
+    // What configures us is not the server's.
+    let ours = |name: &OsString| name.to_string_lossy().starts_with("CORETOOLS_");
+    let without = std::env::vars_os().map(|(name, _)| name).filter(ours).collect();
+    Ok(Server::Child(Child { program, arguments: command.collect(), folder, without, stderr }, runner))
+}
+
+/// The server by URL. Values of headers come from where other users of the machine do not see them.
+fn remote(url: &str, from_environment: &[String], file: Option<&Path>) -> Result<Remote, String> {
+    let mut remote = Remote::new(url).map_err(|problem| format!("--url: {problem}"))?;
+    for pair in from_environment {
+        let (name, variable) = pair.split_once('=').ok_or("--header-env: expected NAME=VARIABLE")?;
+        let value = std::env::var(variable).map_err(|error| format!("--header-env: {variable}: {error}"))?;
+        remote = remote.header(name, value.trim()).map_err(|problem| format!("--header-env: {problem}"))?;
+    }
+    if let Some(file) = file {
+        let text = private_text(file).map_err(|problem| format!("{}: {problem}", file.display()))?;
+        for (number, line) in text.lines().enumerate() {
+            if line.trim().is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let place = |problem: String| format!("{}, line {}: {problem}", file.display(), number + 1);
+            let pair = line.split_once(':').ok_or_else(|| place("expected `Name: value`".to_owned()))?;
+            remote = remote.header(pair.0.trim(), pair.1.trim()).map_err(place)?;
+        }
+    }
+    Ok(remote)
+}
+
+/// A small file that nobody but its owner may read or write.
+fn private_text(path: &Path) -> Result<String, String> {
+    use std::io::Read;
+    use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+    const LARGEST: u64 = 64 * 1024;
+    /// O_NONBLOCK (open(2)): a pipe in its place must not hang us.
+    const O_NONBLOCK: i32 = if cfg!(target_os = "linux") { 0o4000 } else { 4 };
+    let open = std::fs::OpenOptions::new().read(true).custom_flags(O_NONBLOCK).open(path);
+    let mut file = open.map_err(|error| error.to_string())?;
+    let found = file.metadata().map_err(|error| error.to_string())?;
+    if !found.is_file() || found.len() > LARGEST {
+        return Err(format!("it is no file of at most {LARGEST} bytes"));
+    }
+    if found.mode() & 0o077 != 0 {
+        return Err("others may read it; chmod 600".to_owned());
+    }
+    let mut text = String::new();
+    file.read_to_string(&mut text).map_err(|error| error.to_string())?;
+    Ok(text)
 }

@@ -1,6 +1,6 @@
 //! The policy in front of a server that is not ours.
 //!
-//! [`Proxy::run`] stands between a client on two pipes and any other MCP server, started as a child. The
+//! [`Proxy::run`] stands between a client on two pipes and any other MCP server, started as a child or reached by URL. The
 //! client gets the lists that its role sees, and the answers to the calls that its role may make; everything
 //! else it asks for is answered here, as the server would answer it if it had nothing else.
 //!
@@ -29,6 +29,8 @@
 //! tool as an argument can call that. Results are passed on as they are. Unix only.
 
 mod catalogue;
+#[cfg(feature = "url")]
+mod events;
 pub mod json;
 mod judge;
 mod lines;
@@ -37,12 +39,16 @@ mod methods;
 mod outbox;
 mod outline;
 mod pins;
+#[cfg(feature = "url")]
+mod remote;
 mod session;
 mod upstream;
 
 pub use judge::{Narrowing, PolicyHandle};
 pub use methods::Area;
 pub use pins::PinMode;
+#[cfg(feature = "url")]
+pub use remote::Remote;
 pub use upstream::Child;
 
 use crate::Caller;
@@ -101,6 +107,17 @@ pub struct Proxy {
     narrowing: Narrowing,
     limits: Limits,
     pins: Option<(PathBuf, PinMode)>,
+}
+
+/// Where the server is.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Server {
+    /// Started as a child, with this runner, which is shut down at the end.
+    Child(Child, Runner),
+    /// Reached by URL.
+    #[cfg(feature = "url")]
+    Remote(Remote),
 }
 
 /// Why a session could not begin.
@@ -165,8 +182,7 @@ impl Proxy {
     }
 
     /// Serves the client that writes to `input` and reads from `output`, until it closes `input` or `end` is
-    /// cancelled. The server is started with `runner`, which is shut down at the end. `reload` is asked to
-    /// resolve whenever another policy was put in force.
+    /// cancelled. `reload` is asked to resolve whenever another policy was put in force.
     ///
     /// # Errors
     ///
@@ -174,8 +190,7 @@ impl Proxy {
     /// tried again.
     pub async fn run<R: Future<Output = ()>>(
         self,
-        child: Child,
-        runner: &Runner,
+        server: Server,
         (input, output): (OwnedFd, OwnedFd),
         end: CancellationToken,
         mut reload: impl FnMut() -> R,
@@ -186,6 +201,9 @@ impl Proxy {
         };
         let client = Outbox::new(output, QUEUE_BYTES, "to-client")?;
         let judge = Judge::new(self.policy, self.caller, self.narrowing);
+        #[cfg(feature = "url")]
+        let longest =
+            self.limits.tools.values().copied().fold(self.limits.call, Duration::max) + LAST_ANSWERS;
         let session = Session::new(judge, self.limits, pins, client);
         let reader = session.clone();
         // Not joined: it may sleep in a read that nothing ends.
@@ -198,8 +216,15 @@ impl Proxy {
                 session.policy_has_changed();
             }
         };
+        let served = async {
+            match &server {
+                Server::Child(child, runner) => upstream::supervise(&session, child, runner, &end).await,
+                #[cfg(feature = "url")]
+                Server::Remote(remote) => remote::supervise(&session, remote, longest, &end).await,
+            }
+        };
         tokio::select! {
-            () = upstream::supervise(&session, &child, runner, &end) => {}
+            () = served => {}
             () = reloads => {}
         }
         session.client().flush(Duration::from_millis(100));

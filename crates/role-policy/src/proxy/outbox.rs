@@ -107,7 +107,35 @@ impl Inner {
     }
 
     /// Writes what there is room for. How much that was.
+    #[cfg(target_os = "linux")]
     fn write_now(&self, line: &[u8]) -> Result<usize, Errno> {
+        use rustix::io::{ReadWriteFlags, pwritev2};
+        /// What stands for "no offset" (pwritev2(2)).
+        const NO_OFFSET: u64 = u64::MAX;
+        let mut written = 0;
+        while written < line.len() {
+            let piece = [std::io::IoSlice::new(&line[written..])];
+            match pwritev2(&self.descriptor, &piece, NO_OFFSET, ReadWriteFlags::NOWAIT) {
+                Ok(length) => written += length,
+                Err(Errno::AGAIN) => break,
+                Err(Errno::INTR) => {}
+                // An old kernel, or something that is neither a pipe nor a socket.
+                Err(Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS | Errno::SPIPE) => {
+                    return Ok(written + self.write_pieces(&line[written..])?);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(written)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn write_now(&self, line: &[u8]) -> Result<usize, Errno> {
+        self.write_pieces(line)
+    }
+
+    /// The same where a write cannot be told not to wait: a writable pipe takes [`PIECE`] bytes.
+    fn write_pieces(&self, line: &[u8]) -> Result<usize, Errno> {
         let mut written = 0;
         while written < line.len() && self.is_writable(Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))? {
             let piece = &line[written..line.len().min(written + PIECE)];
@@ -185,6 +213,17 @@ mod tests {
         outbox.flush(Duration::from_secs(10));
         assert!(outbox.wait_for_room(Duration::ZERO));
         outbox.close();
+    }
+
+    #[test]
+    fn a_file_takes_lines_too() {
+        let file = tempfile::tempfile().unwrap();
+        let outbox = Outbox::new(file.try_clone().unwrap().into(), 1 << 20, "test").unwrap();
+        for _ in 0..3 {
+            outbox.put(vec![b'x'; 10_000]).unwrap();
+        }
+        outbox.flush(Duration::from_secs(10));
+        assert_eq!(file.metadata().unwrap().len(), 30_000);
     }
 
     #[test]

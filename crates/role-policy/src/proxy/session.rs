@@ -108,7 +108,7 @@ impl Session {
             return;
         }
         match Message::parse(line) {
-            Ok(message) => self.core().from_client(message),
+            Ok(message) => self.core().client_message(message),
             Err(invalid) => self.core().refuse_line(&invalid),
         }
     }
@@ -136,8 +136,8 @@ impl Session {
             return;
         }
         match message {
-            Ok(message) => core.from_server(message),
-            Err(invalid) => core.unreadable_from_server(invalid),
+            Ok(message) => core.server_message(message),
+            Err(invalid) => core.unreadable_answer(&invalid),
         }
     }
 
@@ -145,8 +145,26 @@ impl Session {
     pub(super) fn server_line_too_long(&self, generation: u64, outline: Outline) {
         let mut core = self.core();
         if core.generation == generation {
-            core.unreadable_from_server(too_long(outline));
+            core.unreadable_answer(&too_long(outline));
         }
+    }
+
+    /// The server will not answer the request that we sent under this id, if that is still open.
+    #[cfg(feature = "url")]
+    pub(super) fn server_gave_up(&self, generation: u64, id: &Id, problem: &str) {
+        let mut core = self.core();
+        if core.generation != generation {
+            return;
+        }
+        if let Some(sent) = id.number().and_then(|number| core.sent.remove(&number)) {
+            core.fail(sent, problem);
+        }
+    }
+
+    /// What client and server have agreed on, in the `initialize` era.
+    #[cfg(feature = "url")]
+    pub(super) fn protocol_version(&self) -> Option<String> {
+        self.core().handshake.as_ref()?.version.clone()
     }
 
     /// A server was started; its lines go to `outbox`. The generation by which it is known.
@@ -328,11 +346,11 @@ impl Core {
             let kind = if invalid.code == PARSE_ERROR { "parse error" } else { "invalid request" };
             // Not under the id of something else that is open.
             let id = invalid.id.as_ref().filter(|id| !self.open.contains_key(id));
-            self.answer(Message::error(id, invalid.code, &format!("{kind}: {}", invalid.problem)));
+            self.answer(&Message::error(id, invalid.code, &format!("{kind}: {}", invalid.problem)));
         }
     }
 
-    fn from_client(&mut self, message: Message<'_>) {
+    fn client_message(&mut self, message: Message<'_>) {
         match message.kind.clone() {
             Kind::Request { id, method } => self.client_request(id, &method, message),
             Kind::Notification { method } => self.client_notification(&method, message),
@@ -343,7 +361,7 @@ impl Core {
     fn client_request(&mut self, id: Id, method: &str, message: Message<'_>) {
         if self.open.contains_key(&id) {
             let problem = format!("invalid request: the id {id} belongs to a request that is still open");
-            return self.answer(Message::error(None, INVALID_REQUEST, &problem));
+            return self.answer(&Message::error(None, INVALID_REQUEST, &problem));
         }
         if self.open.len() >= self.limits.in_flight {
             let problem = format!("not sent: {} requests are open already", self.open.len());
@@ -355,7 +373,7 @@ impl Core {
         let Some(class) = client_request(method) else { return self.no_such_method(&id, method) };
         match class {
             ClientRequest::Ping if message.is_modern() => self.no_such_method(&id, method),
-            ClientRequest::Ping => self.answer(Message::result(&id, Object::default())),
+            ClientRequest::Ping => self.answer(&Message::result(&id, Object::default())),
             ClientRequest::Initialize => self.initialize(id, message),
             ClientRequest::Discover => self.pass(id, message, Passing::Discover, None),
             ClientRequest::ListTools => self.list_tools(id, message, None),
@@ -453,7 +471,7 @@ impl Core {
                 let text = [("type", Json::string("text")), ("text", Json::string(words))];
                 let content = Json::Array(vec![Json::Object(text.into_iter().collect())]);
                 let result = [("content", content), ("isError", Json::Bool(true))];
-                self.answer(Message::result(&id, result.into_iter().collect()));
+                self.answer(&Message::result(&id, result.into_iter().collect()));
             }
             _ => {
                 // The specification's code of each era, and one text.
@@ -600,7 +618,7 @@ impl Core {
 
     // ---- to the client
 
-    fn answer(&mut self, message: Message<'_>) {
+    fn answer(&mut self, message: &Message<'_>) {
         match self.client.put(message.to_line()) {
             Ok(()) => {}
             Err(reason) => {
@@ -613,7 +631,7 @@ impl Core {
     }
 
     fn refuse(&mut self, id: &Id, code: i32, problem: &str) {
-        self.answer(Message::error(Some(id), code, problem));
+        self.answer(&Message::error(Some(id), code, problem));
     }
 
     fn no_such_method(&mut self, id: &Id, method: &str) {
@@ -634,7 +652,7 @@ impl Core {
         if let Some(catalogue) = &mut self.catalogue {
             catalogue.announced = Some(announced);
         }
-        self.answer(Message::result(id, result));
+        self.answer(&Message::result(id, result));
     }
 
     fn visible<'c>(&'c self, catalogue: &'c Catalogue) -> impl Iterator<Item = &'c Tool> {
@@ -662,20 +680,20 @@ impl Core {
         }
         const CHANGED: &str = "notifications/tools/list_changed";
         if self.handshake.as_ref().is_some_and(|handshake| handshake.is_complete) {
-            return self.answer(Message::notification(CHANGED, Object::default()));
+            return self.answer(&Message::notification(CHANGED, Object::default()));
         }
         let streams: Vec<Id> = self.sent.values().filter_map(Sent::wants_tools).cloned().collect();
         for id in streams {
             let mut meta = Object::default();
             meta.set(SUBSCRIPTION, id.to_json());
             let params = [("_meta", Json::Object(meta))];
-            self.answer(Message::notification(CHANGED, params.into_iter().collect()));
+            self.answer(&Message::notification(CHANGED, params.into_iter().collect()));
         }
     }
 
     // ---- from the server
 
-    fn from_server(&mut self, message: Message<'_>) {
+    fn server_message(&mut self, message: Message<'_>) {
         match message.kind.clone() {
             Kind::Response { id, succeeded } => self.server_response(&id, succeeded, message),
             Kind::Request { id, method } => self.server_request(&id, &method, message),
@@ -683,7 +701,7 @@ impl Core {
         }
     }
 
-    fn unreadable_from_server(&mut self, invalid: Invalid) {
+    fn unreadable_answer(&mut self, invalid: &Invalid) {
         tracing::warn!(problem = %invalid.problem, "refused a line of the server");
         let Some(number) = invalid.id.as_ref().and_then(Id::number) else { return };
         let Some(sent) = self.sent.remove(&number) else { return };
@@ -714,7 +732,7 @@ impl Core {
         if let Some(client) = sent.client {
             self.open.remove(&client);
             message.set_id(&client);
-            self.answer(message);
+            self.answer(&message);
         }
         if self.over.is_some() {
             self.wake.notify_one();
@@ -765,7 +783,7 @@ impl Core {
                 let ours = self.next_id();
                 message.set_id(&ours);
                 self.asked.insert(self.last_id, id.clone());
-                return self.answer(message);
+                return self.answer(&message);
             }
         };
         self.tell(&reply);
@@ -817,7 +835,7 @@ impl Core {
             let Some(client) = client else { return };
             name_subscription(Some(message.params_mut()), &client);
         }
-        self.answer(message);
+        self.answer(&message);
     }
 
     // ---- to the server
@@ -1025,7 +1043,7 @@ impl Core {
                 ("requestId", Json::Number(Cow::Owned(ours.to_string()))),
                 ("reason", Json::string("the server that asked has ended")),
             ];
-            self.answer(Message::notification("notifications/cancelled", params.into_iter().collect()));
+            self.answer(&Message::notification("notifications/cancelled", params.into_iter().collect()));
         }
         // What there is a last known answer for has it at once; the others wait, no longer than for a server
         // that was down when they came.
@@ -1103,7 +1121,8 @@ impl Core {
         }
         let sent = self.sent.values().filter_map(|sent| sent.deadline.map(|(deadline, _)| deadline));
         let parked = self.parked.iter().filter_map(|parked| parked.deadline);
-        self.armed = sent.chain(parked).min();
+        // A time that is still to come is kept, so that the next request need not wake anybody.
+        self.armed = sent.chain(parked).chain(self.armed.filter(|armed| *armed > now)).min();
         // Whoever has closed its end may still read what it has asked for: `request | server`.
         let last = self.over.map(|since| since + super::LAST_ANSWERS);
         let is_waited_for = self.open.values().any(|open| !self.is_stream(*open));

@@ -9,7 +9,7 @@ use process_runner::{
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,10 +22,10 @@ const GRACE: Duration = Duration::from_millis(200);
 const AFTER_OUTPUT: Duration = Duration::from_secs(1);
 
 /// The wait before the second start, doubled with each one up to the longest.
-const FIRST_WAIT: Duration = Duration::from_millis(50);
-const LONGEST_WAIT: Duration = Duration::from_secs(30);
+pub(super) const FIRST_WAIT: Duration = Duration::from_millis(50);
+pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(30);
 /// A server that has lived so long begins again with the first wait.
-const GOOD_LIFE: Duration = Duration::from_secs(60);
+pub(super) const GOOD_LIFE: Duration = Duration::from_secs(60);
 
 /// What to start.
 #[derive(Debug)]
@@ -87,6 +87,9 @@ async fn start(
 ) -> Result<(Running, u64), String> {
     let pipes = || -> io::Result<_> { Ok((io::pipe()?, io::pipe()?)) };
     let ((its_input, input), (output, its_output)) = pipes().map_err(|error| error.to_string())?;
+    for pipe in [input.as_fd(), output.as_fd()] {
+        widen(pipe);
+    }
     let file = |end: OwnedFd| File::from(end);
     let stderr = stderr.clone();
     let mut command = Command::new(&child.program, &child.folder)
@@ -155,7 +158,7 @@ async fn attend(session: &Session, running: &mut Running, generation: u64, end: 
 }
 
 /// Waits before the next start: whether the client has gone meanwhile.
-async fn pause(session: &Session, wait: Duration, end: &CancellationToken) -> bool {
+pub(super) async fn pause(session: &Session, wait: Duration, end: &CancellationToken) -> bool {
     let over = Instant::now() + wait;
     loop {
         let todo = session.tick(Instant::now());
@@ -171,7 +174,7 @@ async fn pause(session: &Session, wait: Duration, end: &CancellationToken) -> bo
     }
 }
 
-async fn until(time: Option<Instant>) {
+pub(super) async fn until(time: Option<Instant>) {
     match time {
         Some(time) => tokio::time::sleep_until(time.into()).await,
         None => std::future::pending().await,
@@ -184,6 +187,15 @@ async fn wind_up(session: &Session, running: Running, generation: u64, runner: &
     // It may have gone by itself.
     let _ = tokio::time::timeout(OWN_END, running.finished()).await;
     runner.shutdown(GRACE).await;
+}
+
+/// Room for a large message in one go, where the system gives it: each time that a pipe is full costs a turn of
+/// both sides.
+fn widen(pipe: BorrowedFd<'_>) {
+    #[cfg(target_os = "linux")]
+    let _ = rustix::pipe::fcntl_setpipe_size(pipe, 256 * 1024);
+    #[cfg(not(target_os = "linux"))]
+    let _ = pipe;
 }
 
 fn describe(output: &Output) -> String {
