@@ -14,6 +14,7 @@ mod hostile_client;
 mod hostile_server;
 mod narrowing;
 mod passing;
+mod remote;
 mod survival;
 
 use integration_tests::{Era, Project, Wire};

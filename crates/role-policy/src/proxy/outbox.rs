@@ -1,7 +1,8 @@
-//! Lines on their way out, in bounded memory. Putting one never waits.
+//! Lines on their way out, in bounded memory. Putting one never waits and makes no system call.
 //!
-//! Where the other side reads, the thread that has a line writes it itself, which saves handing it over. What
-//! the pipe has no room for waits in a queue, and a thread of its own writes that.
+//! Whoever has put a line calls [`Outbox::drain`] once it holds no lock, and where the other side reads, that
+//! writes it: handing it to another thread would cost two turns of the scheduler. What the pipe has no room
+//! for is left to a thread of its own.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -34,9 +35,15 @@ struct Inner {
 #[derive(Debug, Default)]
 struct State {
     queue: VecDeque<Vec<u8>>,
-    /// In the queue, and in the hands of the thread.
+    /// In the queue, and in the hands of who writes.
     bytes: usize,
+    /// Somebody writes the line before the first one.
+    is_writing: bool,
+    /// There was no room: the thread has the queue until it is empty.
+    is_stuck: bool,
     closed: bool,
+    /// Who wants to know of a change beside the thread.
+    waiting: usize,
 }
 
 /// What a pipe takes at once if it is writable at all: `PIPE_BUF` of Linux (pipe(7)).
@@ -52,58 +59,87 @@ impl Outbox {
         Ok(outbox)
     }
 
-    /// Takes one line, with its end.
-    pub(super) fn put(&self, mut line: Vec<u8>) -> Result<(), NotTaken> {
+    /// Takes one line, with its end, for the next [`drain`](Self::drain).
+    pub(super) fn put(&self, line: Vec<u8>) -> Result<(), NotTaken> {
         let mut state = self.0.lock();
         if state.closed {
             return Err(NotTaken::Closed);
         }
-        if state.bytes == 0 {
-            match self.0.write_now(&line) {
-                Ok(written) if written == line.len() => return Ok(()),
-                Ok(written) => drop(line.drain(..written)),
-                Err(_) => {
-                    state.closed = true;
-                    self.0.changed.notify_all();
-                    return Err(NotTaken::Closed);
-                }
-            }
-        } else if state.bytes > self.0.limit {
+        if state.bytes > self.0.limit {
             return Err(NotTaken::Full);
         }
         state.bytes += line.len();
         state.queue.push_back(line);
-        self.0.changed.notify_all();
         Ok(())
+    }
+
+    /// Writes what waits, as far as there is room; the thread gets the rest.
+    pub(super) fn drain(&self) {
+        let mut state = self.0.lock();
+        while !state.is_writing && !state.is_stuck && !state.closed {
+            let Some(mut line) = state.queue.pop_front() else { return };
+            state.is_writing = true;
+            drop(state);
+            let written = self.0.write_now(&line);
+            state = self.0.lock();
+            state.is_writing = false;
+            match written {
+                Ok(written) => {
+                    state.bytes -= written;
+                    if written < line.len() {
+                        line.drain(..written);
+                        state.queue.push_front(line);
+                        state.is_stuck = true;
+                        self.0.changed.notify_all();
+                    } else if state.waiting > 0 {
+                        self.0.changed.notify_all();
+                    }
+                }
+                Err(_) => self.0.close(&mut state),
+            }
+        }
     }
 
     /// Waits until less than half of the limit waits, or nobody reads any more. Whether that is so.
     pub(super) fn wait_for_room(&self, limit: Duration) -> bool {
-        let state = self.0.lock();
-        let is_full = |state: &mut State| !state.closed && state.bytes > self.0.limit / 2;
-        let (mut state, _) =
-            self.0.changed.wait_timeout_while(state, limit, is_full).unwrap_or_else(PoisonError::into_inner);
-        !is_full(&mut state)
+        let limit_bytes = self.0.limit / 2;
+        self.wait_while(limit, |state| !state.closed && state.bytes > limit_bytes)
     }
 
     /// Waits until all is written, or cannot be.
     pub(super) fn flush(&self, limit: Duration) {
-        let waits = |state: &mut State| !state.closed && state.bytes > 0;
-        drop(self.0.changed.wait_timeout_while(self.0.lock(), limit, waits));
+        self.drain();
+        self.wait_while(limit, |state| !state.closed && state.bytes > 0);
+    }
+
+    /// Whether it ended before the time.
+    fn wait_while(&self, limit: Duration, condition: impl Fn(&State) -> bool) -> bool {
+        let mut state = self.0.lock();
+        if !condition(&state) {
+            return true;
+        }
+        state.waiting += 1;
+        let waited = self.0.changed.wait_timeout_while(state, limit, |state| condition(state));
+        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        state.waiting -= 1;
+        !condition(&state)
     }
 
     /// Takes nothing more, and forgets what waits.
     pub(super) fn close(&self) {
-        let mut state = self.0.lock();
-        state.closed = true;
-        state.queue.clear();
-        self.0.changed.notify_all();
+        self.0.close(&mut self.0.lock());
     }
 }
 
 impl Inner {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn close(&self, state: &mut State) {
+        state.closed = true;
+        state.queue.clear();
+        self.changed.notify_all();
     }
 
     /// Writes what there is room for. How much that was.
@@ -160,21 +196,25 @@ impl Inner {
 
     /// The thread: writes what could not be written at once.
     fn write_queue(&self) {
+        let mut state = self.lock();
         loop {
-            let state = self.lock();
-            let mut state = self
+            state = self
                 .changed
-                .wait_while(state, |state| state.queue.is_empty() && !state.closed)
+                .wait_while(state, |state| !state.is_stuck && !state.closed)
                 .unwrap_or_else(PoisonError::into_inner);
-            let Some(line) = state.queue.pop_front() else { return };
+            if state.closed {
+                return;
+            }
+            let Some(line) = state.queue.pop_front() else {
+                state.is_stuck = false;
+                continue;
+            };
             drop(state);
             let written = self.write_all(&line);
-            let mut state = self.lock();
+            state = self.lock();
             state.bytes -= line.len();
             if written.is_err() {
-                state.closed = true;
-                state.queue.clear();
-                state.bytes = 0;
+                self.close(&mut state);
             }
             self.changed.notify_all();
         }
@@ -205,6 +245,7 @@ mod tests {
         let lines: Vec<String> = (0..200).map(|n| format!("{n} {}\n", "x".repeat(n * 37))).collect();
         for line in &lines {
             outbox.put(line.clone().into_bytes()).unwrap();
+            outbox.drain();
         }
         let mut read = BufReader::new(reader).lines();
         for line in &lines {
@@ -221,6 +262,7 @@ mod tests {
         let outbox = Outbox::new(file.try_clone().unwrap().into(), 1 << 20, "test").unwrap();
         for _ in 0..3 {
             outbox.put(vec![b'x'; 10_000]).unwrap();
+            outbox.drain();
         }
         outbox.flush(Duration::from_secs(10));
         assert_eq!(file.metadata().unwrap().len(), 30_000);
@@ -231,7 +273,11 @@ mod tests {
         let (reader, writer) = std::io::pipe().unwrap();
         let outbox = Outbox::new(writer.into(), 1 << 20, "test").unwrap();
         let line = vec![b'x'; 100_000];
-        let taken = (0..100).take_while(|_| outbox.put(line.clone()).is_ok()).count();
+        let put = || {
+            outbox.drain();
+            outbox.put(line.clone())
+        };
+        let taken = (0..100).take_while(|_| put().is_ok()).count();
         assert!((10..=13).contains(&taken), "{taken}");
         assert_eq!(outbox.put(line.clone()), Err(NotTaken::Full));
         assert!(!outbox.wait_for_room(Duration::from_millis(10)));

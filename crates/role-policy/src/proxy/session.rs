@@ -92,6 +92,20 @@ impl Session {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Does something with the state, and writes what came of it once the lock is free: a reader that is woken
+    /// by the write must not find it taken.
+    fn with<T>(&self, act: impl FnOnce(&mut Core) -> T) -> T {
+        let mut core = self.core();
+        let outcome = act(&mut core);
+        let server = core.outbox().cloned();
+        drop(core);
+        if let Some(server) = server {
+            server.drain();
+        }
+        self.client.drain();
+        outcome
+    }
+
     /// Where the client's lines go.
     pub(super) fn client(&self) -> &Outbox {
         &self.client
@@ -108,14 +122,14 @@ impl Session {
             return;
         }
         match Message::parse(line) {
-            Ok(message) => self.core().client_message(message),
-            Err(invalid) => self.core().refuse_line(&invalid),
+            Ok(message) => self.with(|core| core.client_message(message)),
+            Err(invalid) => self.with(|core| core.refuse_line(&invalid)),
         }
     }
 
     /// A line from the client that was too long to keep.
     pub(super) fn client_line_too_long(&self, outline: Outline) {
-        self.core().refuse_line(&too_long(outline));
+        self.with(|core| core.refuse_line(&too_long(outline)));
     }
 
     /// The client sends nothing more.
@@ -131,34 +145,34 @@ impl Session {
             return;
         }
         let message = Message::parse(line);
-        let mut core = self.core();
-        if core.generation != generation {
-            return;
-        }
-        match message {
+        self.with_server(generation, |core| match message {
             Ok(message) => core.server_message(message),
             Err(invalid) => core.unreadable_answer(&invalid),
-        }
+        });
     }
 
     /// A line from the server that was too long to keep.
     pub(super) fn server_line_too_long(&self, generation: u64, outline: Outline) {
-        let mut core = self.core();
-        if core.generation == generation {
-            core.unreadable_answer(&too_long(outline));
-        }
+        self.with_server(generation, |core| core.unreadable_answer(&too_long(outline)));
+    }
+
+    /// Does something for the server of this generation, and nothing for one that is gone.
+    fn with_server(&self, generation: u64, act: impl FnOnce(&mut Core)) {
+        self.with(|core| {
+            if core.generation == generation {
+                act(core);
+            }
+        });
     }
 
     /// The server will not answer the request that we sent under this id, if that is still open.
     #[cfg(feature = "url")]
     pub(super) fn server_gave_up(&self, generation: u64, id: &Id, problem: &str) {
-        let mut core = self.core();
-        if core.generation != generation {
-            return;
-        }
-        if let Some(sent) = id.number().and_then(|number| core.sent.remove(&number)) {
-            core.fail(sent, problem);
-        }
+        self.with_server(generation, |core| {
+            if let Some(sent) = id.number().and_then(|number| core.sent.remove(&number)) {
+                core.fail(sent, problem);
+            }
+        });
     }
 
     /// What client and server have agreed on, in the `initialize` era.
@@ -169,15 +183,12 @@ impl Session {
 
     /// A server was started; its lines go to `outbox`. The generation by which it is known.
     pub(super) fn server_is_up(&self, outbox: Outbox) -> u64 {
-        self.core().up(outbox)
+        self.with(|core| core.up(outbox))
     }
 
     /// The server of this generation is gone.
     pub(super) fn server_is_gone(&self, generation: u64, why: &str) {
-        let mut core = self.core();
-        if core.generation == generation {
-            core.down(why);
-        }
+        self.with_server(generation, |core| core.down(why));
     }
 
     /// No server could be started.
@@ -188,12 +199,12 @@ impl Session {
 
     /// Gives up what has waited too long, and says what is to be done.
     pub(super) fn tick(&self, now: Instant) -> Todo {
-        self.core().tick(now)
+        self.with(|core| core.tick(now))
     }
 
     /// Another policy is in force: the client is told if it sees other tools.
     pub(super) fn policy_has_changed(&self) {
-        self.core().announce_if_changed();
+        self.with(Core::announce_if_changed);
     }
 }
 
@@ -539,8 +550,11 @@ impl Core {
                 self.open.remove(&id);
                 self.refuse(&id, INTERNAL_ERROR, "not sent: the server does not read what it is sent");
             }
-            // Its end is about to be noticed, and it has not read this to its end.
-            Err(NotTaken::Closed) => self.park(id, message, Wants::Server(how), deadline),
+            // Its end is about to be noticed, and it gets no more.
+            Err(NotTaken::Closed) => {
+                self.condemn();
+                self.park(id, message, Wants::Server(how), deadline);
+            }
         }
     }
 
@@ -845,9 +859,16 @@ impl Core {
         Id::Number(self.last_id.to_string())
     }
 
+    fn outbox(&self) -> Option<&Outbox> {
+        match &self.server {
+            Server::Ready(outbox) | Server::Greeted(outbox) => Some(outbox),
+            Server::Down { .. } => None,
+        }
+    }
+
     /// Says something to the server, if it is there to hear it.
     fn tell(&mut self, message: &Message<'_>) {
-        if let Server::Ready(outbox) | Server::Greeted(outbox) = &self.server
+        if let Some(outbox) = self.outbox()
             && let Err(reason) = outbox.put(message.to_line())
         {
             tracing::debug!(?reason, "the server does not hear");
@@ -1026,7 +1047,7 @@ impl Core {
     }
 
     fn down(&mut self, why: &str) {
-        let (Server::Ready(outbox) | Server::Greeted(outbox)) = &self.server else { return };
+        let Some(outbox) = self.outbox() else { return };
         outbox.close();
         self.server = Server::Down { why: why.to_owned() };
         self.condemned = Some(self.generation);

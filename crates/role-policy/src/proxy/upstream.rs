@@ -101,6 +101,7 @@ async fn start(
             text.push(b'\n');
             // Standard error is for people; what they do not read in time is gone.
             let _ = stderr.put(text);
+            stderr.drain();
         })
         .limits(Limits::unlimited().capture(4096).leftovers(Leftovers::KillAll));
     for name in &child.without {
