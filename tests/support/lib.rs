@@ -81,20 +81,40 @@ fn build() -> PathBuf {
         .expect("cargo names the executable")
 }
 
-/// A Python with the official `mcp` package: the repository's own `.venv`, or `$CORETOOLS_TEST_PYTHON`.
-/// Without one the test says so and passes; in CI it fails.
+/// A Python with the official `mcp` package: see [`python_with`].
 pub fn python_with_mcp() -> Option<PathBuf> {
+    python_with("mcp")
+}
+
+/// A Python that has `module`, one of those in `tests/python/requirements.txt`: the repository's own `.venv`,
+/// or `$CORETOOLS_TEST_PYTHON`. Without one the test says so and passes; in CI it fails.
+pub fn python_with(module: &str) -> Option<PathBuf> {
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.venv/bin/python");
     let python = std::env::var_os("CORETOOLS_TEST_PYTHON").map_or(own, PathBuf::from);
+    let import = format!("import {module}");
     let found =
-        Command::new(&python).args(["-c", "import mcp"]).output().is_ok_and(|output| output.status.success());
-    if found {
-        return Some(python);
-    }
+        Command::new(&python).args(["-c", &import]).output().is_ok_and(|output| output.status.success());
     let how = "python3 -m venv .venv && .venv/bin/pip install -r tests/python/requirements.txt";
-    assert!(std::env::var_os("CI").is_none(), "no Python with the mcp package; install it: {how}");
-    eprintln!("not run: there is no Python with the mcp package; install it: {how}");
-    None
+    present(found.then_some(python), &format!("no Python with `{module}`; install it: {how}"))
+}
+
+/// The entry of `@modelcontextprotocol/server-filesystem`, for `node`: the repository's own `.peers`, or
+/// `$CORETOOLS_TEST_FILESYSTEM_SERVER`. Without it the test says so and passes; in CI it fails.
+pub fn filesystem_server() -> Option<PathBuf> {
+    const ENTRY: &str = "../.peers/node_modules/@modelcontextprotocol/server-filesystem/dist/index.js";
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join(ENTRY);
+    let entry = std::env::var_os("CORETOOLS_TEST_FILESYSTEM_SERVER").map_or(own, PathBuf::from);
+    let found = entry.is_file() && Command::new("node").arg("--version").output().is_ok();
+    let how = "npm install --prefix .peers --no-save @modelcontextprotocol/server-filesystem@2026.8.31";
+    present(found.then_some(entry), &format!("no node, or no filesystem server; install it: {how}"))
+}
+
+fn present(found: Option<PathBuf>, missing: &str) -> Option<PathBuf> {
+    if found.is_none() {
+        assert!(std::env::var_os("CI").is_none(), "{missing}");
+        eprintln!("not run: {missing}");
+    }
+    found
 }
 
 /// Waits until `condition` holds, and fails with `what` where it does not within `limit`.

@@ -127,6 +127,10 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: PolicyCommand,
     },
+    /// Put a role in front of another MCP server: it sees and calls what its policy allows, and no more
+    #[cfg(unix)]
+    #[command(after_help = crate::wrap::EXAMPLES)]
+    Wrap(Box<crate::wrap::Wrap>),
     /// Print a completion script for a shell
     Completions {
         /// The shell

@@ -130,9 +130,9 @@ pub(crate) fn protected(settings: &Settings) -> Vec<PathBuf> {
     files
 }
 
-/// Judges by the policy file as it is now, each time that it changes. One that cannot be used is told, and
+/// Hands on the policy in the file at `path` each time that it changes. One that cannot be used is told, and
 /// the policy before stays.
-pub(crate) async fn watch(host: core_tools::mcp::Host, tools: Vec<ToolFacts<'static>>, path: PathBuf) {
+pub(crate) async fn watch(path: PathBuf, tools: Vec<ToolFacts<'static>>, mut apply: impl FnMut(Policy)) {
     /// How soon a change counts.
     const INTERVAL: std::time::Duration = std::time::Duration::from_millis(500);
     let mut seen = stamp(&path);
@@ -149,7 +149,7 @@ pub(crate) async fn watch(host: core_tools::mcp::Host, tools: Vec<ToolFacts<'sta
             Ok(loaded) => {
                 loaded.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
                 tracing::warn!("the policy {} was read again and holds from now on", path.display());
-                host.replace_policy(loaded.policy);
+                apply(loaded.policy);
             }
             Err(error) => tracing::error!(
                 "the changed policy is not used, and the one before stays: {}",

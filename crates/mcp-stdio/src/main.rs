@@ -11,6 +11,8 @@ mod print_config;
 mod serve;
 mod setup;
 mod transport;
+#[cfg(unix)]
+mod wrap;
 
 use clap::{CommandFactory, Parser};
 use cli::{Cli, Command};
@@ -47,6 +49,10 @@ fn run(cli: Cli) -> Result<ExitCode, String> {
     }
     let settings = setup::settings(&cli.options)?;
     let _log = log::start(cli.options.log.as_deref().unwrap_or("warn"), settings.redactor.clone())?;
+    #[cfg(unix)]
+    if let Some(Command::Wrap(wrap)) = cli.command {
+        return wrap::wrap(*wrap, &settings);
+    }
     // One thread for the protocol: with it a call takes half the time that handing it over takes. Blocking
     // work has threads of its own.
     let runtime = tokio::runtime::Builder::new_current_thread()

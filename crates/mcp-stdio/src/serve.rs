@@ -21,10 +21,11 @@ pub(crate) async fn serve(server: Server) -> ExitCode {
     let ending = CancellationToken::new();
     let signals = tokio::spawn(signals(ending.clone()));
     let runner = server.runner.clone();
-    let reloads = server
-        .policy_file
-        .clone()
-        .map(|path| tokio::spawn(identity::watch(server.host.clone(), server.facts.clone(), path)));
+    let reloads = server.policy_file.clone().map(|path| {
+        let host = server.host.clone();
+        let apply = move |policy| host.replace_policy(policy);
+        tokio::spawn(identity::watch(path, server.facts.clone(), apply))
+    });
     let commands_end = {
         let ending = ending.clone();
         tokio::spawn(async move {
@@ -84,7 +85,7 @@ pub(crate) async fn serve(server: Server) -> ExitCode {
 
 /// Waits for the first signal that asks the server to end.
 #[cfg(unix)]
-async fn signals(ending: CancellationToken) {
+pub(crate) async fn signals(ending: CancellationToken) {
     use tokio::signal::unix::{SignalKind, signal};
     let (Ok(mut terminate), Ok(mut interrupt), Ok(mut hangup)) =
         (signal(SignalKind::terminate()), signal(SignalKind::interrupt()), signal(SignalKind::hangup()))
@@ -102,7 +103,7 @@ async fn signals(ending: CancellationToken) {
 }
 
 #[cfg(not(unix))]
-async fn signals(ending: CancellationToken) {
+pub(crate) async fn signals(ending: CancellationToken) {
     if tokio::signal::ctrl_c().await.is_ok() {
         ending.cancel();
     }

@@ -30,6 +30,8 @@ pub struct Command {
     pub(crate) folder: Folder,
     pub(crate) environment: Environment,
     pub(crate) stdin: Stdin,
+    #[cfg(unix)]
+    pub(crate) stdout: Option<Arc<File>>,
     pub(crate) merge_stderr: bool,
     pub(crate) limits: Option<Limits>,
     pub(crate) cancel: CancellationToken,
@@ -129,6 +131,8 @@ impl Command {
             },
             environment: Environment::default(),
             stdin: Stdin::default(),
+            #[cfg(unix)]
+            stdout: None,
             merge_stderr: false,
             limits: None,
             cancel: CancellationToken::new(),
@@ -229,6 +233,15 @@ impl Command {
     #[must_use]
     pub fn stdin(mut self, stdin: Stdin) -> Self {
         self.stdin = stdin;
+        self
+    }
+
+    /// Gives the program this file or pipe end as its standard output. Nothing of what it prints there passes
+    /// through the run: it is neither captured nor limited, and whoever holds the other end reads it.
+    #[cfg(unix)]
+    #[must_use]
+    pub fn stdout(mut self, file: File) -> Self {
+        self.stdout = Some(Arc::new(file));
         self
     }
 

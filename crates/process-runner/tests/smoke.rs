@@ -601,3 +601,30 @@ fn out_of_descriptors_is_said_and_nothing_is_left() {
         assert!(Command::new("/bin/true", "/").run().await.unwrap().success());
     });
 }
+
+#[cfg(unix)]
+#[tokio::test]
+async fn both_ends_of_a_conversation_can_be_the_callers_own_pipes() {
+    use std::fs::File;
+    use std::io::{Read, Write};
+    use std::os::fd::OwnedFd;
+    let (child_reads, ours) = std::io::pipe().unwrap();
+    let (theirs, child_writes) = std::io::pipe().unwrap();
+    let file = |fd: OwnedFd| File::from(fd);
+    let command = Command::new("cat", "/")
+        .stdin(Stdin::File(std::sync::Arc::new(file(child_reads.into()))))
+        .stdout(file(child_writes.into()));
+    let mut running = Runner::new().start(command).await.unwrap();
+    let echoed = tokio::task::spawn_blocking(move || {
+        let (mut ours, mut theirs, mut text) = (ours, theirs, String::new());
+        ours.write_all(b"hello").unwrap();
+        drop(ours);
+        // Ends only where nobody but the program has held the other end.
+        theirs.read_to_string(&mut text).unwrap();
+        text
+    });
+    let output = running.wait().await.unwrap();
+    assert_eq!(output.status, Some(ExitStatus::Exited { code: 0 }));
+    assert_eq!(echoed.await.unwrap(), "hello");
+    assert!(output.stdout.is_empty() && output.stdout.complete);
+}

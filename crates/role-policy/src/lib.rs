@@ -72,6 +72,8 @@ mod effects;
 mod load;
 mod policy;
 mod problem;
+#[cfg(all(feature = "proxy", unix))]
+pub mod proxy;
 mod read;
 mod rule;
 pub mod source;

@@ -36,7 +36,7 @@ impl Selector {
                 _ => Err(format!("there is no annotation `{kind}`; expected {KINDS}")),
             };
         }
-        let name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-' | '*');
+        let name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-' | '*' | '/');
         match text.chars().find(|c| !name(*c)) {
             _ if text.is_empty() => Err("it is empty and matches no tool".to_owned()),
             Some(c) => Err(format!(

@@ -137,6 +137,11 @@ pub(crate) fn validate(command: &Command, inherited: &Inherited) -> Result<(), S
 pub(crate) fn open_pipes(command: &Command) -> Result<(ChildEnds, OurEnds), SpawnError> {
     let open = || -> io::Result<_> {
         let (our_stdout, stdout) = pipe_ends()?;
+        let stdout = match &command.stdout {
+            // The run's own pipe then ends at once.
+            Some(file) => above_stdio(file.as_fd())?,
+            None => stdout,
+        };
         let (our_stderr, stderr) = if command.merge_stderr { None } else { Some(pipe_ends()?) }.unzip();
         let (stdin, our_stdin) = match &command.stdin {
             Stdin::Bytes(_) | Stdin::Reader(_) | Stdin::Piped => Some(pipe_ends()?).unzip(),

@@ -1,0 +1,88 @@
+//! What is hidden does not exist, in every way in which a client can ask.
+
+use crate::{LEGACY, names, setup};
+use integration_tests::Era;
+use serde_json::{Value, json};
+
+#[test]
+fn a_hidden_tool_and_one_that_does_not_exist_are_answered_alike_without_asking_the_server() {
+    for era in Era::all() {
+        let setup = setup(&["--hide", "secret"]);
+        let mut wire = setup.connect(era);
+        // Also as the very first request, before any list was read.
+        let answers: Vec<Value> = ["secret", "nothing"]
+            .into_iter()
+            .map(|name| {
+                let mut answer = wire.request("tools/call", json!({"name": name, "arguments": {"a": 1}}));
+                answer["id"] = json!(0);
+                serde_json::from_str(&answer.to_string().replace(name, "NAME")).unwrap()
+            })
+            .collect();
+        assert_eq!(answers[0], answers[1]);
+        let code = if era == Era::Modern { -32602 } else { -32601 };
+        assert_eq!(answers[0]["error"]["code"], code, "{era:?}");
+        let offered = names(&mut wire);
+        assert!(
+            offered.contains(&"echo".to_owned()) && !offered.contains(&"secret".to_owned()),
+            "{offered:?}"
+        );
+        assert_eq!(setup.calls("secret") + setup.calls("nothing"), 0);
+    }
+}
+
+#[test]
+fn only_the_named_tools_are_left() {
+    let setup = setup(&["--only", "echo,sleep,no_such_tool", "--hide", "sleep"]);
+    let mut wire = setup.connect(LEGACY);
+    assert_eq!(names(&mut wire), ["echo"]);
+}
+
+#[test]
+fn who_does_not_see_every_tool_has_no_prompts_resources_completions_or_tasks() {
+    for era in Era::BOTH {
+        let setup = setup(&["--hide", "secret"]);
+        let mut wire = setup.connect(era);
+        for method in [
+            "prompts/list",
+            "prompts/get",
+            "resources/list",
+            "resources/templates/list",
+            "resources/read",
+            "resources/subscribe",
+            "completion/complete",
+            "tasks/get",
+            "tasks/list",
+            "skills/list",
+        ] {
+            let answer = wire.request(method, json!({"uri": "x://y"}));
+            assert_eq!(answer["error"]["code"], -32601, "{method}");
+            assert_eq!(answer["error"]["message"], format!("no method is called `{method}`"));
+            assert!(!setup.asked().contains(&method.to_owned()));
+        }
+    }
+}
+
+#[test]
+fn a_description_of_the_server_says_nothing_of_what_is_hidden() {
+    let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+    for (flags, restricted) in [(&["--hide", "secret"][..], true), (&[][..], false)] {
+        for (era, method, params) in
+            [(LEGACY, "initialize", &hello), (Era::Modern, "server/discover", &json!({}))]
+        {
+            let setup = setup(flags);
+            let mut wire = integration_tests::Wire::start(setup.command());
+            let mut params = params.clone();
+            era.fill(&mut params);
+            let result = wire.request(method, params)["result"].clone();
+            assert_eq!(result["serverInfo"]["name"], "server.py");
+            assert_eq!(result["capabilities"]["tools"], json!({"listChanged": true}));
+            for area in ["prompts", "resources", "completions"] {
+                assert_eq!(result["capabilities"].get(area).is_none(), restricted, "{method}: {area}");
+            }
+            assert_eq!(result.get("instructions").is_none(), restricted, "{method}");
+            if era == Era::Modern {
+                assert_eq!(result["cacheScope"], "private");
+            }
+        }
+    }
+}
