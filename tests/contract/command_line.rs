@@ -38,7 +38,7 @@ fn stdout(project: &Project, arguments: &[&str]) -> String {
 fn help_is_as_recorded() {
     let project = Project::empty();
     insta::assert_snapshot!("help", stdout(&project, &["--help"]));
-    for command in ["tools", "call", "doctor", "print-config", "completions"] {
+    for command in ["tools", "call", "doctor", "print-config", "wrap", "completions"] {
         insta::assert_snapshot!(format!("help_{command}"), stdout(&project, &[command, "--help"]));
     }
 }
