@@ -421,12 +421,12 @@ mod tests {
         let input = StartCommand { command, working_directory: None, timeout_ms: None, env: None };
         let said = async |reach: &Reach| {
             let id = background.start_within(&input, "", reach).await.unwrap().id;
-            let mut text = String::new();
+            let (mut text, mut cursor) = (String::new(), None);
             loop {
-                let cursor = Some(u64::try_from(text.len()).unwrap());
                 let read = ReadCommandOutput { id, cursor, wait_ms: Some(1_000), max_bytes: None };
                 let output = background.read(&read, "", &CancellationToken::new()).await.unwrap();
                 text.push_str(&output.output);
+                cursor = Some(output.next_cursor);
                 if output.state.state != "running" {
                     return text;
                 }
