@@ -421,15 +421,13 @@ mod tests {
         let input = StartCommand { command, working_directory: None, timeout_ms: None, env: None };
         let said = async |reach: &Reach| {
             let id = background.start_within(&input, "", reach).await.unwrap().id;
-            let (mut text, mut cursor) = (String::new(), None);
+            let read = ReadCommandOutput { id, cursor: None, wait_ms: None, max_bytes: None };
             loop {
-                let read = ReadCommandOutput { id, cursor, wait_ms: Some(1_000), max_bytes: None };
                 let output = background.read(&read, "", &CancellationToken::new()).await.unwrap();
-                text.push_str(&output.output);
-                cursor = Some(output.next_cursor);
                 if output.state.state != "running" {
-                    return text;
+                    return output.output;
                 }
+                tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
         let text = said(&Reach::default()).await;
