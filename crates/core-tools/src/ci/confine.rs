@@ -326,7 +326,8 @@ impl ToolchainPlaces {
     }
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 #[allow(clippy::disallowed_methods, reason = "the tests look at what commands did, with other means")]
 mod tests {
     use super::*;
