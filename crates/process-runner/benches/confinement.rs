@@ -24,9 +24,10 @@ fn main() {
     let folder = tempfile::tempdir().expect("a folder");
     let few = Confinement::new().read("/usr").read("/etc").write("/dev/null").write(folder.path());
     let project = Confinement::project([folder.path()], folder.path());
+    let caches = tempfile::tempdir().expect("a folder");
     let mut many = project.clone().network(false);
     for number in 0..100 {
-        let path = folder.path().join(number.to_string());
+        let path = caches.path().join(number.to_string());
         #[allow(clippy::disallowed_methods, reason = "a benchmark's own folder")]
         std::fs::create_dir(&path).expect("a folder");
         many = many.read(path);
