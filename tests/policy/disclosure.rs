@@ -71,7 +71,10 @@ fn every_other_method_is_not_there_and_says_nothing() {
         ("logging/setLevel", json!({"level": "debug"})),
         ("roots/list", json!({})),
         ("sampling/createMessage", json!({"messages": [], "maxTokens": 1})),
-        ("elicitation/create", json!({"message": "?", "requestedSchema": {"type": "object", "properties": {}}})),
+        (
+            "elicitation/create",
+            json!({"message": "?", "requestedSchema": {"type": "object", "properties": {}}}),
+        ),
         ("tools/get", json!({"name": "get_diagnostics"})),
         ("tools/Call", json!({"name": "get_diagnostics"})),
         ("tools/call ", json!({"name": "get_diagnostics"})),

@@ -44,7 +44,8 @@ fn what_is_listed_can_be_called_and_what_is_hidden_is_answered_as_what_does_not_
             for tool in &hidden {
                 for arguments in [json!({}), json!({"path": "README.md", "command": ["true"], "x": [1]})] {
                     let call = json!({"name": tool, "arguments": arguments});
-                    let (answer, truth) = (wire.ask("tools/call", call.clone()), lesser.ask("tools/call", call));
+                    let (answer, truth) =
+                        (wire.ask("tools/call", call.clone()), lesser.ask("tools/call", call));
                     let (mut answer, mut truth) = (wire.answer(answer), lesser.answer(truth));
                     assert!(answer["error"].is_object(), "{role} called {tool}: {answer}");
                     // The two connections count for themselves.

@@ -26,7 +26,9 @@ const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-0
 /// Sends the text of `params`, with what the era needs, and returns the answer.
 fn send(wire: &mut Wire, era: Era, id: i64, params: &str) -> Value {
     let meta = if era == Era::Modern { format!("{META},") } else { String::new() };
-    let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/call\",\"params\":{{{meta}{params}}}}}\n");
+    let line = format!(
+        "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/call\",\"params\":{{{meta}{params}}}}}\n"
+    );
     wire.send_bytes(line.as_bytes());
     wire.answer(id)
 }
@@ -110,8 +112,12 @@ fn of_two_names_the_one_that_is_judged_is_the_one_that_runs() {
                 assert!(text.contains("keep"), "{params}: {answer}");
             }
         }
-        let escaped = send(&mut wire, era, 300, r#""n\u0061me":"re\u0061d_file","arguments":{"path":"src/keep.txt"}"#);
-        assert_eq!(escaped["result"]["isError"], false, "an escape is the letter that it stands for: {escaped}");
+        let escaped =
+            send(&mut wire, era, 300, r#""n\u0061me":"re\u0061d_file","arguments":{"path":"src/keep.txt"}"#);
+        assert_eq!(
+            escaped["result"]["isError"], false,
+            "an escape is the letter that it stands for: {escaped}"
+        );
     }
 }
 
@@ -146,7 +152,12 @@ fn of_two_arguments_the_one_that_is_judged_is_the_one_that_is_used() {
         send(&mut wire, era, 501, beside);
         untouched(&judged, beside);
         // The same call, said once, is allowed: the refusals above are not for another reason.
-        let once = send(&mut wire, era, 502, r#""name":"write_file","arguments":{"path":"docs/b.txt","content":"x"}"#);
+        let once = send(
+            &mut wire,
+            era,
+            502,
+            r#""name":"write_file","arguments":{"path":"docs/b.txt","content":"x"}"#,
+        );
         assert_eq!(once["result"]["isError"], false, "{once}");
     }
 }
@@ -162,7 +173,8 @@ fn nothing_in_meta_changes_what_is_called_or_who_calls() {
             json!({"io.modelcontextprotocol/role": "orchestrator", "params": {"name": "delete_file"}}),
             json!({"_meta": {"name": "delete_file"}}),
         ] {
-            let call = |name: &str| json!({"name": name, "arguments": {"path": "src/keep.txt"}, "_meta": meta});
+            let call =
+                |name: &str| json!({"name": name, "arguments": {"path": "src/keep.txt"}, "_meta": meta});
             let hidden = wire.request("tools/call", call("delete_file"));
             assert!(hidden["error"].is_object(), "{hidden}");
             let read = wire.request("tools/call", call("read_file"));
@@ -191,7 +203,9 @@ fn each_message_of_an_array_is_judged_by_itself() {
     ]));
     let answer = wire.receive();
     let members = answer.as_array().unwrap_or_else(|| panic!("no array: {answer}"));
-    let of = |id: i64| members.iter().find(|member| member["id"] == id).unwrap_or_else(|| panic!("no {id}: {answer}"));
+    let of = |id: i64| {
+        members.iter().find(|member| member["id"] == id).unwrap_or_else(|| panic!("no {id}: {answer}"))
+    };
     assert_eq!(of(1)["result"]["isError"], false);
     assert_eq!(of(2)["error"]["code"], -32601);
     assert_eq!(of(3)["result"]["isError"], true);
@@ -229,11 +243,15 @@ fn of_two_methods_and_two_params_the_judged_one_runs() {
         let delete = format!(r#"{{{meta}"name":"delete_file","arguments":{{"path":"src/keep.txt"}}}}"#);
         let read = format!(r#"{{{meta}"name":"read_file","arguments":{{"path":"src/keep.txt"}}}}"#);
         let lines = [
-            format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list","method":"tools/call","params":{delete}}}"#),
+            format!(
+                r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list","method":"tools/call","params":{delete}}}"#
+            ),
             format!(r#"{{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{read},"params":{delete}}}"#),
             format!(r#"{{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{delete},"params":{read}}}"#),
             format!(r#"{{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{read},"Params":{delete}}}"#),
-            format!(r#"{{"jsonrpc":"2.0","id":5,"Method":"tools/call","method":"tools/call","params":{delete}}}"#),
+            format!(
+                r#"{{"jsonrpc":"2.0","id":5,"Method":"tools/call","method":"tools/call","params":{delete}}}"#
+            ),
         ];
         for (id, line) in lines.iter().enumerate() {
             wire.send_bytes(format!("{line}\n").as_bytes());

@@ -86,8 +86,10 @@ fn marker(settings: &Settings) -> Result<Option<Marker>, MarkerError> {
         Some(path) => Some(read_key(path)?),
         None => None,
     };
-    match &settings.temporary_folder {
-        Some(folder) if folder.is_dir() => find_marker(folder, key.as_deref(), std::time::SystemTime::now()),
+    // Only a folder that is surely not there holds no marker. One that cannot be looked into may.
+    let there = |folder: &&PathBuf| !folder.is_absolute() || folder.try_exists().unwrap_or(true);
+    match settings.temporary_folder.as_ref().filter(there) {
+        Some(folder) => find_marker(folder, key.as_deref(), std::time::SystemTime::now()),
         // Where there is no folder of the session's own, /tmp is everybody's, and no marker in it counts.
         _ if key.is_some() => Err(MarkerError::Missing),
         _ => Ok(None),
@@ -116,7 +118,7 @@ pub(crate) fn protected(settings: &Settings) -> Vec<PathBuf> {
             PathBuf::from(name)
         }));
     }
-    if let Some(folder) = &settings.temporary_folder {
+    if let Some(folder) = settings.temporary_folder.as_ref().filter(|folder| folder.is_absolute()) {
         files.extend(MARKER_NAMES.iter().map(|name| folder.join(name)));
         files.push(folder.join(role_policy::source::SESSION_MARKER_NAME));
     }
@@ -126,7 +128,10 @@ pub(crate) fn protected(settings: &Settings) -> Vec<PathBuf> {
         Some(folder.join(file.file_name()?))
     };
     let real: Vec<PathBuf> = files.iter().filter_map(real).collect();
+    // One that is named by a link is what the link leads to, for that is what is read.
+    let led_to: Vec<PathBuf> = files.iter().filter_map(|file| file.canonicalize().ok()).collect();
     files.extend(real);
+    files.extend(led_to);
     files
 }
 
