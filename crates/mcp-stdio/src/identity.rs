@@ -173,7 +173,8 @@ fn chain_text(error: &str) -> String {
 fn stamp(path: &Path) -> Option<(u64, u64, i64, i64, u64)> {
     use std::os::unix::fs::MetadataExt;
     let metadata = path.metadata().ok()?;
-    Some((metadata.dev(), metadata.ino(), metadata.mtime(), metadata.mtime_nsec(), metadata.len()))
+    // The time of the last change of any kind, which nobody can set back as they can that of the content.
+    Some((metadata.dev(), metadata.ino(), metadata.ctime(), metadata.ctime_nsec(), metadata.len()))
 }
 
 #[cfg(not(unix))]
