@@ -21,7 +21,9 @@ fn audited(judged: &Judged) -> Command {
 
 fn lines(judged: &Judged) -> Vec<Value> {
     let text = fs::read_to_string(audit_file(judged)).unwrap();
-    text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("half a line: {line}"))).collect()
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("half a line: {line}")))
+        .collect()
 }
 
 const POLICY: &str = "allow = [\"*\"]\ndeny = [\"delete_file\"]\nlimits = { calls_per_minute = 1000, max_argument_bytes = 5000 }\n\
@@ -52,7 +54,13 @@ fn each_call_and_each_refusal_is_one_line_that_says_how_it_came_out() {
                 assert!(line["duration_us"].is_u64() && line["bytes_in"].is_u64(), "{line}");
                 assert!(line["bytes_out"].is_u64(), "{line}");
                 let rule = of("rule").replace(&judged.policy().display().to_string(), "FILE");
-                format!("{} | {} | {} | {} | {rule}", of("tool"), of("decision"), of("outcome"), of("arguments"))
+                format!(
+                    "{} | {} | {} | {} | {rule}",
+                    of("tool"),
+                    of("decision"),
+                    of("outcome"),
+                    of("arguments")
+                )
             })
             .collect();
         insta::assert_snapshot!("lines", told.join("\n"));
@@ -90,7 +98,10 @@ fn a_call_that_is_cancelled_or_left_behind_is_recorded_too() {
     // Cancelled.
     let judged = Judged::by(&tester("allow = [\"*\"]"), []);
     let mut wire = Wire::connect(audited(&judged), Era::BOTH[0]);
-    let id = wire.ask("tools/call", json!({"name": "run_command", "arguments": {"command": ["sleep", unique_seconds()]}}));
+    let id = wire.ask(
+        "tools/call",
+        json!({"name": "run_command", "arguments": {"command": ["sleep", unique_seconds()]}}),
+    );
     assert!(wire.is_silent_for(Duration::from_millis(300)));
     wire.notify("notifications/cancelled", json!({"requestId": id}));
     let said = |judged: &Judged| lines(judged).iter().filter(|line| line["tool"] == "run_command").count();
@@ -119,7 +130,13 @@ fn an_audit_that_is_a_link_a_device_or_anothers_keeps_the_server_from_starting()
     let real = put(&judged.outside.join("real"), "", 0o600);
     symlink(real, judged.outside.join("link")).unwrap();
     put(&judged.outside.join("open"), "", 0o666);
-    for path in [judged.outside.join("link"), judged.outside.join("open"), "/dev/full".into(), "/".into(), judged.outside.join("no/such")] {
+    for path in [
+        judged.outside.join("link"),
+        judged.outside.join("open"),
+        "/dev/full".into(),
+        "/".into(),
+        judged.outside.join("no/such"),
+    ] {
         let mut command = judged.server();
         command.arg("--audit").arg(&path);
         let output = run(command);
@@ -165,7 +182,8 @@ fn on_a_full_disk_calls_are_refused_or_counted_as_the_operator_chose() {
         let mut command = judged.server();
         command.arg("--config").arg(config);
         let mut wire = Wire::connect(command, Era::Modern);
-        let touch = |wire: &mut Wire, name: &str| wire.call("run_command", json!({"command": ["touch", name]}));
+        let touch =
+            |wire: &mut Wire, name: &str| wire.call("run_command", json!({"command": ["touch", name]}));
         assert_eq!(touch(&mut wire, "before")["isError"], false);
         let filler = tiny.0.join("filler");
         // Until nothing fits any more, in the file of the audit neither.

@@ -206,7 +206,10 @@ fn diff(old: &Policy, new: &Policy, tools: &[ToolFacts<'static>]) -> String {
     let mut roles: Vec<&str> = old.roles().collect();
     roles.extend(new.roles().filter(|role| !old.declares(role)));
     let mut lines = Vec::new();
-    for role in roles {
+    if old.missing_role() != new.missing_role() {
+        lines.push(format!("who has no role: is {} and was {}", new.missing_role(), old.missing_role()));
+    }
+    for &role in &roles {
         match (old.declares(role), new.declares(role)) {
             (true, false) => lines.push(format!("{role}: is no longer declared, and so is the minimal role")),
             (false, true) => lines.push(format!("{role}: is declared now")),
@@ -226,6 +229,16 @@ fn diff(old: &Policy, new: &Policy, tools: &[ToolFacts<'static>]) -> String {
         }
         if old.limits(&caller) != new.limits(&caller) {
             lines.push(format!("{role}: ~ limits"));
+        }
+        if old.documents(role) != new.documents(role) {
+            lines.push(format!("{role}: ~ documents"));
+        }
+        for other in &roles {
+            match (old.may_use(role, other), new.may_use(role, other)) {
+                (true, false) => lines.push(format!("{role}: - may use {other}")),
+                (false, true) => lines.push(format!("{role}: + may use {other}")),
+                _ => {}
+            }
         }
     }
     if lines.is_empty() { "nothing changes for anybody".to_owned() } else { lines.join("\n") }
