@@ -235,27 +235,13 @@ fn a_marker_that_cannot_be_written_says_why() {
 #[test]
 #[ignore = "open: check and explain judge the arguments as they are written, and a server the normalised ones"]
 fn check_judges_the_same_arguments_as_a_call_does() {
-    let asked = Asked::new(
-        &POLICY.replace("\nreason = ", "\narguments = { content = { max_length = 3 } }\nreason = "),
-    );
-    let said = asked.ask(&[
-        "check",
-        "--role",
-        "dev",
-        "--tool",
-        "run_command",
-        "--args",
-        r#"{"command":"[\"echo\",\"a\"]"}"#,
-    ]);
-    assert!(said.contains("allowed:"), "a server takes a list in a string: {said}");
-    let said = asked.ask(&[
-        "check",
-        "--role",
-        "dev",
-        "--tool",
-        "write_file",
-        "--args",
-        r#"{"pth":"docs/a","content":""}"#,
-    ]);
+    let rule = "[[roles.dev.require]]\nid = \"few\"\ntools = [\"find_files\"]\narguments = { max_results = { max = 5, optional = true } }\n";
+    let asked = Asked::new(&format!("{POLICY}\n{rule}"));
+    let check =
+        |arguments: &str| asked.ask(&["check", "--role", "dev", "--tool", "find_files", "--args", arguments]);
+    assert!(check(r#"{"pattern":"*","max_results":50}"#).contains("refused:"));
+    let said = check(r#"{"pattern":"*","maxResults":50}"#);
+    assert!(said.contains("refused:"), "a server takes camelCase, and refuses this: {said}");
+    let said = check(r#"{"pattern":"*","max_result":50}"#);
     assert!(!said.contains("allowed:"), "a server refuses an unknown argument: {said}");
 }

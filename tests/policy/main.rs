@@ -14,6 +14,7 @@ mod effects;
 mod every_pair;
 mod limits;
 mod protection;
+mod reach;
 mod reload;
 mod smuggling;
 mod sources;
