@@ -2,6 +2,7 @@
 
 use crate::setup::{Settings, chain};
 use core_tools::config::Setting;
+use core_tools::workspace::Workspace;
 use role_policy::source::{Evidence, MARKER_NAMES, Marker, MarkerError, Named, Resolved, Sources, resolve};
 use role_policy::{BUILTIN, Loaded, Policy, ToolFacts};
 use std::fs::File;
@@ -60,6 +61,22 @@ fn read(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
+/// Refuses a key that lies in a root: whoever may read there could sign any role.
+///
+/// # Errors
+/// It does, or it cannot be told.
+pub(crate) fn check_key(settings: &Settings, workspace: &Workspace) -> Result<(), String> {
+    let Some(key) = settings.config.policy.marker_key.as_ref() else { return Ok(()) };
+    let real = key.canonicalize().map_err(|error| format!("policy.marker_key {}: {error}", key.display()))?;
+    if workspace.roots().any(|root| real.starts_with(root)) {
+        return Err(format!(
+            "policy.marker_key {} lies in a root, where tools can read it; keep it elsewhere",
+            key.display()
+        ));
+    }
+    Ok(())
+}
+
 /// The caller, from everything that says something of its role. The log tells what each source said.
 pub(crate) fn caller(settings: &Settings, policy: &Policy) -> Resolved {
     let mut sources = Sources::default();
@@ -86,8 +103,10 @@ fn marker(settings: &Settings) -> Result<Option<Marker>, MarkerError> {
         Some(path) => Some(read_key(path)?),
         None => None,
     };
-    match &settings.temporary_folder {
-        Some(folder) if folder.is_dir() => find_marker(folder, key.as_deref(), std::time::SystemTime::now()),
+    // Only a folder that is surely not there holds no marker. One that cannot be looked into may.
+    let there = |folder: &&PathBuf| !folder.is_absolute() || folder.try_exists().unwrap_or(true);
+    match settings.temporary_folder.as_ref().filter(there) {
+        Some(folder) => find_marker(folder, key.as_deref(), std::time::SystemTime::now()),
         // Where there is no folder of the session's own, /tmp is everybody's, and no marker in it counts.
         _ if key.is_some() => Err(MarkerError::Missing),
         _ => Ok(None),
@@ -116,7 +135,7 @@ pub(crate) fn protected(settings: &Settings) -> Vec<PathBuf> {
             PathBuf::from(name)
         }));
     }
-    if let Some(folder) = &settings.temporary_folder {
+    if let Some(folder) = settings.temporary_folder.as_ref().filter(|folder| folder.is_absolute()) {
         files.extend(MARKER_NAMES.iter().map(|name| folder.join(name)));
         files.push(folder.join(role_policy::source::SESSION_MARKER_NAME));
     }
@@ -126,7 +145,10 @@ pub(crate) fn protected(settings: &Settings) -> Vec<PathBuf> {
         Some(folder.join(file.file_name()?))
     };
     let real: Vec<PathBuf> = files.iter().filter_map(real).collect();
+    // One that is named by a link is what the link leads to, for that is what is read.
+    let led_to: Vec<PathBuf> = files.iter().filter_map(|file| file.canonicalize().ok()).collect();
     files.extend(real);
+    files.extend(led_to);
     files
 }
 
@@ -168,7 +190,8 @@ fn chain_text(error: &str) -> String {
 fn stamp(path: &Path) -> Option<(u64, u64, i64, i64, u64)> {
     use std::os::unix::fs::MetadataExt;
     let metadata = path.metadata().ok()?;
-    Some((metadata.dev(), metadata.ino(), metadata.mtime(), metadata.mtime_nsec(), metadata.len()))
+    // The time of the last change of any kind, which nobody can set back as they can that of the content.
+    Some((metadata.dev(), metadata.ino(), metadata.ctime(), metadata.ctime_nsec(), metadata.len()))
 }
 
 #[cfg(not(unix))]

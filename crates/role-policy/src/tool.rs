@@ -23,14 +23,17 @@ pub struct ToolFacts<'a> {
 impl<'a> ToolFacts<'a> {
     /// A tool of another server, in the toolset `external`: nothing that it says of itself is believed.
     pub fn external(name: &'a str) -> Self {
-        Self {
-            name,
-            toolset: "external",
-            read_only: false,
-            destructive: true,
-            open_world: true,
-            effects: &[],
-        }
+        Self { name, toolset: EXTERNAL, read_only: false, destructive: true, open_world: true, effects: &[] }
+    }
+}
+
+/// The toolset of the tools of other servers.
+const EXTERNAL: &str = "external";
+
+impl ToolFacts<'_> {
+    /// Whether it is another server's, so that [`effects`](Self::effects) says nothing.
+    pub(crate) fn is_external(&self) -> bool {
+        self.toolset == EXTERNAL
     }
 }
 
@@ -38,11 +41,16 @@ impl<'a> ToolFacts<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Effect {
-    /// The argument is a path, or an array of paths, that is read. Left out, it is the primary root.
+    /// The argument is a path, or an array of paths, that is read; of a folder, whatever in it may be read. Left out, it is the primary root.
     Reads(&'static str),
-    /// The argument is a path, or an array of paths, that is written, moved or removed. Left out, it is the
-    /// primary root.
+    /// The argument is a path, or an array of paths, that is written. Left out, it is the primary root.
     Writes(&'static str),
+    /// The argument is a path whose name is made, replaced or removed: what a link leads to stays, the link
+    /// itself is what changes.
+    Replaces(&'static str),
+    /// The argument is a path that goes elsewhere with all that it holds, which can then be read there. Of a
+    /// link the link itself.
+    Moves(&'static str),
     /// The argument is a command: an array of program and arguments, or one line.
     Runs {
         /// The argument that holds the command.

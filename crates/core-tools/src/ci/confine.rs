@@ -445,7 +445,7 @@ mod tests {
         };
         let text = said(&Reach::default()).await;
         assert_eq!(text.matches("Permission denied").count(), 1, "{text}");
-        let text = said(&Reach { read: None, write: Some(Vec::new()) }).await;
+        let text = said(&Reach { write: Some(Vec::new()), ..Reach::default() }).await;
         assert_eq!(text.matches("Permission denied").count(), 2, "{text}");
     }
 
@@ -459,6 +459,7 @@ mod tests {
         let reach = Reach {
             read: Some(vec![place.root.join("src"), parent]),
             write: Some(vec![place.root.join("out")]),
+            ..Reach::default()
         };
         let confined = place.confined();
         let narrow = confined.narrowed(&reach);

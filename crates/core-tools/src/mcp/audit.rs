@@ -198,6 +198,9 @@ fn line<'a>(caller: &'a Caller, tool: &str, arguments: &'a str, bytes_in: usize)
 impl State {
     fn append(&mut self, path: &Path, text: &[u8]) -> io::Result<()> {
         let length = text.len() as u64;
+        if !is_there(path, &self.file) {
+            (self.file, self.bytes) = open(path)?;
+        }
         if self.bytes + length > Audit::MAX_FILE_BYTES && self.bytes > 0 {
             rotate(path)?;
             (self.file, self.bytes) = open(path)?;
@@ -210,6 +213,20 @@ impl State {
         self.bytes += length;
         Ok(())
     }
+}
+
+/// Whether the file at `path` is still the one that is written to: somebody may have put it away.
+#[cfg(unix)]
+fn is_there(path: &Path, file: &File) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let identity = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
+    let there = path.symlink_metadata().map(identity).ok();
+    there.is_some() && there == file.metadata().map(identity).ok()
+}
+
+#[cfg(not(unix))]
+fn is_there(path: &Path, _: &File) -> bool {
+    path.exists()
 }
 
 fn rotate(path: &Path) -> io::Result<()> {
@@ -357,11 +374,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("audit.jsonl");
         {
-            let mut state = audit.shared.state.lock().unwrap();
-            assert_eq!(state.lost, 2);
-            // Room again.
-            state.file = open(&path).unwrap().0;
+            assert_eq!(audit.shared.state.lock().unwrap().lost, 2);
         }
+        // Room again.
+        let state = Mutex::new(State { file: open(&path).unwrap().0, bytes: 0, lost: 2 });
+        let audit =
+            Audit { shared: Arc::new(Shared { path: path.clone(), when_full: WhenFull::Count, state }) };
         audit.end(&record(&caller, "t"));
         audit.end(&record(&caller, "t"));
         let lost: Vec<Value> = lines(&path).iter().map(|line| line["lost_before"].clone()).collect();

@@ -28,6 +28,11 @@ impl Effects for WorkspaceEffects {
         located.resolved().map_err(|error| error.to_string())
     }
 
+    fn resolve_name(&self, path: &str) -> Result<String, String> {
+        let located = self.workspace.locate(path).map_err(|error| error.to_string())?;
+        located.resolved_name().map_err(|error| error.to_string())
+    }
+
     /// The path of the program as it is found, its folder free of links: two names of one file are two
     /// programs, as those of rustup and busybox are. One that is given as a path must be absolute: what a
     /// relative one starts depends on the folder it runs in.

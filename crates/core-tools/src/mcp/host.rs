@@ -437,7 +437,7 @@ impl Host {
             Some(_) => shape(arguments, known),
             None => String::new(),
         };
-        Shape { text, bytes: arguments.iter().map(|(name, value)| name.len() + size(value)).sum() }
+        Shape { text, bytes: object_size(arguments) }
     }
 
     #[allow(clippy::too_many_arguments, reason = "a record has so many parts")]
@@ -576,10 +576,15 @@ fn size(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) => 4,
         Value::Number(_) => 8,
-        Value::String(text) => text.len(),
-        Value::Array(elements) => elements.iter().map(size).sum(),
-        Value::Object(members) => members.iter().map(|(name, value)| name.len() + size(value)).sum(),
+        Value::String(text) => text.len() + 2,
+        // What holds nothing has its brackets and its comma, or any number of them would weigh nothing.
+        Value::Array(elements) => 2 + elements.iter().map(|element| size(element) + 1).sum::<usize>(),
+        Value::Object(members) => object_size(members),
     }
+}
+
+fn object_size(members: &Map<String, Value>) -> usize {
+    2 + members.iter().map(|(name, value)| name.len() + size(value) + 4).sum::<usize>()
 }
 
 /// How long a tool that is told to stop may take to say what it had done.
