@@ -7,10 +7,9 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
-const FILES: [&str; 8] = [
+const FILES: [&str; 7] = [
     "rules/roles.toml",
     "rules/coretools.toml",
-    "rules/marker.key",
     "rules/audit.jsonl",
     "rules/audit.jsonl.1",
     "rules/audit.jsonl.5",
@@ -18,23 +17,22 @@ const FILES: [&str; 8] = [
     "tmp/teleclaude_session_id",
 ];
 
-/// A project that holds its own policy, configuration, key, audit and marker: everything in reach.
+/// A project that holds its own policy, configuration, audit and marker: everything in reach.
 fn everything_inside() -> (Project, Command) {
     let project = Project::with([("src/a.txt", "a")]);
     for folder in ["rules", "tmp"] {
         fs::create_dir(project.join(folder)).unwrap();
     }
     put(&project.join("rules/roles.toml"), crate::tester("allow = [\"*\"]"), 0o600);
-    let config = "[policy]\nfile = \"roles.toml\"\nmarker_key = \"marker.key\"\naudit = \"audit.jsonl\"\n";
+    let config = "[policy]\nfile = \"roles.toml\"\naudit = \"audit.jsonl\"\n";
     put(&project.join("rules/coretools.toml"), config, 0o600);
-    put(&project.join("rules/marker.key"), [b'k'; 32], 0o600);
     put(&project.join("rules/audit.jsonl.1"), "before\n", 0o600);
     put(&project.join("rules/audit.jsonl.5"), "long before\n", 0o600);
     put(&project.join("tmp/teleclaude_session_id"), "s1", 0o600);
     use std::os::unix::fs::PermissionsExt;
     fs::set_permissions(project.join("tmp"), fs::Permissions::from_mode(0o700)).unwrap();
-    let mut marker = server(&project, ["policy", "marker", "--role", "tester", "--key"]);
-    marker.arg(project.join("rules/marker.key")).arg(project.join("tmp"));
+    let mut marker = server(&project, ["policy", "marker", "--role", "tester"]);
+    marker.arg(project.join("tmp"));
     assert!(crate::run(marker).status.success());
     let mut command = server(&project, ["--config"]);
     command.arg(project.join("rules/coretools.toml")).env("TMPDIR", project.join("tmp"));
