@@ -91,7 +91,6 @@ fn a_call_runs_for_so_many_seconds_and_no_longer() {
 
 /// A background command outlives its call, and with a limit in seconds it does not outlive that.
 #[test]
-#[ignore = "open: max_seconds does not reach start_command, which has no deadline of its own"]
 fn nor_does_what_a_call_leaves_in_the_background() {
     let judged = limited("max_seconds = 1");
     let mut wire = judged.connect(Era::Modern);
