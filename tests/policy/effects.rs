@@ -362,7 +362,7 @@ fn where_path_has_a_relative_folder_no_name_is_a_program() {
     }
 }
 
-/// A folder of the project in PATH, as virtual environments and node_modules have: whoever may write there
+/// A folder of the project in PATH, as virtual environments and `node_modules` have: whoever may write there
 /// decides what a name starts.
 #[test]
 #[ignore = "open: a program is found in PATH at each call, and may lie in a root that the role may write"]

@@ -172,7 +172,7 @@ impl Reader<'_> {
                                 arguments: arguments.map(|arguments| arguments.text),
                             }),
                             _ => {
-                                self.error(line, "an entry of `dispatch` needs `tool` and `name`".to_owned())
+                                self.error(line, "an entry of `dispatch` needs `tool` and `name`".to_owned());
                             }
                         }
                     }
