@@ -130,9 +130,15 @@ fn an_audit_that_is_a_link_a_device_or_anothers_keeps_the_server_from_starting()
     let real = put(&judged.outside.join("real"), "", 0o600);
     symlink(real, judged.outside.join("link")).unwrap();
     put(&judged.outside.join("open"), "", 0o666);
+    let anothers = put(&judged.outside.join("anothers"), "", 0o600);
+    // Root alone can give a file away; for others that one is like the one that all may write.
+    let given = std::os::unix::fs::chown(&anothers, Some(12345), None);
+    fs::set_permissions(&anothers, fs::Permissions::from_mode(if given.is_ok() { 0o600 } else { 0o666 }))
+        .unwrap();
     for path in [
         judged.outside.join("link"),
         judged.outside.join("open"),
+        anothers,
         "/dev/full".into(),
         "/".into(),
         judged.outside.join("no/such"),

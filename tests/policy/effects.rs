@@ -361,7 +361,7 @@ fn where_path_has_a_relative_folder_no_name_is_a_program() {
     }
 }
 
-/// A folder of the project in PATH, as virtual environments and node_modules have: whoever may write there
+/// A folder of the project in PATH, as virtual environments and `node_modules` have: whoever may write there
 /// decides what a name starts.
 #[test]
 fn a_program_that_lies_where_the_role_may_write_is_not_the_one_that_was_allowed() {

@@ -6,6 +6,10 @@
     clippy::panic,
     reason = "a test stops at the first surprise"
 )]
+#![allow(
+    clippy::needless_pass_by_value,
+    reason = "calls read better with a `json!` than with a reference to one"
+)]
 
 mod audit;
 mod command_line;

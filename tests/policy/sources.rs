@@ -148,9 +148,12 @@ fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// What keeps a marker from being trusted, each with the file it makes.
-fn bad_markers() -> Vec<(&'static str, fn(&Path))> {
-    let mut bad: Vec<(&'static str, fn(&Path))> = vec![
+/// What is wrong with a marker, and how to make one.
+type BadMarker = (&'static str, fn(&Path));
+
+/// What keeps a marker from being trusted.
+fn bad_markers() -> Vec<BadMarker> {
+    let mut bad: Vec<BadMarker> = vec![
         ("empty", |path| drop(put(path, "", 0o600))),
         ("a line end", |path| drop(put(path, "\n", 0o600))),
         ("too long", |path| drop(put(path, "orchestrator".repeat(100), 0o600))),

@@ -112,7 +112,7 @@ impl Audit {
     /// Records calls in the file at `path`, which is made where it is missing.
     ///
     /// # Errors
-    /// It cannot be written to, it is a link or no regular file, or others may write to it.
+    /// It cannot be written to, it is a link or no regular file, it is another user's, or others may write to it.
     pub fn open(path: &Path, when_full: WhenFull) -> io::Result<Self> {
         let (file, bytes) = open(path)?;
         let state = Mutex::new(State { file, bytes, lost: 0 });
@@ -261,6 +261,10 @@ fn open(path: &Path) -> io::Result<(File, u64)> {
     }
     if metadata.mode() & 0o022 != 0 {
         return wrong("others may write to it");
+    }
+    // Root may write to anybody's file, and whose it is may change what was recorded.
+    if metadata.uid() != rustix::process::geteuid().as_raw() && metadata.uid() != 0 {
+        return wrong("it belongs to another user");
     }
     Ok((file, metadata.len()))
 }
