@@ -158,7 +158,11 @@ pub(crate) fn protected(settings: &Settings) -> Vec<PathBuf> {
 pub(crate) async fn watch(path: PathBuf, tools: Vec<ToolFacts<'static>>, mut apply: impl FnMut(Policy)) {
     /// How soon a change counts.
     const INTERVAL: std::time::Duration = std::time::Duration::from_millis(500);
+    // What changed while the server started counts as well.
     let mut seen = stamp(&path);
+    if let Ok(loaded) = load(&path, &tools) {
+        apply(loaded.policy);
+    }
     let mut ticks = tokio::time::interval(INTERVAL);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {

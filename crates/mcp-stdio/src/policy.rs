@@ -51,7 +51,7 @@ pub(crate) fn run(
             let policy = identity::policy(settings, &tools)?.policy;
             let caller = caller(settings, &policy, role)?;
             let (found, arguments) = prepare(&tool, &args)?;
-            let found = found.unwrap_or_else(|| ToolFacts::external(&tool));
+            let found = known(found, &policy, &tool)?;
             let call = Call::new(found.name, arguments);
             let decision =
                 policy.authorize(&caller, &found, call, &effects).map(|call| call.decision().clone());
@@ -72,7 +72,7 @@ pub(crate) fn run(
             let policy = identity::policy(settings, &tools)?.policy;
             let caller = caller(settings, &policy, role)?;
             let (found, arguments) = prepare(&tool, &args)?;
-            let found = found.unwrap_or_else(|| ToolFacts::external(&tool));
+            let found = known(found, &policy, &tool)?;
             let call = Call::new(found.name, arguments);
             let explained = policy.explain(&caller, &found, call, &effects);
             let mut text = format!("{} calls {}:\n", caller.role(), found.name);
@@ -134,6 +134,26 @@ fn caller(settings: &Settings, policy: &Policy, role: Option<&str>) -> Result<Ca
     }
     let first = Caller::new(roles.next().unwrap_or_default());
     Ok(roles.fold(first, Caller::narrowed_by))
+}
+
+/// The tool that was asked about: one of ours, or one that the policy names itself.
+fn known<'a>(
+    found: Option<ToolFacts<'static>>,
+    policy: &Policy,
+    name: &'a str,
+) -> Result<ToolFacts<'a>, String> {
+    if let Some(found) = found {
+        return Ok(found);
+    }
+    if policy.known_tools().any(|known| known == name) {
+        return Ok(ToolFacts::external(name));
+    }
+    let meant = core_tools::nearest::nearest(name, policy.known_tools())
+        .map(|near| format!("; did you mean `{near}`?"))
+        .unwrap_or_default();
+    Err(format!(
+        "no tool is called `{name}`{meant} (a policy names the tools of another server in `external_tools`)"
+    ))
 }
 
 fn arguments(text: &str) -> Result<Map<String, Value>, String> {

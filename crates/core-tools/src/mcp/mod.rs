@@ -62,4 +62,4 @@ pub use host::{Context, Host, HostBuilder, HostError, NoSuchTool};
 pub use limits::Limits;
 pub use progress::Progress;
 pub use selection::{PRESETS, Selection};
-pub use tool::{Tool, Toolset};
+pub use tool::{Prepared, Tool, Toolset};

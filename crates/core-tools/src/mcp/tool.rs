@@ -24,6 +24,9 @@ pub struct Toolset {
     pub tools: Vec<Tool>,
 }
 
+/// A tool, and arguments in the form in which they are judged and run.
+pub type Prepared = (ToolFacts<'static>, Map<String, Value>);
+
 impl Toolset {
     /// What a policy knows of its tools.
     pub fn facts(&self) -> impl Iterator<Item = ToolFacts<'static>> {
@@ -39,7 +42,7 @@ impl Toolset {
         &self,
         name: &str,
         arguments: Map<String, Value>,
-    ) -> Option<Result<(ToolFacts<'static>, Map<String, Value>), InvalidArguments>> {
+    ) -> Option<Result<Prepared, InvalidArguments>> {
         let tool = self.tools.iter().find(|tool| tool.name == name || tool.aliases.contains(&name))?;
         let normalised = arguments::normalise(&tool.input, arguments);
         Some(normalised.map(|arguments| (tool.facts(self.name), arguments)))
