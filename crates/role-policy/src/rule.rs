@@ -214,6 +214,14 @@ impl Rule {
                 tool.name
             ));
         }
+        // What a tool of another server reaches is not declared at all.
+        if self.paths.is_some() && tool.is_external() {
+            return Err(format!(
+                "`{}` is another server's, and which of its arguments are paths is not known; \
+                 name them under `arguments`, with `within`",
+                tool.name
+            ));
+        }
         if self.sql_read_only && !tool.effects.iter().any(|effect| matches!(effect, Effect::Sql(_))) {
             return Err(format!("`{}` does not say what it does to a database", tool.name));
         }

@@ -2,6 +2,9 @@
 
 use serde_json::{Map, Value};
 
+/// The toolset of tools of other servers.
+const EXTERNAL: &str = "external";
+
 /// What a policy knows of a tool beside its name. Whoever registers a tool vouches for these; what another
 /// server says of its own tools is no fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,12 +28,17 @@ impl<'a> ToolFacts<'a> {
     pub fn external(name: &'a str) -> Self {
         Self {
             name,
-            toolset: "external",
+            toolset: EXTERNAL,
             read_only: false,
             destructive: true,
             open_world: true,
             effects: &[],
         }
+    }
+
+    /// Nobody here vouches for it, so that what its arguments reach is not known.
+    pub(crate) fn is_external(&self) -> bool {
+        self.toolset == EXTERNAL
     }
 }
 
