@@ -243,8 +243,8 @@ mod tests {
         let rule = "[[roles.r.require]]\nid = \"R\"\ntools = [\"a\"]\narguments = { x = { max = 1 } }";
         for (role, areas) in [
             ("allow = [\"*\"]", &ALL[..]),
-            ("allow = [\"toolset:external\"]", &[]),
-            ("allow = [\"toolset:external\", \"mcp/*\"]", &ALL),
+            ("allow = [\"toolset:external\"]", &ALL),
+            ("allow = [\"a\", \"mcp/*\"]", &ALL),
             ("allow = [\"*\"]\ndeny = [\"annotation:read-only\", \"toolset:git\"]", &ALL),
             ("allow = [\"*\"]\ndeny = [\"a\"]", &[]),
             ("allow = [\"*\"]\ndeny = [\"*b*\"]", &[]),
