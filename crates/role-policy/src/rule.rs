@@ -218,15 +218,16 @@ impl Rule {
                 tool.name
             ));
         }
-        if self.sql_read_only && !tool.effects.iter().any(|effect| matches!(effect, Effect::Sql(_))) {
-            return Err(format!("`{}` does not say what it does to a database", tool.name));
-        }
+        // What a tool of another server reaches is not declared at all.
         if self.paths.is_some() && tool.is_external() {
             return Err(format!(
-                "`{}` is another server's and does not say which of its arguments are paths; a rule for it names \
-                 them under `arguments`, with `within`",
+                "`{}` is another server's, and which of its arguments are paths is not known; \
+                 name them under `arguments`, with `within`",
                 tool.name
             ));
+        }
+        if self.sql_read_only && !tool.effects.iter().any(|effect| matches!(effect, Effect::Sql(_))) {
+            return Err(format!("`{}` does not say what it does to a database", tool.name));
         }
         for argument in &self.arguments {
             argument.check(arguments, effects)?;

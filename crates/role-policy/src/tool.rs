@@ -2,6 +2,9 @@
 
 use serde_json::{Map, Value};
 
+/// The toolset of tools of other servers.
+const EXTERNAL: &str = "external";
+
 /// What a policy knows of a tool beside its name. Whoever registers a tool vouches for these; what another
 /// server says of its own tools is no fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,13 +28,8 @@ impl<'a> ToolFacts<'a> {
     pub fn external(name: &'a str) -> Self {
         Self { name, toolset: EXTERNAL, read_only: false, destructive: true, open_world: true, effects: &[] }
     }
-}
 
-/// The toolset of the tools of other servers.
-const EXTERNAL: &str = "external";
-
-impl ToolFacts<'_> {
-    /// Whether it is another server's, so that [`effects`](Self::effects) says nothing.
+    /// Nobody here vouches for it, so that what its arguments reach is not known.
     pub(crate) fn is_external(&self) -> bool {
         self.toolset == EXTERNAL
     }
@@ -41,7 +39,8 @@ impl ToolFacts<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Effect {
-    /// The argument is a path, or an array of paths, that is read; of a folder, whatever in it may be read. Left out, it is the primary root.
+    /// The argument is a path, or an array of paths, that is read; of a folder, whatever in it may be read. Left
+    /// out, it is the primary root.
     Reads(&'static str),
     /// The argument is a path, or an array of paths, that is written. Left out, it is the primary root.
     Writes(&'static str),

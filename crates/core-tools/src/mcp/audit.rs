@@ -49,8 +49,10 @@ struct State {
 /// How a call came out, for the audit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Outcome {
+pub enum Outcome {
+    /// It did its work.
     Ok,
+    /// It ran, or may have run, and failed.
     Failed,
     /// Not run: hidden or unknown, refused, or its arguments do not fit.
     NotRun,
@@ -58,17 +60,25 @@ pub(crate) enum Outcome {
 
 /// What is known of a call when it ends.
 #[derive(Debug)]
-pub(crate) struct Record<'a> {
-    pub(crate) caller: &'a Caller,
+pub struct Record<'a> {
+    /// Who calls.
+    pub caller: &'a Caller,
     /// As it was asked for.
-    pub(crate) tool: &'a str,
-    pub(crate) decision: &'static str,
-    pub(crate) rule: &'a str,
-    pub(crate) outcome: Outcome,
-    pub(crate) duration: Duration,
-    pub(crate) arguments: &'a str,
-    pub(crate) bytes_in: usize,
-    pub(crate) bytes_out: usize,
+    pub tool: &'a str,
+    /// `allowed`, `hidden`, `unknown`, `refused` or `invalid`.
+    pub decision: &'static str,
+    /// The rule that decided.
+    pub rule: &'a str,
+    /// How it came out.
+    pub outcome: Outcome,
+    /// From its arrival to its end.
+    pub duration: Duration,
+    /// The names and sizes of its arguments, never their values.
+    pub arguments: &'a str,
+    /// Bytes of its arguments.
+    pub bytes_in: usize,
+    /// Bytes of its answer.
+    pub bytes_out: usize,
 }
 
 #[derive(Serialize)]
@@ -124,14 +134,11 @@ impl Audit {
         &self.shared.path
     }
 
-    /// Says that a call is about to run, where it may not run unrecorded.
-    pub(crate) fn start(
-        &self,
-        caller: &Caller,
-        tool: &str,
-        arguments: &str,
-        bytes_in: usize,
-    ) -> io::Result<()> {
+    /// Says that a call is about to run, where it may not run unrecorded ([`WhenFull::Refuse`]).
+    ///
+    /// # Errors
+    /// That cannot be written, and so the call may not run.
+    pub fn start(&self, caller: &Caller, tool: &str, arguments: &str, bytes_in: usize) -> io::Result<()> {
         if self.shared.when_full == WhenFull::Count {
             return Ok(());
         }
@@ -147,7 +154,7 @@ impl Audit {
     }
 
     /// Records a call that has ended, or was not run.
-    pub(crate) fn end(&self, record: &Record<'_>) {
+    pub fn end(&self, record: &Record<'_>) {
         let written = self.write(Line {
             event: "call",
             decision: record.decision,

@@ -55,7 +55,7 @@ pub mod filesystem;
 
 pub use answer::{Answer, Media, ToolError};
 pub use arguments::InvalidArguments;
-pub use audit::{Audit, WhenFull};
+pub use audit::{Audit, Outcome, Record, WhenFull};
 pub use effects::WorkspaceEffects;
 pub use handler::Connection;
 pub use host::{Context, Host, HostBuilder, HostError, NoSuchTool};
