@@ -519,7 +519,7 @@ fn what_another_server_does_with_paths_is_not_known_so_no_rule_for_paths_allows_
         ));
         let put = ToolFacts::external("put");
         let refused = reason(judge(&policy, &Caller::new("a"), put, json!({"path": "docs/a"})));
-        assert!(refused.contains("does not say which of its arguments are paths"), "{refused}");
+        assert!(refused.contains("which of its arguments are paths is not known"), "{refused}");
     }
     let policy = load(
         "external_tools = [\"put\"]\n[roles.a]\nallow = [\"put\"]\n[[roles.a.require]]\nid = \"r\"\ntools = [\"put\"]\n\
