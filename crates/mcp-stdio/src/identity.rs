@@ -30,11 +30,10 @@ pub(crate) fn load(path: &Path, tools: &[ToolFacts<'_>]) -> Result<Loaded, Strin
 }
 
 fn read(path: &Path) -> io::Result<String> {
-    // Opening a pipe would wait for somebody to write.
-    if !path.metadata()?.is_file() {
+    let file = open(path)?;
+    if !file.metadata()?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file"));
     }
-    let file = File::open(path)?;
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt;
@@ -76,6 +75,19 @@ pub(crate) fn check_key(settings: &Settings, workspace: &Workspace) -> Result<()
         ));
     }
     Ok(())
+}
+
+/// Opens without waiting: a pipe would wait for somebody to write.
+#[cfg(unix)]
+fn open(path: &Path) -> io::Result<File> {
+    use rustix::fs::{Mode, OFlags};
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    Ok(File::from(rustix::fs::open(path, flags, Mode::empty())?))
+}
+
+#[cfg(not(unix))]
+fn open(path: &Path) -> io::Result<File> {
+    File::open(path)
 }
 
 /// The caller, from everything that says something of its role. The log tells what each source said.
