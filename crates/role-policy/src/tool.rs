@@ -26,14 +26,7 @@ pub struct ToolFacts<'a> {
 impl<'a> ToolFacts<'a> {
     /// A tool of another server, in the toolset `external`: nothing that it says of itself is believed.
     pub fn external(name: &'a str) -> Self {
-        Self {
-            name,
-            toolset: EXTERNAL,
-            read_only: false,
-            destructive: true,
-            open_world: true,
-            effects: &[],
-        }
+        Self { name, toolset: EXTERNAL, read_only: false, destructive: true, open_world: true, effects: &[] }
     }
 
     /// Nobody here vouches for it, so that what its arguments reach is not known.

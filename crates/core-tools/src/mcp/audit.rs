@@ -138,13 +138,7 @@ impl Audit {
     ///
     /// # Errors
     /// That cannot be written, and so the call may not run.
-    pub fn start(
-        &self,
-        caller: &Caller,
-        tool: &str,
-        arguments: &str,
-        bytes_in: usize,
-    ) -> io::Result<()> {
+    pub fn start(&self, caller: &Caller, tool: &str, arguments: &str, bytes_in: usize) -> io::Result<()> {
         if self.shared.when_full == WhenFull::Count {
             return Ok(());
         }

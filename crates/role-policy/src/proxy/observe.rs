@@ -125,7 +125,8 @@ mod tests {
     #[test]
     fn arguments_are_told_by_name_and_size_and_never_by_value() {
         let parse = |text: &str| Json::parse(text.as_bytes()).unwrap().into_owned();
-        let arguments = parse(r#"{"path":"süß","edits":[1,2],"env":{"A":"b"},"hunter2":true,"n":7,"x":null}"#);
+        let arguments =
+            parse(r#"{"path":"süß","edits":[1,2],"env":{"A":"b"},"hunter2":true,"n":7,"x":null}"#);
         let definition =
             parse(r#"{"inputSchema":{"properties":{"path":{},"edits":{},"env":{},"n":{},"x":{}}}}"#);
         let (shape, _) = shape(arguments.as_object(), definition.as_object());

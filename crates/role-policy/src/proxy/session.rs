@@ -259,7 +259,10 @@ struct Core {
 
 impl std::fmt::Debug for Core {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Core").field("judge", &self.judge).field("server", &self.server).finish_non_exhaustive()
+        f.debug_struct("Core")
+            .field("judge", &self.judge)
+            .field("server", &self.server)
+            .finish_non_exhaustive()
     }
 }
 
@@ -1213,8 +1216,10 @@ impl Core {
             let id = self.next_id();
             message.set_id(&id);
             let deadline = Some((Instant::now() + OWN_PATIENCE, OWN_PATIENCE));
-            self.sent
-                .insert(self.last_id, Sent { client: None, what: What::Again, deadline, progress: None, call: None });
+            self.sent.insert(
+                self.last_id,
+                Sent { client: None, what: What::Again, deadline, progress: None, call: None },
+            );
             self.tell(&message);
         }
         self.ready();
