@@ -10,7 +10,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A policy in which `dev` may use `tools`.
 fn policy(tools: &[&str]) -> String {
-    format!("version = 1\nexternal_tools = [\"echo\", \"secret\", \"sleep\"]\n[roles.dev]\nallow = {tools:?}\n")
+    format!(
+        "version = 1\nexternal_tools = [\"echo\", \"secret\", \"sleep\"]\n[roles.dev]\nallow = {tools:?}\n"
+    )
 }
 
 /// As an operator does it: at once, and not byte by byte.
@@ -80,7 +82,8 @@ fn a_policy_that_leaves_the_clients_list_as_it_is_tells_it_nothing() {
     replace(&setup, &other.replace("allow = [\"echo\"]", "allow = [\"echo\"]\n[[roles.dev.require]]\nid = \"E\"\ntools = [\"echo\"]\narguments = { n = { max = 1 } }"));
     // It holds from now on, and there was nothing to tell.
     wait_until(PATIENCE, "the policy is read again", || {
-        wire.request("tools/call", json!({"name": "echo", "arguments": {"n": 2}}))["result"]["isError"] == true
+        wire.request("tools/call", json!({"name": "echo", "arguments": {"n": 2}}))["result"]["isError"]
+            == true
     });
     said(&mut wire, "echo", json!({"n": 1}));
     assert_eq!(wire.others(), Vec::<Value>::new());

@@ -61,6 +61,7 @@ impl Lines {
     }
 
     /// The next line; waits for it.
+    #[cfg(any(feature = "url", test))]
     pub(super) fn next(&mut self) -> io::Result<Line<'_>> {
         loop {
             if let Some(found) = self.find() {

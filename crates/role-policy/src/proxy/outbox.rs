@@ -107,6 +107,7 @@ impl Outbox {
     }
 
     /// Waits until there [is room](Self::has_room). Whether that is so.
+    #[cfg(any(feature = "url", test))]
     pub(super) fn wait_for_room(&self, limit: Duration) -> bool {
         let limit_bytes = self.0.limit / 2;
         self.wait_while(limit, |state| !state.closed && state.bytes > limit_bytes)
