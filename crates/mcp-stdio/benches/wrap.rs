@@ -8,6 +8,9 @@
 //! With `PEER_PROXIES` set, other proxies are measured in the same run: one to a line, `NAME: COMMAND`, where
 //! `{port}` is the port of the streamable HTTP that they give to a server on standard streams, and `{server}`
 //! is that server's command line.
+//!
+//! With `OTHER_BUILD` set to another `mcp-stdio`, such as that of an earlier commit, calls through that one are
+//! measured in turn with the rest.
 #![allow(missing_docs, reason = "a program, not a library")]
 #![allow(clippy::disallowed_methods, reason = "it starts the servers that it measures")]
 #![allow(
@@ -38,24 +41,36 @@ fn main() {
     }
     println!("| path | p50 | p99 | added p50 | added p99 | target | |");
     println!("|---|---|---|---|---|---|---|");
-    let mut bare = Pipe::start(None);
-    let mut wrapped = Pipe::start(Some(&[]));
-    let mut narrowed = Pipe::start(Some(&["--hide", "tool_7"]));
+    const PROXY: &str = env!("CARGO_BIN_EXE_mcp-stdio");
+    let other = std::env::var("OTHER_BUILD").ok();
+    let mut pipes = vec![
+        ("bare", Pipe::start(None)),
+        ("wrapped", Pipe::start(Some((PROXY, &[])))),
+        ("wrapped, one tool hidden", Pipe::start(Some((PROXY, &["--hide", "tool_7"])))),
+        ("wrapped, role worker", Pipe::start(Some((PROXY, &["--role", "worker"])))),
+    ];
+    if let Some(other) = &other {
+        pipes.push(("wrapped by the other build", Pipe::start(Some((other, &[])))));
+        let hidden = Pipe::start(Some((other, &["--hide", "tool_7"])));
+        pipes.push(("wrapped by the other build, one tool hidden", hidden));
+    }
     let echo = json!({"name": "echo", "arguments": {"text": "hello, this is a call of usual length"}});
     let mut measure = |what: &str, method: &str, params: &Value, rounds: usize, target: bool| {
-        let mut times = [Vec::new(), Vec::new(), Vec::new()];
+        let mut times = vec![Vec::new(); pipes.len()];
         for round in 0..WARM_UP + rounds {
-            for (pipe, times) in [&mut bare, &mut wrapped, &mut narrowed].into_iter().zip(&mut times) {
+            for ((_, pipe), times) in pipes.iter_mut().zip(&mut times) {
                 let time = pipe.request(method, params);
                 if round >= WARM_UP {
                     times.push(time);
                 }
             }
         }
-        let [bare, wrapped, narrowed] = times.map(Times::new);
+        let mut times = times.into_iter().map(Times::new);
+        let bare = times.next().unwrap();
         row(&format!("{what}, bare"), &bare, None, false);
-        row(&format!("{what}, wrapped"), &wrapped, Some(&bare), target);
-        row(&format!("{what}, wrapped, one tool hidden"), &narrowed, Some(&bare), target);
+        for ((name, _), times) in pipes[1..].iter().zip(times) {
+            row(&format!("{what}, {name}"), &times, Some(&bare), target);
+        }
         bare
     };
     let bare = measure("call", "tools/call", &echo, CALLS, true);
@@ -108,13 +123,13 @@ struct Pipe {
 }
 
 impl Pipe {
-    /// The small server, behind the proxy with these flags, or bare.
-    fn start(flags: Option<&[&str]>) -> Self {
+    /// The small server, behind this proxy with these flags, or bare.
+    fn start(proxy: Option<(&str, &[&str])>) -> Self {
         let own = std::env::current_exe().unwrap();
-        let mut command = match flags {
+        let mut command = match proxy {
             None => Command::new(&own),
-            Some(flags) => {
-                let mut command = Command::new(env!("CARGO_BIN_EXE_mcp-stdio"));
+            Some((program, flags)) => {
+                let mut command = Command::new(program);
                 command.arg("wrap").args(flags).arg("--").arg(&own);
                 command
             }

@@ -1,11 +1,12 @@
-//! Lines off a descriptor, in bounded memory, with blocking reads: a thread that sleeps in `read` wakes in
+//! Lines off a descriptor, in bounded memory, with blocking reads: a thread that sleeps in the system wakes in
 //! a third of the time that an asynchronous one takes.
 
 use super::outline::{Outline, Scanner};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// One step of reading.
 #[derive(Debug)]
@@ -34,6 +35,13 @@ pub(super) struct Lines {
     ended: bool,
 }
 
+/// A [`Line`], by its place in the buffer.
+enum Found {
+    Whole(Range<usize>),
+    TooLong(Outline),
+    End,
+}
+
 /// A full pipe on Linux.
 const READ_BYTES: usize = 64 * 1024;
 
@@ -53,33 +61,61 @@ impl Lines {
     }
 
     /// The next line; waits for it.
+    #[cfg(any(feature = "url", test))]
     pub(super) fn next(&mut self) -> io::Result<Line<'_>> {
         loop {
-            let end = memchr(&self.buffer[self.searched..self.filled]).map(|at| self.searched + at);
-            let (from, to) = (self.start, end.unwrap_or(self.filled));
-            if end.is_some() || self.ended && to > from {
-                self.start = (to + 1).min(self.filled);
-                self.searched = self.start;
-                if let Some(mut scanner) = self.skipping.take() {
-                    scanner.push(&self.buffer[from..to]);
-                    return Ok(Line::TooLong(scanner.finish()));
-                }
-                if to - from > self.limit {
-                    return Ok(Line::TooLong(super::outline::outline(&self.buffer[from..to])));
-                }
-                return Ok(Line::Whole(&self.buffer[from..to]));
+            if let Some(found) = self.find() {
+                return Ok(self.show(found));
             }
-            if self.ended {
-                return Ok(match self.skipping.take() {
-                    Some(scanner) => Line::TooLong(scanner.finish()),
-                    None => Line::End,
-                });
+            self.fill()?;
+        }
+    }
+
+    /// The next line of what was read already.
+    pub(super) fn take(&mut self) -> Option<Line<'_>> {
+        let found = self.find()?;
+        Some(self.show(found))
+    }
+
+    /// Reads once; waits where there is nothing to read.
+    pub(super) fn fill(&mut self) -> io::Result<()> {
+        self.make_room();
+        let read = self.read()?;
+        self.filled += read;
+        self.ended = read == 0;
+        Ok(())
+    }
+
+    fn find(&mut self) -> Option<Found> {
+        let end = memchr(&self.buffer[self.searched..self.filled]).map(|at| self.searched + at);
+        let (from, to) = (self.start, end.unwrap_or(self.filled));
+        if end.is_some() || self.ended && to > from {
+            self.start = (to + 1).min(self.filled);
+            self.searched = self.start;
+            if let Some(mut scanner) = self.skipping.take() {
+                scanner.push(&self.buffer[from..to]);
+                return Some(Found::TooLong(scanner.finish()));
             }
-            self.searched = self.filled;
-            self.make_room();
-            let read = self.read()?;
-            self.filled += read;
-            self.ended = read == 0;
+            if to - from > self.limit {
+                return Some(Found::TooLong(super::outline::outline(&self.buffer[from..to])));
+            }
+            return Some(Found::Whole(from..to));
+        }
+        self.searched = self.filled;
+        if !self.ended {
+            return None;
+        }
+        Some(match self.skipping.take() {
+            Some(scanner) => Found::TooLong(scanner.finish()),
+            None => Found::End,
+        })
+    }
+
+    fn show(&self, found: Found) -> Line<'_> {
+        match found {
+            Found::Whole(place) => Line::Whole(&self.buffer[place]),
+            Found::TooLong(outline) => Line::TooLong(outline),
+            Found::End => Line::End,
         }
     }
 
@@ -128,6 +164,12 @@ impl Lines {
                 Err(error) => return Err(error.into()),
             }
         }
+    }
+}
+
+impl AsFd for Lines {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
     }
 }
 

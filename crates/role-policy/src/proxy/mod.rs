@@ -40,6 +40,7 @@ mod observe;
 mod outbox;
 mod outline;
 mod pins;
+mod pump;
 #[cfg(feature = "url")]
 mod remote;
 mod session;
@@ -55,10 +56,11 @@ pub use upstream::Child;
 
 use crate::{Caller, Effects, Lexical};
 use judge::Judge;
-use lines::{Line, Lines};
+use lines::Lines;
 use outbox::Outbox;
 use pins::Pins;
 use process_runner::{CancellationToken, Runner};
+use pump::Pump;
 use session::Session;
 use std::collections::BTreeMap;
 use std::io;
@@ -241,11 +243,7 @@ impl Proxy {
         let longest =
             self.limits.tools.values().copied().fold(self.limits.call, Duration::max) + LAST_ANSWERS;
         let session = Session::new(judge, self.limits, pins, self.observer, client);
-        let reader = session.clone();
-        // Not joined: it may sleep in a read that nothing ends.
-        std::thread::Builder::new()
-            .name("from-client".to_owned())
-            .spawn(move || read_client(&reader, Lines::new(input, message::MAX_MESSAGE_BYTES)))?;
+        let pump = Pump::start(session.clone(), Lines::new(input, message::MAX_MESSAGE_BYTES))?;
         let reloads = async {
             loop {
                 reload().await;
@@ -254,7 +252,9 @@ impl Proxy {
         };
         let served = async {
             match &server {
-                Server::Child(child, runner) => upstream::supervise(&session, child, runner, &end).await,
+                Server::Child(child, runner) => {
+                    upstream::supervise(&session, &pump, child, runner, &end).await;
+                }
                 #[cfg(feature = "url")]
                 Server::Remote(remote) => remote::supervise(&session, remote, longest, &end).await,
             }
@@ -269,24 +269,5 @@ impl Proxy {
 }
 
 /// How often a reader that must not read on looks whether it may.
+#[cfg(feature = "url")]
 const LOOK: Duration = Duration::from_millis(100);
-
-fn read_client(session: &Session, mut lines: Lines) {
-    loop {
-        // What a client asks makes answers, and who does not read them is not asked on.
-        while !session.client().wait_for_room(LOOK) {
-            if lines.hung_up() {
-                return session.client_is_gone();
-            }
-        }
-        match lines.next() {
-            Ok(Line::Whole(line)) => session.client_line(line),
-            Ok(Line::TooLong(outline)) => session.client_line_too_long(outline),
-            Ok(Line::End) => return session.client_is_gone(),
-            Err(error) => {
-                tracing::warn!(%error, "cannot read from the client");
-                return session.client_is_gone();
-            }
-        }
-    }
-}

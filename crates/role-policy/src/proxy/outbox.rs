@@ -100,7 +100,14 @@ impl Outbox {
         }
     }
 
-    /// Waits until less than half of the limit waits, or nobody reads any more. Whether that is so.
+    /// Whether less than half of the limit waits, or nobody reads any more.
+    pub(super) fn has_room(&self) -> bool {
+        let state = self.0.lock();
+        state.closed || state.bytes <= self.0.limit / 2
+    }
+
+    /// Waits until there [is room](Self::has_room). Whether that is so.
+    #[cfg(any(feature = "url", test))]
     pub(super) fn wait_for_room(&self, limit: Duration) -> bool {
         let limit_bytes = self.0.limit / 2;
         self.wait_while(limit, |state| !state.closed && state.bytes > limit_bytes)

@@ -1,7 +1,8 @@
 //! The server behind the proxy: started, started again, ended.
 
-use super::lines::{Line, Lines};
+use super::lines::Lines;
 use super::outbox::Outbox;
+use super::pump::Pump;
 use super::session::Session;
 use process_runner::{
     CancellationToken, Command, Error, Leftovers, Limits, Output, Runner, Running, Stdin, Termination,
@@ -43,7 +44,13 @@ pub struct Child {
 }
 
 /// Keeps a server running until the client is gone or `end` is cancelled, and ends it.
-pub(super) async fn supervise(session: &Session, child: &Child, runner: &Runner, end: &CancellationToken) {
+pub(super) async fn supervise(
+    session: &Session,
+    pump: &Pump,
+    child: &Child,
+    runner: &Runner,
+    end: &CancellationToken,
+) {
     let stderr = match child.stderr.try_clone().and_then(|fd| Outbox::new(fd, 1 << 20, "server-stderr")) {
         Ok(stderr) => stderr,
         Err(error) => return tracing::error!(%error, "cannot begin"),
@@ -51,7 +58,7 @@ pub(super) async fn supervise(session: &Session, child: &Child, runner: &Runner,
     let mut wait = FIRST_WAIT;
     loop {
         let begun = Instant::now();
-        match start(session, child, runner, &stderr).await {
+        match start(session, pump, child, runner, &stderr).await {
             Ok((mut running, generation)) => {
                 if attend(session, &mut running, generation, end).await {
                     return wind_up(session, running, generation, runner).await;
@@ -78,9 +85,10 @@ pub(super) async fn supervise(session: &Session, child: &Child, runner: &Runner,
     }
 }
 
-/// Starts the server on pipes of our own, and the thread that reads it.
+/// Starts the server on pipes of our own, which the pump reads.
 async fn start(
     session: &Session,
+    pump: &Pump,
     child: &Child,
     runner: &Runner,
     stderr: &Outbox,
@@ -113,24 +121,9 @@ async fn start(
     })?;
     let outbox =
         Outbox::new(input.into(), super::QUEUE_BYTES, "to-server").map_err(|error| error.to_string())?;
-    let mut lines = Lines::new(output.into(), super::message::MAX_MESSAGE_BYTES);
+    let lines = Lines::new(output.into(), super::message::MAX_MESSAGE_BYTES);
     let generation = session.server_is_up(outbox);
-    let reader = session.clone();
-    std::thread::Builder::new()
-        .name("from-server".to_owned())
-        .spawn(move || {
-            loop {
-                // A client that does not read stops the server, not our memory.
-                while !reader.client().wait_for_room(super::LOOK) {}
-                match lines.next() {
-                    Ok(Line::Whole(line)) => reader.server_line(generation, line),
-                    Ok(Line::TooLong(outline)) => reader.server_line_too_long(generation, outline),
-                    Ok(Line::End) => return reader.server_is_gone(generation, "its output has ended"),
-                    Err(error) => return reader.server_is_gone(generation, &error.to_string()),
-                }
-            }
-        })
-        .map_err(|error| error.to_string())?;
+    pump.attach(generation, lines).map_err(|error| error.to_string())?;
     Ok((running, generation))
 }
 
