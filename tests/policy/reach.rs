@@ -86,3 +86,87 @@ fn a_command_that_is_a_list_in_a_string_is_judged_as_it_runs() {
     let result = wire.call("run_command", json!({"command": r#"["echo","hello"]"#})).to_string();
     assert!(result.contains("hello") || result.contains("refused by policy"), "{result}");
 }
+
+fn starts(judged: &Judged, arguments: &[&str]) -> std::process::Output {
+    let mut command = judged.server();
+    command.args(arguments).arg("tools");
+    crate::run(command)
+}
+
+const EXCLUDING: &str =
+    "allow = [\"*\"]\n[[roles.tester.require]]\nid = \"rule\"\ntools = [\"*\"]\nnot_within = [\"PLACE\"]";
+
+/// What a link leads to has another path, by which it could be reached.
+#[test]
+fn an_exclusion_that_does_not_hold_keeps_the_server_from_starting() {
+    for (place, said) in [("conf", "is `real`"), ("nosuch:x", "is `./nosuch:x`")] {
+        let judged = Judged::by(&tester(&EXCLUDING.replace("PLACE", place)), [("real/x", "needle")]);
+        std::os::unix::fs::symlink("real", judged.project.join("conf")).unwrap();
+        let output = starts(&judged, &[]);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains(said), "{output:?}");
+    }
+    let judged = Judged::by(&tester(&EXCLUDING.replace("PLACE", "sub/secret")), [("sub/secret/x", "needle")]);
+    let (root, sub) = (judged.project.path().display().to_string(), judged.project.join("sub"));
+    assert_eq!(starts(&judged, &["--root", &root]).status.code(), Some(0));
+    let output = starts(&judged, &["--root", &root, "--root", &sub.display().to_string()]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("lies in the root"), "{output:?}");
+}
+
+#[test]
+fn a_program_that_is_found_through_a_link_into_a_root_is_none_that_was_allowed() {
+    let lines = "allow = [\"*\"]\n[[roles.tester.require]]\nid = \"rule\"\ntools = [\"run_command\"]\ncommands = [\"tool\", \"true\"]";
+    let judged = Judged::by(&tester(lines), []);
+    let (found, real) = (judged.outside.join("bin"), judged.project.join("tool"));
+    std::fs::create_dir(&found).unwrap();
+    crate::put(&real, "#!/bin/sh\necho evil\n", 0o755);
+    std::os::unix::fs::symlink(&real, found.join("tool")).unwrap();
+    std::os::unix::fs::symlink("/usr/bin", judged.project.join("link")).unwrap();
+    let mut command = judged.server();
+    command.env("PATH", format!("{}:/usr/bin:/bin", found.display()));
+    let mut wire = Wire::connect(command, Era::Modern);
+    let through = judged.project.join("link/true").display().to_string();
+    for command in [json!(["tool"]), json!([through]), json!([real.display().to_string()])] {
+        let result = wire.call("run_command", json!({"command": command}));
+        assert_eq!(result["isError"], true, "{command}: {result}");
+        assert!(!result.to_string().contains("evil"), "{result}");
+    }
+    assert_eq!(wire.call("run_command", json!({"command": ["true"]}))["isError"], false);
+}
+
+/// Beside the settings of tools lie their passwords.
+#[test]
+fn a_confined_program_reads_no_credentials_of_its_user() {
+    let judged = Judged::by(&tester("allow = [\"*\"]\ndeny = [\"delete_file\"]"), []);
+    let home = judged.outside.path();
+    let files = [
+        ".ssh/id_rsa",
+        ".config/git/credentials",
+        ".config/gh/hosts.yml",
+        ".local/share/uv/credentials/credentials.toml",
+        ".dotnet/corefx/cryptography/x509stores/my/a.pfx",
+        ".cargo/credentials.toml",
+        ".npmrc",
+        ".netrc",
+        ".aws/credentials",
+    ];
+    for file in files {
+        let path = home.join(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        crate::put(&path, "needle", 0o600);
+    }
+    let mut command = judged.server();
+    command.env("HOME", home);
+    let mut wire = Wire::connect(command, Era::Modern);
+    let words: Vec<String> = ["cat".to_owned()]
+        .into_iter()
+        .chain(files.iter().map(|file| home.join(file).display().to_string()))
+        .collect();
+    let result = wire.call("run_command", json!({"command": words}));
+    assert!(!result.to_string().contains("needle"), "{result}");
+    assert!(
+        result.to_string().contains("Permission denied"),
+        "the programs of this role are confined: {result}"
+    );
+}

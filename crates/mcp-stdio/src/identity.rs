@@ -4,7 +4,7 @@ use crate::setup::{Settings, chain};
 use core_tools::config::Setting;
 use core_tools::workspace::Workspace;
 use role_policy::source::{Evidence, MARKER_NAMES, Marker, MarkerError, Named, Resolved, Sources, resolve};
-use role_policy::{BUILTIN, Loaded, Policy, ToolFacts};
+use role_policy::{BUILTIN, Caller, Effects, Loaded, Policy, ToolFacts};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -60,6 +60,36 @@ fn read(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
+/// Refuses exclusions (`not_within`) that do not hold: of links, of roots that are not there, of what has two
+/// paths because a root lies in another.
+///
+/// # Errors
+/// Everything that is wrong.
+pub(crate) fn check_places(
+    policy: &Policy,
+    caller: &Caller,
+    workspace: &Workspace,
+    effects: &dyn Effects,
+) -> Result<(), String> {
+    if !policy.excludes_paths(caller) {
+        return Ok(());
+    }
+    let roots: Vec<&Path> = workspace.roots().collect();
+    for root in &roots {
+        if let Some(outer) = roots.iter().find(|outer| *outer != root && root.starts_with(outer)) {
+            return Err(format!(
+                "the root {} lies in the root {}, so that `not_within` could be gone around; give one of them",
+                root.display(),
+                outer.display()
+            ));
+        }
+    }
+    match policy.misplaced(caller, effects) {
+        wrong if wrong.is_empty() => Ok(()),
+        wrong => Err(wrong.join("\n")),
+    }
+}
+
 /// Refuses a key that lies in a root: whoever may read there could sign any role.
 ///
 /// # Errors
@@ -71,6 +101,14 @@ pub(crate) fn check_key(settings: &Settings, workspace: &Workspace) -> Result<()
     if workspace.roots().any(|root| real.starts_with(root)) {
         return Err(format!(
             "policy.marker_key {} lies in a root, where tools can read it; keep it elsewhere",
+            key.display()
+        ));
+    }
+    // What a confined program may read besides.
+    const READABLE: [&str; 8] = ["/usr", "/bin", "/lib", "/lib64", "/etc", "/opt", "/nix", "/dev"];
+    if READABLE.iter().any(|folder| real.starts_with(folder)) {
+        return Err(format!(
+            "policy.marker_key {} lies where programs that tools run can read it; keep it elsewhere",
             key.display()
         ));
     }
@@ -118,6 +156,11 @@ fn marker(settings: &Settings) -> Result<Option<Marker>, MarkerError> {
     };
     // Only a folder that is surely not there holds no marker. One that cannot be looked into may.
     let there = |folder: &&PathBuf| !folder.is_absolute() || folder.try_exists().unwrap_or(true);
+    let shared = |folder: &PathBuf| folder.canonicalize().is_ok_and(|folder| folder.starts_with("/dev/shm"));
+    if settings.temporary_folder.as_ref().is_some_and(shared) {
+        let why = "its folder lies in /dev/shm, where every program may write".to_owned();
+        return Err(MarkerError::Untrusted(why));
+    }
     match settings.temporary_folder.as_ref().filter(there) {
         Some(folder) => find_marker(folder, key.as_deref(), std::time::SystemTime::now()),
         // Where there is no folder of the session's own, /tmp is everybody's, and no marker in it counts.
@@ -167,7 +210,18 @@ pub(crate) fn protected(settings: &Settings) -> Vec<PathBuf> {
 
 /// Hands on the policy in the file at `path` each time that it changes. One that cannot be used is told, and
 /// the policy before stays.
-pub(crate) async fn watch(path: PathBuf, tools: Vec<ToolFacts<'static>>, mut apply: impl FnMut(Policy)) {
+/// `check` refuses one that does not fit the server.
+pub(crate) async fn watch(
+    path: PathBuf,
+    tools: Vec<ToolFacts<'static>>,
+    check: impl Fn(&Policy) -> Result<(), String>,
+    mut apply: impl FnMut(Policy),
+) {
+    let load = |path: &Path, tools: &[ToolFacts<'_>]| {
+        let loaded = load(path, tools)?;
+        check(&loaded.policy)?;
+        Ok::<_, String>(loaded)
+    };
     /// How soon a change counts.
     const INTERVAL: std::time::Duration = std::time::Duration::from_millis(500);
     // What changed while the server started counts as well.

@@ -24,7 +24,10 @@ pub(crate) async fn serve(server: Server) -> ExitCode {
     let reloads = server.policy_file.clone().map(|path| {
         let host = server.host.clone();
         let apply = move |policy| host.replace_policy(policy);
-        tokio::spawn(identity::watch(path, server.facts.clone(), apply))
+        let (workspace, effects) = server.checked.clone();
+        let caller = server.caller.clone();
+        let check = move |policy: &_| identity::check_places(policy, &caller, &workspace, &effects);
+        tokio::spawn(identity::watch(path, server.facts.clone(), check, apply))
     });
     let commands_end = {
         let ending = ending.clone();

@@ -59,6 +59,8 @@ pub(crate) struct Server {
     pub(crate) confinement: String,
     /// The policy file, to judge by what it says later.
     pub(crate) policy_file: Option<PathBuf>,
+    /// What the rules of such a policy must fit.
+    pub(crate) checked: (Arc<Workspace>, WorkspaceEffects),
     /// Every tool there could be, for that.
     pub(crate) facts: Vec<ToolFacts<'static>>,
 }
@@ -209,7 +211,9 @@ pub(crate) fn server(settings: Settings) -> Result<Server, String> {
         tracing::warn!("{warning}");
     }
     identity::check_key(&settings, &workspace)?;
+    let effects = WorkspaceEffects::new(Arc::clone(&workspace), std::env::var_os("PATH"));
     let caller = identity::caller(&settings, &loaded.policy).caller;
+    identity::check_places(&loaded.policy, &caller, &workspace, &effects)?;
     let audit = identity::audit(&settings)?;
     let confine = confinement::confine(&settings, &workspace, &loaded.policy, &caller, &facts)?;
     let confinement = confine.to_string();
@@ -226,7 +230,7 @@ pub(crate) fn server(settings: Settings) -> Result<Server, String> {
         Toolsets::Preset(Preset::Minimal) => Selection::new(["minimal"]),
         Toolsets::Chosen(words) => Selection::new(words),
     };
-    let effects = WorkspaceEffects::new(workspace, std::env::var_os("PATH"));
+    let checked = (Arc::clone(&workspace), effects.clone());
     let mut host = Host::builder(loaded.policy, settings.redactor);
     for toolset in toolsets {
         host = host.toolset(toolset);
@@ -239,7 +243,7 @@ pub(crate) fn server(settings: Settings) -> Result<Server, String> {
         .text_only(*config.results == Results::Text)
         .build()
         .map_err(|error| error.to_string())?;
-    Ok(Server { host, caller, runner, confinement, policy_file: config.policy.file.value, facts })
+    Ok(Server { host, caller, runner, confinement, policy_file: config.policy.file.value, facts, checked })
 }
 
 /// An error and everything that led to it.

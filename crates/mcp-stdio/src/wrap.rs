@@ -9,6 +9,7 @@ use core_tools::redact::Redactor;
 use process_runner::guardian::Guardian;
 use process_runner::{CancellationToken, Runner};
 use role_policy::Effects;
+use role_policy::Policy;
 use role_policy::proxy::{
     self, Child, Ended, Limits, Narrowing, Observed, Observer, PinMode, PolicyHandle, Proxy, Remote, Server,
 };
@@ -139,11 +140,21 @@ pub(crate) fn wrap(wrap: Wrap, settings: &Settings) -> Result<ExitCode, String> 
     let tools = setup::tool_facts(settings, &workspace, &setup::runner(settings.secrets.clone())?);
     let loaded = identity::policy(settings, &tools)?;
     loaded.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+    identity::check_key(settings, &workspace)?;
+    // A server that is started here means the same files by the same paths; another's are unknown.
+    let local = wrap.url.is_none().then(|| {
+        (Arc::clone(&workspace), WorkspaceEffects::new(Arc::clone(&workspace), std::env::var_os("PATH")))
+    });
     let caller = identity::caller(settings, &loaded.policy).caller;
+    let checked = caller.clone();
+    let check = move |policy: &Policy| match &local {
+        Some((workspace, effects)) => identity::check_places(policy, &checked, workspace, effects),
+        None => Ok(()),
+    };
+    check(&loaded.policy)?;
     let policy = PolicyHandle::new(loaded.policy);
     let mut proxy = Proxy::new(policy.clone(), caller).narrowing(narrowing).limits(limits);
     if wrap.url.is_none() {
-        // A server that is started here means the same files by the same paths.
         let workspace = WorkspaceEffects::new(workspace, std::env::var_os("PATH"));
         proxy = proxy.effects(Arc::new(FromFolder { workspace, folder }));
     }
@@ -165,7 +176,7 @@ pub(crate) fn wrap(wrap: Wrap, settings: &Settings) -> Result<ExitCode, String> 
         let reloaded = Arc::new(Notify::new());
         let reloads = settings.config.policy.file.value.clone().map(|path| {
             let reloaded = Arc::clone(&reloaded);
-            tokio::spawn(identity::watch(path, tools, move |changed| {
+            tokio::spawn(identity::watch(path, tools, check, move |changed| {
                 policy.replace(changed);
                 reloaded.notify_one();
             }))

@@ -249,6 +249,35 @@ impl Policy {
         self.compiled.roles.get(name).unwrap_or(&self.compiled.minimal)
     }
 
+    /// What `caller` may not reach (`not_within`) and that is not where the rules say: a link, for what it leads to
+    /// has another path, or a root that is not there. Each with its rule. To be asked by a server before it judges
+    /// by the policy; empty where all is well.
+    pub fn misplaced(&self, caller: &Caller, effects: &dyn Effects) -> Vec<String> {
+        let excluded = self.excluded(caller);
+        let mut misplaced: Vec<String> = excluded
+            .filter_map(|(rule, place)| match effects.resolve_path(place) {
+                Ok(resolved) if resolved == place => None,
+                Ok(resolved) => Some(format!(
+                    "{}: `{place}` is `{resolved}`; name what a link leads to, and roots by their names",
+                    rule.label
+                )),
+                Err(error) => Some(format!("{}: `{place}`: {error}", rule.label)),
+            })
+            .collect();
+        misplaced.dedup();
+        misplaced
+    }
+
+    /// Whether there is anything beneath the roots that `caller` may not reach (`not_within`).
+    pub fn excludes_paths(&self, caller: &Caller) -> bool {
+        self.excluded(caller).next().is_some()
+    }
+
+    fn excluded<'a>(&'a self, caller: &'a Caller) -> impl Iterator<Item = (&'a Rule, &'a str)> {
+        let rules = caller.roles().flat_map(|role| &self.role(role).rules);
+        rules.flat_map(|rule| rule.excluded().map(move |place| (&**rule, place)))
+    }
+
     /// The tools that were known at load, external ones last.
     pub fn known_tools(&self) -> impl Iterator<Item = &str> {
         self.compiled.known.iter().map(String::as_str)

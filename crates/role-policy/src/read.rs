@@ -69,6 +69,12 @@ pub(crate) struct Example {
     pub(crate) arguments: Map<String, Value>,
 }
 
+/// More roles are a mistake.
+const MAX_ROLES: usize = 256;
+
+/// A longer name is no tool's and no role's.
+const MAX_NAME: usize = 128;
+
 /// A larger file is a mistake.
 pub(crate) const MAX_BYTES: usize = 4 << 20;
 
@@ -196,6 +202,13 @@ impl Reader<'_> {
                     _ => self.expected(value, key, "tables `[roles.NAME]`"),
                 },
             }
+        }
+        if draft.roles.len() > MAX_ROLES {
+            self.error(
+                1,
+                format!("the file declares {} roles; at most {MAX_ROLES} are taken", draft.roles.len()),
+            );
+            draft.roles.clear();
         }
         if !version {
             self.error(1, "`version = 1` is missing".to_owned());
@@ -511,6 +524,10 @@ impl Reader<'_> {
     fn selectors(&mut self, value: Field<'_, '_>, key: &str) -> Vec<(Text, Selector)> {
         let mut selectors = Vec::new();
         for text in self.texts(value, key) {
+            if text.text.len() > MAX_NAME {
+                self.error(text.line, format!("a name in `{key}` is longer than {MAX_NAME} bytes"));
+                continue;
+            }
             match Selector::parse(&text.text) {
                 Ok(selector) => selectors.push((text, selector)),
                 Err(wrong) => self.error(text.line, format!("`{}` in `{key}`: {wrong}", text.text)),
@@ -637,6 +654,9 @@ pub(crate) fn wrong_role_name(name: &str) -> Option<&'static str> {
 
 /// The candidate that `name` was probably meant to be.
 pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if name.len() > MAX_NAME {
+        return None;
+    }
     let most = (name.chars().count() / 3).max(1);
     candidates
         .into_iter()

@@ -153,6 +153,17 @@ impl Rule {
         self.tools.iter().any(|selector| selector.matches(tool))
     }
 
+    /// Every folder or file that may not be reached.
+    pub(crate) fn excluded(&self) -> impl Iterator<Item = &str> {
+        let tested =
+            self.arguments.iter().flat_map(|argument| &argument.tests).filter_map(|test| match test {
+                Test::Path(rule) => Some(rule),
+                _ => None,
+            });
+        let rules = self.paths.as_deref().into_iter().chain(tested);
+        rules.flat_map(|rule| rule.not_within.iter().map(String::as_str))
+    }
+
     /// What it requires, without its name and place.
     pub(crate) fn content(&self) -> String {
         let Self { paths, commands, sql_read_only, arguments, only, .. } = self;
@@ -276,13 +287,16 @@ impl Rule {
         let Some(Value::String(path)) = arguments.get(name) else {
             return Err(format!("`{name}` is no path"));
         };
-        let judged = effects.resolve_name(path).and_then(|resolved| {
+        let judged = effects.resolve_name(path).map_err(|_| UNREACHABLE.to_owned()).and_then(|resolved| {
             rule.check_holds(&resolved)?;
             accesses.iter().try_for_each(|access| rule.check(*access, &resolved))
         });
         judged.map_err(|error| format!("`{name}`: {error}"))
     }
 }
+
+/// Of a path that cannot be followed. Why it cannot would tell what lies out of reach.
+const UNREACHABLE: &str = "it cannot be followed, or leads out of reach";
 
 impl PathRule {
     /// What is beneath a path is reached with it.
@@ -309,7 +323,7 @@ impl PathRule {
         if !self.limits(access) {
             return Ok(());
         }
-        let resolved = effects.resolve_path(path).map_err(|error| format!("`{name}`: {error}"))?;
+        let resolved = effects.resolve_path(path).map_err(|_| format!("`{name}`: {UNREACHABLE}"))?;
         self.check(access, &resolved).map_err(|error| format!("`{name}`: {error}"))
     }
 

@@ -204,7 +204,7 @@ pub struct ToolchainPlaces {
 }
 
 /// Read, in the home folder.
-const HOME_READ: [&str; 26] = [
+const HOME_READ: [&str; 34] = [
     ".cargo/bin",
     ".cargo/config.toml",
     ".cargo/config",
@@ -220,17 +220,25 @@ const HOME_READ: [&str; 26] = [
     ".rbenv",
     ".asdf",
     ".sdkman",
-    ".dotnet",
+    ".dotnet/sdk",
+    ".dotnet/shared",
+    ".dotnet/host",
+    ".dotnet/packs",
+    ".dotnet/tools",
+    ".dotnet/dotnet",
     ".local/bin",
     ".local/lib",
-    ".local/share/uv",
+    ".local/share/uv/python",
+    ".local/share/uv/tools",
     ".local/share/mise",
     ".local/share/fnm",
     ".local/share/pnpm",
     "go/bin",
     "miniconda3",
     ".gitconfig",
-    ".config/git",
+    ".config/git/config",
+    ".config/git/ignore",
+    ".config/git/attributes",
 ];
 
 /// Written, in the home folder: package caches, and not the files beside them that hold tokens.

@@ -190,7 +190,8 @@ fn line<'a>(caller: &'a Caller, tool: &str, arguments: &'a str, bytes_in: usize)
         principal: caller.principal(),
         session: caller.session(),
         role: caller.role(),
-        tool: tool.chars().take(64).collect(),
+        // Marks of direction and the like would mislead whoever reads it.
+        tool: tool.chars().take(64).flat_map(char::escape_debug).collect(),
         decision: "",
         rule: "",
         outcome: None,

@@ -54,15 +54,20 @@ impl Effects for WorkspaceEffects {
                 .and_then(|mut found| found.next())
                 .ok_or_else(|| format!("there is no program `{word}`"))?
         };
-        let resolved = found
-            .parent()
-            .and_then(|folder| folder.canonicalize().ok())
-            .zip(found.file_name())
-            .map(|(folder, name)| folder.join(name));
-        match resolved.as_ref().and_then(|path| path.to_str()) {
-            Some(path) if self.workspace.roots().any(|root| Path::new(path).starts_with(root)) => {
-                Err(format!("`{word}` is a program in a root, which tools may have written"))
-            }
+        let folder = found.parent().and_then(|folder| folder.canonicalize().ok());
+        let named = folder.zip(found.file_name()).map(|(folder, name)| folder.join(name));
+        // Where a link in PATH leads is what is run in the end.
+        let (Some(named), Ok(real)) = (named, found.canonicalize()) else {
+            return Err(format!("there is no program `{word}`"));
+        };
+        if self.workspace.roots().any(|root| named.starts_with(root) || real.starts_with(root)) {
+            return Err(format!("`{word}` is a program in a root, which tools may have written"));
+        }
+        if Path::new(word).is_absolute() && named != found {
+            // Between now and its start the link may lead elsewhere.
+            return Err(format!("`{word}` goes through a link; name the program alone"));
+        }
+        match named.to_str() {
             Some(path) => Ok(path.to_owned()),
             None => Err(format!("`{word}` is no program that can be told from others")),
         }

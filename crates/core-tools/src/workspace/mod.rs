@@ -142,13 +142,16 @@ impl Workspace {
     }
 
     fn over(mut roots: Vec<Root>, protected: Arc<Protected>) -> Result<Self, Error> {
-        // A name has to tell roots apart: the second `src` is `src~2`.
-        for index in 1..roots.len() {
+        // A name has to tell roots apart, and `name:path` to be read in one way: the second `src` is `src~2`.
+        for index in 0..roots.len() {
             let (before, rest) = roots.split_at_mut(index);
             if let Some(root) = rest.first_mut() {
-                let same = before.iter().filter(|other| other.name == root.name).count();
-                if same > 0 {
-                    root.name = format!("{}~{}", root.name, index + 1);
+                root.name = root.name.replace(':', "_");
+                let plain = root.name.clone();
+                let mut number = index + 1;
+                while before.iter().any(|other| other.name == root.name) {
+                    root.name = format!("{plain}~{number}");
+                    number += 1;
                 }
             }
         }
