@@ -87,7 +87,7 @@ impl Confine {
     }
 
     /// `command`, confined if that is the setting.
-    pub(super) fn apply(&self, command: Command) -> Command {
+    pub(crate) fn apply(&self, command: Command) -> Command {
         match &self.0 {
             Setting::Off { .. } => command,
             Setting::On { confinement, .. } => command.confined(confinement.clone()),
@@ -445,7 +445,7 @@ mod tests {
         };
         let text = said(&Reach::default()).await;
         assert_eq!(text.matches("Permission denied").count(), 1, "{text}");
-        let text = said(&Reach { read: None, write: Some(Vec::new()) }).await;
+        let text = said(&Reach { write: Some(Vec::new()), ..Reach::default() }).await;
         assert_eq!(text.matches("Permission denied").count(), 2, "{text}");
     }
 
