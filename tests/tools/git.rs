@@ -156,7 +156,7 @@ fn worktrees_and_submodules_are_repositories_of_their_own() {
     project.write("tree/new.txt", "n\n");
     wire.text("git_add", json!({"repository_path": "tree", "files": ["new.txt"]}));
     wire.text("git_commit", json!({"repository_path": "tree", "message": "in the tree"}));
-    assert_eq!(project.git(&["log", "--format=%s", "-1", "tree"]), "in the tree\n");
+    assert_eq!(project.git(&["log", "--format=%s", "-1", "tree", "--"]), "in the tree\n");
     let log = wire.text("git_log", json!({"repository_path": "module"}));
     assert!(log.contains("library"), "{log}");
     project.write("module/l.txt", "changed\n");

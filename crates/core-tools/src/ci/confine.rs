@@ -459,6 +459,7 @@ mod tests {
         let reach = Reach {
             read: Some(vec![place.root.join("src"), parent]),
             write: Some(vec![place.root.join("out")]),
+            ..Reach::default()
         };
         let confined = place.confined();
         let narrow = confined.narrowed(&reach);

@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn local_and_remote_branches_are_told_apart() {
         let branches = parse(
-            b"refs/heads/a/b\0c1\0*\0origin/a/b\02026-01-01T00:00:00Z\0one\n\
+            b"refs/heads/a/b\0c1\0*\0origin/a/b\x002026-01-01T00:00:00Z\0one\n\
             refs/remotes/origin/HEAD\0c1\0 \0\0d\0x\nrefs/remotes/origin/a/b\0c1\0 \0\0d\0\n",
         );
         let names: Vec<_> = branches.iter().map(|branch| (branch.name.as_str(), branch.remote)).collect();

@@ -198,7 +198,7 @@ impl Diff {
 }
 
 /// What git is told of every comparison: no program, one layout whatever the configuration says.
-pub(super) const OPTIONS: [&str; 11] = [
+pub(super) const OPTIONS: [&str; 10] = [
     "--no-color",
     "--no-ext-diff",
     "--no-textconv",
@@ -208,7 +208,6 @@ pub(super) const OPTIONS: [&str; 11] = [
     "--find-renames",
     "--src-prefix=a/",
     "--dst-prefix=b/",
-    "--unified=3",
     "--no-indent-heuristic",
 ];
 
@@ -281,7 +280,7 @@ impl Git {
         if patch && diff.total > 0 {
             let most = if diff.total == 1 { ALONE_BYTES } else { DEFAULT_BYTES };
             // What is masked may be longer than what is left of it, and a share may be left unused.
-            let call = call(&["--patch"]).capture(most * 4 + 64 * 1024);
+            let call = call(&["--patch", "--unified=3"]).capture(most * 4 + 64 * 1024);
             let (patch, whole) = self.ask("git_diff", call).await?;
             diff.patch = cut(&patch, most, whole, |text| self.mask(text));
         }

@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn messages_may_hold_anything_but_nul() {
         let listed =
-            b"c1\0p1 p2\0A <a@b>\02026-01-01T00:00:00Z\0HEAD -> main, tag: v1\0s\x1e\0body\n\x1emore\n\0\
+            b"c1\0p1 p2\0A <a@b>\x002026-01-01T00:00:00Z\0HEAD -> main, tag: v1\0s\x1e\0body\n\x1emore\n\0\
             c2\0\0\xff <>\0d\0\0\0\0";
         let commits = parse(listed, lossy);
         assert_eq!(commits.len(), 2);

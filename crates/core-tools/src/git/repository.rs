@@ -81,7 +81,7 @@ impl Repository {
         let prefix = match &top {
             Some(top) => {
                 let below = folder.relative().strip_prefix(top.relative()).unwrap_or(Path::new(""));
-                let names: Vec<_> = below.iter().map(|name| name.as_encoded_bytes()).collect();
+                let names: Vec<_> = below.iter().map(std::ffi::OsStr::as_encoded_bytes).collect();
                 names.join(&b'/')
             }
             None => Vec::new(),

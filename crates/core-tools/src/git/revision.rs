@@ -49,6 +49,10 @@ pub(super) enum Range {
     },
 }
 
+fn or_head(end: &str) -> &str {
+    if end.is_empty() { "HEAD" } else { end }
+}
+
 /// Splits `a..b` and `a...b`. An end that is left out is `HEAD`.
 fn split(text: &str) -> Option<(&str, &str, bool)> {
     // In `HEAD:../file` and `:/text` two dots are no range.
@@ -56,7 +60,6 @@ fn split(text: &str) -> Option<(&str, &str, bool)> {
         return None;
     }
     let (from, to) = text.split_once("..")?;
-    let or_head = |end| if end == "" { "HEAD" } else { end };
     match to.strip_prefix('.') {
         Some(to) => Some((or_head(from), or_head(to), true)),
         None => Some((or_head(from), or_head(to), false)),

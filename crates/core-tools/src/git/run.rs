@@ -35,6 +35,8 @@ pub(super) struct Call<'a> {
     capture: usize,
     stdin: Option<Vec<u8>>,
     timeout: Duration,
+    /// Paths mean themselves. Not where git is given none: its own commands among each other use patterns.
+    literal: bool,
     /// Configuration by environment, which takes any key.
     configuration: Vec<(String, &'static str)>,
 }
@@ -143,6 +145,7 @@ impl<'a> Call<'a> {
             capture: CAPTURE,
             stdin: None,
             timeout: PATIENCE,
+            literal: false,
             configuration: Vec::new(),
         }
     }
@@ -158,7 +161,8 @@ impl<'a> Call<'a> {
     }
 
     /// `--` and paths, which are taken literally.
-    pub(super) fn paths(self, paths: &[String]) -> Self {
+    pub(super) fn paths(mut self, paths: &[String]) -> Self {
+        self.literal = true;
         self.arg("--").args(paths)
     }
 
@@ -219,13 +223,13 @@ impl<'a> Call<'a> {
         if access != Access::Commits {
             // Found and judged already; git need not, and `core.worktree` is not asked. A commit's hooks would
             // inherit both, and every git that they run elsewhere.
-            command = command
-                .env("LC_ALL", "C")
-                .env("GIT_LITERAL_PATHSPECS", "1")
-                .env("GIT_DIR", repository.git_dir.to_absolute());
+            command = command.env("LC_ALL", "C").env("GIT_DIR", repository.git_dir.to_absolute());
             if let Some(top) = &repository.top {
                 command = command.env("GIT_WORK_TREE", top.to_absolute());
             }
+        }
+        if self.literal {
+            command = command.env("GIT_LITERAL_PATHSPECS", "1");
         }
         if access == Access::Reads {
             command = command.env("GIT_OPTIONAL_LOCKS", "0");

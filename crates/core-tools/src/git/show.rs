@@ -30,7 +30,7 @@ pub struct GitShow {
 #[non_exhaustive]
 pub enum Shown {
     /// A commit, and how it differs from its first parent.
-    Commit(CommitEntry, Diff),
+    Commit(Box<CommitEntry>, Diff),
     /// The beginning of a file as it was, and its length in bytes.
     File(String, usize),
     /// The names in a folder as it was; folders end in `/`.
@@ -112,7 +112,7 @@ impl Git {
                     configured: Vec::new(),
                 };
                 let diff = self.compare(&repository, &comparison, true, cancel).await?;
-                Ok(Shown::Commit(entry, diff))
+                Ok(Shown::Commit(Box::new(entry), diff))
             }
         }
     }
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn names_in_a_tree_may_hold_anything() {
-        let listed = b"100644 blob 1\ta\tb\n\x00040000 tree 2\tsub\0160000 commit 3\tmodule\0";
+        let listed = b"100644 blob 1\ta\tb\n\x00040000 tree 2\tsub\x00160000 commit 3\tmodule\0";
         assert_eq!(parse_tree(listed), ["a\tb\n", "sub/", "module"]);
     }
 
