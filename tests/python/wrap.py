@@ -1,6 +1,9 @@
 """Drives a wrapped server with the official `mcp` package.
 
-python wrap.py PROXY filesystem|git MODE everything|restricted BACKEND...
+python wrap.py PROXY filesystem|git MODE everything|restricted|orchestrator|worker BACKEND...
+
+`restricted` is told by a flag what it may not use, `worker` by a policy file; `everything` and `orchestrator` may
+use all there is, the latter under the same policy.
 """
 
 import os
@@ -16,7 +19,7 @@ from mcp.client import Client
 
 PROXY, WHICH, MODE, ROLE, *BACKEND = sys.argv[1:]
 FOLDER = str(Path.cwd().resolve())
-RESTRICTED = ROLE == "restricted"
+RESTRICTED = ROLE in ("restricted", "worker")
 HIDDEN = {
     "filesystem": ["write_file", "edit_file", "move_file", "create_directory"],
     "git": ["git_commit", "git_add", "git_reset", "git_checkout", "git_create_branch"],
@@ -46,6 +49,18 @@ def backend() -> int:
                 return int(entry.name)
         assert time.monotonic() < end, "the server does not run"
         time.sleep(0.02)
+
+
+def policy() -> str:
+    """A policy that takes from a worker what writes; its path."""
+    file = Path(os.environ["POLICY_FOLDER"]) / "roles.toml"
+    names = ", ".join(f'"{name}"' for name in HIDDEN)
+    file.write_text(
+        f"version = 1\nexternal_tools = [{names}]\n"
+        f'[roles.orchestrator]\nallow = ["*"]\n[roles.worker]\nallow = ["*"]\ndeny = [{names}]\n'
+    )
+    file.chmod(0o600)
+    return str(file)
 
 
 def text(result) -> str:
@@ -112,7 +127,12 @@ async def main() -> None:
     if WHICH == "git":
         subprocess.run(["git", "init", "-q"], check=True)
     where = [FOLDER] if WHICH == "filesystem" else ["--repository", FOLDER]
-    flags = ["--hide", ",".join(HIDDEN)] if RESTRICTED else []
+    flags = {
+        "everything": [],
+        "restricted": ["--hide", ",".join(HIDDEN)],
+        "orchestrator": ["--policy", policy(), "--role", "orchestrator"],
+        "worker": ["--policy", policy(), "--role", "worker"],
+    }[ROLE]
     arguments = ["wrap", "--reconnect-limit", "30", *flags, "--", *BACKEND, *where]
     async with Client(StdioServerParameters(command=PROXY, args=arguments, cwd="."), mode=MODE) as client:
         await works(client)

@@ -11,6 +11,7 @@
     reason = "calls read better with a `json!` than with a reference to one"
 )]
 
+mod audit;
 mod changes;
 mod clients;
 mod ending;
@@ -18,7 +19,9 @@ mod hostile_client;
 mod hostile_server;
 mod narrowing;
 mod passing;
+mod reload;
 mod remote;
+mod roles;
 mod survival;
 
 use integration_tests::{Era, Project, Wire};

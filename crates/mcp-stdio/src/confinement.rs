@@ -7,7 +7,7 @@ use core_tools::config::ConfinementMode;
 use core_tools::workspace::Workspace;
 use process_runner::Confinement;
 use role_policy::{Caller, Policy, ToolFacts};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What `settings` say of the programs that `caller` has run.
 ///
@@ -33,10 +33,13 @@ pub(crate) fn confine(
         },
         ConfinementMode::On => false,
     };
-    let folder = settings.temporary_folder.clone().unwrap_or_else(std::env::temp_dir);
-    let temporary = PrivateTemp::new_in(&folder).map_err(|error| {
-        format!("cannot make a temporary folder for commands in {}: {error}", folder.display())
-    })?;
+    // The session's own, where it has one that can be used.
+    let usual = std::env::temp_dir();
+    let own = settings.temporary_folder.as_deref().filter(|folder| folder.is_absolute());
+    let temporary = own
+        .and_then(|folder| PrivateTemp::new_in(folder).ok())
+        .map_or_else(|| PrivateTemp::new_in(if own.is_some() { Path::new("/tmp") } else { &usual }), Ok)
+        .map_err(|error| format!("cannot make a temporary folder for commands: {error}"))?;
     let home = std::env::var_os("HOME").map_or_else(|| PathBuf::from("/nonexistent"), PathBuf::from);
     let places = ToolchainPlaces::usual(&home, |name| std::env::var_os(name));
     // A fence is made of folders: what lies inside one cannot be left out.

@@ -2,6 +2,7 @@
 
 use crate::setup::{Settings, chain};
 use core_tools::config::Setting;
+use core_tools::workspace::Workspace;
 use role_policy::source::{Evidence, MARKER_NAMES, Marker, MarkerError, Named, Resolved, Sources, resolve};
 use role_policy::{BUILTIN, Loaded, Policy, ToolFacts};
 use std::fs::File;
@@ -29,11 +30,10 @@ pub(crate) fn load(path: &Path, tools: &[ToolFacts<'_>]) -> Result<Loaded, Strin
 }
 
 fn read(path: &Path) -> io::Result<String> {
-    // Opening a pipe would wait for somebody to write.
-    if !path.metadata()?.is_file() {
+    let file = open(path)?;
+    if !file.metadata()?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file"));
     }
-    let file = File::open(path)?;
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt;
@@ -58,6 +58,36 @@ fn read(path: &Path) -> io::Result<String> {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is larger than 4 MiB"));
     }
     Ok(text)
+}
+
+/// Refuses a key that lies in a root: whoever may read there could sign any role.
+///
+/// # Errors
+/// It does.
+pub(crate) fn check_key(settings: &Settings, workspace: &Workspace) -> Result<(), String> {
+    let Some(key) = settings.config.policy.marker_key.as_ref() else { return Ok(()) };
+    // One that is not there signs nothing, and the caller is in the minimal role.
+    let Ok(real) = key.canonicalize() else { return Ok(()) };
+    if workspace.roots().any(|root| real.starts_with(root)) {
+        return Err(format!(
+            "policy.marker_key {} lies in a root, where tools can read it; keep it elsewhere",
+            key.display()
+        ));
+    }
+    Ok(())
+}
+
+/// Opens without waiting: a pipe would wait for somebody to write.
+#[cfg(unix)]
+fn open(path: &Path) -> io::Result<File> {
+    use rustix::fs::{Mode, OFlags};
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    Ok(File::from(rustix::fs::open(path, flags, Mode::empty())?))
+}
+
+#[cfg(not(unix))]
+fn open(path: &Path) -> io::Result<File> {
+    File::open(path)
 }
 
 /// The caller, from everything that says something of its role. The log tells what each source said.
@@ -86,8 +116,10 @@ fn marker(settings: &Settings) -> Result<Option<Marker>, MarkerError> {
         Some(path) => Some(read_key(path)?),
         None => None,
     };
-    match &settings.temporary_folder {
-        Some(folder) if folder.is_dir() => find_marker(folder, key.as_deref(), std::time::SystemTime::now()),
+    // Only a folder that is surely not there holds no marker. One that cannot be looked into may.
+    let there = |folder: &&PathBuf| !folder.is_absolute() || folder.try_exists().unwrap_or(true);
+    match settings.temporary_folder.as_ref().filter(there) {
+        Some(folder) => find_marker(folder, key.as_deref(), std::time::SystemTime::now()),
         // Where there is no folder of the session's own, /tmp is everybody's, and no marker in it counts.
         _ if key.is_some() => Err(MarkerError::Missing),
         _ => Ok(None),
@@ -116,7 +148,7 @@ pub(crate) fn protected(settings: &Settings) -> Vec<PathBuf> {
             PathBuf::from(name)
         }));
     }
-    if let Some(folder) = &settings.temporary_folder {
+    if let Some(folder) = settings.temporary_folder.as_ref().filter(|folder| folder.is_absolute()) {
         files.extend(MARKER_NAMES.iter().map(|name| folder.join(name)));
         files.push(folder.join(role_policy::source::SESSION_MARKER_NAME));
     }
@@ -126,7 +158,10 @@ pub(crate) fn protected(settings: &Settings) -> Vec<PathBuf> {
         Some(folder.join(file.file_name()?))
     };
     let real: Vec<PathBuf> = files.iter().filter_map(real).collect();
+    // One that is named by a link is what the link leads to, for that is what is read.
+    let led_to: Vec<PathBuf> = files.iter().filter_map(|file| file.canonicalize().ok()).collect();
     files.extend(real);
+    files.extend(led_to);
     files
 }
 
@@ -135,7 +170,11 @@ pub(crate) fn protected(settings: &Settings) -> Vec<PathBuf> {
 pub(crate) async fn watch(path: PathBuf, tools: Vec<ToolFacts<'static>>, mut apply: impl FnMut(Policy)) {
     /// How soon a change counts.
     const INTERVAL: std::time::Duration = std::time::Duration::from_millis(500);
+    // What changed while the server started counts as well.
     let mut seen = stamp(&path);
+    if let Ok(loaded) = load(&path, &tools) {
+        apply(loaded.policy);
+    }
     let mut ticks = tokio::time::interval(INTERVAL);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -168,7 +207,8 @@ fn chain_text(error: &str) -> String {
 fn stamp(path: &Path) -> Option<(u64, u64, i64, i64, u64)> {
     use std::os::unix::fs::MetadataExt;
     let metadata = path.metadata().ok()?;
-    Some((metadata.dev(), metadata.ino(), metadata.mtime(), metadata.mtime_nsec(), metadata.len()))
+    // The time of the last change of any kind, which nobody can set back as they can that of the content.
+    Some((metadata.dev(), metadata.ino(), metadata.ctime(), metadata.ctime_nsec(), metadata.len()))
 }
 
 #[cfg(not(unix))]

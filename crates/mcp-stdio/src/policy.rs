@@ -31,8 +31,15 @@ pub(crate) fn run(
         Confine::off("nothing is run"),
     );
     let tools: Vec<ToolFacts<'static>> = toolsets.iter().flat_map(core_tools::mcp::Toolset::facts).collect();
-    // A name from elsewhere is judged as the tool that it calls.
-    let find = |name: &str| toolsets.iter().find_map(|toolset| toolset.find(name));
+    // As a server would: a name from elsewhere is the tool that it calls, and arguments are brought into form.
+    let prepare = |name: &str, text: &str| match toolsets
+        .iter()
+        .find_map(|toolset| toolset.prepare(name, arguments(text).ok()?))
+    {
+        Some(Ok((found, arguments))) => Ok((Some(found), arguments)),
+        Some(Err(faults)) => Err(format!("invalid arguments for `{name}`:\n{faults}")),
+        None => Ok((None, arguments(text)?)),
+    };
     match command {
         PolicyCommand::Init => Ok(print(BUILTIN.trim_end())),
         PolicyCommand::Lint { strict } => Ok(lint(identity::policy(settings, &tools), strict)),
@@ -43,8 +50,9 @@ pub(crate) fn run(
         PolicyCommand::Check { tool, args, json } => {
             let policy = identity::policy(settings, &tools)?.policy;
             let caller = caller(settings, &policy, role)?;
-            let call = Call::new(find(&tool).map_or(tool.as_str(), |found| found.name), arguments(&args)?);
-            let found = find(&tool).unwrap_or_else(|| ToolFacts::external(&tool));
+            let (found, arguments) = prepare(&tool, &args)?;
+            let found = known(found, &policy, &tool)?;
+            let call = Call::new(found.name, arguments);
             let decision =
                 policy.authorize(&caller, &found, call, &effects).map(|call| call.decision().clone());
             let (verdict, rule, reason) = match &decision {
@@ -63,8 +71,9 @@ pub(crate) fn run(
         PolicyCommand::Explain { tool, args } => {
             let policy = identity::policy(settings, &tools)?.policy;
             let caller = caller(settings, &policy, role)?;
-            let found = find(&tool).unwrap_or_else(|| ToolFacts::external(&tool));
-            let call = Call::new(found.name, arguments(&args)?);
+            let (found, arguments) = prepare(&tool, &args)?;
+            let found = known(found, &policy, &tool)?;
+            let call = Call::new(found.name, arguments);
             let explained = policy.explain(&caller, &found, call, &effects);
             let mut text = format!("{} calls {}:\n", caller.role(), found.name);
             for step in &explained.steps {
@@ -125,6 +134,26 @@ fn caller(settings: &Settings, policy: &Policy, role: Option<&str>) -> Result<Ca
     }
     let first = Caller::new(roles.next().unwrap_or_default());
     Ok(roles.fold(first, Caller::narrowed_by))
+}
+
+/// The tool that was asked about: one of ours, or one that the policy names itself.
+fn known<'a>(
+    found: Option<ToolFacts<'static>>,
+    policy: &Policy,
+    name: &'a str,
+) -> Result<ToolFacts<'a>, String> {
+    if let Some(found) = found {
+        return Ok(found);
+    }
+    if policy.known_tools().any(|known| known == name) {
+        return Ok(ToolFacts::external(name));
+    }
+    let meant = core_tools::nearest::nearest(name, policy.known_tools())
+        .map(|near| format!("; did you mean `{near}`?"))
+        .unwrap_or_default();
+    Err(format!(
+        "no tool is called `{name}`{meant} (a policy names the tools of another server in `external_tools`)"
+    ))
 }
 
 fn arguments(text: &str) -> Result<Map<String, Value>, String> {
@@ -212,7 +241,10 @@ fn diff(old: &Policy, new: &Policy, tools: &[ToolFacts<'static>]) -> String {
     let mut roles: Vec<&str> = old.roles().collect();
     roles.extend(new.roles().filter(|role| !old.declares(role)));
     let mut lines = Vec::new();
-    for role in roles {
+    if old.missing_role() != new.missing_role() {
+        lines.push(format!("who has no role: is {} and was {}", new.missing_role(), old.missing_role()));
+    }
+    for &role in &roles {
         match (old.declares(role), new.declares(role)) {
             (true, false) => lines.push(format!("{role}: is no longer declared, and so is the minimal role")),
             (false, true) => lines.push(format!("{role}: is declared now")),
@@ -232,6 +264,16 @@ fn diff(old: &Policy, new: &Policy, tools: &[ToolFacts<'static>]) -> String {
         }
         if old.limits(&caller) != new.limits(&caller) {
             lines.push(format!("{role}: ~ limits"));
+        }
+        if old.documents(role) != new.documents(role) {
+            lines.push(format!("{role}: ~ documents"));
+        }
+        for other in &roles {
+            match (old.may_use(role, other), new.may_use(role, other)) {
+                (true, false) => lines.push(format!("{role}: - may use {other}")),
+                (false, true) => lines.push(format!("{role}: + may use {other}")),
+                _ => {}
+            }
         }
     }
     if lines.is_empty() { "nothing changes for anybody".to_owned() } else { lines.join("\n") }

@@ -18,12 +18,24 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What a model is told before it has seen a tool; clients cut it at 2 KB.
-const INSTRUCTIONS: &str = "Tools for working in a code base: read and edit files, find and search, run programs. \
-Paths are relative to the first root. Search with search_files and find_files instead of running grep or find; \
-change files with edit_file instead of rewriting them. run_command has no shell and ends everything it started at \
-its time limit; servers and watchers belong in start_command. Secrets are masked as [redacted] or \
-[redacted:kind] in every answer; the files still hold them.";
+/// What a model is told before it has seen a tool; clients cut it at 2 KB. Each sentence with the tools that it
+/// names: who does not see them is not told it.
+const INSTRUCTIONS: [(&[&str], &str); 6] = [
+    (&[], "Tools for working in a code base. Paths are relative to the first root."),
+    (
+        &["search_files", "find_files"],
+        "Search with search_files and find_files instead of running grep or find.",
+    ),
+    (&["edit_file"], "Change files with edit_file instead of rewriting them."),
+    (&["run_command"], "run_command has no shell and ends everything it started at its time limit."),
+    (&["start_command"], "Servers and watchers belong in start_command."),
+    (&[], "Secrets are masked as [redacted] or [redacted:kind] in every answer; the files still hold them."),
+];
+
+fn instructions(seen: &[&str]) -> String {
+    let told = INSTRUCTIONS.iter().filter(|(named, _)| named.iter().all(|tool| seen.contains(tool)));
+    told.map(|(_, sentence)| *sentence).collect::<Vec<_>>().join(" ")
+}
 
 /// Everything that is read from outside, read.
 pub(crate) struct Settings {
@@ -32,7 +44,7 @@ pub(crate) struct Settings {
     pub(crate) redactor: Redactor,
     /// Values that must not leave, which the runner hides before any output is cut.
     pub(crate) secrets: Secrets,
-    /// `$TMPDIR`, where that is an absolute path: a session may have one of its own.
+    /// `$TMPDIR`: a session may have one of its own.
     pub(crate) temporary_folder: Option<PathBuf>,
     /// The command that the agent was started with.
     pub(crate) agent_command: Option<String>,
@@ -59,7 +71,7 @@ impl Server {
             self.caller.clone(),
             env!("CARGO_PKG_NAME"),
             env!("CARGO_PKG_VERSION"),
-            INSTRUCTIONS,
+            instructions(&self.host.names(&self.caller)),
         )
     }
 }
@@ -86,8 +98,7 @@ pub(crate) fn settings(options: &Options) -> Result<Settings, String> {
     let agent_command = options.agent_command.clone();
     let redaction = redact::Options { enabled: *config.redaction.enabled, values };
     let redactor = Redactor::new(redaction).map_err(|error| chain(&error))?;
-    let temporary_folder =
-        std::env::var_os("TMPDIR").map(PathBuf::from).filter(|folder| folder.is_absolute());
+    let temporary_folder = std::env::var_os("TMPDIR").filter(|folder| !folder.is_empty()).map(PathBuf::from);
     Ok(Settings { config, roots, redactor, secrets, temporary_folder, agent_command })
 }
 
@@ -201,6 +212,7 @@ pub(crate) fn server(settings: Settings) -> Result<Server, String> {
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }
+    identity::check_key(&settings, &workspace)?;
     let caller = identity::caller(&settings, &loaded.policy).caller;
     let audit = identity::audit(&settings)?;
     let confine = confinement::confine(&settings, &workspace, &loaded.policy, &caller, &facts)?;

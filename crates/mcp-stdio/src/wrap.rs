@@ -4,10 +4,14 @@
 use crate::identity;
 use crate::setup::{self, Settings};
 use clap::{Args, ValueEnum};
-use core_tools::mcp::WorkspaceEffects;
+use core_tools::mcp::{Audit, Outcome, Record, WorkspaceEffects};
+use core_tools::redact::Redactor;
 use process_runner::guardian::Guardian;
 use process_runner::{CancellationToken, Runner};
-use role_policy::proxy::{Child, Limits, Narrowing, PinMode, PolicyHandle, Proxy, Remote, Server};
+use role_policy::Effects;
+use role_policy::proxy::{
+    self, Child, Ended, Limits, Narrowing, Observed, Observer, PinMode, PolicyHandle, Proxy, Remote, Server,
+};
 use std::ffi::OsString;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -116,9 +120,11 @@ pub(crate) fn wrap(wrap: Wrap, settings: &Settings) -> Result<ExitCode, String> 
         std::io::stdin().as_fd().try_clone_to_owned().map_err(closed)?,
         std::io::stdout().as_fd().try_clone_to_owned().map_err(closed)?,
     );
+    let folder =
+        std::env::current_dir().map_err(|error| format!("cannot find the current folder: {error}"))?;
     let server = match &wrap.url {
         Some(url) => Server::Remote(remote(url, &wrap.header_env, wrap.headers_file.as_deref())?),
-        None => child(wrap.command)?,
+        None => child(wrap.command, folder.clone())?,
     };
     let limits = Limits {
         call: wrap.time_limit,
@@ -138,7 +144,12 @@ pub(crate) fn wrap(wrap: Wrap, settings: &Settings) -> Result<ExitCode, String> 
     let mut proxy = Proxy::new(policy.clone(), caller).narrowing(narrowing).limits(limits);
     if wrap.url.is_none() {
         // A server that is started here means the same files by the same paths.
-        proxy = proxy.effects(Arc::new(WorkspaceEffects::new(workspace, std::env::var_os("PATH"))));
+        let workspace = WorkspaceEffects::new(workspace, std::env::var_os("PATH"));
+        proxy = proxy.effects(Arc::new(FromFolder { workspace, folder }));
+    }
+    if let Some(audit) = identity::audit(settings)? {
+        let redactor = settings.redactor.clone();
+        proxy = proxy.observer(Arc::new(Recorder { audit, redactor }));
     }
     if let Some(file) = wrap.pin {
         proxy = proxy.pins(file, wrap.pin_mode.into());
@@ -180,10 +191,69 @@ pub(crate) fn wrap(wrap: Wrap, settings: &Settings) -> Result<ExitCode, String> 
     ended.map(|()| ExitCode::SUCCESS).map_err(|error| error.to_string())
 }
 
-/// The server as a child, in our folder and environment.
-fn child(command: Vec<OsString>) -> Result<Server, String> {
-    let folder =
-        std::env::current_dir().map_err(|error| format!("cannot find the current folder: {error}"))?;
+/// Where the paths of a server lead that runs in `folder`.
+struct FromFolder {
+    workspace: WorkspaceEffects,
+    folder: PathBuf,
+}
+
+impl Effects for FromFolder {
+    /// What some servers read as something else than a path is no path that can be judged.
+    fn resolve_path(&self, path: &str) -> Result<String, String> {
+        if path.starts_with('~') || path.contains("://") {
+            return Err("a home folder or a URL cannot be judged; give an absolute path".to_owned());
+        }
+        if path.is_empty() || Path::new(path).is_absolute() {
+            return self.workspace.resolve_path(path);
+        }
+        match self.folder.join(path).to_str() {
+            Some(path) => self.workspace.resolve_path(path),
+            None => Err("the folder that it is relative to is no text".to_owned()),
+        }
+    }
+
+    fn resolve_program(&self, word: &str) -> Result<String, String> {
+        self.workspace.resolve_program(word)
+    }
+
+    fn split_command(&self, line: &str) -> Result<Vec<String>, String> {
+        self.workspace.split_command(line)
+    }
+}
+
+/// Writes what the proxy tells of calls to the audit.
+struct Recorder {
+    audit: Audit,
+    redactor: Redactor,
+}
+
+impl Observer for Recorder {
+    fn starts(&self, call: &Observed<'_>) -> std::io::Result<()> {
+        self.audit.start(call.caller, &self.redactor.redact(call.tool), call.arguments, call.bytes_in)
+    }
+
+    fn ended(&self, call: &Observed<'_>, end: &Ended) {
+        self.audit.end(&Record {
+            caller: call.caller,
+            // A name that no server has may hold anything.
+            tool: &self.redactor.redact(call.tool),
+            decision: call.decision,
+            rule: call.rule,
+            outcome: match end.outcome {
+                proxy::Outcome::Ok => Outcome::Ok,
+                proxy::Outcome::Failed => Outcome::Failed,
+                proxy::Outcome::NotRun => Outcome::NotRun,
+            },
+            duration: end.duration,
+            arguments: call.arguments,
+            bytes_in: call.bytes_in,
+            bytes_out: end.bytes_out,
+        });
+    }
+}
+
+/// The server as a child, in this folder and our environment.
+fn child(command: Vec<OsString>, folder: PathBuf) -> Result<Server, String> {
     let guardian = Guardian::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
     let runner = Runner::builder().guardian(guardian).build();
     let mut command = command.into_iter();

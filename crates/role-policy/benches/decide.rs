@@ -76,16 +76,16 @@ fn report_calls(
     arguments: &Map<String, Value>,
 ) {
     // Few enough to stay in the cache, as the one call of a server does.
-    const BATCH: usize = 50;
+    const BATCH: u32 = 50;
     let mut times = Vec::new();
     for _ in 0..4000 {
         let calls: Vec<Call> = (0..BATCH).map(|_| Call::new(tool.name, arguments.clone())).collect();
-        let mut allowed = Vec::with_capacity(BATCH);
+        let mut allowed = Vec::with_capacity(50);
         let started = Instant::now();
         for call in calls {
             allowed.push(policy.authorize(black_box(caller), black_box(tool), call, &Lexical));
         }
-        times.push(started.elapsed() / BATCH as u32);
+        times.push(started.elapsed() / BATCH);
         assert!(allowed.iter().all(Result::is_ok), "the benchmark judges calls that are allowed");
     }
     print(what, &mut times);

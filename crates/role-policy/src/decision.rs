@@ -95,13 +95,7 @@ impl Scope {
     /// What is allowed, in words for the caller.
     pub fn check_folder(&self, access: Access, resolved: &str) -> Result<(), String> {
         self.check_path(access, resolved)?;
-        let kept = |rule: &Arc<PathRule>| {
-            rule.not_within.iter().find(|kept| crate::rule::lies_in(kept, resolved)).cloned()
-        };
-        match self.paths.iter().find_map(kept) {
-            Some(kept) => Err(format!("`{kept}` lies in `{resolved}`, and this role may not reach it")),
-            None => Ok(()),
-        }
+        self.paths.iter().try_for_each(|rule| rule.check_holds(resolved))
     }
 
     /// The folders that may be reached for `access`, for what can only be told folders: every path that

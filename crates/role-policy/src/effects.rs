@@ -6,11 +6,23 @@
 /// judged is not allowed.
 pub trait Effects {
     /// Where `path` leads, links followed: `.` for the primary root, `src/lib.rs` beneath it,
-    /// `name:src/lib.rs` beneath another root. The path need not exist.
+    /// `name:src/lib.rs` beneath another root. A path beneath the primary root that begins with such a name is
+    /// given with `./` before it. The path need not exist.
     ///
     /// # Errors
     /// In words for the caller: the path leads outside, or cannot be followed.
     fn resolve_path(&self, path: &str) -> Result<String, String>;
+
+    /// Where the name at the end of `path` stands, in the form of [`resolve_path`](Self::resolve_path): links on
+    /// the way are followed, and one at the end is not. What removes or moves a name does that there.
+    ///
+    /// As `resolve_path` where a server has no links.
+    ///
+    /// # Errors
+    /// As `resolve_path`.
+    fn resolve_name(&self, path: &str) -> Result<String, String> {
+        self.resolve_path(path)
+    }
 
     /// What tells the program that `word` starts from every other one: its absolute path, the folder free of
     /// links.

@@ -411,6 +411,10 @@ impl<'a> Loader<'a> {
                     continue;
                 }
             };
+            // A server's own tool of that name may be another: the example cannot speak of its arguments.
+            if tool.is_external() && !self.draft.external_tools.iter().any(|named| named.text == name) {
+                continue;
+            }
             let call = Call::new(name, example.arguments.clone());
             let judged = policy.authorize(&Caller::new(role), tool, call, &Lexical);
             let message = match (&judged, example.allowed) {

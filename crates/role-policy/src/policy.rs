@@ -209,7 +209,7 @@ impl Policy {
             }
         }
         if let Some(dispatch) = self.compiled.dispatch.iter().find(|dispatch| dispatch.tool == tool.name) {
-            self.judge_inner(caller, tool, dispatch, arguments, effects, depth)?;
+            self.judge_inner(caller, dispatch, arguments, effects, depth)?;
         }
         let rule = allowed_by.ok_or_else(|| Refusal::Hidden { rule: "the caller has no role".into() })?;
         Ok((rule, scope))
@@ -219,7 +219,6 @@ impl Policy {
     fn judge_inner(
         &self,
         caller: &Caller,
-        tool: &ToolFacts<'_>,
         dispatch: &Dispatch,
         arguments: &Map<String, Value>,
         effects: &dyn Effects,
@@ -238,8 +237,7 @@ impl Policy {
             Some((_, Some(Value::Object(inner)))) => inner,
             Some((place, Some(_))) => return Err(refused(format!("`{place}` is no object of arguments"))),
         };
-        let facts =
-            ToolFacts { name, effects: &[], read_only: false, destructive: true, open_world: true, ..*tool };
+        let facts = ToolFacts::external(name);
         match self.judge(caller, &facts, inner, effects, depth + 1) {
             Ok(_) => Ok(()),
             Err(Refusal::Hidden { .. }) => Err(refused("there is no such tool to call".to_owned())),

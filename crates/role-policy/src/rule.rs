@@ -188,6 +188,10 @@ impl Rule {
             match effect {
                 Effect::Reads(name) => self.check_paths(Access::Read, name, arguments, effects)?,
                 Effect::Writes(name) => self.check_paths(Access::Write, name, arguments, effects)?,
+                Effect::Replaces(name) => self.check_name(&[Access::Write], name, arguments, effects)?,
+                Effect::Moves(name) => {
+                    self.check_name(&[Access::Read, Access::Write], name, arguments, effects)?;
+                }
                 Effect::Runs { command, environment } => {
                     if let Some(rule) = &self.commands {
                         rule.check(command, environment, arguments, effects)?;
@@ -211,6 +215,14 @@ impl Rule {
         {
             return Err(format!(
                 "`{}` does not say what it runs, so no rule for commands can allow it",
+                tool.name
+            ));
+        }
+        // What a tool of another server reaches is not declared at all.
+        if self.paths.is_some() && tool.is_external() {
+            return Err(format!(
+                "`{}` is another server's, and which of its arguments are paths is not known; \
+                 name them under `arguments`, with `within`",
                 tool.name
             ));
         }
@@ -247,9 +259,45 @@ impl Rule {
             Some(_) => Err(format!("`{name}` is no path")),
         }
     }
+
+    /// Judges a path by where its own name stands, and with all that lies beneath it.
+    fn check_name(
+        &self,
+        accesses: &[Access],
+        name: &str,
+        arguments: &Map<String, Value>,
+        effects: &dyn Effects,
+    ) -> Result<(), String> {
+        let Some(rule) =
+            self.paths.as_ref().filter(|rule| accesses.iter().any(|access| rule.limits(*access)))
+        else {
+            return Ok(());
+        };
+        let Some(Value::String(path)) = arguments.get(name) else {
+            return Err(format!("`{name}` is no path"));
+        };
+        let judged = effects.resolve_name(path).and_then(|resolved| {
+            rule.check_holds(&resolved)?;
+            accesses.iter().try_for_each(|access| rule.check(*access, &resolved))
+        });
+        judged.map_err(|error| format!("`{name}`: {error}"))
+    }
 }
 
 impl PathRule {
+    /// What is beneath a path is reached with it.
+    pub(crate) fn check_holds(&self, resolved: &str) -> Result<(), String> {
+        match self.not_within.iter().find(|folder| lies_in(folder, resolved)) {
+            Some(held) => Err(format!("`{resolved}` holds `{held}`, which this role may not reach")),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether it limits anything.
+    fn limits(&self, access: Access) -> bool {
+        self.within(access).is_some() || !self.not_within.is_empty()
+    }
+
     fn check_argument(
         &self,
         access: Access,
@@ -258,7 +306,7 @@ impl PathRule {
         effects: &dyn Effects,
     ) -> Result<(), String> {
         // Nothing to resolve where nothing is limited: a missing file is then the tool's to report.
-        if self.within(access).is_none() && self.not_within.is_empty() {
+        if !self.limits(access) {
             return Ok(());
         }
         let resolved = effects.resolve_path(path).map_err(|error| format!("`{name}`: {error}"))?;
@@ -300,7 +348,11 @@ impl PathRule {
 /// Whether `path` is `folder` or lies in it. Both are as [`Effects::resolve_path`] gives them: `.` is the
 /// primary root, `name:.` another one.
 pub(crate) fn lies_in(path: &str, folder: &str) -> bool {
-    let root = |path: &str| path.split_once(':').map_or(0, |(root, _)| root.len() + 1);
+    // A colon further on is part of a name.
+    let root = |path: &str| {
+        let first = path.split('/').next().unwrap_or(path);
+        first.split_once(':').map_or(0, |(root, _)| root.len() + 1)
+    };
     let (path_root, folder_root) = (root(path), root(folder));
     if path.get(..path_root) != folder.get(..folder_root) {
         return false;

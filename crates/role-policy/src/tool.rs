@@ -2,6 +2,9 @@
 
 use serde_json::{Map, Value};
 
+/// The toolset of tools of other servers.
+const EXTERNAL: &str = "external";
+
 /// What a policy knows of a tool beside its name. Whoever registers a tool vouches for these; what another
 /// server says of its own tools is no fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,14 +26,12 @@ pub struct ToolFacts<'a> {
 impl<'a> ToolFacts<'a> {
     /// A tool of another server, in the toolset `external`: nothing that it says of itself is believed.
     pub fn external(name: &'a str) -> Self {
-        Self {
-            name,
-            toolset: "external",
-            read_only: false,
-            destructive: true,
-            open_world: true,
-            effects: &[],
-        }
+        Self { name, toolset: EXTERNAL, read_only: false, destructive: true, open_world: true, effects: &[] }
+    }
+
+    /// Nobody here vouches for it, so that what its arguments reach is not known.
+    pub(crate) fn is_external(&self) -> bool {
+        self.toolset == EXTERNAL
     }
 }
 
@@ -38,11 +39,17 @@ impl<'a> ToolFacts<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Effect {
-    /// The argument is a path, or an array of paths, that is read. Left out, it is the primary root.
+    /// The argument is a path, or an array of paths, that is read; of a folder, whatever in it may be read. Left
+    /// out, it is the primary root.
     Reads(&'static str),
-    /// The argument is a path, or an array of paths, that is written, moved or removed. Left out, it is the
-    /// primary root.
+    /// The argument is a path, or an array of paths, that is written. Left out, it is the primary root.
     Writes(&'static str),
+    /// The argument is a path whose name is made, replaced or removed: what a link leads to stays, the link
+    /// itself is what changes.
+    Replaces(&'static str),
+    /// The argument is a path that goes elsewhere with all that it holds, which can then be read there. Of a
+    /// link the link itself.
+    Moves(&'static str),
     /// The argument is a command: an array of program and arguments, or one line.
     Runs {
         /// The argument that holds the command.

@@ -21,7 +21,7 @@ const WRITE: ToolFacts<'static> = ToolFacts {
 };
 const MOVE: ToolFacts<'static> = ToolFacts {
     name: "move_file",
-    effects: &[Effect::Writes("source"), Effect::Writes("destination")],
+    effects: &[Effect::Moves("source"), Effect::Replaces("destination")],
     ..WRITE
 };
 const RUN: ToolFacts<'static> = ToolFacts {
@@ -509,4 +509,52 @@ fn an_explanation_names_everything_that_was_looked_at_and_ends_as_the_call_would
     let says: Vec<&Says> = explained.steps.iter().map(|step| &step.says).collect();
     assert!(matches!(says.as_slice(), [Says::NoMatch, Says::NoMatch, Says::Allows, Says::Refuses(_)]));
     assert_eq!(&**explained.decision.unwrap_err().rule(), "a: require `P` (roles.toml:5)");
+}
+
+#[test]
+fn what_another_server_does_with_paths_is_not_known_so_no_rule_for_paths_allows_it() {
+    for rule in ["write_within = [\"docs\"]", "read_within = [\".\"]", "not_within = [\"secrets\"]"] {
+        let policy = load(&format!(
+            "external_tools = [\"put\"]\n[roles.a]\nallow = [\"put\"]\n[[roles.a.require]]\nid = \"r\"\ntools = [\"put\"]\n{rule}"
+        ));
+        let put = ToolFacts::external("put");
+        let refused = reason(judge(&policy, &Caller::new("a"), put, json!({"path": "docs/a"})));
+        assert!(refused.contains("which of its arguments are paths is not known"), "{refused}");
+    }
+    let policy = load(
+        "external_tools = [\"put\"]\n[roles.a]\nallow = [\"put\"]\n[[roles.a.require]]\nid = \"r\"\ntools = [\"put\"]\n\
+         arguments = { path = { within = [\"docs\"] } }",
+    );
+    let put = ToolFacts::external("put");
+    assert!(judge(&policy, &Caller::new("a"), put, json!({"path": "docs/a"})).is_ok());
+    assert!(judge(&policy, &Caller::new("a"), put, json!({"path": "src/a"})).is_err());
+}
+
+#[test]
+fn a_colon_in_a_name_further_on_names_no_root() {
+    let policy = load(
+        "[roles.a]\nallow = [\"*\"]\n[[roles.a.require]]\nid = \"r\"\ntools = [\"read_file\"]\nnot_within = [\"secrets\"]",
+    );
+    for path in ["secrets/a:b", "secrets/a:b/c", "secrets"] {
+        assert!(judge(&policy, &Caller::new("a"), READ, json!({"path": path})).is_err(), "{path}");
+    }
+    assert!(judge(&policy, &Caller::new("a"), READ, json!({"path": "open/a:b"})).is_ok());
+}
+
+#[test]
+fn what_is_moved_is_reached_with_all_that_it_holds() {
+    let moves =
+        ToolFacts { name: "write_file", effects: &[Effect::Moves("path"), Effect::Replaces("to")], ..WRITE };
+    let policy = load(
+        "[roles.a]\nallow = [\"*\"]\n[[roles.a.require]]\nid = \"r\"\ntools = [\"*\"]\nnot_within = [\"a/secrets\"]\n\
+         [roles.b]\nallow = [\"*\"]\n[[roles.b.require]]\nid = \"r\"\ntools = [\"*\"]\nread_within = [\"docs\"]",
+    );
+    let judge = |role: &str, tool, arguments| judge(&policy, &Caller::new(role), tool, arguments).is_ok();
+    for path in [".", "a", "a/secrets", "a/secrets/x"] {
+        assert!(!judge("a", moves, json!({"path": path, "to": "b"})), "moves {path}");
+    }
+    assert!(!judge("a", moves, json!({"path": "b"})), "a name that is left out is none");
+    assert!(judge("a", moves, json!({"path": "b", "to": "a/c"})));
+    assert!(!judge("b", moves, json!({"path": "src", "to": "docs/src"})), "moving is reading");
+    assert!(judge("b", moves, json!({"path": "docs/a", "to": "src/a"})));
 }

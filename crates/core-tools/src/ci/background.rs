@@ -34,7 +34,7 @@ pub struct StartCommand {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReadCommandOutput {
-    /// From start_command
+    /// Background command
     pub id: u32,
     /// next_cursor of the last read; default 0
     pub cursor: Option<u64>,
@@ -50,7 +50,7 @@ pub struct ReadCommandOutput {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WriteCommandInput {
-    /// From start_command
+    /// Background command
     pub id: u32,
     /// Text to write
     pub text: Option<String>,
@@ -62,7 +62,7 @@ pub struct WriteCommandInput {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StopCommand {
-    /// From start_command
+    /// Background command
     pub id: u32,
     /// Before it is killed; default 2000
     #[schemars(range(min = 0, max = 30_000))]

@@ -350,8 +350,7 @@ fn every_role_that_is_named_counts_wherever_it_is_named() {
     let named: Vec<_> = config.roles.iter().map(|role| role.value.as_str()).collect();
     assert_eq!(named, ["dev", "worker"]);
     assert!(matches!(config.roles[0].source, Source::File { line: 1, .. }));
-    let mut flags = Flags::default();
-    flags.role = Some("qa".to_owned());
+    let flags = Flags { role: Some("qa".to_owned()), ..Flags::default() };
     let config = project.load_with(&[("CORETOOLS_ROLE", "")], &flags).unwrap();
     // An empty one is one that nobody declares, not none.
     assert_eq!(config.roles.iter().map(|role| role.value.as_str()).collect::<Vec<_>>(), ["dev", "", "qa"]);

@@ -49,8 +49,10 @@ struct State {
 /// How a call came out, for the audit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Outcome {
+pub enum Outcome {
+    /// It did its work.
     Ok,
+    /// It ran, or may have run, and failed.
     Failed,
     /// Not run: hidden or unknown, refused, or its arguments do not fit.
     NotRun,
@@ -58,17 +60,25 @@ pub(crate) enum Outcome {
 
 /// What is known of a call when it ends.
 #[derive(Debug)]
-pub(crate) struct Record<'a> {
-    pub(crate) caller: &'a Caller,
+pub struct Record<'a> {
+    /// Who calls.
+    pub caller: &'a Caller,
     /// As it was asked for.
-    pub(crate) tool: &'a str,
-    pub(crate) decision: &'static str,
-    pub(crate) rule: &'a str,
-    pub(crate) outcome: Outcome,
-    pub(crate) duration: Duration,
-    pub(crate) arguments: &'a str,
-    pub(crate) bytes_in: usize,
-    pub(crate) bytes_out: usize,
+    pub tool: &'a str,
+    /// `allowed`, `hidden`, `unknown`, `refused` or `invalid`.
+    pub decision: &'static str,
+    /// The rule that decided.
+    pub rule: &'a str,
+    /// How it came out.
+    pub outcome: Outcome,
+    /// From its arrival to its end.
+    pub duration: Duration,
+    /// The names and sizes of its arguments, never their values.
+    pub arguments: &'a str,
+    /// Bytes of its arguments.
+    pub bytes_in: usize,
+    /// Bytes of its answer.
+    pub bytes_out: usize,
 }
 
 #[derive(Serialize)]
@@ -112,7 +122,7 @@ impl Audit {
     /// Records calls in the file at `path`, which is made where it is missing.
     ///
     /// # Errors
-    /// It cannot be written to, it is a link or no regular file, or others may write to it.
+    /// It cannot be written to, it is a link or no regular file, it is another user's, or others may write to it.
     pub fn open(path: &Path, when_full: WhenFull) -> io::Result<Self> {
         let (file, bytes) = open(path)?;
         let state = Mutex::new(State { file, bytes, lost: 0 });
@@ -124,14 +134,11 @@ impl Audit {
         &self.shared.path
     }
 
-    /// Says that a call is about to run, where it may not run unrecorded.
-    pub(crate) fn start(
-        &self,
-        caller: &Caller,
-        tool: &str,
-        arguments: &str,
-        bytes_in: usize,
-    ) -> io::Result<()> {
+    /// Says that a call is about to run, where it may not run unrecorded ([`WhenFull::Refuse`]).
+    ///
+    /// # Errors
+    /// That cannot be written, and so the call may not run.
+    pub fn start(&self, caller: &Caller, tool: &str, arguments: &str, bytes_in: usize) -> io::Result<()> {
         if self.shared.when_full == WhenFull::Count {
             return Ok(());
         }
@@ -147,7 +154,7 @@ impl Audit {
     }
 
     /// Records a call that has ended, or was not run.
-    pub(crate) fn end(&self, record: &Record<'_>) {
+    pub fn end(&self, record: &Record<'_>) {
         let written = self.write(Line {
             event: "call",
             decision: record.decision,
@@ -198,6 +205,9 @@ fn line<'a>(caller: &'a Caller, tool: &str, arguments: &'a str, bytes_in: usize)
 impl State {
     fn append(&mut self, path: &Path, text: &[u8]) -> io::Result<()> {
         let length = text.len() as u64;
+        if !is_there(path, &self.file) {
+            (self.file, self.bytes) = open(path)?;
+        }
         if self.bytes + length > Audit::MAX_FILE_BYTES && self.bytes > 0 {
             rotate(path)?;
             (self.file, self.bytes) = open(path)?;
@@ -210,6 +220,20 @@ impl State {
         self.bytes += length;
         Ok(())
     }
+}
+
+/// Whether the file at `path` is still the one that is written to: somebody may have put it away.
+#[cfg(unix)]
+fn is_there(path: &Path, file: &File) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let identity = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
+    let there = path.symlink_metadata().map(identity).ok();
+    there.is_some() && there == file.metadata().map(identity).ok()
+}
+
+#[cfg(not(unix))]
+fn is_there(path: &Path, _: &File) -> bool {
+    path.exists()
 }
 
 fn rotate(path: &Path) -> io::Result<()> {
@@ -244,6 +268,10 @@ fn open(path: &Path) -> io::Result<(File, u64)> {
     }
     if metadata.mode() & 0o022 != 0 {
         return wrong("others may write to it");
+    }
+    // Root may write to anybody's file, and whose it is may change what was recorded.
+    if metadata.uid() != rustix::process::geteuid().as_raw() && metadata.uid() != 0 {
+        return wrong("it belongs to another user");
     }
     Ok((file, metadata.len()))
 }
@@ -357,11 +385,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("audit.jsonl");
         {
-            let mut state = audit.shared.state.lock().unwrap();
-            assert_eq!(state.lost, 2);
-            // Room again.
-            state.file = open(&path).unwrap().0;
+            assert_eq!(audit.shared.state.lock().unwrap().lost, 2);
         }
+        // Room again.
+        let state = Mutex::new(State { file: open(&path).unwrap().0, bytes: 0, lost: 2 });
+        let audit =
+            Audit { shared: Arc::new(Shared { path: path.clone(), when_full: WhenFull::Count, state }) };
         audit.end(&record(&caller, "t"));
         audit.end(&record(&caller, "t"));
         let lost: Vec<Value> = lines(&path).iter().map(|line| line["lost_before"].clone()).collect();

@@ -75,7 +75,11 @@ fn start_command(commands: Commands, background: Arc<Background>) -> Tool {
         "start_command",
         "Start a background command",
         "Starts a program that outlives this call and ends with the server.",
-        move |input: StartCommand, context: Context| {
+        move |mut input: StartCommand, context: Context| {
+            if let Some(most) = context.role_limit {
+                let most = u64::try_from(most.as_millis()).unwrap_or(u64::MAX);
+                input.timeout_ms = Some(input.timeout_ms.map_or(most, |asked| asked.min(most)));
+            }
             let background = Arc::clone(&background);
             let reach = reach(&commands, &context);
             async move { Answer::structured(&background.start_within(&input, owner(&context), &reach?).await?) }

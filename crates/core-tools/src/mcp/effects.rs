@@ -28,9 +28,15 @@ impl Effects for WorkspaceEffects {
         located.resolved().map_err(|error| error.to_string())
     }
 
+    fn resolve_name(&self, path: &str) -> Result<String, String> {
+        let located = self.workspace.locate(path).map_err(|error| error.to_string())?;
+        located.resolved_name().map_err(|error| error.to_string())
+    }
+
     /// The path of the program as it is found, its folder free of links: two names of one file are two
     /// programs, as those of rustup and busybox are. One that is given as a path must be absolute: what a
-    /// relative one starts depends on the folder it runs in.
+    /// relative one starts depends on the folder it runs in. One in a root is none that could be allowed by name:
+    /// whoever may write there decides what it is.
     #[cfg(feature = "ci")]
     fn resolve_program(&self, word: &str) -> Result<String, String> {
         use std::path::Path;
@@ -54,6 +60,9 @@ impl Effects for WorkspaceEffects {
             .zip(found.file_name())
             .map(|(folder, name)| folder.join(name));
         match resolved.as_ref().and_then(|path| path.to_str()) {
+            Some(path) if self.workspace.roots().any(|root| Path::new(path).starts_with(root)) => {
+                Err(format!("`{word}` is a program in a root, which tools may have written"))
+            }
             Some(path) => Ok(path.to_owned()),
             None => Err(format!("`{word}` is no program that can be told from others")),
         }

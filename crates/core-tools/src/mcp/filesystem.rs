@@ -142,7 +142,8 @@ fn edit_file(workspace: &Arc<Workspace>) -> Tool {
         workspace,
         |workspace, input: &EditFile, _| Ok(Answer::text(filesystem::edit_file(workspace, input)?.to_text())),
     )
-    .effects(&[Effect::Writes("path")])
+    // The diff shows the lines around a change.
+    .effects(&[Effect::Reads("path"), Effect::Writes("path")])
     .destroys()
 }
 
@@ -211,7 +212,7 @@ fn move_file(workspace: &Arc<Workspace>) -> Tool {
             Ok(Answer::text(format!("moved `{}` to `{}`", moved.source, moved.destination)))
         },
     )
-    .effects(&[Effect::Writes("source"), Effect::Writes("destination")])
+    .effects(&[Effect::Moves("source"), Effect::Replaces("destination")])
     .destroys()
 }
 
@@ -225,7 +226,7 @@ fn delete_file(workspace: &Arc<Workspace>) -> Tool {
             Ok(Answer::text(format!("deleted `{}`", filesystem::delete_file(workspace, input)?.path)))
         },
     )
-    .effects(&[Effect::Writes("path")])
+    .effects(&[Effect::Replaces("path")])
     .destroys()
 }
 

@@ -17,6 +17,8 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use role_policy::Caller;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior};
@@ -28,6 +30,8 @@ pub struct Connection {
     caller: Caller,
     server: Implementation,
     instructions: String,
+    /// Somebody listens for changes already.
+    listening: Arc<AtomicBool>,
 }
 
 impl Connection {
@@ -42,7 +46,7 @@ impl Connection {
     ) -> Self {
         let mut server = Implementation::new(name, version);
         server.title = Some("CoreTools".to_owned());
-        Self { host, caller, server, instructions: instructions.into() }
+        Self { host, caller, server, instructions: instructions.into(), listening: Arc::default() }
     }
 }
 
@@ -85,6 +89,10 @@ impl ServerHandler for Connection {
 
     /// A client of the `initialize` era hears of a changed list on its connection.
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        // A client may say it as often as it likes.
+        if self.listening.swap(true, Ordering::Relaxed) {
+            return;
+        }
         let (connection, peer) = (self.clone(), context.peer);
         tokio::spawn(async move {
             let mut changes = connection.changes();

@@ -16,9 +16,7 @@ use crate::redact::Redactor;
 use crate::workspace::{Limit, Workspace};
 use arc_swap::ArcSwap;
 use futures_util::FutureExt;
-use role_policy::{
-    Authorized, Call, Caller, Effects, Lexical, Policy, Refusal, RoleLimits, Scope, ToolFacts,
-};
+use role_policy::{Authorized, Call, Caller, Effects, Lexical, Policy, Refusal, Scope, ToolFacts};
 use serde_json::{Map, Value};
 use std::any::Any;
 use std::collections::HashMap;
@@ -82,6 +80,8 @@ pub struct Context {
     pub progress: Progress,
     /// The longest time limit that a tool may grant its caller.
     pub max_timeout: Duration,
+    /// The longest that the caller's role lets anything run, also what outlives the call. No limit by default.
+    pub role_limit: Option<Duration>,
     /// What the policy lets this call reach. Everything, outside a host.
     pub scope: Scope,
 }
@@ -94,6 +94,7 @@ impl Context {
             cancel,
             progress: Progress::default(),
             max_timeout: Limits::default().max_timeout,
+            role_limit: None,
             scope: Scope::default(),
         }
     }
@@ -414,10 +415,11 @@ impl Host {
             return not_run("refused", "audit", why.to_owned());
         }
         context.scope = call.scope().clone();
-        if let Some(most) = limits.max_seconds {
-            context.max_timeout = context.max_timeout.min(Duration::from_secs(most));
+        context.role_limit = limits.max_seconds.map(Duration::from_secs);
+        if let Some(most) = context.role_limit {
+            context.max_timeout = context.max_timeout.min(most);
         }
-        (self.run(registered, call, context, limits).await, said)
+        (self.run(registered, call, context).await, said)
     }
 
     /// What hides a tool, for the audit.
@@ -437,7 +439,7 @@ impl Host {
             Some(_) => shape(arguments, known),
             None => String::new(),
         };
-        Shape { text, bytes: arguments.iter().map(|(name, value)| name.len() + size(value)).sum() }
+        Shape { text, bytes: object_size(arguments) }
     }
 
     #[allow(clippy::too_many_arguments, reason = "a record has so many parts")]
@@ -502,7 +504,6 @@ impl Host {
         registered: &Registered,
         call: Authorized<Call>,
         context: Context,
-        role: RoleLimits,
     ) -> Result<Answer, ToolError> {
         let limits = &self.shared.limits;
         let cancel = context.cancel.clone();
@@ -510,8 +511,7 @@ impl Host {
             // The tool ends itself and says what it had by then; this is for one that does not.
             (context.max_timeout + OWN_DEADLINE_BACKSTOP, OWN_DEADLINE_BACKSTOP)
         } else {
-            let role = role.max_seconds.map_or(limits.call_timeout, Duration::from_secs);
-            (limits.call_timeout.min(role), STOPPING)
+            (context.role_limit.map_or(limits.call_timeout, |most| most.min(limits.call_timeout)), STOPPING)
         };
         let deadline = Instant::now() + limit;
         let _place = match registered.tool.takes_place() {
@@ -576,10 +576,15 @@ fn size(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) => 4,
         Value::Number(_) => 8,
-        Value::String(text) => text.len(),
-        Value::Array(elements) => elements.iter().map(size).sum(),
-        Value::Object(members) => members.iter().map(|(name, value)| name.len() + size(value)).sum(),
+        Value::String(text) => text.len() + 2,
+        // What holds nothing has its brackets and its comma, or any number of them would weigh nothing.
+        Value::Array(elements) => 2 + elements.iter().map(|element| size(element) + 1).sum::<usize>(),
+        Value::Object(members) => object_size(members),
     }
+}
+
+fn object_size(members: &Map<String, Value>) -> usize {
+    2 + members.iter().map(|(name, value)| name.len() + size(value) + 4).sum::<usize>()
 }
 
 /// How long a tool that is told to stop may take to say what it had done.

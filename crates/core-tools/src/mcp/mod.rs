@@ -57,11 +57,11 @@ pub mod git;
 
 pub use answer::{Answer, Media, ToolError};
 pub use arguments::InvalidArguments;
-pub use audit::{Audit, WhenFull};
+pub use audit::{Audit, Outcome, Record, WhenFull};
 pub use effects::WorkspaceEffects;
 pub use handler::Connection;
 pub use host::{Context, Host, HostBuilder, HostError, NoSuchTool};
 pub use limits::Limits;
 pub use progress::Progress;
 pub use selection::{PRESETS, Selection};
-pub use tool::{Tool, Toolset};
+pub use tool::{Prepared, Tool, Toolset};

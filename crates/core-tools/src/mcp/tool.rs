@@ -2,6 +2,7 @@
 
 use super::Context;
 use super::answer::{Answer, ToolError};
+use super::arguments::{self, InvalidArguments};
 use super::schema::{self, Schema};
 use futures_util::future::{BoxFuture, FutureExt};
 use rmcp::model::ToolAnnotations;
@@ -23,16 +24,28 @@ pub struct Toolset {
     pub tools: Vec<Tool>,
 }
 
+/// A tool, and arguments in the form in which they are judged and run.
+pub type Prepared = (ToolFacts<'static>, Map<String, Value>);
+
 impl Toolset {
     /// What a policy knows of its tools.
     pub fn facts(&self) -> impl Iterator<Item = ToolFacts<'static>> {
         self.tools.iter().map(|tool| tool.facts(self.name))
     }
 
-    /// What a policy knows of the tool that is called `name`, or was elsewhere.
-    pub fn find(&self, name: &str) -> Option<ToolFacts<'static>> {
-        let found = self.tools.iter().find(|tool| tool.name == name || tool.aliases.contains(&name));
-        found.map(|tool| tool.facts(self.name))
+    /// What a policy knows of the tool that is called `name`, or was elsewhere, and `arguments` in the form in
+    /// which they are judged and run. Nothing if it is not in this toolset.
+    ///
+    /// # Errors
+    /// The arguments do not fit the tool.
+    pub fn prepare(
+        &self,
+        name: &str,
+        arguments: Map<String, Value>,
+    ) -> Option<Result<Prepared, InvalidArguments>> {
+        let tool = self.tools.iter().find(|tool| tool.name == name || tool.aliases.contains(&name))?;
+        let normalised = arguments::normalise(&tool.input, arguments);
+        Some(normalised.map(|arguments| (tool.facts(self.name), arguments)))
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Judges where paths lead. A path is free of links and in the form of [`ConfinedPath::shown`]: `.` is the
-/// primary root, `name:.` another one.
+/// primary root, `name:.` another one; a path in the primary root that looks like the latter has `./` before it.
 ///
 /// An error says what is allowed, in words for the caller.
 ///
@@ -80,7 +80,13 @@ impl Limited {
 
     fn shown(&self, path: &Path) -> String {
         let path = if path.as_os_str().is_empty() { ".".into() } else { path.to_string_lossy() };
-        format!("{}{path}", self.root)
+        // `name:path` is the form of the other roots.
+        let dot = if self.root.is_empty() && path.split('/').next().is_some_and(|first| first.contains(':')) {
+            "./"
+        } else {
+            ""
+        };
+        format!("{}{dot}{path}", self.root)
     }
 }
 

@@ -78,21 +78,44 @@ impl ConfinedPath {
     /// # Errors
     /// The path leads outside, or cannot be followed.
     pub fn resolved(&self) -> Result<String, Error> {
+        self.resolved_to(Last::Follow)
+    }
+
+    /// Where the name at the end of the path stands: as [`resolved`](Self::resolved), but a link in the last place
+    /// is not followed.
+    ///
+    /// # Errors
+    /// As for [`resolved`](Self::resolved).
+    pub fn resolved_name(&self) -> Result<String, Error> {
+        self.resolved_to(Last::Keep)
+    }
+
+    fn resolved_to(&self, last: Last) -> Result<String, Error> {
+        let mut last = last;
         let mut existing = self.relative.as_path();
         let mut missing = Vec::new();
         loop {
-            match walk(&self.workspace, self.root, existing, Last::Follow) {
+            match walk(&self.workspace, self.root, existing, last) {
                 Ok(place) => {
                     let mut path = place.path;
                     path.extend(place.name);
                     path.extend(missing.iter().rev());
-                    return Ok(self.workspace.show(place.root, &path));
+                    let shown = self.workspace.show(place.root, &path);
+                    // `name:path` is the form of the other roots.
+                    let first = shown.split('/').next().unwrap_or_default();
+                    return Ok(if place.root == 0 && first.contains(':') {
+                        format!("./{shown}")
+                    } else {
+                        shown
+                    });
                 }
                 Err(error @ Error::NotFound { .. }) => {
                     match (existing.parent(), existing.components().next_back()) {
                         (Some(parent), Some(Component::Normal(name))) => {
                             missing.push(name);
                             existing = parent;
+                            // What is left is on the way now.
+                            last = Last::Follow;
                         }
                         // Above what does not exist is nowhere.
                         _ => return Err(error),

@@ -36,6 +36,7 @@ mod judge;
 mod lines;
 pub mod message;
 mod methods;
+mod observe;
 mod outbox;
 mod outline;
 mod pins;
@@ -46,6 +47,7 @@ mod upstream;
 
 pub use judge::{Narrowing, PolicyHandle};
 pub use methods::Area;
+pub use observe::{Ended, Observed, Observer, Outcome};
 pub use pins::PinMode;
 #[cfg(feature = "url")]
 pub use remote::Remote;
@@ -108,6 +110,7 @@ pub struct Proxy {
     effects: Arc<dyn Effects + Send + Sync>,
     limits: Limits,
     pins: Option<(PathBuf, PinMode)>,
+    observer: Option<Arc<dyn Observer>>,
 }
 
 impl std::fmt::Debug for Proxy {
@@ -174,6 +177,7 @@ impl Proxy {
             effects: Arc::new(Lexical),
             limits: Limits::default(),
             pins: None,
+            observer: None,
         }
     }
 
@@ -206,6 +210,13 @@ impl Proxy {
         self
     }
 
+    /// Tells `observer` of every call and every refusal of one. Nobody by default.
+    #[must_use]
+    pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.observer = Some(observer);
+        self
+    }
+
     /// Serves the client that writes to `input` and reads from `output`, until it closes `input` or `end` is
     /// cancelled. `reload` is asked to resolve whenever another policy was put in force.
     ///
@@ -229,7 +240,7 @@ impl Proxy {
         #[cfg(feature = "url")]
         let longest =
             self.limits.tools.values().copied().fold(self.limits.call, Duration::max) + LAST_ANSWERS;
-        let session = Session::new(judge, self.limits, pins, client);
+        let session = Session::new(judge, self.limits, pins, self.observer, client);
         let reader = session.clone();
         // Not joined: it may sleep in a read that nothing ends.
         std::thread::Builder::new()

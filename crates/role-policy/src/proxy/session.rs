@@ -12,11 +12,13 @@ use super::methods::{
     Area, ClientNotification, ClientRequest, ServerNotification, ServerRequest, client_notification,
     client_request, server_notification, server_request,
 };
+use super::observe::{self, Ended, Observed, Observer, Outcome};
 use super::outbox::{NotTaken, Outbox};
 use super::outline::Outline;
 use super::pins::Pins;
+use crate::{Caller, RoleLimits};
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
@@ -59,12 +61,20 @@ pub(super) struct Todo {
 
 impl Session {
     /// A session whose server has not been started yet.
-    pub(super) fn new(judge: Judge, limits: Limits, pins: Option<Pins>, client: Outbox) -> Self {
+    pub(super) fn new(
+        judge: Judge,
+        limits: Limits,
+        pins: Option<Pins>,
+        observer: Option<Arc<dyn Observer>>,
+        client: Outbox,
+    ) -> Self {
         let wake = Arc::new(Notify::new());
         let core = Core {
             judge,
             limits,
             pins,
+            observer,
+            recent: VecDeque::new(),
             client: client.clone(),
             wake: Arc::clone(&wake),
             armed: None,
@@ -208,11 +218,13 @@ impl Session {
     }
 }
 
-#[derive(Debug)]
 struct Core {
     judge: Judge,
     limits: Limits,
     pins: Option<Pins>,
+    observer: Option<Arc<dyn Observer>>,
+    /// When the last calls were sent, where the role may make so many in a minute.
+    recent: VecDeque<Instant>,
     client: Outbox,
     wake: Arc<Notify>,
     /// When the other side looks at the clock next, unless it is woken before.
@@ -243,6 +255,15 @@ struct Core {
     refresh: Option<Refresh>,
     /// What was withheld last, so that it is logged once.
     withheld: Vec<Withheld>,
+}
+
+impl std::fmt::Debug for Core {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Core")
+            .field("judge", &self.judge)
+            .field("server", &self.server)
+            .finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug)]
@@ -277,6 +298,18 @@ struct Sent {
     what: What,
     deadline: Option<(Instant, Duration)>,
     progress: Option<Json<'static>>,
+    call: Option<Call>,
+}
+
+/// A call of a tool that was allowed, until it ends.
+#[derive(Debug)]
+struct Call {
+    tool: String,
+    rule: Arc<str>,
+    shape: (String, usize),
+    began: Instant,
+    /// What the role's limits leave of the time.
+    limit: Duration,
 }
 
 /// What was sent, and so what its answer means.
@@ -332,7 +365,8 @@ enum Passing {
 #[derive(Debug)]
 struct Catalogue {
     tools: Vec<Tool>,
-    names: HashSet<String>,
+    /// Where each is in `tools`.
+    names: HashMap<String, usize>,
     /// What else is in the list's result.
     rest: Object<'static>,
     /// The names and definitions that the client was told of last, or would have been.
@@ -371,11 +405,13 @@ impl Core {
 
     fn client_request(&mut self, id: Id, method: &str, message: Message<'_>) {
         if self.open.contains_key(&id) {
+            self.not_sent(&message, "invalid", "its id is open already");
             let problem = format!("invalid request: the id {id} belongs to a request that is still open");
             return self.answer(&Message::error(None, INVALID_REQUEST, &problem));
         }
         if self.open.len() >= self.limits.in_flight {
             let problem = format!("not sent: {} requests are open already", self.open.len());
+            self.not_sent(&message, "refused", "too many requests are open");
             return self.refuse(&id, INTERNAL_ERROR, &problem);
         }
         if message.is_modern() {
@@ -464,6 +500,7 @@ impl Core {
 
     fn call_tool(&mut self, id: Id, message: Message<'_>, deadline: Option<Instant>) {
         let Some((name, arguments)) = message.params().and_then(call_parts) else {
+            self.not_sent(&message, "invalid", "the parameters do not fit");
             let problem =
                 "the parameters of tools/call do not fit: expected {\"name\": string, \"arguments\": object}";
             return self.refuse(&id, INVALID_PARAMS, problem);
@@ -475,28 +512,135 @@ impl Core {
             return self.start_refresh();
         };
         let verdict = self.judge.call(name, arguments);
-        let exists = catalogue.names.contains(name);
+        let exists = catalogue.names.contains_key(name);
         match verdict {
-            Ok(permit) if exists => self.send_call(id, message, permit, deadline),
-            Err(NotPermitted::Arguments(words)) if exists => {
-                let text = [("type", Json::string("text")), ("text", Json::string(words))];
-                let content = Json::Array(vec![Json::Object(text.into_iter().collect())]);
-                let result = [("content", content), ("isError", Json::Bool(true))];
-                self.answer(&Message::result(&id, result.into_iter().collect()));
+            Ok(permit) if exists => self.send_call(id, message, &permit, deadline),
+            Err(NotPermitted::Arguments { rule, words }) if exists => {
+                self.not_sent(&message, "refused", &rule);
+                self.refuse_call(&id, words);
             }
-            _ => {
+            verdict => {
                 // The specification's code of each era, and one text.
                 let code = if message.is_modern() { INVALID_PARAMS } else { METHOD_NOT_FOUND };
                 let short: String = name.chars().take(64).collect();
                 let text = format!("no tool is called `{short}`; tools/list names those there are");
+                match verdict {
+                    Err(NotPermitted::Hidden(rule)) if exists => self.not_sent(&message, "hidden", &rule),
+                    _ => self.not_sent(&message, "unknown", ""),
+                }
                 self.refuse(&id, code, &text);
             }
         }
     }
 
+    /// A refusal that the model reads: the tool is there, and this call of it may not be.
+    fn refuse_call(&mut self, id: &Id, words: String) {
+        let text = [("type", Json::string("text")), ("text", Json::string(words))];
+        let content = Json::Array(vec![Json::Object(text.into_iter().collect())]);
+        let result = [("content", content), ("isError", Json::Bool(true))];
+        self.answer(&Message::result(id, result.into_iter().collect()));
+    }
+
     /// The only way of a `tools/call` to the server.
-    fn send_call(&mut self, id: Id, message: Message<'_>, _permit: Permit, deadline: Option<Instant>) {
-        self.pass(id, message, Passing::Plain, deadline);
+    fn send_call(&mut self, id: Id, message: Message<'_>, permit: &Permit, deadline: Option<Instant>) {
+        let Some((name, arguments)) = message.params().and_then(call_parts) else { return };
+        // One that waits is judged again, by the policy and the list of that moment.
+        if !matches!(self.server, Server::Ready(_)) {
+            return self.park(id, message, Wants::Call, deadline);
+        }
+        let limits = self.judge.limits();
+        if let Err(words) = self.within(limits, arguments) {
+            self.not_sent(&message, "refused", "limits");
+            return self.refuse_call(&id, words);
+        }
+        let most = limits.max_seconds.map_or(Duration::MAX, Duration::from_secs);
+        let call = Call {
+            tool: name.to_owned(),
+            rule: permit.rule(),
+            shape: self.shape(name, arguments),
+            began: Instant::now(),
+            limit: self.limits.of(name).min(most),
+        };
+        if let Some(observer) = &self.observer
+            && let Err(error) = observer.starts(&call.observed(self.judge.caller()))
+        {
+            tracing::error!(%error, "the audit cannot be written, so no call is sent");
+            self.not_sent(&message, "refused", "audit");
+            let words = "not sent: calls are recorded here, and the record cannot be written now; the \
+                         operator must make room";
+            return self.refuse_call(&id, words.to_owned());
+        }
+        if limits.calls_per_minute.is_some() {
+            self.recent.push_back(call.began);
+        }
+        self.send(id, message, Passing::Plain, Some(call), deadline);
+    }
+
+    /// Whether the role's limits leave room for one call more.
+    fn within(&mut self, limits: RoleLimits, arguments: Option<&Object<'_>>) -> Result<(), String> {
+        const MINUTE: Duration = Duration::from_secs(60);
+        let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
+        if let Some(most) = limits.max_argument_bytes {
+            let bytes = arguments.map_or(0, observe::bytes);
+            if count(bytes) > most {
+                return Err(format!("the arguments have {bytes} bytes; this role may send {most}"));
+            }
+        }
+        if let Some(most) = limits.concurrent_calls {
+            let running = self.sent.values().filter(|sent| sent.call.is_some()).count();
+            if count(running) >= most {
+                return Err(format!(
+                    "not run: this role may run {most} calls at once, and so many are running"
+                ));
+            }
+        }
+        if let Some(most) = limits.calls_per_minute {
+            let now = Instant::now();
+            while self.recent.front().is_some_and(|sent| now.duration_since(*sent) >= MINUTE) {
+                self.recent.pop_front();
+            }
+            if count(self.recent.len()) >= most {
+                let first = self.recent.front().map_or(MINUTE, |sent| MINUTE - now.duration_since(*sent));
+                return Err(format!(
+                    "not run: this role may make {most} calls in a minute; try again in {} ms",
+                    first.as_millis() + 1
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    // ---- for the record
+
+    fn shape(&self, name: &str, arguments: Option<&Object<'_>>) -> (String, usize) {
+        // What nobody asks for costs nothing.
+        if self.observer.is_none() {
+            return (String::new(), 0);
+        }
+        let tool = self.catalogue.as_ref().and_then(|list| list.tools.get(*list.names.get(name)?));
+        observe::shape(arguments, tool.map(|tool| &tool.definition))
+    }
+
+    /// Records a call that is not sent; of another request nothing is recorded.
+    fn not_sent(&self, message: &Message<'_>, decision: &'static str, rule: &str) {
+        let Some(observer) = &self.observer else { return };
+        if !is_call(message) {
+            return;
+        }
+        let params = message.params();
+        let name = params.and_then(|params| params.get("name")).and_then(Json::as_str).unwrap_or_default();
+        let arguments = params.and_then(|params| params.get("arguments")).and_then(Json::as_object);
+        let (shape, bytes) = self.shape(name, arguments);
+        let call = Observed::new(self.judge.caller(), name, (decision, rule), (&shape, bytes));
+        observer.ended(&call, &Ended::NOT_RUN);
+    }
+
+    /// Records the end of a call that was sent.
+    fn ended(&self, call: Option<&Call>, outcome: Outcome, bytes_out: usize) {
+        if let (Some(observer), Some(call)) = (&self.observer, call) {
+            let end = Ended::after(call.began.elapsed(), outcome, bytes_out);
+            observer.ended(&call.observed(self.judge.caller()), &end);
+        }
     }
 
     fn listen(&mut self, id: Id, mut message: Message<'_>) {
@@ -513,17 +657,26 @@ impl Core {
     }
 
     /// Sends a request on, or parks it until there is a server.
-    fn pass(&mut self, id: Id, mut message: Message<'_>, how: Passing, deadline: Option<Instant>) {
+    fn pass(&mut self, id: Id, message: Message<'_>, how: Passing, deadline: Option<Instant>) {
+        self.send(id, message, how, None, deadline);
+    }
+
+    /// The same; `call` is what was judged, where it is a call.
+    fn send(
+        &mut self,
+        id: Id,
+        mut message: Message<'_>,
+        how: Passing,
+        call: Option<Call>,
+        deadline: Option<Instant>,
+    ) {
         let Server::Ready(outbox) = &self.server else {
             return self.park(id, message, Wants::Server(how), deadline);
         };
         let outbox = outbox.clone();
-        let limit = match (&how, &message.kind) {
+        let limit = match (&how, &call) {
             (Passing::Listen { .. }, _) => None,
-            (_, Kind::Request { method, .. }) if method == "tools/call" => {
-                let name = message.params().and_then(|params| params.get("name")).and_then(Json::as_str);
-                Some(self.limits.of(name.unwrap_or_default()))
-            }
+            (_, Some(call)) => Some(call.limit),
             _ => Some(self.limits.call),
         };
         let what = match how {
@@ -544,16 +697,19 @@ impl Core {
                 let deadline = limit.map(|limit| (Instant::now() + limit, limit));
                 self.arm(deadline.map(|(at, _)| at));
                 self.open.insert(id.clone(), Open::Sent(number));
-                self.sent.insert(number, Sent { client: Some(id), what, deadline, progress });
+                self.sent.insert(number, Sent { client: Some(id), what, deadline, progress, call });
             }
             Err(NotTaken::Full) => {
                 self.open.remove(&id);
+                self.ended(call.as_ref(), Outcome::NotRun, 0);
                 self.refuse(&id, INTERNAL_ERROR, "not sent: the server does not read what it is sent");
             }
             // Its end is about to be noticed, and it gets no more.
             Err(NotTaken::Closed) => {
                 self.condemn();
-                self.park(id, message, Wants::Server(how), deadline);
+                self.ended(call.as_ref(), Outcome::NotRun, 0);
+                let why = if call.is_some() { Wants::Call } else { Wants::Server(how) };
+                self.park(id, message, why, deadline);
             }
         }
     }
@@ -581,8 +737,21 @@ impl Core {
             match parked.why {
                 Wants::List => self.list_tools(parked.id, parked.message, parked.deadline),
                 Wants::Call => self.call_tool(parked.id, parked.message, parked.deadline),
-                Wants::Server(how) => self.pass(parked.id, parked.message, how, parked.deadline),
+                Wants::Server(how) => match parked.message.kind.clone() {
+                    // Another policy may hold by now.
+                    Kind::Request { method, .. } if !self.still_grants(&method) => {
+                        self.no_such_method(&parked.id, &method);
+                    }
+                    _ => self.pass(parked.id, parked.message, how, parked.deadline),
+                },
             }
+        }
+    }
+
+    fn still_grants(&self, method: &str) -> bool {
+        match client_request(method) {
+            Some(ClientRequest::Of(area)) => self.judge.grants(area),
+            _ => true,
         }
     }
 
@@ -606,13 +775,16 @@ impl Core {
                     Some(Open::Sent(number)) => {
                         let number = *number;
                         self.open.remove(&id);
-                        self.sent.remove(&number);
+                        let sent = self.sent.remove(&number);
+                        self.ended(sent.and_then(|sent| sent.call).as_ref(), Outcome::Failed, 0);
                         message.params_mut().set("requestId", Json::Number(Cow::Owned(number.to_string())));
                         self.tell(&message);
                     }
                     Some(Open::Parked) => {
                         self.open.remove(&id);
-                        self.parked.retain(|parked| parked.id != id);
+                        for parked in self.take_parked(|parked| parked.id == id) {
+                            self.not_sent(&parked.message, "refused", "cancelled");
+                        }
                     }
                     None => {}
                 }
@@ -633,7 +805,11 @@ impl Core {
     // ---- to the client
 
     fn answer(&mut self, message: &Message<'_>) {
-        match self.client.put(message.to_line()) {
+        self.answer_line(message.to_line());
+    }
+
+    fn answer_line(&mut self, line: Vec<u8>) {
+        match self.client.put(line) {
             Ok(()) => {}
             Err(reason) => {
                 // Who has not read so much will not read on.
@@ -746,7 +922,14 @@ impl Core {
         if let Some(client) = sent.client {
             self.open.remove(&client);
             message.set_id(&client);
-            self.answer(&message);
+            let line = message.to_line();
+            if sent.call.is_some() {
+                let is_error = message.result_object().and_then(|result| result.get("isError"));
+                let failed = !succeeded || is_error == Some(&Json::Bool(true));
+                let outcome = if failed { Outcome::Failed } else { Outcome::Ok };
+                self.ended(sent.call.as_ref(), outcome, line.len());
+            }
+            self.answer_line(line);
         }
         if self.over.is_some() {
             self.wake.notify_one();
@@ -764,6 +947,7 @@ impl Core {
 
     /// Takes out of a description of the server what the caller does not get.
     fn narrow(&mut self, message: &mut Message<'_>) {
+        let instructions = self.judge.grants_instructions();
         let refused: Vec<&str> =
             Area::ALL.into_iter().filter(|area| !self.judge.grants(*area)).map(Area::capability).collect();
         let result = message.result_mut();
@@ -777,7 +961,7 @@ impl Core {
                 tools.set("listChanged", Json::Bool(true));
             }
         }
-        if !refused.is_empty() {
+        if !instructions {
             // They may name what is hidden.
             result.remove("instructions");
         }
@@ -881,7 +1065,7 @@ impl Core {
         let deadline = Instant::now() + OWN_PATIENCE;
         self.sent.insert(
             self.last_id,
-            Sent { client: None, what, deadline: Some((deadline, OWN_PATIENCE)), progress: None },
+            Sent { client: None, what, deadline: Some((deadline, OWN_PATIENCE)), progress: None, call: None },
         );
         self.arm(Some(deadline));
         self.tell(&Message::request(&id, method, params));
@@ -955,7 +1139,7 @@ impl Core {
             }
             self.withheld = withheld;
         }
-        let names = tools.iter().map(|tool| tool.name.clone()).collect();
+        let names = tools.iter().enumerate().map(|(place, tool)| (tool.name.clone(), place)).collect();
         let announced = self.catalogue.take().and_then(|before| before.announced);
         let rest = refresh.rest.unwrap_or_default();
         self.catalogue = Some(Catalogue { tools, names, rest, announced });
@@ -977,6 +1161,7 @@ impl Core {
         self.refresh = None;
         for parked in self.take_parked(|parked| matches!(parked.why, Wants::List | Wants::Call)) {
             self.open.remove(&parked.id);
+            self.not_sent(&parked.message, "refused", "the server does not list its tools");
             self.refuse(&parked.id, INTERNAL_ERROR, &format!("not sent: {problem}"));
         }
     }
@@ -1023,12 +1208,18 @@ impl Core {
         if self.handshake.as_ref().is_some_and(|handshake| handshake.is_complete) {
             self.tell(&Message::notification("notifications/initialized", Object::default()));
         }
-        for mut message in self.again.values().cloned().collect::<Vec<_>>() {
+        let still = |message: &&Message<'static>| match &message.kind {
+            Kind::Request { method, .. } => self.still_grants(method),
+            _ => true,
+        };
+        for mut message in self.again.values().filter(still).cloned().collect::<Vec<_>>() {
             let id = self.next_id();
             message.set_id(&id);
             let deadline = Some((Instant::now() + OWN_PATIENCE, OWN_PATIENCE));
-            self.sent
-                .insert(self.last_id, Sent { client: None, what: What::Again, deadline, progress: None });
+            self.sent.insert(
+                self.last_id,
+                Sent { client: None, what: What::Again, deadline, progress: None, call: None },
+            );
             self.tell(&message);
         }
         self.ready();
@@ -1095,6 +1286,7 @@ impl Core {
             }
             What::Discover | What::Passed | What::Listen { .. } => {}
         }
+        self.ended(sent.call.as_ref(), Outcome::Failed, 0);
         if let Some(client) = sent.client {
             self.open.remove(&client);
             self.refuse(&client, INTERNAL_ERROR, problem);
@@ -1138,6 +1330,7 @@ impl Core {
                 Server::Down { why } => format!("not sent: the server is not running ({why})"),
                 _ => "not sent: the server is not ready".to_owned(),
             };
+            self.not_sent(&parked.message, "refused", "the server is not running");
             self.refuse(&parked.id, INTERNAL_ERROR, &problem);
         }
         let sent = self.sent.values().filter_map(|sent| sent.deadline.map(|(deadline, _)| deadline));
@@ -1160,6 +1353,17 @@ impl Core {
             Open::Parked => false,
         }
     }
+}
+
+impl Call {
+    fn observed<'a>(&'a self, caller: &'a Caller) -> Observed<'a> {
+        let (shape, bytes) = &self.shape;
+        Observed::new(caller, &self.tool, ("allowed", &self.rule), (shape, *bytes))
+    }
+}
+
+fn is_call(message: &Message<'_>) -> bool {
+    matches!(&message.kind, Kind::Request { method, .. } if method == "tools/call")
 }
 
 impl Sent {

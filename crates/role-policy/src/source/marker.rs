@@ -331,6 +331,7 @@ mod unix {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "tests make, and look at, the files that the code is to judge")]
 mod tests {
     use super::*;
     use std::os::unix::fs::{PermissionsExt, symlink};
@@ -342,7 +343,6 @@ mod tests {
         tempfile::tempdir().unwrap()
     }
 
-    #[allow(clippy::disallowed_methods, reason = "tests make the files that the code is to judge")]
     fn put(folder: &Path, name: &str, text: &[u8], mode: u32) -> PathBuf {
         let path = folder.join(name);
         std::fs::write(&path, text).unwrap();
@@ -478,7 +478,6 @@ mod tests {
         assert!(write_marker(&folder, "worker", None, Some((KEY, hour * 25))).is_err());
         assert!(write_marker(&folder, "worker", None, Some((b"short", hour))).is_err());
         // Any letter changed is another marker.
-        #[allow(clippy::disallowed_methods, reason = "tests read what the code wrote")]
         let text = std::fs::read(&path).unwrap();
         for at in 0..text.len() - 1 {
             let mut forged = text.clone();

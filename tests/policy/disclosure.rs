@@ -1,0 +1,171 @@
+//! A hidden tool and one that does not exist are the same to a caller, and nothing else tells of it.
+
+use crate::{Judged, listed, refused, server, tester};
+use integration_tests::{Era, Project, Wire};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+/// Every tool that is built in, which all begin to be hidden once a role sees fewer.
+fn hidden(project: &Project, role: &str) -> BTreeSet<String> {
+    let all = listed(&mut Wire::connect(server(project, ["--role", "orchestrator"]), Era::Modern));
+    let seen = listed(&mut Wire::connect(server(project, ["--role", role]), Era::Modern));
+    all.difference(&seen).cloned().collect()
+}
+
+fn assert_names_none(text: &str, hidden: &BTreeSet<String>, what: &str) {
+    for tool in hidden {
+        assert!(!text.contains(tool.as_str()), "{what} names the hidden tool {tool}: {text}");
+    }
+}
+
+#[test]
+fn what_the_server_says_of_itself_names_no_hidden_tool() {
+    let project = Project::empty();
+    for role in ["minimal", "readonly", "architect"] {
+        let hidden = hidden(&project, role);
+        assert!(hidden.contains("run_command"));
+        let mut wire = Wire::start(server(&project, ["--role", role]));
+        let client = json!({"name": "test", "version": "1"});
+        let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
+        let answer = wire.request("initialize", hello);
+        assert!(answer["result"]["serverInfo"].is_object(), "{answer}");
+        assert_names_none(&answer.to_string(), &hidden, &format!("{role}: initialize"));
+        let mut wire = Wire::connect(server(&project, ["--role", role]), Era::Modern);
+        let answer = wire.request("server/discover", json!({}));
+        assert!(answer["result"].is_object(), "{answer}");
+        assert_names_none(&answer.to_string(), &hidden, &format!("{role}: server/discover"));
+    }
+}
+
+#[test]
+fn the_list_that_a_role_gets_names_no_tool_that_it_does_not_have() {
+    let project = Project::empty();
+    for role in ["minimal", "readonly", "architect"] {
+        let hidden = hidden(&project, role);
+        for era in Era::BOTH {
+            let mut wire = Wire::connect(server(&project, ["--role", role]), era);
+            let list = wire.request("tools/list", json!({}));
+            assert_names_none(&list.to_string(), &hidden, &format!("{role}: tools/list"));
+        }
+    }
+}
+
+#[test]
+fn every_other_method_is_not_there_and_says_nothing() {
+    let project = Project::empty();
+    let hidden = hidden(&project, "minimal");
+    let reference = json!({"type": "ref/prompt", "name": "run_command"});
+    let methods = [
+        ("prompts/list", json!({})),
+        ("prompts/get", json!({"name": "run_command"})),
+        ("resources/list", json!({})),
+        ("resources/templates/list", json!({})),
+        ("resources/read", json!({"uri": "file:///etc/passwd"})),
+        ("resources/subscribe", json!({"uri": "file:///etc/passwd"})),
+        ("completion/complete", json!({"ref": reference, "argument": {"name": "name", "value": "run_"}})),
+        ("tasks/list", json!({})),
+        ("tasks/get", json!({"taskId": "1"})),
+        ("tasks/result", json!({"taskId": "1"})),
+        ("tasks/cancel", json!({"taskId": "1"})),
+        ("logging/setLevel", json!({"level": "debug"})),
+        ("roots/list", json!({})),
+        ("sampling/createMessage", json!({"messages": [], "maxTokens": 1})),
+        (
+            "elicitation/create",
+            json!({"message": "?", "requestedSchema": {"type": "object", "properties": {}}}),
+        ),
+        ("tools/get", json!({"name": "get_diagnostics"})),
+        ("tools/Call", json!({"name": "get_diagnostics"})),
+        ("tools/call ", json!({"name": "get_diagnostics"})),
+        ("tools", json!({})),
+        ("run_command", json!({"command": "true"})),
+        ("no/such", json!({})),
+    ];
+    for era in Era::BOTH {
+        let mut wire = Wire::connect(server(&project, ["--role", "minimal"]), era);
+        for (method, params) in &methods {
+            let answer = wire.request(method, params.clone());
+            assert_eq!(answer["error"]["code"], -32601, "{era:?}: {method} is answered {answer}");
+            let said = answer["error"].to_string().replace(&format!("`{method}`"), "");
+            assert_names_none(&said, &hidden, method);
+        }
+    }
+}
+
+#[test]
+fn what_a_call_is_refused_with_suggests_only_what_the_caller_sees() {
+    let project = Project::empty();
+    let hidden = hidden(&project, "readonly");
+    for era in Era::BOTH {
+        let mut wire = Wire::connect(server(&project, ["--role", "readonly"]), era);
+        for tool in &hidden {
+            // One letter away from a hidden tool: the nearest there is, were it there.
+            let near = format!("{tool}x");
+            let error = refused(&mut wire, &near).to_string().replace(&near, "");
+            assert_names_none(&error, &hidden, &near);
+        }
+        // That it does suggest shows that the above could fail.
+        assert!(refused(&mut wire, "read_filex").to_string().contains("did you mean `read_file`"));
+    }
+}
+
+#[test]
+fn a_refused_argument_of_a_visible_tool_names_no_hidden_tool() {
+    let project = Project::with([("image.png", "text"), ("long.txt", &"line\n".repeat(5000))]);
+    let hidden = hidden(&project, "readonly");
+    let mut wire = Wire::connect(server(&project, ["--role", "readonly"]), Era::Modern);
+    for (tool, arguments) in [
+        ("read_file", json!({"pth": "x"})),
+        ("read_file", json!({"path": "missing"})),
+        ("read_file", json!({"path": "."})),
+        ("read_file", json!({"path": "long.txt"})),
+        ("read_media_file", json!({"path": "image.png"})),
+        ("search_files", json!({"pattern": "("})),
+        ("search_files", json!({"pattern": ""})),
+        ("list_directory", json!({"path": "image.png"})),
+        ("read_command_output", json!({"id": 7})),
+        ("list_commands", json!({})),
+        ("get_diagnostics", json!({})),
+    ] {
+        let result = wire.call(tool, arguments.clone());
+        assert_names_none(&result.to_string(), &hidden, &format!("{tool} {arguments}"));
+    }
+}
+
+/// Medians, and generously: a difference that a prober could use would be one of kind, such as a file that
+/// is looked at for hidden tools alone.
+#[test]
+fn the_time_of_an_answer_does_not_tell_hidden_from_unknown() {
+    let judged = Judged::by(&tester("allow = [\"get_diagnostics\"]"), []);
+    for era in Era::BOTH {
+        let mut wire = judged.connect(era);
+        let mut times = |tool: &str| -> Vec<Duration> {
+            let arguments = json!({"path": "a".repeat(1000), "command": ["true"]});
+            let mut times: Vec<Duration> = (0..300)
+                .map(|_| {
+                    let started = Instant::now();
+                    let answer = wire.request("tools/call", json!({"name": tool, "arguments": arguments}));
+                    assert!(answer["error"].is_object());
+                    started.elapsed()
+                })
+                .collect();
+            times.sort();
+            times
+        };
+        times("warm_up");
+        let (hidden, unknown) = (times("write_file")[150], times("wrzzz_fzzz")[150]);
+        assert!(hidden < unknown * 3 && unknown < hidden * 3, "{era:?}: {hidden:?} and {unknown:?}");
+    }
+}
+
+#[test]
+fn the_code_is_the_one_of_the_era_for_hidden_and_unknown_alike() {
+    let project = Project::empty();
+    for (era, code) in Era::INITIALIZE.into_iter().map(|era| (era, -32601)).chain([(Era::Modern, -32602)]) {
+        let mut wire = Wire::connect(server(&project, ["--role", "minimal"]), era);
+        let (hidden, unknown) = (refused(&mut wire, "delete_file"), refused(&mut wire, "dzzzzz_fzzz"));
+        assert_eq!((&hidden["code"], &unknown["code"]), (&Value::from(code), &Value::from(code)), "{era:?}");
+        assert_eq!(hidden.to_string(), unknown.to_string().replace("dzzzzz_fzzz", "delete_file"));
+    }
+}
