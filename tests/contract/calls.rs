@@ -24,6 +24,11 @@ fn project() -> Project {
         ("docs/notes.txt", "one\ntwo\nthree\n"),
     ]);
     std::fs::write(project.join("pixel.png"), PNG).unwrap();
+    project.git(&["init", "--quiet", "--initial-branch=main"]);
+    project.git(&["config", "user.name", "A"]);
+    project.git(&["config", "user.email", "a@example.org"]);
+    project.git(&["add", "."]);
+    project.git(&["commit", "--quiet", "--message=first"]);
     project
 }
 
@@ -52,6 +57,27 @@ fn calls() -> Vec<(&'static str, Value)> {
         ("directory_exists", json!({"path": "README.md"})),
         ("get_file_info", json!({"path": "README.md"})),
         ("get_file_info", json!({"path": "src"})),
+        ("git_status", json!({})),
+        ("git_status", json!({"repository_path": "src", "limit": 1})),
+        ("git_log", json!({})),
+        ("git_log", json!({"max_count": 1, "revision": "HEAD", "paths": ["README.md"]})),
+        ("git_diff", json!({})),
+        ("git_diff", json!({"staged": true, "stat": true, "revision": "HEAD", "paths": ["."]})),
+        ("git_show", json!({})),
+        ("git_show", json!({"revision": "HEAD:README.md", "max_bytes": 1000})),
+        ("git_blame", json!({"path": "README.md"})),
+        ("git_blame", json!({"path": "README.md", "start_line": 1, "end_line": 2, "revision": "HEAD"})),
+        ("git_list_branches", json!({})),
+        ("git_current_branch", json!({})),
+        ("git_add", json!({"files": ["new"]})),
+        ("git_commit", json!({"message": "second"})),
+        ("git_create_branch", json!({"name": "topic", "start_point": "HEAD~1"})),
+        ("git_stash", json!({"action": "push", "message": "later", "include_untracked": true})),
+        ("git_stash", json!({"action": "pop", "index": 0})),
+        ("git_stash", json!({})),
+        ("git_restore", json!({"paths": ["src"], "staged": true, "source": "HEAD"})),
+        ("git_restore", json!({"paths": ["src"]})),
+        ("git_checkout", json!({"branch": "topic"})),
         ("run_command", json!({"command": "echo hello"})),
         (
             "run_command",

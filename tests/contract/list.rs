@@ -17,9 +17,16 @@ fn tools_are_listed_as_recorded() {
 #[test]
 fn presets_and_toolsets_choose_tools_as_recorded() {
     let mut choices = Vec::new();
-    for choice in
-        ["full", "edit", "minimal", "filesystem", "ci", "read_file,edit_file", "minimal,get_diagnostics"]
-    {
+    for choice in [
+        "full",
+        "edit",
+        "minimal",
+        "filesystem",
+        "git",
+        "ci",
+        "read_file,edit_file",
+        "minimal,get_diagnostics",
+    ] {
         let tools = listed(&["--toolsets", choice], Era::Modern);
         choices.push(format!("{choice}: {}", tools.iter().map(name).collect::<Vec<_>>().join(" ")));
     }

@@ -46,6 +46,30 @@ impl Project {
         std::fs::read_to_string(self.join(path)).expect("the file is there")
     }
 
+    /// Runs git here, which must succeed, without the developer's configuration. What it prints.
+    pub fn git(&self, arguments: &[&str]) -> String {
+        self.git_in(".", arguments)
+    }
+
+    /// The same in a folder of it.
+    pub fn git_in(&self, folder: &str, arguments: &[&str]) -> String {
+        let mut command = Command::new("git");
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("GIT_") {
+                command.env_remove(name);
+            }
+        }
+        let output = command
+            .args(arguments)
+            .current_dir(self.join(folder))
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .output()
+            .expect("git can be run");
+        assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
     /// The server, to be started in this folder, in an environment without the developer's secrets.
     pub fn server(&self) -> Command {
         let mut command = Command::new(crate::server());

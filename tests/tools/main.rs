@@ -14,6 +14,8 @@ mod background;
 mod commands;
 mod confinement;
 mod files;
+mod git;
+mod git_attacks;
 mod search;
 mod secrets;
 

@@ -28,20 +28,21 @@
 //! |---|---|---|
 //! | [`workspace`] | | allowed roots, and the only way to a file beneath them |
 //! | [`filesystem`] | `filesystem` | read, write, edit, list, find, search |
+//! | [`git`] | `git` | status, history, differences, commits, branches, stashes |
 //! | [`ci`] | `ci` | run commands, in the foreground and the background; diagnostics |
 //! | [`redact`] | | masks secrets in text |
 //! | [`config`] | | `coretools.toml`, environment variables and flags |
 //! | [`mcp`] | `mcp` | the areas as tools of the Model Context Protocol, behind one guarded host |
 //! | [`nearest`] | | "did you mean …?" |
 //!
-//! `filesystem` and `ci` are on by default. Without `mcp` nothing here knows a protocol.
+//! `filesystem`, `git` and `ci` are on by default. Without `mcp` nothing here knows a protocol.
 //!
 //! # What it leaves out
 //!
 //! Libraries read no environment and have no current folder: whoever links this crate hands both in. There
 //! is no sandbox for the programs that are run; see `SECURITY.md`.
 #![cfg_attr(
-    not(all(feature = "filesystem", feature = "ci", feature = "mcp")),
+    not(all(feature = "filesystem", feature = "git", feature = "ci", feature = "mcp")),
     allow(rustdoc::broken_intra_doc_links, reason = "the table names areas that are off")
 )]
 
@@ -50,10 +51,12 @@ pub mod ci;
 pub mod config;
 #[cfg(feature = "filesystem")]
 pub mod filesystem;
+#[cfg(feature = "git")]
+pub mod git;
 #[cfg(feature = "mcp")]
 pub mod mcp;
 pub mod nearest;
 pub mod redact;
-#[cfg(any(feature = "filesystem", feature = "mcp"))]
+#[cfg(any(feature = "filesystem", feature = "git", feature = "mcp"))]
 mod time;
 pub mod workspace;

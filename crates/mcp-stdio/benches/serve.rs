@@ -36,6 +36,7 @@ fn main() {
     start(folder.path());
     calls(folder.path());
     commands(folder.path());
+    git(folder.path());
     flood(folder.path());
     if let Ok(peer) = std::env::var("PEER_FILESYSTEM") {
         let line = peer.replace("{}", &folder.path().display().to_string());
@@ -127,6 +128,35 @@ fn commands(folder: &Path) {
     );
     let rate = server.rate(3_000, 32, &echo);
     row("echo, 32 in flight", &format!("{rate:.0} calls/s"), "≥ 1,000", rate >= 1_000.0);
+}
+
+/// `git_status` beside bare git, turn by turn: in a repository of all the files here, and in this one.
+fn git(folder: &Path) {
+    for words in [
+        &["init", "--quiet"][..],
+        &["add", "."],
+        &["-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "-m", "all"],
+    ] {
+        let done = Command::new("git").args(words).current_dir(folder).output();
+        assert!(done.is_ok_and(|output| output.status.success()), "git {words:?}");
+    }
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+    for (what, folder) in [("a repository of 60,000 files", folder), ("this repository", &own)] {
+        let mut server = Server::start(folder);
+        let status = json!({"name": "git_status", "arguments": {}});
+        let bare = ["git", "--no-optional-locks", "status", "--porcelain=v2", "-z", "--branch"];
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        for _ in 0..100 {
+            ours.extend(server.times(1, &status));
+            theirs.extend(program(1, folder, &bare));
+        }
+        row(
+            &format!("git_status in {what}"),
+            &millis(&ours),
+            &format!("≤ git's own + 1 ms: {}", millis(&theirs)),
+            p50(&ours) <= p50(&theirs) + Duration::from_millis(1),
+        );
+    }
 }
 
 /// 1 GiB of output, and pings while it comes.

@@ -185,7 +185,11 @@ pub(crate) fn toolsets(
         })
         .confined(confine);
     let max_timeout = Duration::from_millis(*config.limits.max_timeout_ms);
-    vec![mcp::filesystem::toolset(workspace), mcp::ci::toolset(commands, facts(), max_timeout)]
+    vec![
+        mcp::filesystem::toolset(workspace),
+        mcp::git::toolset(&commands),
+        mcp::ci::toolset(commands, facts(), max_timeout),
+    ]
 }
 
 /// What a policy knows of every tool there is.

@@ -26,11 +26,11 @@ pub enum CommandText {
 /// Runs commands for callers: where they may run, and in which environment.
 #[derive(Clone, Debug)]
 pub struct Commands {
-    pub(super) runner: Runner,
+    pub(crate) runner: Runner,
     pub(super) workspace: Arc<Workspace>,
-    pub(super) redactor: Redactor,
+    pub(crate) redactor: Redactor,
     environment: EnvironmentPolicy,
-    pub(super) confine: Confine,
+    pub(crate) confine: Confine,
 }
 
 /// What of the server's own environment a command gets.

@@ -87,7 +87,7 @@ impl Confine {
     }
 
     /// `command`, confined if that is the setting.
-    pub(super) fn apply(&self, command: Command) -> Command {
+    pub(crate) fn apply(&self, command: Command) -> Command {
         match &self.0 {
             Setting::Off { .. } => command,
             Setting::On { confinement, .. } => command.confined(confinement.clone()),

@@ -52,6 +52,8 @@ mod tool;
 pub mod ci;
 #[cfg(feature = "filesystem")]
 pub mod filesystem;
+#[cfg(feature = "git")]
+pub mod git;
 
 pub use answer::{Answer, Media, ToolError};
 pub use arguments::InvalidArguments;

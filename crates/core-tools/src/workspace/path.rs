@@ -253,6 +253,24 @@ impl ConfinedPath {
         }
     }
 
+    /// Refuses a change of what is at this path, by whatever program makes it: of a protected file, of a
+    /// folder on the way to one, and of what the limits of the call leave out. The path need not exist.
+    ///
+    /// # Errors
+    /// [`Error::Protected`], [`Error::Io`] with the reason, and everything that keeps a path from being
+    /// resolved.
+    pub fn check_changeable(&self) -> Result<(), Error> {
+        match self.entry() {
+            Ok(target) => target.check_unprotected(),
+            // Of what lies in a folder that is not there, names are all that can be known.
+            Err(error) if error.is_not_found() => {
+                self.workspace.check_names(&self.relative, &self.shown())?;
+                self.parent().map_or(Ok(()), |folder| folder.check_changeable())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     /// Writes the whole file, creating it and the folders it lies in; see [`Target::replace`].
     ///
     /// # Errors

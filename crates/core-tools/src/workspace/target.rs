@@ -240,6 +240,19 @@ impl Target {
 }
 
 impl Workspace {
+    /// Refuses a change of `relative`, whose folder does not exist, if that could be a protected file.
+    pub(super) fn check_names(&self, relative: &Path, shown: &str) -> Result<(), Error> {
+        let Protected { files, names } = &*self.protected;
+        let own = |protected: &OsStr| relative.file_name().is_some_and(|name| is_same_name(name, protected));
+        let is_protected = |file: &Path| {
+            file.file_name().is_some_and(own) && file.parent().is_none_or(|parent| !parent.exists())
+        };
+        if names.iter().any(|name| own(name)) || files.iter().any(|file| is_protected(file)) {
+            return Err(Error::Protected { path: shown.to_owned() });
+        }
+        Ok(())
+    }
+
     /// Refuses a change of `name` in `folder` if that is a protected file, a link to one, a folder (or a
     /// link) on the way to one, or has a protected name.
     pub(super) fn check_unprotected(&self, folder: &Folder, name: &OsStr, shown: &str) -> Result<(), Error> {

@@ -1,0 +1,267 @@
+//! The git tools.
+
+use super::answer::{Answer, ToolError};
+use super::ci::reach;
+use super::host::Context;
+use super::tool::{Tool, Toolset};
+use crate::ci::Commands;
+use crate::git::{
+    self, Branches, CurrentBranch, Git, GitAdd, GitBlame, GitCheckout, GitCommit, GitCreateBranch,
+    GitCurrentBranch, GitDiff, GitListBranches, GitLog, GitRestore, GitShow, GitStash, GitStatus, Log,
+    Status,
+};
+use role_policy::Effect;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use tokio_util::sync::CancellationToken;
+
+impl From<git::Error> for ToolError {
+    fn from(error: git::Error) -> Self {
+        Self::from_error(&error)
+    }
+}
+
+/// The toolset `git`, for repositories beneath the roots of `commands`.
+pub fn toolset(commands: &Commands) -> Toolset {
+    Toolset {
+        name: "git",
+        tools: vec![
+            git_status(commands),
+            git_log(commands),
+            git_diff(commands),
+            git_show(commands),
+            git_blame(commands),
+            git_list_branches(commands),
+            git_current_branch(commands),
+            git_add(commands),
+            git_commit(commands),
+            git_create_branch(commands),
+            git_checkout(commands),
+            git_restore(commands),
+            git_stash(commands),
+        ],
+    }
+}
+
+/// The repository is read, whole.
+const READS: &[Effect] = &[Effect::Reads("repository_path")];
+/// The repository is changed, or its files.
+const WRITES: &[Effect] = &[Effect::Writes("repository_path")];
+
+/// A tool that calls one function of the area, with the reach of its caller.
+fn tool<I, F, R>(
+    name: &'static str,
+    title: &'static str,
+    description: &'static str,
+    commands: &Commands,
+    run: F,
+) -> Tool
+where
+    I: DeserializeOwned + JsonSchema + Send + 'static,
+    F: Fn(Git, I, CancellationToken) -> R + Copy + Send + Sync + 'static,
+    R: Future<Output = Result<Answer, ToolError>> + Send + 'static,
+{
+    let commands = commands.clone();
+    Tool::new(name, title, description, move |input: I, context: Context| {
+        let git = reach(&commands, &context).map(|reach| Git::new(commands.narrowed(&reach)));
+        async move { run(git?, input, context.cancel).await }
+    })
+}
+
+fn git_status(commands: &Commands) -> Tool {
+    tool(
+        "git_status",
+        "Changed files",
+        "Branch, state, changed and conflicting files.",
+        commands,
+        |git, input: GitStatus, cancel| async move {
+            let done = git.status(&input, &cancel).await?;
+            Answer::report(&done, done.to_text())
+        },
+    )
+    .aliases(&["get_status"])
+    .answers::<Status>()
+    .effects(READS)
+}
+
+fn git_log(commands: &Commands) -> Tool {
+    tool("git_log", "Commits", "Newest first.", commands, |git, input: GitLog, cancel| async move {
+        let done = git.log(&input, &cancel).await?;
+        Answer::report(&done, done.to_text())
+    })
+    .aliases(&["get_log"])
+    .answers::<Log>()
+    .effects(READS)
+}
+
+fn git_diff(commands: &Commands) -> Tool {
+    tool(
+        "git_diff",
+        "Differences",
+        "Unstaged changes, staged ones, or against a revision.",
+        commands,
+        |git, input: GitDiff, cancel| async move {
+            let done = git.diff(&input, &cancel).await?;
+            Ok(Answer::text(done.to_text()))
+        },
+    )
+    .aliases(&["get_diff"])
+    .effects(READS)
+}
+
+fn git_show(commands: &Commands) -> Tool {
+    tool(
+        "git_show",
+        "Show a commit",
+        "A commit and its patch, or a file as it was.",
+        commands,
+        |git, input: GitShow, cancel| async move {
+            let done = git.show(&input, &cancel).await?;
+            Ok(Answer::text(done.to_text()))
+        },
+    )
+    .effects(READS)
+}
+
+fn git_blame(commands: &Commands) -> Tool {
+    tool(
+        "git_blame",
+        "Who wrote it",
+        "Commit and author of each line.",
+        commands,
+        |git, input: GitBlame, cancel| async move {
+            let done = git.blame(&input, &cancel).await?;
+            Ok(Answer::text(done.to_text()))
+        },
+    )
+    .effects(READS)
+}
+
+fn git_list_branches(commands: &Commands) -> Tool {
+    tool(
+        "git_list_branches",
+        "Branches",
+        "Local and remote branches.",
+        commands,
+        |git, input: GitListBranches, cancel| async move {
+            let done = git.list_branches(&input, &cancel).await?;
+            Answer::report(&done, done.to_text())
+        },
+    )
+    .aliases(&["list_branches"])
+    .answers::<Branches>()
+    .effects(READS)
+}
+
+fn git_current_branch(commands: &Commands) -> Tool {
+    tool(
+        "git_current_branch",
+        "Current branch",
+        "The branch and commit checked out.",
+        commands,
+        |git, input: GitCurrentBranch, cancel| async move {
+            let done = git.current_branch(&input, &cancel).await?;
+            Answer::report(&done, done.to_text())
+        },
+    )
+    .aliases(&["get_current_branch"])
+    .answers::<CurrentBranch>()
+    .effects(READS)
+}
+
+fn git_add(commands: &Commands) -> Tool {
+    tool(
+        "git_add",
+        "Stage",
+        "Stages files for git_commit.",
+        commands,
+        |git, input: GitAdd, cancel| async move {
+            let done = git.add(&input, &cancel).await?;
+            Ok(Answer::text(done.to_text()))
+        },
+    )
+    .aliases(&["add"])
+    .adds()
+    .idempotent()
+    .effects(WRITES)
+}
+
+fn git_commit(commands: &Commands) -> Tool {
+    tool(
+        "git_commit",
+        "Commit",
+        "Commits what is staged; runs hooks.",
+        commands,
+        |git, input: GitCommit, cancel| async move {
+            let done = git.commit(&input, &cancel).await?;
+            Ok(Answer::text(done.to_text()))
+        },
+    )
+    .aliases(&["commit"])
+    .adds()
+    .open_world()
+    .own_deadline()
+    .effects(WRITES)
+}
+
+fn git_create_branch(commands: &Commands) -> Tool {
+    tool(
+        "git_create_branch",
+        "New branch",
+        "Creates a branch; git_checkout switches.",
+        commands,
+        |git, input: GitCreateBranch, cancel| async move {
+            let done = git.create_branch(&input, &cancel).await?;
+            Ok(Answer::text(done.to_text()))
+        },
+    )
+    .adds()
+    .effects(WRITES)
+}
+
+fn git_checkout(commands: &Commands) -> Tool {
+    tool(
+        "git_checkout",
+        "Switch branch",
+        "Switches to a branch; refuses to lose changes.",
+        commands,
+        |git, input: GitCheckout, cancel| async move {
+            let done = git.checkout(&input, &cancel).await?;
+            Ok(Answer::text(done.to_text()))
+        },
+    )
+    .destroys()
+    .idempotent()
+    .effects(WRITES)
+}
+
+fn git_restore(commands: &Commands) -> Tool {
+    tool(
+        "git_restore",
+        "Take changes back",
+        "Discards unstaged changes, or unstages.",
+        commands,
+        |git, input: GitRestore, cancel| async move {
+            let done = git.restore(&input, &cancel).await?;
+            Ok(Answer::text(done.to_text()))
+        },
+    )
+    .destroys()
+    .idempotent()
+    .effects(WRITES)
+}
+
+fn git_stash(commands: &Commands) -> Tool {
+    tool(
+        "git_stash",
+        "Stash",
+        "Puts changes aside, or takes them out.",
+        commands,
+        |git, input: GitStash, cancel| async move {
+            let done = git.stash(&input, &cancel).await?;
+            Ok(Answer::text(done.to_text()).failed_if(done.conflicts))
+        },
+    )
+    .destroys()
+    .effects(WRITES)
+}
