@@ -42,7 +42,8 @@ struct Shared {
 #[derive(Debug)]
 struct State {
     file: File,
-    bytes: u64,
+    /// The last write broke off, so that half a line may stand at the end.
+    torn: bool,
     lost: u64,
 }
 
@@ -124,8 +125,7 @@ impl Audit {
     /// # Errors
     /// It cannot be written to, it is a link or no regular file, it is another user's, or others may write to it.
     pub fn open(path: &Path, when_full: WhenFull) -> io::Result<Self> {
-        let (file, bytes) = open(path)?;
-        let state = Mutex::new(State { file, bytes, lost: 0 });
+        let state = Mutex::new(State { file: open(path)?, torn: false, lost: 0 });
         Ok(Self { shared: Arc::new(Shared { path: path.to_owned(), when_full, state }) })
     }
 
@@ -204,37 +204,46 @@ fn line<'a>(caller: &'a Caller, tool: &str, arguments: &'a str, bytes_in: usize)
 }
 
 impl State {
+    /// Other servers may add to the same file, and put it aside. So it is looked at before each line, and nothing
+    /// in it is ever taken back: what follows half a line begins a new one.
     fn append(&mut self, path: &Path, text: &[u8]) -> io::Result<()> {
-        let length = text.len() as u64;
-        if !is_there(path, &self.file) {
-            (self.file, self.bytes) = open(path)?;
-        }
-        if self.bytes + length > Audit::MAX_FILE_BYTES && self.bytes > 0 {
+        let bytes = match there(path, &self.file) {
+            Some(bytes) => bytes,
+            None => self.reopen(path)?,
+        };
+        if bytes + text.len() as u64 > Audit::MAX_FILE_BYTES && bytes > 0 {
             rotate(path)?;
-            (self.file, self.bytes) = open(path)?;
+            self.reopen(path)?;
         }
-        if let Err(error) = self.file.write_all(text) {
-            // Half a line would spoil the next one.
-            let _ = self.file.set_len(self.bytes);
-            return Err(error);
+        let mut line = Vec::with_capacity(text.len() + 1);
+        if self.torn {
+            line.push(b'\n');
         }
-        self.bytes += length;
-        Ok(())
+        line.extend_from_slice(text);
+        let written = self.file.write_all(&line);
+        self.torn = written.is_err();
+        written
+    }
+
+    /// The file at `path` as it is now, and its length.
+    fn reopen(&mut self, path: &Path) -> io::Result<u64> {
+        self.file = open(path)?;
+        self.torn = false;
+        Ok(self.file.metadata()?.len())
     }
 }
 
-/// Whether the file at `path` is still the one that is written to: somebody may have put it away.
+/// The length of the file at `path`, if that is still the one that is written to: somebody may have put it away.
 #[cfg(unix)]
-fn is_there(path: &Path, file: &File) -> bool {
+fn there(path: &Path, file: &File) -> Option<u64> {
     use std::os::unix::fs::MetadataExt;
-    let identity = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
-    let there = path.symlink_metadata().map(identity).ok();
-    there.is_some() && there == file.metadata().map(identity).ok()
+    let (there, ours) = (path.symlink_metadata().ok()?, file.metadata().ok()?);
+    ((there.dev(), there.ino()) == (ours.dev(), ours.ino())).then_some(ours.len())
 }
 
 #[cfg(not(unix))]
-fn is_there(path: &Path, _: &File) -> bool {
-    path.exists()
+fn there(path: &Path, file: &File) -> Option<u64> {
+    path.exists().then(|| file.metadata().ok())?.map(|ours| ours.len())
 }
 
 fn rotate(path: &Path) -> io::Result<()> {
@@ -253,7 +262,7 @@ fn rotate(path: &Path) -> io::Result<()> {
 }
 
 #[cfg(unix)]
-fn open(path: &Path) -> io::Result<(File, u64)> {
+fn open(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
     let file = OpenOptions::new()
@@ -274,14 +283,12 @@ fn open(path: &Path) -> io::Result<(File, u64)> {
     if metadata.uid() != rustix::process::geteuid().as_raw() && metadata.uid() != 0 {
         return wrong("it belongs to another user");
     }
-    Ok((file, metadata.len()))
+    Ok(file)
 }
 
 #[cfg(not(unix))]
-fn open(path: &Path) -> io::Result<(File, u64)> {
-    let file = OpenOptions::new().append(true).create(true).open(path)?;
-    let bytes = file.metadata()?.len();
-    Ok((file, bytes))
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().append(true).create(true).open(path)
 }
 
 /// The names and sizes of arguments: `path:12c edits:2[] dry_run:bool`. Only names that a tool has are told;
@@ -331,7 +338,9 @@ mod tests {
 
     fn lines(path: &Path) -> Vec<Value> {
         let text = std::fs::read_to_string(path).unwrap();
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        // A test makes a file long with zeros.
+        let written = text.lines().filter(|line| !line.starts_with('\0'));
+        written.map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     #[test]
@@ -370,13 +379,44 @@ mod tests {
         assert_eq!(events, ["start", "call"]);
     }
 
+    #[test]
+    fn two_servers_share_a_file_and_none_takes_back_what_the_other_wrote() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.jsonl");
+        let caller = Caller::new("dev");
+        let [one, other] = [(), ()].map(|()| Audit::open(&path, WhenFull::Count).unwrap());
+        other.end(&record(&caller, "t0"));
+        // A write that broke off in the middle of a line.
+        one.shared.state.lock().unwrap().file.write_all(b"{\"time").unwrap();
+        one.shared.state.lock().unwrap().torn = true;
+        one.end(&record(&caller, "t1"));
+        other.end(&record(&caller, "t2"));
+        let text = std::fs::read_to_string(&path).unwrap();
+        let tools: Vec<Value> = text
+            .lines()
+            .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+            .map(|line| line["tool"].clone())
+            .collect();
+        // Half a line spoils at most the one that was written onto it.
+        assert!(
+            tools.contains(&json!("t0")) && tools.contains(&json!("t1")) && tools.contains(&json!("t2")),
+            "{text}"
+        );
+        // What the other has filled or put aside, this one sees.
+        other.shared.state.lock().unwrap().file.set_len(Audit::MAX_FILE_BYTES).unwrap();
+        one.end(&record(&caller, "t3"));
+        other.end(&record(&caller, "t4"));
+        let tools: Vec<Value> = lines(&path).iter().map(|line| line["tool"].clone()).collect();
+        assert_eq!(tools, ["t3", "t4"]);
+    }
+
     #[cfg(target_os = "linux")]
     #[test]
     fn on_a_full_disk_lines_are_counted_or_the_start_fails() {
         let caller = Caller::new("dev");
         let full = |when_full| {
             let file = OpenOptions::new().write(true).open("/dev/full").unwrap();
-            let state = Mutex::new(State { file, bytes: 0, lost: 0 });
+            let state = Mutex::new(State { file, torn: false, lost: 0 });
             Audit { shared: Arc::new(Shared { path: "/dev/full".into(), when_full, state }) }
         };
         let audit = full(WhenFull::Count);
@@ -389,7 +429,7 @@ mod tests {
             assert_eq!(audit.shared.state.lock().unwrap().lost, 2);
         }
         // Room again.
-        let state = Mutex::new(State { file: open(&path).unwrap().0, bytes: 0, lost: 2 });
+        let state = Mutex::new(State { file: open(&path).unwrap(), torn: false, lost: 2 });
         let audit =
             Audit { shared: Arc::new(Shared { path: path.clone(), when_full: WhenFull::Count, state }) };
         audit.end(&record(&caller, "t"));
@@ -409,7 +449,7 @@ mod tests {
         let audit = Audit::open(&path, WhenFull::Count).unwrap();
         let caller = Caller::new("dev");
         for round in 0..8 {
-            audit.shared.state.lock().unwrap().bytes = Audit::MAX_FILE_BYTES;
+            audit.shared.state.lock().unwrap().file.set_len(Audit::MAX_FILE_BYTES).unwrap();
             audit.end(&record(&caller, &format!("t{round}")));
         }
         let mut names: Vec<String> = std::fs::read_dir(folder.path())

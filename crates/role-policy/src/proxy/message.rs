@@ -68,7 +68,7 @@ pub struct Message<'a> {
 pub struct Invalid {
     /// The id under which its sender waits, where that could be found.
     pub id: Option<Id>,
-    /// -32700 for what is no JSON, else -32600.
+    /// -32700 for what is no JSON, -32602 for parameters that are no object, else -32600.
     pub code: i32,
     /// What is wrong.
     pub problem: String,
@@ -283,7 +283,8 @@ fn kind(members: &Object<'_>) -> Result<Kind, Invalid> {
         (Some(_), _) if has("result") || has("error") => invalid("both a request and a response".to_owned()),
         (Some(Json::String(method)), id) => {
             if !matches!(members.get("params"), None | Some(Json::Object(_))) {
-                return invalid("`params` must be an object".to_owned());
+                let problem = "`params` must be an object".to_owned();
+                return Err(Invalid { code: -32602, ..Invalid::new(id.clone(), problem) });
             }
             let method = method.to_string();
             match id {
