@@ -204,25 +204,37 @@ fn line<'a>(caller: &'a Caller, tool: &str, arguments: &'a str, bytes_in: usize)
 }
 
 impl State {
-    /// Other servers may add to the same file, and put it aside. So it is looked at before each line, and nothing
-    /// in it is ever taken back: what follows half a line begins a new one.
+    /// Other servers may add to the same file, and put it aside. So it is looked at before each line, and half a
+    /// line is taken back only while it is the last thing in it; else what follows begins a new line.
     fn append(&mut self, path: &Path, text: &[u8]) -> io::Result<()> {
-        let bytes = match there(path, &self.file) {
+        let mut bytes = match there(path, &self.file) {
             Some(bytes) => bytes,
             None => self.reopen(path)?,
         };
         if bytes + text.len() as u64 > Audit::MAX_FILE_BYTES && bytes > 0 {
             rotate(path)?;
-            self.reopen(path)?;
+            bytes = self.reopen(path)?;
         }
         let mut line = Vec::with_capacity(text.len() + 1);
         if self.torn {
             line.push(b'\n');
         }
         line.extend_from_slice(text);
-        let written = self.file.write_all(&line);
-        self.torn = written.is_err();
-        written
+        let mut rest = line.as_slice();
+        while !rest.is_empty() {
+            match self.file.write(rest) {
+                Ok(taken) if taken > 0 => rest = rest.get(taken..).unwrap_or_default(),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                failed => {
+                    let ours = bytes + (line.len() - rest.len()) as u64;
+                    let last = self.file.metadata().is_ok_and(|found| found.len() == ours);
+                    self.torn |= ours > bytes && !(last && self.file.set_len(bytes).is_ok());
+                    return Err(failed.err().unwrap_or_else(|| io::ErrorKind::WriteZero.into()));
+                }
+            }
+        }
+        self.torn = false;
+        Ok(())
     }
 
     /// The file at `path` as it is now, and its length.
