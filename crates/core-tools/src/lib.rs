@@ -29,19 +29,20 @@
 //! | [`workspace`] | | allowed roots, and the only way to a file beneath them |
 //! | [`filesystem`] | `filesystem` | read, write, edit, list, find, search |
 //! | [`ci`] | `ci` | run commands, in the foreground and the background; diagnostics |
+//! | [`testing`] | `testing` | find the test runner, run it, report each test |
 //! | [`redact`] | | masks secrets in text |
 //! | [`config`] | | `coretools.toml`, environment variables and flags |
 //! | [`mcp`] | `mcp` | the areas as tools of the Model Context Protocol, behind one guarded host |
 //! | [`nearest`] | | "did you mean …?" |
 //!
-//! `filesystem` and `ci` are on by default. Without `mcp` nothing here knows a protocol.
+//! `filesystem`, `ci` and `testing` are on by default. Without `mcp` nothing here knows a protocol.
 //!
 //! # What it leaves out
 //!
 //! Libraries read no environment and have no current folder: whoever links this crate hands both in. There
 //! is no sandbox for the programs that are run; see `SECURITY.md`.
 #![cfg_attr(
-    not(all(feature = "filesystem", feature = "ci", feature = "mcp")),
+    not(all(feature = "filesystem", feature = "ci", feature = "testing", feature = "mcp")),
     allow(rustdoc::broken_intra_doc_links, reason = "the table names areas that are off")
 )]
 
@@ -54,6 +55,8 @@ pub mod filesystem;
 pub mod mcp;
 pub mod nearest;
 pub mod redact;
+#[cfg(feature = "testing")]
+pub mod testing;
 #[cfg(any(feature = "filesystem", feature = "mcp"))]
 mod time;
 pub mod workspace;

@@ -183,7 +183,8 @@ pub(crate) fn toolsets(
         })
         .confined(confine);
     let max_timeout = Duration::from_millis(*config.limits.max_timeout_ms);
-    vec![mcp::filesystem::toolset(workspace), mcp::ci::toolset(commands, facts(), max_timeout)]
+    let tests = mcp::testing::toolset(&commands, max_timeout);
+    vec![mcp::filesystem::toolset(workspace), mcp::ci::toolset(commands, facts(), max_timeout), tests]
 }
 
 /// What a policy knows of every tool there is.

@@ -19,8 +19,10 @@
 
 mod background;
 mod command;
+mod compiler;
 mod confine;
 mod diagnostics;
+pub(crate) mod project;
 mod run;
 mod transcript;
 
@@ -29,6 +31,9 @@ pub use background::{
     StartCommand, StartedCommand, StopCommand, WriteCommandInput,
 };
 pub use command::{CommandError, CommandText, Commands, EnvironmentPolicy};
+#[cfg_attr(not(feature = "testing"), allow(unused_imports, reason = "tests are run with it"))]
+pub(crate) use command::{quoted, without_ours};
+pub use compiler::Diagnostic;
 pub use confine::{Confine, PrivateTemp, Reach, ToolchainPlaces};
 pub use diagnostics::{Diagnostics, GetDiagnostics, ServerFacts, Toolchain, diagnose, toolchains};
 pub use run::{CommandReport, RunCommand};

@@ -167,7 +167,7 @@ fn get_diagnostics(commands: Commands, facts: ServerFacts) -> Tool {
 
 /// What the commands of this call may reach. Folders are all that a fence can be told: what a policy leaves
 /// out within them, a command can reach.
-fn reach(commands: &Commands, context: &Context) -> Result<Reach, ToolError> {
+pub(super) fn reach(commands: &Commands, context: &Context) -> Result<Reach, ToolError> {
     if context.scope.reaches_all_paths() {
         return Ok(Reach::default());
     }

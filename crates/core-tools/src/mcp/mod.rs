@@ -52,6 +52,8 @@ mod tool;
 pub mod ci;
 #[cfg(feature = "filesystem")]
 pub mod filesystem;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 pub use answer::{Answer, Media, ToolError};
 pub use arguments::InvalidArguments;

@@ -1,0 +1,7 @@
+//! The test engine against the runners themselves: sample projects, each with what goes well and what goes wrong.
+//!
+//! The runners are installed by `.ci/run`. A test whose runner is missing says so and passes; in CI it fails.
+
+mod failures;
+mod reports;
+mod support;
