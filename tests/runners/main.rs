@@ -2,6 +2,8 @@
 //!
 //! The runners are installed by `.ci/run`. A test whose runner is missing says so and passes; in CI it fails.
 
+#[cfg(unix)]
+mod builds;
 mod failures;
 mod reports;
 mod support;

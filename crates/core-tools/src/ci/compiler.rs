@@ -1,12 +1,11 @@
 //! What compilers say, as data.
 
-use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use std::fmt;
 
 /// One message of a compiler.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Diagnostic {
     /// The file, as the compiler names it, or relative to the folder of the build.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -48,7 +48,7 @@ mod select;
 mod tap;
 mod verdict;
 
-pub use report::{Problem, ProblemKind, Status, TestCase, TestReport, Verdict};
+pub use report::{Problem, ProblemKind, Status, TestCase, TestReport};
 pub use run::{RunTests, run_tests};
 pub use runner::Runner;
 pub use select::TestError;

@@ -3,6 +3,7 @@
 use super::parse::{Events, Go, Libtest, Lines, Nextest, Nothing, Tap};
 use super::runner::Runner;
 use super::select::{Choice, Part, TestError};
+use crate::ci::package_manager;
 use crate::ci::project::Project;
 use std::path::Path;
 
@@ -398,32 +399,6 @@ fn node_tests(project: &Project, folder: &str) -> Vec<String> {
     }
     found.sort_unstable();
     found
-}
-
-/// The package manager that the nearest lock file is of.
-fn package_manager(project: &Project) -> &'static str {
-    const LOCKS: [(&str, &str); 6] = [
-        ("pnpm-lock.yaml", "pnpm"),
-        ("yarn.lock", "yarn"),
-        ("bun.lock", "bun"),
-        ("bun.lockb", "bun"),
-        ("package-lock.json", "npm"),
-        ("npm-shrinkwrap.json", "npm"),
-    ];
-    for folder in project.upward() {
-        let package = folder.read("package.json").unwrap_or_default();
-        let package: serde_json::Value = serde_json::from_str(&package).unwrap_or_default();
-        let named = package.get("packageManager").and_then(serde_json::Value::as_str).unwrap_or_default();
-        if let Some(manager) =
-            ["pnpm", "yarn", "bun", "npm"].into_iter().find(|name| named.starts_with(&format!("{name}@")))
-        {
-            return manager;
-        }
-        if let Some((_, manager)) = LOCKS.into_iter().find(|(lock, _)| folder.has(lock)) {
-            return manager;
-        }
-    }
-    "npm"
 }
 
 fn go(part: &Part) -> Step {

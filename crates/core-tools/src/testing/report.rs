@@ -1,7 +1,6 @@
 //! What a run of tests found.
 
 use crate::ci::Diagnostic;
-use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt::Write as _;
 
@@ -42,13 +41,6 @@ pub struct TestReport {
     /// The end of what the runner printed, where the tests alone do not explain the verdict.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
-}
-
-/// The part of a [`TestReport`] that is promised in a tool's schema, which every conversation pays for.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct Verdict {
-    /// See [`TestReport::success`].
-    pub success: bool,
 }
 
 /// One test.
