@@ -87,7 +87,7 @@ impl Confine {
     }
 
     /// The temporary folder that commands may write, where they may not write everything.
-    #[cfg(feature = "testing")]
+    #[cfg_attr(not(feature = "testing"), allow(dead_code, reason = "reports of tests go there"))]
     pub(super) fn temp_folder(&self) -> Option<&Path> {
         match &self.0 {
             Setting::Off { .. } => None,

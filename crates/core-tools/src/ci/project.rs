@@ -1,6 +1,8 @@
 //! What lies in a project's folders: shared by builds and tests.
 
-use crate::workspace::{ConfinedPath, Entries, Kind};
+#[cfg(feature = "testing")]
+use crate::workspace::Kind;
+use crate::workspace::{ConfinedPath, Entries};
 use std::io::Read;
 
 /// The longest manifest that is looked into, in bytes.
@@ -21,6 +23,7 @@ impl Project {
         })
     }
 
+    #[cfg(feature = "testing")]
     pub(crate) fn has_any(&self, paths: &[&str]) -> bool {
         paths.iter().any(|path| self.has(path))
     }
@@ -47,6 +50,7 @@ impl Project {
         names
     }
 
+    #[cfg(feature = "testing")]
     pub(crate) fn has_named(&self, folder: &str, matches: impl Fn(&str) -> bool) -> bool {
         self.names(folder).iter().any(|name| matches(name))
     }
@@ -56,6 +60,7 @@ impl Project {
         std::iter::successors(Some(self.clone()), |project| project.0.parent().map(Self))
     }
 
+    #[cfg(feature = "testing")]
     pub(crate) fn is_folder(&self) -> bool {
         matches!(self.0.kind(), Ok(Some(Kind::Directory)))
     }
