@@ -35,7 +35,9 @@
 //! | dotnet | TRX |
 //! | npm (any other script), mix, zig, swift, just, make | the exit code alone |
 //!
-//! Gradle, `PHPUnit`, deno, bun and .NET are tested with recorded reports, the others with the runners themselves.
+//! Of Maven, `PHPUnit`, bun and .NET only the reading of reports is tested, with samples written after their
+//! formats; Gradle and deno write the same XML. mix, zig, swift and just have not been tried. The others are
+//! tested with the runners themselves.
 
 mod detect;
 mod found;

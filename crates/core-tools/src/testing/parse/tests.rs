@@ -112,8 +112,8 @@ fn a_package_of_go_that_does_not_build_is_a_compile_error() {
 }
 
 #[test]
-fn junit_of_surefire_gradle_phpunit_deno_and_bun_is_read() {
-    // Recorded, and cut to what differs.
+fn junit_of_surefire_phpunit_and_bun_is_read() {
+    // Written after what these runners write, not recorded from a run.
     let surefire = r#"<testsuite name="demo.AdderTest" tests="3" errors="1" skipped="1" failures="0">
       <testcase name="adds" classname="demo.AdderTest" time="0.01"/>
       <testcase name="later" classname="demo.AdderTest" time="0"><skipped message="not today"/></testcase>
