@@ -30,19 +30,26 @@
 //! | [`filesystem`] | `filesystem` | read, write, edit, list, find, search |
 //! | [`git`] | `git` | status, history, differences, commits, branches, stashes |
 //! | [`ci`] | `ci` | run commands, in the foreground and the background; diagnostics |
+//! | [`testing`] | `testing` | find the test runner, run it, report each test |
 //! | [`redact`] | | masks secrets in text |
 //! | [`config`] | | `coretools.toml`, environment variables and flags |
 //! | [`mcp`] | `mcp` | the areas as tools of the Model Context Protocol, behind one guarded host |
 //! | [`nearest`] | | "did you mean …?" |
 //!
-//! `filesystem`, `git` and `ci` are on by default. Without `mcp` nothing here knows a protocol.
+//! `filesystem`, `git`, `ci` and `testing` are on by default. Without `mcp` nothing here knows a protocol.
 //!
 //! # What it leaves out
 //!
 //! Libraries read no environment and have no current folder: whoever links this crate hands both in. There
 //! is no sandbox for the programs that are run; see `SECURITY.md`.
 #![cfg_attr(
-    not(all(feature = "filesystem", feature = "git", feature = "ci", feature = "mcp")),
+    not(all(
+        feature = "filesystem",
+        feature = "git",
+        feature = "ci",
+        feature = "testing",
+        feature = "mcp"
+    )),
     allow(rustdoc::broken_intra_doc_links, reason = "the table names areas that are off")
 )]
 
@@ -57,6 +64,8 @@ pub mod git;
 pub mod mcp;
 pub mod nearest;
 pub mod redact;
+#[cfg(feature = "testing")]
+pub mod testing;
 #[cfg(any(feature = "filesystem", feature = "git", feature = "mcp"))]
 mod time;
 pub mod workspace;

@@ -188,6 +188,7 @@ pub(crate) fn toolsets(
     vec![
         mcp::filesystem::toolset(workspace),
         mcp::git::toolset(&commands),
+        mcp::testing::toolset(&commands, max_timeout),
         mcp::ci::toolset(commands, facts(), max_timeout),
     ]
 }

@@ -2,7 +2,7 @@
 
 use super::confine::Confine;
 use crate::redact::Redactor;
-use crate::workspace::{self, Workspace};
+use crate::workspace::{self, ConfinedPath, Workspace};
 use process_runner::{
     Command, CommandLine, CommandLineError, EnvPolicy, Runner, ShellSyntax, ShellSyntaxKind, SpawnErrorKind,
 };
@@ -218,17 +218,47 @@ impl Commands {
             },
         };
         let folder = self.workspace.locate(folder.unwrap_or("."))?;
+        let mut command = self.at(program, &folder)?.args(arguments);
+        if let Some(env) = env {
+            command = command.envs(env.iter().map(|(key, value)| (key.as_str(), value.as_str())));
+        }
+        Ok((command, literal))
+    }
+
+    /// A command in `folder`, with its environment and its fence.
+    pub(crate) fn at(
+        &self,
+        program: impl Into<OsString>,
+        folder: &ConfinedPath,
+    ) -> Result<Command, CommandError> {
         // The folder that was checked is the one that is used, whatever its name leads to by then; its path
         // is for messages.
         #[cfg(unix)]
         let command = Command::new(program, folder.shown()).folder_handle(folder.folder_handle()?);
         #[cfg(not(unix))]
         let command = Command::new(program, folder.to_absolute());
-        let mut command = self.in_environment(command.args(arguments));
-        if let Some(env) = env {
-            command = command.envs(env.iter().map(|(key, value)| (key.as_str(), value.as_str())));
+        Ok(self.in_environment(command))
+    }
+
+    /// What runs them.
+    pub(crate) fn runner(&self) -> &Runner {
+        &self.runner
+    }
+
+    /// `text` without its secrets.
+    pub(crate) fn mask(&self, text: &str) -> String {
+        self.redactor.redact(text).into_owned()
+    }
+
+    /// A folder of its own, outside the project, that a program may write its report to.
+    #[cfg(feature = "testing")]
+    pub(crate) fn report_folder(&self) -> std::io::Result<tempfile::TempDir> {
+        let mut builder = tempfile::Builder::new();
+        builder.prefix("report-");
+        match self.confine.temp_folder() {
+            Some(folder) => builder.tempdir_in(folder),
+            None => builder.tempdir(),
         }
-        Ok((command, literal))
     }
 
     /// `command` with what every command gets: its environment and its fence.
@@ -264,4 +294,70 @@ fn acts_in_a_shell(syntax: &ShellSyntax) -> bool {
         syntax.kind,
         ShellSyntaxKind::Operator | ShellSyntaxKind::Redirection | ShellSyntaxKind::Assignment
     )
+}
+
+/// What a server has in its environment because of how *it* was started: by cargo, under a test runner. In a
+/// terminal it would not be there, and runners behave differently with it.
+const OURS: [&str; 45] = [
+    "CARGO",
+    "CARGO_BIN_NAME",
+    "CARGO_CRATE_NAME",
+    "CARGO_MAKEFLAGS",
+    "CARGO_MANIFEST_DIR",
+    "CARGO_MANIFEST_PATH",
+    "CARGO_PKG_AUTHORS",
+    "CARGO_PKG_DESCRIPTION",
+    "CARGO_PKG_HOMEPAGE",
+    "CARGO_PKG_LICENSE",
+    "CARGO_PKG_LICENSE_FILE",
+    "CARGO_PKG_NAME",
+    "CARGO_PKG_README",
+    "CARGO_PKG_REPOSITORY",
+    "CARGO_PKG_RUST_VERSION",
+    "CARGO_PKG_VERSION",
+    "CARGO_PKG_VERSION_MAJOR",
+    "CARGO_PKG_VERSION_MINOR",
+    "CARGO_PKG_VERSION_PATCH",
+    "CARGO_PKG_VERSION_PRE",
+    "CARGO_PRIMARY_PACKAGE",
+    "CARGO_TARGET_TMPDIR",
+    "OUT_DIR",
+    "RUST_RECURSION_COUNT",
+    "RUST_TEST_NOCAPTURE",
+    "RUST_TEST_SHUFFLE",
+    "RUSTUP_TOOLCHAIN",
+    "__CARGO_DEFAULT_LIB_METADATA",
+    "NEXTEST",
+    "NEXTEST_ATTEMPT",
+    "NEXTEST_BINARY_ID",
+    "NEXTEST_EXECUTION_MODE",
+    "NEXTEST_PROFILE",
+    "NEXTEST_RUN_ID",
+    "NEXTEST_TEST_NAME",
+    "NEXTEST_TEST_GROUP",
+    "NODE_TEST_CONTEXT",
+    "NODE_CHANNEL_FD",
+    "JEST_WORKER_ID",
+    "VITEST",
+    "PYTEST_CURRENT_TEST",
+    "BATS_TEST_FILENAME",
+    "BATS_RUN_TMPDIR",
+    "MAKEFLAGS",
+    "FORCE_COLOR",
+];
+
+/// `command` as it would be in a terminal: without [`OURS`], and with what keeps programs from colouring and
+/// drawing.
+pub(crate) fn without_ours(command: Command) -> Command {
+    let command = OURS.into_iter().fold(command, Command::env_remove);
+    command.env("CARGO_TERM_COLOR", "never").env("CARGO_TERM_PROGRESS_WHEN", "never")
+}
+
+/// A word as a shell would take it.
+pub(crate) fn quoted(word: &str) -> std::borrow::Cow<'_, str> {
+    let plain = |c: char| c.is_alphanumeric() || "-_./=:@%+,~".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.into();
+    }
+    format!("'{}'", word.replace('\'', "'\\''")).into()
 }

@@ -36,7 +36,7 @@ pub struct Confine(Setting);
 #[derive(Clone, Debug)]
 enum Setting {
     Off { why: String },
-    On { confinement: Confinement, best_effort: bool, _temp: Arc<PrivateTemp> },
+    On { confinement: Confinement, best_effort: bool, temp: Arc<PrivateTemp> },
 }
 
 impl Confine {
@@ -56,7 +56,7 @@ impl Confine {
         for path in &places.write {
             confinement = confinement.write(path);
         }
-        Self(Setting::On { confinement, best_effort: false, _temp: Arc::new(temp) })
+        Self(Setting::On { confinement, best_effort: false, temp: Arc::new(temp) })
     }
 
     /// Whether commands may use TCP. True unless said. Nothing if confinement is off.
@@ -84,6 +84,15 @@ impl Confine {
             *confinement = change(std::mem::take(confinement));
         }
         self
+    }
+
+    /// The temporary folder that commands may write, where they may not write everything.
+    #[cfg_attr(not(feature = "testing"), allow(dead_code, reason = "reports of tests go there"))]
+    pub(super) fn temp_folder(&self) -> Option<&Path> {
+        match &self.0 {
+            Setting::Off { .. } => None,
+            Setting::On { temp, .. } => Some(temp.path()),
+        }
     }
 
     /// `command`, confined if that is the setting.

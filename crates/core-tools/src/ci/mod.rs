@@ -18,9 +18,13 @@
 //! ```
 
 mod background;
+mod build;
 mod command;
+mod compiler;
 mod confine;
 mod diagnostics;
+mod ecosystem;
+pub(crate) mod project;
 mod run;
 mod transcript;
 
@@ -28,7 +32,14 @@ pub use background::{
     Background, BackgroundOutput, BackgroundState, CommandList, ListCommands, ReadCommandOutput,
     StartCommand, StartedCommand, StopCommand, WriteCommandInput,
 };
+pub use build::{Build, BuildError, BuildReport, Goal, Verdict, build};
 pub use command::{CommandError, CommandText, Commands, EnvironmentPolicy};
+#[cfg(feature = "testing")]
+pub(crate) use command::{quoted, without_ours};
+pub use compiler::Diagnostic;
 pub use confine::{Confine, PrivateTemp, Reach, ToolchainPlaces};
 pub use diagnostics::{Diagnostics, GetDiagnostics, ServerFacts, Toolchain, diagnose, toolchains};
+pub use ecosystem::Ecosystem;
+#[cfg(feature = "testing")]
+pub(crate) use ecosystem::package_manager;
 pub use run::{CommandReport, RunCommand};

@@ -4,9 +4,9 @@ use super::answer::{Answer, ToolError};
 use super::host::Context;
 use super::tool::{Tool, Toolset};
 use crate::ci::{
-    Background, CommandError, CommandList, CommandReport, Commands, Diagnostics, GetDiagnostics,
-    ListCommands, Reach, ReadCommandOutput, RunCommand, ServerFacts, StartCommand, StartedCommand,
-    StopCommand, WriteCommandInput, diagnose, toolchains,
+    Background, Build, BuildError, CommandError, CommandList, CommandReport, Commands, Diagnostics,
+    GetDiagnostics, Goal, ListCommands, Reach, ReadCommandOutput, RunCommand, ServerFacts, StartCommand,
+    StartedCommand, StopCommand, Verdict, WriteCommandInput, build, diagnose, toolchains,
 };
 use role_policy::{Access, Effect};
 use std::sync::Arc;
@@ -15,6 +15,12 @@ use tokio::sync::OnceCell;
 
 impl From<CommandError> for ToolError {
     fn from(error: CommandError) -> Self {
+        Self::from_error(&error)
+    }
+}
+
+impl From<BuildError> for ToolError {
+    fn from(error: BuildError) -> Self {
         Self::from_error(&error)
     }
 }
@@ -33,6 +39,8 @@ pub fn toolset(commands: Commands, facts: ServerFacts, max_timeout: Duration) ->
             write_command_input(Arc::clone(&background)),
             stop_command(Arc::clone(&background)),
             list_commands(background),
+            build_or_restore(commands.clone(), Goal::Build, max_timeout),
+            build_or_restore(commands.clone(), Goal::Restore, max_timeout),
             get_diagnostics(commands, facts),
         ],
     }
@@ -167,6 +175,26 @@ fn get_diagnostics(commands: Commands, facts: ServerFacts) -> Tool {
         },
     )
     .answers::<Diagnostics>()
+}
+
+fn build_or_restore(commands: Commands, goal: Goal, max_timeout: Duration) -> Tool {
+    let (name, title, description) = match goal {
+        Goal::Build => ("build", "Build a project", "Builds; reports compiler errors."),
+        Goal::Restore => ("restore", "Fetch dependencies", "Fetches what a project depends on."),
+    };
+    Tool::new(name, title, description, move |input: Build, context: Context| {
+        let commands = reach(&commands, &context).map(|reach| commands.narrowed(&reach));
+        async move {
+            let report = build(&commands?, goal, &input, context.max_timeout, &context.cancel).await?;
+            Ok(Answer::report(&report, report.to_text())?.failed_if(!report.success))
+        }
+    })
+    .destroys()
+    .open_world()
+    .effects(&[Effect::Reads("project_path")])
+    .own_deadline()
+    .answers::<Verdict>()
+    .maximum("timeout_ms", u64::try_from(max_timeout.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// What the commands of this call may reach. Folders are all that a fence can be told: what a policy leaves

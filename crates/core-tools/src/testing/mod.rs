@@ -1,0 +1,56 @@
+//! Tests of any project: find the runner, run it, and report what became of each test.
+//!
+//! ```no_run
+//! use core_tools::ci::Commands;
+//! use core_tools::redact::Redactor;
+//! use core_tools::testing::{RunTests, run_tests};
+//! use core_tools::workspace::Workspace;
+//! use std::sync::Arc;
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let workspace = Arc::new(Workspace::new(["/home/me/project"])?);
+//! let commands = Commands::new(process_runner::Runner::new(), workspace, Redactor::new(Default::default())?);
+//! let request = RunTests { test_path: Some("tests/api.rs".into()), ..RunTests::default() };
+//! let report = run_tests(&commands, &request, &Default::default(), |word| eprintln!("{word}")).await?;
+//! println!("{}", report.to_text());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # The verdict
+//!
+//! [`TestReport::success`] means: tests ran, none failed, and exit code, summary and report of each test agree.
+//! No test executed is never a pass. An exit code that says otherwise than the report outranks it.
+//!
+//! # Runners
+//!
+//! | runner | its results are read from |
+//! |---|---|
+//! | cargo | the text of libtest, held up against its summaries; doctests too |
+//! | nextest | its libtest-json; doctests by `cargo test --doc` after it |
+//! | pytest, node, mocha, jest, vitest (3 and later) | a reporter of our own, loaded for the run, which tells each test as it ends |
+//! | bats | TAP 13 |
+//! | go | `go test -json` |
+//! | maven, gradle, ctest, phpunit, deno, bun | `JUnit`'s XML |
+//! | dotnet | TRX |
+//! | npm (any other script), mix, zig, swift, just, make | the exit code alone |
+//!
+//! Of Maven, `PHPUnit`, bun and .NET only the reading of reports is tested, with samples written after their
+//! formats; Gradle and deno write the same XML. mix, zig, swift and just have not been tried. The others are
+//! tested with the runners themselves.
+
+mod detect;
+mod found;
+mod parse;
+mod plan;
+mod report;
+mod run;
+mod runner;
+mod select;
+mod tap;
+mod verdict;
+
+pub use report::{Problem, ProblemKind, Status, TestCase, TestReport};
+pub use run::{RunTests, run_tests};
+pub use runner::Runner;
+pub use select::TestError;

@@ -1,0 +1,245 @@
+//! The parsers against what runners really print, and against anything else.
+
+use super::super::found::Found;
+use super::super::verdict::{Ending, ExitCodes, judge};
+use super::*;
+use proptest::prelude::*;
+use std::time::{Duration, Instant};
+
+fn read(mut lines: impl Lines, text: &str) -> Found {
+    let mut found = Found::default();
+    for line in text.lines() {
+        lines.line(line, &mut found);
+    }
+    lines.end(&mut found);
+    found
+}
+
+fn xml(text: &str) -> Found {
+    let mut found = Found::default();
+    junit(text.as_bytes(), &mut found);
+    found
+}
+
+/// Each test, and what is wrong as a whole.
+fn told(mut found: Found, code: u32) -> String {
+    let problem = judge(&mut found, Ending::Exited(code), ExitCodes::default());
+    let mut lines: Vec<_> = found
+        .tests
+        .iter()
+        .map(|test| {
+            let place = test
+                .file
+                .as_ref()
+                .map_or_else(String::new, |file| format!(" {file}:{}", test.line.unwrap_or(0)));
+            let error = test.error.as_ref().map_or_else(String::new, |error| format!(" {error:?}"));
+            format!("{} {}{place}{error}", test.status.name(), test.name)
+        })
+        .collect();
+    lines.extend(problem.map(|problem| format!("{:?}: {}", problem.kind, problem.message)));
+    lines.join("\n")
+}
+
+#[test]
+fn libtest_output_among_results_is_not_a_result_and_an_unfinished_line_waits_for_its_end() {
+    let text = "
+     Running unittests src/lib.rs (target/debug/deps/x-1)
+
+running 5 tests
+test a ... ok
+directtest b ... ok
+test c - should panic ... noise
+ok
+test d ... ignored, not today
+test e ... FAILED
+
+failures:
+
+---- e stdout ----
+test fake ... ok
+thread 'e' panicked at src/lib.rs:3:5:
+boom
+
+failures:
+    e
+
+test result: FAILED. 3 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s
+";
+    insta::assert_snapshot!(told(read(Libtest::default(), text), 101), @r#"
+    passed a
+    passed b
+    passed c
+    skipped d "not today"
+    failed e src/lib.rs:3 "test fake ... ok\nthread 'e' panicked at src/lib.rs:3:5:\nboom\n"
+    "#);
+}
+
+#[test]
+fn a_test_binary_that_dies_is_a_crash() {
+    let text = "
+     Running tests/api.rs (target/debug/deps/api-1)
+
+running 2 tests
+test a ... ok
+error: test failed, to rerun pass `--test api`
+
+Caused by:
+  process didn't exit successfully: `/x/api-1` (signal: 6, SIGABRT: process abort signal)
+";
+    let told = told(read(Libtest::default(), text), 101);
+    insta::assert_snapshot!(told, @r"
+    passed a tests/api.rs:0
+    Crashed: the test binary tests/api.rs (target/debug/deps/api-1) died with 1 of its 2 tests not reported (and 1 more)
+    ");
+}
+
+#[test]
+fn tap_directives_win_and_a_short_run_is_a_crash() {
+    let text = "TAP version 13\n1..5\nok 1 - a # SKIP why\nnot ok 2 b # TODO later\n  ---\n  x: 1\n  ...\n    ok 1 - sub\nnot ok 3 - c\n# (in test file t/a.bats, line 7)\nok 4 - d # 1 in 12ms\n";
+    insta::assert_snapshot!(told(read(Tap::default(), text), 1), @r#"
+    skipped a "why"
+    skipped b "later"
+    failed c t/a.bats:7 "(in test file t/a.bats, line 7)"
+    passed d # 1
+    Crashed: 5 tests were planned and 4 reported: the run ended early
+    "#);
+}
+
+#[test]
+fn a_package_of_go_that_does_not_build_is_a_compile_error() {
+    let text = "FAIL\texample.org/x [build failed]\n";
+    assert_eq!(told(read(Go::default(), text), 2), "CompileError: example.org/x [build failed]");
+}
+
+#[test]
+fn junit_of_surefire_phpunit_and_bun_is_read() {
+    // Written after what these runners write, not recorded from a run.
+    let surefire = r#"<testsuite name="demo.AdderTest" tests="3" errors="1" skipped="1" failures="0">
+      <testcase name="adds" classname="demo.AdderTest" time="0.01"/>
+      <testcase name="later" classname="demo.AdderTest" time="0"><skipped message="not today"/></testcase>
+      <testcase name="errs" classname="demo.AdderTest" time="0.002"><error message="boom" type="java.lang.RuntimeException"><![CDATA[java.lang.RuntimeException: boom
+	at demo.AdderTest.errs(AdderTest.java:12)
+]]></error><system-out><![CDATA[said]]></system-out></testcase></testsuite>"#;
+    insta::assert_snapshot!(told(xml(surefire), 1), @r#"
+    passed demo.AdderTest.adds
+    skipped demo.AdderTest.later "not today"
+    errored demo.AdderTest.errs AdderTest.java:12 "boom\njava.lang.RuntimeException: boom\n\tat demo.AdderTest.errs(AdderTest.java:12)\nsaid"
+    "#);
+    let phpunit = r#"<testsuites><testsuite name="" tests="2" assertions="2" errors="0" failures="1" skipped="0"><testsuite name="ATest" file="/p/ATest.php" tests="2" errors="0" failures="1" skipped="0"><testcase name="testA" class="ATest" classname="ATest" file="/p/ATest.php" line="5" time="0.1"/><testcase name="testB with data set &quot;x&quot;" class="ATest" classname="ATest" file="/p/ATest.php" line="9" time="0"><failure type="E">ATest::testB
+Failed asserting that 1 &lt; 0.
+
+/p/ATest.php:10</failure></testcase></testsuite></testsuite></testsuites>"#;
+    insta::assert_snapshot!(told(xml(phpunit), 1), @r#"
+    passed ATest.testA /p/ATest.php:5
+    failed ATest.testB with data set "x" /p/ATest.php:9 "ATest::testB\nFailed asserting that 1 < 0.\n\n/p/ATest.php:10"
+    "#);
+    let bun = r#"<testsuites name="bun test" tests="2" failures="1" skipped="0"><testsuite name="a.test.ts" tests="2" failures="1" skipped="0"><testcase name="ok" classname="a.test.ts" time="0" file="a.test.ts" line="3"/><testcase name="bad" classname="a.test.ts" time="0" file="a.test.ts" line="4"><failure type="AssertionError"/></testcase></testsuite></testsuites>"#;
+    insta::assert_snapshot!(told(xml(bun), 1), @r"
+    passed a.test.ts.ok a.test.ts:3
+    failed a.test.ts.bad a.test.ts:4
+    ");
+}
+
+#[test]
+fn trx_is_read() {
+    let trx = r#"<TestRun><Results><UnitTestResult testName="A.Passes" outcome="Passed" duration="00:00:01.5000000"/><UnitTestResult testName="A.Fails" outcome="Failed" duration="00:00:00"><Output><StdOut>said</StdOut><ErrorInfo><Message>no</Message><StackTrace>at A.Fails() in /p/A.cs:line 3</StackTrace></ErrorInfo></Output></UnitTestResult><UnitTestResult testName="A.Skips" outcome="NotExecuted"/></Results></TestRun>"#;
+    let found = xml(trx);
+    assert_eq!(found.tests[0].duration_ms, Some(1500.0));
+    insta::assert_snapshot!(told(found, 1), @r#"
+    passed A.Passes
+    failed A.Fails "no\nat A.Fails() in /p/A.cs:line 3\nsaid"
+    skipped A.Skips
+    "#);
+}
+
+#[test]
+fn a_report_that_breaks_off_keeps_what_came_and_is_no_success() {
+    let found = xml("<testsuite tests=\"2\" failures=\"0\"><testcase name=\"a\"/><testcase name=\"b\"");
+    assert!(told(found, 0).starts_with("passed a\nCrashed: "));
+}
+
+/// Anything, made of what the formats are made of.
+fn pieces() -> impl Strategy<Value = String> {
+    const PIECES: [&str; 40] = [
+        "test ",
+        " ... ",
+        "ok",
+        "FAILED",
+        "ignored, ",
+        "running 3 tests",
+        "\n",
+        "failures:",
+        "---- a stdout ----",
+        "test result: ok. 1 passed; 0 failed; 0 ignored",
+        "not ok ",
+        "1..",
+        "# SKIP",
+        "# TODO",
+        "  ---",
+        "  ...",
+        "99999999999999999999",
+        "{\"event\":\"test\",\"name\":\"a\",\"status\":\"passed\"}",
+        "{\"Action\":\"run\",\"Test\":\"a/b\"}",
+        "{\"Action\":\"fail\",\"Test\":\"a/b\"}",
+        "{\"type\":\"test\",\"event\":\"failed\",\"name\":\"a$b\"}",
+        "<testsuite tests=\"",
+        "1\" failures=\"0\">",
+        "<testcase name=\"",
+        "\"/>",
+        "<failure>",
+        "</failure>",
+        "</testcase>",
+        "<![CDATA[",
+        "]]>",
+        "&lt;",
+        "&#x110000;",
+        "é",
+        "\u{0}",
+        "     Running ",
+        "error: test failed",
+        "panicked at a.rs:1:2",
+        "in 3ms",
+        "file a, line 3",
+        "<skipped/>",
+    ];
+    proptest::collection::vec(proptest::sample::select(&PIECES[..]), 0..40).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_a_parser_panic(text in pieces()) {
+        for found in [
+            read(Libtest::default(), &text),
+            read(Tap::default(), &text),
+            read(Go::default(), &text),
+            read(Nextest, &text),
+            read(Events, &text),
+            xml(&text),
+        ] {
+            prop_assert_eq!(found.tests.len() as u64, found.counts.total());
+            let _ = told(found, 1);
+        }
+    }
+}
+
+#[test]
+fn twice_as_much_takes_about_twice_as_long() {
+    let time = |count: usize| {
+        let libtest: String = std::iter::once(format!("running {count} tests\n"))
+            .chain((0..count).map(|index| format!("test module::number_{index} ... ok\n")))
+            .collect();
+        let go: String = (0..count)
+            .map(|index| format!("{{\"Action\":\"run\",\"Test\":\"T{index}\"}}\n{{\"Action\":\"pass\",\"Test\":\"T{index}\"}}\n"))
+            .collect();
+        let cases: String = (0..count).map(|index| format!("<testcase name=\"a{index}\"/>")).collect();
+        let document = format!("<testsuite>{cases}</testsuite>");
+        let started = Instant::now();
+        assert_eq!(read(Libtest::default(), &libtest).counts.passed, count as u64);
+        assert_eq!(read(Go::default(), &go).counts.passed, count as u64);
+        assert_eq!(xml(&document).counts.passed, count as u64);
+        started.elapsed()
+    };
+    let (few, many) = (time(5_000), time(50_000));
+    // Ten times as much; a quadratic parser would take a hundred times as long.
+    assert!(many < few * 40 + Duration::from_millis(500), "{few:?}, {many:?}");
+}

@@ -1,0 +1,79 @@
+"""Runs pytest and writes what happens, when it happens, to the file named first: one JSON object a line.
+
+Started as `python THIS EVENTS ARGUMENTS...`, which is `python -m pytest ARGUMENTS...` with a plug-in.
+"""
+import json
+import os
+import sys
+
+if __name__ == "__main__":
+    # As `python -m` has it: the current folder, not that of this file.
+    sys.path[0] = os.getcwd()
+    events = open(sys.argv[1], "w", encoding="utf-8", errors="replace", buffering=1)
+    owner = os.getpid()
+
+    def write(event, **fields):
+        # A test that forks must not write its parent's report.
+        if os.getpid() == owner:
+            events.write(json.dumps({"event": event, **fields}) + "\n")
+
+    try:
+        import pytest
+    except ModuleNotFoundError as error:
+        message = f"{sys.executable} has no module {error.name}; install it: {sys.executable} -m pip install pytest"
+        write("problem", kind="runner_missing", message=message)
+        sys.exit(127)
+
+    class Reporter:
+        def __init__(self):
+            self.tests = {}
+
+        def pytest_collection_finish(self, session):
+            write("plan", tests=len(session.items))
+
+        def pytest_collectreport(self, report):
+            if report.failed:
+                write("problem", kind="collection_error", message=f"{report.nodeid}: {report.longreprtext}")
+            elif report.skipped:
+                reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longreprtext
+                write("test", name=report.nodeid, status="skipped", error=reason)
+
+        def pytest_runtest_logstart(self, nodeid, location):
+            self.tests[nodeid] = {"file": location[0], "line": (location[1] or 0) + 1, "ms": 0.0, "seen": []}
+            write("start", name=nodeid)
+
+        def pytest_runtest_logreport(self, report):
+            test = self.tests.get(report.nodeid)
+            if test is None:
+                return
+            test["ms"] += report.duration * 1000
+            status = error = None
+            if report.failed:
+                status = "failed" if report.when == "call" else "errored"
+                output = "".join(f"\n--- {name} ---\n{text}" for name, text in report.sections if text.strip())
+                error = report.longreprtext + output
+            elif report.skipped:
+                status = "skipped"
+                longrepr = report.longrepr
+                error = getattr(report, "wasxfail", None) or (longrepr[2] if isinstance(longrepr, tuple) else None)
+            elif report.when == "call":
+                status = "passed"
+            if status:
+                test["seen"].append((status, error))
+
+        def pytest_runtest_logfinish(self, nodeid):
+            test = self.tests.pop(nodeid, None)
+            if test is None:
+                return
+            # A test that passes and whose teardown fails is one failure.
+            order = ["errored", "failed", "skipped", "passed"]
+            seen = sorted(test["seen"], key=lambda one: order.index(one[0])) or [("errored", "it has no outcome")]
+            error = "\n".join(text for status, text in seen if text and status == seen[0][0])
+            write("test", name=nodeid, status=seen[0][0], error=error or None, duration_ms=round(test["ms"], 3),
+                  file=test["file"], line=test["line"])
+
+        @pytest.hookimpl(trylast=True)
+        def pytest_sessionfinish(self):
+            write("end")
+
+    sys.exit(pytest.main(sys.argv[2:], plugins=[Reporter()]))

@@ -1,0 +1,50 @@
+// A reporter of vitest 3 and later: what happens, when it happens, one JSON object a line.
+import fs from "node:fs";
+
+const to = fs.openSync(process.env.CORE_TOOLS_EVENTS, "a");
+const write = (event) => fs.writeSync(to, JSON.stringify(event) + "\n");
+const text = (error) => error?.stack ?? error?.message ?? String(error);
+// Where in its file a test failed.
+const line = (error, file) => {
+  const own = (error?.stack ?? "").split("\n").find((at) => at.includes(`${file}:`));
+  return own ? Number(own.split(`${file}:`)[1].split(":")[0]) : undefined;
+};
+
+export default class {
+  onTestCaseReady(test) {
+    write({ event: "start", name: test.fullName });
+  }
+  onTestCaseResult(test) {
+    const result = test.result();
+    const diagnostic = test.diagnostic();
+    const status = { passed: "passed", failed: "failed" }[result.state] ?? "skipped";
+    const errors = result.errors ?? [];
+    const timeout = errors.some((error) => /^Test timed out in /.test(error.message ?? ""));
+    write({
+      event: "test",
+      name: test.fullName,
+      status: timeout ? "timed_out" : status,
+      duration_ms: diagnostic?.duration,
+      error: status === "failed" ? errors.map((error) => error.message + "\n" + (error.stack ?? "")).join("\n") : result.note,
+      file: test.module.moduleId,
+      line: line(errors[0], test.module.moduleId) ?? test.location?.line,
+    });
+  }
+  onTestRunEnd(modules, unhandled) {
+    // Here and not at the end of each module, which one that cannot be loaded does not have.
+    for (const module of modules) {
+      for (const error of module.errors()) {
+        write({ event: "problem", kind: "collection_error", message: `${module.moduleId}: ${text(error)}` });
+      }
+      for (const suite of module.children.allSuites()) {
+        for (const error of suite.errors()) {
+          write({ event: "problem", kind: "runner_failed", message: `${suite.fullName}: ${text(error)}` });
+        }
+      }
+    }
+    for (const error of unhandled) {
+      write({ event: "problem", kind: "runner_failed", message: `unhandled error: ${text(error)}` });
+    }
+    write({ event: "end" });
+  }
+}

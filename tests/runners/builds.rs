@@ -1,0 +1,158 @@
+//! Builds and restores with the tools themselves.
+
+use core_tools::ci::{Build, BuildError, BuildReport, Commands, Goal, build};
+use core_tools::redact::Redactor;
+use core_tools::workspace::Workspace;
+use integration_tests::{Project, found};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+fn installed(program: &str, version: &str) -> bool {
+    let there = Command::new(program).arg(version).output().is_ok_and(|output| output.status.success());
+    found(there.then_some(()), &format!("`{program}` is not installed: run .ci/run")).is_some()
+}
+
+fn run(
+    project: &Project,
+    goal: Goal,
+    path: Option<&str>,
+    ecosystem: Option<&str>,
+) -> Result<BuildReport, BuildError> {
+    let workspace = Arc::new(Workspace::new([project.path()]).unwrap());
+    let commands =
+        Commands::new(process_runner::Runner::new(), workspace, Redactor::new(Default::default()).unwrap());
+    let input = Build {
+        project_path: path.map(str::to_owned),
+        ecosystem: ecosystem.map(str::to_owned),
+        timeout_ms: None,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(build(&commands, goal, &input, Duration::from_secs(600), &Default::default()))
+}
+
+fn diagnostics(report: &BuildReport) -> String {
+    report.diagnostics.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+const MANIFEST: &str = "[package]\nname = \"sample\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[workspace]\n";
+
+#[test]
+fn errors_and_warnings_of_cargo_are_data() {
+    let project = Project::with([("Cargo.toml", MANIFEST), ("src/lib.rs", "fn f() -> u8 {\n    \"\"\n}\n")]);
+    let report = run(&project, Goal::Build, Some("src/lib.rs"), None).unwrap();
+    assert!(!report.success);
+    assert_eq!((report.errors, report.folder.as_str()), (1, "."), "{}", report.to_text());
+    insta::assert_snapshot!(diagnostics(&report), @"src/lib.rs:2:5: error[E0308]: mismatched types: expected `u8`, found `&str`");
+    project.write("src/lib.rs", "fn unused() {}\n");
+    let report = run(&project, Goal::Build, None, None).unwrap();
+    assert_eq!((report.success, report.errors, report.warnings), (true, 0, 1), "{}", report.to_text());
+    assert!(run(&project, Goal::Restore, None, None).unwrap().success);
+}
+
+#[test]
+fn errors_of_gcc_beneath_make_and_of_go_are_data() {
+    if !installed("gcc", "--version") || !installed("make", "--version") || !installed("go", "version") {
+        return;
+    }
+    let project = Project::with([
+        ("Makefile", "all:\n\tgcc -Wall -c main.c\n"),
+        ("main.c", "int main(void) {\n  int x;\n  return y;\n}\n"),
+        ("go/go.mod", "module example.org/sample\n\ngo 1.18\n"),
+        ("go/main.go", "package main\n\nfunc main() {\n\tundefined()\n}\n"),
+    ]);
+    let report = run(&project, Goal::Build, None, None).unwrap();
+    assert_eq!((report.success, report.errors, report.warnings), (false, 1, 1), "{}", report.to_text());
+    assert_eq!(
+        (report.diagnostics[0].file.as_deref(), report.diagnostics[0].line),
+        (Some("main.c"), Some(3))
+    );
+    let report = run(&project, Goal::Build, Some("go"), None).unwrap();
+    assert_eq!(report.errors, 1, "{}", report.to_text());
+    insta::assert_snapshot!(diagnostics(&report), @"main.go:4:2: error: undefined: undefined");
+}
+
+/// A program that writes down how it was called, at the front of a `PATH`.
+fn recording(project: &Project, program: &str) {
+    use std::os::unix::fs::PermissionsExt;
+    let path = project.join(&format!("bin/{program}"));
+    project.write(
+        &format!("bin/{program}"),
+        "#!/bin/sh\n{ pwd; for word; do echo \"$word\"; done; } > \"$(dirname \"$0\")/called\"\n",
+    );
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn dotnet_runs_in_the_folder_and_a_project_file_gives_its_name() {
+    let project = Project::with([("app/App.csproj", "<Project/>"), ("app/Program.cs", "")]);
+    recording(&project, "dotnet");
+    let folder = project.join("app").canonicalize().unwrap().display().to_string();
+    let mut server = project.server();
+    let path = format!("{}:{}", project.join("bin").display(), std::env::var("PATH").unwrap());
+    server.env("PATH", path);
+    let mut wire = integration_tests::Wire::connect(server, integration_tests::Era::Modern);
+    for (tool, given, expected) in [
+        ("build", "app", "build"),
+        ("build", "app/App.csproj", "build\nApp.csproj"),
+        ("restore", "app", "restore"),
+        ("restore", "app/App.csproj", "restore\nApp.csproj"),
+    ] {
+        let result = wire.call(tool, serde_json::json!({"projectPath": given}));
+        assert_eq!(result["isError"], false, "{result}");
+        assert_eq!(project.read("bin/called").trim(), format!("{folder}\n{expected}"), "{tool} {given}");
+    }
+}
+
+#[test]
+fn a_project_is_found_upwards_and_never_above_the_root() {
+    let outer = Project::with([
+        ("Cargo.toml", MANIFEST),
+        ("inner/a/b/file.txt", ""),
+        ("inner/Makefile", "all:\n\ttrue\n"),
+    ]);
+    let inner = Workspace::new([outer.join("inner/a")]).unwrap();
+    let commands = Commands::new(
+        process_runner::Runner::new(),
+        Arc::new(inner),
+        Redactor::new(Default::default()).unwrap(),
+    );
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let input = Build { project_path: Some("b".into()), ..Build::default() };
+    let found =
+        runtime.block_on(build(&commands, Goal::Build, &input, Duration::from_secs(60), &Default::default()));
+    assert!(matches!(found, Err(BuildError::NoProject { .. })), "{found:?}");
+    let report = run(&outer, Goal::Build, Some("inner/a/b/file.txt"), None).unwrap();
+    assert_eq!((report.folder.as_str(), report.command.as_str()), ("inner", "make"));
+}
+
+#[test]
+fn several_projects_in_a_folder_are_listed_and_the_parameter_chooses() {
+    let project =
+        Project::with([("Cargo.toml", MANIFEST), ("src/lib.rs", ""), ("Makefile", "all:\n\ttrue\n")]);
+    let report = run(&project, Goal::Build, None, None).unwrap();
+    assert!(
+        report.command.starts_with("cargo build") && report.notes[0].contains("make"),
+        "{}",
+        report.to_text()
+    );
+    let report = run(&project, Goal::Build, None, Some("make")).unwrap();
+    assert_eq!((report.success, report.command.as_str(), report.notes.len()), (true, "make", 0));
+    for wrong in ["go", "mkae"] {
+        let error = run(&project, Goal::Build, None, Some(wrong)).unwrap_err();
+        assert!(matches!(error, BuildError::Ecosystem { .. }), "{error}");
+    }
+}
+
+#[test]
+fn a_missing_toolchain_is_named_with_where_it_was_looked_for_and_how_it_is_installed() {
+    let project = Project::with([("a.csproj", "<Project/>")]);
+    if Command::new("dotnet").arg("--version").output().is_ok() {
+        return;
+    }
+    let error = run(&project, Goal::Build, None, None).unwrap_err().to_string();
+    assert!(
+        error.contains("`dotnet`") && error.contains("PATH") && error.contains("https://dot.net"),
+        "{error}"
+    );
+}

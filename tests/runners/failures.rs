@@ -1,0 +1,214 @@
+//! What goes wrong with a run as a whole: each a kind of its own, none a pass.
+
+use crate::support::Sample;
+use core_tools::testing::{ProblemKind, RunTests, Status, TestError, TestReport};
+use std::time::{Duration, Instant};
+
+macro_rules! sample {
+    ($program:expr) => {
+        match Sample::empty($program) {
+            Some(sample) => sample,
+            None => return,
+        }
+    };
+}
+
+fn kind(report: &TestReport) -> Option<ProblemKind> {
+    assert_eq!(report.success, report.error.is_none() && report.failed == 0, "{}", report.to_text());
+    report.error.as_ref().map(|error| error.kind)
+}
+
+#[track_caller]
+fn fails_as(report: &TestReport, expected: ProblemKind) {
+    assert_eq!(kind(report), Some(expected), "{}", report.to_text());
+    assert!(!report.success);
+}
+
+const CARGO: &str = "[package]\nname = \"sample\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[workspace]\n";
+
+#[test]
+fn cargo_that_does_not_compile_crashes_or_has_no_test_is_told_apart() {
+    let sample = sample!("cargo");
+    sample.write("Cargo.toml", CARGO).write("src/lib.rs", "#[test]\nfn a() {\n    let x: u8 = \"\";\n}\n");
+    for runner in ["cargo", "nextest"] {
+        let report = sample.run(runner, "");
+        fails_as(&report, ProblemKind::CompileError);
+        let diagnostic = &report.diagnostics[0];
+        assert_eq!(
+            (diagnostic.file.as_deref(), diagnostic.line),
+            (Some("src/lib.rs"), Some(3)),
+            "{diagnostic}"
+        );
+        assert_eq!(diagnostic.code.as_deref(), Some("E0308"));
+    }
+    sample.write("src/lib.rs", "#[test]\nfn passes() {}\n#[test]\nfn aborts() { std::process::abort() }\n");
+    fails_as(&sample.run("cargo", ""), ProblemKind::Crashed);
+    let report = sample.run("nextest", "");
+    assert_eq!((report.passed, report.failed, report.success), (1, 1, false), "{}", report.to_text());
+    sample.write("src/lib.rs", "#[test]\nfn passes() {}\n");
+    for runner in ["cargo", "nextest"] {
+        assert!(sample.run(runner, "").success);
+        fails_as(&sample.run(runner, "no_such_test"), ProblemKind::NoTests);
+    }
+}
+
+#[test]
+fn pytest_that_cannot_collect_exits_or_has_no_test_is_told_apart() {
+    let sample = sample!("pytest");
+    sample.write("pytest.ini", "[pytest]\n").write("test_a.py", "def test_a(:\n");
+    fails_as(&sample.run("", ""), ProblemKind::CollectionError);
+    sample.write("test_a.py", "import os\ndef test_a():\n    pass\ndef test_b():\n    os._exit(0)\n");
+    let report = sample.run("", "");
+    fails_as(&report, ProblemKind::Crashed);
+    assert_eq!((report.passed, report.failed), (1, 1), "what came before is kept, and what ran is named");
+    assert_eq!(
+        (report.tests[0].name.as_str(), report.tests[0].status),
+        ("test_a.py::test_b", Status::Errored)
+    );
+    sample.write("test_a.py", "");
+    fails_as(&sample.run("", ""), ProblemKind::NoTests);
+    sample.write("test_a.py", "import pytest\n@pytest.mark.skip\ndef test_a():\n    pass\n");
+    fails_as(&sample.run("", ""), ProblemKind::NoTests);
+}
+
+#[test]
+fn node_files_that_cannot_be_loaded_and_files_without_a_test_are_no_pass() {
+    let sample = sample!("node");
+    sample.write("package.json", "{}").write("a.test.js", "const = 1;\n");
+    fails_as(&sample.run("", ""), ProblemKind::CollectionError);
+    sample.write("a.test.js", "");
+    fails_as(&sample.run("", ""), ProblemKind::NoTests);
+    sample.write("a.test.js", "require('node:test').test('a', () => process.exit(0));\n");
+    let report = sample.run("", "");
+    assert!(!report.success, "{}", report.to_text());
+}
+
+#[test]
+fn javascript_runners_tell_a_file_that_cannot_be_loaded_and_an_empty_selection() {
+    for (runner, file) in [("mocha", "test/a.test.cjs"), ("jest", "a.test.js"), ("vitest", "a.test.js")] {
+        let sample = sample!(runner);
+        sample.write("package.json", &format!("{{\"devDependencies\":{{\"{runner}\":\"*\"}}}}"));
+        sample.write(file, "const = 1;\n");
+        fails_as(&sample.run("", ""), ProblemKind::CollectionError);
+        std::fs::remove_file(sample.path().join(file)).unwrap();
+        fails_as(&sample.run("", ""), ProblemKind::NoTests);
+    }
+}
+
+#[test]
+fn an_unhandled_error_of_vitest_is_no_pass_though_no_test_fails() {
+    let sample = sample!("vitest");
+    sample.write("package.json", "{\"type\":\"module\",\"devDependencies\":{\"vitest\":\"*\"}}");
+    let test =
+        "import { test } from 'vitest';\ntest('a', () => { Promise.reject(new Error('unhandled')); });\n";
+    sample.write("a.test.js", test);
+    let report = sample.run("", "");
+    assert_eq!((report.passed, report.failed), (1, 0), "{}", report.to_text());
+    fails_as(&report, ProblemKind::RunnerFailed);
+}
+
+#[test]
+fn go_that_does_not_build_panics_or_has_no_test_is_told_apart() {
+    let sample = sample!("go");
+    let head = "package sample\n\nimport \"testing\"\n\n";
+    sample.write("go.mod", "module example.org/sample\n\ngo 1.18\n");
+    sample.write("a_test.go", &format!("{head}func TestA(t *testing.T) {{ undefined() }}\n"));
+    let report = sample.run("", "");
+    fails_as(&report, ProblemKind::CompileError);
+    assert_eq!(report.diagnostics[0].line, Some(5), "{}", report.to_text());
+    let panics = "func TestA(t *testing.T) {}\nfunc TestB(t *testing.T) { panic(\"boom\") }\n";
+    sample.write("a_test.go", &format!("{head}{panics}"));
+    let report = sample.run("", "");
+    assert_eq!((report.passed, report.failed, report.success), (1, 1, false), "{}", report.to_text());
+    fails_as(&sample.run("", "TestNone"), ProblemKind::NoTests);
+}
+
+#[test]
+fn bats_with_a_syntax_error_or_without_a_test_is_no_pass() {
+    let sample = sample!("bats");
+    sample.write("tests/a.bats", "@test \"a\" {\n  if\n}\n");
+    let report = sample.run("", "");
+    assert!(!report.success && (report.failed > 0 || report.error.is_some()), "{}", report.to_text());
+    sample.write("tests/a.bats", "# none\n");
+    fails_as(&sample.run("", ""), ProblemKind::NoTests);
+}
+
+#[test]
+fn a_runner_that_is_missing_is_named_with_how_it_is_installed() {
+    let sample = sample!("node");
+    sample.write("package.json", "{\"devDependencies\":{\"vitest\":\"*\"}}");
+    fails_as(&sample.run("", ""), ProblemKind::RunnerMissing);
+    sample.write("mix.exs", "");
+    let report = sample.run("mix", "");
+    fails_as(&report, ProblemKind::RunnerMissing);
+    let message = report.error.unwrap().message;
+    assert!(
+        message.contains("`mix`") && message.contains("PATH") && message.contains("elixir-lang.org"),
+        "{message}"
+    );
+}
+
+/// Runs a project whose second test never ends; nothing that says `marker` is left.
+fn hangs(sample: &Sample, marker: &str) {
+    let started = Instant::now();
+    let report = sample.run_within(Duration::from_secs(12));
+    fails_as(&report, ProblemKind::TimedOut);
+    assert_eq!(report.error.as_ref().unwrap().message, "Test runner timed out after 12s");
+    assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
+    assert_eq!(report.passed, 1, "what came before is kept: {}", report.to_text());
+    assert_eq!(report.tests[0].status, Status::TimedOut, "what hung is named: {}", report.to_text());
+    assert!(report.tests[0].name.contains("hangs"));
+    integration_tests::wait_until(Duration::from_secs(10), "the tree ends", || {
+        let listed = std::process::Command::new("pgrep").args(["-f", marker]).output().unwrap();
+        listed.stdout.is_empty()
+    });
+}
+
+#[test]
+fn a_test_of_pytest_that_hangs_is_named_and_leaves_no_process() {
+    let sample = sample!("pytest");
+    let sleep = integration_tests::unique_seconds();
+    sample.write("pytest.ini", "[pytest]\n");
+    let test = format!(
+        "import subprocess\ndef test_a():\n    pass\ndef test_hangs():\n    subprocess.run(['sleep', '{sleep}'])\n"
+    );
+    hangs(sample.write("test_a.py", &test), &format!("sleep {sleep}"));
+}
+
+#[test]
+fn a_test_of_mocha_that_hangs_is_named_and_leaves_no_process() {
+    let sample = sample!("mocha");
+    let sleep = integration_tests::unique_seconds();
+    sample.write("package.json", "{\"devDependencies\":{\"mocha\":\"*\"}}");
+    let test = format!(
+        "it('a', () => {{}});\nit('hangs', () => require('child_process').execFileSync('sleep', ['{sleep}']));\n"
+    );
+    hangs(sample.write("test/a.cjs", &test), &format!("sleep {sleep}"));
+}
+
+#[test]
+fn paths_that_do_not_exist_lead_outside_or_are_options_run_nothing() {
+    let sample = sample!("make");
+    sample.write("Makefile", "test:\n\ttouch ran\n");
+    let request = |path: &str| RunTests { test_path: Some(path.to_owned()), ..RunTests::default() };
+    for path in ["tests/none.rs", "none/", "src/a.py::b", "./none"] {
+        let error = sample.try_run(&request(path)).unwrap_err();
+        assert!(matches!(error, TestError::NoSuchPath(_)), "{path}: {error}");
+    }
+    assert!(matches!(sample.try_run(&request("--help")).unwrap_err(), TestError::Option(_)));
+    assert!(matches!(sample.try_run(&request("name")).unwrap_err(), TestError::CannotSelect { .. }));
+    for path in ["../other", "/etc"] {
+        assert!(sample.try_run(&request(path)).is_err(), "{path}");
+    }
+    assert!(!sample.path().join("ran").exists());
+}
+
+#[test]
+fn a_project_without_a_runner_is_told_what_was_looked_for() {
+    let sample = sample!("make");
+    let error = sample.try_run(&RunTests::default()).unwrap_err().to_string();
+    assert!(error.contains("no test runner detected") && error.contains("Cargo.toml"), "{error}");
+    let unknown = RunTests { runner: Some("jset".into()), ..RunTests::default() };
+    let error = sample.try_run(&unknown).unwrap_err().to_string();
+    assert!(error.contains("jset") && error.contains("jest"), "{error}");
+}

@@ -1,0 +1,11 @@
+//! The test engine against the runners themselves: sample projects, each with what goes well and what goes wrong.
+//!
+//! The runners are installed by `.ci/run`. A test whose runner is missing says so and passes; in CI it fails.
+
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+#[cfg(unix)]
+mod builds;
+mod failures;
+mod reports;
+mod support;

@@ -1,0 +1,3 @@
+module example.org/sample
+
+go 1.18

@@ -1,0 +1,121 @@
+//! What each runner's sample comes to, and that it is what the runner itself says.
+
+use crate::support::{Sample, outline};
+
+macro_rules! sample {
+    ($name:expr, $program:expr) => {
+        match Sample::of($name, $program) {
+            Some(sample) => sample,
+            None => return,
+        }
+    };
+}
+
+#[test]
+fn cargo_test_is_read_with_its_documentation_tests() {
+    let sample = sample!("cargo", "cargo");
+    let report = sample.run("cargo", "");
+    let fails = report.tests.iter().find(|test| test.name == "tests::fails").unwrap();
+    let error = fails.error.as_deref().unwrap();
+    assert!(error.contains("on standard output") && error.contains("on standard error"), "{error}");
+    insta::assert_snapshot!(outline(&report));
+}
+
+#[test]
+fn nextest_is_read_and_documentation_tests_follow_it() {
+    let sample = sample!("cargo", "cargo-nextest");
+    insta::assert_snapshot!(outline(&sample.run("", "")));
+}
+
+#[test]
+fn a_file_a_module_and_a_test_of_cargo_are_selected() {
+    let sample = sample!("cargo", "cargo");
+    for (path, passed, failed) in [
+        ("tests/api.rs", 2, 0),
+        ("tests/api.rs::adds_from_outside", 1, 0),
+        ("src/lib.rs", 3, 1),
+        ("src/lib.rs::tests::fails", 0, 1),
+        ("adds", 2, 0),
+        ("tests", 2, 0),
+    ] {
+        let report = sample.run("cargo", path);
+        assert_eq!((report.passed, report.failed), (passed, failed), "{path}: {}", report.to_text());
+        assert_eq!(report.success, failed == 0, "{path}");
+    }
+}
+
+#[test]
+fn pytest_is_read() {
+    let sample = sample!("pytest", "pytest");
+    insta::assert_snapshot!(outline(&sample.run("", "")));
+    assert_eq!(sample.run("", "test_sample.py::test_passes").passed, 1);
+    assert_eq!(sample.run("", "test_sample.py::test_with_parameters").failed, 1);
+    assert_eq!(sample.run("pytest", "überprüft").passed, 1);
+}
+
+#[test]
+fn bats_is_read() {
+    let sample = sample!("bats", "bats");
+    insta::assert_snapshot!(outline(&sample.run("", "")));
+    assert!(sample.run("", "tests/sample.bats::passes").success);
+}
+
+#[test]
+fn node_is_read() {
+    let sample = sample!("node", "node");
+    insta::assert_snapshot!(outline(&sample.run("", "")));
+    assert_eq!(sample.run("", "sample.test.js").failed, 3);
+}
+
+#[test]
+fn mocha_is_read() {
+    let sample = sample!("mocha", "mocha");
+    insta::assert_snapshot!(outline(&sample.run("", "")));
+    assert_eq!(sample.run("", "test/sample.cjs::überprüft").passed, 1);
+}
+
+#[test]
+fn jest_is_read() {
+    let sample = sample!("jest", "jest");
+    insta::assert_snapshot!(outline(&sample.run("", "")));
+    assert_eq!(sample.run("", "sample.test.js::überprüft").passed, 1);
+}
+
+#[test]
+fn vitest_is_read() {
+    let sample = sample!("vitest", "vitest");
+    insta::assert_snapshot!(outline(&sample.run("", "")));
+    assert_eq!(sample.run("", "sample.test.js::überprüft").passed, 1);
+}
+
+#[test]
+fn go_is_read() {
+    let sample = sample!("go", "go");
+    insta::assert_snapshot!(outline(&sample.run("", "")));
+    assert_eq!(sample.run("", "sample_test.go::TestPasses").passed, 1);
+}
+
+#[test]
+fn ctest_is_read() {
+    let sample = sample!("ctest", "ctest");
+    insta::assert_snapshot!(outline(&sample.run("", "")));
+    assert!(sample.run("ctest", "prints").success);
+}
+
+#[test]
+fn of_make_the_exit_code_is_told() {
+    let sample = sample!("make", "make");
+    let report = sample.run("", "");
+    insta::assert_snapshot!(outline(&report));
+    assert!(report.output.unwrap().contains("on standard error"));
+}
+
+#[test]
+fn tap_14_is_written_for_any_runner() {
+    let sample = sample!("go", "go");
+    let tap = sample.run("", "").to_tap();
+    let results = tap.lines().filter(|line| line.starts_with("ok ") || line.starts_with("not ok ")).count();
+    assert!(tap.starts_with(&format!("TAP version 14\n1..{results}\n")), "{tap}");
+    assert_eq!(tap.lines().filter(|line| line.starts_with("not ok ")).count(), 2, "{tap}");
+    assert!(tap.contains("TestIsSkipped # SKIP "), "{tap}");
+}

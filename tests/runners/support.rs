@@ -1,0 +1,131 @@
+//! A sample project, and the engine to run its tests.
+
+use core_tools::ci::Commands;
+use core_tools::redact::Redactor;
+use core_tools::testing::{RunTests, TestError, TestReport, run_tests};
+use core_tools::workspace::Workspace;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// A copy of a sample project, in a folder of its own.
+pub(crate) struct Sample {
+    folder: TempDir,
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &to);
+        } else {
+            std::fs::copy(entry.path(), to).unwrap();
+        }
+    }
+}
+
+impl Sample {
+    /// The sample of this name; nothing if `program`, which it needs, is not installed.
+    pub(crate) fn of(name: &str, program: &str) -> Option<Self> {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let sample = Self { folder: tempfile::tempdir().unwrap() };
+        copy(&here.join("runners/projects").join(name), sample.path());
+        sample.with(program).then_some(sample)
+    }
+
+    /// An empty one, for a runner.
+    pub(crate) fn empty(program: &str) -> Option<Self> {
+        let sample = Self { folder: tempfile::tempdir().unwrap() };
+        sample.with(program).then_some(sample)
+    }
+
+    fn with(&self, program: &str) -> bool {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap();
+        let link = |from: PathBuf, name: &str| {
+            let there = from.exists();
+            if there {
+                #[cfg(unix)]
+                std::os::unix::fs::symlink(from, self.path().join(name)).unwrap();
+            }
+            there
+        };
+        let found = match program {
+            "mocha" | "jest" | "vitest" => {
+                let modules = root.join(".runners/node_modules");
+                modules.join(program).exists() && link(modules, "node_modules")
+            }
+            "pytest" => root.join(".venv/bin/pytest").exists() && link(root.join(".venv"), ".venv"),
+            program => {
+                let version = if program == "go" { "version" } else { "--version" };
+                Command::new(program).arg(version).output().is_ok_and(|output| output.status.success())
+            }
+        };
+        integration_tests::found(found.then_some(()), &format!("`{program}` is not installed: run .ci/run"))
+            .is_some()
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn write(&self, path: &str, content: &str) -> &Self {
+        let path = self.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+        self
+    }
+
+    pub(crate) fn try_run(&self, request: &RunTests) -> Result<TestReport, TestError> {
+        let workspace = Arc::new(Workspace::new([self.path()]).unwrap());
+        let redactor = Redactor::new(Default::default()).unwrap();
+        let commands = Commands::new(process_runner::Runner::new(), workspace, redactor);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(run_tests(&commands, request, &Default::default(), |_| {}))
+    }
+
+    pub(crate) fn run(&self, runner: &str, test_path: &str) -> TestReport {
+        let request = RunTests {
+            test_path: Some(test_path.to_owned()),
+            runner: (!runner.is_empty()).then(|| runner.to_owned()),
+            ..RunTests::default()
+        };
+        self.try_run(&request).unwrap()
+    }
+
+    pub(crate) fn run_within(&self, limit: Duration) -> TestReport {
+        self.try_run(&RunTests { time_limit: limit, ..RunTests::default() }).unwrap()
+    }
+}
+
+/// What a snapshot holds of a report: each test with its place, and the first line of what went wrong.
+pub(crate) fn outline(report: &TestReport) -> String {
+    use std::fmt::Write as _;
+    let mut text = format!(
+        "success: {}, {} passed, {} failed, {} skipped, exit code {:?}\n$ {}\n",
+        report.success, report.passed, report.failed, report.skipped, report.exit_code, report.command
+    );
+    if let Some(error) = &report.error {
+        let _ =
+            writeln!(text, "error {:?}: {}", error.kind, error.message.lines().next().unwrap_or_default());
+    }
+    let mut tests: Vec<_> = report.tests.iter().collect();
+    // Runners run tests at once; the order of their ends is chance.
+    tests.sort_by(|one, other| (one.status.name(), &one.name).cmp(&(other.status.name(), &other.name)));
+    for test in tests {
+        let _ = write!(text, "{}: {}", test.status.name(), test.name);
+        if let Some(file) = &test.file {
+            let _ = write!(text, " ({file}:{})", test.line.unwrap_or_default());
+        }
+        if let Some(line) =
+            test.error.iter().flat_map(|error| error.lines()).find(|line| !line.trim().is_empty())
+        {
+            let _ = write!(text, " | {}", line.trim());
+        }
+        text.push('\n');
+    }
+    text
+}
