@@ -28,7 +28,7 @@ fn run(
         timeout_ms: None,
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(build(&commands, goal, &input, Duration::from_secs(600), &Default::default()))
+    runtime.block_on(build(&commands, goal, &input, Duration::from_secs(600), &Default::default(), |_| {}))
 }
 
 fn diagnostics(report: &BuildReport) -> String {
@@ -72,6 +72,105 @@ fn errors_of_gcc_beneath_make_and_of_go_are_data() {
     insta::assert_snapshot!(diagnostics(&report), @"main.go:4:2: error: undefined: undefined");
 }
 
+#[test]
+fn cmake_configures_and_then_compiles() {
+    if !installed("cmake", "--version") {
+        return;
+    }
+    let project = Project::with([
+        (
+            "CMakeLists.txt",
+            "cmake_minimum_required(VERSION 3.10)\nproject(sample C)\nadd_executable(sample main.c)\n",
+        ),
+        ("main.c", "int main(void) { return 0; }\n"),
+    ]);
+    let report = run(&project, Goal::Build, None, None).unwrap();
+    assert!(report.success, "{}", report.to_text());
+    assert_eq!(report.command, "cmake -S . -B build && cmake --build build");
+    assert!(project.join("build/sample").exists());
+    project.write("main.c", "int main(void) { return y; }\n");
+    let report = run(&project, Goal::Build, None, None).unwrap();
+    assert_eq!((report.success, report.errors), (false, 1), "{}", report.to_text());
+    assert_eq!(report.command, "cmake --build build");
+    assert_eq!(
+        (report.diagnostics[0].file.as_deref(), report.diagnostics[0].line),
+        (Some("main.c"), Some(1))
+    );
+}
+
+#[test]
+fn typescript_is_compiled_by_the_script_build_or_by_its_compiler_whatever_form_its_messages_have() {
+    let modules = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../.runners/node_modules");
+    let there = modules.join("typescript").exists();
+    if found(there.then_some(()), "typescript is not installed: run .ci/run").is_none() {
+        return;
+    }
+    let project = Project::with([
+        ("package.json", "{\"dependencies\": {\"build\": \"1\"}}"),
+        ("tsconfig.json", "{\"compilerOptions\": {\"strict\": true, \"types\": []}, \"include\": [\"src\"]}"),
+        ("src/a.ts", "export const n: number = 1;\nexport const s: number = \"text\";\n"),
+    ]);
+    let error = run(&project, Goal::Build, None, None).unwrap_err().to_string();
+    assert!(error.contains("node_modules/typescript") && error.contains("npm install"), "{error}");
+    std::os::unix::fs::symlink(modules.canonicalize().unwrap(), project.join("node_modules")).unwrap();
+    let told = "src/a.ts:2:14: error[TS2322]: Type 'string' is not assignable to type 'number'.";
+    let report = run(&project, Goal::Build, None, None).unwrap();
+    assert_eq!((report.success, diagnostics(&report).as_str()), (false, told), "{}", report.to_text());
+    assert!(report.command.starts_with("node node_modules/typescript/bin/tsc"), "{}", report.command);
+    let script = "{\"scripts\": {\"build\": \"node node_modules/typescript/bin/tsc --noEmit --pretty\"}}";
+    project.write("package.json", script);
+    let report = run(&project, Goal::Build, None, None).unwrap();
+    assert_eq!((report.success, diagnostics(&report).as_str()), (false, told), "{}", report.to_text());
+    assert_eq!(report.command, "npm run build");
+    project.write("src/a.ts", "export const n: number = 1;\n");
+    assert!(run(&project, Goal::Build, None, None).unwrap().success);
+}
+
+#[test]
+fn python_builds_and_installs_with_its_own_environment() {
+    let venv = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../.venv");
+    if found(venv.exists().then_some(()), "there is no .venv: run .ci/run").is_none() {
+        return;
+    }
+    let project = Project::with([("requirements.txt", "# nothing yet\n")]);
+    std::os::unix::fs::symlink(venv.canonicalize().unwrap(), project.join(".venv")).unwrap();
+    let report = run(&project, Goal::Restore, None, None).unwrap();
+    assert!(report.success, "{}", report.to_text());
+    assert_eq!(report.command, ".venv/bin/python -m pip install -r requirements.txt");
+    let report = run(&project, Goal::Build, None, None).unwrap();
+    assert!(!report.success);
+    assert!(report.output.as_deref().unwrap().contains("No module named build"), "{}", report.to_text());
+}
+
+#[test]
+fn nothing_to_do_is_an_error_and_no_success() {
+    let project = Project::with([("package.json", "{}"), ("make/Makefile", "all:\n\ttrue\n")]);
+    let error = run(&project, Goal::Build, None, None).unwrap_err().to_string();
+    assert!(error.contains("nothing to build in `.`"), "{error}");
+    let error = run(&project, Goal::Restore, Some("make"), None).unwrap_err().to_string();
+    assert!(error.contains("nothing to fetch in `make`"), "{error}");
+}
+
+#[test]
+fn the_time_limit_is_told_and_counts_for_all_steps_together() {
+    let project = Project::with([("Makefile", "all:\n\t@echo begun; sleep 60\n")]);
+    let workspace = Arc::new(Workspace::new([project.path()]).unwrap());
+    let commands =
+        Commands::new(process_runner::Runner::new(), workspace, Redactor::new(Default::default()).unwrap());
+    let said = std::sync::Mutex::new(Vec::new());
+    let input = Build { timeout_ms: Some(1_500), ..Build::default() };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let max = Duration::from_secs(600);
+    let report = runtime
+        .block_on(build(&commands, Goal::Build, &input, max, &Default::default(), |line| {
+            said.lock().unwrap().push(line.to_owned());
+        }))
+        .unwrap();
+    assert!(!report.success && report.exit_code.is_none(), "{}", report.to_text());
+    assert!(report.notes[0].contains("time limit of 1500 ms"), "{:?}", report.notes);
+    assert_eq!(said.into_inner().unwrap().first().map(String::as_str), Some("begun"));
+}
+
 /// A program that writes down how it was called, at the front of a `PATH`.
 fn recording(project: &Project, program: &str) {
     use std::os::unix::fs::PermissionsExt;
@@ -104,6 +203,52 @@ fn dotnet_runs_in_the_folder_and_a_project_file_gives_its_name() {
     }
 }
 
+/// What cannot be had everywhere: only the command line is looked at, with a program that writes it down.
+#[test]
+fn each_ecosystems_own_command_is_run_in_its_folder() {
+    let project = Project::with([
+        ("maven/pom.xml", "<project/>"),
+        ("gradle/build.gradle.kts", ""),
+        ("just/justfile", "build:\n"),
+        ("uv/pyproject.toml", ""),
+        ("uv/uv.lock", ""),
+        ("poetry/pyproject.toml", ""),
+        ("poetry/poetry.lock", ""),
+        ("pnpm/package.json", "{\"scripts\": {\"build\": \"x\"}}"),
+        ("pnpm/pnpm-lock.yaml", ""),
+        ("yarn/package.json", "{\"packageManager\": \"yarn@4.1.0\", \"scripts\": {\"build\": \"x\"}}"),
+        ("yarn/package-lock.json", ""),
+        ("bun/package.json", "{}"),
+        ("bun/bun.lock", ""),
+    ]);
+    for program in ["mvn", "gradle", "just", "uv", "poetry", "pnpm", "yarn", "bun"] {
+        recording(&project, program);
+    }
+    let mut server = project.server();
+    server.env("PATH", format!("{}:{}", project.join("bin").display(), std::env::var("PATH").unwrap()));
+    let mut wire = integration_tests::Wire::connect(server, integration_tests::Era::Modern);
+    for (tool, folder, expected) in [
+        ("build", "maven", "--batch-mode --no-transfer-progress compile"),
+        ("restore", "maven", "--batch-mode --no-transfer-progress dependency:resolve"),
+        ("build", "gradle", "--console=plain assemble"),
+        ("restore", "gradle", "--console=plain dependencies"),
+        ("build", "just", "build"),
+        ("restore", "uv", "sync"),
+        ("restore", "poetry", "install"),
+        ("build", "pnpm", "run build"),
+        ("restore", "pnpm", "install"),
+        ("build", "yarn", "run build"),
+        ("restore", "bun", "install"),
+    ] {
+        let result = wire.call(tool, serde_json::json!({"project_path": folder}));
+        assert_eq!(result["isError"], false, "{tool} {folder}: {result}");
+        let path = project.join(folder).canonicalize().unwrap().display().to_string();
+        let called = project.read("bin/called");
+        let (place, words) = called.trim().split_once('\n').unwrap();
+        assert_eq!((place, words.replace('\n', " ").as_str()), (path.as_str(), expected), "{tool} {folder}");
+    }
+}
+
 #[test]
 fn a_project_is_found_upwards_and_never_above_the_root() {
     let outer = Project::with([
@@ -119,8 +264,14 @@ fn a_project_is_found_upwards_and_never_above_the_root() {
     );
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let input = Build { project_path: Some("b".into()), ..Build::default() };
-    let found =
-        runtime.block_on(build(&commands, Goal::Build, &input, Duration::from_secs(60), &Default::default()));
+    let found = runtime.block_on(build(
+        &commands,
+        Goal::Build,
+        &input,
+        Duration::from_secs(60),
+        &Default::default(),
+        |_| {},
+    ));
     assert!(matches!(found, Err(BuildError::NoProject { .. })), "{found:?}");
     let report = run(&outer, Goal::Build, Some("inner/a/b/file.txt"), None).unwrap();
     assert_eq!((report.folder.as_str(), report.command.as_str()), ("inner", "make"));

@@ -43,13 +43,7 @@
 //! Libraries read no environment and have no current folder: whoever links this crate hands both in. There
 //! is no sandbox for the programs that are run; see `SECURITY.md`.
 #![cfg_attr(
-    not(all(
-        feature = "filesystem",
-        feature = "git",
-        feature = "ci",
-        feature = "testing",
-        feature = "mcp"
-    )),
+    not(all(feature = "filesystem", feature = "git", feature = "ci", feature = "testing", feature = "mcp")),
     allow(rustdoc::broken_intra_doc_links, reason = "the table names areas that are off")
 )]
 

@@ -1,15 +1,18 @@
 //! Build a project, and fetch what it depends on: the ecosystem's own command, and what its compiler says.
 
 use super::command::{CommandError, Commands, quoted, without_ours};
-use super::compiler::Diagnostic;
+use super::compiler::{Diagnostic, DiagnosticReader};
 use super::ecosystem::{Ecosystem, choose};
+use super::project::Project;
 use super::run::{ending, millis};
 use crate::workspace;
-use process_runner::{Limits, SpawnErrorKind};
+use process_runner::{Limits, Output, SpawnErrorKind, Termination};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// A project to build, or whose dependencies to fetch.
@@ -39,7 +42,7 @@ pub enum Goal {
 pub struct BuildReport {
     /// The command ended by itself with exit code 0.
     pub success: bool,
-    /// The command, as it could be typed in `folder`.
+    /// The command, as it could be typed in `folder`: those that ran, with `&&` between them.
     pub command: String,
     /// Where it ran, relative to its root.
     pub folder: String,
@@ -52,7 +55,7 @@ pub struct BuildReport {
     pub errors: usize,
     /// How many warnings.
     pub warnings: usize,
-    /// What it told, errors first, at most 100.
+    /// What it told, errors first, at most 100. One that is told twice is told once.
     pub diagnostics: Vec<Diagnostic>,
     /// The end of what was printed, where diagnostics do not explain a failure.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -112,12 +115,15 @@ pub enum BuildError {
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
 /// Diagnostics in a report.
 const SHOWN: usize = 100;
-/// What is kept of each stream, in bytes: cargo tells each package.
-const KEPT: usize = 16 << 20;
+/// The longest line that is read, in bytes: cargo puts a message with all its context into one.
+const MAX_LINE: usize = 4 << 20;
+/// What is kept of each stream, in bytes.
+const KEPT: usize = 256 << 10;
 /// What is shown of the output.
 const SHOWN_OUTPUT: usize = 8_000;
 
-/// Builds or restores the project at `input`, in `commands`' environment and fence.
+/// Builds or restores the project at `input`, in `commands`' environment and fence. `said` gets the latest line of
+/// output from time to time, masked.
 ///
 /// A command that ran is a report, however it ended.
 ///
@@ -130,79 +136,101 @@ pub async fn build(
     input: &Build,
     max_timeout: Duration,
     cancel: &CancellationToken,
+    said: impl Fn(&str),
 ) -> Result<BuildReport, BuildError> {
     let choice = choose(commands.workspace(), input.project_path.as_deref(), input.ecosystem.as_deref())?;
     let timeout = super::run::time_limit(input.timeout_ms, DEFAULT_TIMEOUT, max_timeout)?;
-    let words = choice.ecosystem.command(goal, &choice.project, choice.file.as_deref());
-    let Some(words) = words else {
+    let steps = choice.ecosystem.steps(goal, &choice.project, choice.file.as_deref())?;
+    if steps.is_empty() {
         let (verb, name) = if goal == Goal::Build { ("build", "build") } else { ("fetch", "restore") };
         return Err(BuildError::Nothing(format!(
             "there is nothing to {verb} in `{}`: {} has no command for {name} there",
             choice.project.0.shown(),
             choice.ecosystem.name()
         )));
-    };
-    let (program, arguments) =
-        words.split_first().map(|(program, rest)| (program.clone(), rest)).unwrap_or_default();
-    let limits = Limits::default().timeout(timeout).capture(KEPT);
-    let command = without_ours(commands.at(&program, &choice.project.0)?)
-        .args(arguments.iter())
-        .limits(limits)
-        .cancel(cancel.clone());
-    let mut running = match commands.runner().start(command).await {
-        Ok(running) => running,
-        Err(process_runner::Error::Spawn(error)) if matches!(error.kind, SpawnErrorKind::NotFound { .. }) => {
-            let error = CommandError::from(process_runner::Error::Spawn(error)).to_string();
-            return Err(BuildError::Missing { error, installation: choice.ecosystem.installation() });
-        }
-        Err(error) => return Err(BuildError::Command(error.into())),
-    };
-    let output = running.wait().await.map_err(CommandError::from)?;
-    let (stdout, stderr) = (output.stdout.clean(), output.stderr.clean());
-    let mut diagnostics: Vec<_> = stdout.lines().filter_map(Diagnostic::from_cargo).collect();
-    let text: Vec<_> =
-        stdout.lines().filter(|line| !line.starts_with("{\"reason\":")).chain(stderr.lines()).collect();
-    let text = text.join("\n");
-    if diagnostics.is_empty() {
-        diagnostics = Diagnostic::from_text(&text);
     }
-    let count = |severity| diagnostics.iter().filter(|diagnostic| diagnostic.severity == severity).count();
-    let (errors, warnings) = (count("error"), count("warning"));
+    let reader = Arc::new(Mutex::new(DiagnosticReader::default()));
+    let started = Instant::now();
+    let (mut ran, mut text, mut last) = (Vec::new(), String::new(), None);
+    for words in &steps {
+        let Some((program, arguments)) = words.split_first() else { continue };
+        let found = Arc::clone(&reader);
+        let limits = Limits::default()
+            .timeout(timeout.saturating_sub(started.elapsed()))
+            .capture(KEPT)
+            .max_line(MAX_LINE);
+        let command = without_ours(commands.at(program, &choice.project.0)?)
+            .args(arguments.iter())
+            .limits(limits)
+            .cancel(cancel.clone())
+            .on_line(move |stream, line| {
+                let line = line.text();
+                let line = process_runner::clean(&line);
+                found.lock().unwrap_or_else(PoisonError::into_inner).line(stream, &line);
+            });
+        let running = match commands.runner().start(command).await {
+            Ok(running) => running,
+            Err(process_runner::Error::Spawn(error))
+                if matches!(error.kind, SpawnErrorKind::NotFound { .. }) =>
+            {
+                let error = CommandError::from(process_runner::Error::Spawn(error)).to_string();
+                return Err(BuildError::Missing { error, installation: choice.ecosystem.installation() });
+            }
+            Err(error) => return Err(BuildError::Command(error.into())),
+        };
+        let output = commands.attend(running, &said).await?;
+        ran.push(words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "));
+        text.push_str(&printed(&output));
+        let success = output.success();
+        last = Some(output);
+        if !success {
+            break;
+        }
+    }
+    let elapsed = started.elapsed();
     let mut notes = Vec::new();
-    if let process_runner::Termination::TimedOut { after, .. } = output.termination {
-        notes.push(format!(
-            "ended at the time limit of {} ms with everything it had started",
-            after.as_millis()
-        ));
+    if let Some(Termination::TimedOut { .. }) = last.as_ref().map(|output| &output.termination) {
+        let limit = timeout.as_millis();
+        notes.push(format!("ended at the time limit of {limit} ms with everything it had started"));
     }
     if !choice.also.is_empty() {
         let names: Vec<_> = choice.also.iter().map(|other| other.name()).collect();
         notes.push(format!("the folder is a project of {} too; `ecosystem` chooses", names.join(", ")));
     }
-    if diagnostics.len() > SHOWN {
-        notes.push(format!("{} more diagnostics are left out", diagnostics.len() - SHOWN));
-    }
-    diagnostics.sort_by_key(|diagnostic| diagnostic.severity != "error");
+    let reader = std::mem::take(&mut *reader.lock().unwrap_or_else(PoisonError::into_inner));
+    let (errors, warnings) = (reader.errors(), reader.warnings());
+    let mut diagnostics = reader.into_diagnostics();
     diagnostics.truncate(SHOWN);
-    let prefix = format!("{}/", choice.project.0.to_absolute().display());
+    let told = diagnostics.iter().filter(|diagnostic| diagnostic.severity != "note").count();
+    if errors + warnings > told {
+        notes.push(format!("{} more diagnostics are left out", errors + warnings - told));
+    }
+    let folder = choice.project.0.to_absolute();
+    let prefix = format!("{}/", folder.to_string_lossy().trim_end_matches('/'));
     for diagnostic in &mut diagnostics {
         diagnostic.message = commands.mask(&diagnostic.message);
         diagnostic.relative_to(&prefix);
     }
-    let success = output.success();
-    let command: Vec<_> = words.iter().map(|word| quoted(word)).collect();
+    let success = last.as_ref().is_some_and(Output::success);
     Ok(BuildReport {
         success,
-        command: command.join(" "),
+        command: commands.mask(&ran.join(" && ")),
         folder: choice.project.0.shown(),
-        exit_code: ending(&output).0,
-        duration_ms: millis(output.to_exit.unwrap_or(output.elapsed)),
+        exit_code: last.as_ref().and_then(|output| ending(output).0),
+        duration_ms: millis(elapsed),
         errors,
         warnings,
         diagnostics,
         output: (!success && errors == 0).then(|| tail(&commands.mask(&text))),
         notes,
     })
+}
+
+/// What a step printed for people.
+fn printed(output: &Output) -> String {
+    let (stdout, stderr) = (output.stdout.clean(), output.stderr.clean());
+    let lines = stdout.lines().filter(|line| !line.starts_with("{\"reason\":")).chain(stderr.lines());
+    lines.flat_map(|line| [line, "\n"]).collect()
 }
 
 fn tail(text: &str) -> String {
@@ -240,53 +268,84 @@ impl BuildReport {
 }
 
 impl Ecosystem {
-    /// The command line for `goal`; nothing where there is nothing to do. `file` is a project file in the folder.
-    fn command(
+    /// The command lines for `goal`, in their order; none where there is nothing to do. `file` is a project file
+    /// in the folder.
+    fn steps(
         self,
         goal: Goal,
-        project: &super::project::Project,
+        project: &Project,
         file: Option<&str>,
-    ) -> Option<Vec<String>> {
+    ) -> Result<Vec<Vec<String>>, BuildError> {
         use Goal::{Build, Restore};
         let manager = super::ecosystem::package_manager(project);
-        let words: Vec<&str> = match (self, goal) {
-            (Self::Cargo, Build) => vec!["cargo", "build", "--message-format=json"],
-            (Self::Cargo, Restore) => vec!["cargo", "fetch"],
+        let tsc;
+        let steps: Vec<Vec<&str>> = match (self, goal) {
+            (Self::Cargo, Build) => vec![vec!["cargo", "build", "--message-format=json"]],
+            (Self::Cargo, Restore) => vec![vec!["cargo", "fetch"]],
             // As the original had it: in a folder the command alone, for a file its name.
-            (Self::Dotnet, Build) => vec!["dotnet", "build"],
-            (Self::Dotnet, Restore) => vec!["dotnet", "restore"],
-            (Self::Node, Build) if project.says("package.json", "\"build\"") => vec![manager, "run", "build"],
+            (Self::Dotnet, Build) => vec![["dotnet", "build"].into_iter().chain(file).collect()],
+            (Self::Dotnet, Restore) => vec![["dotnet", "restore"].into_iter().chain(file).collect()],
+            (Self::Node, Build) if has_build_script(project) => vec![vec![manager, "run", "build"]],
             (Self::Node, Build) if project.has("tsconfig.json") => {
-                vec!["node", "node_modules/typescript/bin/tsc", "--pretty", "false", "--noEmit"]
+                tsc = typescript(project)?;
+                vec![vec!["node", &tsc, "--pretty", "false", "--noEmit"]]
             }
-            (Self::Node, Build) => return None,
-            (Self::Node, Restore) => vec![manager, "install"],
-            (Self::Python, Build) => vec!["python3", "-m", "build"],
-            (Self::Python, Restore) if project.has("uv.lock") => vec!["uv", "sync"],
-            (Self::Python, Restore) if project.has("poetry.lock") => vec!["poetry", "install"],
-            (Self::Python, Restore) => {
-                let python = if project.has(".venv/bin/python") { ".venv/bin/python" } else { "python3" };
-                let what =
-                    if project.has("requirements.txt") { ["-r", "requirements.txt"] } else { ["-e", "."] };
-                vec![python, "-m", "pip", "install", what[0], what[1]]
+            (Self::Node, Restore) => vec![vec![manager, "install"]],
+            (Self::Python, Build) => vec![vec![python(project), "-m", "build"]],
+            (Self::Python, Restore) if project.has("uv.lock") => vec![vec!["uv", "sync"]],
+            (Self::Python, Restore) if project.has("poetry.lock") => vec![vec!["poetry", "install"]],
+            (Self::Python, Restore) if project.has("requirements.txt") => {
+                vec![vec![python(project), "-m", "pip", "install", "-r", "requirements.txt"]]
             }
-            (Self::Go, Build) => vec!["go", "build", "./..."],
-            (Self::Go, Restore) => vec!["go", "mod", "download"],
-            (Self::Maven, Build) => vec!["mvn", "--batch-mode", "--no-transfer-progress", "compile"],
+            (Self::Python, Restore) => vec![vec![python(project), "-m", "pip", "install", "-e", "."]],
+            (Self::Go, Build) => vec![vec!["go", "build", "./..."]],
+            (Self::Go, Restore) => vec![vec!["go", "mod", "download"]],
+            (Self::Maven, Build) => vec![vec!["mvn", "--batch-mode", "--no-transfer-progress", "compile"]],
             (Self::Maven, Restore) => {
-                vec!["mvn", "--batch-mode", "--no-transfer-progress", "dependency:resolve"]
+                vec![vec!["mvn", "--batch-mode", "--no-transfer-progress", "dependency:resolve"]]
             }
             (Self::Gradle, goal) => {
                 let program = if project.has("gradlew") { "./gradlew" } else { "gradle" };
-                vec![program, "--console=plain", if goal == Build { "assemble" } else { "dependencies" }]
+                vec![vec![
+                    program,
+                    "--console=plain",
+                    if goal == Build { "assemble" } else { "dependencies" },
+                ]]
             }
-            (Self::Cmake, Build) if project.has("build/CMakeCache.txt") => vec!["cmake", "--build", "build"],
-            (Self::Cmake, _) => vec!["cmake", "-S", ".", "-B", "build"],
-            (Self::Make, Build) => vec!["make"],
-            (Self::Just, Build) => vec!["just", "build"],
-            (Self::Make | Self::Just, Restore) => return None,
+            (Self::Cmake, goal) => {
+                let configure = (goal == Restore || !project.has("build/CMakeCache.txt"))
+                    .then(|| vec!["cmake", "-S", ".", "-B", "build"]);
+                let compile = (goal == Build).then(|| vec!["cmake", "--build", "build"]);
+                configure.into_iter().chain(compile).collect()
+            }
+            (Self::Make, Build) => vec![vec!["make"]],
+            (Self::Just, Build) => vec![vec!["just", "build"]],
+            (Self::Node, Build) | (Self::Make | Self::Just, Restore) => Vec::new(),
         };
-        let file = file.filter(|_| self == Self::Dotnet);
-        Some(words.into_iter().chain(file).map(str::to_owned).collect())
+        Ok(steps.into_iter().map(|words| words.into_iter().map(str::to_owned).collect()).collect())
     }
+}
+
+fn has_build_script(project: &Project) -> bool {
+    let package = project.read("package.json").unwrap_or_default();
+    let package: serde_json::Value = serde_json::from_str(&package).unwrap_or_default();
+    package.pointer("/scripts/build").is_some_and(serde_json::Value::is_string)
+}
+
+/// The interpreter of the project's own environment, else the one on PATH.
+fn python(project: &Project) -> &'static str {
+    [".venv/bin/python", "venv/bin/python"].into_iter().find(|path| project.has(path)).unwrap_or("python3")
+}
+
+/// TypeScript's compiler as this project would find it.
+fn typescript(project: &Project) -> Result<String, BuildError> {
+    const PATH: &str = "node_modules/typescript/bin/tsc";
+    let folder = project.upward().find(|folder| folder.has(PATH)).ok_or_else(|| BuildError::Missing {
+        error: format!("there is no `{PATH}` in `{}` or above it.", project.0.shown()),
+        installation: "npm install --save-dev typescript",
+    })?;
+    if folder.0.relative() == project.0.relative() {
+        return Ok(PATH.to_owned());
+    }
+    Ok(folder.0.to_absolute().join(PATH).to_string_lossy().into_owned())
 }

@@ -1,11 +1,14 @@
 //! What compilers say, as data.
 
+use process_runner::Stream;
 use serde::Serialize;
 use serde_json::Value;
+use std::collections::HashSet;
 use std::fmt;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 /// One message of a compiler.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Diagnostic {
     /// The file, as the compiler names it, or relative to the folder of the build.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -80,37 +83,18 @@ impl Diagnostic {
         })
     }
 
-    /// What a compiler printed for people: rustc, gcc, clang, go, tsc, `MSBuild`, Maven. At most 500.
+    /// What a compiler printed for people, as [`DiagnosticReader`] reads it.
     pub fn from_text(text: &str) -> Vec<Self> {
-        const MOST: usize = 500;
-        let mut found: Vec<Self> = Vec::new();
-        // rustc's place follows on a line of its own.
-        let mut waiting: Option<Self> = None;
+        let mut reader = DiagnosticReader::default();
         for line in text.lines() {
-            if found.len() == MOST {
-                break;
-            }
-            let trimmed = line.trim();
-            if let (Some(place), Some(mut diagnostic)) = (trimmed.strip_prefix("--> "), waiting.take()) {
-                if let Some((file, line, column)) = position(place) {
-                    diagnostic.file = Some(file.to_owned());
-                    (diagnostic.line, diagnostic.column) = (Some(line), column);
-                    found.push(diagnostic);
-                }
-                continue;
-            }
-            if let Some(diagnostic) =
-                in_parentheses(trimmed).or_else(|| maven(trimmed)).or_else(|| colons(trimmed))
-            {
-                waiting = None;
-                if !found.contains(&diagnostic) {
-                    found.push(diagnostic);
-                }
-            } else if let Some(diagnostic) = rustc(line) {
-                waiting = Some(diagnostic);
-            }
+            reader.line(Stream::Stdout, line);
         }
-        found
+        reader.into_diagnostics()
+    }
+
+    /// Errors first, then warnings, then the rest.
+    fn rank(&self) -> usize {
+        ["error", "warning"].iter().position(|severity| *severity == self.severity).unwrap_or(2)
     }
 
     /// The file relative to the folder of this prefix, which ends in `/`.
@@ -120,6 +104,86 @@ impl Diagnostic {
         {
             *file = relative.to_owned();
         }
+    }
+}
+
+/// Reads what compilers print, line by line while they print it: the JSON of cargo, and what rustc, gcc, clang,
+/// javac, go, tsc, `MSBuild` and Maven write for people.
+///
+/// All errors and warnings are counted. Of errors, warnings and notes the first 100 each are kept, so that memory
+/// is bounded whatever is printed. One that is told twice counts once.
+#[derive(Debug, Default)]
+pub struct DiagnosticReader {
+    /// rustc's place follows on a line of its own; by stream.
+    waiting: [Option<Diagnostic>; 2],
+    seen: HashSet<u64>,
+    kept: [Vec<Diagnostic>; 3],
+    counts: [usize; 3],
+}
+
+impl DiagnosticReader {
+    /// Kept of each severity.
+    const KEPT: usize = 100;
+    /// Hashes that are remembered, to tell what has been told before.
+    const REMEMBERED: usize = 100_000;
+
+    /// One line, without its end.
+    pub fn line(&mut self, stream: Stream, line: &str) {
+        if line.starts_with("{\"reason\":") {
+            if let Some(diagnostic) = Diagnostic::from_cargo(line) {
+                self.add(diagnostic);
+            }
+            return;
+        }
+        let waiting = &mut self.waiting[usize::from(stream == Stream::Stderr)];
+        let trimmed = line.trim();
+        if let (Some(place), Some(mut diagnostic)) = (trimmed.strip_prefix("--> "), waiting.take()) {
+            if let Some((file, line, column)) = position(place) {
+                diagnostic.file = Some(file.to_owned());
+                (diagnostic.line, diagnostic.column) = (Some(line), column);
+                self.add(diagnostic);
+            }
+            return;
+        }
+        let found = in_parentheses(trimmed)
+            .or_else(|| maven(trimmed))
+            .or_else(|| pretty_tsc(trimmed))
+            .or_else(|| colons(trimmed));
+        match found {
+            Some(diagnostic) => self.add(diagnostic),
+            None => *waiting = rustc(line),
+        }
+    }
+
+    fn add(&mut self, diagnostic: Diagnostic) {
+        let mut hasher = DefaultHasher::new();
+        diagnostic.hash(&mut hasher);
+        if self.seen.contains(&hasher.finish()) {
+            return;
+        }
+        if self.seen.len() < Self::REMEMBERED {
+            self.seen.insert(hasher.finish());
+        }
+        let rank = diagnostic.rank();
+        self.counts[rank] += 1;
+        if self.kept[rank].len() < Self::KEPT {
+            self.kept[rank].push(diagnostic);
+        }
+    }
+
+    /// How many errors there were.
+    pub fn errors(&self) -> usize {
+        self.counts[0]
+    }
+
+    /// How many warnings there were.
+    pub fn warnings(&self) -> usize {
+        self.counts[1]
+    }
+
+    /// What is kept: errors, then warnings, then notes, each as they came.
+    pub fn into_diagnostics(self) -> Vec<Diagnostic> {
+        self.kept.into_iter().flatten().collect()
     }
 }
 
@@ -181,6 +245,22 @@ fn maven(line: &str) -> Option<Diagnostic> {
     })
 }
 
+/// `FILE:LINE:COLUMN - error TS2322: MESSAGE`: tsc where it thinks that a person reads.
+fn pretty_tsc(line: &str) -> Option<Diagnostic> {
+    let (place, rest) = line.split_once(" - ")?;
+    let (file, line_number, column) = position(place)?;
+    let (head, message) = rest.split_once(": ")?;
+    let (word, code) = head.split_once(' ')?;
+    Some(Diagnostic {
+        file: Some(file.to_owned()),
+        line: Some(line_number),
+        column,
+        severity: severity(word)?,
+        code: Some(code.to_owned()),
+        message: shortened(message),
+    })
+}
+
 /// `FILE:LINE:COLUMN: error: MESSAGE [-Wcode]` (gcc, clang, javac), and `FILE:LINE:COLUMN: MESSAGE` for go.
 fn colons(line: &str) -> Option<Diagnostic> {
     let (place, rest) = line.split_once(": ")?;
@@ -236,6 +316,7 @@ error[E0308]: mismatched types
   --> src/lib.rs:3:5
    |
 src/a.ts(4,7): error TS2322: Type 'string' is not assignable to type 'number'.
+src/b.ts:4:7 - error TS2304: Cannot find name 'y'.
 C:\\x\\Program.cs(5,13): error CS0103: The name 'y' does not exist [C:\\x\\x.csproj]
 main.c:7:3: warning: unused variable 'x' [-Wunused-variable]
 main.c:9:1: error: expected ';' before '}' token
@@ -248,12 +329,36 @@ test result: ok. 3 passed
         insta::assert_snapshot!(found.join("\n"), @r"
         src/lib.rs:3:5: error[E0308]: mismatched types
         src/a.ts:4:7: error[TS2322]: Type 'string' is not assignable to type 'number'.
+        src/b.ts:4:7: error[TS2304]: Cannot find name 'y'.
         C:\x\Program.cs:5:13: error[CS0103]: The name 'y' does not exist
-        main.c:7:3: warning[-Wunused-variable]: unused variable 'x'
         main.c:9:1: error: expected ';' before '}' token
         ./main.go:6:2: error: undefined: foo
         /p/src/main/java/App.java:12:5: error: cannot find symbol
+        main.c:7:3: warning[-Wunused-variable]: unused variable 'x'
         ");
+    }
+
+    #[test]
+    fn all_are_counted_the_first_are_kept_and_one_told_twice_counts_once() {
+        let mut reader = DiagnosticReader::default();
+        for _ in 0..2 {
+            for line in 1..=500 {
+                reader.line(Stream::Stderr, &format!("a.c:{line}:1: warning: unused"));
+            }
+        }
+        reader.line(Stream::Stderr, "a.c:1:1: error: at the end");
+        assert_eq!((reader.errors(), reader.warnings()), (1, 500));
+        let kept = reader.into_diagnostics();
+        assert_eq!((kept.len(), kept[0].severity, kept[100].line), (101, "error", Some(100)));
+    }
+
+    #[test]
+    fn streams_that_are_read_at_once_do_not_mix() {
+        let mut reader = DiagnosticReader::default();
+        reader.line(Stream::Stderr, "error[E0308]: mismatched types");
+        reader.line(Stream::Stdout, "running a build script");
+        reader.line(Stream::Stderr, "  --> src/lib.rs:3:5");
+        assert_eq!(reader.into_diagnostics()[0].file.as_deref(), Some("src/lib.rs"));
     }
 
     proptest! {

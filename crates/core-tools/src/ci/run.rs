@@ -283,7 +283,16 @@ impl Commands {
         if let Some(text) = &input.stdin {
             command = command.stdin(Stdin::bytes(text.as_bytes()));
         }
-        let mut running = self.runner.start(command).await?;
+        let running = self.runner.start(command).await?;
+        let output = self.attend(running, said).await?;
+        Ok(CommandReport::new(&output, literal.as_ref(), &self.redactor, max))
+    }
+    /// Waits for the end of a program; `said` gets its latest line from time to time, masked.
+    pub(super) async fn attend(
+        &self,
+        mut running: Running,
+        said: impl Fn(&str),
+    ) -> Result<Output, CommandError> {
         // Looking from time to time costs the same whatever is printed; a call for each line would not.
         let mut looks = tokio::time::interval_at(Instant::now() + LOOK, LOOK);
         loop {
@@ -296,7 +305,6 @@ impl Commands {
                 }
             }
         }
-        let output = running.wait().await?;
-        Ok(CommandReport::new(&output, literal.as_ref(), &self.redactor, max))
+        Ok(running.wait().await?)
     }
 }

@@ -185,7 +185,8 @@ fn build_or_restore(commands: Commands, goal: Goal, max_timeout: Duration) -> To
     Tool::new(name, title, description, move |input: Build, context: Context| {
         let commands = reach(&commands, &context).map(|reach| commands.narrowed(&reach));
         async move {
-            let report = build(&commands?, goal, &input, context.max_timeout, &context.cancel).await?;
+            let said = |line: &str| context.progress.say(line);
+            let report = build(&commands?, goal, &input, context.max_timeout, &context.cancel, said).await?;
             Ok(Answer::report(&report, report.to_text())?.failed_if(!report.success))
         }
     })
