@@ -70,6 +70,8 @@ pub(super) struct Found {
     pub(super) ended: Option<bool>,
     pub(super) truncated: bool,
     bytes: usize,
+    /// So many of the kept tests, from the first on, are known to be failures.
+    failures: usize,
 }
 
 impl Found {
@@ -92,6 +94,8 @@ impl Found {
         self.counts.add(test.status);
         let (name, mut cut) = shortened(&test.name, MAX_NAME);
         test.name = name;
+        // A report may say anything; JSON has no infinity.
+        test.duration_ms = test.duration_ms.filter(|time| time.is_finite() && *time >= 0.0);
         if !self.running.is_empty() {
             self.finish(&test.name);
         }
@@ -105,14 +109,18 @@ impl Found {
         self.truncated |= cut;
         if self.tests.len() < MAX_TESTS {
             self.tests.push(test);
-        } else if test.status.is_failure()
-            && let Some(passed) = self.tests.iter_mut().rev().find(|test| !test.status.is_failure())
-        {
-            // A failure is worth more than any success.
-            *passed = test;
-            self.truncated = true;
         } else {
             self.truncated = true;
+            // A failure is worth more than any success. Where one was found the search goes on.
+            if test.status.is_failure()
+                && let Some(index) =
+                    (self.failures..self.tests.len()).find(|index| !self.tests[*index].status.is_failure())
+            {
+                self.failures = index + 1;
+                self.tests[index] = test;
+            } else if test.status.is_failure() {
+                self.failures = self.tests.len();
+            }
         }
     }
 

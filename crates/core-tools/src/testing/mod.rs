@@ -43,6 +43,7 @@ mod detect;
 mod found;
 mod parse;
 mod plan;
+mod recorded;
 mod report;
 mod run;
 mod runner;
@@ -50,6 +51,7 @@ mod select;
 mod tap;
 mod verdict;
 
+pub use recorded::{ReportFormat, read_report};
 pub use report::{Problem, ProblemKind, Status, TestCase, TestReport};
 pub use run::{RunTests, run_tests};
 pub use runner::Runner;

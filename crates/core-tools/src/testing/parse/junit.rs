@@ -91,9 +91,10 @@ fn number(element: &BytesStart<'_>, name: &str) -> Option<u64> {
 /// What a suite says it holds.
 fn declared(element: &BytesStart<'_>) -> Option<Counts> {
     let tests = number(element, "tests")?;
-    let failed = number(element, "failures")? + number(element, "errors").unwrap_or_default();
-    let skipped =
-        [number(element, "skipped"), number(element, "disabled")].into_iter().flatten().sum::<u64>();
+    let failed = number(element, "failures")?.checked_add(number(element, "errors").unwrap_or_default())?;
+    let skipped = number(element, "skipped")
+        .unwrap_or_default()
+        .checked_add(number(element, "disabled").unwrap_or_default())?;
     Some(Counts { passed: tests.checked_sub(failed.checked_add(skipped)?)?, failed, skipped })
 }
 
@@ -151,8 +152,8 @@ impl State {
     }
 
     fn character(&mut self, character: Option<char>) {
-        if let (Some(_), Some(character)) = (self.collecting, character) {
-            self.text.push(character);
+        if let Some(character) = character {
+            self.text(character.encode_utf8(&mut [0; 4]));
         }
     }
 
@@ -162,7 +163,7 @@ impl State {
                 let not_run = std::mem::take(&mut self.not_run);
                 if let Some(Some(mut counts)) = self.suites.pop() {
                     counts.skipped = counts.skipped.saturating_sub(not_run);
-                    counts.failed += not_run;
+                    counts.failed = counts.failed.saturating_add(not_run);
                     found.declare(counts);
                 }
             }

@@ -156,7 +156,8 @@ impl Lines for Libtest {
         {
             self.close(found, false);
             self.suite = Some(Suite { expected, ..Suite::default() });
-            *found.expected.get_or_insert_default() += expected;
+            let all = found.expected.get_or_insert_default();
+            *all = all.saturating_add(expected);
             return;
         }
         if self.suite.is_none() {
