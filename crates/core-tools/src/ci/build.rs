@@ -38,7 +38,8 @@ pub enum Goal {
 }
 
 /// How it went.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct BuildReport {
     /// The command ended by itself with exit code 0.
     pub success: bool,

@@ -1,6 +1,7 @@
 //! What compilers say, as data.
 
 use process_runner::Stream;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::HashSet;
@@ -8,7 +9,8 @@ use std::fmt;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 /// One message of a compiler.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct Diagnostic {
     /// The file, as the compiler names it, or relative to the folder of the build.
     #[serde(skip_serializing_if = "Option::is_none")]

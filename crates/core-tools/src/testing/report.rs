@@ -1,11 +1,13 @@
 //! What a run of tests found.
 
 use crate::ci::Diagnostic;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt::Write as _;
 
 /// What one run of tests found. [`TestReport::success`] is the verdict.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct TestReport {
     /// Tests ran, all of them passed or were skipped, and the runner says so too.
     pub success: bool,
@@ -44,7 +46,8 @@ pub struct TestReport {
 }
 
 /// One test.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct TestCase {
     /// Its full name, as the runner selects by.
     pub name: String,
@@ -72,7 +75,7 @@ impl TestCase {
 }
 
 /// What became of a test.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, serde::Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// It passed.
@@ -106,7 +109,8 @@ impl Status {
 }
 
 /// Why a run as a whole is no success.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct Problem {
     /// What went wrong.
     pub kind: ProblemKind,
@@ -122,7 +126,7 @@ impl Problem {
 }
 
 /// The ways in which a run goes wrong. The first ones hide the later ones.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, serde::Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ProblemKind {
     /// The time limit of the run ended it.
