@@ -96,6 +96,15 @@ fn go_is_read() {
 }
 
 #[test]
+fn maven_is_read() {
+    let sample = sample!("maven", "mvn");
+    insta::assert_snapshot!(outline(&sample.run("", "")));
+    let report = sample.run("", "src/test/java/demo/AdderTest.java::passes");
+    assert!(report.success && report.passed == 1, "{}", report.to_text());
+    assert_eq!(report.tests.len(), 1, "the reports of the run before are not read: {}", report.to_text());
+}
+
+#[test]
 fn ctest_is_read() {
     let sample = sample!("ctest", "ctest");
     insta::assert_snapshot!(outline(&sample.run("", "")));

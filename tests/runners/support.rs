@@ -28,6 +28,11 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
+fn runs(program: &str) -> bool {
+    let version = if program == "go" { "version" } else { "--version" };
+    Command::new(program).arg(version).output().is_ok_and(|output| output.status.success())
+}
+
 impl Sample {
     /// The sample of this name; nothing if `program`, which it needs, is not installed.
     pub(crate) fn of(name: &str, program: &str) -> Option<Self> {
@@ -58,11 +63,14 @@ impl Sample {
                 let modules = root.join(".runners/node_modules");
                 modules.join(program).exists() && link(modules, "node_modules")
             }
-            "pytest" => root.join(".venv/bin/pytest").exists() && link(root.join(".venv"), ".venv"),
-            program => {
-                let version = if program == "go" { "version" } else { "--version" };
-                Command::new(program).arg(version).output().is_ok_and(|output| output.status.success())
+            // Debian's repository beside it: nothing is downloaded.
+            "mvn" => {
+                let repository = Path::new("/usr/share/maven-repo/org");
+                let parts = ["apache/maven/surefire/surefire-junit-platform", "junit/jupiter/junit-jupiter"];
+                runs("mvn") && parts.iter().all(|part| repository.join(part).exists())
             }
+            "pytest" => root.join(".venv/bin/pytest").exists() && link(root.join(".venv"), ".venv"),
+            program => runs(program),
         };
         integration_tests::found(found.then_some(()), &format!("`{program}` is not installed: run .ci/run"))
             .is_some()
