@@ -6,6 +6,8 @@
 
 #[cfg(unix)]
 mod builds;
+#[cfg(target_os = "linux")]
+mod endings;
 mod failures;
 mod reports;
 mod support;

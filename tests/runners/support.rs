@@ -7,7 +7,6 @@ use core_tools::workspace::Workspace;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use std::time::Duration;
 use tempfile::TempDir;
 
 /// A copy of a sample project, in a folder of its own.
@@ -102,10 +101,6 @@ impl Sample {
             ..RunTests::default()
         };
         self.try_run(&request).unwrap()
-    }
-
-    pub(crate) fn run_within(&self, limit: Duration) -> TestReport {
-        self.try_run(&RunTests { time_limit: limit, ..RunTests::default() }).unwrap()
     }
 }
 

@@ -1,6 +1,6 @@
 //! From a choice to command lines.
 
-use super::parse::{Events, Go, Libtest, Lines, Nextest, Nothing, Tap};
+use super::parse::{Ctest, Events, Go, Libtest, Lines, Nextest, Nothing, Tap};
 use super::runner::Runner;
 use super::select::{Choice, Part, TestError};
 use crate::ci::package_manager;
@@ -29,6 +29,8 @@ pub(super) enum Reads {
     Events,
     /// In XML files of the folder of reports.
     Xml,
+    /// The same; on standard output until they are there, which is at the end.
+    XmlAfter(Box<dyn Lines>),
     /// In XML files that the run writes to folders of this name.
     XmlIn(&'static [&'static str]),
     /// Nowhere.
@@ -38,7 +40,9 @@ pub(super) enum Reads {
 impl Reads {
     pub(super) fn lines(&mut self) -> Box<dyn Lines> {
         match self {
-            Self::Stdout(lines) | Self::Both(lines) => std::mem::replace(lines, Box::new(Nothing)),
+            Self::Stdout(lines) | Self::Both(lines) | Self::XmlAfter(lines) => {
+                std::mem::replace(lines, Box::new(Nothing))
+            }
             Self::Events => Box::new(Events),
             _ => Box::new(Nothing),
         }
@@ -453,7 +457,7 @@ fn ctest(project: &Project, part: &Part, report: &str) -> Vec<Step> {
     let step = Step::new(
         "ctest",
         &["--test-dir", folder, "--output-junit", report, "--output-on-failure"],
-        Reads::Xml,
+        Reads::XmlAfter(Box::new(Ctest)),
     );
     steps.push(step.add_some("-R", part.name.as_deref()));
     steps

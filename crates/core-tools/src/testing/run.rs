@@ -10,7 +10,7 @@ use super::verdict::{Ending, judge};
 use crate::ci::project::Project;
 use crate::ci::{Commands, Diagnostic, without_ours};
 use crate::workspace::{Kind, Workspace};
-use process_runner::{Limits, Output, Stream};
+use process_runner::{Leftovers, Limits, Output, Stream};
 use std::io::{Read, Seek, SeekFrom};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -27,6 +27,9 @@ const SHOWN_OUTPUT: usize = 8_000;
 const SHOWN_MESSAGE: usize = 4_000;
 /// The longest XML report that is read, in bytes.
 const MAX_XML: u64 = 64 << 20;
+/// So long before the limit a test that fails is taken to be ended by it: runners report what they end
+/// themselves when they are asked to stop.
+const BEFORE_LIMIT: Duration = Duration::from_millis(30);
 /// How often a running runner is looked at.
 const LOOK: Duration = Duration::from_millis(250);
 
@@ -167,7 +170,12 @@ struct Run<'a> {
 impl Run<'_> {
     async fn step(&self, mut step: Step, said: &impl Fn(&Found)) -> Result<Ran, TestError> {
         let command = without_ours(self.commands.at(&step.program, &self.choice.project.0)?);
-        let limits = Limits::default().timeout(self.rest).capture(KEPT_OUTPUT).max_line(MAX_LINE);
+        // A runner that dies cannot end what it has started, and a test must not leave anything behind.
+        let limits = Limits::default()
+            .timeout(self.rest)
+            .capture(KEPT_OUTPUT)
+            .max_line(MAX_LINE)
+            .leftovers(Leftovers::KillAll);
         let mut command = command
             .args(step.arguments.iter())
             .envs(step.environment.iter().map(|(name, value)| (*name, value.as_str())))
@@ -178,7 +186,7 @@ impl Run<'_> {
         if matches!(step.reads, Reads::Both(_)) {
             command = command.merge_stderr();
         }
-        if matches!(step.reads, Reads::Both(_) | Reads::Stdout(_)) {
+        if matches!(step.reads, Reads::Both(_) | Reads::Stdout(_) | Reads::XmlAfter(_)) {
             let live = Arc::clone(&live);
             command = command.on_line(move |stream, line| {
                 if stream == Stream::Stdout {
@@ -195,9 +203,18 @@ impl Run<'_> {
         };
         let mut tail = Tail::default();
         let mut looks = tokio::time::interval_at(Instant::now() + LOOK, LOOK);
+        let deadline = tokio::time::sleep(self.rest.saturating_sub(BEFORE_LIMIT));
+        tokio::pin!(deadline);
         loop {
             tokio::select! {
                 () = running.finished() => break,
+                () = &mut deadline, if !deadline.is_elapsed() => {
+                    let (lines, found) = &mut *live.lock().unwrap_or_else(PoisonError::into_inner);
+                    if matches!(step.reads, Reads::Events) {
+                        tail.read(self.reports, lines.as_mut(), found);
+                    }
+                    found.limit_reached = true;
+                }
                 _ = looks.tick() => {
                     let (lines, found) = &mut *live.lock().unwrap_or_else(PoisonError::into_inner);
                     if matches!(step.reads, Reads::Events) {
@@ -219,6 +236,13 @@ impl Run<'_> {
             }
             Reads::Xml => {
                 read_xml_files(&Project(self.reports.locate(".")?), SystemTime::UNIX_EPOCH, &mut found);
+            }
+            Reads::XmlAfter(_) => {
+                let mut whole = Found::default();
+                read_xml_files(&Project(self.reports.locate(".")?), SystemTime::UNIX_EPOCH, &mut whole);
+                if whole.counts.total() > 0 && whole.problems.is_empty() {
+                    found = whole;
+                }
             }
             Reads::XmlIn(folders) => {
                 // File times lag behind the clock by up to a tick.
