@@ -5,6 +5,8 @@
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 #[cfg(unix)]
+mod bare;
+#[cfg(unix)]
 mod builds;
 #[cfg(target_os = "linux")]
 mod endings;
