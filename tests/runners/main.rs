@@ -10,6 +10,8 @@ mod bare;
 mod builds;
 #[cfg(target_os = "linux")]
 mod endings;
+#[cfg(unix)]
+mod environment;
 mod failures;
 mod reports;
 mod support;

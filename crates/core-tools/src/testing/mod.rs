@@ -40,6 +40,7 @@
 //! tested with the runners themselves.
 
 mod detect;
+mod environment;
 mod found;
 mod parse;
 mod plan;

@@ -1,5 +1,6 @@
 //! Runs the steps of a plan, and makes a report of what they say.
 
+use super::environment::as_in_a_terminal;
 use super::found::{Counts, Found, shortened};
 use super::parse::{Lines, junit};
 use super::plan::{self, REPORTERS, Reads, Step};
@@ -8,7 +9,7 @@ use super::runner::Runner;
 use super::select::{Choice, TestError, choose};
 use super::verdict::{Ending, judge};
 use crate::ci::project::Project;
-use crate::ci::{Commands, Diagnostic, without_ours};
+use crate::ci::{Commands, Diagnostic};
 use crate::workspace::{Kind, Workspace};
 use process_runner::{Leftovers, Limits, Output, Stream};
 use std::io::{Read, Seek, SeekFrom};
@@ -146,7 +147,8 @@ pub async fn run_tests(
 async fn has_nextest(commands: &Commands, choice: &Choice, cancel: &CancellationToken) -> bool {
     let Ok(command) = commands.at("cargo", &choice.project.0) else { return false };
     let limits = Limits::default().timeout(Duration::from_secs(10));
-    let command = without_ours(command).args(["nextest", "--version"]).limits(limits).cancel(cancel.clone());
+    let command =
+        as_in_a_terminal(command).args(["nextest", "--version"]).limits(limits).cancel(cancel.clone());
     commands.runner().run(command).await.is_ok_and(|output| output.success())
 }
 
@@ -169,7 +171,7 @@ struct Run<'a> {
 
 impl Run<'_> {
     async fn step(&self, mut step: Step, said: &impl Fn(&Found)) -> Result<Ran, TestError> {
-        let command = without_ours(self.commands.at(&step.program, &self.choice.project.0)?);
+        let command = as_in_a_terminal(self.commands.at(&step.program, &self.choice.project.0)?);
         // A runner that dies cannot end what it has started, and a test must not leave anything behind.
         let limits = Limits::default()
             .timeout(self.rest)
