@@ -50,12 +50,15 @@ impl Reads {
 }
 
 /// The reporters that are written into the folder of reports.
-pub(super) const REPORTERS: [(&str, &str); 5] = [
+pub(super) const REPORTERS: [(&str, &str); 8] = [
     ("pytest.py", include_str!("reporters/pytest.py")),
     ("node.mjs", include_str!("reporters/node.mjs")),
     ("mocha.cjs", include_str!("reporters/mocha.cjs")),
     ("vitest.mjs", include_str!("reporters/vitest.mjs")),
     ("jest.cjs", include_str!("reporters/jest.cjs")),
+    ("playwright.cjs", include_str!("reporters/playwright.cjs")),
+    ("rspec.rb", include_str!("reporters/rspec.rb")),
+    ("mix.exs", include_str!("reporters/mix.exs")),
 ];
 
 impl Step {
@@ -168,6 +171,18 @@ pub(super) fn steps(choice: &Choice, reports: &Path) -> Result<Vec<Step>, TestEr
             let step = if part.folder { step.add(&["--recursive"]) } else { step };
             vec![step.add_some("", path)]
         }
+        Runner::Ava => {
+            let step = node_program(project, "ava/entrypoints/cli.mjs")?.add(&["--tap"]);
+            let matching = name.map(|name| format!("*{name}*"));
+            let step = step.add_some("--match", matching.as_deref()).add_some("", path);
+            vec![Step { reads: Reads::Stdout(Box::new(Tap::of_ava())), ..step }]
+        }
+        Runner::Playwright => {
+            let reporter = format!("--reporter={}", report("playwright.cjs"));
+            let step = node_program(project, "@playwright/test/cli.js")?.add(&["test", &reporter]);
+            let step = step.add_some("--grep", name).add_some("", path);
+            vec![step.env("CORE_TOOLS_EVENTS", report("events"))]
+        }
         Runner::Node => {
             let reporter = format!("--test-reporter={}", report("node.mjs"));
             let to = format!("--test-reporter-destination={}", report("events"));
@@ -225,12 +240,24 @@ pub(super) fn steps(choice: &Choice, reports: &Path) -> Result<Vec<Step>, TestEr
             vec![step.add_some("--tests", filter.as_deref())]
         }
         Runner::Ctest => ctest(project, part, &report("ctest.xml")),
+        Runner::Rspec => vec![rspec(project, part, &report("rspec.rb"), &report("events"))],
         Runner::Phpunit => {
             let program = if project.has("vendor/bin/phpunit") { "vendor/bin/phpunit" } else { "phpunit" };
             let step = Step::new(program, &["--log-junit", &report("phpunit.xml")], Reads::Xml);
             vec![step.add_some("--filter", name).add_some("", path)]
         }
-        Runner::Mix => vec![Step::new("mix", &["test"], Reads::Exit).add_some("", path)],
+        Runner::Mix => {
+            let formatter = report("mix.exs");
+            let step = Step::new(
+                "elixir",
+                &["-r", &formatter, "-S", "mix", "test", "--formatter", "CoreToolsFormatter"],
+                Reads::Events,
+            );
+            let skip = step.arguments.len();
+            let only = name.map(|name| format!("test:{name}"));
+            let step = step.add_some("--only", only.as_deref()).add_some("", path);
+            vec![step.env("CORE_TOOLS_EVENTS", report("events")).shown_as("mix test", skip)]
+        }
         Runner::Zig => vec![whole(choice, Step::new("zig", &["build", "test"], Reads::Exit))?],
         Runner::Swift => vec![Step::new("swift", &["test"], Reads::Exit).add_some("--filter", name)],
         Runner::Just => vec![whole(choice, Step::new("just", &["test"], Reads::Exit))?],
@@ -377,6 +404,23 @@ fn node_program(project: &Project, program: &str) -> Result<Step, TestError> {
     Ok(Step::new("node", &[&shown], Reads::Events))
 }
 
+/// The project's own `rspec`, where it has one: what its gems need is loaded by it.
+fn rspec(project: &Project, part: &Part, formatter: &str, events: &str) -> Step {
+    let (program, first, shown): (_, &[&str], _) = if project.has("bin/rspec") {
+        ("bin/rspec", &[], "bin/rspec")
+    } else if project.has("Gemfile.lock") {
+        ("bundle", &["exec", "rspec"], "bundle exec rspec")
+    } else {
+        ("rspec", &[], "rspec")
+    };
+    // The first of the formatters is for what it prints itself.
+    let step = Step::new(program, first, Reads::Events).add(&["--require", formatter]);
+    let step = step.add(&["--format", "progress", "--format", "CoreToolsFormatter", "--out", events]);
+    let skip = step.arguments.len();
+    let path = Some(part.path.as_str()).filter(|path| !path.is_empty());
+    step.add_some("--example", part.name.as_deref()).add_some("", path).shown_as(shown, skip)
+}
+
 /// What `node --test` would find in a folder; which of its versions take folders differs.
 fn node_tests(project: &Project, folder: &str) -> Vec<String> {
     const DEEPEST: usize = 8;
@@ -448,7 +492,9 @@ fn ctest(project: &Project, part: &Part, report: &str) -> Vec<Step> {
     } else {
         let built = FOLDERS.into_iter().find(|folder| project.has(&format!("{folder}/CMakeCache.txt")));
         let folder = built.unwrap_or("build");
-        if built.is_none() {
+        // A cache without them is of a configuration that failed.
+        let rules = ["Makefile", "build.ninja"].iter().any(|file| project.has(&format!("{folder}/{file}")));
+        if built.is_none() || !rules {
             steps.push(Step::new("cmake", &["-S", ".", "-B", folder], Reads::Exit).preparing());
         }
         folder

@@ -354,14 +354,20 @@ fn explain(runner: Runner, text: &str, found: &Found) -> Option<Problem> {
                 None => return None,
             }
         }
-        Runner::Vitest | Runner::Jest | Runner::Mocha
+        Runner::Vitest | Runner::Jest | Runner::Mocha | Runner::Ava | Runner::Playwright
             if says(&["MODULE_NOT_FOUND"]).is_some()
                 && says(&["node_modules"]).is_some()
                 && found.ended != Some(true) =>
         {
             let line = says(&["Cannot find module"])?;
             // The runner itself, or something that a test file imports.
-            let own = ["vitest/vitest.mjs", "jest/bin/jest.js", "mocha/bin/mocha.js"];
+            let own = [
+                "vitest/vitest.mjs",
+                "jest/bin/jest.js",
+                "mocha/bin/mocha.js",
+                "ava/entrypoints/cli.mjs",
+                "@playwright/test/cli.js",
+            ];
             let kind = if own.iter().any(|own| line.contains(own)) {
                 Kind::RunnerMissing
             } else {
@@ -369,10 +375,19 @@ fn explain(runner: Runner, text: &str, found: &Found) -> Option<Problem> {
             };
             (kind, line)
         }
-        Runner::Vitest | Runner::Jest | Runner::Mocha | Runner::Node if none => {
-            let nothing = says(&["No test files found", "No tests found", "Could not find '"]);
+        Runner::Vitest | Runner::Jest | Runner::Mocha | Runner::Ava | Runner::Node if none => {
+            let nothing = says(&[
+                "No test files found",
+                "No tests found",
+                "Could not find '",
+                "Couldn’t find any files to test",
+                "Couldn’t find any matching tests",
+            ]);
             match nothing {
                 Some(line) => (Kind::NoTests, line),
+                None if runner == Runner::Ava && found.expected == Some(0) && found.problems.is_empty() => {
+                    (Kind::NoTests, "no test was executed: no test file matches")
+                }
                 // Which vitest leaves to its own reporter to say.
                 None if runner == Runner::Vitest
                     && found.ended == Some(true)
@@ -388,6 +403,9 @@ fn explain(runner: Runner, text: &str, found: &Found) -> Option<Problem> {
         }
         Runner::Pytest if none => (Kind::CollectionError, says(&["ERROR: "])?),
         Runner::Bats if none => (Kind::CollectionError, says(&["syntax error", "does not exist", "ERROR"])?),
+        Runner::Maven if text.contains("The forked VM terminated without") => {
+            (Kind::Crashed, says(&["The forked VM terminated without"])?)
+        }
         Runner::Maven if none && text.contains("COMPILATION ERROR") => {
             (Kind::CompileError, says(&["COMPILATION ERROR"])?)
         }
@@ -395,10 +413,18 @@ fn explain(runner: Runner, text: &str, found: &Found) -> Option<Problem> {
             (Kind::RunnerMissing, says(&["Could not resolve"])?)
         }
         Runner::Maven if none => (Kind::RunnerFailed, says(&["[ERROR]"])?),
+        Runner::Mix if none => match says(&["There are no tests to run", "no tests to run", "did not match"])
+        {
+            Some(line) => (Kind::NoTests, line),
+            None => (
+                Kind::CompileError,
+                says(&["Compilation error", "SyntaxError", "TokenMissingError", "** ("])?,
+            ),
+        },
         Runner::Ctest if none => (Kind::NoTests, says(&["No tests were found"])?),
         _ => return None,
     };
-    Some(Problem::new(kind, line.trim()))
+    Some(Problem::new(kind, line.trim().trim_start_matches("[ERROR] ")))
 }
 
 /// What the runner printed: standard error, and the end of standard output before it.
