@@ -141,6 +141,32 @@ fn of_vitest_they_are_those_of_the_terminal() {
 }
 
 #[test]
+fn of_ava_they_are_those_of_the_terminal() {
+    same("ava", "ava", "ava", &["node node_modules/ava/entrypoints/cli.mjs"], |text| {
+        let passed = text.lines().filter(|line| line.trim_start().starts_with('✔')).count() as u64;
+        let text = text.replace("tests ", "").replace("test ", "");
+        (passed, before(&text, &["failed"]), before(&text, &["skipped", "todo"]))
+    });
+}
+
+#[test]
+fn of_playwright_they_are_those_of_the_terminal() {
+    let commands = ["node node_modules/@playwright/test/cli.js test --reporter=line"];
+    same("playwright", "@playwright/test", "playwright", &commands, |text| {
+        (before(text, &["passed"]), before(text, &["failed"]), before(text, &["skipped"]))
+    });
+}
+
+#[test]
+fn of_rspec_they_are_those_of_the_terminal() {
+    same("rspec", "rspec", "rspec", &["rspec"], |text| {
+        let summary = text.lines().find(|line| line.contains(" examples, ")).unwrap();
+        let (failed, pending) = (before(summary, &["failures"]), before(summary, &["pending"]));
+        (before(summary, &["examples"]) - failed - pending, failed, pending)
+    });
+}
+
+#[test]
 fn of_go_they_are_those_of_the_terminal() {
     same("go", "go", "go", &["go test -v -count=1 ./..."], |text| {
         // A test with subtests is told by them.

@@ -251,6 +251,53 @@ test('does not end', async () => { await new Promise((done) => setTimeout(done, 
         kill: "execFileSync('sh', ['-c', '@KILL@']); hang('100')",
         ..project("vitest")
     };
+    ava: Project {
+        files: &[
+            ("package.json", "{\"type\":\"module\",\"devDependencies\":{\"ava\":\"*\"}}"),
+            (
+                "test.js",
+                "import test from 'ava';
+import { execFileSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+const hang = (seconds) => execFileSync('sleep', [seconds]);
+test.serial('a', (t) => t.pass());
+test.serial('does not end', async (t) => { t.pass(); await new Promise((done) => setTimeout(done, 500)); writeFileSync('began', ''); @END@ });\n",
+            ),
+        ],
+        hang: JS_HANG,
+        kill: "execFileSync('sh', ['-c', '@KILL@']); hang('100')",
+        // TAP tells a test when it has ended.
+        names_what_runs: false,
+        ..project("ava")
+    };
+    playwright: Project {
+        program: "@playwright/test",
+        files: &[
+            ("package.json", "{\"devDependencies\":{\"@playwright/test\":\"*\"}}"),
+            (
+                "a.spec.js",
+                "const { test } = require('@playwright/test');
+const hang = (seconds) => require('child_process').execFileSync('sleep', [seconds]);
+test('a', () => {});
+test('does not end', async () => { await new Promise((done) => setTimeout(done, 500)); require('fs').writeFileSync('began', ''); @END@ });\n",
+            ),
+        ],
+        hang: JS_HANG,
+        kill: JS_KILL,
+        ..project("playwright")
+    };
+    rspec: Project {
+        files: &[(
+            "spec/a_spec.rb",
+            "RSpec.describe 'it' do
+  it('passes') {}
+  it('does not end') { File.write('began', ''); @END@ }
+end\n",
+        )],
+        hang: "system('sleep @SECONDS@')",
+        kill: "system('@KILL@')",
+        ..project("rspec")
+    };
     go: Project {
         files: &[
             ("go.mod", "module example.org/sample\n\ngo 1.18\n"),

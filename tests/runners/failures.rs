@@ -84,14 +84,68 @@ fn node_files_that_cannot_be_loaded_and_files_without_a_test_are_no_pass() {
 
 #[test]
 fn javascript_runners_tell_a_file_that_cannot_be_loaded_and_an_empty_selection() {
-    for (runner, file) in [("mocha", "test/a.test.cjs"), ("jest", "a.test.js"), ("vitest", "a.test.js")] {
-        let sample = sample!(runner);
-        sample.write("package.json", &format!("{{\"devDependencies\":{{\"{runner}\":\"*\"}}}}"));
+    for (package, file) in [
+        ("mocha", "test/a.test.cjs"),
+        ("jest", "a.test.js"),
+        ("vitest", "a.test.js"),
+        ("ava", "test.js"),
+        ("@playwright/test", "a.spec.js"),
+    ] {
+        let sample = sample!(package);
+        sample.write("package.json", &format!("{{\"devDependencies\":{{\"{package}\":\"*\"}}}}"));
         sample.write(file, "const = 1;\n");
         fails_as(&sample.run("", ""), ProblemKind::CollectionError);
         std::fs::remove_file(sample.path().join(file)).unwrap();
         fails_as(&sample.run("", ""), ProblemKind::NoTests);
     }
+}
+
+#[test]
+fn rspec_that_cannot_load_a_file_or_has_no_test_is_told_apart() {
+    let sample = sample!("rspec");
+    sample.write("spec/a_spec.rb", "RSpec.describe 'it' do\n");
+    fails_as(&sample.run("", ""), ProblemKind::CollectionError);
+    sample.write("spec/a_spec.rb", "RSpec.describe('it') { it('passes') {} }\n");
+    assert!(sample.run("", "").success);
+    fails_as(&sample.run("", "no such test"), ProblemKind::NoTests);
+    sample.write("spec/a_spec.rb", "");
+    fails_as(&sample.run("", ""), ProblemKind::NoTests);
+}
+
+#[test]
+fn maven_that_does_not_compile_dies_or_has_no_test_is_told_apart() {
+    let Some(sample) = Sample::of("maven", "mvn") else { return };
+    let test = "src/test/java/demo/AdderTest.java";
+    let class = |body: &str| {
+        format!(
+            "package demo;\n\nclass AdderTest {{\n    @org.junit.jupiter.api.Test\n    void a() {{\n        {body}\n    }}\n}}\n"
+        )
+    };
+    sample.write(test, &class("int x = \"\";"));
+    let report = sample.run("", "");
+    fails_as(&report, ProblemKind::CompileError);
+    let diagnostic = &report.diagnostics[0];
+    assert_eq!((diagnostic.file.as_deref(), diagnostic.line), (Some(test), Some(6)), "{}", report.to_text());
+    sample.write(test, &class("Runtime.getRuntime().halt(3);"));
+    fails_as(&sample.run("", ""), ProblemKind::Crashed);
+    sample.write(test, &class(""));
+    assert!(sample.run("", "").success);
+    fails_as(&sample.run("", "NoSuchTest"), ProblemKind::NoTests);
+    sample.write(test, "package demo;\n\nclass AdderTest {}\n");
+    fails_as(&sample.run("", ""), ProblemKind::NoTests);
+}
+
+#[test]
+fn ctest_that_does_not_configure_or_has_no_test_is_told_apart() {
+    let sample = sample!("ctest");
+    sample.write("CMakeLists.txt", "no_such_command()\n");
+    fails_as(&sample.run("", ""), ProblemKind::CompileError);
+    let head = "cmake_minimum_required(VERSION 3.21)\nproject(sample NONE)\nenable_testing()\n";
+    sample.write("CMakeLists.txt", head);
+    fails_as(&sample.run("", ""), ProblemKind::NoTests);
+    sample.write("CMakeLists.txt", &format!("{head}add_test(NAME a COMMAND ${{CMAKE_COMMAND}} -E true)\n"));
+    assert!(sample.run("", "").success);
+    fails_as(&sample.run("", "none"), ProblemKind::NoTests);
 }
 
 #[test]

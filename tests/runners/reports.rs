@@ -96,6 +96,27 @@ fn go_is_read() {
 }
 
 #[test]
+fn ava_is_read() {
+    let sample = sample!("ava", "ava");
+    insta::assert_snapshot!(outline(&sample.run("", "")));
+    assert_eq!(sample.run("", "test.js::überprüft").passed, 1);
+}
+
+#[test]
+fn playwright_is_read() {
+    let sample = sample!("playwright", "@playwright/test");
+    insta::assert_snapshot!(outline(&sample.run("", "")));
+    assert_eq!(sample.run("", "sample.spec.js::überprüft").passed, 1);
+}
+
+#[test]
+fn rspec_is_read() {
+    let sample = sample!("rspec", "rspec");
+    insta::assert_snapshot!(outline(&sample.run("", "")));
+    assert_eq!(sample.run("", "spec/sample_spec.rb::überprüft").passed, 1);
+}
+
+#[test]
 fn maven_is_read() {
     let sample = sample!("maven", "mvn");
     insta::assert_snapshot!(outline(&sample.run("", "")));

@@ -58,7 +58,7 @@ impl Sample {
             there
         };
         let found = match program {
-            "mocha" | "jest" | "vitest" => {
+            "mocha" | "jest" | "vitest" | "ava" | "@playwright/test" => {
                 let modules = root.join(".runners/node_modules");
                 modules.join(program).exists() && link(modules, "node_modules")
             }
