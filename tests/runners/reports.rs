@@ -141,6 +141,49 @@ fn of_make_the_exit_code_is_told() {
 }
 
 #[test]
+fn in_a_mixed_project_the_first_runner_is_chosen_the_others_are_named_and_a_file_finds_its_own() {
+    let sample = sample!("cargo", "cargo");
+    let Some(python) = Sample::of("pytest", "pytest") else { return };
+    let node = std::fs::read_to_string(python.path().join("test_sample.py")).unwrap();
+    sample.write("python/pytest.ini", "[pytest]\n").write("python/test_sample.py", &node);
+    std::os::unix::fs::symlink(python.path().join(".venv"), sample.path().join(".venv")).unwrap();
+    sample.write("pytest.ini", "[pytest]\n").write("test_a.py", "def test_a():\n    pass\n");
+    sample.write("package.json", "{}").write("a.test.js", "require('node:test').test('a', () => {});\n");
+    sample.write("Makefile", "test:\n\ttrue\n");
+    let report = sample.run("", "tests/api.rs");
+    assert!(["cargo", "nextest"].contains(&report.runner), "{}", report.to_text());
+    let others: Vec<_> = report.notes.iter().filter(|note| note.contains("also fits")).collect();
+    assert!(others[0].ends_with("pytest, node, make; `runner` chooses"), "{others:?}");
+    for (path, runner, counts) in [
+        ("test_a.py", "pytest", (1, 0)),
+        ("python", "pytest", (5, 3)),
+        ("a.test.js", "node", (1, 0)),
+        ("src/lib.rs", report.runner, (3, 1)),
+    ] {
+        let report = sample.run("", path);
+        assert_eq!((report.runner, (report.passed, report.failed)), (runner, counts), "{}", report.to_text());
+    }
+    let report = sample.run("make", "");
+    assert!(
+        report.success && report.notes.iter().all(|note| !note.contains("also fits")),
+        "{}",
+        report.to_text()
+    );
+}
+
+#[test]
+fn what_a_failing_test_prints_is_bounded_and_its_end_is_kept() {
+    let sample = sample!("pytest", "pytest");
+    let test = "import sys\ndef test_loud():\n    for _ in range(300):\n        print('x' * 1000)\n        print('y' * 1000, file=sys.stderr)\n    assert False, 'the reason'\n";
+    sample.write("test_sample.py", test);
+    let report = sample.run("", "");
+    assert_eq!((report.failed, report.truncated), (1, true), "{}", report.to_text());
+    let error = report.tests[0].error.as_ref().unwrap();
+    assert!(error.len() < 5_000 && error.contains("the reason"), "{} {error}", error.len());
+    assert!(serde_json::to_string(&report).unwrap().len() < 20_000);
+}
+
+#[test]
 fn tap_14_is_written_for_any_runner() {
     let sample = sample!("go", "go");
     let tap = sample.run("", "").to_tap();
