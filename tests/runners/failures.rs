@@ -149,6 +149,59 @@ fn ctest_that_does_not_configure_or_has_no_test_is_told_apart() {
 }
 
 #[test]
+fn of_no_runner_an_empty_selection_is_a_pass_and_a_path_that_does_not_exist_is_an_error() {
+    for (project, program, runner, file) in [
+        ("cargo", "cargo", "cargo", "tests/none.rs"),
+        ("cargo", "cargo-nextest", "nextest", "tests/none.rs"),
+        ("pytest", "pytest", "pytest", "none/test_none.py"),
+        ("bats", "bats", "bats", "tests/none.bats"),
+        ("node", "node", "node", "none.test.js"),
+        ("mocha", "mocha", "mocha", "test/none.cjs"),
+        ("jest", "jest", "jest", "none.test.js"),
+        ("vitest", "vitest", "vitest", "none.test.js"),
+        ("ava", "ava", "ava", "none.js"),
+        ("playwright", "@playwright/test", "playwright", "none.spec.js"),
+        ("rspec", "rspec", "rspec", "spec/none_spec.rb"),
+        ("go", "go", "go", "none_test.go"),
+        ("ctest", "ctest", "ctest", "none/"),
+    ] {
+        let Some(sample) = Sample::of(project, program) else { continue };
+        let report = sample.run(runner, "NoSuchTest");
+        assert_eq!(kind(&report), Some(ProblemKind::NoTests), "{runner}: {}", report.to_text());
+        let request = RunTests {
+            test_path: Some(file.to_owned()),
+            runner: Some(runner.to_owned()),
+            ..RunTests::default()
+        };
+        let error = sample.try_run(&request).unwrap_err();
+        assert!(matches!(error, TestError::NoSuchPath(_)), "{runner}: {error}");
+    }
+}
+
+#[test]
+fn an_exit_code_that_contradicts_the_tests_is_said_aloud() {
+    let sample = sample!("pytest");
+    sample.write("pytest.ini", "[pytest]\n");
+    let exit = |code: u8| {
+        format!(
+            "import pytest\n@pytest.hookimpl(trylast=True)\ndef pytest_sessionfinish(session):\n    session.exitstatus = {code}\n"
+        )
+    };
+    sample.write("test_a.py", "def test_a():\n    assert False\n").write("conftest.py", &exit(0));
+    let report = sample.run("", "");
+    fails_as(&report, ProblemKind::Mismatch);
+    assert!(
+        report.to_text().contains("exit code is 0, but its own report has 1 failed"),
+        "{}",
+        report.to_text()
+    );
+    sample.write("test_a.py", "def test_a():\n    pass\n").write("conftest.py", &exit(3));
+    let report = sample.run("", "");
+    fails_as(&report, ProblemKind::RunnerFailed);
+    assert!(report.to_text().contains("exit code is 3, though none of the 1 tests"), "{}", report.to_text());
+}
+
+#[test]
 fn an_unhandled_error_of_vitest_is_no_pass_though_no_test_fails() {
     let sample = sample!("vitest");
     sample.write("package.json", "{\"type\":\"module\",\"devDependencies\":{\"vitest\":\"*\"}}");
