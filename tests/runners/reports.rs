@@ -38,9 +38,11 @@ fn a_file_a_module_and_a_test_of_cargo_are_selected() {
         ("adds", 2, 0),
         ("tests", 2, 0),
     ] {
-        let report = sample.run("cargo", path);
-        assert_eq!((report.passed, report.failed), (passed, failed), "{path}: {}", report.to_text());
-        assert_eq!(report.success, failed == 0, "{path}");
+        for runner in ["cargo", "nextest"] {
+            let report = sample.run(runner, path);
+            assert_eq!((report.passed, report.failed), (passed, failed), "{path}: {}", report.to_text());
+            assert_eq!(report.success, failed == 0, "{path}: {}", report.to_text());
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use core_tools::workspace::Workspace;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use tempfile::TempDir;
 
 /// A copy of a sample project, in a folder of its own.
@@ -27,6 +28,23 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
+/// The package `sample` under a name that no other has: with `CARGO_TARGET_DIR` set, all are built in one
+/// folder, where packages of one name take each other's place.
+fn of_its_own(manifest: &str) -> String {
+    static LAST: AtomicU32 = AtomicU32::new(0);
+    let number = LAST.fetch_add(1, Ordering::Relaxed);
+    let name = format!("name = \"sample-{}-{number}\"", std::process::id());
+    format!("{}\n[lib]\nname = \"sample\"\n", manifest.replacen("name = \"sample\"", &name, 1))
+}
+
+/// The name of the sample again.
+fn usual(text: &str) -> String {
+    let prefix = format!("sample-{}-", std::process::id());
+    let mut pieces = text.split(&prefix);
+    let first = pieces.next().unwrap_or_default().to_owned();
+    pieces.fold(first, |text, piece| text + "sample" + piece.trim_start_matches(|c: char| c.is_ascii_digit()))
+}
+
 fn runs(program: &str) -> bool {
     let version = if program == "go" { "version" } else { "--version" };
     Command::new(program).arg(version).output().is_ok_and(|output| output.status.success())
@@ -38,6 +56,9 @@ impl Sample {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
         let sample = Self { folder: tempfile::tempdir().unwrap() };
         copy(&here.join("runners/projects").join(name), sample.path());
+        if let Ok(manifest) = std::fs::read_to_string(sample.path().join("Cargo.toml")) {
+            sample.write("Cargo.toml", &manifest);
+        }
         sample.with(program).then_some(sample)
     }
 
@@ -80,6 +101,7 @@ impl Sample {
     }
 
     pub(crate) fn write(&self, path: &str, content: &str) -> &Self {
+        let content = if path == "Cargo.toml" { &of_its_own(content) } else { content };
         let path = self.path().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, content).unwrap();
@@ -130,5 +152,5 @@ pub(crate) fn outline(report: &TestReport) -> String {
         }
         text.push('\n');
     }
-    text
+    usual(&text)
 }

@@ -39,11 +39,6 @@ pub(super) struct ExitCodes {
 /// What is wrong with the run as a whole, if anything is. Ends the tests that have not ended.
 pub(super) fn judge(found: &mut Found, ending: Ending, codes: ExitCodes) -> Option<Problem> {
     use ProblemKind as Kind;
-    // nextest begins ignored tests that are not selected, and never ends them.
-    let none = matches!(ending, Ending::Exited(code) if code != 0 && codes.no_tests == Some(code));
-    if none && found.counts.total() == found.counts.skipped {
-        found.running.clear();
-    }
     let unfinished = match ending {
         Ending::TimedOut(_) => Some((Status::TimedOut, "it was running when the time limit ended the run")),
         Ending::Cancelled => Some((Status::Errored, "it was running when the run was cancelled")),
