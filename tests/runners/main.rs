@@ -5,7 +5,13 @@
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 #[cfg(unix)]
+mod bare;
+#[cfg(unix)]
 mod builds;
+#[cfg(target_os = "linux")]
+mod endings;
+#[cfg(unix)]
+mod environment;
 mod failures;
 mod reports;
 mod support;

@@ -38,9 +38,11 @@ fn a_file_a_module_and_a_test_of_cargo_are_selected() {
         ("adds", 2, 0),
         ("tests", 2, 0),
     ] {
-        let report = sample.run("cargo", path);
-        assert_eq!((report.passed, report.failed), (passed, failed), "{path}: {}", report.to_text());
-        assert_eq!(report.success, failed == 0, "{path}");
+        for runner in ["cargo", "nextest"] {
+            let report = sample.run(runner, path);
+            assert_eq!((report.passed, report.failed), (passed, failed), "{path}: {}", report.to_text());
+            assert_eq!(report.success, failed == 0, "{path}: {}", report.to_text());
+        }
     }
 }
 
@@ -96,6 +98,36 @@ fn go_is_read() {
 }
 
 #[test]
+fn ava_is_read() {
+    let sample = sample!("ava", "ava");
+    insta::assert_snapshot!(outline(&sample.run("", "")));
+    assert_eq!(sample.run("", "test.js::überprüft").passed, 1);
+}
+
+#[test]
+fn playwright_is_read() {
+    let sample = sample!("playwright", "@playwright/test");
+    insta::assert_snapshot!(outline(&sample.run("", "")));
+    assert_eq!(sample.run("", "sample.spec.js::überprüft").passed, 1);
+}
+
+#[test]
+fn rspec_is_read() {
+    let sample = sample!("rspec", "rspec");
+    insta::assert_snapshot!(outline(&sample.run("", "")));
+    assert_eq!(sample.run("", "spec/sample_spec.rb::überprüft").passed, 1);
+}
+
+#[test]
+fn maven_is_read() {
+    let sample = sample!("maven", "mvn");
+    insta::assert_snapshot!(outline(&sample.run("", "")));
+    let report = sample.run("", "src/test/java/demo/AdderTest.java::passes");
+    assert!(report.success && report.passed == 1, "{}", report.to_text());
+    assert_eq!(report.tests.len(), 1, "the reports of the run before are not read: {}", report.to_text());
+}
+
+#[test]
 fn ctest_is_read() {
     let sample = sample!("ctest", "ctest");
     insta::assert_snapshot!(outline(&sample.run("", "")));
@@ -108,6 +140,49 @@ fn of_make_the_exit_code_is_told() {
     let report = sample.run("", "");
     insta::assert_snapshot!(outline(&report));
     assert!(report.output.unwrap().contains("on standard error"));
+}
+
+#[test]
+fn in_a_mixed_project_the_first_runner_is_chosen_the_others_are_named_and_a_file_finds_its_own() {
+    let sample = sample!("cargo", "cargo");
+    let Some(python) = Sample::of("pytest", "pytest") else { return };
+    let node = std::fs::read_to_string(python.path().join("test_sample.py")).unwrap();
+    sample.write("python/pytest.ini", "[pytest]\n").write("python/test_sample.py", &node);
+    std::os::unix::fs::symlink(python.path().join(".venv"), sample.path().join(".venv")).unwrap();
+    sample.write("pytest.ini", "[pytest]\n").write("test_a.py", "def test_a():\n    pass\n");
+    sample.write("package.json", "{}").write("a.test.js", "require('node:test').test('a', () => {});\n");
+    sample.write("Makefile", "test:\n\ttrue\n");
+    let report = sample.run("", "tests/api.rs");
+    assert!(["cargo", "nextest"].contains(&report.runner), "{}", report.to_text());
+    let others: Vec<_> = report.notes.iter().filter(|note| note.contains("also fits")).collect();
+    assert!(others[0].ends_with("pytest, node, make; `runner` chooses"), "{others:?}");
+    for (path, runner, counts) in [
+        ("test_a.py", "pytest", (1, 0)),
+        ("python", "pytest", (5, 3)),
+        ("a.test.js", "node", (1, 0)),
+        ("src/lib.rs", report.runner, (3, 1)),
+    ] {
+        let report = sample.run("", path);
+        assert_eq!((report.runner, (report.passed, report.failed)), (runner, counts), "{}", report.to_text());
+    }
+    let report = sample.run("make", "");
+    assert!(
+        report.success && report.notes.iter().all(|note| !note.contains("also fits")),
+        "{}",
+        report.to_text()
+    );
+}
+
+#[test]
+fn what_a_failing_test_prints_is_bounded_and_its_end_is_kept() {
+    let sample = sample!("pytest", "pytest");
+    let test = "import sys\ndef test_loud():\n    for _ in range(300):\n        print('x' * 1000)\n        print('y' * 1000, file=sys.stderr)\n    assert False, 'the reason'\n";
+    sample.write("test_sample.py", test);
+    let report = sample.run("", "");
+    assert_eq!((report.failed, report.truncated), (1, true), "{}", report.to_text());
+    let error = report.tests[0].error.as_ref().unwrap();
+    assert!(error.len() < 5_000 && error.contains("the reason"), "{} {error}", error.len());
+    assert!(serde_json::to_string(&report).unwrap().len() < 20_000);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use core_tools::workspace::Workspace;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicU32, Ordering};
 use tempfile::TempDir;
 
 /// A copy of a sample project, in a folder of its own.
@@ -28,12 +28,37 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
+/// The package `sample` under a name that no other has: with `CARGO_TARGET_DIR` set, all are built in one
+/// folder, where packages of one name take each other's place.
+fn of_its_own(manifest: &str) -> String {
+    static LAST: AtomicU32 = AtomicU32::new(0);
+    let number = LAST.fetch_add(1, Ordering::Relaxed);
+    let name = format!("name = \"sample-{}-{number}\"", std::process::id());
+    format!("{}\n[lib]\nname = \"sample\"\n", manifest.replacen("name = \"sample\"", &name, 1))
+}
+
+/// The name of the sample again.
+fn usual(text: &str) -> String {
+    let prefix = format!("sample-{}-", std::process::id());
+    let mut pieces = text.split(&prefix);
+    let first = pieces.next().unwrap_or_default().to_owned();
+    pieces.fold(first, |text, piece| text + "sample" + piece.trim_start_matches(|c: char| c.is_ascii_digit()))
+}
+
+fn runs(program: &str) -> bool {
+    let version = if program == "go" { "version" } else { "--version" };
+    Command::new(program).arg(version).output().is_ok_and(|output| output.status.success())
+}
+
 impl Sample {
     /// The sample of this name; nothing if `program`, which it needs, is not installed.
     pub(crate) fn of(name: &str, program: &str) -> Option<Self> {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
         let sample = Self { folder: tempfile::tempdir().unwrap() };
         copy(&here.join("runners/projects").join(name), sample.path());
+        if let Ok(manifest) = std::fs::read_to_string(sample.path().join("Cargo.toml")) {
+            sample.write("Cargo.toml", &manifest);
+        }
         sample.with(program).then_some(sample)
     }
 
@@ -54,15 +79,18 @@ impl Sample {
             there
         };
         let found = match program {
-            "mocha" | "jest" | "vitest" => {
+            "mocha" | "jest" | "vitest" | "ava" | "@playwright/test" => {
                 let modules = root.join(".runners/node_modules");
                 modules.join(program).exists() && link(modules, "node_modules")
             }
-            "pytest" => root.join(".venv/bin/pytest").exists() && link(root.join(".venv"), ".venv"),
-            program => {
-                let version = if program == "go" { "version" } else { "--version" };
-                Command::new(program).arg(version).output().is_ok_and(|output| output.status.success())
+            // Debian's repository beside it: nothing is downloaded.
+            "mvn" => {
+                let repository = Path::new("/usr/share/maven-repo/org");
+                let parts = ["apache/maven/surefire/surefire-junit-platform", "junit/jupiter/junit-jupiter"];
+                runs("mvn") && parts.iter().all(|part| repository.join(part).exists())
             }
+            "pytest" => root.join(".venv/bin/pytest").exists() && link(root.join(".venv"), ".venv"),
+            program => runs(program),
         };
         integration_tests::found(found.then_some(()), &format!("`{program}` is not installed: run .ci/run"))
             .is_some()
@@ -73,6 +101,7 @@ impl Sample {
     }
 
     pub(crate) fn write(&self, path: &str, content: &str) -> &Self {
+        let content = if path == "Cargo.toml" { &of_its_own(content) } else { content };
         let path = self.path().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, content).unwrap();
@@ -94,10 +123,6 @@ impl Sample {
             ..RunTests::default()
         };
         self.try_run(&request).unwrap()
-    }
-
-    pub(crate) fn run_within(&self, limit: Duration) -> TestReport {
-        self.try_run(&RunTests { time_limit: limit, ..RunTests::default() }).unwrap()
     }
 }
 
@@ -127,5 +152,5 @@ pub(crate) fn outline(report: &TestReport) -> String {
         }
         text.push('\n');
     }
-    text
+    usual(&text)
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 /// What is looked for, in this order.
 pub(super) const LOOKED_FOR: &str = "Cargo.toml; tests/*.bats or test/*.bats; pytest.ini, a pytest table in \
 pyproject.toml, tox.ini or setup.cfg, conftest.py; package.json; go.mod; *.sln, *.slnx or *.csproj; pom.xml; \
-build.gradle(.kts); CMakeLists.txt or CTestTestfile.cmake; deno.json(c); phpunit.xml(.dist); mix.exs; build.zig; \
+build.gradle(.kts); CMakeLists.txt or CTestTestfile.cmake; deno.json(c); .rspec or spec/*_spec.rb; phpunit.xml(.dist); mix.exs; build.zig; \
 Package.swift; pyproject.toml or setup.py; a `test` recipe in a justfile; a `test` target in a Makefile";
 
 /// The runners that the files of one folder ask for, the first one first.
@@ -31,6 +31,7 @@ pub(super) fn runners(project: &Project) -> Vec<Runner> {
     add(project.has_any(&["build.gradle", "build.gradle.kts"]), Runner::Gradle);
     add(project.has_any(&["CMakeLists.txt", "CTestTestfile.cmake"]), Runner::Ctest);
     add(project.has_any(&["deno.json", "deno.jsonc"]), Runner::Deno);
+    add(is_rspec(project), Runner::Rspec);
     add(project.has_any(&["phpunit.xml", "phpunit.xml.dist"]), Runner::Phpunit);
     add(project.has("mix.exs"), Runner::Mix);
     add(project.has("build.zig"), Runner::Zig);
@@ -50,6 +51,10 @@ pub(super) fn configures_pytest(project: &Project) -> bool {
 
 pub(super) fn is_python(project: &Project) -> bool {
     project.has_any(&["pyproject.toml", "setup.py", "setup.cfg", "tox.ini", "pytest.ini"])
+}
+
+pub(super) fn is_rspec(project: &Project) -> bool {
+    project.has(".rspec") || project.has_named("spec", |name| name.ends_with("_spec.rb"))
 }
 
 pub(super) fn is_dotnet(project: &Project) -> bool {
@@ -77,17 +82,28 @@ pub(super) fn node_runner(project: &Project, package: &str) -> Runner {
     let package: Value = serde_json::from_str(package).unwrap_or_default();
     let script = package.pointer("/scripts/test").and_then(Value::as_str).unwrap_or_default();
     let names = project.names(".");
-    let uses = |runner: &str| {
-        let depends = ["dependencies", "devDependencies"]
+    let depends_on = |name: &str| {
+        ["dependencies", "devDependencies"]
             .iter()
-            .any(|kind| package.get(kind).is_some_and(|dependencies| dependencies.get(runner).is_some()));
+            .any(|kind| package.get(kind).is_some_and(|dependencies| dependencies.get(name).is_some()))
+    };
+    let uses = |runner: &str| {
+        // The package `playwright` alone drives browsers, for programs of any kind.
+        let depends = depends_on(if runner == "playwright" { "@playwright/test" } else { runner });
         let configured = names.iter().any(|name| {
             name.starts_with(&format!("{runner}.config.")) || name.starts_with(&format!(".{runner}rc"))
         });
         depends || configured || package.get(runner).is_some()
     };
     let runs = |program: &str| script.split([' ', ';', '&', '|']).any(|word| word == program);
-    let choices = [(Runner::Vitest, "vitest"), (Runner::Jest, "jest"), (Runner::Mocha, "mocha")];
+    // The last two run beside another: what tests units comes first.
+    let choices = [
+        (Runner::Vitest, "vitest"),
+        (Runner::Jest, "jest"),
+        (Runner::Mocha, "mocha"),
+        (Runner::Ava, "ava"),
+        (Runner::Playwright, "playwright"),
+    ];
     // Of several that are installed, the one that `npm test` runs.
     if let Some((runner, _)) = choices.iter().find(|(_, name)| runs(name) && uses(name)) {
         return *runner;
@@ -129,6 +145,8 @@ pub(super) fn by_file(name: &str) -> Option<fn(&Project) -> Option<Runner>> {
             let gradle = project.has_any(&["build.gradle", "build.gradle.kts"]);
             project.has("pom.xml").then_some(Runner::Maven).or(gradle.then_some(Runner::Gradle))
         },
+        "rb" => |project| (is_rspec(project) || project.has("Gemfile")).then_some(Runner::Rspec),
+        "exs" => |project| project.has("mix.exs").then_some(Runner::Mix),
         "php" => |project| project.has_any(&["phpunit.xml", "phpunit.xml.dist"]).then_some(Runner::Phpunit),
         _ => return None,
     })

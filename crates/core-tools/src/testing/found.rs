@@ -69,6 +69,8 @@ pub(super) struct Found {
     /// The runner reached its end; `None` where its format does not say.
     pub(super) ended: Option<bool>,
     pub(super) truncated: bool,
+    /// The time limit is ending the run: what fails now is ended by it.
+    pub(super) limit_reached: bool,
     bytes: usize,
     /// So many of the kept tests, from the first on, are known to be failures.
     failures: usize,
@@ -91,6 +93,9 @@ impl Found {
 
     /// A test that has ended.
     pub(super) fn push(&mut self, mut test: TestCase) {
+        if self.limit_reached && test.status.is_failure() {
+            test.status = Status::TimedOut;
+        }
         self.counts.add(test.status);
         let (name, mut cut) = shortened(&test.name, MAX_NAME);
         test.name = name;

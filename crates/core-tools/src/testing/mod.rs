@@ -28,18 +28,18 @@
 //! |---|---|
 //! | cargo | the text of libtest, held up against its summaries; doctests too |
 //! | nextest | its libtest-json; doctests by `cargo test --doc` after it |
-//! | pytest, node, mocha, jest, vitest (3 and later) | a reporter of our own, loaded for the run, which tells each test as it ends |
-//! | bats | TAP 13 |
+//! | pytest, node, mocha, jest, vitest (3 and later), playwright, rspec, mix | a reporter of our own, loaded for the run, which tells each test as it ends |
+//! | bats, ava | TAP 13 |
 //! | go | `go test -json` |
 //! | maven, gradle, ctest, phpunit, deno, bun | `JUnit`'s XML |
 //! | dotnet | TRX |
-//! | npm (any other script), mix, zig, swift, just, make | the exit code alone |
+//! | npm (any other script), zig, swift, just, make | the exit code alone |
 //!
-//! Of Maven, `PHPUnit`, bun and .NET only the reading of reports is tested, with samples written after their
-//! formats; Gradle and deno write the same XML. mix, zig, swift and just have not been tried. The others are
-//! tested with the runners themselves.
+//! How each is detected, its command line, how `test_path` is translated, and which of them are tried with the
+//! runner itself: `docs/testing.md`.
 
 mod detect;
+mod environment;
 mod found;
 mod parse;
 mod plan;

@@ -1,6 +1,6 @@
 //! From a choice to command lines.
 
-use super::parse::{Events, Go, Libtest, Lines, Nextest, Nothing, Tap};
+use super::parse::{Ctest, Events, Go, Libtest, Lines, Nextest, Nothing, Tap};
 use super::runner::Runner;
 use super::select::{Choice, Part, TestError};
 use crate::ci::package_manager;
@@ -29,6 +29,8 @@ pub(super) enum Reads {
     Events,
     /// In XML files of the folder of reports.
     Xml,
+    /// The same; on standard output until they are there, which is at the end.
+    XmlAfter(Box<dyn Lines>),
     /// In XML files that the run writes to folders of this name.
     XmlIn(&'static [&'static str]),
     /// Nowhere.
@@ -38,7 +40,9 @@ pub(super) enum Reads {
 impl Reads {
     pub(super) fn lines(&mut self) -> Box<dyn Lines> {
         match self {
-            Self::Stdout(lines) | Self::Both(lines) => std::mem::replace(lines, Box::new(Nothing)),
+            Self::Stdout(lines) | Self::Both(lines) | Self::XmlAfter(lines) => {
+                std::mem::replace(lines, Box::new(Nothing))
+            }
             Self::Events => Box::new(Events),
             _ => Box::new(Nothing),
         }
@@ -46,12 +50,15 @@ impl Reads {
 }
 
 /// The reporters that are written into the folder of reports.
-pub(super) const REPORTERS: [(&str, &str); 5] = [
+pub(super) const REPORTERS: [(&str, &str); 8] = [
     ("pytest.py", include_str!("reporters/pytest.py")),
     ("node.mjs", include_str!("reporters/node.mjs")),
     ("mocha.cjs", include_str!("reporters/mocha.cjs")),
     ("vitest.mjs", include_str!("reporters/vitest.mjs")),
     ("jest.cjs", include_str!("reporters/jest.cjs")),
+    ("playwright.cjs", include_str!("reporters/playwright.cjs")),
+    ("rspec.rb", include_str!("reporters/rspec.rb")),
+    ("mix.exs", include_str!("reporters/mix.exs")),
 ];
 
 impl Step {
@@ -99,8 +106,14 @@ impl Step {
 
     /// Without what is there for our report.
     fn done(mut self, reports: &str) -> Self {
-        const FOR_REPORTS: [&str; 5] =
-            ["--reporter", "--reporter-option", "--output-junit", "--log-junit", "--results-directory"];
+        const FOR_REPORTS: [&str; 6] = [
+            "--reporter",
+            "--reporter=junit",
+            "--reporter-option",
+            "--output-junit",
+            "--log-junit",
+            "--results-directory",
+        ];
         if self.shown.is_empty() {
             let ours = |word: &&String| !word.contains(reports) && !FOR_REPORTS.contains(&word.as_str());
             let words = std::iter::once(&self.program).chain(&self.arguments).filter(ours);
@@ -164,6 +177,18 @@ pub(super) fn steps(choice: &Choice, reports: &Path) -> Result<Vec<Step>, TestEr
             let step = if part.folder { step.add(&["--recursive"]) } else { step };
             vec![step.add_some("", path)]
         }
+        Runner::Ava => {
+            let step = node_program(project, "ava/entrypoints/cli.mjs")?.add(&["--tap"]);
+            let matching = name.map(|name| format!("*{name}*"));
+            let step = step.add_some("--match", matching.as_deref()).add_some("", path);
+            vec![Step { reads: Reads::Stdout(Box::new(Tap::of_ava())), ..step }]
+        }
+        Runner::Playwright => {
+            let reporter = format!("--reporter={}", report("playwright.cjs"));
+            let step = node_program(project, "@playwright/test/cli.js")?.add(&["test", &reporter]);
+            let step = step.add_some("--grep", name).add_some("", path);
+            vec![step.env("CORE_TOOLS_EVENTS", report("events"))]
+        }
         Runner::Node => {
             let reporter = format!("--test-reporter={}", report("node.mjs"));
             let to = format!("--test-reporter-destination={}", report("events"));
@@ -210,7 +235,8 @@ pub(super) fn steps(choice: &Choice, reports: &Path) -> Result<Vec<Step>, TestEr
             let program = if project.has("gradlew") { "./gradlew" } else { "gradle" };
             let step = Step::new(
                 program,
-                &["test", "--continue", "--console=plain"],
+                // A daemon would outlive the run, and with it a test that hangs.
+                &["test", "--continue", "--console=plain", "--no-daemon"],
                 Reads::XmlIn(&["build/test-results/test"]),
             );
             let class = path.filter(|_| !part.folder).map(|path| format!("*{}", stem(path)));
@@ -221,12 +247,24 @@ pub(super) fn steps(choice: &Choice, reports: &Path) -> Result<Vec<Step>, TestEr
             vec![step.add_some("--tests", filter.as_deref())]
         }
         Runner::Ctest => ctest(project, part, &report("ctest.xml")),
+        Runner::Rspec => vec![rspec(project, part, &report("rspec.rb"), &report("events"))],
         Runner::Phpunit => {
             let program = if project.has("vendor/bin/phpunit") { "vendor/bin/phpunit" } else { "phpunit" };
             let step = Step::new(program, &["--log-junit", &report("phpunit.xml")], Reads::Xml);
             vec![step.add_some("--filter", name).add_some("", path)]
         }
-        Runner::Mix => vec![Step::new("mix", &["test"], Reads::Exit).add_some("", path)],
+        Runner::Mix => {
+            let formatter = report("mix.exs");
+            let step = Step::new(
+                "elixir",
+                &["-r", &formatter, "-S", "mix", "test", "--formatter", "CoreToolsFormatter"],
+                Reads::Events,
+            );
+            let skip = step.arguments.len();
+            let only = name.map(|name| format!("test:{name}"));
+            let step = step.add_some("--only", only.as_deref()).add_some("", path);
+            vec![step.env("CORE_TOOLS_EVENTS", report("events")).shown_as("mix test", skip)]
+        }
         Runner::Zig => vec![whole(choice, Step::new("zig", &["build", "test"], Reads::Exit))?],
         Runner::Swift => vec![Step::new("swift", &["test"], Reads::Exit).add_some("--filter", name)],
         Runner::Just => vec![whole(choice, Step::new("just", &["test"], Reads::Exit))?],
@@ -333,23 +371,40 @@ fn nextest(project: &Project, part: &Part) -> Vec<Step> {
     steps
 }
 
-fn pytest(project: &Project, part: &Part, script: &str, events: &str) -> Step {
-    let own = project.upward().find_map(|folder| {
-        let python = [".venv/bin/python", "venv/bin/python", ".venv/Scripts/python.exe"];
-        let found = python.into_iter().find(|path| folder.has(path))?;
+/// Python as the project has it: its local environment, that of its package manager, that which tox has made,
+/// else `python3`, which is the one of an active environment. And what a person would type.
+fn python(project: &Project) -> (Step, &'static str) {
+    const LOCAL: [&str; 3] = [".venv/bin/python", "venv/bin/python", ".venv/Scripts/python.exe"];
+    let below = |folder: &Project, paths: &[String]| {
+        let found = paths.iter().find(|path| folder.has(path))?;
         Some(folder.0.to_absolute().join(found).to_string_lossy().into_owned())
-    });
-    let shown = own.as_ref().map_or("python3", |_| "python");
-    let (step, shown) = match own {
-        Some(python) => (Step::new(&python, &[], Reads::Events), shown.to_owned()),
-        None if project.has("uv.lock") => {
-            (Step::new("uv", &["run", "--no-sync", "python"], Reads::Events), "uv run python".to_owned())
-        }
-        None if project.has("poetry.lock") => {
-            (Step::new("poetry", &["run", "python"], Reads::Events), "poetry run python".to_owned())
-        }
-        None => (Step::new("python3", &[], Reads::Events), shown.to_owned()),
     };
+    let local = LOCAL.map(str::to_owned);
+    if let Some(python) = project.upward().find_map(|folder| below(&folder, &local)) {
+        return (Step::new(&python, &[], Reads::Events), "python");
+    }
+    // A workspace has one lock, at its top.
+    let has = |name: &str| project.upward().any(|folder| folder.has(name));
+    if has("uv.lock") {
+        return (Step::new("uv", &["run", "--no-sync", "python"], Reads::Events), "uv run python");
+    }
+    if has("poetry.lock") {
+        return (Step::new("poetry", &["run", "python"], Reads::Events), "poetry run python");
+    }
+    if project.has("hatch.toml") || project.says("pyproject.toml", "[tool.hatch.envs") {
+        return (Step::new("hatch", &["run", "python"], Reads::Events), "hatch run python");
+    }
+    // Whatever tox would make first takes minutes and the network.
+    let made = project.names(".tox").into_iter().filter(|name| name.starts_with("py"));
+    let made: Vec<_> = made.map(|name| format!(".tox/{name}/bin/python")).collect();
+    if let Some(python) = below(project, &made) {
+        return (Step::new(&python, &[], Reads::Events), "python");
+    }
+    (Step::new("python3", &[], Reads::Events), "python3")
+}
+
+fn pytest(project: &Project, part: &Part, script: &str, events: &str) -> Step {
+    let (step, shown) = python(project);
     let step = step.add(&[script, events]);
     let skip = step.arguments.len();
     let step = step.add(&["-q", "-p", "no:cacheprovider"]);
@@ -371,6 +426,23 @@ fn node_program(project: &Project, program: &str) -> Result<Step, TestError> {
     let shown =
         if found.0.relative() == project.0.relative() { path } else { file.to_string_lossy().into_owned() };
     Ok(Step::new("node", &[&shown], Reads::Events))
+}
+
+/// The project's own `rspec`, where it has one: what its gems need is loaded by it.
+fn rspec(project: &Project, part: &Part, formatter: &str, events: &str) -> Step {
+    let (program, first, shown): (_, &[&str], _) = if project.has("bin/rspec") {
+        ("bin/rspec", &[], "bin/rspec")
+    } else if project.has("Gemfile.lock") {
+        ("bundle", &["exec", "rspec"], "bundle exec rspec")
+    } else {
+        ("rspec", &[], "rspec")
+    };
+    // The first of the formatters is for what it prints itself.
+    let step = Step::new(program, first, Reads::Events).add(&["--require", formatter]);
+    let step = step.add(&["--format", "progress", "--format", "CoreToolsFormatter", "--out", events]);
+    let skip = step.arguments.len();
+    let path = Some(part.path.as_str()).filter(|path| !path.is_empty());
+    step.add_some("--example", part.name.as_deref()).add_some("", path).shown_as(shown, skip)
 }
 
 /// What `node --test` would find in a folder; which of its versions take folders differs.
@@ -444,7 +516,9 @@ fn ctest(project: &Project, part: &Part, report: &str) -> Vec<Step> {
     } else {
         let built = FOLDERS.into_iter().find(|folder| project.has(&format!("{folder}/CMakeCache.txt")));
         let folder = built.unwrap_or("build");
-        if built.is_none() {
+        // A cache without them is of a configuration that failed.
+        let rules = ["Makefile", "build.ninja"].iter().any(|file| project.has(&format!("{folder}/{file}")));
+        if built.is_none() || !rules {
             steps.push(Step::new("cmake", &["-S", ".", "-B", folder], Reads::Exit).preparing());
         }
         folder
@@ -453,8 +527,183 @@ fn ctest(project: &Project, part: &Part, report: &str) -> Vec<Step> {
     let step = Step::new(
         "ctest",
         &["--test-dir", folder, "--output-junit", report, "--output-on-failure"],
-        Reads::Xml,
+        Reads::XmlAfter(Box::new(Ctest)),
     );
     steps.push(step.add_some("-R", part.name.as_deref()));
     steps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::select::choose;
+    use super::*;
+    use crate::workspace::Workspace;
+    use std::fs;
+    use tempfile::TempDir;
+
+    /// A project of these files, empty unless `path=text`.
+    fn project(files: &str) -> TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for file in files.split_whitespace() {
+            let (path, text) = file.split_once('=').unwrap_or((file, ""));
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        folder
+    }
+
+    /// The command for `test_path` in a project of these files.
+    fn command(files: &str, test_path: &str) -> String {
+        let folder = project(files);
+        let workspace = Workspace::new([folder.path()]).unwrap();
+        let choice = choose(&workspace, None, Some(test_path), None).unwrap();
+        let steps = steps(&choice, Path::new("/reports")).unwrap();
+        let commands: Vec<_> = steps.into_iter().map(|step| step.shown).collect();
+        let root = folder.path().canonicalize().unwrap();
+        commands.join(" && ").replace(&format!("{}/", root.display()), "")
+    }
+
+    #[test]
+    fn the_package_manager_runs_the_script_of_a_node_project_that_has_no_known_runner() {
+        const SCRIPT: &str = "\"scripts\":{\"test\":\"./check\"}";
+        for (files, expected) in [
+            ("", "npm test"),
+            ("package-lock.json", "npm test"),
+            ("pnpm-lock.yaml", "pnpm test"),
+            ("yarn.lock", "yarn test"),
+            ("package-lock.json yarn.lock", "yarn test"),
+        ] {
+            assert_eq!(command(&format!("package.json={{{SCRIPT}}} {files}"), ""), expected, "{files}");
+        }
+        // What the project says itself outranks the lock files.
+        let named = format!("package.json={{{SCRIPT},\"packageManager\":\"pnpm@9.1.0\"}} yarn.lock");
+        assert_eq!(command(&named, ""), "pnpm test");
+        // A package of a workspace has the lock file above it.
+        let inner = format!("pnpm-lock.yaml package.json={{}} packages/a/package.json={{{SCRIPT}}}");
+        assert_eq!(command(&inner, "packages/a"), "pnpm test");
+        // A lock file of bun is a runner too.
+        assert_eq!(command(&format!("package.json={{}} bun.lock"), ""), "bun test");
+    }
+
+    #[test]
+    fn a_node_project_is_run_by_what_its_script_names_then_by_what_it_depends_on() {
+        let script = |script: &str, dependencies: &str| {
+            let package = serde_json::json!({
+                "scripts": {"test": script},
+                "devDependencies": dependencies.split_whitespace().map(|name| (name, "*")).collect::<std::collections::BTreeMap<_, _>>(),
+            });
+            let folder = project("");
+            fs::write(folder.path().join("package.json"), package.to_string()).unwrap();
+            let workspace = Workspace::new([folder.path()]).unwrap();
+            choose(&workspace, None, None, None).unwrap().runner.name()
+        };
+        assert_eq!(script("", "vitest jest mocha ava @playwright/test"), "vitest");
+        assert_eq!(script("", "jest mocha"), "jest");
+        assert_eq!(script("mocha --exit", "jest mocha"), "mocha");
+        assert_eq!(script("", "mocha ava"), "mocha");
+        assert_eq!(script("", "ava @playwright/test"), "ava");
+        assert_eq!(script("", "@playwright/test"), "playwright");
+        assert_eq!(script("", "playwright"), "node");
+        assert_eq!(script("playwright test", "vitest @playwright/test"), "playwright");
+        assert_eq!(script("node --test", "mocha"), "node");
+        assert_eq!(script("./check", ""), "npm");
+        assert_eq!(script("", ""), "node");
+        for (file, expected) in [
+            ("vitest.config.ts", "vitest"),
+            ("jest.config.js", "jest"),
+            (".mocharc.yml", "mocha"),
+            ("playwright.config.ts", "playwright"),
+            ("deno.json", "deno"),
+            ("bun.lockb", "bun"),
+        ] {
+            let folder = project(&format!("package.json={{}} {file}"));
+            let workspace = Workspace::new([folder.path()]).unwrap();
+            assert_eq!(choose(&workspace, None, None, None).unwrap().runner.name(), expected, "{file}");
+        }
+    }
+
+    #[test]
+    fn python_is_that_of_the_project() {
+        const HATCH: &str = "pyproject.toml=[tool.hatch.envs.default]";
+        for (files, expected) in [
+            ("", "python3 -m pytest"),
+            (".venv/bin/python uv.lock", "python -m pytest"),
+            ("venv/bin/python poetry.lock", "python -m pytest"),
+            ("uv.lock poetry.lock", "uv run python -m pytest"),
+            ("poetry.lock", "poetry run python -m pytest"),
+            (HATCH, "hatch run python -m pytest"),
+            ("hatch.toml", "hatch run python -m pytest"),
+            ("tox.ini .tox/py312/bin/python", "python -m pytest"),
+            ("tox.ini .tox/lint/bin/python", "python3 -m pytest"),
+        ] {
+            let command = command(&format!("pytest.ini {files}"), "");
+            assert_eq!(command, format!("{expected} -q -p no:cacheprovider"), "{files}");
+        }
+        // A member of a workspace has the environment and the lock at its top.
+        let member =
+            command("uv.lock pyproject.toml members/a/pytest.ini members/a/test_a.py", "members/a/test_a.py");
+        assert_eq!(member, "uv run python -m pytest -q -p no:cacheprovider test_a.py");
+    }
+
+    #[test]
+    fn a_path_becomes_what_the_runner_selects_by() {
+        for (files, path, expected) in [
+            ("Cargo.toml src/lib.rs tests/api.rs", "tests/api.rs", "cargo test --no-fail-fast --test api"),
+            ("Cargo.toml src/lib.rs src/a/b.rs", "src/a/b.rs", "cargo test --no-fail-fast --lib -- a::b::"),
+            (
+                "Cargo.toml src/main.rs",
+                "src/main.rs::tests::one",
+                "cargo test --no-fail-fast --bins -- tests::one",
+            ),
+            ("Cargo.toml", "name", "cargo test --no-fail-fast -- name"),
+            (
+                "tests/a.bats",
+                "tests/a.bats::one",
+                "bats --formatter tap13 --timing --filter one tests/a.bats",
+            ),
+            (
+                "pytest.ini t/test_a.py",
+                "t/test_a.py::test_b",
+                "python3 -m pytest -q -p no:cacheprovider t/test_a.py::test_b",
+            ),
+            ("pytest.ini t/test_a.py", "t", "python3 -m pytest -q -p no:cacheprovider t"),
+            ("go.mod a/b_test.go", "a/b_test.go::TestC", "go test -json -count=1 -run TestC ./a"),
+            ("go.mod a/b_test.go", "a", "go test -json -count=1 ./a/..."),
+            (
+                "pom.xml src/test/java/d/ATest.java",
+                "src/test/java/d/ATest.java::adds",
+                "mvn --batch-mode --no-transfer-progress test '-Dtest=ATest#adds' -Dsurefire.failIfNoSpecifiedTests=false -DfailIfNoTests=false",
+            ),
+            (
+                "build.gradle src/test/java/d/ATest.java",
+                "src/test/java/d/ATest.java",
+                "gradle test --continue --console=plain --no-daemon --tests '*ATest'",
+            ),
+            (".rspec spec/a_spec.rb", "spec/a_spec.rb::adds", "rspec --example adds spec/a_spec.rb"),
+            (".rspec Gemfile.lock spec/a_spec.rb", "", "bundle exec rspec"),
+            ("phpunit.xml tests/ATest.php", "tests/ATest.php", "phpunit tests/ATest.php"),
+            ("mix.exs test/a_test.exs", "test/a_test.exs", "mix test test/a_test.exs"),
+            (
+                "a.csproj ATests.cs",
+                "ATests.cs",
+                "dotnet test --logger trx --filter FullyQualifiedName~ATests",
+            ),
+            ("deno.json a_test.ts package.json={}", "a_test.ts", "deno test a_test.ts"),
+        ] {
+            assert_eq!(command(files, path), expected, "{files} {path}");
+        }
+    }
+
+    #[test]
+    fn the_originals_order_comes_first_and_the_others_are_named() {
+        let all = "Cargo.toml tests/a.bats pytest.ini package.json={} go.mod pom.xml build.gradle CMakeLists.txt \
+                   deno.json .rspec phpunit.xml mix.exs build.zig Package.swift justfile=test: Makefile=test:";
+        let folder = project(all);
+        let workspace = Workspace::new([folder.path()]).unwrap();
+        let choice = choose(&workspace, None, None, None).unwrap();
+        let names: Vec<_> = std::iter::once(choice.runner).chain(choice.also).map(Runner::name).collect();
+        let expected = "cargo bats pytest deno go maven gradle ctest rspec phpunit mix zig swift just make";
+        assert_eq!(names.join(" "), expected);
+    }
 }

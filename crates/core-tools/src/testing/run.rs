@@ -1,5 +1,6 @@
 //! Runs the steps of a plan, and makes a report of what they say.
 
+use super::environment::as_in_a_terminal;
 use super::found::{Counts, Found, shortened};
 use super::parse::{Lines, junit};
 use super::plan::{self, REPORTERS, Reads, Step};
@@ -8,9 +9,9 @@ use super::runner::Runner;
 use super::select::{Choice, TestError, choose};
 use super::verdict::{Ending, judge};
 use crate::ci::project::Project;
-use crate::ci::{Commands, Diagnostic, without_ours};
+use crate::ci::{Commands, Diagnostic};
 use crate::workspace::{Kind, Workspace};
-use process_runner::{Limits, Output, Stream};
+use process_runner::{Leftovers, Limits, Output, Stream};
 use std::io::{Read, Seek, SeekFrom};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -27,6 +28,9 @@ const SHOWN_OUTPUT: usize = 8_000;
 const SHOWN_MESSAGE: usize = 4_000;
 /// The longest XML report that is read, in bytes.
 const MAX_XML: u64 = 64 << 20;
+/// So long before the limit a test that fails is taken to be ended by it: runners report what they end
+/// themselves when they are asked to stop.
+const BEFORE_LIMIT: Duration = Duration::from_millis(30);
 /// How often a running runner is looked at.
 const LOOK: Duration = Duration::from_millis(250);
 
@@ -143,7 +147,8 @@ pub async fn run_tests(
 async fn has_nextest(commands: &Commands, choice: &Choice, cancel: &CancellationToken) -> bool {
     let Ok(command) = commands.at("cargo", &choice.project.0) else { return false };
     let limits = Limits::default().timeout(Duration::from_secs(10));
-    let command = without_ours(command).args(["nextest", "--version"]).limits(limits).cancel(cancel.clone());
+    let command =
+        as_in_a_terminal(command).args(["nextest", "--version"]).limits(limits).cancel(cancel.clone());
     commands.runner().run(command).await.is_ok_and(|output| output.success())
 }
 
@@ -166,8 +171,13 @@ struct Run<'a> {
 
 impl Run<'_> {
     async fn step(&self, mut step: Step, said: &impl Fn(&Found)) -> Result<Ran, TestError> {
-        let command = without_ours(self.commands.at(&step.program, &self.choice.project.0)?);
-        let limits = Limits::default().timeout(self.rest).capture(KEPT_OUTPUT).max_line(MAX_LINE);
+        let command = as_in_a_terminal(self.commands.at(&step.program, &self.choice.project.0)?);
+        // A runner that dies cannot end what it has started, and a test must not leave anything behind.
+        let limits = Limits::default()
+            .timeout(self.rest)
+            .capture(KEPT_OUTPUT)
+            .max_line(MAX_LINE)
+            .leftovers(Leftovers::KillAll);
         let mut command = command
             .args(step.arguments.iter())
             .envs(step.environment.iter().map(|(name, value)| (*name, value.as_str())))
@@ -178,7 +188,7 @@ impl Run<'_> {
         if matches!(step.reads, Reads::Both(_)) {
             command = command.merge_stderr();
         }
-        if matches!(step.reads, Reads::Both(_) | Reads::Stdout(_)) {
+        if matches!(step.reads, Reads::Both(_) | Reads::Stdout(_) | Reads::XmlAfter(_)) {
             let live = Arc::clone(&live);
             command = command.on_line(move |stream, line| {
                 if stream == Stream::Stdout {
@@ -195,9 +205,18 @@ impl Run<'_> {
         };
         let mut tail = Tail::default();
         let mut looks = tokio::time::interval_at(Instant::now() + LOOK, LOOK);
+        let deadline = tokio::time::sleep(self.rest.saturating_sub(BEFORE_LIMIT));
+        tokio::pin!(deadline);
         loop {
             tokio::select! {
                 () = running.finished() => break,
+                () = &mut deadline, if !deadline.is_elapsed() => {
+                    let (lines, found) = &mut *live.lock().unwrap_or_else(PoisonError::into_inner);
+                    if matches!(step.reads, Reads::Events) {
+                        tail.read(self.reports, lines.as_mut(), found);
+                    }
+                    found.limit_reached = true;
+                }
                 _ = looks.tick() => {
                     let (lines, found) = &mut *live.lock().unwrap_or_else(PoisonError::into_inner);
                     if matches!(step.reads, Reads::Events) {
@@ -219,6 +238,13 @@ impl Run<'_> {
             }
             Reads::Xml => {
                 read_xml_files(&Project(self.reports.locate(".")?), SystemTime::UNIX_EPOCH, &mut found);
+            }
+            Reads::XmlAfter(_) => {
+                let mut whole = Found::default();
+                read_xml_files(&Project(self.reports.locate(".")?), SystemTime::UNIX_EPOCH, &mut whole);
+                if whole.counts.total() > 0 && whole.problems.is_empty() {
+                    found = whole;
+                }
             }
             Reads::XmlIn(folders) => {
                 // File times lag behind the clock by up to a tick.
@@ -328,14 +354,20 @@ fn explain(runner: Runner, text: &str, found: &Found) -> Option<Problem> {
                 None => return None,
             }
         }
-        Runner::Vitest | Runner::Jest | Runner::Mocha
+        Runner::Vitest | Runner::Jest | Runner::Mocha | Runner::Ava | Runner::Playwright
             if says(&["MODULE_NOT_FOUND"]).is_some()
                 && says(&["node_modules"]).is_some()
                 && found.ended != Some(true) =>
         {
             let line = says(&["Cannot find module"])?;
             // The runner itself, or something that a test file imports.
-            let own = ["vitest/vitest.mjs", "jest/bin/jest.js", "mocha/bin/mocha.js"];
+            let own = [
+                "vitest/vitest.mjs",
+                "jest/bin/jest.js",
+                "mocha/bin/mocha.js",
+                "ava/entrypoints/cli.mjs",
+                "@playwright/test/cli.js",
+            ];
             let kind = if own.iter().any(|own| line.contains(own)) {
                 Kind::RunnerMissing
             } else {
@@ -343,10 +375,19 @@ fn explain(runner: Runner, text: &str, found: &Found) -> Option<Problem> {
             };
             (kind, line)
         }
-        Runner::Vitest | Runner::Jest | Runner::Mocha | Runner::Node if none => {
-            let nothing = says(&["No test files found", "No tests found", "Could not find '"]);
+        Runner::Vitest | Runner::Jest | Runner::Mocha | Runner::Ava | Runner::Node if none => {
+            let nothing = says(&[
+                "No test files found",
+                "No tests found",
+                "Could not find '",
+                "Couldn’t find any files to test",
+                "Couldn’t find any matching tests",
+            ]);
             match nothing {
                 Some(line) => (Kind::NoTests, line),
+                None if runner == Runner::Ava && found.expected == Some(0) && found.problems.is_empty() => {
+                    (Kind::NoTests, "no test was executed: no test file matches")
+                }
                 // Which vitest leaves to its own reporter to say.
                 None if runner == Runner::Vitest
                     && found.ended == Some(true)
@@ -362,6 +403,9 @@ fn explain(runner: Runner, text: &str, found: &Found) -> Option<Problem> {
         }
         Runner::Pytest if none => (Kind::CollectionError, says(&["ERROR: "])?),
         Runner::Bats if none => (Kind::CollectionError, says(&["syntax error", "does not exist", "ERROR"])?),
+        Runner::Maven if text.contains("The forked VM terminated without") => {
+            (Kind::Crashed, says(&["The forked VM terminated without"])?)
+        }
         Runner::Maven if none && text.contains("COMPILATION ERROR") => {
             (Kind::CompileError, says(&["COMPILATION ERROR"])?)
         }
@@ -369,10 +413,18 @@ fn explain(runner: Runner, text: &str, found: &Found) -> Option<Problem> {
             (Kind::RunnerMissing, says(&["Could not resolve"])?)
         }
         Runner::Maven if none => (Kind::RunnerFailed, says(&["[ERROR]"])?),
+        Runner::Mix if none => match says(&["There are no tests to run", "no tests to run", "did not match"])
+        {
+            Some(line) => (Kind::NoTests, line),
+            None => (
+                Kind::CompileError,
+                says(&["Compilation error", "SyntaxError", "TokenMissingError", "** ("])?,
+            ),
+        },
         Runner::Ctest if none => (Kind::NoTests, says(&["No tests were found"])?),
         _ => return None,
     };
-    Some(Problem::new(kind, line.trim()))
+    Some(Problem::new(kind, line.trim().trim_start_matches("[ERROR] ")))
 }
 
 /// What the runner printed: standard error, and the end of standard output before it.

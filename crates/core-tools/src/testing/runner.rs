@@ -14,6 +14,8 @@ pub enum Runner {
     Vitest,
     Jest,
     Mocha,
+    Ava,
+    Playwright,
     Node,
     Deno,
     Bun,
@@ -23,6 +25,7 @@ pub enum Runner {
     Maven,
     Gradle,
     Ctest,
+    Rspec,
     Phpunit,
     Mix,
     Zig,
@@ -31,7 +34,7 @@ pub enum Runner {
     Make,
 }
 
-const NAMES: [(Runner, &str); 22] = [
+const NAMES: [(Runner, &str); 25] = [
     (Runner::Cargo, "cargo"),
     (Runner::Nextest, "nextest"),
     (Runner::Bats, "bats"),
@@ -39,6 +42,8 @@ const NAMES: [(Runner, &str); 22] = [
     (Runner::Vitest, "vitest"),
     (Runner::Jest, "jest"),
     (Runner::Mocha, "mocha"),
+    (Runner::Ava, "ava"),
+    (Runner::Playwright, "playwright"),
     (Runner::Node, "node"),
     (Runner::Deno, "deno"),
     (Runner::Bun, "bun"),
@@ -48,6 +53,7 @@ const NAMES: [(Runner, &str); 22] = [
     (Runner::Maven, "maven"),
     (Runner::Gradle, "gradle"),
     (Runner::Ctest, "ctest"),
+    (Runner::Rspec, "rspec"),
     (Runner::Phpunit, "phpunit"),
     (Runner::Mix, "mix"),
     (Runner::Zig, "zig"),
@@ -74,7 +80,7 @@ impl Runner {
 
     /// Of it nothing is known but the exit code.
     pub fn only_exit_code(self) -> bool {
-        matches!(self, Self::Npm | Self::Mix | Self::Zig | Self::Swift | Self::Just | Self::Make)
+        matches!(self, Self::Npm | Self::Zig | Self::Swift | Self::Just | Self::Make)
     }
 
     pub(super) fn exit_codes(self) -> ExitCodes {
@@ -95,9 +101,13 @@ impl Runner {
             Self::Nextest => "cargo install --locked cargo-nextest",
             Self::Bats => "apt-get install bats, brew install bats-core, npm install --save-dev bats",
             Self::Pytest => "python3 from the system's packages, then python3 -m pip install pytest",
-            Self::Vitest | Self::Jest | Self::Mocha | Self::Node | Self::Npm => {
-                "https://nodejs.org, then the project's own dependencies (npm install)"
-            }
+            Self::Vitest
+            | Self::Jest
+            | Self::Mocha
+            | Self::Ava
+            | Self::Playwright
+            | Self::Node
+            | Self::Npm => "https://nodejs.org, then the project's own dependencies (npm install)",
             Self::Deno => "https://deno.com",
             Self::Bun => "https://bun.sh",
             Self::Go => "https://go.dev/dl or apt-get install golang-go",
@@ -105,6 +115,7 @@ impl Runner {
             Self::Maven => "apt-get install maven, brew install maven",
             Self::Gradle => "https://gradle.org/install, or the project's own ./gradlew",
             Self::Ctest => "apt-get install cmake, brew install cmake",
+            Self::Rspec => "apt-get install ruby-rspec, or the project's own gems (bundle install)",
             Self::Phpunit => "composer require --dev phpunit/phpunit",
             Self::Mix => "https://elixir-lang.org/install.html",
             Self::Zig => "https://ziglang.org/download",

@@ -166,6 +166,8 @@ fn in_folder(start: &Project, part: &Part, runner: Option<Runner>) -> Result<Cho
                     runner @ (Runner::Vitest
                     | Runner::Jest
                     | Runner::Mocha
+                    | Runner::Ava
+                    | Runner::Playwright
                     | Runner::Node
                     | Runner::Npm
                     | Runner::Bun),

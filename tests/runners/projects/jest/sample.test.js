@@ -1,6 +1,9 @@
 describe("a suite", () => {
   test("passes", () => console.log("on standard output"));
-  test("fails", () => expect(1 + 1).toBe(3));
+  test("fails", () => {
+    console.error("on standard error");
+    expect(1 + 1).toBe(3);
+  });
   test.skip("is skipped", () => {});
   test.todo("is to do");
   test("überprüft 名前", () => {});

@@ -13,6 +13,8 @@ enum Event {
     Plan { tests: u64 },
     /// A test begins.
     Start { name: String },
+    /// What began is no test itself: its tests are within it.
+    Left { name: String },
     /// A test has ended.
     Test {
         name: String,
@@ -40,6 +42,7 @@ impl Lines for Events {
         match serde_json::from_str(line) {
             Ok(Event::Plan { tests }) => found.expected = Some(tests),
             Ok(Event::Start { name }) => found.start(&name),
+            Ok(Event::Left { name }) => found.finish(&name),
             Ok(Event::Test { name, status, duration_ms, error, file, line }) => {
                 found.push(TestCase { name, status, duration_ms, error, file, line });
             }

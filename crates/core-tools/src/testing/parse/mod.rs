@@ -1,6 +1,7 @@
 //! The runners' own machine formats. Each parser takes lines or a document and fills a [`Found`]; none of them
 //! fails, and what they do not know they leave out.
 
+mod ctest;
 mod events;
 mod go;
 mod junit;
@@ -8,6 +9,7 @@ mod libtest;
 mod nextest;
 mod tap;
 
+pub(super) use ctest::Ctest;
 pub(super) use events::Events;
 pub(super) use go::Go;
 pub(super) use junit::junit;

@@ -29,6 +29,14 @@ impl Lines for Nextest {
                 let expected = found.expected.get_or_insert_default();
                 *expected = expected.saturating_add(count);
             }
+            // Ignored tests that are not selected begin and never end.
+            (Some("suite"), Some(_), _) => {
+                let part = |key: &str| event.pointer(&format!("/nextest/{key}")).and_then(Value::as_str);
+                if let (Some(package), Some(binary)) = (part("crate"), part("test_binary")) {
+                    let prefix = format!("{package}::{binary} ");
+                    found.running.retain(|name| !name.starts_with(&prefix));
+                }
+            }
             (Some("test"), Some("started"), Some(name)) => found.start(&shown(name)),
             (Some("test"), Some(event_name), Some(name)) => {
                 let status = match event_name {

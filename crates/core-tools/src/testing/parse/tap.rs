@@ -14,13 +14,29 @@ pub(in super::super) struct Tap {
     /// In its YAML block.
     yaml: bool,
     bailed: bool,
+    /// AVA tells what goes wrong outside of tests as failed tests beyond the plan.
+    ava: bool,
 }
 
 impl Tap {
+    /// As AVA prints it.
+    pub(in super::super) fn of_ava() -> Self {
+        Self { ava: true, ..Self::default() }
+    }
+
     fn close(&mut self, found: &mut Found) {
         self.yaml = false;
-        if let Some(test) = self.open.take() {
-            found.push(test);
+        let Some(test) = self.open.take() else { return };
+        let kind = match test.name.as_str() {
+            _ if !self.ava || !test.status.is_failure() => None,
+            name if name.contains(" exited with a non-zero exit code") => Some(ProblemKind::CollectionError),
+            name if name.contains(" exited due to ") => Some(ProblemKind::Crashed),
+            name if name.starts_with("No tests found in ") => Some(ProblemKind::NoTests),
+            _ => None,
+        };
+        match kind {
+            Some(kind) => found.problem(kind, test.name),
+            None => found.push(test),
         }
     }
 }
@@ -140,7 +156,11 @@ impl Lines for Tap {
     fn end(&mut self, found: &mut Found) {
         self.close(found);
         match self.planned {
-            Some(planned) if planned != self.seen && !self.bailed => found.problem(
+            Some(planned) if planned < self.seen && !self.ava => found.problem(
+                ProblemKind::Mismatch,
+                format!("{planned} tests were planned and {} reported", self.seen),
+            ),
+            Some(planned) if planned > self.seen && !self.bailed => found.problem(
                 ProblemKind::Crashed,
                 format!("{planned} tests were planned and {} reported: the run ended early", self.seen),
             ),

@@ -6,24 +6,39 @@ const write = (event) => fs.writeSync(to, JSON.stringify(event) + "\n");
 const name = (test) => [...test.ancestorTitles, test.title].join(" > ");
 const statuses = { passed: "passed", failed: "failed" };
 
+const done = new Map();
+const told = (file, test) => {
+  // `skipped` by a name pattern, `pending`, `todo`, `disabled`.
+  const status = statuses[test.status] ?? "skipped";
+  const error = status === "failed" ? test.failureMessages.join("\n") : undefined;
+  write({
+    event: "test",
+    name: name(test),
+    status: /^(.*: )?thrown: "Exceeded timeout of /m.test(error ?? "") ? "timed_out" : status,
+    duration_ms: test.duration ?? undefined,
+    error,
+    file: file.path,
+    line: test.location?.line,
+  });
+};
+
 module.exports = class {
   onTestCaseStart(file, test) {
     write({ event: "start", name: name(test) });
   }
+  // Each as it ends, so that a run that breaks off keeps them.
+  onTestCaseResult(file, test) {
+    const key = `${file.path} ${test.status} ${name(test)}`;
+    done.set(key, (done.get(key) ?? 0) + 1);
+    told(file, test);
+  }
   onTestFileResult(file, result) {
     for (const test of result.testResults) {
-      // `skipped` by a name pattern, `pending`, `todo`, `disabled`.
-      const status = statuses[test.status] ?? "skipped";
-      const error = status === "failed" ? test.failureMessages.join("\n") : undefined;
-      write({
-        event: "test",
-        name: name(test),
-        status: /^(.*: )?thrown: "Exceeded timeout of /m.test(error ?? "") ? "timed_out" : status,
-        duration_ms: test.duration ?? undefined,
-        error,
-        file: file.path,
-        line: test.location?.line,
-      });
+      const key = `${file.path} ${test.status} ${name(test)}`;
+      const times = done.get(key) ?? 0;
+      // Tests that do not run, and those of older runners, are told only here.
+      if (times > 0) done.set(key, times - 1);
+      else told(file, test);
     }
     if (result.testExecError) {
       const error = result.failureMessage ?? result.testExecError.stack ?? result.testExecError.message;

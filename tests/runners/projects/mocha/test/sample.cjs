@@ -2,7 +2,10 @@ const assert = require("node:assert");
 
 describe("a suite", () => {
   it("passes", () => console.log("on standard output"));
-  it("fails", () => assert.strictEqual(1 + 1, 3));
+  it("fails", () => {
+    console.error("on standard error");
+    assert.strictEqual(1 + 1, 3);
+  });
   it.skip("is skipped", () => {});
   it("is to do");
   it("überprüft 名前", () => {});

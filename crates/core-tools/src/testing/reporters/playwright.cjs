@@ -1,0 +1,50 @@
+// A reporter of Playwright Test: what happens, when it happens, one JSON object a line.
+const fs = require("node:fs");
+
+const to = fs.openSync(process.env.CORE_TOOLS_EVENTS, "a");
+const write = (event) => fs.writeSync(to, JSON.stringify(event) + "\n");
+// Project, file and suites; the file is told beside.
+const name = (test) => test.titlePath().filter((title) => title && !test.location.file.endsWith(title)).join(" > ");
+const plain = (text) => text?.replace(/\u001b\[[0-9;]*m/g, "");
+
+module.exports = class {
+  printsToStdio() {
+    return false;
+  }
+  onBegin(config, suite) {
+    write({ event: "plan", tests: suite.allTests().length });
+  }
+  onTestBegin(test) {
+    write({ event: "start", name: name(test) });
+  }
+  onTestEnd(test, result) {
+    // One that is to be tried again has not ended.
+    const bad = ["failed", "timedOut", "interrupted"].includes(result.status);
+    if (bad && result.retry < test.retries && test.expectedStatus !== result.status) return;
+    const outcome = test.outcome();
+    // One that fails as it is expected to counts as passed, as in its own summary.
+    const status = outcome === "skipped" ? "skipped"
+      : outcome !== "unexpected" ? "passed"
+      : { timedOut: "timed_out", interrupted: "errored" }[result.status] ?? "failed";
+    const errors = result.errors.map((error) => plain(error.stack ?? error.message ?? error.value));
+    if (status === "failed" && errors.length === 0) errors.push(`expected to be ${test.expectedStatus}, was ${result.status}`);
+    const why = test.annotations.find((one) => ["skip", "fixme"].includes(one.type))?.description;
+    const own = result.errors.find((error) => error.location?.file === test.location.file);
+    write({
+      event: "test",
+      name: name(test),
+      status,
+      duration_ms: result.duration,
+      error: status === "skipped" ? why : status === "passed" ? undefined : errors.join("\n"),
+      file: test.location.file,
+      line: own?.location.line ?? test.location.line,
+    });
+  }
+  onError(error) {
+    const none = /^Error: No tests found/.test(plain(error.message ?? ""));
+    write({ event: "problem", kind: none ? "no_tests" : "collection_error", message: plain(error.stack ?? error.message ?? error.value) });
+  }
+  onEnd() {
+    write({ event: "end" });
+  }
+};

@@ -1,0 +1,68 @@
+# A formatter of RSpec 3: what happens, when it happens, one JSON object a line.
+require "json"
+
+class CoreToolsFormatter
+  RSpec::Core::Formatters.register self, :start, :example_started, :example_passed, :example_failed,
+                                   :example_pending, :message, :dump_summary, :close
+
+  def initialize(output)
+    @output = output
+    @messages = []
+  end
+
+  def start(notification)
+    write(event: "plan", tests: notification.count)
+  end
+
+  def example_started(notification)
+    write(event: "start", name: notification.example.full_description)
+  end
+
+  def example_passed(notification)
+    told(notification.example, "passed")
+  end
+
+  def example_pending(notification)
+    told(notification.example, "skipped", notification.example.execution_result.pending_message)
+  end
+
+  def example_failed(notification)
+    error = notification.example.execution_result.exception
+    place = Array(error&.backtrace).find { |at| at.include?(notification.example.metadata[:absolute_file_path]) }
+    text = ["#{error.class}: #{error.message}", *Array(error&.backtrace).first(20)].join("\n")
+    told(notification.example, "failed", text, place && place[/:(\d+)/, 1].to_i)
+  end
+
+  # An error outside of the examples is told as a message.
+  def message(notification)
+    @messages << notification.message
+  end
+
+  def dump_summary(summary)
+    outside = summary.respond_to?(:errors_outside_of_examples_count) ? summary.errors_outside_of_examples_count : 0
+    return unless outside > 0
+    text = @messages.reject { |message| message.start_with?("Run options") }.join("\n").strip
+    write(event: "problem", kind: "collection_error", message: text)
+  end
+
+  def close(_)
+    write(event: "end")
+    @output.close unless @output.closed?
+  end
+
+  private
+
+  def told(example, status, error = nil, line = nil)
+    result = example.execution_result
+    write(event: "test", name: example.full_description, status: status, error: error,
+          duration_ms: result.run_time && (result.run_time * 1000).round(3),
+          file: example.metadata[:absolute_file_path], line: line || example.metadata[:line_number])
+  end
+
+  def write(event)
+    # What a program says need not be text.
+    event = event.transform_values { |value| value.is_a?(String) ? value.dup.force_encoding("UTF-8").scrub : value }
+    @output.puts(JSON.generate(event))
+    @output.flush
+  end
+end
