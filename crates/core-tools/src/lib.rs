@@ -30,6 +30,7 @@
 //! | [`filesystem`] | `filesystem` | read, write, edit, list, find, search |
 //! | [`git`] | `git` | status, history, differences, commits, branches, stashes |
 //! | [`ci`] | `ci` | run commands, in the foreground and the background; diagnostics |
+//! | [`logs`] | `logs` | the logs of the application: the last entries of a level, and new ones |
 //! | [`redact`] | | masks secrets in text |
 //! | [`config`] | | `coretools.toml`, environment variables and flags |
 //! | [`mcp`] | `mcp` | the areas as tools of the Model Context Protocol, behind one guarded host |
@@ -53,10 +54,12 @@ pub mod config;
 pub mod filesystem;
 #[cfg(feature = "git")]
 pub mod git;
+#[cfg(feature = "logs")]
+pub mod logs;
 #[cfg(feature = "mcp")]
 pub mod mcp;
 pub mod nearest;
 pub mod redact;
-#[cfg(any(feature = "filesystem", feature = "git", feature = "mcp"))]
+#[cfg(any(feature = "filesystem", feature = "git", feature = "logs", feature = "mcp"))]
 mod time;
 pub mod workspace;
