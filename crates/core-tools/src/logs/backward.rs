@@ -23,6 +23,8 @@ pub(super) struct Backward<'a, S: ?Sized> {
     /// Where lines begin that go on with an entry whose beginning is still to come, and the line feeds after it.
     rest: Option<(u64, u64)>,
     lines: u64,
+    /// Where the bytes in `buffer` begin.
+    loaded: Option<u64>,
 }
 
 /// An entry, and how many line feeds lie between its beginning and the end that reading began at.
@@ -36,12 +38,34 @@ impl<'a, S: ReadAt + ?Sized> Backward<'a, S> {
     /// Of `source` what lies before `end`, which is the end of the file or the beginning of an entry.
     pub(super) fn new(source: &'a S, end: u64, bounds: Bounds) -> Self {
         let classifier = Classifier::default();
-        Self { source, bounds, classifier, buffer: Vec::new(), position: end, end, rest: None, lines: 0 }
+        Self {
+            source,
+            bounds,
+            classifier,
+            buffer: Vec::new(),
+            position: end,
+            end,
+            rest: None,
+            lines: 0,
+            loaded: None,
+        }
     }
 
     /// Everything from here on has been read.
     pub(super) fn position(&self) -> u64 {
         self.position
+    }
+
+    /// Every entry from here on has been found. The beginning of one, or the end.
+    pub(super) fn boundary(&self) -> u64 {
+        self.end
+    }
+
+    /// The bytes of an entry that was found last, if they are still at hand whole.
+    pub(super) fn bytes(&self, group: &Group) -> Option<&[u8]> {
+        let start = usize::try_from(group.start.checked_sub(self.loaded?)?).ok()?;
+        let length = usize::try_from(group.end - group.start).ok()?.min(self.bounds.line);
+        self.buffer.get(start..start + length)
     }
 
     /// Line feeds that have been read.
@@ -60,6 +84,7 @@ impl<'a, S: ReadAt + ?Sized> Backward<'a, S> {
         mut wanted: impl FnMut(&Group, &[u8]) -> bool,
     ) -> io::Result<()> {
         hits.clear();
+        self.loaded = None;
         let mut size = self.bounds.chunk;
         let (start, begin) = loop {
             let start = self.position.saturating_sub(size as u64);
@@ -86,6 +111,7 @@ impl<'a, S: ReadAt + ?Sized> Backward<'a, S> {
         let region = buffer.get(begin..).unwrap_or_default();
         self.region(region, start + begin as u64, hits, &mut wanted)?;
         self.buffer = buffer;
+        self.loaded = Some(start);
         Ok(())
     }
 

@@ -32,8 +32,9 @@ pub(super) struct Group {
 pub(super) struct Found {
     pub(super) group: Group,
     pub(super) bytes: Vec<u8>,
-    /// Line feeds that were read before it.
+    /// Line feeds that were read before it, and before the next one.
     pub(super) lines: u64,
+    pub(super) lines_end: u64,
     /// Whether its last line has ended.
     pub(super) ended: bool,
 }
@@ -95,7 +96,8 @@ impl<R: Read> Forward<R> {
             match place {
                 Place::Head(head) => {
                     let group = Group { start: line.start, end: self.offset, head };
-                    let found = Found { group, bytes: line.content, lines, ended: line.ended };
+                    let found =
+                        Found { group, bytes: line.content, lines, lines_end: self.lines, ended: line.ended };
                     if let Some(mut before) = self.open.replace(found) {
                         before.group.end = line.start;
                         return Ok(Some(before));
@@ -109,6 +111,7 @@ impl<R: Read> Forward<R> {
                             open.bytes.extend(line.content.iter().take(room));
                         }
                         open.group.end = self.offset;
+                        open.lines_end = self.lines;
                         open.ended = line.ended;
                     }
                 }
