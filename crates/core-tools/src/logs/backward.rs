@@ -145,8 +145,10 @@ impl<'a, S: ReadAt + ?Sized> Backward<'a, S> {
             };
             let stands = match before {
                 Some(before) => before,
-                // What stands before the region matters only where an exception comes first.
-                None if kind == Kind::Exception => look_back(self.source, start, self.bounds)?,
+                // What stands before the region matters only to these, where they come first.
+                None if matches!(kind, Kind::Exception | Kind::Frame) => {
+                    look_back(self.source, start, self.bounds)?
+                }
                 None => Before::Stands,
             };
             let place = start + (at + zeros) as u64;
@@ -239,7 +241,7 @@ impl<'a, S: ReadAt + ?Sized> Backward<'a, S> {
         let (kept, place) = self.beginning(begin, stop)?;
         let (kind, _) = judge(&mut self.classifier, &kept, stop - begin, blank, self.bounds);
         let stands = match kind {
-            Kind::Exception => look_back(self.source, begin, self.bounds)?,
+            Kind::Exception | Kind::Frame => look_back(self.source, begin, self.bounds)?,
             _ => Before::Stands,
         };
         let lines = self.lines + u64::from(ended);
@@ -375,6 +377,7 @@ mod tests {
             "  File \"a\"",
             "\tat a.B",
             "Caused by: y",
+            "main.serve",
             "text",
             "\u{feff}text",
             "\u{1b}[31mERROR\u{1b}[0m x",

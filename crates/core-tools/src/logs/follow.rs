@@ -29,6 +29,8 @@ pub(super) struct Follower {
     file: LogFile,
     /// Everything in `file` before it has been answered.
     mark: Mark,
+    /// The end of the file before, until something of this one is answered: nothing tells two beginnings apart.
+    previous: Option<Mark>,
     /// Line feeds before it, where they are known.
     lines: Option<u64>,
     /// How long the file was when it was looked at last.
@@ -83,16 +85,18 @@ impl Follower {
     pub(super) fn from(source: Source, filter: Filter, cursor: &Cursor) -> Result<Self, Error> {
         let mut files = source.files()?;
         let known: Vec<FileId> = files.iter().map(|file| file.id).collect();
+        let given = SystemTime::UNIX_EPOCH + Duration::from_millis(cursor.given);
+        let newer = |file: &LogFile| file.modified.is_none_or(|modified| modified > given);
+        let older = files.iter().filter(|file| !newer(file)).map(|file| file.id).collect();
         if let Some(index) = cursor.mark.find(&files) {
             let file = files.swap_remove(index);
             let mark = cursor.mark.moved_to(&file);
             // What was rotated away before is known; what came after is not.
             let known = known.get(..=index).unwrap_or_default().to_vec();
+            let known = if cursor.mark.offset > 0 { known } else { older };
             return Ok(Self::new(source, filter, file, mark, known));
         }
         // The file is gone, or was emptied. What was written since then is new.
-        let given = SystemTime::UNIX_EPOCH + Duration::from_millis(cursor.given);
-        let newer = |file: &LogFile| file.modified.is_none_or(|modified| modified > given);
         let index = files.iter().position(newer).unwrap_or(files.len().saturating_sub(1));
         if index >= files.len() {
             return Err(none_left(&source));
@@ -116,6 +120,7 @@ impl Follower {
             filter,
             file,
             mark,
+            previous: None,
             lines,
             seen: None,
             known,
@@ -131,7 +136,7 @@ impl Follower {
 
     /// The cursor for everything after what was answered.
     pub(super) fn cursor(&self) -> Cursor {
-        newer_cursor(&self.source, self.mark)
+        newer_cursor(&self.source, self.previous.unwrap_or(self.mark))
     }
 
     /// What is new. `last` where nobody will look again: an entry is then taken as it is, though more lines
@@ -140,6 +145,10 @@ impl Follower {
         let mut batch = Batch::default();
         // Each turn but the last goes on to another file.
         loop {
+            if let Some(copy) = self.copied_away()? {
+                self.go_on(copy)?;
+                continue;
+            }
             // Looked for before reading to the end: what follows was begun after the last word here.
             let ended = self.successor()?;
             match self.read(&mut batch, ended.is_some(), last).map_err(|source| self.failed(source))? {
@@ -156,6 +165,8 @@ impl Follower {
                     false => return Ok(batch),
                 },
                 Reading::Done => match ended {
+                    // It may be this very file, packed.
+                    Some(next) if self.mark.offset > 0 && self.mark.holds(&next) => {}
                     Some(next) => self.go_on(next)?,
                     None => return Ok(batch),
                 },
@@ -224,6 +235,9 @@ impl Follower {
         }
         self.scanned += offset - self.mark.offset;
         self.malformed += malformed;
+        if mark.offset > 0 {
+            self.previous = None;
+        }
         (self.mark, self.lines, self.seen) = (mark, lines, Some(length));
         (self.bytes, self.count, self.lost) = (bytes, count, None);
         batch.entries.append(&mut taken);
@@ -261,10 +275,15 @@ impl Follower {
         let own = files.iter().position(|file| file.id == self.file.id).or_else(|| self.mark.find(&files));
         let next = match own {
             Some(own) => own + 1,
-            None => match files.iter().position(|file| !self.known.contains(&file.id)) {
-                Some(next) => next,
-                None => return Ok(None),
-            },
+            None => {
+                // Of this one nothing was read; the one before it tells where it was.
+                let before = self.previous.and_then(|mark| mark.find(&files)).map_or(0, |before| before + 1);
+                let unknown = |file: &LogFile| !self.known.contains(&file.id);
+                match files.iter().skip(before).position(unknown) {
+                    Some(next) => before + next,
+                    None => return Ok(None),
+                }
+            }
         };
         if next >= files.len()
             || next + 1 == files.len() && files.get(next).is_some_and(|file| file.size == 0)
@@ -274,12 +293,40 @@ impl Follower {
         Ok(Some(files.swap_remove(next)))
     }
 
+    /// What was written to a file of which nothing has been read, if it was copied and truncated since.
+    fn copied_away(&self) -> Result<Option<LogFile>, Error> {
+        if self.mark.offset > 0 || self.file.id == FileId::default() {
+            return Ok(None);
+        }
+        let mut files = match self.source.files() {
+            Ok(files) => files,
+            Err(Error::NotFound { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let own = files.iter().position(|file| file.id == self.file.id).unwrap_or(0);
+        // It lies after the file before, which may have been packed meanwhile and be another by its inode.
+        let before = self.previous.and_then(|mark| mark.find(&files)).map_or(0, |before| before + 1);
+        let certain = before > 0;
+        let candidates = files.iter().enumerate().take(own).skip(before);
+        let mut unknown = candidates.filter(|(_, file)| !self.known.contains(&file.id));
+        let Some((copy, _)) = unknown.find(|(_, file)| certain || !file.compressed) else { return Ok(None) };
+        let copy = files.swap_remove(copy);
+        // As long as it is being copied, the file itself has everything.
+        let failed = |source| Error::Read { path: copy.shown.clone(), source };
+        let copying = !copy.compressed
+            && Mark::new(&copy, copy.size).map_err(failed)?.is_none_or(|mark| mark.holds(&self.file));
+        Ok((!copying).then_some(copy))
+    }
+
     /// Goes on at the beginning of `next`.
     fn go_on(&mut self, next: LogFile) -> Result<(), Error> {
         let failed = |source| Error::Read { path: next.shown.clone(), source };
         let Some(mark) = Mark::new(&next, 0).map_err(failed)? else { return Ok(()) };
         self.known.push(self.file.id);
         self.known.push(next.id);
+        if self.mark.offset > 0 {
+            self.previous = Some(self.mark);
+        }
         if self.files.last() != Some(&next.shown) {
             self.files.push(next.shown.clone());
         }

@@ -267,9 +267,28 @@ fn take_message(fields: &mut Map<String, Value>) -> Option<String> {
         }
         return Some(text);
     }
-    let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
-    text(fields.get("record").and_then(|record| record.get("message")))
-        .or_else(|| text(fields.get("body").and_then(|body| body.get("stringValue"))))
+    take_loguru(fields).or_else(|| {
+        let text = fields.get("body")?.get("stringValue")?;
+        text.as_str().map(str::to_owned)
+    })
+}
+
+/// loguru says everything in `record`, and again in `text`, where alone the stack trace is.
+fn take_loguru(fields: &mut Map<String, Value>) -> Option<String> {
+    let Some(Value::Object(record)) = fields.get_mut("record") else { return None };
+    let Some(Value::String(message)) = record.shift_remove("message") else { return None };
+    for said in ["time", "level", "elapsed"] {
+        record.shift_remove(said);
+    }
+    if let Some(Value::Object(record)) = fields.shift_remove("record") {
+        for (key, value) in record {
+            fields.entry(key).or_insert(value);
+        }
+    }
+    if fields.get("text").and_then(Value::as_str).is_some_and(|text| !text.trim_end().contains('\n')) {
+        fields.shift_remove("text");
+    }
+    Some(message)
 }
 
 #[cfg(test)]

@@ -16,6 +16,8 @@ pub(super) enum Kind {
     Continuation,
     /// It names an exception: a part of the entry before it, or the beginning of its own; see [`joins`].
     Exception,
+    /// It looks like the name of a function: a part of a stack trace, or a word.
+    Frame,
     /// It begins an entry.
     Head(Head),
 }
@@ -70,14 +72,15 @@ impl Kind {
             (Self::Blank, _) => Place::Blank,
             (Self::Head(head), _) => Place::Head(head),
             (Self::Exception, Before::Stands) => Place::Head(Head::EXCEPTION),
-            (Self::Exception, Before::Joins) | (Self::Continuation, _) => Place::Rest,
+            (Self::Frame, Before::Stands) => Place::Head(Head::LOOSE),
+            (Self::Exception | Self::Frame, Before::Joins) | (Self::Continuation, _) => Place::Rest,
         }
     }
 
     /// What this line is to the one after it.
     pub(super) fn before(self) -> Before {
         match self {
-            Self::Continuation | Self::Exception => Before::Joins,
+            Self::Continuation | Self::Exception | Self::Frame => Before::Joins,
             Self::Head(Head { level: Some(level), shape: Shape::Text | Shape::Logfmt })
                 if level >= Level::Warn =>
             {
@@ -211,6 +214,7 @@ fn text(line: &[u8]) -> Kind {
     match plain::head(line) {
         Some(head) => Kind::Head(Head { level: head.level, shape: Shape::Text }),
         None if plain::continues(line) => Kind::Continuation,
+        None if plain::is_frame(line) => Kind::Frame,
         None => Kind::Head(Head::LOOSE),
     }
 }

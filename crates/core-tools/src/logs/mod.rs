@@ -53,6 +53,8 @@ mod plain;
 mod query;
 mod read;
 mod source;
+#[cfg(all(test, unix))]
+mod tests;
 
 pub use entry::LogEntry;
 pub use error::Error;

@@ -169,6 +169,17 @@ pub(super) fn is_exception(line: &[u8]) -> bool {
         && ENDS.iter().any(|end| name.ends_with(end.as_bytes()))
 }
 
+/// Whether `line` is nothing but the name of a function with its package, as Go prints frames: `main.serve`,
+/// `net/http.(*conn).serve(0xc000102000)`.
+pub(super) fn is_frame(line: &[u8]) -> bool {
+    let line = line.trim_ascii_end();
+    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_./*()-$,{}[]".contains(byte);
+    let dot = memchr::memrchr(b'.', line.split(|byte| *byte == b'{').next().unwrap_or_default());
+    line.first().is_some_and(u8::is_ascii_alphabetic)
+        && line.iter().all(is_name)
+        && dot.is_some_and(|dot| line.get(dot + 1).is_some_and(u8::is_ascii_alphabetic))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -263,6 +274,18 @@ mod tests {
         }
     }
 
+    #[test]
+    fn frames_of_go_are_told_from_words() {
+        for line in
+            ["main.uber", "runtime.main", "net/http.(*conn).serve(0xc000102000,0x1)", "main.main.func1"]
+        {
+            assert!(is_frame(line.as_bytes()), "{line}");
+        }
+        for line in ["listening", "up.", "3.14", "see a.b now", ""] {
+            assert!(!is_frame(line.as_bytes()), "{line}");
+        }
+    }
+
     proptest! {
         #[test]
         fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..100), text in "[\\[\\]<>(): 0-9ERORINFOTZ-]{0,70}") {
@@ -272,6 +295,7 @@ mod tests {
                 }
                 continues(line);
                 is_exception(line);
+                is_frame(line);
             }
         }
     }
