@@ -27,7 +27,7 @@
 //! network = true                 # whether confined programs may use TCP
 //!
 //! [logs]
-//! sources = ["api=logs/api-*.log"]  # logs by name: a file and what was rotated away from it, or a glob
+//! sources = []                   # logs by name: "api=logs/api.log", with what was rotated away, or a glob
 //!
 //! [redaction]
 //! enabled = true

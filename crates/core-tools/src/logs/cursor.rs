@@ -111,9 +111,16 @@ impl std::fmt::Display for Cursor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut bytes = vec![VERSION, u8::from(self.direction == Direction::Newer)];
         let mark = &self.mark;
-        for mut number in
-            [self.source, mark.id.device, mark.id.inode, mark.offset, mark.head, mark.tail, self.given]
-        {
+        for mut number in [
+            self.source,
+            mark.id.device,
+            mark.id.inode,
+            mark.id.born,
+            mark.offset,
+            mark.head,
+            mark.tail,
+            self.given,
+        ] {
             // Seven bits a byte (LEB128): most are small.
             while number > 0x7f {
                 bytes.push(u8::try_from(number & 0x7f).unwrap_or_default() | 0x80);
@@ -151,7 +158,7 @@ impl std::str::FromStr for Cursor {
         };
         let mut next = || number().ok_or(());
         let source = next()?;
-        let id = FileId { device: next()?, inode: next()? };
+        let id = FileId { device: next()?, inode: next()?, born: next()? };
         let mark = Mark { id, offset: next()?, head: next()?, tail: next()? };
         let direction = if *direction == 1 { Direction::Newer } else { Direction::Older };
         Ok(Self { direction, source, mark, given: next()? })
@@ -166,10 +173,10 @@ mod tests {
     proptest! {
         #[test]
         fn a_cursor_reads_back_and_one_that_was_changed_does_not(
-            newer: bool, numbers: [u64; 7], at in 0_usize..60, other in "[a-zA-Z0-9_-]"
+            newer: bool, numbers: [u64; 8], at in 0_usize..70, other in "[a-zA-Z0-9_-]"
         ) {
-            let [source, device, inode, offset, head, tail, given] = numbers;
-            let mark = Mark { id: FileId { device, inode }, offset, head, tail };
+            let [source, device, inode, born, offset, head, tail, given] = numbers;
+            let mark = Mark { id: FileId { device, inode, born }, offset, head, tail };
             let direction = if newer { Direction::Newer } else { Direction::Older };
             let cursor = Cursor { direction, source, mark, given };
             let text = cursor.to_string();

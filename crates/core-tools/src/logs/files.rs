@@ -43,6 +43,8 @@ pub(super) struct LogFile {
 pub(super) struct FileId {
     pub(super) device: u64,
     pub(super) inode: u64,
+    /// When it was made, in nanoseconds, where the file system says: an inode's number is soon given again.
+    pub(super) born: u64,
 }
 
 /// A folder that is looked through for a glob may have so many entries.
@@ -53,7 +55,9 @@ const MOST_FILES: usize = 200;
 impl Source {
     /// The source that `text` names: a path or a glob.
     pub(super) fn new(workspace: &Workspace, text: &str, name: &str) -> Result<Self, Error> {
-        let path = |source| Error::Path { path: name.to_owned(), source };
+        // Messages show no absolute path.
+        let shown = if name.starts_with('/') { "`source`" } else { name };
+        let path = |source| Error::Path { path: shown.to_owned(), source };
         let place = match text.find(['*', '?', '[', '{']) {
             None => Place::File(workspace.locate(text).map_err(path)?),
             Some(meta) => {
@@ -198,7 +202,10 @@ impl FileId {
         #[cfg(unix)]
         if let Ok(metadata) = file.metadata() {
             use std::os::unix::fs::MetadataExt;
-            return Self { device: metadata.dev(), inode: metadata.ino() };
+            let born =
+                metadata.created().ok().and_then(|born| born.duration_since(SystemTime::UNIX_EPOCH).ok());
+            let born = born.and_then(|born| u64::try_from(born.as_nanos()).ok()).unwrap_or_default();
+            return Self { device: metadata.dev(), inode: metadata.ino(), born };
         }
         #[cfg(not(unix))]
         let _ = file;

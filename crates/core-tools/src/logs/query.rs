@@ -11,41 +11,77 @@ use serde::Deserialize;
 use std::time::Duration;
 
 /// What `get_logs` takes.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GetLogs {
-    /// This and more severe; default info
-    // Entries without a level count as `info`.
-    #[serde(default)]
-    pub level: Option<Level>,
+    /// And worse
+    // `debug` shows all there is, so `trace` need not be asked for. Entries without a level count as `info`.
+    #[schemars(with = "Least")]
+    #[serde(default = "info")]
+    pub level: Level,
     /// Default 100
     #[schemars(range(min = 1, max = 500))]
     #[serde(default)]
     pub limit: Option<u32>,
-    /// Wait for new entries
+    /// Wait for new ones
     #[serde(default)]
     pub follow: bool,
-    /// Name, path or glob
+    /// Name or glob
     #[serde(default)]
     pub source: Option<String>,
-    /// RFC 3339, or 10m ago
+    /// RFC 3339 or 10m
     #[serde(default)]
     pub since: Option<String>,
-    /// As since
+    /// As `since`.
+    #[schemars(extend("unlisted" = true))]
     #[serde(default)]
     pub until: Option<String>,
     /// Text
     #[serde(default)]
     pub contains: Option<String>,
-    /// From an answer
+    /// As answered
     #[serde(default)]
     pub cursor: Option<String>,
-    /// Only this level
+    /// Exactly `level`.
+    #[schemars(extend("unlisted" = true))]
     #[serde(default)]
     pub exact: bool,
-    /// Show broken lines
+    /// Show broken lines.
+    #[schemars(extend("unlisted" = true))]
     #[serde(default)]
     pub malformed: bool,
+}
+
+/// The levels that a client may ask for; `debug` leaves nothing out.
+#[derive(JsonSchema)]
+#[schemars(inline, rename_all = "lowercase")]
+#[allow(dead_code, reason = "only its schema is used")]
+enum Least {
+    Debug,
+    Info,
+    Warn,
+    Error,
+}
+
+fn info() -> Level {
+    Level::Info
+}
+
+impl Default for GetLogs {
+    fn default() -> Self {
+        Self {
+            level: info(),
+            limit: None,
+            follow: false,
+            source: None,
+            since: None,
+            until: None,
+            contains: None,
+            cursor: None,
+            exact: false,
+            malformed: false,
+        }
+    }
 }
 
 /// The most entries of one answer.
@@ -96,7 +132,8 @@ impl Filter {
             return Err(Error::Argument { parameter: "limit", reason });
         }
         Ok(Self {
-            level: query.level.unwrap_or(Level::Info),
+            // The least of the levels that a client is told of leaves nothing out.
+            level: if query.level == Level::Debug && !query.exact { Level::Trace } else { query.level },
             exact: query.exact,
             since,
             until,
@@ -146,6 +183,10 @@ impl Filter {
                 || entry.fields.values().any(|value| value.as_str().is_some_and(|value| value.contains(text)))
         };
         (in_time && self.contains.as_deref().is_none_or(said)).then_some(entry)
+    }
+
+    pub(super) fn shows_malformed(&self) -> bool {
+        self.malformed
     }
 
     /// Whether it is worth looking at the times of lines: what is older need not be read.

@@ -70,6 +70,9 @@ pub(super) fn read(
         break;
     }
     collector.page.entries.reverse();
+    if collector.page.malformed > 0 && !filter.shows_malformed() {
+        collector.page.notes.push("`malformed: true` shows the broken lines".to_owned());
+    }
     Ok((collector.page, more))
 }
 

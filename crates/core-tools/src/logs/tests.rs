@@ -108,7 +108,7 @@ fn messages(page: &LogPage) -> Vec<&str> {
 }
 
 fn at(level: Level) -> GetLogs {
-    GetLogs { level: Some(level), ..GetLogs::default() }
+    GetLogs { level, ..GetLogs::default() }
 }
 
 #[test]

@@ -25,8 +25,8 @@ fn get_logs(workspace: &Arc<Workspace>, logs: Logs) -> Tool {
     let workspace = Arc::clone(workspace);
     Tool::new(
         "get_logs",
-        "Application logs",
-        "Last or new entries, parsed.",
+        "Logs",
+        "The app's last or new log entries; also `until`, `exact`.",
         move |query: GetLogs, context: Context| {
             let logs = context.within(&workspace).map(|workspace| logs.within(workspace));
             async move {
