@@ -22,6 +22,7 @@ fn project() -> Project {
         ("src/old.rs", "// to be moved\n"),
         ("src/gone.rs", "// to be deleted\n"),
         ("docs/notes.txt", "one\ntwo\nthree\n"),
+        ("docs/app.log", "{\"level\":50,\"msg\":\"down\"}\n"),
     ]);
     std::fs::write(project.join("pixel.png"), PNG).unwrap();
     project.git(&["init", "--quiet", "--initial-branch=main"]);
@@ -97,6 +98,7 @@ fn calls() -> Vec<(&'static str, Value)> {
         ("read_command_output", json!({"id": 1})),
         ("list_commands", json!({})),
         ("get_diagnostics", json!({})),
+        ("get_logs", json!({"level": "error", "limit": 5, "source": "docs/app.log"})),
     ]
 }
 

@@ -15,7 +15,12 @@ fn the_last_entries_of_a_level_and_above_are_answered_with_all_their_fields() {
             text.split(&format!("\"{cursor}\":\"")).nth(1).unwrap().split('"').next().unwrap().to_owned();
         text = text.replace(&value, "[cursor]");
     }
-    insta::assert_snapshot!(text, @"");
+    insta::assert_snapshot!(text, @r#"
+    {"entries":[
+    {"timestamp":"2026-11-20T10:00:00.000Z","level":"error","message":"down","line":2},
+    {"timestamp":"2026-11-20T10:00:00.000Z","level":"fatal","message":"out","line":4}
+    ],"malformed":0,"files":["app.log"],"scanned_bytes":187,"older_cursor":"[cursor]","newer_cursor":"[cursor]"}
+    "#);
     let result = wire.call("get_logs", json!({"level": "info", "limit": 2}));
     assert_eq!(result.get("structuredContent"), None);
 }

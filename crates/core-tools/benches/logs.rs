@@ -34,7 +34,7 @@ fn main() {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a file is not that long")]
     let size = generate(&path, &kind, (gib * f64::from(1 << 30)) as u64);
     let logs = Logs::new(Arc::new(Workspace::new([folder.path()]).unwrap()));
-    let query = GetLogs { level: Level::Error, limit: Some(500), ..GetLogs::default() };
+    let query = GetLogs { level: Some(Level::Error), limit: Some(500), ..GetLogs::default() };
 
     let before = peak_memory_kib();
     let page = logs.read(&query, &Default::default()).unwrap();

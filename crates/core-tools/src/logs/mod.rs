@@ -18,7 +18,7 @@
 //! )?;
 //!
 //! let logs = Logs::new(Arc::new(workspace));
-//! let page = logs.read(&GetLogs { level: Level::Error, ..GetLogs::default() }, &Default::default())?;
+//! let page = logs.read(&GetLogs { level: Some(Level::Error), ..GetLogs::default() }, &Default::default())?;
 //! assert_eq!(page.entries[0].message, "down");
 //! assert_eq!(page.entries[0].timestamp.as_deref(), Some("2026-11-20T10:00:01.000Z"));
 //! # Ok(())

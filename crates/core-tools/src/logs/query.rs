@@ -11,19 +11,19 @@ use serde::Deserialize;
 use std::time::Duration;
 
 /// What `get_logs` takes.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GetLogs {
-    /// And worse
+    /// Or worse; info
     // `debug` shows all there is, so `trace` need not be asked for. Entries without a level count as `info`.
     #[schemars(with = "Least")]
-    #[serde(default = "info")]
-    pub level: Level,
+    #[serde(default)]
+    pub level: Option<Level>,
     /// Default 100
     #[schemars(range(min = 1, max = 500))]
     #[serde(default)]
     pub limit: Option<u32>,
-    /// Wait for new ones
+    /// Wait for new
     #[serde(default)]
     pub follow: bool,
     /// Name or glob
@@ -36,7 +36,8 @@ pub struct GetLogs {
     #[schemars(extend("unlisted" = true))]
     #[serde(default)]
     pub until: Option<String>,
-    /// Text
+    /// Text that an entry must have.
+    #[schemars(extend("unlisted" = true))]
     #[serde(default)]
     pub contains: Option<String>,
     /// As answered
@@ -61,27 +62,6 @@ enum Least {
     Info,
     Warn,
     Error,
-}
-
-fn info() -> Level {
-    Level::Info
-}
-
-impl Default for GetLogs {
-    fn default() -> Self {
-        Self {
-            level: info(),
-            limit: None,
-            follow: false,
-            source: None,
-            since: None,
-            until: None,
-            contains: None,
-            cursor: None,
-            exact: false,
-            malformed: false,
-        }
-    }
 }
 
 /// The most entries of one answer.
@@ -133,7 +113,10 @@ impl Filter {
         }
         Ok(Self {
             // The least of the levels that a client is told of leaves nothing out.
-            level: if query.level == Level::Debug && !query.exact { Level::Trace } else { query.level },
+            level: match query.level.unwrap_or(Level::Info) {
+                Level::Debug if !query.exact => Level::Trace,
+                level => level,
+            },
             exact: query.exact,
             since,
             until,

@@ -108,7 +108,7 @@ fn messages(page: &LogPage) -> Vec<&str> {
 }
 
 fn at(level: Level) -> GetLogs {
-    GetLogs { level, ..GetLogs::default() }
+    GetLogs { level: Some(level), ..GetLogs::default() }
 }
 
 #[test]

@@ -26,7 +26,7 @@ fn get_logs(workspace: &Arc<Workspace>, logs: Logs) -> Tool {
     Tool::new(
         "get_logs",
         "Logs",
-        "The app's last or new log entries; also `until`, `exact`.",
+        "App log entries; also contains, until, exact.",
         move |query: GetLogs, context: Context| {
             let logs = context.within(&workspace).map(|workspace| logs.within(workspace));
             async move {
