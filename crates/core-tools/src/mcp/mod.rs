@@ -54,6 +54,8 @@ pub mod ci;
 pub mod filesystem;
 #[cfg(feature = "git")]
 pub mod git;
+#[cfg(feature = "logs")]
+pub mod introspection;
 #[cfg(feature = "testing")]
 pub mod testing;
 
