@@ -32,6 +32,7 @@
 //! | [`ci`] | `ci` | run commands, in the foreground and the background; diagnostics |
 //! | [`testing`] | `testing` | find the test runner, run it, report each test |
 //! | [`logs`] | `logs` | the logs of the application: the last entries of a level, and new ones |
+//! | [`db`] | `sqlite`, `postgres`, `mysql` | the database of the application: its tables, queries, seeds |
 //! | [`redact`] | | masks secrets in text |
 //! | [`config`] | | `coretools.toml`, environment variables and flags |
 //! | [`mcp`] | `mcp` | the areas as tools of the Model Context Protocol, behind one guarded host |
@@ -51,6 +52,8 @@
 #[cfg(feature = "ci")]
 pub mod ci;
 pub mod config;
+#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+pub mod db;
 #[cfg(feature = "filesystem")]
 pub mod filesystem;
 #[cfg(feature = "git")]

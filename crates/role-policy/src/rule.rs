@@ -210,10 +210,13 @@ impl Rule {
                 }
                 Effect::Sql(name) => {
                     if self.sql_read_only
-                        && !matches!(arguments.get(*name).and_then(Value::as_str), Some("query" | "schema"))
+                        && !matches!(
+                            arguments.get(*name).and_then(Value::as_str),
+                            Some("query" | "schema" | "explain")
+                        )
                     {
                         return Err(format!(
-                            "`{name}` must be \"query\" or \"schema\": databases are read only"
+                            "`{name}` must be \"query\", \"schema\" or \"explain\": databases are read only"
                         ));
                     }
                 }

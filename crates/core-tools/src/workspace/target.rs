@@ -94,6 +94,30 @@ impl Target {
         Ok((file, metadata))
     }
 
+    /// Whether this is a regular file that may be read, and changed if it `changes`: for a library that opens it
+    /// by path. The file itself is not opened.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::WrongKind`], [`Error::Protected`], [`Error::Io`].
+    #[cfg(feature = "sqlite")]
+    pub fn check_place(&self, changes: bool) -> Result<(), Error> {
+        let found = self.folder.metadata(&self.name).map_err(|error| self.failed("open", error))?;
+        self.expect_file(found.kind)?;
+        self.folder.check_readable(&self.name).map_err(|error| self.failed("read", error))?;
+        if changes { self.check_unprotected() } else { Ok(()) }
+    }
+
+    /// As [`check_place`](Self::check_place), and gives the folder by handle, with the name in it. The name is no
+    /// link now; whoever opens it has to see to it that none is followed.
+    ///
+    /// # Errors
+    /// As for [`check_place`](Self::check_place).
+    #[cfg(all(unix, feature = "sqlite"))]
+    pub fn into_place(self, changes: bool) -> Result<(std::os::fd::OwnedFd, OsString), Error> {
+        self.check_place(changes)?;
+        Ok((self.folder.into_handle(), self.name))
+    }
+
     /// Puts `content` in the place of the file, whole or not at all: it is written to a temporary file in
     /// the same folder, which then takes the name. On any failure, a full disk included, the old file is
     /// untouched and the temporary one removed.

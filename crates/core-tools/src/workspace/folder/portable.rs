@@ -126,6 +126,12 @@ impl Folder {
         self.open_file(name)
     }
 
+    /// Whether the call may read the file `name`. What its permissions say, opening finds out.
+    #[cfg(feature = "sqlite")]
+    pub(in crate::workspace) fn check_readable(&self, name: &OsStr) -> io::Result<()> {
+        self.limited.as_ref().map_or(Ok(()), |limited| limited.check_read(name))
+    }
+
     /// Whether this process may write to the file `name`.
     pub(in crate::workspace) fn check_writable(&self, name: &OsStr) -> io::Result<()> {
         if fs::symlink_metadata(self.at(name)?)?.permissions().readonly() {

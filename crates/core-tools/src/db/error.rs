@@ -1,0 +1,107 @@
+//! Why a database did not answer.
+
+use crate::workspace;
+
+/// Why a database did not answer. No message shows a URL, a user or a password.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The statement defines, changes or removes something other than rows.
+    #[error("DDL not permitted via db_bridge query/seed actions")]
+    Ddl,
+    /// The statement is of a kind that the action does not take.
+    #[error("not permitted in `{action}`: {reason}")]
+    NotPermitted {
+        /// The action.
+        action: &'static str,
+        /// What the engine refused, and what there is instead.
+        reason: String,
+    },
+    /// Not one statement.
+    #[error("`payload` has {found} statements; give exactly one")]
+    Statements {
+        /// How many there are.
+        found: usize,
+    },
+    /// An argument that the schema cannot judge.
+    #[error("`{parameter}`: {reason}")]
+    Argument {
+        /// Its name.
+        parameter: &'static str,
+        /// What is wrong, and what is expected.
+        reason: String,
+    },
+    /// The file is not there, or not beneath a root.
+    #[error("database file not found: {path}{hint}")]
+    NotFound {
+        /// As it was asked for, or as the settings name it.
+        path: String,
+        /// What to do.
+        hint: String,
+    },
+    /// The file may not be opened.
+    #[error("cannot open the database {path}")]
+    File {
+        /// Relative to its root.
+        path: String,
+        /// What is wrong with it.
+        source: workspace::Error,
+    },
+    /// The settings name something that cannot be used.
+    #[error("the database `{name}` cannot be used: {reason}")]
+    Setting {
+        /// Its name in the settings.
+        name: String,
+        /// What is wrong, without the URL.
+        reason: String,
+    },
+    /// No connection.
+    #[error("cannot connect to `{name}`: {reason}")]
+    Connect {
+        /// Its name in the settings.
+        name: String,
+        /// What the engine or the network said.
+        reason: String,
+    },
+    /// What the engine said of the statement.
+    #[error("{message}")]
+    Engine {
+        /// In the engine's words.
+        message: String,
+    },
+    /// The statement ran past its time limit and was stopped in the server.
+    #[error("stopped after {limit_ms} ms, its time limit; narrow it, or give a larger `timeout_ms`")]
+    TimedOut {
+        /// The limit.
+        limit_ms: u64,
+    },
+    /// The call was cancelled, and the statement stopped in the server.
+    #[error("cancelled")]
+    Cancelled,
+}
+
+impl Error {
+    #[cfg_attr(not(any(feature = "postgres", feature = "mysql")), allow(dead_code, reason = "for servers"))]
+    pub(super) fn argument(parameter: &'static str, reason: impl Into<String>) -> Self {
+        Self::Argument { parameter, reason: reason.into() }
+    }
+}
+
+/// In the engine's words, without what names the place: of sqlx's own words, the kind only.
+impl From<sqlx::Error> for Error {
+    fn from(error: sqlx::Error) -> Self {
+        let message = match &error {
+            sqlx::Error::Database(said) => match said.code() {
+                Some(code) => format!("{} (code {code})", said.message()),
+                None => said.message().to_owned(),
+            },
+            sqlx::Error::Io(error) => format!("the connection failed: {}", error.kind()),
+            sqlx::Error::WorkerCrashed => "the engine ran out of memory".to_owned(),
+            sqlx::Error::Encode(error) | sqlx::Error::Decode(error) => error.to_string(),
+            sqlx::Error::Protocol(said) => said.clone(),
+            sqlx::Error::Tls(_) => "the server demands TLS, which this build does not have".to_owned(),
+            _ => "the engine did not answer".to_owned(),
+        };
+        Self::Engine { message }
+    }
+}

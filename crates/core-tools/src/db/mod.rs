@@ -1,0 +1,88 @@
+//! The database of the application: look at its tables, query it, seed it.
+//!
+//! ```
+//! # #[cfg(feature = "sqlite")]
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # std::fs::write(folder.path().join("app.db"), "")?;
+//! use core_tools::db::{Action, Databases, DbBridge};
+//! use core_tools::workspace::Workspace;
+//! use std::sync::Arc;
+//!
+//! let databases = Databases::new(Arc::new(Workspace::new([folder.path()])?));
+//! let query = DbBridge { payload: "SELECT 1 AS n".to_owned(), ..DbBridge::new(Action::Query) };
+//! let answer = serde_json::to_value(databases.run(&query, &Default::default()).await?)?;
+//! assert_eq!(answer["rows"], serde_json::json!([{"n": 1}]));
+//!
+//! let query = DbBridge { payload: "DELETE FROM t".to_owned(), ..query };
+//! assert!(databases.run(&query, &Default::default()).await.is_err());
+//! # Ok(())
+//! # }
+//! # #[cfg(not(feature = "sqlite"))]
+//! # fn main() {}
+//! ```
+//!
+//! # What keeps a query from writing
+//!
+//! The engine, never a reading of the text. One statement a call; every call has a connection of its own.
+//!
+//! - **SQLite**: opened read only, with `query_only`; an authorizer that allows reading and a list of pragmas;
+//!   defensive mode; no `ATTACH`, no extensions; limits on lengths; a progress handler that ends the statement
+//!   at its time limit. The statement is prepared, and counted, before it runs.
+//! - **PostgreSQL**: a `READ ONLY` transaction, in which the statement is run as a subquery by the extended
+//!   protocol. So it is one statement, a `SELECT` or `VALUES`, and nothing that could end the transaction. What
+//!   a function may do beyond the database, such as reading the server's files, its *role* decides: a
+//!   superuser's connection reads as `pg_read_all_data`, which may none of that, and the answer warns.
+//! - **MySQL, MariaDB**: a read-only session and transaction, a prepared statement, which the server must also
+//!   take for a subquery. `LOAD_FILE` needs the privilege `FILE`: give the connection's user none.
+//!
+//! A seed is one `INSERT`, `UPDATE`, `DELETE` or the like, in a transaction of its own, for one list of
+//! parameters or several. Nothing defines or drops: such a statement is refused in the words of [`Error::Ddl`].
+//!
+//! # Bounds
+//!
+//! 200 rows where no limit is given and 5,000 at most, about 40 KB of values, 2,000 characters of a value; what
+//! was cut is said. 10 seconds where no time limit is given. At its end, and when the call is cancelled, the
+//! statement is stopped *in the server*: interrupted, or cancelled from a second connection.
+//!
+//! # Values
+//!
+//! Integers beyond ±2⁵³ and decimals are strings, since JSON readers would round them; so are dates and times,
+//! as the engine writes them. JSON is itself, an array of PostgreSQL is an array. Bytes are
+//! `{"$base64": "…", "bytes": n}`, which parameters take as well.
+//!
+//! # SQLite files
+//!
+//! A file must lie beneath a root, and is never created. On Linux it is opened, with its `-wal`, `-shm` and
+//! `-journal`, in a folder that is held open by handle, and a link in the last place is not followed: a path
+//! that is swapped meanwhile leads nowhere else. Elsewhere SQLite is given the path.
+//!
+//! SQLite's locks are those of POSIX, which a process loses when it closes *any* handle of the file: do not read
+//! a database as a file while the same process seeds it.
+//!
+//! # What it leaves out
+//!
+//! TLS: a server that demands it is refused. Tunnel, or use a socket.
+
+mod error;
+mod request;
+mod rows;
+mod run;
+mod schema;
+mod source;
+mod statement;
+mod value;
+
+#[cfg(feature = "mysql")]
+mod mysql;
+#[cfg(feature = "postgres")]
+mod postgres;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+
+pub use error::Error;
+pub use request::{Action, DbBridge};
+pub use rows::{Column, Rows};
+pub use run::{Answered, Seeded};
+pub use schema::{ForeignKey, Index, Schema, Table, TableColumn};
+pub use source::Databases;
