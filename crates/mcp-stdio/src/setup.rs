@@ -7,6 +7,7 @@ use core_tools::ci::{Commands, Confine, EnvironmentPolicy, ServerFacts};
 use core_tools::config::{
     Config, EnvironmentMode, FILE_NAME, Flags, Preset, Results, Toolsets, VARIABLE_PREFIX,
 };
+use core_tools::db::Databases;
 use core_tools::logs::Logs;
 use core_tools::mcp::{self, Connection, Host, Limits, Selection, Toolset, WorkspaceEffects};
 use core_tools::redact::{self, Redactor};
@@ -191,7 +192,7 @@ pub(crate) fn toolsets(
         mcp::git::toolset(&commands),
         mcp::testing::toolset(&commands, max_timeout),
         mcp::ci::toolset(commands, facts(), max_timeout),
-        mcp::introspection::toolset(workspace, logs(config, workspace)),
+        mcp::introspection::toolset(workspace, logs(config, workspace), databases(config, workspace)),
     ]
 }
 
@@ -199,6 +200,16 @@ pub(crate) fn toolsets(
 fn logs(config: &Config, workspace: &Arc<Workspace>) -> Logs {
     let path = std::env::var_os("LOG_PATH").and_then(|path| path.into_string().ok());
     Logs::new(Arc::clone(workspace)).path(path).named(config.logs.sources())
+}
+
+/// The databases of the application: `$DB_PATH`, `$DB_URL`, and those that the configuration names.
+fn databases(config: &Config, workspace: &Arc<Workspace>) -> Databases {
+    let variable = |name: &str| std::env::var_os(name).and_then(|value| value.into_string().ok());
+    let named = config.databases.connections().map(|(name, place)| {
+        let value = place.strip_prefix('$').and_then(variable);
+        (name, value.unwrap_or(place))
+    });
+    Databases::new(Arc::clone(workspace)).path(variable("DB_PATH")).url(variable("DB_URL")).named(named)
 }
 
 /// What a policy knows of every tool there is.

@@ -111,6 +111,7 @@ pub(super) fn apply(config: &mut Config, text: &Text) -> Result<(), Error> {
     file.apply(config, &table, "")?;
     if text.trust != Trust::Named {
         file.keeps_redaction(config, &table)?;
+        file.keeps_databases(config, &table)?;
         file.keeps_limits(config, &table)?;
         file.keeps_policy(config, &table)?;
     }
@@ -235,6 +236,24 @@ impl<'a> File<'a> {
             });
         }
         Ok(())
+    }
+
+    /// Refuses a stranger's file that would have this user log in somewhere: it may name files.
+    fn keeps_databases(&self, config: &Config, table: &DeTable<'_>) -> Result<(), Error> {
+        let connections = &config.databases.connections;
+        let is_file = |place: &str| !place.contains(':') && !place.starts_with('$');
+        if !matches!(connections.source, Source::File { .. })
+            || config.databases.connections().all(|(_, place)| is_file(&place))
+        {
+            return Ok(());
+        }
+        let key = "databases.connections";
+        Err(Error::Value {
+            place: self.place(&span(table, key)),
+            key: key.to_owned(),
+            expected: "paths of files in a file that was not named with --config".to_owned(),
+            found: "a URL or a variable".to_owned(),
+        })
     }
 
     /// Refuses a stranger's file that would have a call take more than it may without the file.

@@ -13,7 +13,7 @@ use super::{Config, Entry, Setting, Source, VARIABLE_PREFIX};
 pub(super) const BASE_PATH: &str = "FILESYSTEM_TOOLS_BASE_PATH";
 
 /// Every key, with its table.
-pub(super) const KEYS: [&str; 18] = [
+pub(super) const KEYS: [&str; 19] = [
     "roots",
     "toolsets",
     "results",
@@ -23,6 +23,7 @@ pub(super) const KEYS: [&str; 18] = [
     "limits.max_output_bytes",
     "commands.environment",
     "logs.sources",
+    "databases.connections",
     "redaction.enabled",
     "redaction.environment_values",
     "redaction.variables",
@@ -102,6 +103,10 @@ fn visit<V: Visit>(config: &mut Config, key: &str, visitor: V) -> Option<V::Resu
             &mut config.logs.sources,
             Allowed { check: Box::new(are_sources), expected: SOURCES.to_owned() },
         ),
+        "databases.connections" => visitor.visit(
+            &mut config.databases.connections,
+            Allowed { check: Box::new(are_connections), expected: CONNECTIONS.to_owned() },
+        ),
         "redaction.enabled" => visitor.visit(&mut redaction.enabled, any()),
         "redaction.environment_values" => visitor.visit(&mut redaction.environment_values, any()),
         "redaction.variables" => visitor.visit(&mut redaction.variables, any()),
@@ -118,7 +123,18 @@ fn visit<V: Visit>(config: &mut Config, key: &str, visitor: V) -> Option<V::Resu
 const SOURCES: &str = "a list of `name=path or glob`";
 
 fn are_sources(sources: &Vec<String>) -> bool {
-    sources.iter().all(|source| super::Logs::named(source).is_some())
+    sources.iter().all(|source| super::named(source).is_some())
+}
+
+const CONNECTIONS: &str = "a list of `name=path, URL or $VARIABLE`";
+
+fn are_connections(connections: &Vec<String>) -> bool {
+    connections.iter().all(|connection| super::named(connection).is_some())
+}
+
+/// Whether what the key holds may have a password in it, so that no message shows it.
+fn is_secret(key: &str) -> bool {
+    key == "databases.connections"
 }
 
 /// Sets `key` to what the file has at `place`.
@@ -142,7 +158,8 @@ pub(super) fn set_toml(
     }
     match visit(config, key, Set(value, source)) {
         Some(Err(expected)) => {
-            Err(Error::Value { place, key: key.to_owned(), expected, found: describe(value) })
+            let found = if is_secret(key) { "another value".to_owned() } else { describe(value) };
+            Err(Error::Value { place, key: key.to_owned(), expected, found })
         }
         _ => Ok(()),
     }
@@ -173,7 +190,10 @@ pub(super) fn set_text(
         Source::Default | Source::File { .. } => Place::Variable(variable(key)),
     };
     if let Some(Err(expected)) = visit(config, key, Set(text, source)) {
-        let found = format!("{:?}", text.chars().take(60).collect::<String>());
+        let found = match is_secret(key) {
+            true => "another value".to_owned(),
+            false => format!("{:?}", text.chars().take(60).collect::<String>()),
+        };
         return Err(Error::Value { place, key: key.to_owned(), expected, found });
     }
     if key == "roots" {
@@ -191,7 +211,8 @@ pub(super) fn show(config: &Config, key: &'static str) -> Option<Entry> {
     impl Visit for Show {
         type Result = Entry;
         fn visit<T: Value>(self, setting: &mut Setting<T>, _: Allowed<T>) -> Entry {
-            Entry { key: self.0, value: setting.value.to_toml(), source: setting.source.clone() }
+            let value = if is_secret(self.0) { "[not shown]".to_owned() } else { setting.value.to_toml() };
+            Entry { key: self.0, value, source: setting.source.clone() }
         }
     }
     visit(&mut config.clone(), key, Show(key))

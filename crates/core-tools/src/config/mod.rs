@@ -29,6 +29,9 @@
 //! [logs]
 //! sources = []                   # logs by name: "api=logs/api.log", with what was rotated away, or a glob
 //!
+//! [databases]
+//! connections = []               # databases by name: "main=postgres://…", "main=$VARIABLE", "local=data/x.db"
+//!
 //! [redaction]
 //! enabled = true
 //! environment_values = true      # mask the values of variables whose name says that they are secret
@@ -164,6 +167,8 @@ pub struct Config {
     pub commands: Commands,
     /// `[logs]`
     pub logs: Logs,
+    /// `[databases]`
+    pub databases: Databases,
     /// `[redaction]`
     pub redaction: Redaction,
     /// What was probably not meant, for the log and the doctor: variables with our prefix that name no key.
@@ -211,14 +216,36 @@ pub struct Logs {
 impl Logs {
     /// Name and path of each source.
     pub fn sources(&self) -> impl Iterator<Item = (String, String)> + '_ {
-        self.sources.iter().filter_map(|source| Self::named(source))
+        self.sources.iter().filter_map(|source| named(source))
     }
+}
 
-    fn named(source: &str) -> Option<(String, String)> {
-        let (name, path) = source.split_once('=')?;
-        let (name, path) = (name.trim(), path.trim());
-        (!name.is_empty() && !path.is_empty()).then(|| (name.to_owned(), path.to_owned()))
+/// `[databases]`
+#[derive(Clone)]
+pub struct Databases {
+    /// Databases by name, each `name=` and the path of a SQLite file, a URL, or `$` and the name of an environment
+    /// variable that holds one of them. None by default.
+    pub connections: Setting<Vec<String>>,
+}
+
+impl Databases {
+    /// Name and place of each. Not for anybody's eyes.
+    pub fn connections(&self) -> impl Iterator<Item = (String, String)> + '_ {
+        self.connections.iter().filter_map(|connection| named(connection))
     }
+}
+
+impl fmt::Debug for Databases {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Databases").finish_non_exhaustive()
+    }
+}
+
+/// The two sides of `name=what it names`.
+fn named(entry: &str) -> Option<(String, String)> {
+    let (name, what) = entry.split_once('=')?;
+    let (name, what) = (name.trim(), what.trim());
+    (!name.is_empty() && !what.is_empty()).then(|| (name.to_owned(), what.to_owned()))
 }
 
 /// `[commands]`
@@ -385,6 +412,7 @@ impl Default for Config {
                 max_output_bytes: default(4 << 20),
             },
             logs: Logs { sources: default(Vec::new()) },
+            databases: Databases { connections: default(Vec::new()) },
             commands: Commands { environment: default(EnvironmentMode::Inherit) },
             redaction: Redaction {
                 enabled: default(true),

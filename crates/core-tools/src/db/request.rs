@@ -21,16 +21,6 @@ pub enum Action {
     Explain,
 }
 
-impl Action {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Query => "query",
-            Self::Schema => "schema",
-            Self::Seed => "seed",
-            Self::Explain => "explain",
-        }
-    }
-}
 
 /// What `db_bridge` takes.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]

@@ -3,8 +3,13 @@
 use super::answer::{Answer, ToolError};
 use super::host::Context;
 use super::tool::{Tool, Toolset};
+use crate::db::{self, Databases, DbBridge};
 use crate::logs::{self, GetLogs, LogEntry, Logs};
 use crate::workspace::Workspace;
+use role_policy::Effect;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::json;
 use std::sync::Arc;
 
 impl From<logs::Error> for ToolError {
@@ -14,8 +19,43 @@ impl From<logs::Error> for ToolError {
 }
 
 /// The toolset `introspection`, for what lies beneath the roots of `workspace`.
-pub fn toolset(workspace: &Arc<Workspace>, logs: Logs) -> Toolset {
-    Toolset { name: "introspection", tools: vec![get_logs(workspace, logs)] }
+pub fn toolset(workspace: &Arc<Workspace>, logs: Logs, databases: Databases) -> Toolset {
+    Toolset { name: "introspection", tools: vec![db_bridge(workspace, databases), get_logs(workspace, logs)] }
+}
+
+/// The part of an answer that is promised in the schema, which every conversation pays for: one of these.
+#[derive(Serialize, JsonSchema)]
+#[allow(dead_code, reason = "only its schema is used")]
+struct DbAnswer {
+    #[schemars(with = "Vec<()>")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rows: Option<()>,
+}
+
+// Which database is read is not judged as a path, as it may be a name: a file is judged where it is opened.
+fn db_bridge(workspace: &Arc<Workspace>, databases: Databases) -> Tool {
+    let workspace = Arc::clone(workspace);
+    let tool = Tool::new(
+        "db_bridge",
+        "Database",
+        "The app's SQL database. Only seed writes.",
+        move |mut request: DbBridge, context: Context| {
+            let databases = context.within(&workspace).map(|workspace| databases.within(workspace));
+            async move {
+                let most = u64::try_from(context.max_timeout.as_millis()).unwrap_or(u64::MAX);
+                request.timeout_ms = request.timeout_ms.map(|asked| asked.min(most));
+                match databases?.run(&request, &context.cancel).await {
+                    Ok(answered) => Answer::structured(&answered),
+                    Err(db::Error::Cancelled) => Err(ToolError::new("cancelled")),
+                    Err(error) => {
+                        let error = ToolError::from_error(&error).to_string();
+                        Ok(Answer::structured(&json!({"error": error}))?.failed_if(true))
+                    }
+                }
+            }
+        },
+    );
+    tool.destroys().own_deadline().answers::<DbAnswer>().effects(&[Effect::Sql("action")])
 }
 
 /// Answers with text: a page of entries as a structured object would be sent twice to who shows both.

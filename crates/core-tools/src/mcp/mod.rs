@@ -54,7 +54,7 @@ pub mod ci;
 pub mod filesystem;
 #[cfg(feature = "git")]
 pub mod git;
-#[cfg(feature = "logs")]
+#[cfg(feature = "introspection")]
 pub mod introspection;
 #[cfg(feature = "testing")]
 pub mod testing;
