@@ -67,7 +67,7 @@ fn options(name: &str, url: &str) -> Result<MySqlConnectOptions, Error> {
     let options = MySqlConnectOptions::from_str(&url).map_err(|_| Error::Setting {
         name: name.to_owned(),
         // Its own words may show the URL.
-        reason: "its URL is not of the form mysql://USER:PASSWORD@HOST:PORT/DATABASE".to_owned(),
+        reason: "its URL cannot be read: scheme, user, password, host and database, escaped with %".to_owned(),
     })?;
     // The server's own mode holds: statements mean what they mean to the application.
     Ok(options

@@ -51,7 +51,7 @@ fn options(name: &str, url: &str) -> Result<PgConnectOptions, Error> {
     let options = PgConnectOptions::from_str(url).map_err(|_| Error::Setting {
         name: name.to_owned(),
         // Its own words may show the URL.
-        reason: "its URL is not of the form postgres://USER:PASSWORD@HOST:PORT/DATABASE".to_owned(),
+        reason: "its URL cannot be read: scheme, user, password, host and database, escaped with %".to_owned(),
     })?;
     Ok(options.application_name("coretools db_bridge").statement_cache_capacity(0).disable_statement_logging())
 }

@@ -242,13 +242,15 @@ pub(super) struct Prepared {
     pub(super) parameters: usize,
     /// It does not change the database directly. True of `ATTACH` and `BEGIN` as well: no gate.
     pub(super) reads_only: bool,
+    /// It tells the plan of a statement, which it does not run.
+    pub(super) explains: bool,
 }
 
 /// Has SQLite prepare every statement of `text`, and runs none.
 pub(super) async fn prepare(connection: &mut SqliteConnection, text: &str) -> Result<Prepared, Error> {
     let mut locked = connection.lock_handle().await?;
     let database = locked.as_raw_handle().as_ptr();
-    let mut prepared = Prepared { statements: 0, columns: Vec::new(), parameters: 0, reads_only: true };
+    let mut prepared = Prepared { statements: 0, columns: Vec::new(), parameters: 0, reads_only: true, explains: true };
     let mut rest = text.as_bytes();
     while !rest.is_empty() {
         let mut statement = std::ptr::null_mut();
@@ -273,6 +275,7 @@ pub(super) async fn prepare(connection: &mut SqliteConnection, text: &str) -> Re
         // SAFETY: a statement that was prepared above, let go of below; its texts live as long.
         unsafe {
             prepared.reads_only &= ffi::sqlite3_stmt_readonly(statement) != 0;
+            prepared.explains &= ffi::sqlite3_stmt_isexplain(statement) != 0;
             prepared.parameters = usize::try_from(ffi::sqlite3_bind_parameter_count(statement)).unwrap_or_default();
             prepared.columns = (0..ffi::sqlite3_column_count(statement))
                 .map(|index| {

@@ -113,7 +113,8 @@ async fn query(database: &mut Database, request: &DbBridge, mode: Mode) -> Resul
         text = format!("EXPLAIN QUERY PLAN {statement}");
         prepared = database.prepare(&text, mode).await?;
     }
-    if !prepared.reads_only || prepared.columns.is_empty() {
+    let permitted = if mode == Mode::Explain { prepared.explains } else { prepared.reads_only };
+    if !permitted || prepared.columns.is_empty() {
         return Err(database.guard.refusal(statement).unwrap_or_else(|| guard::not_a_query(statement)));
     }
     let parameters = request.parameters()?;

@@ -1,0 +1,270 @@
+//! MariaDB: what the tool answers, that the server is really told to stop, and attacks.
+
+use crate::attack::{Attack, Outcome, run};
+use crate::servers::{PASSWORD, Server, mariadb};
+use crate::{answer, error, rows, serve};
+use Outcome::{Ddl, Harmless, Refused};
+use integration_tests::{Project, Wire, wait_until};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// A server with tables, and the user `app`, which may do everything with them and nothing else.
+fn shop() -> Option<Server> {
+    let server = mariadb()?;
+    server.sql(&format!(
+        "CREATE TABLE users (id INT AUTO_INCREMENT PRIMARY KEY, name VARCHAR(50) NOT NULL DEFAULT 'nobody' UNIQUE, born DATE);
+         CREATE TABLE posts (id BIGINT PRIMARY KEY, author INT, body BLOB, FOREIGN KEY (author) REFERENCES users (id));
+         CREATE TABLE old (a INT) ENGINE = MyISAM;
+         CREATE VIEW authors AS SELECT DISTINCT author FROM posts;
+         CREATE SEQUENCE numbers;
+         INSERT INTO users (name, born) VALUES ('ann', '1990-01-02'), ('bob', NULL);
+         INSERT INTO posts VALUES (1, 1, x'00ff');
+         DELIMITER //
+         CREATE FUNCTION sneaky() RETURNS INT MODIFIES SQL DATA BEGIN INSERT INTO users (name) VALUES ('sneaky'); RETURN 1; END//
+         CREATE PROCEDURE wipe() BEGIN DELETE FROM posts; END//
+         DELIMITER ;
+         CREATE USER app@localhost IDENTIFIED BY '{PASSWORD}';
+         GRANT ALL ON shop.* TO app@localhost;
+         CREATE USER boss@localhost IDENTIFIED BY '{PASSWORD}';
+         GRANT ALL ON *.* TO boss@localhost WITH GRANT OPTION"
+    ));
+    Some(server)
+}
+
+fn connect(server: &Server, user: &str) -> (Project, Wire) {
+    let project = Project::empty();
+    let wire = serve(&project, &[("DB_URL", &server.url(user))]);
+    (project, wire)
+}
+
+#[test]
+fn the_schema_of_mariadb_has_tables_columns_keys_and_indexes() {
+    let Some(server) = shop() else { return };
+    let (_project, mut wire) = connect(&server, "app");
+    let mut schema = answer(&mut wire, json!({"action": "schema", "payload": "*s"}));
+    schema["elapsed_ms"] = Value::Null;
+    insta::assert_json_snapshot!("mariadb_schema", schema);
+}
+
+#[test]
+fn every_value_of_mariadb_survives_there_and_back() {
+    let Some(server) = shop() else { return };
+    let (_project, mut wire) = connect(&server, "app");
+    server.sql(
+        "CREATE TABLE kinds (a TINYINT, b BIGINT UNSIGNED, c DOUBLE, d DECIMAL(40,10), e DATE, f DATETIME(3), g TIME,
+            h YEAR, i BLOB, j JSON, k ENUM('x', 'y'), l BIT(10), m TEXT, n VARBINARY(4), o TIMESTAMP NULL, p BOOLEAN, q SET('a', 'b'));
+         INSERT INTO kinds VALUES (-1, 18446744073709551615, 1.5, 123456789012345678901234567890.1234567890, '2024-02-29',
+            '2024-02-29 12:00:00.123', '-12:30:00', 2024, x'00ff', '{\"a\":[1]}', 'y', b'1000000001', 'ä😀', x'41ff', NULL, TRUE, 'a,b')",
+    );
+    let found = rows(&mut wire, "SELECT * FROM kinds", json!([]));
+    let expected = json!([{
+        "a": -1, "b": "18446744073709551615", "c": 1.5, "d": "123456789012345678901234567890.1234567890",
+        "e": "2024-02-29", "f": "2024-02-29 12:00:00.123", "g": "-12:30:00", "h": 2024,
+        "i": {"$base64": "AP8=", "bytes": 2}, "j": "{\"a\":[1]}", "k": "y", "l": 513, "m": "ä😀",
+        "n": {"$base64": "Qf8=", "bytes": 2}, "o": null, "p": 1, "q": "a,b"
+    }]);
+    assert_eq!(found, expected);
+    let bound = json!([1, "9007199254740993", 1.5, "x'); DROP TABLE users; --", null, true, {"$base64": "AP8="}]);
+    let found = rows(&mut wire, "SELECT ? AS a, CAST(? AS SIGNED) AS b, ? AS c, ? AS d, ? AS e, ? AS f, ? AS g", bound);
+    let row = &found[0];
+    assert_eq!((&row["a"], &row["b"], &row["d"]), (&json!(1), &json!("9007199254740993"), &json!("x'); DROP TABLE users; --")));
+    assert_eq!((&row["c"], &row["e"], &row["f"]), (&json!(1.5), &json!(null), &json!(1)));
+    assert_eq!(row["g"]["$base64"], "AP8=", "{row}");
+    assert_eq!(rows(&mut wire, "SELECT name FROM users WHERE id = ?", json!([1])), json!([{"name": "ann"}]));
+    assert_eq!(rows(&mut wire, "SELECT 1 AS a, 2 AS a", json!([])), json!([{"a": 1, "a_2": 2}]));
+}
+
+#[test]
+fn a_seed_of_mariadb_is_all_or_nothing_and_can_be_tried() {
+    let Some(server) = shop() else { return };
+    let (_project, mut wire) = connect(&server, "app");
+    let insert = "INSERT INTO users (name, born) VALUES (?, ?)";
+    let two = json!({"action": "seed", "payload": insert, "params": [["x", "2000-01-01"], ["y", null]]});
+    let mut tried = two.clone();
+    tried["dry_run"] = true.into();
+    assert_eq!(answer(&mut wire, tried)["affected"], 2);
+    let count = || server.sql("SELECT COUNT(*) FROM users");
+    assert_eq!(count(), "2");
+    let said = error(&mut wire, json!({"action": "seed", "payload": insert, "params": [["x", null], ["ANN", null]]}));
+    assert!(said.contains("Duplicate"), "{said}");
+    assert_eq!(count(), "2");
+    assert_eq!(answer(&mut wire, two)["affected"], 2);
+    assert_eq!(count(), "4");
+    let plan = answer(&mut wire, json!({"action": "explain", "payload": "DELETE FROM users WHERE name = ?", "params": ["x"]}));
+    assert_eq!(plan["rows"][0]["table"], "users", "{plan}");
+    assert_eq!(count(), "4");
+    let untried = json!({"action": "seed", "payload": "INSERT INTO old VALUES (1)", "dry_run": true});
+    let said = error(&mut wire, untried);
+    assert!(said.contains("could NOT be taken back"), "{said}");
+    let page = answer(&mut wire, json!({"action": "query", "payload": "SELECT seq FROM seq_1_to_100000000", "limit": 3}));
+    assert_eq!((page["row_count"].as_u64(), page["truncated"].as_bool()), (Some(3), Some(true)));
+}
+
+#[test]
+fn mariadb_is_told_to_stop_at_the_time_limit_when_cancelled_and_when_the_client_leaves() {
+    let Some(server) = shop() else { return };
+    let (_project, mut wire) = connect(&server, "app");
+    let working = || server.sql("SELECT COUNT(*) FROM information_schema.processlist WHERE user = 'app'") != "0";
+    let said = error(&mut wire, json!({"action": "query", "payload": "SELECT SLEEP(500)", "timeout_ms": 500}));
+    assert!(said.starts_with("stopped after 500 ms"), "{said}");
+    wait_until(Duration::from_secs(20), "the statement ends", || !working());
+    let long = json!({"name": "db_bridge", "arguments": {"action": "query", "payload": "SELECT SLEEP(500)", "timeout_ms": 600_000}});
+    let sleeping = || server.sql("SELECT COUNT(*) FROM information_schema.processlist WHERE state = 'User sleep'") != "0";
+    let id = wire.ask("tools/call", long.clone());
+    wait_until(Duration::from_secs(20), "the statement runs", sleeping);
+    wire.notify("notifications/cancelled", json!({"requestId": id}));
+    wait_until(Duration::from_secs(20), "the cancelled statement ends", || !working());
+    wire.ask("tools/call", long);
+    wait_until(Duration::from_secs(20), "the statement runs", sleeping);
+    wire.close_input();
+    wait_until(Duration::from_secs(20), "the statement ends with the client", || !working());
+}
+
+const ATTACKS: &[Attack] = &[
+    // What defines.
+    ("query", "DROP TABLE users", Ddl),
+    ("seed", "DROP TABLE users", Ddl),
+    ("query", "/* SELECT */ DROP TABLE users", Ddl),
+    ("query", "/*!50000 DROP TABLE users */", Ddl),
+    ("query", "/*M!100000 DROP TABLE users */", Ddl),
+    ("query", "# SELECT\nDROP TABLE users", Ddl),
+    ("seed", "CREATE TABLE x (a INT)", Ddl),
+    ("query", "CREATE TEMPORARY TABLE x (a INT)", Ddl),
+    ("seed", "CREATE TABLE x SELECT 1", Ddl),
+    ("seed", "ALTER TABLE users ADD x INT", Ddl),
+    ("seed", "TRUNCATE users", Ddl),
+    ("query", "TRUNCATE TABLE users", Ddl),
+    ("seed", "RENAME TABLE users TO x", Ddl),
+    ("seed", "CREATE VIEW x AS SELECT 1", Ddl),
+    ("seed", "CREATE FUNCTION x() RETURNS INT RETURN 1", Ddl),
+    ("seed", "CREATE TRIGGER x BEFORE INSERT ON users FOR EACH ROW SET @a = 1", Ddl),
+    ("seed", "GRANT ALL ON shop.* TO boss@localhost", Ddl),
+    ("seed", "REVOKE ALL ON shop.* FROM app@localhost", Ddl),
+    ("query", "ANALYZE TABLE users", Ddl),
+    ("query", "OPTIMIZE TABLE users", Ddl),
+    ("seed", "DROP DATABASE shop", Ddl),
+    ("seed", "CREATE USER x", Ddl),
+    ("explain", "DROP TABLE users", Ddl),
+    // More than one.
+    ("query", "SELECT 1; DROP TABLE users", Refused),
+    ("query", "SELECT 1; COMMIT; DELETE FROM users", Refused),
+    ("query", "COMMIT; SET SESSION TRANSACTION READ WRITE; DELETE FROM users", Refused),
+    ("seed", "INSERT INTO users (name) VALUES ('x'); DROP TABLE users", Refused),
+    ("explain", "SELECT 1; DELETE FROM users", Refused),
+    ("query", "", Refused),
+    ("query", "-- nothing", Refused),
+    ("query", "SELECT 1 /*! ; DROP TABLE users */", Refused),
+    // Out of the subquery.
+    ("query", "SELECT 1) AS x INTO OUTFILE '/tmp/ct-stolen' -- ", Refused),
+    ("query", "SELECT 1) AS x; DELETE FROM users -- ", Refused),
+    ("query", "SELECT 1) AS x, (SELECT 2", Refused),
+    ("query", "SELECT 1 /* ) AS x", Harmless),
+    ("query", "SELECT 1 -- ", Harmless),
+    ("query", "SELECT 1 #", Harmless),
+    // Writing by way of reading.
+    ("query", "INSERT INTO users (name) VALUES ('x')", Refused),
+    ("query", "INSERT INTO users (name) VALUES ('x') RETURNING id", Refused),
+    ("query", "REPLACE INTO users (id, name) VALUES (1, 'x') RETURNING id", Refused),
+    ("query", "UPDATE users SET name = 'x'", Refused),
+    ("query", "DELETE FROM posts RETURNING *", Refused),
+    ("query", "/*!50000 DELETE */ FROM posts", Refused),
+    ("query", "WITH x AS (SELECT 1) DELETE FROM posts", Refused),
+    ("query", "EXPLAIN DELETE FROM posts", Refused),
+    ("query", "ANALYZE DELETE FROM posts", Ddl),
+    ("query", "ANALYZE FORMAT=JSON DELETE FROM posts", Ddl),
+    ("explain", "ANALYZE DELETE FROM posts", Refused),
+    ("explain", "FORMAT=JSON DELETE FROM posts", Refused),
+    ("explain", "DELETE FROM posts", Harmless),
+    ("query", "SELECT sneaky()", Refused),
+    ("query", "SELECT NEXTVAL(numbers)", Refused),
+    ("query", "SELECT NEXT VALUE FOR numbers", Refused),
+    ("query", "SELECT SETVAL(numbers, 99)", Refused),
+    ("query", "SELECT * FROM users FOR UPDATE", Harmless),
+    ("query", "SELECT name INTO @a FROM users LIMIT 1", Refused),
+    ("query", "SELECT @a := 1", Harmless),
+    ("query", "CALL wipe()", Refused),
+    ("seed", "CALL wipe()", Refused),
+    ("query", "DO SLEEP(0)", Refused),
+    ("query", "EXECUTE IMMEDIATE 'DELETE FROM posts'", Refused),
+    ("seed", "EXECUTE IMMEDIATE 'DROP TABLE posts'", Refused),
+    ("query", "PREPARE x FROM 'DELETE FROM posts'", Refused),
+    ("query", "BEGIN NOT ATOMIC DELETE FROM posts; END", Refused),
+    ("seed", "BEGIN NOT ATOMIC DROP TABLE posts; END", Refused),
+    ("query", "HANDLER users OPEN", Refused),
+    ("query", "LOCK TABLES users WRITE", Refused),
+    ("query", "UNLOCK TABLES", Refused),
+    ("query", "FLUSH TABLES", Refused),
+    ("query", "RESET QUERY CACHE", Refused),
+    // The server's files and programs.
+    ("query", "SELECT * FROM users INTO OUTFILE '/tmp/ct-stolen'", Refused),
+    ("query", "SELECT 'x' INTO DUMPFILE '/tmp/ct-stolen'", Refused),
+    ("query", "(SELECT 'x' INTO OUTFILE '/tmp/ct-stolen')", Refused),
+    ("query", "SELECT 1 UNION SELECT 2 INTO OUTFILE '/tmp/ct-stolen'", Refused),
+    ("seed", "SELECT 'x' INTO OUTFILE '/tmp/ct-stolen'", Refused),
+    ("query", "SELECT LOAD_FILE('/etc/passwd')", Harmless),
+    ("query", "LOAD DATA INFILE '/etc/passwd' INTO TABLE users", Refused),
+    ("query", "LOAD DATA LOCAL INFILE '/etc/passwd' INTO TABLE users", Refused),
+    ("seed", "LOAD DATA LOCAL INFILE '/etc/passwd' INTO TABLE users", Refused),
+    ("seed", "LOAD XML LOCAL INFILE '/etc/passwd' INTO TABLE users", Refused),
+    ("query", "INSTALL SONAME 'x'", Refused),
+    // Who, and how much.
+    ("query", "SET GLOBAL max_connections = 1", Refused),
+    ("query", "SET SESSION TRANSACTION READ WRITE", Refused),
+    ("query", "SET @@tx_read_only = 0", Refused),
+    ("query", "SET STATEMENT tx_read_only = 0 FOR DELETE FROM posts", Refused),
+    ("query", "SET STATEMENT max_statement_time = 0 FOR SELECT 1", Refused),
+    ("query", "SET ROLE x", Refused),
+    ("query", "SET PASSWORD = PASSWORD('x')", Refused),
+    ("query", "KILL 1", Refused),
+    ("query", "SHUTDOWN", Refused),
+    ("query", "USE mysql", Refused),
+    ("query", "CHANGE MASTER TO MASTER_HOST = 'x'", Refused),
+    ("query", "PURGE BINARY LOGS TO 'x'", Refused),
+    ("query", "SELECT GET_LOCK('x', 0)", Harmless),
+    // Transactions.
+    ("query", "BEGIN", Refused),
+    ("query", "START TRANSACTION READ WRITE", Refused),
+    ("query", "COMMIT", Refused),
+    ("query", "ROLLBACK", Refused),
+    ("query", "SAVEPOINT x", Refused),
+    ("query", "XA START 'x'", Refused),
+    ("seed", "COMMIT", Refused),
+    ("seed", "SELECT 1", Refused),
+    // Nothing but odd.
+    ("query", "SELECT 'DROP TABLE users'", Harmless),
+    ("query", "VALUES (1), (2)", Harmless),
+    ("query", "SHOW TABLES", Refused),
+    ("query", "DESCRIBE users", Refused),
+];
+
+/// All that an attack could change.
+fn state(server: &Server) -> String {
+    assert!(!std::path::Path::new("/tmp/ct-stolen").exists(), "a file was made");
+    server.sql(
+        "SELECT GROUP_CONCAT(CONCAT(id, name, COALESCE(born, '')) ORDER BY id) FROM users; SELECT COUNT(*) FROM posts;
+         SELECT GROUP_CONCAT(table_name ORDER BY table_name) FROM information_schema.tables WHERE table_schema IN ('shop', 'test');
+         SELECT COUNT(*) FROM information_schema.columns WHERE table_schema = 'shop';
+         SELECT COUNT(*) FROM information_schema.routines; SELECT COUNT(*) FROM information_schema.triggers WHERE trigger_schema = 'shop';
+         SELECT next_not_cached_value FROM numbers; SELECT COUNT(*), MD5(GROUP_CONCAT(Priv ORDER BY User)) FROM mysql.global_priv;
+         SELECT COUNT(*) FROM mysql.db; SELECT @@GLOBAL.max_connections; SELECT @@GLOBAL.tx_read_only",
+    )
+}
+
+#[test]
+fn no_attack_on_mariadb_changes_or_reaches_anything() {
+    assert!(ATTACKS.len() >= 60);
+    let Some(server) = shop() else { return };
+    let (_project, mut wire) = connect(&server, "app");
+    run(&mut wire, "", ATTACKS, || state(&server));
+}
+
+#[test]
+fn a_superusers_queries_write_nothing_either_and_warn() {
+    let Some(server) = shop() else { return };
+    let (_project, mut wire) = connect(&server, "boss");
+    let answered = answer(&mut wire, json!({"action": "query", "payload": "SELECT name FROM users"}));
+    assert!(answered["notes"][0].as_str().unwrap().contains("FILE"), "{answered}");
+    let queries: Vec<Attack> = ATTACKS.iter().filter(|(action, ..)| *action == "query").copied().collect();
+    assert!(queries.len() >= 60);
+    run(&mut wire, "", &queries, || state(&server));
+}

@@ -1,0 +1,185 @@
+//! PostgreSQL: what the tool answers, and that the server is really told to stop.
+
+use crate::servers::{PASSWORD, Server, postgres};
+use crate::{answer, error, rows, serve};
+use integration_tests::{Project, Wire, wait_until};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// A server with tables, and the users `app`, which may change rows, and `reader`, which may not.
+pub(crate) fn shop() -> Option<Server> {
+    let server = postgres()?;
+    server.sql(&format!(
+        "CREATE TYPE mood AS ENUM ('sad', 'happy');
+         CREATE TABLE users (id serial PRIMARY KEY, name text NOT NULL DEFAULT 'nobody', born date, mood mood);
+         CREATE UNIQUE INDEX by_name ON users (lower(name));
+         CREATE TABLE posts (id bigint PRIMARY KEY, author int REFERENCES users (id), body bytea);
+         CREATE VIEW authors AS SELECT DISTINCT author FROM posts;
+         CREATE SCHEMA audit;
+         CREATE TABLE audit.log (what text);
+         CREATE FUNCTION sneaky() RETURNS int LANGUAGE plpgsql AS $$ BEGIN INSERT INTO public.users (name) VALUES ('sneaky'); RETURN 1; END $$;
+         INSERT INTO users (name, born, mood) VALUES ('ann', '1990-01-02', 'happy'), ('bob', NULL, NULL);
+         INSERT INTO posts VALUES (1, 1, '\\x00ff');
+         ANALYZE;
+         CREATE ROLE app LOGIN PASSWORD '{PASSWORD}';
+         CREATE ROLE reader LOGIN PASSWORD '{PASSWORD}' IN ROLE pg_read_all_data;
+         GRANT USAGE ON SCHEMA public, audit TO app;
+         GRANT ALL ON ALL TABLES IN SCHEMA public, audit TO app;
+         GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO app;
+         GRANT CREATE ON SCHEMA public TO app"
+    ));
+    Some(server)
+}
+
+/// A server for an empty project, with this database.
+pub(crate) fn connect(server: &Server, user: &str) -> (Project, Wire) {
+    let project = Project::empty();
+    let wire = serve(&project, &[("DB_URL", &server.url(user))]);
+    (project, wire)
+}
+
+#[test]
+fn the_schema_of_postgres_has_tables_columns_keys_and_indexes() {
+    let Some(server) = shop() else { return };
+    let (_project, mut wire) = connect(&server, "reader");
+    let mut schema = answer(&mut wire, json!({"action": "schema"}));
+    schema["elapsed_ms"] = Value::Null;
+    insta::assert_json_snapshot!("postgres_schema", schema);
+    let one = answer(&mut wire, json!({"action": "schema", "payload": "audit.*"}));
+    assert_eq!(one["table_names"], json!(["audit.log"]));
+}
+
+#[test]
+fn every_value_of_postgres_survives_there_and_back() {
+    let Some(server) = shop() else { return };
+    let (_project, mut wire) = connect(&server, "app");
+    let cases = [
+        ("NULL::text", json!(null)),
+        ("9007199254740993::bigint", json!("9007199254740993")),
+        ("42::smallint", json!(42)),
+        ("true", json!(true)),
+        ("1.5::float8", json!(1.5)),
+        ("'NaN'::float8", json!("NaN")),
+        ("0.1::real", json!(0.1)),
+        ("123456789012345678901234567890.12345::numeric", json!("123456789012345678901234567890.12345")),
+        ("'2024-02-29'::date", json!("2024-02-29")),
+        ("'2024-02-29 12:00:00.5+02'::timestamptz", json!("2024-02-29 10:00:00.5+00")),
+        ("'1 day 02:00'::interval", json!("1 day 02:00:00")),
+        ("'{\"a\": [1, null, \"x\"]}'::jsonb", json!({"a": [1, null, "x"]})),
+        ("'[12345678901234567890]'::jsonb", json!("[12345678901234567890]")),
+        ("'\\x00ff'::bytea", json!({"$base64": "AP8=", "bytes": 2})),
+        ("ARRAY[1, NULL, 3]", json!([1, null, 3])),
+        ("ARRAY[[true], [false]]", json!([[true], [false]])),
+        ("ARRAY['a\"b', 'c,d']", json!(["a\"b", "c,d"])),
+        ("ARRAY[9007199254740993::bigint]", json!(["9007199254740993"])),
+        ("ARRAY[1.10::numeric]", json!(["1.10"])),
+        ("'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid", json!("a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11")),
+        ("'happy'::mood", json!("happy")),
+        ("'10.0.0.1/8'::inet", json!("10.0.0.1/8")),
+        ("int4range(1, 5)", json!("[1,5)")),
+        ("ROW(1, 'x')", json!("(1,x)")),
+        ("B'101'", json!("101")),
+        ("'ä😀'", json!("ä😀")),
+    ];
+    for (expression, value) in cases {
+        assert_eq!(rows(&mut wire, &format!("SELECT {expression} AS a -- one"), json!([])), json!([{"a": value}]), "{expression}");
+    }
+    let bound = [
+        ("int", json!(5), json!(5)),
+        ("bigint", json!("9007199254740993"), json!("9007199254740993")),
+        ("numeric", json!("1.10"), json!("1.10")),
+        ("text", json!("x'); DROP TABLE users; --"), json!("x'); DROP TABLE users; --")),
+        ("date", json!("2024-02-29"), json!("2024-02-29")),
+        ("uuid", json!("a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"), json!("a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11")),
+        ("jsonb", json!({"a": "b"}), json!({"a": "b"})),
+        ("jsonb", json!("text"), json!("text")),
+        ("text[]", json!(["a\"}", null, ","]), json!(["a\"}", null, ","])),
+        ("mood", json!("sad"), json!("sad")),
+        ("bool", json!(false), json!(false)),
+        ("bytea", json!({"$base64": "AP8="}), json!({"$base64": "AP8=", "bytes": 2})),
+        ("inet", json!(null), json!(null)),
+    ];
+    for (kind, given, found) in bound {
+        assert_eq!(rows(&mut wire, &format!("SELECT $1::{kind} AS a"), json!([given])), json!([{"a": found}]), "{kind}");
+    }
+    assert_eq!(rows(&mut wire, "SELECT name FROM users WHERE id = $1", json!([1])), json!([{"name": "ann"}]));
+    let said = error(&mut wire, json!({"action": "query", "payload": "SELECT $1::int", "params": ["x"]}));
+    assert!(said.contains("params") && said.contains("invalid input syntax"), "{said}");
+    assert_eq!(rows(&mut wire, "SELECT 1 AS a, 2 AS a", json!([])), json!([{"a": 1, "a_2": 2}]));
+}
+
+#[test]
+fn rows_and_values_of_postgres_have_limits_that_the_server_keeps() {
+    let Some(server) = shop() else { return };
+    let (_project, mut wire) = connect(&server, "reader");
+    let page = answer(&mut wire, json!({"action": "query", "payload": "SELECT * FROM generate_series(1, 100000000)"}));
+    assert_eq!((page["row_count"].as_u64(), page["truncated"].as_bool()), (Some(200), Some(true)));
+    let page = answer(&mut wire, json!({"action": "query", "payload": "SELECT repeat('x', 100000000) AS a"}));
+    assert!(page["rows"][0]["a"].as_str().unwrap().len() < 2100 && page["notes"][0].as_str().unwrap().contains("cut"));
+    let page = answer(&mut wire, json!({"action": "query", "payload": "SELECT 1 ORDER BY 1;", "limit": 1}));
+    assert_eq!(page["truncated"], false);
+}
+
+#[test]
+fn a_seed_of_postgres_is_all_or_nothing_and_can_be_tried() {
+    let Some(server) = shop() else { return };
+    let (_project, mut wire) = connect(&server, "app");
+    let insert = "INSERT INTO users (name, born) VALUES ($1, $2)";
+    let two = json!({"action": "seed", "payload": insert, "params": [["x", "2000-01-01"], ["y", null]]});
+    let mut tried = two.clone();
+    tried["dry_run"] = true.into();
+    assert_eq!(answer(&mut wire, tried)["affected"], 2);
+    assert_eq!(server.sql("SELECT count(*) FROM users"), "2");
+    let said = error(&mut wire, json!({"action": "seed", "payload": insert, "params": [["x", null], ["ANN", null]]}));
+    assert!(said.contains("by_name"), "{said}");
+    assert_eq!(server.sql("SELECT count(*) FROM users"), "2");
+    assert_eq!(answer(&mut wire, two)["affected"], 2);
+    assert_eq!(server.sql("SELECT count(*) FROM users"), "4");
+    let upsert = "WITH x AS (DELETE FROM users WHERE name = 'x' RETURNING id) INSERT INTO audit.log SELECT 'gone ' || id FROM x";
+    assert_eq!(answer(&mut wire, json!({"action": "seed", "payload": upsert}))["affected"], 1);
+    assert_eq!(server.sql("SELECT count(*) FROM users"), "3");
+    let plan = answer(&mut wire, json!({"action": "explain", "payload": "DELETE FROM users"}));
+    assert!(plan["rows"][0]["plan"].as_str().unwrap().contains("Delete on users"), "{plan}");
+    assert_eq!(server.sql("SELECT count(*) FROM users"), "3");
+}
+
+#[test]
+fn postgres_is_told_to_stop_at_the_time_limit_when_cancelled_and_when_the_client_leaves() {
+    let Some(server) = shop() else { return };
+    let (_project, mut wire) = connect(&server, "reader");
+    let working = || {
+        server.sql("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'coretools db_bridge'") != "0"
+    };
+    let query = json!({"action": "query", "payload": "SELECT pg_sleep(500)", "timeout_ms": 500});
+    let said = error(&mut wire, query);
+    assert!(said.starts_with("stopped after 500 ms"), "{said}");
+    wait_until(Duration::from_secs(20), "the statement ends", || !working());
+    let long = json!({"name": "db_bridge", "arguments": {"action": "query", "payload": "SELECT pg_sleep(500)", "timeout_ms": 600_000}});
+    let id = wire.ask("tools/call", long.clone());
+    wait_until(Duration::from_secs(20), "the statement runs", working);
+    wire.notify("notifications/cancelled", json!({"requestId": id}));
+    wait_until(Duration::from_secs(20), "the cancelled statement ends", || !working());
+    wire.ask("tools/call", long);
+    wait_until(Duration::from_secs(20), "the statement runs", working);
+    wire.close_input();
+    wait_until(Duration::from_secs(20), "the statement ends with the client", || !working());
+}
+
+#[test]
+fn no_message_shows_a_url_a_user_or_a_password() {
+    let Some(server) = shop() else { return };
+    let wrong = server.url("reader").replace(PASSWORD, "wr0ng-Passw0rd-77");
+    let nobody = server.url("n0b0dy-user");
+    let gone = "postgres://reader:wr0ng-Passw0rd-77@localhost/shop?host=/nowhere/at-all";
+    let bad = "postgres://reader:wr0ng-Passw0rd-77@[::bad/shop";
+    let odd = "oracle://reader:wr0ng-Passw0rd-77@h0st-name/shop";
+    for url in [&wrong, &nobody, gone, bad, odd] {
+        let project = Project::empty();
+        let mut wire = serve(&project, &[("DB_URL", url)]);
+        let said = error(&mut wire, json!({"action": "query", "payload": "SELECT 1"}));
+        for secret in ["wr0ng-Passw0rd-77", PASSWORD, "n0b0dy-user", "reader", "nowhere", "h0st-name", "://"] {
+            assert!(!said.contains(secret), "{secret} in {said}");
+        }
+        assert!(said.contains("DB_URL"), "{said}");
+    }
+}

@@ -1,0 +1,182 @@
+//! Attacks on PostgreSQL.
+
+use crate::attack::{Attack, Outcome, run};
+use crate::postgres::{connect, shop};
+use crate::servers::Server;
+use crate::answer;
+use Outcome::{Ddl, Harmless, Refused};
+use serde_json::json;
+
+const ATTACKS: &[Attack] = &[
+    // What defines.
+    ("query", "DROP TABLE users", Ddl),
+    ("seed", "DROP TABLE users", Ddl),
+    ("query", "/* /* SELECT */ */ DROP TABLE users", Ddl),
+    ("seed", "CREATE TABLE x (a int)", Ddl),
+    ("query", "CREATE TEMP TABLE x (a int)", Ddl),
+    ("seed", "CREATE TABLE x AS SELECT 1", Ddl),
+    ("seed", "ALTER TABLE users ADD x int", Ddl),
+    ("seed", "TRUNCATE users", Ddl),
+    ("query", "TRUNCATE users", Ddl),
+    ("seed", "CREATE FUNCTION x() RETURNS int LANGUAGE sql AS 'SELECT 1'", Ddl),
+    ("seed", "CREATE EXTENSION dblink", Ddl),
+    ("seed", "GRANT ALL ON users TO PUBLIC", Ddl),
+    ("seed", "REVOKE ALL ON users FROM reader", Ddl),
+    ("seed", "COMMENT ON TABLE users IS 'x'", Ddl),
+    ("query", "VACUUM", Ddl),
+    ("seed", "ANALYZE", Ddl),
+    ("seed", "REINDEX TABLE users", Ddl),
+    ("seed", "CREATE ROLE x SUPERUSER", Ddl),
+    ("query", "EXPLAIN ANALYZE CREATE TABLE x AS SELECT 1", Ddl),
+    ("explain", "CREATE TABLE x AS SELECT 1", Harmless),
+    // More than one.
+    ("query", "SELECT 1; DROP TABLE users", Refused),
+    ("query", "SELECT 1; COMMIT; DELETE FROM users", Refused),
+    ("query", "COMMIT; BEGIN READ WRITE; DELETE FROM users; COMMIT", Refused),
+    ("seed", "INSERT INTO users (name) VALUES ('x'); DROP TABLE users", Refused),
+    ("explain", "SELECT 1; DELETE FROM users", Refused),
+    ("query", "", Refused),
+    ("query", "-- nothing", Refused),
+    // Out of the subquery.
+    ("query", "SELECT 1) AS x, (SELECT 2", Refused),
+    ("query", "SELECT 1) AS x; DELETE FROM users; --", Refused),
+    ("query", "SELECT 1) AS x UNION (SELECT 2", Refused),
+    ("query", "SELECT 1 /*", Refused),
+    ("query", "SELECT 1 --", Harmless),
+    ("query", "SELECT $$", Refused),
+    ("query", "SELECT 'a' || $x$ ) $x$ --", Harmless),
+    // Writing by way of reading.
+    ("query", "INSERT INTO users (name) VALUES ('x')", Refused),
+    ("query", "INSERT INTO users (name) VALUES ('x') RETURNING *", Refused),
+    ("query", "UPDATE users SET name = 'x' RETURNING id", Refused),
+    ("query", "DELETE FROM users RETURNING *", Refused),
+    ("query", "WITH x AS (DELETE FROM users RETURNING *) SELECT * FROM x", Refused),
+    ("query", "WITH x AS (INSERT INTO users (name) VALUES ('x') RETURNING *) SELECT * FROM x", Refused),
+    ("query", "WITH x AS (UPDATE users SET name = 'x' RETURNING *) TABLE x", Refused),
+    ("query", "MERGE INTO users USING (SELECT 1) s ON true WHEN MATCHED THEN DELETE", Refused),
+    ("query", "SELECT * INTO x FROM users", Refused),
+    ("query", "SELECT * INTO TEMP x FROM users", Refused),
+    ("seed", "SELECT * INTO x FROM users", Refused),
+    ("query", "SELECT * FROM users FOR UPDATE", Refused),
+    ("query", "EXPLAIN ANALYZE DELETE FROM users", Refused),
+    ("query", "EXPLAIN (ANALYZE) DELETE FROM users", Refused),
+    ("explain", "ANALYZE DELETE FROM users", Refused),
+    ("explain", "(ANALYZE) DELETE FROM users", Refused),
+    ("explain", "DELETE FROM users", Harmless),
+    ("query", "SELECT sneaky()", Refused),
+    ("query", "SELECT nextval('users_id_seq')", Refused),
+    ("query", "SELECT setval('users_id_seq', 99)", Refused),
+    // PostgreSQL 16 refuses these, before it they are taken back.
+    ("query", "SELECT lo_create(4711)", Harmless),
+    ("query", "SELECT lo_from_bytea(0, '\\x00')", Harmless),
+    ("query", "SELECT query_to_xml('DELETE FROM users RETURNING *', true, true, '')", Refused),
+    ("query", "SELECT pg_logical_emit_message(true, 'a', 'b')", Harmless),
+    // Blocks, calls, cursors, prepared statements.
+    ("query", "DO $$ BEGIN DELETE FROM users; END $$", Refused),
+    ("seed", "DO $$ BEGIN EXECUTE 'DROP TABLE users'; END $$", Refused),
+    ("query", "CALL x()", Refused),
+    ("seed", "CALL x()", Refused),
+    ("query", "PREPARE x AS DELETE FROM users", Refused),
+    ("query", "EXECUTE coretools_class", Refused),
+    ("seed", "EXECUTE coretools_class", Refused),
+    ("query", "DECLARE x CURSOR FOR SELECT 1", Refused),
+    ("query", "FETCH ALL FROM x", Refused),
+    ("query", "LISTEN x", Refused),
+    ("query", "NOTIFY x", Refused),
+    ("query", "LOCK TABLE users", Refused),
+    ("seed", "LOCK TABLE users", Refused),
+    ("query", "CHECKPOINT", Refused),
+    ("query", "LOAD 'x'", Refused),
+    ("query", "DISCARD ALL", Refused),
+    // The server's files and programs.
+    ("query", "COPY users TO '/tmp/ct-stolen'", Refused),
+    ("query", "COPY users TO STDOUT", Refused),
+    ("query", "COPY users FROM '/etc/passwd'", Refused),
+    ("query", "COPY (SELECT 1) TO PROGRAM 'touch /tmp/ct-stolen'", Refused),
+    ("seed", "COPY users FROM PROGRAM 'echo x'", Refused),
+    ("seed", "COPY (SELECT 1) TO PROGRAM 'touch /tmp/ct-stolen'", Refused),
+    ("query", "SELECT pg_read_file('/etc/passwd')", Refused),
+    ("query", "SELECT pg_read_binary_file('/etc/passwd')", Refused),
+    ("query", "SELECT * FROM pg_ls_dir('/')", Refused),
+    ("query", "SELECT pg_stat_file('/etc/passwd')", Refused),
+    ("query", "SELECT lo_import('/etc/passwd')", Refused),
+    ("query", "SELECT lo_export(1, '/tmp/ct-stolen')", Refused),
+    ("query", "SELECT * FROM pg_hba_file_rules", Refused),
+    ("query", "SELECT rolpassword FROM pg_authid", Refused),
+    // Who, and how much.
+    ("query", "SET ROLE boss", Refused),
+    ("query", "SET SESSION AUTHORIZATION boss", Refused),
+    ("query", "RESET ROLE", Refused),
+    ("query", "SELECT set_config('role', 'boss', false)", Refused),
+    ("query", "SELECT set_config('session_authorization', 'boss', false)", Refused),
+    ("query", "SET transaction_read_only = off", Refused),
+    ("query", "SET TRANSACTION READ WRITE", Refused),
+    ("query", "SELECT set_config('transaction_read_only', 'off', false)", Refused),
+    ("query", "SELECT set_config('transaction_read_only', 'off', true), sneaky()", Refused),
+    ("query", "SELECT set_config('default_transaction_read_only', 'off', false), sneaky()", Refused),
+    ("query", "SELECT set_config('statement_timeout', '0', false)", Harmless),
+    ("query", "SELECT pg_reload_conf()", Refused),
+    ("query", "SELECT pg_rotate_logfile()", Refused),
+    ("query", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'boss'", Refused),
+    ("query", "SELECT pg_switch_wal()", Refused),
+    ("query", "SELECT pg_create_restore_point('x')", Refused),
+    ("query", "ALTER SYSTEM SET work_mem = '1MB'", Ddl),
+    // Transactions.
+    ("query", "BEGIN", Refused),
+    ("query", "COMMIT", Refused),
+    ("query", "ROLLBACK", Refused),
+    ("query", "SAVEPOINT x", Refused),
+    ("query", "ROLLBACK AND CHAIN", Refused),
+    ("seed", "COMMIT", Refused),
+    ("seed", "ROLLBACK", Refused),
+    ("query", "PREPARE TRANSACTION 'x'", Refused),
+    ("seed", "SELECT 1", Refused),
+    // Nothing but odd.
+    ("query", "SELECT 'DROP TABLE users'", Harmless),
+    ("query", "TABLE users", Harmless),
+    ("query", "VALUES (1), (2)", Harmless),
+    ("query", "SELECT", Refused),
+    ("query", "SHOW ALL", Refused),
+];
+
+/// All that an attack could change.
+fn state(server: &Server) -> String {
+    assert!(!std::path::Path::new("/tmp/ct-stolen").exists(), "a file was made");
+    server.sql(
+        "SELECT (SELECT string_agg(u::text, ',' ORDER BY id) FROM users u), (SELECT count(*) FROM posts),
+                (SELECT count(*) FROM pg_class), (SELECT count(*) FROM pg_proc), (SELECT count(*) FROM pg_largeobject_metadata),
+                (SELECT string_agg(r::text, ',' ORDER BY rolname) FROM pg_roles r), (SELECT last_value FROM users_id_seq),
+                (SELECT string_agg(relacl::text, ',' ORDER BY oid) FROM pg_class WHERE relname = 'users'),
+                (SELECT count(*) FROM pg_prepared_xacts), (SELECT count(*) FROM pg_description)",
+    )
+}
+
+#[test]
+fn no_attack_on_postgres_changes_or_reaches_anything() {
+    assert!(ATTACKS.len() >= 60);
+    let Some(server) = shop() else { return };
+    let (_project, mut wire) = connect(&server, "app");
+    run(&mut wire, "", ATTACKS, || state(&server));
+}
+
+/// With what a superuser may do beyond all transactions.
+#[test]
+fn a_superusers_queries_reach_no_files_and_warn() {
+    let Some(server) = shop() else { return };
+    let (_project, mut wire) = connect(&server, "boss");
+    let answered = answer(&mut wire, json!({"action": "query", "payload": "SELECT name FROM users"}));
+    assert_eq!(answered["row_count"], 2);
+    assert!(answered["notes"][0].as_str().unwrap().contains("superuser"), "{answered}");
+    let queries: Vec<Attack> = ATTACKS
+        .iter()
+        .filter(|(action, payload, _)| {
+            // What a superuser is let do is its own role back, which is said in the warning.
+            // Passwords are rows of a table, and it may read all tables.
+            let its_own = ["set_config('role", "set_config('session_auth", "pg_authid"];
+            *action == "query" && !its_own.iter().any(|own| payload.contains(own))
+        })
+        .copied()
+        .collect();
+    assert!(queries.len() >= 60);
+    run(&mut wire, "", &queries, || state(&server));
+}

@@ -1,0 +1,274 @@
+//! SQLite: what the tool answers, and where it looks.
+
+use crate::{DDL, answer, bridge, error, rows, serve};
+use integration_tests::{Project, Wire, wait_until};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// Runs statements in a file with another SQLite than ours.
+pub(crate) fn sqlite(file: &Path, script: &str) -> String {
+    let program = "import sqlite3, sys\nc = sqlite3.connect(sys.argv[1])\nfor s in sys.argv[2].split(';;'):\n    for r in c.execute(s): print(r)\nc.commit()";
+    let output = Command::new("python3").args(["-c", program]).arg(file).arg(script).output().unwrap();
+    assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+pub(crate) fn shop() -> Project {
+    let project = Project::empty();
+    sqlite(
+        &project.join("app.db"),
+        "CREATE TABLE users (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL DEFAULT 'nobody', born DATE);;\
+         CREATE UNIQUE INDEX by_name ON users (name);;\
+         CREATE TABLE posts (id INTEGER PRIMARY KEY, author INTEGER REFERENCES users (id), body BLOB);;\
+         CREATE TABLE log (what TEXT);;\
+         CREATE VIEW authors AS SELECT DISTINCT author FROM posts;;\
+         CREATE TRIGGER logged AFTER INSERT ON posts BEGIN INSERT INTO log VALUES ('post ' || new.id); END;;\
+         INSERT INTO users (name, born) VALUES ('ann', '1990-01-02'), ('bob', NULL);;\
+         INSERT INTO posts VALUES (1, 1, x'00ff')",
+    );
+    project
+}
+
+#[test]
+fn what_the_original_promises_holds() {
+    let project = Project::empty();
+    sqlite(&project.join("app.db"), "CREATE TABLE test_table (val TEXT)");
+    let mut wire = serve(&project, &[]);
+    let schema = answer(&mut wire, json!({"action": "schema", "payload": ""}));
+    assert_eq!(schema["table_names"], json!(["test_table"]));
+    let answered = answer(&mut wire, json!({"action": "query", "payload": "SELECT 1 AS n"}));
+    assert_eq!(answered["rows"], json!([{"n": 1}]));
+    let seed = json!({"action": "seed", "payload": "INSERT INTO test_table (val) VALUES ('x')"});
+    assert_eq!(answer(&mut wire, seed)["affected"], 1);
+    for payload in ["DROP TABLE test_table", "ALTER TABLE test_table ADD b"] {
+        for action in ["query", "seed"] {
+            assert_eq!(error(&mut wire, json!({"action": action, "payload": payload})), DDL);
+        }
+    }
+    assert_eq!(sqlite(&project.join("app.db"), "SELECT * FROM test_table"), "('x',)\n");
+}
+
+#[test]
+fn the_schema_has_tables_columns_keys_indexes_and_row_counts() {
+    let project = shop();
+    let mut wire = serve(&project, &[]);
+    let mut schema = answer(&mut wire, json!({"action": "schema", "payload": "*s"}));
+    schema["elapsed_ms"] = Value::Null;
+    insta::assert_json_snapshot!("sqlite_schema", schema);
+    let one = answer(&mut wire, json!({"action": "schema", "payload": "log"}));
+    assert_eq!(one["table_names"], json!(["log"]));
+}
+
+#[test]
+fn every_value_survives_there_and_back() {
+    let project = Project::empty();
+    sqlite(&project.join("app.db"), "CREATE TABLE t (a)");
+    let mut wire = serve(&project, &[]);
+    let values = [
+        (json!(null), json!(null)),
+        (json!(9_007_199_254_740_993_i64), json!("9007199254740993")),
+        (json!(-5), json!(-5)),
+        (json!(1.5), json!(1.5)),
+        (json!("ä\n''\"😀"), json!("ä\n''\"😀")),
+        (json!("9".repeat(40)), json!("9".repeat(40))),
+        (json!({"$base64": "AP8="}), json!({"$base64": "AP8=", "bytes": 2})),
+        (json!(true), json!(1)),
+        (json!({"a": [1]}), json!("{\"a\":[1]}")),
+    ];
+    for (given, found) in values {
+        let seed = json!({"action": "seed", "payload": "INSERT INTO t VALUES (?)", "params": [[given]]});
+        assert_eq!(answer(&mut wire, seed)["affected"], 1);
+        assert_eq!(rows(&mut wire, "SELECT a FROM t ORDER BY rowid DESC LIMIT 1", json!([])), json!([{"a": found}]));
+    }
+    assert_eq!(rows(&mut wire, "SELECT 1e999 AS a, CAST(x'ff41' AS TEXT) AS b", json!([])),
+        json!([{"a": "Infinity", "b": {"$base64": "/0E=", "bytes": 2}}]));
+    assert_eq!(rows(&mut wire, "SELECT ? AS a, ? AS a", json!(["x'); DROP TABLE t", 2])), json!([{"a": "x'); DROP TABLE t", "a_2": 2}]));
+    assert!(error(&mut wire, json!({"action": "query", "payload": "SELECT ?"})).contains("has 1 parameters, and 0 are given"));
+}
+
+#[test]
+fn rows_values_and_bytes_have_limits_that_are_said() {
+    let project = shop();
+    let mut wire = serve(&project, &[]);
+    let many = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 6000) SELECT i FROM n";
+    let page = answer(&mut wire, json!({"action": "query", "payload": many}));
+    assert_eq!((page["row_count"].as_u64(), page["truncated"].as_bool()), (Some(200), Some(true)));
+    let page = answer(&mut wire, json!({"action": "query", "payload": format!("{many} LIMIT 3"), "limit": 3}));
+    assert_eq!((page["row_count"].as_u64(), page["truncated"].as_bool()), (Some(3), Some(false)));
+    let page = answer(&mut wire, json!({"action": "query", "payload": "SELECT hex(zeroblob(4000000)) AS a"}));
+    assert!(page["rows"][0]["a"].as_str().unwrap().len() < 2100 && page["notes"][0].as_str().unwrap().contains("cut"));
+    let wide = format!("SELECT i, hex(zeroblob(900)) FROM ({many})");
+    let page = answer(&mut wire, json!({"action": "query", "payload": wide, "limit": 5000}));
+    assert!(page["truncated"] == true && page.to_string().len() < 60_000, "{}", page.to_string().len());
+    // Refused by the engine before it is made.
+    let said = error(&mut wire, json!({"action": "query", "payload": "SELECT hex(zeroblob(300000000))"}));
+    assert!(said.contains("too big"), "{said}");
+    let result = wire.call("db_bridge", json!({"action": "query", "payload": "SELECT 1", "limit": 5001}));
+    assert_eq!(result["isError"], true);
+}
+
+#[test]
+fn a_seed_is_all_or_nothing_and_can_be_tried() {
+    let project = shop();
+    let mut wire = serve(&project, &[]);
+    let insert = "INSERT INTO users (name) VALUES (?)";
+    let three = json!({"action": "seed", "payload": insert, "params": [["x"], ["y"], ["z"]]});
+    let mut tried = three.clone();
+    tried["dry_run"] = true.into();
+    let answered = answer(&mut wire, tried);
+    assert_eq!((answered["affected"].as_u64(), answered["dry_run"].as_bool()), (Some(3), Some(true)));
+    let count = "SELECT count(*) AS n FROM users";
+    assert_eq!(rows(&mut wire, count, json!([])), json!([{"n": 2}]));
+    // The last of them breaks the unique index.
+    let said = error(&mut wire, json!({"action": "seed", "payload": insert, "params": [["x"], ["y"], ["ann"]]}));
+    assert!(said.contains("UNIQUE"), "{said}");
+    assert_eq!(rows(&mut wire, count, json!([])), json!([{"n": 2}]));
+    assert_eq!(answer(&mut wire, three)["affected"], 3);
+    assert_eq!(rows(&mut wire, count, json!([])), json!([{"n": 5}]));
+    // Triggers and AUTOINCREMENT go on working.
+    let post = json!({"action": "seed", "payload": "INSERT INTO posts (author) VALUES (1)"});
+    assert_eq!(answer(&mut wire, post)["affected"], 1);
+    assert_eq!(rows(&mut wire, "SELECT what FROM log", json!([])), json!([{"what": "post 1"}, {"what": "post 2"}]));
+    let select = error(&mut wire, json!({"action": "seed", "payload": "SELECT 1"}));
+    assert!(select.contains("see `query`"), "{select}");
+}
+
+#[test]
+fn a_plan_is_told_and_nothing_is_run() {
+    let project = shop();
+    let mut wire = serve(&project, &[]);
+    let plan = answer(&mut wire, json!({"action": "explain", "payload": "SELECT * FROM users WHERE name = ?", "params": ["a"]}));
+    assert!(plan["rows"][0]["detail"].as_str().unwrap().contains("USING INDEX by_name"), "{plan}");
+    answer(&mut wire, json!({"action": "explain", "payload": "DELETE FROM users"}));
+    assert_eq!(rows(&mut wire, "SELECT count(*) AS n FROM users", json!([])), json!([{"n": 2}]));
+}
+
+const ENDLESS: &str = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n";
+
+/// The CPU time of a process and its threads, in ticks.
+fn ticks(pid: u32) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let after: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+    after[11].parse::<u64>().unwrap() + after[12].parse::<u64>().unwrap()
+}
+
+/// Whether the server does nothing for a while.
+fn rests(wire: &Wire) -> bool {
+    let before = ticks(wire.pid());
+    std::thread::sleep(Duration::from_millis(300));
+    ticks(wire.pid()) - before <= 5
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn at_its_time_limit_and_when_it_is_cancelled_a_statement_ends_in_the_engine() {
+    let project = shop();
+    let mut wire = serve(&project, &[]);
+    let started = Instant::now();
+    let said = error(&mut wire, json!({"action": "query", "payload": ENDLESS, "timeout_ms": 300}));
+    assert!(said.starts_with("stopped after 300 ms") && started.elapsed() < Duration::from_secs(10), "{said}");
+    wait_until(Duration::from_secs(10), "the engine rests", || rests(&wire));
+    let call = json!({"name": "db_bridge", "arguments": {"action": "query", "payload": ENDLESS, "timeout_ms": 600_000}});
+    let id = wire.ask("tools/call", call);
+    wait_until(Duration::from_secs(10), "the engine works", || !rests(&wire));
+    wire.notify("notifications/cancelled", json!({"requestId": id}));
+    wait_until(Duration::from_secs(10), "the engine rests", || rests(&wire));
+    assert_eq!(rows(&mut wire, "SELECT 1 AS n", json!([])), json!([{"n": 1}]));
+}
+
+#[test]
+fn a_file_is_beneath_a_root_and_never_made() {
+    let outside = shop();
+    let project = shop();
+    std::fs::rename(project.join("app.db"), project.join("other.db")).unwrap();
+    let file = outside.join("app.db");
+    std::os::unix::fs::symlink(&file, project.join("link.db")).unwrap();
+    std::os::unix::fs::symlink("other.db", project.join("inner.db")).unwrap();
+    std::fs::create_dir(project.join("folder.db")).unwrap();
+    let mut wire = serve(&project, &[]);
+    let names = || {
+        let mut names: Vec<_> = std::fs::read_dir(project.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    let before = names();
+    let query = |database: &str| json!({"action": "query", "payload": "SELECT count(*) AS n FROM users", "database": database});
+    let said = error(&mut wire, json!({"action": "query", "payload": "SELECT 1"}));
+    assert!(said.starts_with("database file not found: app.db"), "{said}");
+    for database in [
+        file.to_str().unwrap(), "link.db", "../app.db", "folder.db", ":memory:", "", "file:x.db?mode=rwc", "no.db",
+        "file:other.db", "/proc/self/fd/0", "other.db?mode=rwc", "postgres://a:b@localhost/c",
+    ] {
+        let said = error(&mut wire, query(database));
+        assert!(!said.contains(outside.path().to_str().unwrap()), "{said}");
+        let (_, failed) = bridge(&mut wire, json!({"action": "seed", "payload": "DELETE FROM users", "database": database}));
+        assert!(failed, "{database}");
+    }
+    assert_eq!(before, names(), "something was made");
+    for database in ["other.db", "inner.db", project.join("other.db").to_str().unwrap()] {
+        assert_eq!(answer(&mut wire, query(database))["rows"], json!([{"n": 2}]), "{database}");
+    }
+}
+
+#[test]
+fn settings_name_the_file_and_others_by_name() {
+    let project = shop();
+    std::fs::create_dir(project.join("data")).unwrap();
+    std::fs::rename(project.join("app.db"), project.join("data/shop.db")).unwrap();
+    let count = "SELECT count(*) AS n FROM users";
+    for variables in [("DB_PATH", "data/shop.db"), ("DB_URL", "sqlite://data/shop.db"), ("CORETOOLS_DATABASES_CONNECTIONS", "shop=data/shop.db")] {
+        let mut wire = serve(&project, &[variables]);
+        assert_eq!(rows(&mut wire, count, json!([])), json!([{"n": 2}]), "{variables:?}");
+    }
+    let mut wire = serve(&project, &[("CORETOOLS_DATABASES_CONNECTIONS", "a=nothing.db,shop=$SHOP"), ("SHOP", "data/shop.db")]);
+    let query = json!({"action": "query", "payload": count, "database": "shop"});
+    assert_eq!(answer(&mut wire, query)["rows"], json!([{"n": 2}]));
+    let said = error(&mut wire, json!({"action": "query", "payload": count, "database": "shp"}));
+    assert!(said.contains("did you mean `shop`?"), "{said}");
+}
+
+#[test]
+fn a_database_in_wal_mode_is_read_and_seeded_while_another_has_it_open() {
+    let project = shop();
+    let file = project.join("app.db");
+    let script = "import sqlite3, sys\nc = sqlite3.connect(sys.argv[1])\nc.execute('PRAGMA journal_mode=WAL')\nc.execute(\"INSERT INTO users (name) VALUES ('wal')\")\nc.commit()\nprint('ready', flush=True)\nsys.stdin.read()";
+    let mut other = Command::new("python3")
+        .args(["-c", script])
+        .arg(&file)
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(other.stdout.as_mut().unwrap()), &mut line).unwrap();
+    let mut wire = serve(&project, &[]);
+    assert_eq!(rows(&mut wire, "SELECT count(*) AS n FROM users", json!([])), json!([{"n": 3}]));
+    let seed = json!({"action": "seed", "payload": "DELETE FROM users WHERE name = 'wal'"});
+    assert_eq!(answer(&mut wire, seed)["affected"], 1);
+    drop(other.stdin.take());
+    other.wait().unwrap();
+    assert_eq!(sqlite(&file, "SELECT count(*) FROM users;;PRAGMA integrity_check"), "(2,)\n('ok',)\n");
+    assert_eq!(rows(&mut wire, "SELECT count(*) AS n FROM users", json!([])), json!([{"n": 2}]));
+}
+
+#[test]
+fn a_file_that_is_no_database_is_an_error_in_words() {
+    let project = Project::with([("app.db", "this is a text, and longer than the header of a database would be: it has to say something")]);
+    let mut wire = serve(&project, &[]);
+    let said = error(&mut wire, json!({"action": "query", "payload": "SELECT * FROM sqlite_schema"}));
+    assert!(said.contains("not a database"), "{said}");
+}
+
+#[test]
+fn a_role_that_may_only_read_databases_cannot_seed() {
+    let project = shop();
+    let mut wire = serve(&project, &[("CORETOOLS_ROLE", "architect")]);
+    assert_eq!(rows(&mut wire, "SELECT count(*) AS n FROM users", json!([])), json!([{"n": 2}]));
+    answer(&mut wire, json!({"action": "explain", "payload": "SELECT 1"}));
+    let seed = json!({"action": "seed", "payload": "DELETE FROM users"});
+    let said = wire.failure("db_bridge", seed);
+    assert!(said.contains("databases are read only"), "{said}");
+    assert_eq!(rows(&mut wire, "SELECT count(*) AS n FROM users", json!([])), json!([{"n": 2}]));
+}
