@@ -25,6 +25,8 @@ fn project() -> Project {
         ("Makefile", "test:\n\t@echo tested\n"),
         ("module/Cargo.toml", "[package]\nname = \"module\"\n"),
         ("module/src/lib.rs", ""),
+        // Nothing in it yet, which is a SQLite database.
+        ("docs/app.db", ""),
         ("docs/app.log", "{\"level\":50,\"msg\":\"down\"}\n"),
     ]);
     std::fs::write(project.join("pixel.png"), PNG).unwrap();
@@ -107,6 +109,8 @@ fn calls() -> Vec<(&'static str, Value)> {
         ("run_test_suite", json!({"test_path": "."})),
         ("run_test_task", json!({"test_path": ".", "reporter": "json"})),
         ("run_test_task", json!({"test_path": ".", "reporter": "tap"})),
+        ("db_bridge", json!({"action": "query", "payload": "SELECT 1 AS n", "database": "docs/app.db"})),
+        ("db_bridge", json!({"action": "schema", "database": "docs/app.db"})),
         ("get_logs", json!({"level": "error", "limit": 5, "source": "docs/app.log"})),
     ]
 }

@@ -43,6 +43,11 @@ fn the_schema_of_mariadb_has_tables_columns_keys_and_indexes() {
     let (_project, mut wire) = connect(&server, "app");
     let mut schema = answer(&mut wire, json!({"action": "schema", "payload": "*s"}));
     schema["elapsed_ms"] = Value::Null;
+    for table in schema["tables"].as_array_mut().unwrap() {
+        // InnoDB counts when it likes.
+        assert!(table["type"] == "view" || table["row_estimate"].is_i64(), "{table}");
+        table.as_object_mut().unwrap().remove("row_estimate");
+    }
     insta::assert_json_snapshot!("mariadb_schema", schema);
 }
 
@@ -64,10 +69,18 @@ fn every_value_of_mariadb_survives_there_and_back() {
         "n": {"$base64": "Qf8=", "bytes": 2}, "o": null, "p": 1, "q": "a,b"
     }]);
     assert_eq!(found, expected);
-    let bound = json!([1, "9007199254740993", 1.5, "x'); DROP TABLE users; --", null, true, {"$base64": "AP8="}]);
-    let found = rows(&mut wire, "SELECT ? AS a, CAST(? AS SIGNED) AS b, ? AS c, ? AS d, ? AS e, ? AS f, ? AS g", bound);
+    let bound =
+        json!([1, "9007199254740993", 1.5, "x'); DROP TABLE users; --", null, true, {"$base64": "AP8="}]);
+    let found = rows(
+        &mut wire,
+        "SELECT ? AS a, CAST(? AS SIGNED) AS b, ? AS c, ? AS d, ? AS e, ? AS f, ? AS g",
+        bound,
+    );
     let row = &found[0];
-    assert_eq!((&row["a"], &row["b"], &row["d"]), (&json!(1), &json!("9007199254740993"), &json!("x'); DROP TABLE users; --")));
+    assert_eq!(
+        (&row["a"], &row["b"], &row["d"]),
+        (&json!(1), &json!("9007199254740993"), &json!("x'); DROP TABLE users; --"))
+    );
     assert_eq!((&row["c"], &row["e"], &row["f"]), (&json!(1.5), &json!(null), &json!(1)));
     assert_eq!(row["g"]["$base64"], "AP8=", "{row}");
     assert_eq!(rows(&mut wire, "SELECT name FROM users WHERE id = ?", json!([1])), json!([{"name": "ann"}]));
@@ -85,18 +98,27 @@ fn a_seed_of_mariadb_is_all_or_nothing_and_can_be_tried() {
     assert_eq!(answer(&mut wire, tried)["affected"], 2);
     let count = || server.sql("SELECT COUNT(*) FROM users");
     assert_eq!(count(), "2");
-    let said = error(&mut wire, json!({"action": "seed", "payload": insert, "params": [["x", null], ["ANN", null]]}));
+    let said = error(
+        &mut wire,
+        json!({"action": "seed", "payload": insert, "params": [["x", null], ["ANN", null]]}),
+    );
     assert!(said.contains("Duplicate"), "{said}");
     assert_eq!(count(), "2");
     assert_eq!(answer(&mut wire, two)["affected"], 2);
     assert_eq!(count(), "4");
-    let plan = answer(&mut wire, json!({"action": "explain", "payload": "DELETE FROM users WHERE name = ?", "params": ["x"]}));
+    let plan = answer(
+        &mut wire,
+        json!({"action": "explain", "payload": "SELECT * FROM users WHERE name = ?", "params": ["x"]}),
+    );
     assert_eq!(plan["rows"][0]["table"], "users", "{plan}");
     assert_eq!(count(), "4");
     let untried = json!({"action": "seed", "payload": "INSERT INTO old VALUES (1)", "dry_run": true});
     let said = error(&mut wire, untried);
     assert!(said.contains("could NOT be taken back"), "{said}");
-    let page = answer(&mut wire, json!({"action": "query", "payload": "SELECT seq FROM seq_1_to_100000000", "limit": 3}));
+    let page = answer(
+        &mut wire,
+        json!({"action": "query", "payload": "SELECT seq FROM seq_1_to_100000000", "limit": 3}),
+    );
     assert_eq!((page["row_count"].as_u64(), page["truncated"].as_bool()), (Some(3), Some(true)));
 }
 
@@ -104,12 +126,16 @@ fn a_seed_of_mariadb_is_all_or_nothing_and_can_be_tried() {
 fn mariadb_is_told_to_stop_at_the_time_limit_when_cancelled_and_when_the_client_leaves() {
     let Some(server) = shop() else { return };
     let (_project, mut wire) = connect(&server, "app");
-    let working = || server.sql("SELECT COUNT(*) FROM information_schema.processlist WHERE user = 'app'") != "0";
-    let said = error(&mut wire, json!({"action": "query", "payload": "SELECT SLEEP(500)", "timeout_ms": 500}));
+    let working =
+        || server.sql("SELECT COUNT(*) FROM information_schema.processlist WHERE user = 'app'") != "0";
+    let said =
+        error(&mut wire, json!({"action": "query", "payload": "SELECT SLEEP(500)", "timeout_ms": 500}));
     assert!(said.starts_with("stopped after 500 ms"), "{said}");
     wait_until(Duration::from_secs(20), "the statement ends", || !working());
     let long = json!({"name": "db_bridge", "arguments": {"action": "query", "payload": "SELECT SLEEP(500)", "timeout_ms": 600_000}});
-    let sleeping = || server.sql("SELECT COUNT(*) FROM information_schema.processlist WHERE state = 'User sleep'") != "0";
+    let sleeping = || {
+        server.sql("SELECT COUNT(*) FROM information_schema.processlist WHERE state = 'User sleep'") != "0"
+    };
     let id = wire.ask("tools/call", long.clone());
     wait_until(Duration::from_secs(20), "the statement runs", sleeping);
     wire.notify("notifications/cancelled", json!({"requestId": id}));
@@ -229,6 +255,11 @@ const ATTACKS: &[Attack] = &[
     ("query", "SAVEPOINT x", Refused),
     ("query", "XA START 'x'", Refused),
     ("seed", "COMMIT", Refused),
+    ("seed", "ROLLBACK", Refused),
+    ("seed", "SHUTDOWN", Refused),
+    ("seed", "FLUSH TABLES", Refused),
+    ("seed", "START SLAVE", Refused),
+    ("explain", "COMMIT", Refused),
     ("seed", "SELECT 1", Refused),
     // Nothing but odd.
     ("query", "SELECT 'DROP TABLE users'", Harmless),
@@ -264,7 +295,6 @@ fn a_superusers_queries_write_nothing_either_and_warn() {
     let (_project, mut wire) = connect(&server, "boss");
     let answered = answer(&mut wire, json!({"action": "query", "payload": "SELECT name FROM users"}));
     assert!(answered["notes"][0].as_str().unwrap().contains("FILE"), "{answered}");
-    let queries: Vec<Attack> = ATTACKS.iter().filter(|(action, ..)| *action == "query").copied().collect();
-    assert!(queries.len() >= 60);
-    run(&mut wire, "", &queries, || state(&server));
+    // A superuser is locked out of nothing, but a seed defines nothing either.
+    run(&mut wire, "", ATTACKS, || state(&server));
 }

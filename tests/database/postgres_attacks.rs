@@ -1,9 +1,9 @@
 //! Attacks on PostgreSQL.
 
+use crate::answer;
 use crate::attack::{Attack, Outcome, run};
 use crate::postgres::{connect, shop};
 use crate::servers::Server;
-use crate::answer;
 use Outcome::{Ddl, Harmless, Refused};
 use serde_json::json;
 

@@ -102,19 +102,37 @@ pub(crate) fn postgres() -> Option<Server> {
 pub(crate) fn mariadb() -> Option<Server> {
     let folders = || ["/usr/sbin", "/usr/bin", "/usr/local/bin"].map(PathBuf::from);
     let programs = || {
-        Some((program(folders(), "mariadbd")?, program(folders(), "mariadb-install-db")?, program(folders(), "mariadb")?))
+        Some((
+            program(folders(), "mariadbd")?,
+            program(folders(), "mariadb-install-db")?,
+            program(folders(), "mariadb")?,
+        ))
     };
     let (server, install, client) = found(programs(), "no MariaDB; install it: apt install mariadb-server")?;
     let folder = folder("mysql");
     let data = folder.path().join("data");
     run(command("mysql", &install)
-        .args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve"])
+        .args([
+            "--no-defaults",
+            "--auth-root-authentication-method=normal",
+            "--skip-test-db",
+            "--skip-name-resolve",
+        ])
         .arg(format!("--datadir={}", data.display()))
+        // Two that are made at once would meet in /tmp.
+        .env("TMPDIR", folder.path())
+        .arg(format!("--tmpdir={}", folder.path().display()))
         .current_dir(folder.path()));
     let child = command("mysql", &server)
-        .args(["--no-defaults", "--skip-networking", "--innodb-flush-method=nosync", "--innodb-buffer-pool-size=16M"])
+        .args([
+            "--no-defaults",
+            "--skip-networking",
+            "--innodb-flush-method=nosync",
+            "--innodb-buffer-pool-size=16M",
+        ])
         .arg(format!("--datadir={}", data.display()))
         .arg(format!("--socket={}", folder.path().join("socket").display()))
+        .arg(format!("--tmpdir={}", folder.path().display()))
         .arg(format!("--pid-file={}", folder.path().join("pid").display()))
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -151,11 +169,35 @@ impl Server {
         match self.kind {
             Kind::Postgres => command
                 .env("PGPASSWORD", PASSWORD)
-                .args(["-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-U", "boss", "-d", database, "-c", sql])
+                .args([
+                    "-X",
+                    "-A",
+                    "-t",
+                    "-q",
+                    "-v",
+                    "ON_ERROR_STOP=1",
+                    "-U",
+                    "boss",
+                    "-d",
+                    database,
+                    "-c",
+                    sql,
+                ])
                 .arg("-h")
                 .arg(self.folder()),
             Kind::MariaDb => command
-                .args(["--no-defaults", "-N", "-B", "-u", "root", "-D", database, "-e", sql])
+                .args([
+                    "--no-defaults",
+                    "--default-character-set=utf8mb4",
+                    "-N",
+                    "-B",
+                    "-u",
+                    "root",
+                    "-D",
+                    database,
+                    "-e",
+                    sql,
+                ])
                 .arg(format!("--socket={}", self.folder().join("socket").display())),
         };
         let output = command.output().ok()?;

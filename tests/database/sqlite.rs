@@ -80,25 +80,41 @@ fn every_value_survives_there_and_back() {
     for (given, found) in values {
         let seed = json!({"action": "seed", "payload": "INSERT INTO t VALUES (?)", "params": [[given]]});
         assert_eq!(answer(&mut wire, seed)["affected"], 1);
-        assert_eq!(rows(&mut wire, "SELECT a FROM t ORDER BY rowid DESC LIMIT 1", json!([])), json!([{"a": found}]));
+        assert_eq!(
+            rows(&mut wire, "SELECT a FROM t ORDER BY rowid DESC LIMIT 1", json!([])),
+            json!([{"a": found}])
+        );
     }
-    assert_eq!(rows(&mut wire, "SELECT 1e999 AS a, CAST(x'ff41' AS TEXT) AS b", json!([])),
-        json!([{"a": "Infinity", "b": {"$base64": "/0E=", "bytes": 2}}]));
-    assert_eq!(rows(&mut wire, "SELECT ? AS a, ? AS a", json!(["x'); DROP TABLE t", 2])), json!([{"a": "x'); DROP TABLE t", "a_2": 2}]));
-    assert!(error(&mut wire, json!({"action": "query", "payload": "SELECT ?"})).contains("has 1 parameters, and 0 are given"));
+    assert_eq!(
+        rows(&mut wire, "SELECT 1e999 AS a, CAST(x'ff41' AS TEXT) AS b", json!([])),
+        json!([{"a": "Infinity", "b": {"$base64": "/0E=", "bytes": 2}}])
+    );
+    assert_eq!(
+        rows(&mut wire, "SELECT ? AS a, ? AS a", json!(["x'); DROP TABLE t", 2])),
+        json!([{"a": "x'); DROP TABLE t", "a_2": 2}])
+    );
+    assert!(
+        error(&mut wire, json!({"action": "query", "payload": "SELECT ?"}))
+            .contains("has 1 parameters, and 0 are given")
+    );
 }
 
 #[test]
 fn rows_values_and_bytes_have_limits_that_are_said() {
     let project = shop();
     let mut wire = serve(&project, &[]);
-    let many = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 6000) SELECT i FROM n";
+    let many =
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 6000) SELECT i FROM n";
     let page = answer(&mut wire, json!({"action": "query", "payload": many}));
     assert_eq!((page["row_count"].as_u64(), page["truncated"].as_bool()), (Some(200), Some(true)));
-    let page = answer(&mut wire, json!({"action": "query", "payload": format!("{many} LIMIT 3"), "limit": 3}));
+    let page =
+        answer(&mut wire, json!({"action": "query", "payload": format!("{many} LIMIT 3"), "limit": 3}));
     assert_eq!((page["row_count"].as_u64(), page["truncated"].as_bool()), (Some(3), Some(false)));
     let page = answer(&mut wire, json!({"action": "query", "payload": "SELECT hex(zeroblob(4000000)) AS a"}));
-    assert!(page["rows"][0]["a"].as_str().unwrap().len() < 2100 && page["notes"][0].as_str().unwrap().contains("cut"));
+    assert!(
+        page["rows"][0]["a"].as_str().unwrap().len() < 2100
+            && page["notes"][0].as_str().unwrap().contains("cut")
+    );
     let wide = format!("SELECT i, hex(zeroblob(900)) FROM ({many})");
     let page = answer(&mut wire, json!({"action": "query", "payload": wide, "limit": 5000}));
     assert!(page["truncated"] == true && page.to_string().len() < 60_000, "{}", page.to_string().len());
@@ -122,7 +138,8 @@ fn a_seed_is_all_or_nothing_and_can_be_tried() {
     let count = "SELECT count(*) AS n FROM users";
     assert_eq!(rows(&mut wire, count, json!([])), json!([{"n": 2}]));
     // The last of them breaks the unique index.
-    let said = error(&mut wire, json!({"action": "seed", "payload": insert, "params": [["x"], ["y"], ["ann"]]}));
+    let said =
+        error(&mut wire, json!({"action": "seed", "payload": insert, "params": [["x"], ["y"], ["ann"]]}));
     assert!(said.contains("UNIQUE"), "{said}");
     assert_eq!(rows(&mut wire, count, json!([])), json!([{"n": 2}]));
     assert_eq!(answer(&mut wire, three)["affected"], 3);
@@ -130,7 +147,10 @@ fn a_seed_is_all_or_nothing_and_can_be_tried() {
     // Triggers and AUTOINCREMENT go on working.
     let post = json!({"action": "seed", "payload": "INSERT INTO posts (author) VALUES (1)"});
     assert_eq!(answer(&mut wire, post)["affected"], 1);
-    assert_eq!(rows(&mut wire, "SELECT what FROM log", json!([])), json!([{"what": "post 1"}, {"what": "post 2"}]));
+    assert_eq!(
+        rows(&mut wire, "SELECT what FROM log", json!([])),
+        json!([{"what": "post 1"}, {"what": "post 2"}])
+    );
     let select = error(&mut wire, json!({"action": "seed", "payload": "SELECT 1"}));
     assert!(select.contains("see `query`"), "{select}");
 }
@@ -139,7 +159,10 @@ fn a_seed_is_all_or_nothing_and_can_be_tried() {
 fn a_plan_is_told_and_nothing_is_run() {
     let project = shop();
     let mut wire = serve(&project, &[]);
-    let plan = answer(&mut wire, json!({"action": "explain", "payload": "SELECT * FROM users WHERE name = ?", "params": ["a"]}));
+    let plan = answer(
+        &mut wire,
+        json!({"action": "explain", "payload": "SELECT * FROM users WHERE name = ?", "params": ["a"]}),
+    );
     assert!(plan["rows"][0]["detail"].as_str().unwrap().contains("USING INDEX by_name"), "{plan}");
     answer(&mut wire, json!({"action": "explain", "payload": "DELETE FROM users"}));
     assert_eq!(rows(&mut wire, "SELECT count(*) AS n FROM users", json!([])), json!([{"n": 2}]));
@@ -168,7 +191,10 @@ fn at_its_time_limit_and_when_it_is_cancelled_a_statement_ends_in_the_engine() {
     let mut wire = serve(&project, &[]);
     let started = Instant::now();
     let said = error(&mut wire, json!({"action": "query", "payload": ENDLESS, "timeout_ms": 300}));
-    assert!(said.starts_with("stopped after 300 ms") && started.elapsed() < Duration::from_secs(10), "{said}");
+    assert!(
+        said.starts_with("stopped after 300 ms") && started.elapsed() < Duration::from_secs(10),
+        "{said}"
+    );
     wait_until(Duration::from_secs(10), "the engine rests", || rests(&wire));
     let call = json!({"name": "db_bridge", "arguments": {"action": "query", "payload": ENDLESS, "timeout_ms": 600_000}});
     let id = wire.ask("tools/call", call);
@@ -189,7 +215,8 @@ fn a_file_is_beneath_a_root_and_never_made() {
     std::fs::create_dir(project.join("folder.db")).unwrap();
     let mut wire = serve(&project, &[]);
     let names = || {
-        let mut names: Vec<_> = std::fs::read_dir(project.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        let mut names: Vec<_> =
+            std::fs::read_dir(project.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         names.sort();
         names
     };
@@ -198,12 +225,25 @@ fn a_file_is_beneath_a_root_and_never_made() {
     let said = error(&mut wire, json!({"action": "query", "payload": "SELECT 1"}));
     assert!(said.starts_with("database file not found: app.db"), "{said}");
     for database in [
-        file.to_str().unwrap(), "link.db", "../app.db", "folder.db", ":memory:", "", "file:x.db?mode=rwc", "no.db",
-        "file:other.db", "/proc/self/fd/0", "other.db?mode=rwc", "postgres://a:b@localhost/c",
+        file.to_str().unwrap(),
+        "link.db",
+        "../app.db",
+        "folder.db",
+        ":memory:",
+        "",
+        "file:x.db?mode=rwc",
+        "no.db",
+        "file:other.db",
+        "/proc/self/fd/0",
+        "other.db?mode=rwc",
+        "postgres://a:b@localhost/c",
     ] {
         let said = error(&mut wire, query(database));
         assert!(!said.contains(outside.path().to_str().unwrap()), "{said}");
-        let (_, failed) = bridge(&mut wire, json!({"action": "seed", "payload": "DELETE FROM users", "database": database}));
+        let (_, failed) = bridge(
+            &mut wire,
+            json!({"action": "seed", "payload": "DELETE FROM users", "database": database}),
+        );
         assert!(failed, "{database}");
     }
     assert_eq!(before, names(), "something was made");
@@ -218,11 +258,18 @@ fn settings_name_the_file_and_others_by_name() {
     std::fs::create_dir(project.join("data")).unwrap();
     std::fs::rename(project.join("app.db"), project.join("data/shop.db")).unwrap();
     let count = "SELECT count(*) AS n FROM users";
-    for variables in [("DB_PATH", "data/shop.db"), ("DB_URL", "sqlite://data/shop.db"), ("CORETOOLS_DATABASES_CONNECTIONS", "shop=data/shop.db")] {
+    for variables in [
+        ("DB_PATH", "data/shop.db"),
+        ("DB_URL", "sqlite://data/shop.db"),
+        ("CORETOOLS_DATABASES_CONNECTIONS", "shop=data/shop.db"),
+    ] {
         let mut wire = serve(&project, &[variables]);
         assert_eq!(rows(&mut wire, count, json!([])), json!([{"n": 2}]), "{variables:?}");
     }
-    let mut wire = serve(&project, &[("CORETOOLS_DATABASES_CONNECTIONS", "a=nothing.db,shop=$SHOP"), ("SHOP", "data/shop.db")]);
+    let mut wire = serve(
+        &project,
+        &[("CORETOOLS_DATABASES_CONNECTIONS", "a=nothing.db,shop=$SHOP"), ("SHOP", "data/shop.db")],
+    );
     let query = json!({"action": "query", "payload": count, "database": "shop"});
     assert_eq!(answer(&mut wire, query)["rows"], json!([{"n": 2}]));
     let said = error(&mut wire, json!({"action": "query", "payload": count, "database": "shp"}));
@@ -242,7 +289,8 @@ fn a_database_in_wal_mode_is_read_and_seeded_while_another_has_it_open() {
         .spawn()
         .unwrap();
     let mut line = String::new();
-    std::io::BufRead::read_line(&mut std::io::BufReader::new(other.stdout.as_mut().unwrap()), &mut line).unwrap();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(other.stdout.as_mut().unwrap()), &mut line)
+        .unwrap();
     let mut wire = serve(&project, &[]);
     assert_eq!(rows(&mut wire, "SELECT count(*) AS n FROM users", json!([])), json!([{"n": 3}]));
     let seed = json!({"action": "seed", "payload": "DELETE FROM users WHERE name = 'wal'"});
@@ -255,7 +303,10 @@ fn a_database_in_wal_mode_is_read_and_seeded_while_another_has_it_open() {
 
 #[test]
 fn a_file_that_is_no_database_is_an_error_in_words() {
-    let project = Project::with([("app.db", "this is a text, and longer than the header of a database would be: it has to say something")]);
+    let project = Project::with([(
+        "app.db",
+        "this is a text, and longer than the header of a database would be: it has to say something",
+    )]);
     let mut wire = serve(&project, &[]);
     let said = error(&mut wire, json!({"action": "query", "payload": "SELECT * FROM sqlite_schema"}));
     assert!(said.contains("not a database"), "{said}");

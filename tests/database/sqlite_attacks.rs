@@ -78,9 +78,9 @@ const ATTACKS: &[Attack] = &[
     ("query", "SELECT fts3_tokenizer('simple', x'0000000000000000')", Refused),
     ("query", "SELECT * FROM sqlite_dbpage", Refused),
     // The schema behind the tables.
-    ("seed", "DELETE FROM sqlite_schema", Ddl),
-    ("seed", "UPDATE sqlite_master SET sql = 'x'", Ddl),
-    ("seed", "INSERT INTO sqlite_master VALUES ('table', 'x', 'x', 0, 'CREATE TABLE x (a)')", Ddl),
+    ("seed", "DELETE FROM sqlite_schema", Refused),
+    ("seed", "UPDATE sqlite_master SET sql = 'x'", Refused),
+    ("seed", "INSERT INTO sqlite_master VALUES ('table', 'x', 'x', 0, 'CREATE TABLE x (a)')", Refused),
     ("seed", "DELETE FROM sqlite_sequence", Refused),
     ("seed", "UPDATE sqlite_temp_schema SET sql = 'x'", Refused),
     ("query", "SELECT name FROM sqlite_schema", Harmless),
@@ -119,9 +119,13 @@ const ATTACKS: &[Attack] = &[
     ("query", "END", Refused),
     // Too much of something.
     ("query", "SELECT hex(zeroblob(900000000))", Refused),
-    ("query", "SELECT printf('%.*c', 500000000, 'x')", Refused),
+    ("query", "SELECT printf('%.*c', 500000000, 'x')", Harmless),
     ("query", "SELECT replace(hex(zeroblob(8000000)), '00', hex(zeroblob(1000)))", Refused),
-    ("query", "SELECT group_concat(hex(zeroblob(1000000))) FROM users a, users b, users c, users d, users e", Refused),
+    (
+        "query",
+        "SELECT group_concat(hex(zeroblob(1000000))) FROM users a, users b, users c, users d, users e",
+        Refused,
+    ),
     ("seed", "INSERT INTO users (name) SELECT hex(randomblob(10)) || 1/0 FROM nowhere", Refused),
     // Nothing but odd.
     ("query", "SELECT 'DROP TABLE users'", Harmless),

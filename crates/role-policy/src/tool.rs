@@ -57,7 +57,7 @@ pub enum Effect {
         /// The argument that holds environment variables, by name. Empty if there is none.
         environment: &'static str,
     },
-    /// The argument says what is done with a database: `query` and `schema` read, all else writes.
+    /// The argument says what is done with a database: `query`, `schema` and `explain` read, all else writes.
     Sql(&'static str),
     /// The argument names a role to act as, or to start another agent as.
     Role(&'static str),

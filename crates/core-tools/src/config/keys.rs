@@ -101,11 +101,14 @@ fn visit<V: Visit>(config: &mut Config, key: &str, visitor: V) -> Option<V::Resu
         "commands.environment" => visitor.visit(&mut commands.environment, any()),
         "logs.sources" => visitor.visit(
             &mut config.logs.sources,
-            Allowed { check: Box::new(are_sources), expected: SOURCES.to_owned() },
+            Allowed { check: Box::new(|sources| are_sources(sources)), expected: SOURCES.to_owned() },
         ),
         "databases.connections" => visitor.visit(
             &mut config.databases.connections,
-            Allowed { check: Box::new(are_connections), expected: CONNECTIONS.to_owned() },
+            Allowed {
+                check: Box::new(|connections| are_connections(connections)),
+                expected: CONNECTIONS.to_owned(),
+            },
         ),
         "redaction.enabled" => visitor.visit(&mut redaction.enabled, any()),
         "redaction.environment_values" => visitor.visit(&mut redaction.environment_values, any()),
@@ -122,13 +125,13 @@ fn visit<V: Visit>(config: &mut Config, key: &str, visitor: V) -> Option<V::Resu
 
 const SOURCES: &str = "a list of `name=path or glob`";
 
-fn are_sources(sources: &Vec<String>) -> bool {
+fn are_sources(sources: &[String]) -> bool {
     sources.iter().all(|source| super::named(source).is_some())
 }
 
 const CONNECTIONS: &str = "a list of `name=path, URL or $VARIABLE`";
 
-fn are_connections(connections: &Vec<String>) -> bool {
+fn are_connections(connections: &[String]) -> bool {
     connections.iter().all(|connection| super::named(connection).is_some())
 }
 

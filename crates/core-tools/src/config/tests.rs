@@ -75,6 +75,7 @@ fn without_file_variables_and_flags_every_key_has_its_documented_default() {
     limits.max_output_bytes = 4194304 (default)
     commands.environment = "inherit" (default)
     logs.sources = [] (default)
+    databases.connections = [not shown] (default)
     redaction.enabled = true (default)
     redaction.environment_values = true (default)
     redaction.variables = [] (default)
@@ -133,6 +134,7 @@ sources = ["api=logs/*.log"]
     limits.max_output_bytes = 5000 ($P/coretools.toml:9)
     commands.environment = "minimal" ($P/coretools.toml:11)
     logs.sources = ["api=logs/*.log"] ($P/coretools.toml:20)
+    databases.connections = [not shown] (default)
     redaction.enabled = true ($P/coretools.toml:13)
     redaction.environment_values = true ($P/coretools.toml:14)
     redaction.variables = ["MY_ID"] ($P/coretools.toml:15)
@@ -218,8 +220,8 @@ fn an_unknown_key_is_an_error_with_its_place_and_the_nearest_key() {
     insta::assert_snapshot!(error("limits = { timeout = 1 }\n"), @"$P/coretools.toml:1:12: there is no key `limits.timeout`; did you mean `call_timeout_ms`?");
     insta::assert_snapshot!(error("environment = \"minimal\"\n"), @"$P/coretools.toml:1:1: there is no key `environment`; did you mean `commands.environment`?");
     insta::assert_snapshot!(error("[redaction]\ncolour = true\n"), @"$P/coretools.toml:2:1: there is no key `redaction.colour`; the keys here are enabled, environment_values, variables");
-    insta::assert_snapshot!(error("[extra]\nkey = true\n"), @"$P/coretools.toml:1:2: there is no key `extra`; the keys here are roots, toolsets, results, limits, commands, logs, redaction, policy, role");
-    insta::assert_snapshot!(error("\"ключ\" = 1\nx = 2\n"), @"$P/coretools.toml:1:1: there is no key `ключ`; the keys here are roots, toolsets, results, limits, commands, logs, redaction, policy, role");
+    insta::assert_snapshot!(error("[extra]\nkey = true\n"), @"$P/coretools.toml:1:2: there is no key `extra`; the keys here are roots, toolsets, results, limits, commands, logs, databases, redaction, policy, role");
+    insta::assert_snapshot!(error("\"ключ\" = 1\nx = 2\n"), @"$P/coretools.toml:1:1: there is no key `ключ`; the keys here are roots, toolsets, results, limits, commands, logs, databases, redaction, policy, role");
 }
 
 #[test]
@@ -440,4 +442,24 @@ fn a_lower_bound_on_time_limits_lowers_the_default_and_contradicts_only_what_was
     assert_eq!(*project.load(&[most]).unwrap().limits.call_timeout_ms, 1000);
     let asked = ("CORETOOLS_LIMITS_CALL_TIMEOUT_MS", "2000");
     assert!(matches!(project.load(&[most, asked]), Err(Error::Contradiction { .. })));
+}
+
+#[test]
+fn a_found_file_names_database_files_and_no_servers_and_no_message_shows_what_it_names() {
+    let file = |place: &str| format!("[databases]\nconnections = [\"main={place}\"]\n");
+    let config = Project::new(&file("data/x.db")).load(&[]).unwrap();
+    let connections: Vec<_> = config.databases.connections().collect();
+    assert_eq!(connections, [("main".to_owned(), "data/x.db".to_owned())]);
+    for place in ["postgres://u:pa55@h/d", "$DATABASE_URL", "sqlite:x.db"] {
+        let error = error(&file(place));
+        assert!(error.contains("databases.connections") && !error.contains("pa55"), "{error}");
+    }
+    let wrong = Project::new("").error(&[("CORETOOLS_DATABASES_CONNECTIONS", "postgres://u:pa55@h/d")]);
+    assert!(wrong.contains("name=path") && !wrong.contains("pa55"), "{wrong}");
+    let config =
+        Project::new("").load(&[("CORETOOLS_DATABASES_CONNECTIONS", "main=postgres://u:pa55@h/d")]).unwrap();
+    let entries = config.entries();
+    assert!(
+        !entries.iter().any(|entry| entry.value.contains("pa55")) && !format!("{config:?}").contains("pa55")
+    );
 }

@@ -40,7 +40,8 @@ pub(super) async fn run(
     let process = OnceLock::new();
     let work = async {
         let mut connection = connect(name, &options).await?;
-        let own: u64 = sqlx::query_scalar("SELECT CAST(CONNECTION_ID() AS UNSIGNED)").fetch_one(&mut connection).await?;
+        let own: u64 =
+            sqlx::query_scalar("SELECT CAST(CONNECTION_ID() AS UNSIGNED)").fetch_one(&mut connection).await?;
         let _ = process.set(own);
         let answered = answer(&mut connection, request).await;
         if let Ok(Answered::Rows(rows)) = &answered
@@ -67,7 +68,8 @@ fn options(name: &str, url: &str) -> Result<MySqlConnectOptions, Error> {
     let options = MySqlConnectOptions::from_str(&url).map_err(|_| Error::Setting {
         name: name.to_owned(),
         // Its own words may show the URL.
-        reason: "its URL cannot be read: scheme, user, password, host and database, escaped with %".to_owned(),
+        reason: "its URL cannot be read: scheme, user, password, host and database, escaped with %"
+            .to_owned(),
     })?;
     // The server's own mode holds: statements mean what they mean to the application.
     Ok(options
@@ -101,7 +103,8 @@ async fn kill(options: &MySqlConnectOptions, process: u64) -> Result<(), sqlx::E
 
 async fn answer(connection: &mut MySqlConnection, request: &DbBridge) -> Result<Answered, Error> {
     let limit = request.time_limit() + GRACE;
-    let version: String = sqlx::query_scalar("SELECT CAST(VERSION() AS CHAR)").fetch_one(&mut *connection).await?;
+    let version: String =
+        sqlx::query_scalar("SELECT CAST(VERSION() AS CHAR)").fetch_one(&mut *connection).await?;
     let timeout = if version.contains("MariaDB") {
         format!("SET SESSION max_statement_time = {}", limit.as_secs_f64())
     } else {
@@ -131,7 +134,10 @@ async fn own(connection: &mut MySqlConnection, statement: impl Into<String>) -> 
 }
 
 /// Has the server read the statement: its columns, and how many parameters it has.
-async fn describe(connection: &mut MySqlConnection, statement: &str) -> Result<(Vec<Column>, usize), sqlx::Error> {
+async fn describe(
+    connection: &mut MySqlConnection,
+    statement: &str,
+) -> Result<(Vec<Column>, usize), sqlx::Error> {
     let prepared = connection.prepare(AssertSqlSafe(statement).into_sql_str()).await?;
     let columns = prepared
         .columns()
@@ -150,7 +156,12 @@ async fn describe(connection: &mut MySqlConnection, statement: &str) -> Result<(
 }
 
 /// Whether the server takes the statement after `before`; it is not run.
-async fn takes(connection: &mut MySqlConnection, before: &str, statement: &str, after: &str) -> Result<(), sqlx::Error> {
+async fn takes(
+    connection: &mut MySqlConnection,
+    before: &str,
+    statement: &str,
+    after: &str,
+) -> Result<(), sqlx::Error> {
     // The statement stands alone on its lines: a comment at its end is over before what follows.
     match describe(connection, &format!("{before}\n{statement}\n{after}")).await {
         // It was read, and its columns have names that a subquery's may not: two of one.
@@ -168,12 +179,14 @@ async fn query(connection: &mut MySqlConnection, request: &DbBridge) -> Result<R
     let limit = request.row_limit()?;
     let failed = |error| words(error, statement, "query");
     let (columns, parameters) = describe(connection, statement).await.map_err(failed)?;
-    if takes(connection, "SELECT 1 FROM (", statement, ") AS coretools").await.is_err() || columns.is_empty() {
+    if takes(connection, "SELECT 1 FROM (", statement, ") AS coretools").await.is_err() || columns.is_empty()
+    {
         return Err(not_permitted(statement, "query"));
     }
     let warning = warning(connection).await?;
     let lists = request.parameters()?;
-    let execute = prepare(connection, statement, lists.first().copied().unwrap_or_default(), parameters).await?;
+    let execute =
+        prepare(connection, statement, lists.first().copied().unwrap_or_default(), parameters).await?;
     // The server looks for no more than that.
     own(connection, format!("SET SESSION sql_select_limit = {}", limit + 1)).await?;
     let mut rows = Collector::new(columns, limit);
@@ -189,10 +202,11 @@ async fn explain(connection: &mut MySqlConnection, request: &DbBridge) -> Result
     let failed = |error| words(error, statement, "explain");
     // Alone it must be a statement, so that nothing in it is an option of EXPLAIN.
     describe(connection, statement).await.map_err(failed)?;
-    let explained = format!("EXPLAIN\n{statement}");
+    let explained = format!("EXPLAIN FORMAT=TRADITIONAL\n{statement}");
     let (columns, parameters) = describe(connection, &explained).await.map_err(failed)?;
     let lists = request.parameters()?;
-    let execute = prepare(connection, &explained, lists.first().copied().unwrap_or_default(), parameters).await?;
+    let execute =
+        prepare(connection, &explained, lists.first().copied().unwrap_or_default(), parameters).await?;
     let mut rows = Collector::new(columns, request.row_limit()?);
     collect(connection, execute, &mut rows).await.map_err(failed)?;
     Ok(rows.finish())
@@ -202,8 +216,9 @@ async fn seed(connection: &mut MySqlConnection, request: &DbBridge) -> Result<Se
     let statement = request.statement()?;
     let failed = |error| words(error, statement, "seed");
     let (_, parameters) = describe(connection, statement).await.map_err(failed)?;
-    // The grammar of EXPLAIN takes what selects, inserts, replaces, changes or deletes rows, and nothing else.
-    let class = takes(connection, "EXPLAIN", statement, "").await;
+    // The grammar of EXPLAIN takes what selects, inserts, replaces, changes or deletes rows, and nothing else. With
+    // a format, since without one it takes names of tables, and `COMMIT` could be one.
+    let class = takes(connection, "EXPLAIN FORMAT=JSON", statement, "").await;
     if class.is_err() || matches!(first_word(statement).as_str(), "select" | "values" | "table" | "with") {
         return Err(not_permitted(statement, "seed"));
     }
@@ -220,7 +235,8 @@ async fn seed(connection: &mut MySqlConnection, request: &DbBridge) -> Result<Se
     }
     own(connection, "ROLLBACK").await?;
     let warnings = sqlx::raw_sql("SHOW WARNINGS").fetch_all(&mut *connection).await?;
-    if warnings.iter().any(|warning| text(warning, 1).is_some_and(|code| code == NOT_ROLLED_BACK.to_string())) {
+    if warnings.iter().any(|warning| text(warning, 1).is_some_and(|code| code == NOT_ROLLED_BACK.to_string()))
+    {
         return Err(Error::Engine {
             message: "the table has no transactions: the change could NOT be taken back".to_owned(),
         });
@@ -267,7 +283,11 @@ async fn prepare(
     Ok(format!("EXECUTE coretools{using}"))
 }
 
-async fn collect(connection: &mut MySqlConnection, execute: String, rows: &mut Collector) -> Result<(), sqlx::Error> {
+async fn collect(
+    connection: &mut MySqlConnection,
+    execute: String,
+    rows: &mut Collector,
+) -> Result<(), sqlx::Error> {
     let mut stream = sqlx::raw_sql(AssertSqlSafe(execute)).fetch(connection);
     while let Some(row) = stream.try_next().await? {
         if !rows.push((0..row.len()).map(|index| cell(&row, index))) {
@@ -349,7 +369,7 @@ fn not_permitted(statement: &str, action: &'static str) -> Error {
     let word = first_word(statement);
     let reason = match action {
         "seed" => format!("`{word}`; a seed is INSERT, UPDATE, DELETE or REPLACE"),
-        "explain" => format!("`{word}` has no plan"),
+        "explain" => format!("`{word}`; the session of a plan only reads, so explain a SELECT"),
         _ => format!("`{word}`, or INTO; a query is SELECT, VALUES, TABLE or WITH; for a plan see `explain`"),
     };
     Error::NotPermitted { action, reason }

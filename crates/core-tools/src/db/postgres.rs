@@ -12,7 +12,9 @@ use super::{Action, Column, DbBridge, Error, Rows};
 use futures_util::TryStreamExt;
 use serde_json::Value;
 use sqlx::postgres::{PgArgumentBuffer, PgArguments, PgConnectOptions, PgConnection, PgTypeInfo};
-use sqlx::{Arguments, AssertSqlSafe, ConnectOptions, Connection, Either, Encode, Executor, Postgres, Row, Statement};
+use sqlx::{
+    Arguments, AssertSqlSafe, ConnectOptions, Connection, Either, Encode, Executor, Postgres, Row, Statement,
+};
 use sqlx::{SqlSafeStr, Type, TypeInfo};
 use std::str::FromStr;
 use std::sync::OnceLock;
@@ -51,9 +53,13 @@ fn options(name: &str, url: &str) -> Result<PgConnectOptions, Error> {
     let options = PgConnectOptions::from_str(url).map_err(|_| Error::Setting {
         name: name.to_owned(),
         // Its own words may show the URL.
-        reason: "its URL cannot be read: scheme, user, password, host and database, escaped with %".to_owned(),
+        reason: "its URL cannot be read: scheme, user, password, host and database, escaped with %"
+            .to_owned(),
     })?;
-    Ok(options.application_name("coretools db_bridge").statement_cache_capacity(0).disable_statement_logging())
+    Ok(options
+        .application_name("coretools db_bridge")
+        .statement_cache_capacity(0)
+        .disable_statement_logging())
 }
 
 async fn connect(name: &str, options: &PgConnectOptions) -> Result<PgConnection, Error> {
@@ -107,9 +113,10 @@ async fn execute(connection: &mut PgConnection, statement: &'static str) -> Resu
 
 /// Has a superuser read with the rights of one who only reads: it may do more than any transaction forbids.
 async fn lower(connection: &mut PgConnection, request: &DbBridge) -> Result<Option<String>, Error> {
-    let superuser: bool = sqlx::query_scalar("SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = session_user")
-        .fetch_one(&mut *connection)
-        .await?;
+    let superuser: bool =
+        sqlx::query_scalar("SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = session_user")
+            .fetch_one(&mut *connection)
+            .await?;
     if !superuser || request.action == Action::Seed {
         return Ok(None);
     }
@@ -160,7 +167,8 @@ async fn query(
 ) -> Result<Rows, Error> {
     let statement = request.statement()?;
     let limit = request.row_limit()?;
-    let described = describe(connection, statement).await.map_err(|error| words(error, statement, "query"))?;
+    let described =
+        describe(connection, statement).await.map_err(|error| words(error, statement, "query"))?;
     if described.columns.is_empty() {
         return Err(not_permitted(statement, "query"));
     }
@@ -191,10 +199,11 @@ async fn query(
             Ok(None) => break,
             Err(error) => return Err(words(error.into(), statement, "query")),
         };
-        let cells = kinds.iter().enumerate().map(|(index, kind)| match row.try_get::<Option<String>, _>(index) {
-            Ok(found) => found.map_or((Value::Null, false), |text| cell(*kind, &text)),
-            Err(error) => (format!("[{error}]").into(), false),
-        });
+        let cells =
+            kinds.iter().enumerate().map(|(index, kind)| match row.try_get::<Option<String>, _>(index) {
+                Ok(found) => found.map_or((Value::Null, false), |text| cell(*kind, &text)),
+                Err(error) => (format!("[{error}]").into(), false),
+            });
         if !rows.push(cells) {
             break;
         }
@@ -237,8 +246,8 @@ fn element(kind: u32) -> Option<u32> {
         1022 => 701,
         199 | 3807 => 114,
         // Texts, numerics, dates, times, uuids, network addresses, ranges.
-        1002 | 1003 | 1009 | 1014 | 1015 | 1028 | 1231 | 1182 | 1183 | 1115 | 1185 | 1187 | 1270 | 2951 | 1041
-        | 651 | 1040 | 791 | 3905 | 3907 | 3909 | 3911 | 3913 | 3927 => 25,
+        1002 | 1003 | 1009 | 1014 | 1015 | 1028 | 1231 | 1182 | 1183 | 1115 | 1185 | 1187 | 1270 | 2951
+        | 1041 | 651 | 1040 | 791 | 3905 | 3907 | 3909 | 3911 | 3913 | 3927 => 25,
         _ => return None,
     })
 }
@@ -314,7 +323,11 @@ impl Encode<'_, Postgres> for Bound {
 
 /// `values` in the binary form of the types that the statement wants. The server does the conversion, as it alone
 /// knows all types: from text, which is bound.
-async fn arguments(connection: &mut PgConnection, values: &[Value], kinds: &[u32]) -> Result<PgArguments, Error> {
+async fn arguments(
+    connection: &mut PgConnection,
+    values: &[Value],
+    kinds: &[u32],
+) -> Result<PgArguments, Error> {
     if values.len() != kinds.len() {
         return Err(Error::argument(
             "params",
@@ -327,9 +340,11 @@ async fn arguments(connection: &mut PgConnection, values: &[Value], kinds: &[u32
             Some(bytes) => Some(bytes),
             None => match parameter(value, kind) {
                 None => None,
-                Some(text) => Some(converted(connection, &text, kind).await.map_err(|error| {
-                    Error::argument("params", format!("${}: {error}", index + 1))
-                })?),
+                Some(text) => Some(
+                    converted(connection, &text, kind)
+                        .await
+                        .map_err(|error| Error::argument("params", format!("${}: {error}", index + 1)))?,
+                ),
             },
         };
         arguments.add(Bound { kind, bytes }).map_err(|error| Error::argument("params", error.to_string()))?;
@@ -426,7 +441,9 @@ fn words(error: Error, statement: &str, action: &'static str) -> Error {
     let kinds = ["42601", "25006", "0A000", "42P14"];
     let word = first_word(statement);
     let reads = ["select", "values", "table", "with", "insert", "update", "delete", "merge"];
-    if kinds.iter().any(|code| message.ends_with(&format!("(code {code})"))) && !reads.contains(&word.as_str()) {
+    if kinds.iter().any(|code| message.ends_with(&format!("(code {code})")))
+        && !reads.contains(&word.as_str())
+    {
         return not_permitted(statement, action);
     }
     error
@@ -488,10 +505,12 @@ async fn schema(connection: &mut PgConnection, pattern: &str) -> Result<Schema, 
     let mut bytes = 0;
     for batch in found.chunks(BATCH) {
         let oids: Vec<_> = batch.iter().map(|(oid, _)| *oid).collect();
-        let described: Vec<String> = sqlx::query_scalar(SCHEMA).bind(oids).fetch_all(&mut *connection).await?;
+        let described: Vec<String> =
+            sqlx::query_scalar(SCHEMA).bind(oids).fetch_all(&mut *connection).await?;
         for table in described {
-            let table: Table = serde_json::from_str(&table)
-                .map_err(|error| Error::Engine { message: format!("the catalog is not as expected: {error}") })?;
+            let table: Table = serde_json::from_str(&table).map_err(|error| Error::Engine {
+                message: format!("the catalog is not as expected: {error}"),
+            })?;
             if !schema.describe(table, &mut bytes) {
                 return Ok(schema);
             }

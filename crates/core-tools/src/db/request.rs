@@ -21,7 +21,6 @@ pub enum Action {
     Explain,
 }
 
-
 /// What `db_bridge` takes.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -99,7 +98,8 @@ impl DbBridge {
     /// The lists of parameters: one, but for a seed that has one list for each row.
     pub(super) fn parameters(&self) -> Result<Vec<&[Value]>, Error> {
         let params = self.params.as_deref().unwrap_or_default();
-        let lists: Option<Vec<&[Value]>> = params.iter().map(|param| param.as_array().map(Vec::as_slice)).collect();
+        let lists: Option<Vec<&[Value]>> =
+            params.iter().map(|param| param.as_array().map(Vec::as_slice)).collect();
         match lists {
             Some(lists) if self.action == Action::Seed && !lists.is_empty() => {
                 let length = lists.first().map_or(0, |list| list.len());

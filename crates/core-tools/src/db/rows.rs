@@ -48,7 +48,13 @@ pub(super) struct Collector {
 
 impl Collector {
     pub(super) fn new(columns: Vec<Column>, limit: usize) -> Self {
-        Self { rows: Rows { columns: distinct(columns), ..Rows::default() }, limit, bytes: 0, cut: 0, full: false }
+        Self {
+            rows: Rows { columns: distinct(columns), ..Rows::default() },
+            limit,
+            bytes: 0,
+            cut: 0,
+            full: false,
+        }
     }
 
     /// Takes one more row. Says whether there is room for another: if not, there was none for this one.

@@ -124,7 +124,8 @@ fn place<'a>(name: &'a str, url: &'a str) -> Result<Place<'a>, Error> {
         "sqlite" => Ok(Place::File(rest.strip_prefix("//").unwrap_or(rest))),
         _ if rest.starts_with("//") => Err(Error::Setting {
             name: name.to_owned(),
-            reason: "its URL begins with none of sqlite:, postgres:, postgresql:, mysql:, mariadb:".to_owned(),
+            reason: "its URL begins with none of sqlite:, postgres:, postgresql:, mysql:, mariadb:"
+                .to_owned(),
         }),
         _ => Ok(Place::File(url)),
     }
@@ -162,7 +163,9 @@ mod tests {
         assert_eq!(shown(&named, Some("old")), "mysql old");
         assert_eq!(shown(&named, Some("file")), "file data/x.db");
         assert_eq!(shown(&named, Some("other.db")), "file other.db");
-        assert!(shown(&named, Some("postgres://me:secret@h/d")).ends_with("not a URL (main, old, file, odd)"));
+        assert!(
+            shown(&named, Some("postgres://me:secret@h/d")).ends_with("not a URL (main, old, file, odd)")
+        );
         assert!(shown(&named, Some("odd")).contains("its URL begins with none of"));
         assert!(!format!("{named:?}").contains("u:p"));
     }

@@ -89,7 +89,10 @@ mod tests {
 
     #[test]
     fn what_is_no_number_in_json_is_text() {
-        assert_eq!([real(1.5), real(f64::NAN), real(f64::NEG_INFINITY)], [json!(1.5), json!("NaN"), json!("-Infinity")]);
+        assert_eq!(
+            [real(1.5), real(f64::NAN), real(f64::NEG_INFINITY)],
+            [json!(1.5), json!("NaN"), json!("-Infinity")]
+        );
     }
 
     #[test]

@@ -45,7 +45,11 @@ struct Refused {
 
 impl Default for Guard {
     fn default() -> Self {
-        Self { mode: AtomicU8::new(Mode::Internal as u8), stopped: AtomicBool::new(false), refused: Mutex::default() }
+        Self {
+            mode: AtomicU8::new(Mode::Internal as u8),
+            stopped: AtomicBool::new(false),
+            refused: Mutex::default(),
+        }
     }
 }
 
@@ -85,6 +89,11 @@ impl Guard {
         Some(Error::NotPermitted { action, reason: what.clone() })
     }
 
+    /// Why `statement` failed: the guard refused it, or the engine says.
+    pub(super) fn words(&self, error: Error, statement: &str) -> Error {
+        self.refusal(statement).unwrap_or_else(|| if defines(statement) { Error::Ddl } else { error })
+    }
+
     /// Whether the engine may do this. The words of a refusal are kept.
     fn permits(&self, code: c_int, first: &str, second: &str) -> bool {
         let mode = self.mode();
@@ -94,7 +103,9 @@ impl Guard {
         let own = |table: &str| table.get(..7).is_some_and(|start| start.eq_ignore_ascii_case("sqlite_"));
         let (permitted, defines, what) = match code {
             ffi::SQLITE_READ | ffi::SQLITE_SELECT | ffi::SQLITE_RECURSIVE => (true, false, ""),
-            ffi::SQLITE_FUNCTION => (!FUNCTIONS.iter().any(|f| second.eq_ignore_ascii_case(f)), false, "this function"),
+            ffi::SQLITE_FUNCTION => {
+                (!FUNCTIONS.iter().any(|f| second.eq_ignore_ascii_case(f)), false, "this function")
+            }
             ffi::SQLITE_PRAGMA => (pragma(first, second), false, "this pragma, or setting it"),
             // A table is defined and dropped by changes of these.
             ffi::SQLITE_INSERT | ffi::SQLITE_UPDATE | ffi::SQLITE_DELETE if own(first) => {
@@ -104,7 +115,9 @@ impl Guard {
                 (mode != Mode::Query, false, "changing rows; see `seed`")
             }
             ffi::SQLITE_ATTACH | ffi::SQLITE_DETACH => (false, false, "another database file"),
-            ffi::SQLITE_TRANSACTION | ffi::SQLITE_SAVEPOINT => (false, false, "a transaction; each call is one"),
+            ffi::SQLITE_TRANSACTION | ffi::SQLITE_SAVEPOINT => {
+                (false, false, "a transaction; each call is one")
+            }
             _ => (false, true, "DDL"),
         };
         if !permitted {
@@ -116,17 +129,40 @@ impl Guard {
 }
 
 /// Functions that reach beyond the database. Of these SQLite has none unless somebody adds them.
-const FUNCTIONS: [&str; 6] = ["load_extension", "readfile", "writefile", "edit", "fts3_tokenizer", "sqlite_dbpage"];
+const FUNCTIONS: [&str; 6] =
+    ["load_extension", "readfile", "writefile", "edit", "fts3_tokenizer", "sqlite_dbpage"];
 
 /// Pragmas that tell something of a table or index.
 const TELLING: [&str; 12] = [
-    "collation_list", "compile_options", "foreign_key_check", "foreign_key_list", "function_list", "index_info",
-    "index_list", "index_xinfo", "integrity_check", "quick_check", "table_info", "table_list",
+    "collation_list",
+    "compile_options",
+    "foreign_key_check",
+    "foreign_key_list",
+    "function_list",
+    "index_info",
+    "index_list",
+    "index_xinfo",
+    "integrity_check",
+    "quick_check",
+    "table_info",
+    "table_list",
 ];
 /// Pragmas that tell a setting, and with an argument change it.
 const SETTINGS: [&str; 15] = [
-    "application_id", "auto_vacuum", "cache_size", "data_version", "encoding", "foreign_keys", "freelist_count",
-    "journal_mode", "page_count", "page_size", "query_only", "recursive_triggers", "schema_version", "synchronous",
+    "application_id",
+    "auto_vacuum",
+    "cache_size",
+    "data_version",
+    "encoding",
+    "foreign_keys",
+    "freelist_count",
+    "journal_mode",
+    "page_count",
+    "page_size",
+    "query_only",
+    "recursive_triggers",
+    "schema_version",
+    "synchronous",
     "user_version",
 ];
 
@@ -190,8 +226,9 @@ pub(super) async fn fence(connection: &mut SqliteConnection, guard: &Arc<Guard>)
     for (switch, value) in switches {
         // SAFETY: the handle is open and nobody else uses it while it is locked; these switches take an int and a
         // pointer to one, which may be null.
-        done &= unsafe { ffi::sqlite3_db_config(database, switch, value as c_int, std::ptr::null_mut::<c_int>()) }
-            == ffi::SQLITE_OK;
+        done &= unsafe {
+            ffi::sqlite3_db_config(database, switch, value as c_int, std::ptr::null_mut::<c_int>())
+        } == ffi::SQLITE_OK;
     }
     for (limit, value) in limits {
         // SAFETY: as above.
@@ -250,7 +287,8 @@ pub(super) struct Prepared {
 pub(super) async fn prepare(connection: &mut SqliteConnection, text: &str) -> Result<Prepared, Error> {
     let mut locked = connection.lock_handle().await?;
     let database = locked.as_raw_handle().as_ptr();
-    let mut prepared = Prepared { statements: 0, columns: Vec::new(), parameters: 0, reads_only: true, explains: true };
+    let mut prepared =
+        Prepared { statements: 0, columns: Vec::new(), parameters: 0, reads_only: true, explains: true };
     let mut rest = text.as_bytes();
     while !rest.is_empty() {
         let mut statement = std::ptr::null_mut();
@@ -262,7 +300,8 @@ pub(super) async fn prepare(connection: &mut SqliteConnection, text: &str) -> Re
         };
         if code != ffi::SQLITE_OK {
             // SAFETY: the message lives until the next call on the handle.
-            let message = unsafe { CStr::from_ptr(ffi::sqlite3_errmsg(database)) }.to_string_lossy().into_owned();
+            let message =
+                unsafe { CStr::from_ptr(ffi::sqlite3_errmsg(database)) }.to_string_lossy().into_owned();
             return Err(Error::Engine { message });
         }
         let used = (tail as usize).saturating_sub(rest.as_ptr() as usize).min(rest.len());
@@ -276,11 +315,16 @@ pub(super) async fn prepare(connection: &mut SqliteConnection, text: &str) -> Re
         unsafe {
             prepared.reads_only &= ffi::sqlite3_stmt_readonly(statement) != 0;
             prepared.explains &= ffi::sqlite3_stmt_isexplain(statement) != 0;
-            prepared.parameters = usize::try_from(ffi::sqlite3_bind_parameter_count(statement)).unwrap_or_default();
+            prepared.parameters =
+                usize::try_from(ffi::sqlite3_bind_parameter_count(statement)).unwrap_or_default();
             prepared.columns = (0..ffi::sqlite3_column_count(statement))
                 .map(|index| {
                     let text = |text: *const c_char| {
-                        if text.is_null() { String::new() } else { CStr::from_ptr(text).to_string_lossy().into_owned() }
+                        if text.is_null() {
+                            String::new()
+                        } else {
+                            CStr::from_ptr(text).to_string_lossy().into_owned()
+                        }
                     };
                     let name = text(ffi::sqlite3_column_name(statement, index));
                     (name, text(ffi::sqlite3_column_decltype(statement, index))).into()

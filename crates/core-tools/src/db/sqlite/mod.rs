@@ -41,7 +41,9 @@ pub(super) async fn run(
         let held = place::hold(databases, path, request)?;
         let mut database = Database::open(held, request, Arc::clone(&guard)).await?;
         let answered = match request.action {
-            Action::Schema => schema::schema(&mut database.connection, &request.payload).await.map(Answered::Schema),
+            Action::Schema => {
+                schema::schema(&mut database.connection, &request.payload).await.map(Answered::Schema)
+            }
             Action::Query => query(&mut database, request, Mode::Query).await.map(Answered::Rows),
             Action::Explain => query(&mut database, request, Mode::Explain).await.map(Answered::Rows),
             Action::Seed => seed(&mut database, request).await.map(Answered::Seeded),
@@ -88,8 +90,7 @@ impl Database {
     async fn prepare(&mut self, statement: &str, mode: Mode) -> Result<Prepared, Error> {
         self.guard.enter(mode);
         let prepared = guard::prepare(&mut self.connection, statement).await;
-        let words = |error| self.guard.refusal(statement).unwrap_or(error);
-        let prepared = prepared.map_err(words)?;
+        let prepared = prepared.map_err(|error| self.guard.words(error, statement))?;
         if prepared.statements != 1 {
             return Err(Error::Statements { found: prepared.statements });
         }
@@ -130,7 +131,7 @@ async fn query(database: &mut Database, request: &DbBridge, mode: Mode) -> Resul
                 }
             }
             Ok(None) => break,
-            Err(error) => return Err(guard.refusal(statement).unwrap_or_else(|| error.into())),
+            Err(error) => return Err(guard.words(error.into(), statement)),
         }
     }
     // What is left of it is not worth its time.
@@ -153,7 +154,7 @@ async fn seed(database: &mut Database, request: &DbBridge) -> Result<Seeded, Err
         let query = sqlx::query_with(AssertSqlSafe(statement), arguments);
         // A connection that is closed in a transaction takes it back.
         let done = query.execute(&mut database.connection).await;
-        let done = done.map_err(|error| database.guard.refusal(statement).unwrap_or_else(|| error.into()))?;
+        let done = done.map_err(|error| database.guard.words(error.into(), statement))?;
         seeded.affected += done.rows_affected();
         seeded.last_insert_id = Some(done.last_insert_rowid()).filter(|id| *id != 0);
     }

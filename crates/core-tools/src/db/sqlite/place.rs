@@ -32,7 +32,8 @@ pub(super) fn hold(databases: &Databases, path: &str, request: &DbBridge) -> Res
             return Error::NotFound { path: path.to_owned(), hint };
         }
         // An absolute path would say where a root lies.
-        let path = if Path::new(path).is_absolute() { "that the settings name".to_owned() } else { path.to_owned() };
+        let path =
+            if Path::new(path).is_absolute() { "that the settings name".to_owned() } else { path.to_owned() };
         Error::File { path, source }
     };
     let located = databases.workspace.locate(path).map_err(failed)?;

@@ -1,9 +1,9 @@
 //! The tables of a SQLite database.
 
-use super::super::schema::{ForeignKey, Index, Schema, Table, TableColumn, is_asked_for};
 use super::super::Error;
-use sqlx::sqlite::SqliteConnection;
+use super::super::schema::{ForeignKey, Index, Schema, Table, TableColumn, is_asked_for};
 use sqlx::AssertSqlSafe;
+use sqlx::sqlite::SqliteConnection;
 
 /// The most rows that are counted one by one.
 const COUNTED: i64 = 10_000;
