@@ -150,6 +150,7 @@ fn whole_schema(tool: &str, arguments: &Value) -> Option<Value> {
         "run_tests" | "run_test_suite" | "run_test_task" => {
             settings.into_generator().into_root_schema_for::<core_tools::testing::TestReport>()
         }
+        "db_bridge" => settings.into_generator().into_root_schema_for::<core_tools::db::Answered>(),
         _ => return None,
     };
     Some(schema.to_value())

@@ -318,7 +318,10 @@ fn cell(row: &MySqlRow, index: usize) -> Cell {
             (value::integer_text(&bits.to_string()), false)
         }
         kind if kind.contains("INT") => (value::integer_text(text), false),
-        kind if kind.contains("BINARY") || kind.contains("BLOB") || kind == "GEOMETRY" => {
+        // A text that is compared by its bytes, such as MariaDB's JSON, is told from bytes by what it holds.
+        kind if (kind.contains("BINARY") || kind.contains("BLOB") || kind == "GEOMETRY")
+            && text.chars().any(|c| c.is_control() && !c.is_ascii_whitespace()) =>
+        {
             value::bytes(bytes, bytes.len())
         }
         _ => value::text(text),

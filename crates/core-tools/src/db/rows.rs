@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 /// What a query found.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct Rows {
     /// Each row by the names of its columns. Of columns with one name, the second has `_2` behind it.
     pub rows: Vec<Map<String, Value>>,

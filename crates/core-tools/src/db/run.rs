@@ -2,12 +2,13 @@
 
 use super::source::Place;
 use super::{Databases, DbBridge, Error, Rows, Schema};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 /// What a request answers.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Answered {
     /// Of a query, or the plan of one.
@@ -19,7 +20,7 @@ pub enum Answered {
 }
 
 /// What a seed did.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct Seeded {
     /// How many rows were inserted, changed or deleted.
     pub affected: u64,

@@ -1,9 +1,10 @@
 //! Tables as they are described.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The tables of a database.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct Schema {
     /// `sqlite`, `postgres` or `mysql`.
     pub engine: &'static str,
@@ -18,7 +19,7 @@ pub struct Schema {
 }
 
 /// A table or view.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 pub struct Table {
     /// As a statement has to name it, quotes aside.
     pub name: String,
@@ -42,7 +43,7 @@ pub struct Table {
 }
 
 /// A column of a table.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 pub struct TableColumn {
     /// Its name.
     pub name: String,
@@ -60,7 +61,7 @@ pub struct TableColumn {
 }
 
 /// An index.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 pub struct Index {
     /// Its name.
     pub name: String,
@@ -71,7 +72,7 @@ pub struct Index {
 }
 
 /// A foreign key.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 pub struct ForeignKey {
     /// The columns that refer.
     pub columns: Vec<String>,
