@@ -115,7 +115,8 @@ impl Project {
     fn keeps_what_came(&self, report: &TestReport) {
         assert!(!report.success);
         let kept = u64::from(self.tells_at_once);
-        assert_eq!(report.passed, kept, "what came before is kept: {}", report.to_text());
+        // Where what the test waits for is ended before the runner, the test may still pass.
+        assert!(report.passed >= kept, "what came before is kept: {}", report.to_text());
     }
 }
 

@@ -147,8 +147,10 @@ pub async fn run_tests(
 async fn has_nextest(commands: &Commands, choice: &Choice, cancel: &CancellationToken) -> bool {
     let Ok(command) = commands.at("cargo", &choice.project.0) else { return false };
     let limits = Limits::default().timeout(Duration::from_secs(10));
-    let command =
-        as_in_a_terminal(command).args(["nextest", "--version"]).limits(limits).cancel(cancel.clone());
+    let command = as_in_a_terminal(command, commands.runner())
+        .args(["nextest", "--version"])
+        .limits(limits)
+        .cancel(cancel.clone());
     commands.runner().run(command).await.is_ok_and(|output| output.success())
 }
 
@@ -171,7 +173,8 @@ struct Run<'a> {
 
 impl Run<'_> {
     async fn step(&self, mut step: Step, said: &impl Fn(&Found)) -> Result<Ran, TestError> {
-        let command = as_in_a_terminal(self.commands.at(&step.program, &self.choice.project.0)?);
+        let command = self.commands.at(&step.program, &self.choice.project.0)?;
+        let command = as_in_a_terminal(command, self.commands.runner());
         // A runner that dies cannot end what it has started, and a test must not leave anything behind.
         let limits = Limits::default()
             .timeout(self.rest)
