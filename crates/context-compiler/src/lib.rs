@@ -10,3 +10,4 @@
 //! ```
 
 pub mod catalogue;
+pub mod count;
