@@ -36,12 +36,16 @@
 //!
 //! # Features
 //!
-//! None is needed for planning documents.
+//! | feature | what it gives |
+//! |---|---|
+//! | `tokens` (default) | exact token counts, [`count::O200k`]; without it budgets are estimates, and the result says so |
+//! | `outline` | signatures and doc lines of code by tree-sitter |
+//! | `git` | what changed, asked of git: [`git`](mod@git); brings process-runner and tokio |
 //!
 //! # What it leaves out
 //!
-//! It starts no process and opens no file but through a [`source::Tree`]; it calls no network. What changed in a
-//! repository is [handed in](Request::changes).
+//! It opens no file but through a [`source::Tree`], calls no network, and starts no process unless the feature `git`
+//! is asked to: what changed in a repository is [handed in](Request::changes).
 
 mod budget;
 pub mod catalogue;
@@ -50,6 +54,8 @@ mod compile;
 pub mod count;
 mod error;
 mod form;
+#[cfg(feature = "git")]
+pub mod git;
 mod load;
 mod manifest;
 mod phase;

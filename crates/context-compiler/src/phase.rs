@@ -7,29 +7,29 @@ use crate::source::{EntryKind, Tree};
 pub(crate) fn plans(tree: &dyn Tree, layout: &Layout, phase: u32) -> (Vec<String>, Vec<String>) {
     let mut odd = Vec::new();
     for base in &layout.phases {
-        let Ok(entries) = tree.list(base) else { continue };
-        let mut folders = entries
-            .into_iter()
-            .filter(|entry| matches!(entry.kind, EntryKind::Folder | EntryKind::Link))
-            .filter(|entry| number_of(&entry.name) == Some(phase))
-            .map(|entry| join(base, &entry.name));
-        let Some(folder) = folders.next() else { continue };
+        let folders = names(tree, base, EntryKind::Folder).unwrap_or_default();
+        let mut folders = folders.into_iter().filter(|name| number_of(name) == Some(phase));
+        let Some(folder) = folders.next().map(|name| join(base, &name)) else { continue };
         for other in folders {
-            odd.push(format!("phase {phase} is {folder}; {other} has the same number"));
+            odd.push(format!("phase {phase} is {folder}; {base}/{other} has the same number"));
         }
-        let Ok(files) = tree.list(&folder) else {
+        let Some(files) = names(tree, &folder, EntryKind::File) else {
             odd.push(format!("{folder} cannot be read"));
             continue;
         };
-        let plans: Vec<String> = files
-            .into_iter()
-            .filter(|entry| matches!(entry.kind, EntryKind::File | EntryKind::Link))
-            .filter(|entry| layout.plans.iter().any(|pattern| fits(pattern, &entry.name)))
-            .map(|entry| join(&folder, &entry.name))
-            .collect();
-        return (plans, odd);
+        let is_plan = |name: &String| layout.plans.iter().any(|pattern| fits(pattern, name));
+        return (files.into_iter().filter(is_plan).map(|name| join(&folder, &name)).collect(), odd);
     }
     (Vec::new(), odd)
+}
+
+/// The names of `kind`, and of links, in `folder`. In byte order, whatever the order they are listed in.
+fn names(tree: &dyn Tree, folder: &str, kind: EntryKind) -> Option<Vec<String>> {
+    let entries = tree.list(folder).ok()?.into_iter();
+    let fitting = entries.filter(|entry| entry.kind == kind || entry.kind == EntryKind::Link);
+    let mut names: Vec<String> = fitting.map(|entry| entry.name).collect();
+    names.sort_unstable();
+    Some(names)
 }
 
 /// The number that the name of a phase's folder begins with: of `3`, `03`, `003-name`, but not of `3.1-name`.
