@@ -16,6 +16,10 @@ pub trait TokenCounter: Send + Sync {
     /// Whether the counts are a guess from the size.
     fn is_estimate(&self) -> bool;
 
+    /// Does now what the first count would do first, such as to load a vocabulary: worth a thread of its own
+    /// while something else waits for a disk.
+    fn prepare(&self) {}
+
     /// The tokens of `text`. Special tokens (`<|endoftext|>`) are counted as the plain text they are.
     fn count(&self, text: &str) -> usize;
 }
@@ -31,7 +35,7 @@ pub fn best() -> &'static dyn TokenCounter {
 /// The exact counter: byte-pair encoding with the vocabulary o200k_base, that of the GPT-4o and GPT-5 families.
 ///
 /// The vocabulary is part of the binary. It is loaded once a process, by the first count or by
-/// [`load`](Self::load): about 60 ms and 30 MB.
+/// [`prepare`](TokenCounter::prepare): about 60 ms and 30 MB.
 ///
 /// The first count on a thread puts 1.1 MiB on its stack (the tokenizer's memory of recent words on the way to
 /// the heap). The 2 MiB of a Rust or tokio thread are enough; a thread with a smaller stack must not count.
@@ -44,14 +48,6 @@ static O200K_BASE: std::sync::LazyLock<tiktoken::CoreBpe> =
     std::sync::LazyLock::new(tiktoken::encoding::o200k_base);
 
 #[cfg(feature = "tokens")]
-impl O200k {
-    /// Loads the vocabulary now, so that no count has to.
-    pub fn load() {
-        std::sync::LazyLock::force(&O200K_BASE);
-    }
-}
-
-#[cfg(feature = "tokens")]
 impl TokenCounter for O200k {
     fn name(&self) -> &str {
         "o200k_base"
@@ -59,6 +55,10 @@ impl TokenCounter for O200k {
 
     fn is_estimate(&self) -> bool {
         false
+    }
+
+    fn prepare(&self) {
+        std::sync::LazyLock::force(&O200K_BASE);
     }
 
     fn count(&self, text: &str) -> usize {

@@ -48,8 +48,10 @@
 //! is asked to: what changed in a repository is [handed in](Request::changes).
 
 mod budget;
+pub mod cache;
 pub mod catalogue;
 pub mod changes;
+pub mod code;
 mod compile;
 pub mod count;
 mod error;

@@ -79,6 +79,9 @@ pub struct Stamp {
     pub size: u64,
     /// Nanoseconds from 1970 to the last change of the content.
     pub mtime_ns: i128,
+    /// Nanoseconds from 1970 to the last change of the content or of anything else about the file; 0 where that
+    /// is not known. A program that restores a file with its old time of change does not restore this one.
+    pub ctime_ns: i128,
     /// Which file it is; 0 where that is not known.
     pub inode: u64,
 }

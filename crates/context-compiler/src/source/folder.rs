@@ -179,6 +179,7 @@ fn stamp(stat: &Stat) -> Stamp {
     Stamp {
         size: stat.st_size as u64,
         mtime_ns: i128::from(stat.st_mtime) * 1_000_000_000 + stat.st_mtime_nsec as i128,
+        ctime_ns: i128::from(stat.st_ctime) * 1_000_000_000 + stat.st_ctime_nsec as i128,
         inode: stat.st_ino as u64,
     }
 }
