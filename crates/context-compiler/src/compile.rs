@@ -1,9 +1,9 @@
 //! From a request to a document.
 
 use crate::budget::{Budget, Want, share};
+use crate::cache::Cache;
 use crate::catalogue::{Catalogue, Diff};
 use crate::changes::Changes;
-use crate::count::TokenCounter;
 use crate::error::Error;
 use crate::form::TailHead;
 use crate::load::Loader;
@@ -12,21 +12,21 @@ use crate::request::{DEFAULT_BUDGET, Redact, Request};
 use crate::section::{Item, Ladder, Page, Pen, Section};
 use crate::source::Tree;
 use crate::text::{grouped, sha256, shown_path};
-use crate::{prefix, tail};
+use crate::{prefix, sources, tail};
 
 /// Compiles documents from the files of one project.
 ///
 /// A request and the content of the files decide every byte: no clock, no environment, no order of a file system.
 pub struct Compiler<'a> {
     tree: &'a dyn Tree,
-    counter: &'a dyn TokenCounter,
+    cache: &'a Cache,
     catalogue: &'a Catalogue,
     redact: Option<&'a dyn Redact>,
 }
 
 impl std::fmt::Debug for Compiler<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Compiler").field("counter", &self.counter.name()).finish_non_exhaustive()
+        f.debug_struct("Compiler").field("cache", &self.cache).finish_non_exhaustive()
     }
 }
 
@@ -36,13 +36,13 @@ const TOLD: usize = 12;
 const NAMED: usize = 24;
 
 /// A half of the document before its size is known.
-struct Half {
-    items: Vec<Box<dyn Item>>,
+struct Half<'a> {
+    items: Vec<Box<dyn Item + 'a>>,
     /// What stands around the items.
     around: usize,
 }
 
-impl Half {
+impl Half<'_> {
     fn least(&self) -> usize {
         self.around + self.items.iter().map(|item| item.least()).sum::<usize>()
     }
@@ -53,7 +53,8 @@ impl Half {
 
     /// Writes the items into `page`, in `tokens` at most.
     fn write(&self, tokens: usize, page: &mut Page<'_>) {
-        let want = |item: &Box<dyn Item>| Want { weight: item.weight(), most: item.most() - item.least() };
+        let want =
+            |item: &Box<dyn Item + '_>| Want { weight: item.weight(), most: item.most() - item.least() };
         let wants: Vec<Want> = self.items.iter().map(want).collect();
         let shares = share(tokens.saturating_sub(self.least()), &wants);
         for (item, share) in self.items.iter().zip(shares) {
@@ -63,9 +64,10 @@ impl Half {
 }
 
 impl<'a> Compiler<'a> {
-    /// A compiler of the files in `tree`, with tokens by `counter`, the built-in catalogue, and no redaction.
-    pub fn new(tree: &'a dyn Tree, counter: &'a dyn TokenCounter) -> Self {
-        Self { tree, counter, catalogue: Catalogue::built_in(), redact: None }
+    /// A compiler of the files in `tree`, with tokens by the counter of `cache`, the built-in catalogue, and no
+    /// redaction. What the cache holds makes it faster and no other difference.
+    pub fn new(tree: &'a dyn Tree, cache: &'a Cache) -> Self {
+        Self { tree, cache, catalogue: Catalogue::built_in(), redact: None }
     }
 
     /// Which documents a role reads, and where they are looked for. [`Catalogue::built_in`] by default.
@@ -107,7 +109,8 @@ impl<'a> Compiler<'a> {
         let layout = self.catalogue.layout();
         let tokens = request.budget.or(role.budget).unwrap_or(DEFAULT_BUDGET);
         let budget = Budget { tokens, factor: request.factor };
-        let pen = Pen { format: request.format, counter: self.counter };
+        let counter = self.cache.counter();
+        let pen = Pen { format: request.format, counter };
         let loader = Loader::new(self.tree, self.redact);
         let mut diagnostics = Vec::new();
         if !self.catalogue.knows(&request.role) {
@@ -141,9 +144,36 @@ impl<'a> Compiler<'a> {
             }
         }
 
-        let cost = |text: &str| self.counter.count(text);
+        let include = request.include.as_ref().unwrap_or(&role.include);
+        let exclude = [role.exclude.as_slice(), &request.exclude].concat();
+        let present: Vec<String> = documents
+            .sections
+            .iter()
+            .chain(sections.iter().map(|(section, _)| section))
+            .map(|section| section.path.clone())
+            .collect();
+        let present: Vec<&str> = present.iter().map(String::as_str).collect();
+        let changed = asked.map(|changes| changes.files.iter().map(|file| file.path.clone()).collect());
+        let selected = sources::select(
+            &loader,
+            self.cache,
+            pen,
+            include,
+            &exclude,
+            request.code,
+            &present,
+            changed.unwrap_or_default(),
+        )?;
+        let sources = selected.map(|selected| {
+            inside.push(format!("{} source files", grouped(selected.sources.len())));
+            left_out.extend(selected.left_out);
+            diagnostics.extend(selected.diagnostics);
+            selected.sources
+        });
+
+        let cost = |text: &str| counter.count(text);
         let format = request.format;
-        let ladder = |(section, weight)| Box::new(Ladder::new(section, weight, pen)) as Box<dyn Item>;
+        let ladder = |(section, weight)| Box::new(Ladder::new(section, weight, pen)) as Box<dyn Item + '_>;
         let first = Half {
             items: documents.sections.into_iter().map(|section| ladder((section, 1))).collect(),
             around: cost(format.prefix_open()) + cost(format.prefix_close()) + 1,
@@ -156,8 +186,9 @@ impl<'a> Compiler<'a> {
             changes: asked.map(|changes| (shown_path(&changes.base).into_owned(), tail::told(changes))),
             left_out: told(&left_out),
         });
+        let sources = sources.map(|sources| Box::new(sources) as Box<dyn Item + '_>);
         let second = Half {
-            items: sections.into_iter().map(ladder).collect(),
+            items: sections.into_iter().map(ladder).chain(sources).collect(),
             around: cost(&head) + cost(format.tail_close()) + 2,
         };
 
@@ -194,8 +225,8 @@ impl<'a> Compiler<'a> {
             role: request.role.clone(),
             phase,
             format,
-            counter: self.counter.name().to_owned(),
-            counter_is_estimate: self.counter.is_estimate(),
+            counter: counter.name().to_owned(),
+            counter_is_estimate: counter.is_estimate(),
             factor: f64::from(request.factor) / 1_000.0,
             budget: tokens,
             tokens: budget.seen(counted),
@@ -232,8 +263,8 @@ const CHANGES: usize = 3;
 
 /// How the budget is divided between the halves.
 struct Division<'a> {
-    first: &'a Half,
-    second: &'a Half,
+    first: &'a Half<'a>,
+    second: &'a Half<'a>,
     /// What the first can have at most, in per cent.
     share: usize,
 }

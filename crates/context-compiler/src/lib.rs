@@ -2,6 +2,7 @@
 //!
 //! ```
 //! # #[cfg(unix)] fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use context_compiler::cache::{Cache, DEFAULT_LIMIT};
 //! use context_compiler::{Compiler, Request, count::Estimate, source::Folder};
 //! # let project = tempfile::tempdir()?;
 //! # std::fs::create_dir(project.path().join("docs"))?;
@@ -9,7 +10,8 @@
 //!
 //! let tree = Folder::open(project.path())?;
 //! let request = Request { phase: Some(3), budget: Some(20_000), ..Request::new("dev") };
-//! let compiled = Compiler::new(&tree, &Estimate).compile(&request)?;
+//! let cache = Cache::new(std::sync::Arc::new(Estimate), DEFAULT_LIMIT);
+//! let compiled = Compiler::new(&tree, &cache).compile(&request)?;
 //!
 //! assert!(compiled.prefix.contains("## docs/CONVENTIONS.md\n```markdown\n# Conventions"));
 //! assert!(compiled.tail.starts_with("# Role: dev\n# Phase: 3\n"));
@@ -66,6 +68,7 @@ mod prefix;
 mod request;
 mod section;
 pub mod source;
+mod sources;
 mod tail;
 mod text;
 

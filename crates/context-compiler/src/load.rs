@@ -2,9 +2,9 @@
 
 use crate::request::Redact;
 use crate::section::Source;
-use crate::source::{ReadProblem, Stamp, Tree};
+use crate::source::{Content, ReadProblem, Stamp, Tree};
 use crate::text::{decode, normalise, sha256};
-use std::cell::RefCell;
+use std::sync::{Mutex, PoisonError};
 
 /// The largest planning document and plan, in bytes.
 pub(crate) const DOCUMENT_BYTES: u64 = 1024 * 1024;
@@ -13,7 +13,7 @@ pub(crate) const DOCUMENT_BYTES: u64 = 1024 * 1024;
 pub(crate) struct Loader<'a> {
     pub(crate) tree: &'a dyn Tree,
     pub(crate) redact: Option<&'a dyn Redact>,
-    read: RefCell<Vec<(String, Stamp)>>,
+    read: Mutex<Vec<(String, Stamp)>>,
 }
 
 /// A text, and where it is from.
@@ -31,16 +31,29 @@ pub(crate) enum Refusal {
 
 impl<'a> Loader<'a> {
     pub(crate) fn new(tree: &'a dyn Tree, redact: Option<&'a dyn Redact>) -> Self {
-        Self { tree, redact, read: RefCell::default() }
+        Self { tree, redact, read: Mutex::default() }
     }
 
+    /// The text of the file at `path`, if it has at most `limit` bytes.
     pub(crate) fn load(&self, path: &str, limit: u64) -> Result<Loaded, Refusal> {
+        let (loaded, stamp) = self.load_apart(path, limit);
+        if let Some(stamp) = stamp {
+            self.read.lock().unwrap_or_else(PoisonError::into_inner).push((path.to_owned(), stamp));
+        }
+        loaded
+    }
+
+    /// The same, for somebody who reads it again later: what it was is not remembered.
+    pub(crate) fn load_apart(&self, path: &str, limit: u64) -> (Result<Loaded, Refusal>, Option<Stamp>) {
         let content = match self.tree.read(path, limit) {
             Ok(content) => content,
-            Err(ReadProblem::NotFound) => return Err(Refusal::NotFound),
-            Err(problem) => return Err(Refusal::Because(problem.to_string())),
+            Err(ReadProblem::NotFound) => return (Err(Refusal::NotFound), None),
+            Err(problem) => return (Err(Refusal::Because(problem.to_string())), None),
         };
-        self.read.borrow_mut().push((path.to_owned(), content.stamp));
+        (self.text_of(&content), Some(content.stamp))
+    }
+
+    fn text_of(&self, content: &Content) -> Result<Loaded, Refusal> {
         let bytes = content.bytes.len() as u64;
         let Some(text) = decode(&content.bytes) else {
             return Err(Refusal::Because(format!("binary, {bytes} bytes")));
@@ -75,7 +88,7 @@ impl<'a> Loader<'a> {
 
     /// Files that are no longer in the state in which they were read.
     pub(crate) fn moved(&self) -> Vec<String> {
-        let read = self.read.borrow();
+        let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         let moved = read.iter().filter(|(path, stamp)| self.tree.stamp(path).ok() != Some(*stamp));
         moved.map(|(path, _)| path.clone()).collect()
     }

@@ -2,27 +2,29 @@
 
 mod support;
 
+use context_compiler::cache::{Cache, DEFAULT_LIMIT};
 use context_compiler::changes::{ChangedFile, Changes, Outcome, Status};
+#[cfg(not(feature = "tokens"))]
 use context_compiler::count::{Estimate, TokenCounter};
-use context_compiler::{Compiled, Compiler, Error, Format, Kind, Redact, Request};
+use context_compiler::{Code, Compiled, Compiler, Error, Format, Kind, Redact, Request};
 use proptest::prelude::*;
 use std::borrow::Cow;
+use std::sync::{Arc, OnceLock};
 use support::{Memory, fixture};
 
 const FORMATS: [Format; 3] = [Format::Markdown, Format::Xml, Format::Json];
 
-#[cfg(feature = "tokens")]
-fn counter() -> &'static dyn TokenCounter {
-    &context_compiler::count::O200k
-}
-
-#[cfg(not(feature = "tokens"))]
-fn counter() -> &'static dyn TokenCounter {
-    &Estimate
+fn cache() -> &'static Cache {
+    static CACHE: OnceLock<Cache> = OnceLock::new();
+    #[cfg(feature = "tokens")]
+    let counter = context_compiler::count::O200k;
+    #[cfg(not(feature = "tokens"))]
+    let counter = Estimate;
+    CACHE.get_or_init(|| Cache::new(Arc::new(counter), DEFAULT_LIMIT))
 }
 
 fn compile(tree: &Memory, request: &Request) -> Compiled {
-    Compiler::new(tree, counter()).compile(request).unwrap()
+    Compiler::new(tree, cache()).compile(request).unwrap()
 }
 
 fn changes(files: impl IntoIterator<Item = (String, String)>) -> Changes {
@@ -157,12 +159,12 @@ fn at_most_two_plans_are_there_the_first_by_name_and_a_missing_phase_is_nothing(
     for bad in ["../x-PLAN.md", "/etc/passwd"] {
         let request = Request { plan: Some(bad.to_owned()), ..Request::new("dev") };
         assert!(
-            matches!(Compiler::new(&tree, &Estimate).compile(&request), Err(Error::Argument { .. })),
+            matches!(Compiler::new(&tree, cache()).compile(&request), Err(Error::Argument { .. })),
             "{bad}"
         );
     }
     let missing = Request { plan: Some("none.md".to_owned()), ..Request::new("dev") };
-    assert!(matches!(Compiler::new(&tree, &Estimate).compile(&missing), Err(Error::Plan { .. })));
+    assert!(matches!(Compiler::new(&tree, cache()).compile(&missing), Err(Error::Plan { .. })));
 }
 
 #[test]
@@ -230,7 +232,7 @@ fn secrets_are_masked_everywhere_and_before_anything_is_cut() {
             test_failures: Some(format!("left: {secret}")),
             ..Request::new("dev")
         };
-        let Ok(compiled) = Compiler::new(&tree, counter()).redact(&Stars).compile(&request) else { continue };
+        let Ok(compiled) = Compiler::new(&tree, cache()).redact(&Stars).compile(&request) else { continue };
         assert!(!compiled.text().contains("hunter2"), "{}", compiled.text());
         if budget > 550 {
             assert_eq!(compiled.text().matches("[redacted:password]").count(), 5, "{}", compiled.text());
@@ -251,10 +253,10 @@ fn a_budget_that_is_too_small_is_an_error_with_the_least_that_is_enough() {
                 budget: Some(budget),
                 ..Request::new("lead")
             };
-            let error = Compiler::new(&fixture(), counter()).compile(&with(1)).unwrap_err();
+            let error = Compiler::new(&fixture(), cache()).compile(&with(1)).unwrap_err();
             let Error::BudgetTooSmall { needed, .. } = error else { panic!("{error}") };
             assert!(compile(&fixture(), &with(needed)).manifest.tokens <= needed);
-            assert!(Compiler::new(&fixture(), counter()).compile(&with(needed - 1)).is_err());
+            assert!(Compiler::new(&fixture(), cache()).compile(&with(needed - 1)).is_err());
         }
     }
 }
@@ -271,10 +273,7 @@ fn requests_that_cannot_be_used_are_refused() {
         Request { factor: 0, ..Request::new("dev") },
         Request { prefix_share: 100, ..Request::new("dev") },
     ] {
-        assert!(matches!(
-            Compiler::new(&fixture(), &Estimate).compile(&request),
-            Err(Error::Argument { .. })
-        ));
+        assert!(matches!(Compiler::new(&fixture(), cache()).compile(&request), Err(Error::Argument { .. })));
     }
 }
 
@@ -375,7 +374,7 @@ proptest! {
     fn no_content_can_forge_a_section((tree, changes) in project(), budget in 300..6_000_usize) {
         for format in FORMATS {
             let request = request("lead", format, changes.clone(), budget);
-            let Ok(compiled) = Compiler::new(&tree, counter()).compile(&request) else { continue };
+            let Ok(compiled) = Compiler::new(&tree, cache()).compile(&request) else { continue };
             let paths: Vec<_> = compiled.manifest.sections.iter().map(|section| section.path.clone()).collect();
             let found: Vec<_> = read_back(format, &compiled.text()).into_iter().map(|(path, _)| path).collect();
             prop_assert_eq!(found, paths);
@@ -395,7 +394,7 @@ proptest! {
     fn a_document_never_exceeds_its_budget((tree, changes) in project(), budget in 100..4_000_usize, factor in 900..2_000_u32) {
         for format in FORMATS {
             let request = Request { factor, ..request("lead", format, changes.clone(), budget) };
-            match Compiler::new(&tree, counter()).compile(&request) {
+            match Compiler::new(&tree, cache()).compile(&request) {
                 Ok(compiled) => prop_assert!(independent(&compiled.text(), factor) <= budget),
                 Err(Error::BudgetTooSmall { needed, .. }) => prop_assert!(needed > budget),
                 Err(error) => return Err(TestCaseError::fail(error.to_string())),
@@ -406,7 +405,7 @@ proptest! {
     #[test]
     fn more_budget_never_loses_anything((tree, changes) in project(), less in 200..2_000_usize, more in 1..1_000_usize) {
         for format in FORMATS {
-            let of = |budget| Compiler::new(&tree, counter()).compile(&request("lead", format, changes.clone(), budget));
+            let of = |budget| Compiler::new(&tree, cache()).compile(&request("lead", format, changes.clone(), budget));
             let Ok(small) = of(less) else { continue };
             let large = of(less + more).unwrap();
             let (small, large) = (kept(format, &small), kept(format, &large));
@@ -421,11 +420,11 @@ proptest! {
     #[test]
     fn nothing_but_role_budget_and_its_sources_moves_the_prefix((tree, changes) in project(), budget in 400..3_000_usize, other in hostile()) {
         let mut tree = tree;
-        let base = Compiler::new(&tree, counter()).compile(&request("lead", Format::Markdown, changes.clone(), budget));
+        let base = Compiler::new(&tree, cache()).compile(&request("lead", Format::Markdown, changes.clone(), budget));
         tree.files.insert("specs/4-a/plan.md".to_owned(), other.clone().into_bytes());
         let all = Request { test_failures: Some(other), ..request("lead", Format::Markdown, changes, budget) };
         let bare = Request { budget: Some(budget), ..Request::new("lead") };
-        if let (Ok(base), Ok(all), Ok(bare)) = (base, Compiler::new(&tree, counter()).compile(&all), Compiler::new(&tree, counter()).compile(&bare)) {
+        if let (Ok(base), Ok(all), Ok(bare)) = (base, Compiler::new(&tree, cache()).compile(&all), Compiler::new(&tree, cache()).compile(&bare)) {
             prop_assert_eq!(&base.prefix, &all.prefix);
             prop_assert_eq!(&base.prefix, &bare.prefix);
         }
@@ -436,7 +435,7 @@ proptest! {
         let backwards = Memory { backwards: true, ..tree.clone() };
         let of = |tree: &Memory| {
             let request = request("dev", Format::Markdown, changes.clone(), budget);
-            Compiler::new(tree, counter()).compile(&request).map(|compiled| compiled.text()).map_err(|error| error.to_string())
+            Compiler::new(tree, cache()).compile(&request).map(|compiled| compiled.text()).map_err(|error| error.to_string())
         };
         prop_assert_eq!(of(&tree), of(&tree));
         prop_assert_eq!(of(&tree), of(&backwards));
@@ -452,4 +451,96 @@ fn independent(text: &str, factor: u32) -> usize {
 #[cfg(not(feature = "tokens"))]
 fn independent(text: &str, factor: u32) -> usize {
     (Estimate.count(text) * factor as usize).div_ceil(1_000)
+}
+
+/// A project with code in it, of which `src/used.rs` changed.
+fn with_code() -> (Memory, Changes) {
+    let mut tree = fixture();
+    let body = "    let x = 1;\n".repeat(30);
+    for (path, text) in [
+        ("src/used.rs", format!("/// What is used.\npub fn used_widely() {{\n{body}}}\n")),
+        ("src/a.rs", format!("pub fn alpha() {{\n    used_widely();\n{body}}}\n")),
+        ("src/b.rs", format!("pub fn beta() {{\n{body}}}\n")),
+        ("src/c.rs", format!("pub fn gamma() {{\n{body}}}\nfn delta() {{\n{body}}}\n")),
+    ] {
+        tree.files.insert(path.to_owned(), text.into_bytes());
+    }
+    tree.files.insert("src/picture.png".to_owned(), b"\x89PNG\0".to_vec());
+    tree.files.insert("src/.env".to_owned(), b"KEY=value\n".to_vec());
+    (tree, changes([("src/used.rs".to_owned(), "// new".to_owned())]))
+}
+
+fn of_code(changes: Changes, format: Format, budget: usize) -> Request {
+    let include = Some(vec!["src".to_owned()]);
+    Request { include, format, budget: Some(budget), changes: Some(changes), ..Request::new("qa") }
+}
+
+#[test]
+fn source_files_are_whole_or_in_outline_or_named_and_what_changed_comes_first() {
+    let (tree, changes) = with_code();
+    let levels = |budget| -> Vec<(String, &str)> {
+        let compiled = compile(&tree, &of_code(changes.clone(), Format::Markdown, budget));
+        let of_code = compiled.manifest.sections.into_iter();
+        let of_code = of_code.filter(|section| matches!(section.kind, Kind::Code | Kind::Map));
+        of_code.map(|section| (section.path, section.level)).collect()
+    };
+    let all = levels(100_000);
+    let whole = ["src/a.rs", "src/b.rs", "src/c.rs", "src/main.rs", "src/used.rs"];
+    assert_eq!(all[1..], whole.map(|path| (path.to_owned(), "full")));
+    let some: Vec<Vec<(String, &str)>> = (400..3_000)
+        .step_by(50)
+        .filter_map(|budget| {
+            Compiler::new(&tree, cache())
+                .compile(&of_code(changes.clone(), Format::Markdown, budget))
+                .ok()?;
+            Some(levels(budget))
+        })
+        .collect();
+    let first = some.iter().find(|levels| levels.iter().any(|(_, level)| *level == "full")).unwrap();
+    assert!(first.contains(&("src/used.rs".to_owned(), "full")), "what changed is whole first: {first:?}");
+    let compiled = compile(&tree, &of_code(changes.clone(), Format::Markdown, 100_000));
+    assert!(compiled.tail.contains("src/picture.png (binary, 5 bytes)"), "{}", compiled.tail);
+    assert!(!compiled.text().contains("KEY="));
+    assert!(compiled.manifest.left_out.iter().any(|left| left.path == "src/.env"));
+}
+
+#[test]
+fn with_source_files_a_document_keeps_its_budget_and_more_of_it_loses_no_file() {
+    let (tree, changes) = with_code();
+    let rank = |level: &str| ["map", "outline", "full"].iter().position(|other| *other == level).unwrap();
+    for format in FORMATS {
+        for how in [Code::Auto, Code::Full, Code::Outline, Code::Map] {
+            let mut before: Vec<(String, usize)> = Vec::new();
+            for budget in (300..3_500).step_by(37) {
+                let request = Request { code: how, ..of_code(changes.clone(), format, budget) };
+                let Ok(compiled) = Compiler::new(&tree, cache()).compile(&request) else { continue };
+                assert!(independent(&compiled.text(), 1_000) <= budget);
+                let read = read_back(format, &compiled.text());
+                assert_eq!(read.len(), compiled.manifest.sections.len());
+                let code = compiled.manifest.sections.iter().filter(|section| section.kind == Kind::Code);
+                let now: Vec<(String, usize)> =
+                    code.map(|section| (section.path.clone(), rank(section.level))).collect();
+                for (path, level) in &before {
+                    assert!(
+                        now.iter().any(|(other, now)| other == path && now >= level),
+                        "{path} at {budget}"
+                    );
+                }
+                before = now;
+            }
+            assert_eq!(
+                before.is_empty(),
+                how == Code::Map || (how == Code::Outline && !cfg!(feature = "outline"))
+            );
+        }
+    }
+}
+
+#[test]
+fn globs_that_leave_the_project_are_refused() {
+    for bad in ["../x", "/etc/*", "[a"] {
+        let request = Request { include: Some(vec![bad.to_owned()]), ..Request::new("qa") };
+        let error = Compiler::new(&fixture(), cache()).compile(&request).unwrap_err();
+        assert!(matches!(error, Error::Argument { name: "include", .. }), "{bad}");
+    }
 }

@@ -1,6 +1,7 @@
 //! What changed, asked of the real git, in every state a repository can be in, hostile ones among them.
 #![allow(clippy::disallowed_methods, reason = "tests make the repositories that are asked")]
 
+use context_compiler::cache::{Cache, DEFAULT_LIMIT};
 use context_compiler::catalogue::Diff;
 use context_compiler::changes::{Changes, Outcome, Status};
 use context_compiler::count::Estimate;
@@ -11,6 +12,10 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
+
+fn cache() -> Cache {
+    Cache::new(std::sync::Arc::new(Estimate), DEFAULT_LIMIT)
+}
 
 fn run(folder: &Path, arguments: &[&str]) {
     let output = Command::new("git")
@@ -189,18 +194,18 @@ fn the_document_has_statistics_first_small_changes_whole_and_untracked_files_as_
     fs::write(path(".env"), "KEY=value\n").unwrap();
     let tree = Folder::open(project.path()).unwrap();
     let request = Request { changes: Some(changes(project.path())), ..Request::new("dev") };
-    let compiled = Compiler::new(&tree, &Estimate).compile(&request).unwrap();
+    let compiled = Compiler::new(&tree, &cache()).compile(&request).unwrap();
     insta::assert_snapshot!(compiled.tail);
     let git = compiled.manifest.git.as_ref().unwrap();
     assert_eq!((git.files, git.insertions, git.deletions), (5, 2, 41));
     // With less, the statistics stay and the large change goes.
     let small = Request { budget: Some(270), ..request.clone() };
-    let small = Compiler::new(&tree, &Estimate).compile(&small).unwrap();
+    let small = Compiler::new(&tree, &cache()).compile(&small).unwrap();
     assert!(small.tail.contains("M a.txt +1 -40") && small.tail.contains("+B\n"), "{}", small.tail);
     assert!(!small.tail.contains("-line 40") && small.tail.contains("lines left out"), "{}", small.tail);
     let stat = Request { diff: Some(Diff::Stat), format: Format::Json, ..request.clone() };
-    let stat = Compiler::new(&tree, &Estimate).compile(&stat).unwrap();
+    let stat = Compiler::new(&tree, &cache()).compile(&stat).unwrap();
     assert!(stat.tail.contains("M a.txt +1 -40") && !stat.tail.contains("all new"));
     let off = Request { diff: Some(Diff::Off), ..request };
-    assert!(!Compiler::new(&tree, &Estimate).compile(&off).unwrap().tail.contains("a.txt"));
+    assert!(!Compiler::new(&tree, &cache()).compile(&off).unwrap().tail.contains("a.txt"));
 }

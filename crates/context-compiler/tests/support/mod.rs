@@ -51,7 +51,7 @@ impl Tree for Memory {
 
     fn stamp(&self, path: &str) -> Result<Stamp, ReadProblem> {
         let bytes = self.files.get(path).ok_or(ReadProblem::NotFound)?;
-        Ok(Stamp { size: bytes.len() as u64, mtime_ns: 0, inode: 0 })
+        Ok(Stamp { size: bytes.len() as u64, mtime_ns: 0, ctime_ns: 0, inode: 0 })
     }
 }
 
