@@ -6,22 +6,33 @@ use std::collections::BTreeMap;
 
 /// A project in memory, which lists its folders in whatever order it is told to.
 #[derive(Clone, Debug, Default)]
-pub struct Memory {
-    pub files: BTreeMap<String, Vec<u8>>,
+pub(crate) struct Memory {
+    pub(crate) files: BTreeMap<String, Vec<u8>>,
     /// Folders are listed backwards.
-    pub backwards: bool,
+    pub(crate) backwards: bool,
 }
 
 impl Memory {
-    pub fn with<P: Into<String>, B: Into<Vec<u8>>>(files: impl IntoIterator<Item = (P, B)>) -> Self {
+    pub(crate) fn with<P: Into<String>, B: Into<Vec<u8>>>(files: impl IntoIterator<Item = (P, B)>) -> Self {
         let files = files.into_iter().map(|(path, bytes)| (path.into(), bytes.into())).collect();
         Self { files, backwards: false }
+    }
+
+    fn bytes(&self, path: &str) -> Result<&Vec<u8>, ReadProblem> {
+        let beneath = format!("{path}/");
+        match self.files.get(path) {
+            Some(bytes) => Ok(bytes),
+            None if self.files.keys().any(|other| other.starts_with(&beneath)) => {
+                Err(ReadProblem::NotRegular("a folder"))
+            }
+            None => Err(ReadProblem::NotFound),
+        }
     }
 }
 
 impl Tree for Memory {
     fn read(&self, path: &str, limit: u64) -> Result<Content, ReadProblem> {
-        let bytes = self.files.get(path).ok_or(ReadProblem::NotFound)?;
+        let bytes = self.bytes(path)?;
         if bytes.len() as u64 > limit {
             return Err(ReadProblem::TooLarge { bytes: bytes.len() as u64 });
         }
@@ -50,13 +61,13 @@ impl Tree for Memory {
     }
 
     fn stamp(&self, path: &str) -> Result<Stamp, ReadProblem> {
-        let bytes = self.files.get(path).ok_or(ReadProblem::NotFound)?;
+        let bytes = self.bytes(path)?;
         Ok(Stamp { size: bytes.len() as u64, mtime_ns: 0, ctime_ns: 0, inode: 0 })
     }
 }
 
 /// A project as agents plan it.
-pub fn fixture() -> Memory {
+pub(crate) fn fixture() -> Memory {
     let long = |title: &str, sections: usize| {
         let mut text = format!("# {title}\n\nWhat everybody must know about it.\n");
         for number in 1..=sections {

@@ -29,34 +29,35 @@ use tokio_util::sync::CancellationToken;
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CompileContext {
-    /// Default: own
+    /// If not yours
     pub role: Option<String>,
-    /// Adds its plans
+    /// Its plans
     pub phase: Option<u32>,
     /// Or this plan
     pub plan_path: Option<String>,
-    /// Default 12000
-    #[schemars(range(min = 1, max = 2_000_000))]
+    /// Or 12000
     pub budget_tokens: Option<u32>,
-    /// Source globs
+    /// Code globs
     pub include: Option<Vec<String>>,
-    /// Globs
+    /// Not these
     pub exclude: Option<Vec<String>>,
-    /// Default markdown
-    pub format: Option<Form>,
-    /// Diff from; default HEAD
+    /// Of text
+    #[serde(default)]
+    pub format: Form,
+    /// Or HEAD
     pub since: Option<String>,
-    /// prefix_hash you have: skips it
+    /// prefix_hash
     pub known_prefix: Option<String>,
 }
 
 /// The form of a document.
 // No comments on the members: each would be sent with every list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 #[allow(missing_docs, reason = "see above")]
 pub enum Form {
+    #[default]
     Markdown,
     Xml,
     Json,
@@ -148,7 +149,7 @@ impl Documents {
             phase: input.phase,
             plan: input.plan_path.clone(),
             budget: input.budget_tokens.and_then(|tokens| usize::try_from(tokens).ok()),
-            format: input.format.map(Format::from).unwrap_or_default(),
+            format: input.format.into(),
             include: input.include.clone(),
             exclude: input.exclude.clone().unwrap_or_default(),
             known_prefix: input.known_prefix.clone(),

@@ -22,8 +22,8 @@ fn compile_context(documents: &Documents) -> Tool {
     let documents = documents.clone();
     Tool::new(
         "compile_context",
-        "Project context",
-        "Planning documents, plans, changes and code for a role, in a token budget.",
+        "Context",
+        "Plans, rules, changes and code for a role, in a token budget.",
         move |input: CompileContext, context: Context| {
             let documents = documents.clone();
             async move {
