@@ -6,7 +6,8 @@
 
 mod tree;
 
-pub use context_compiler::{Compiled, Format, Manifest};
+pub use context_compiler::catalogue::Catalogue;
+pub use context_compiler::{Compiled, Format, Request};
 pub use tree::WorkspaceTree;
 
 use crate::ci::Commands;
@@ -14,10 +15,10 @@ use crate::git::{self, Repository};
 use crate::redact::Redactor;
 use crate::workspace::{self, Workspace};
 use context_compiler::cache::{Cache, DEFAULT_LIMIT};
-use context_compiler::catalogue::{Catalogue, Diff};
+use context_compiler::catalogue::Diff;
 use context_compiler::changes::{Changes, Outcome};
 use context_compiler::count::O200k;
-use context_compiler::{Compiler, Redact, Request};
+use context_compiler::{Compiler, Redact};
 use process_runner::Command;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -69,6 +70,22 @@ impl From<Form> for Format {
             Form::Markdown => Self::Markdown,
             Form::Xml => Self::Xml,
             Form::Json => Self::Json,
+        }
+    }
+}
+
+impl CompileContext {
+    /// The request, for `role` where none is named.
+    pub fn to_request(&self, role: &str) -> Request {
+        Request {
+            phase: self.phase,
+            plan: self.plan_path.clone(),
+            budget: self.budget_tokens.and_then(|tokens| usize::try_from(tokens).ok()),
+            format: self.format.into(),
+            include: self.include.clone(),
+            exclude: self.exclude.clone().unwrap_or_default(),
+            known_prefix: self.known_prefix.clone(),
+            ..Request::new(self.role.as_deref().unwrap_or(role))
         }
     }
 }
@@ -133,35 +150,26 @@ impl Documents {
         known.or_else(|| roles.last()).unwrap_or("default")
     }
 
-    /// The document that `input` asks for, for `role` where it names none. `limited` is the workspace as far as the
-    /// caller may reach, where that is not all of it: then git is not asked, which tells of every file.
+    /// The document that `request` asks for, with what changed since `since`, or since `HEAD`. `limited` is the
+    /// workspace as far as the caller may reach, where that is not all of it: then git is not asked, which tells of
+    /// every file.
     ///
     /// # Errors
     /// What was asked for cannot be used, or the budget is too small.
     pub async fn compile(
         &self,
-        input: &CompileContext,
-        role: &str,
+        mut request: Request,
+        since: Option<&str>,
         limited: Option<Arc<Workspace>>,
         cancel: &CancellationToken,
     ) -> Result<Compiled, Error> {
-        let mut request = Request {
-            phase: input.phase,
-            plan: input.plan_path.clone(),
-            budget: input.budget_tokens.and_then(|tokens| usize::try_from(tokens).ok()),
-            format: input.format.into(),
-            include: input.include.clone(),
-            exclude: input.exclude.clone().unwrap_or_default(),
-            known_prefix: input.known_prefix.clone(),
-            ..Request::new(input.role.as_deref().unwrap_or(role))
-        };
-        let diff = self.catalogue.role(&request.role).diff;
+        let diff = request.diff.unwrap_or(self.catalogue.role(&request.role).diff);
         if diff != Diff::Off {
             request.changes = Some(match &limited {
-                None => self.changes(input.since.as_deref(), diff, cancel).await?,
+                None => self.changes(since, diff, cancel).await?,
                 Some(_) => Changes {
                     outcome: Outcome::Failed { said: "this role may not read every file".to_owned() },
-                    base: input.since.clone().unwrap_or_else(|| "HEAD".to_owned()),
+                    base: since.unwrap_or("HEAD").to_owned(),
                     ..Changes::default()
                 },
             });

@@ -31,8 +31,10 @@ fn compile_context(documents: &Documents) -> Tool {
                     true => None,
                     false => Some(context.within(documents.workspace())?),
                 };
-                let role = documents.role_of(context.caller.roles()).to_owned();
-                Ok(answer(documents.compile(&input, &role, limited, &context.cancel).await?))
+                let request = input.to_request(documents.role_of(context.caller.roles()));
+                Ok(answer(
+                    documents.compile(request, input.since.as_deref(), limited, &context.cancel).await?,
+                ))
             }
         },
     )
