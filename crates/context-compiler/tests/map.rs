@@ -38,7 +38,13 @@ fn mapped(changed: &[&str], threads: usize) -> Map {
 
 #[test]
 fn files_and_names_come_by_how_many_others_mention_them() {
-    insta::assert_snapshot!(mapped(&[], 2).to_string(), @"");
+    insta::assert_snapshot!(mapped(&[], 2).to_string(), @r"
+    lib/queue.rs (79 bytes): Queue, go, unused_helper
+    lib/runner.py (76 bytes): Runner, start
+    main.ts (85 bytes): main
+    notes.md (47 bytes)
+    other.go (31 bytes): Start
+    ");
     let map = mapped(&[], 2);
     assert_eq!((map.files[0].names[0].mentioned_in, map.files[0].rank), (3, 48));
     assert!(map.referrers.is_empty());
