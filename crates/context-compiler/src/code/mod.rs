@@ -10,7 +10,7 @@ mod outline;
 mod rules;
 mod select;
 mod survey;
-mod workers;
+pub(crate) mod workers;
 
 pub use languages::Language;
 pub use map::{Map, MapFile, MapName, Referrer, map};
