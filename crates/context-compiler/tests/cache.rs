@@ -294,6 +294,25 @@ fn the_memory_is_bounded_and_what_was_used_last_stays() {
     assert!((2..=150).contains(&kept), "{kept}");
 }
 
+#[cfg(feature = "outline")]
+#[test]
+fn outlines_are_kept_on_disk_and_are_those_that_were_made() {
+    let setting = Setting::new();
+    let text = "/// Doc.\npub fn one(a: u8) -> u8 {\n    a + 1\n}\n";
+    let key = hash(text.as_bytes());
+    let cache = setting.cache();
+    let made = cache.outline("a.rs", &key, text).unwrap();
+    cache.save().unwrap();
+    // A text that would have none: what is returned is what was kept.
+    let kept = setting.cache().outline("b.rs", &key, "").unwrap();
+    assert_eq!(made, kept);
+    assert_eq!(setting.cache().outline("a.md", &key, text), None);
+    assert!(
+        setting.cache().outline("a.py", &key, text).is_none_or(|other| other != made),
+        "another language"
+    );
+}
+
 /// What the test below runs as another process.
 #[test]
 #[ignore = "run by several_processes_may_write_at_once"]

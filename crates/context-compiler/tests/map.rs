@@ -1,6 +1,6 @@
 //! What a map names, and which files it says refer to others.
 #![cfg(all(unix, feature = "outline"))]
-#![allow(clippy::disallowed_methods, reason = "a test makes the project that is mapped")]
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "a test makes the project that is mapped")]
 
 use context_compiler::cache::{Cache, DEFAULT_LIMIT};
 use context_compiler::code::{Map, SurveyOptions, map};

@@ -1,5 +1,6 @@
 //! What is left of a file of each language, as recorded; and what holds for every text.
 #![cfg(feature = "outline")]
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 use context_compiler::code::{Outline, outline};
 use proptest::prelude::*;

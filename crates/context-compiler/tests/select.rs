@@ -1,6 +1,10 @@
 //! Which files are selected, beside what the real git ignores.
 #![cfg(unix)]
-#![allow(clippy::disallowed_methods, reason = "a test makes the project that is walked, and asks git")]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "a test makes the project that is walked, and asks git"
+)]
 
 use context_compiler::code::{Error, Reason, SelectOptions, Selection, select};
 use context_compiler::source::{Content, Entry, Folder, ReadProblem, Stamp, Tree};

@@ -246,7 +246,7 @@ mod parse {
                     }
                     // The documentation of a module.
                     Some(("string", string)) if is_first && self.language == Language::Python => {
-                        self.doc_block(string)
+                        self.doc_block(string);
                     }
                     _ if broken => {}
                     Some(("assignment_expression", assignment)) => self.values(assignment, 0),
