@@ -42,7 +42,7 @@ mod bench {
     const USAGE: &str = "usage: cargo bench -p context-compiler --bench repository -- PATH [--rounds N] [--threads N] [--no-peers]";
 
     /// What a program other than ours is called, its arguments (`{repo}`, `{out}`), and what stands before its count.
-    const PEERS: [(&str, &[&str], &str); 7] = [
+    const PEERS: [(&str, &[&str], &str); 6] = [
         ("yek", &["--tokens", "1000000000", "--output-dir", "{out}", "{repo}"], ""),
         (
             "code2prompt",
@@ -57,7 +57,6 @@ mod bench {
         ),
         ("gitingest", &["{repo}", "-o", "{out}/gitingest"], "Estimated tokens:"),
         ("files-to-prompt", &["{repo}", "-o", "{out}/files-to-prompt"], ""),
-        ("git", &["-C", "{repo}", "ls-files"], ""),
     ];
 
     pub(super) fn main() {
