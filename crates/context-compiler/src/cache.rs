@@ -61,6 +61,9 @@ struct Known {
     outlines: Bounded<(ContentHash, Language), Arc<Outline>>,
     facts_changed: bool,
     outlines_changed: bool,
+    /// Those of the folder wait until one is asked for.
+    #[cfg(unix)]
+    outlines_unread: bool,
 }
 
 /// Which content a path had.
@@ -81,6 +84,8 @@ impl Cache {
             outlines: Bounded::new(limit / 2),
             facts_changed: false,
             outlines_changed: false,
+            #[cfg(unix)]
+            outlines_unread: false,
         };
         Self {
             counter,
@@ -107,15 +112,10 @@ impl Cache {
     ) -> std::io::Result<Self> {
         let mut cache = Self::new(counter, limit);
         let store = store::Store::open(folder, project, cache.counter.name())?;
-        {
-            let mut known = cache.lock();
-            if let Some(bytes) = store.read(store::Part::Facts) {
-                store::decode_facts(&bytes, &mut known);
-            }
-            if let Some(bytes) = store.read(store::Part::Outlines) {
-                store::decode_outlines(&bytes, &mut known);
-            }
+        if let Some(bytes) = store.read(store::Part::Facts) {
+            store::decode_facts(&bytes, &mut cache.lock());
         }
+        cache.lock().outlines_unread = true;
         cache.store = Some(store);
         Ok(cache)
     }
@@ -129,19 +129,23 @@ impl Cache {
     pub fn save(&self) -> std::io::Result<()> {
         let Some(store) = &self.store else { return Ok(()) };
         let (facts, outlines) = {
-            let mut known = self.lock();
-            let facts = std::mem::take(&mut known.facts_changed).then(|| store::encode_facts(&known));
-            let outlines =
-                std::mem::take(&mut known.outlines_changed).then(|| store::encode_outlines(&known));
-            (facts, outlines)
+            let known = self.lock();
+            let facts = known.facts_changed.then(|| store::encode_facts(&known));
+            (facts, known.outlines_changed.then(|| store::encode_outlines(&known)))
         };
+        let nothing = facts.is_none() && outlines.is_none();
+        // What another thread adds from here on is written the next time it adds something.
         if let Some(bytes) = facts {
             store.write(store::Part::Facts, bytes)?;
+            self.lock().facts_changed = false;
         }
         if let Some(bytes) = outlines {
             store.write(store::Part::Outlines, bytes)?;
+            self.lock().outlines_changed = false;
         }
-        store.prune();
+        if !nothing {
+            store.prune();
+        }
         Ok(())
     }
 
@@ -201,8 +205,17 @@ impl Cache {
     /// where there is none, see [`outline`](crate::code::outline).
     pub fn outline(&self, path: &str, hash: &ContentHash, text: &str) -> Option<Arc<Outline>> {
         let language = Language::of(path)?;
-        if let Some(outline) = self.lock().outlines.get(&(*hash, language)) {
-            return Some(Arc::clone(outline));
+        {
+            let mut known = self.lock();
+            #[cfg(unix)]
+            if std::mem::take(&mut known.outlines_unread)
+                && let Some(bytes) = self.store.as_ref().and_then(|store| store.read(store::Part::Outlines))
+            {
+                store::decode_outlines(&bytes, &mut known);
+            }
+            if let Some(outline) = known.outlines.get(&(*hash, language)) {
+                return Some(Arc::clone(outline));
+            }
         }
         let outline = Arc::new(crate::code::outline(path, text)?);
         self.lock().insert_outline((*hash, language), Arc::clone(&outline));

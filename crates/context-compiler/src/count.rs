@@ -32,7 +32,7 @@ pub fn best() -> &'static dyn TokenCounter {
     return &Estimate;
 }
 
-/// The exact counter: byte-pair encoding with the vocabulary o200k_base, that of the GPT-4o and GPT-5 families.
+/// The exact counter: byte-pair encoding with the vocabulary `o200k_base`, that of the GPT-4o and GPT-5 families.
 ///
 /// The vocabulary is part of the binary. It is loaded once a process, by the first count or by
 /// [`prepare`](TokenCounter::prepare): about 60 ms and 30 MB.

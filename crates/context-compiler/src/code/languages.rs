@@ -122,6 +122,10 @@ impl Language {
         }
     }
 
+    pub(super) fn is_c(self) -> bool {
+        matches!(self, Self::C | Self::Cpp)
+    }
+
     /// What stands for a body that was left out.
     pub(super) fn placeholder(self) -> &'static str {
         if self == Self::Python { "..." } else { "{…}" }
@@ -221,7 +225,7 @@ fn javascript(kind: &str) -> Option<Rule> {
         "method_definition" => Rule::Function(Method),
         "class_declaration" | "abstract_class_declaration" | "class" => Container(Type),
         "internal_module" | "module" => Container(Module),
-        "export_statement" | "ambient_declaration" => Through,
+        "export_statement" | "ambient_declaration" | "statement_block" => Through,
         "lexical_declaration" | "variable_declaration" | "public_field_definition" | "field_definition" => {
             Leaf(Constant)
         }
@@ -231,7 +235,7 @@ fn javascript(kind: &str) -> Option<Rule> {
         "expression_statement" => Leaf(Constant),
         "import_statement" | "if_statement" | "for_statement" | "for_in_statement" | "while_statement"
         | "do_statement" | "try_statement" | "switch_statement" | "throw_statement" | "labeled_statement"
-        | "statement_block" | "empty_statement" | "class_static_block" | "hash_bang_line" => Drop,
+        | "empty_statement" | "class_static_block" | "hash_bang_line" => Drop,
         _ => return None,
     })
 }

@@ -150,7 +150,7 @@ mod parse {
         fn children(&mut self, node: Node<'_>, within: Within) {
             let mut cursor = node.walk();
             let children: Vec<Node<'_>> = node.named_children(&mut cursor).collect();
-            let mut at = 0;
+            let (mut at, mut is_first) = (0, true);
             while let Some(&child) = children.get(at) {
                 match self.language.rule(child.kind()) {
                     Some(Rule::Comment) => {
@@ -159,10 +159,11 @@ mod parse {
                         at += run;
                         continue;
                     }
-                    Some(rule) if !child.is_missing() => self.item(child, rule, within, at == 0),
+                    Some(rule) if !child.is_missing() => self.item(child, rule, within, is_first),
                     _ if self.is_noise(child) => self.remove(child.byte_range()),
                     _ => {}
                 }
+                is_first = false;
                 at += 1;
             }
         }
@@ -204,7 +205,10 @@ mod parse {
                     }
                 }
                 Rule::Through => {
-                    if within.depth < DEEPEST {
+                    if self.language == Language::Python && !broken && !defines(node, 0) {
+                        // Statements, such as those of a script.
+                        self.remove(node.byte_range());
+                    } else if within.depth < DEEPEST {
                         let exports = node.kind() == "export_statement";
                         let exported =
                             within.exported && (exports || !self.exports_are_marked() || within.in_type);
@@ -215,12 +219,13 @@ mod parse {
                         );
                     }
                 }
-                Rule::Leaf(kind) => self.leaf(node, kind, exported, broken, is_first),
+                Rule::Leaf(kind) => self.leaf(node, kind, exported, within.in_type, is_first),
                 Rule::Comment => {}
             }
         }
 
-        fn leaf(&mut self, node: Node<'_>, kind: ItemKind, exported: bool, broken: bool, is_first: bool) {
+        fn leaf(&mut self, node: Node<'_>, kind: ItemKind, exported: bool, in_type: bool, is_first: bool) {
+            let broken = node.has_error();
             if node.kind() == "expression_statement" {
                 let inner = node.named_child(0);
                 return match inner.map(|inner| (inner.kind(), inner)) {
@@ -241,14 +246,22 @@ mod parse {
                     }
                     // The documentation of a module.
                     Some(("string", string)) if is_first && self.language == Language::Python => {
-                        self.doc_block(string)
+                        self.doc_block(string);
                     }
                     _ if broken => {}
                     Some(("assignment_expression", assignment)) => self.values(assignment, 0),
                     _ => self.remove(node.byte_range()),
                 };
             }
-            self.name(node, kind, exported);
+            match node.kind() {
+                // A field of C is nothing without what it is in.
+                "field_declaration" if self.language.is_c() && !is_c_function(node) => {}
+                "declaration" if is_c_function(node) => self.name(node, ItemKind::Function, exported),
+                _ if in_type && (kind == ItemKind::Function || is_c_function(node)) => {
+                    self.name(node, ItemKind::Method, exported);
+                }
+                _ => self.name(node, kind, exported),
+            }
             if !broken {
                 self.values(node, 0);
             }
@@ -298,6 +311,10 @@ mod parse {
                     return; // `{ get; set; }` is a signature.
                 }
                 return self.replace(body.byte_range());
+            }
+            let mut cursor = node.walk();
+            for comment in node.named_children(&mut cursor).filter(|child| child.kind() == "comment") {
+                self.cuts.push(Cut { range: comment.byte_range(), placeholder: "" });
             }
             match docstring(body) {
                 Some(doc) => {
@@ -535,6 +552,28 @@ mod parse {
     fn last_row(node: Node<'_>) -> usize {
         let end = node.end_position();
         if end.column == 0 { end.row.saturating_sub(1).max(node.start_position().row) } else { end.row }
+    }
+
+    /// Whether a Python statement has a function or class in it.
+    fn defines(node: Node<'_>, depth: usize) -> bool {
+        let mut cursor = node.walk();
+        node.named_children(&mut cursor).any(|child| {
+            matches!(child.kind(), "function_definition" | "class_definition" | "decorated_definition")
+                || (depth < 6 && !child.kind().ends_with("expression") && defines(child, depth + 1))
+        })
+    }
+
+    /// Whether a declaration of C declares a function.
+    fn is_c_function(node: Node<'_>) -> bool {
+        let mut at = node;
+        for _ in 0..16 {
+            match at.child_by_field_name("declarator") {
+                Some(inner) if inner.kind() == "function_declarator" => return true,
+                Some(inner) => at = inner,
+                None => break,
+            }
+        }
+        false
     }
 
     /// The string that documents a Python body.

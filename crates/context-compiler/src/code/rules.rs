@@ -3,7 +3,7 @@
 //! Not by `globset`, whose globs know `{a,b}` and count characters: git's do neither, and a file that is ignored
 //! here and not there is a surprise. The tests compare with the real `git check-ignore`.
 
-/// No path is as long (PATH_MAX of Linux), and to match goes as deep as a pattern has stars.
+/// No path is as long (`PATH_MAX` of Linux), and to match goes as deep as a pattern has stars.
 const LONGEST: usize = 4096;
 
 /// The rules of one ignore file.

@@ -293,12 +293,10 @@ impl Walk<'_> {
 
     fn list(&self, job: Job) {
         let (mut files, mut folders, mut left_out, mut ignored) = (Vec::new(), Vec::new(), Vec::new(), 0);
-        let listed = self.tree.list(&job.path).map_err(|_| ());
-        let rules = listed
-            .as_ref()
-            .map_err(|()| ())
-            .and_then(|entries| self.level(&job.path, Some(entries), job.rules));
-        let (Ok(entries), Ok(rules)) = (listed, rules) else {
+        let Ok(entries) = self.tree.list(&job.path) else {
+            return self.leave_out(job.path, Reason::Unreadable);
+        };
+        let Ok(rules) = self.level(&job.path, Some(&entries), job.rules) else {
             return self.leave_out(job.path, Reason::Unreadable);
         };
         for entry in entries {

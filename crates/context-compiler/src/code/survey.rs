@@ -3,6 +3,8 @@
 use super::workers;
 use crate::cache::{self, Cache, ContentHash};
 use crate::source::{ReadProblem, Tree};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// How [`survey`] works.
@@ -70,51 +72,66 @@ pub struct Survey {
 /// Threads take files as they come; the result is in the order of `paths`.
 pub fn survey(tree: &dyn Tree, paths: &[String], cache: &Cache, options: &Options) -> Survey {
     let now = now_ns();
-    let (found, _) = workers::in_order(options.threads, paths.len(), |(): &mut (), at| {
-        measure(tree, &paths[at], cache, options.file_limit, now)
+    let started = AtomicBool::new(false);
+    // First what is known without reading. The first file that is not starts the counter, which takes a while, so
+    // that it is ready when the others have been asked for.
+    let known = thread::scope(|scope| {
+        workers::in_order(options.threads, paths.len(), |(): &mut (), at| {
+            let known = unchanged(tree, &paths[at], cache, options.file_limit);
+            if known.is_none() && !started.swap(true, Ordering::Relaxed) {
+                // Where there is no thread for it, the first count does it.
+                let _ = workers::builder().spawn_scoped(scope, || cache.counter().prepare());
+            }
+            known
+        })
+        .0
     });
-    let read = found.iter().filter(|(_, read)| *read).count();
-    Survey { files: found.into_iter().map(|(facts, _)| facts).collect(), read }
+    let unknown: Vec<usize> = (0..known.len()).filter(|&at| known[at].is_none()).collect();
+    let (found, _) = workers::in_order(options.threads, unknown.len(), |(): &mut (), at| {
+        measure(tree, &paths[unknown[at]], cache, options.file_limit, now)
+    });
+    let read = found.iter().filter(|file| file.sha256.is_some()).count();
+    let mut found = found.into_iter();
+    Survey { files: known.into_iter().filter_map(|known| known.or_else(|| found.next())).collect(), read }
 }
 
-/// One file, and whether it was read.
-fn measure(tree: &dyn Tree, path: &str, cache: &Cache, limit: u64, now: i128) -> (FileFacts, bool) {
-    let facts = |kind, bytes| FileFacts {
-        path: path.to_owned(),
-        kind,
-        bytes,
-        sha256: None,
-        tokens: 0,
-        lines: 0,
-        unstable: false,
-    };
-    if cache.has_seen(path)
-        && let Ok(stamp) = tree.stamp(path)
-        && stamp.size <= limit
-        && let Some(hash) = cache.content_of(path, &stamp)
-        && let Some(known) = cache.facts(&hash)
-    {
-        let unread = facts(known.kind, stamp.size);
-        return (FileFacts { sha256: Some(hash), tokens: known.tokens, lines: known.lines, ..unread }, false);
+/// A file of which nothing is known but its name.
+fn unknown(path: &str, kind: Kind, bytes: u64) -> FileFacts {
+    FileFacts { path: path.to_owned(), kind, bytes, sha256: None, tokens: 0, lines: 0, unstable: false }
+}
+
+/// What the cache knows of a file, if its state says that it is as it was.
+fn unchanged(tree: &dyn Tree, path: &str, cache: &Cache, limit: u64) -> Option<FileFacts> {
+    if !cache.has_seen(path) {
+        return None;
     }
+    let stamp = tree.stamp(path).ok().filter(|stamp| stamp.size <= limit)?;
+    let hash = cache.content_of(path, &stamp)?;
+    let facts = cache.facts(&hash)?;
+    let file = unknown(path, facts.kind, stamp.size);
+    Some(FileFacts { sha256: Some(hash), tokens: facts.tokens, lines: facts.lines, ..file })
+}
+
+/// What a file is, by reading it.
+fn measure(tree: &dyn Tree, path: &str, cache: &Cache, limit: u64, now: i128) -> FileFacts {
     let content = match tree.read(path, limit) {
         Ok(content) => content,
-        Err(ReadProblem::TooLarge { bytes }) => return (facts(Kind::TooLarge, bytes), false),
-        Err(_) => return (facts(Kind::Unreadable, 0), false),
+        Err(ReadProblem::TooLarge { bytes }) => return unknown(path, Kind::TooLarge, bytes),
+        Err(_) => return unknown(path, Kind::Unreadable, 0),
     };
     let hash = cache::hash(&content.bytes);
-    let known = cache.facts_of(&hash, &content.bytes);
+    let facts = cache.facts_of(&hash, &content.bytes);
     if !content.unstable {
         cache.remember(path, &content.stamp, now, hash);
     }
-    let read = FileFacts {
+    let file = unknown(path, facts.kind, content.bytes.len() as u64);
+    FileFacts {
         sha256: Some(hash),
-        tokens: known.tokens,
-        lines: known.lines,
+        tokens: facts.tokens,
+        lines: facts.lines,
         unstable: content.unstable,
-        ..facts(known.kind, content.bytes.len() as u64)
-    };
-    (read, true)
+        ..file
+    }
 }
 
 /// Nanoseconds from 1970 until now. Only compared with times of files, and never part of a result.

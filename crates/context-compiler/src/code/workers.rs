@@ -12,14 +12,18 @@ pub(crate) fn default_threads() -> usize {
     thread::available_parallelism().map_or(1, usize::from).min(8)
 }
 
+/// A thread that may count tokens.
+pub(crate) fn builder() -> thread::Builder {
+    thread::Builder::new().name("context-compiler".into()).stack_size(STACK)
+}
+
 /// Runs `work` on this thread and on others, `threads` in all, and returns when all have ended.
 ///
 /// Where the system gives no more threads there are fewer; `work` must take what it does from a shared place.
 pub(crate) fn together(threads: usize, work: impl Fn() + Sync) {
     thread::scope(|scope| {
         for _ in 1..threads {
-            let builder = thread::Builder::new().name("context-compiler".into()).stack_size(STACK);
-            if builder.spawn_scoped(scope, &work).is_err() {
+            if builder().spawn_scoped(scope, &work).is_err() {
                 break;
             }
         }
