@@ -1,7 +1,5 @@
 //! Why there is no document.
 
-use crate::source::ReadProblem;
-
 /// Why there is no document.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -28,7 +26,7 @@ pub enum Error {
         /// As it was named.
         path: String,
         /// Why.
-        problem: ReadProblem,
+        problem: String,
     },
 }
 

@@ -93,7 +93,7 @@ pub enum ReadProblem {
     /// There is nothing of that name.
     #[error("does not exist")]
     NotFound,
-    /// It is no regular file (for a list: no folder).
+    /// It is no regular file (for a list: no folder). What is a folder is called `a folder`.
     #[error("is {0}")]
     NotRegular(&'static str),
     /// It has more bytes than asked for.

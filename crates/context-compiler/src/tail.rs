@@ -10,7 +10,6 @@ use crate::pieces::{self, Class, LARGE, Piece, Rank};
 use crate::prefix::language;
 use crate::request::Request;
 use crate::section::{Section, Source};
-use crate::source::ReadProblem;
 use crate::text::{grouped, normalise, sha256, shown_path};
 use std::fmt::Write as _;
 
@@ -69,9 +68,12 @@ pub(crate) fn plans(
                 });
             }
             Err(Refusal::NotFound) if request.plan.is_some() => {
-                return Err(Error::Plan { path, problem: ReadProblem::NotFound });
+                return Err(Error::Plan { path, problem: "does not exist".to_owned() });
             }
             Err(Refusal::NotFound) => {}
+            Err(Refusal::Because(reason)) if request.plan.is_some() => {
+                return Err(Error::Plan { path, problem: reason });
+            }
             Err(Refusal::Because(reason)) => parts.left_out.push(LeftOut::told(path, reason)),
         }
     }

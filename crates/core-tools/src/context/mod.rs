@@ -174,10 +174,12 @@ impl Documents {
                 },
             });
         }
-        let workspace = limited.unwrap_or_else(|| Arc::clone(self.commands.workspace()));
+        let tree = match limited {
+            None => WorkspaceTree::new(Arc::clone(self.commands.workspace())),
+            Some(workspace) => WorkspaceTree::new(workspace).limited(),
+        };
         let this = self.clone();
         let work = move || {
-            let tree = WorkspaceTree::new(workspace);
             let secrets = Secrets(&this.commands.redactor);
             Compiler::new(&tree, &this.cache).catalogue(&this.catalogue).redact(&secrets).compile(&request)
         };

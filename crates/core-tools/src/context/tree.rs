@@ -3,7 +3,7 @@
 use crate::workspace::{self, ConfinedPath, Kind, Workspace};
 use context_compiler::source::{Content, Entry, EntryKind, ReadProblem, Stamp, Tree};
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
@@ -14,12 +14,39 @@ const ATTEMPTS: usize = 3;
 #[derive(Clone, Debug)]
 pub struct WorkspaceTree {
     workspace: Arc<Workspace>,
+    limited: bool,
 }
 
 impl WorkspaceTree {
     /// The primary root of `workspace`.
     pub fn new(workspace: Arc<Workspace>) -> Self {
-        Self { workspace }
+        Self { workspace, limited: false }
+    }
+
+    /// The same for a caller who may reach less of it: what it may not read is as if it were not there.
+    #[must_use]
+    pub fn limited(mut self) -> Self {
+        self.limited = true;
+        self
+    }
+
+    /// Why, without a word about where the root lies.
+    fn problem(&self, error: workspace::Error) -> ReadProblem {
+        match error {
+            error if error.is_not_found() => ReadProblem::NotFound,
+            error if error.is_outside() => ReadProblem::Outside,
+            workspace::Error::WrongKind { found: Kind::Directory, .. } => ReadProblem::NotRegular("a folder"),
+            workspace::Error::WrongKind { found, .. } => ReadProblem::NotRegular(found.noun()),
+            workspace::Error::Io { source, .. } => self.refused(source),
+            error => ReadProblem::Io(io::Error::other(error.to_string())),
+        }
+    }
+
+    fn refused(&self, error: io::Error) -> ReadProblem {
+        match error.kind() {
+            io::ErrorKind::PermissionDenied if self.limited => ReadProblem::NotFound,
+            _ => ReadProblem::Io(error),
+        }
     }
 
     fn locate(&self, path: &str) -> Result<ConfinedPath, ReadProblem> {
@@ -27,7 +54,7 @@ impl WorkspaceTree {
         if path.starts_with('/') {
             return Err(ReadProblem::Outside);
         }
-        self.workspace.locate(&format!("./{path}")).map_err(problem)
+        self.workspace.locate(&format!("./{path}")).map_err(|error| self.problem(error))
     }
 }
 
@@ -36,7 +63,7 @@ impl Tree for WorkspaceTree {
         let located = self.locate(path)?;
         let mut attempt = 1;
         loop {
-            let (mut file, _) = located.open_read().map_err(problem)?;
+            let (mut file, _) = located.open_read().map_err(|error| self.problem(error))?;
             let before = stamp(&file)?;
             if before.size > limit {
                 return Err(ReadProblem::TooLarge { bytes: before.size });
@@ -56,9 +83,9 @@ impl Tree for WorkspaceTree {
     }
 
     fn list(&self, path: &str) -> Result<Vec<Entry>, ReadProblem> {
-        let folder = self.locate(path)?.open_folder().map_err(problem)?;
+        let folder = self.locate(path)?.open_folder().map_err(|error| self.problem(error))?;
         let mut entries = Vec::new();
-        for entry in folder.entries().map_err(ReadProblem::Io)? {
+        for entry in folder.entries().map_err(|error| self.refused(error))? {
             let entry = entry.map_err(ReadProblem::Io)?;
             let name = entry.name.to_str().map(str::to_owned);
             let kind = match entry.kind {
@@ -76,7 +103,7 @@ impl Tree for WorkspaceTree {
     }
 
     fn stamp(&self, path: &str) -> Result<Stamp, ReadProblem> {
-        stamp(&self.locate(path)?.open_read().map_err(problem)?.0)
+        stamp(&self.locate(path)?.open_read().map_err(|error| self.problem(error))?.0)
     }
 }
 
@@ -103,17 +130,6 @@ fn stamp(file: &File) -> Result<Stamp, ReadProblem> {
     #[cfg(not(unix))]
     let (inode, ctime_ns) = (0, mtime_ns);
     Ok(Stamp { size: metadata.len(), mtime_ns, ctime_ns, inode })
-}
-
-/// Why, without a word about where the root lies.
-fn problem(error: workspace::Error) -> ReadProblem {
-    match error {
-        error if error.is_not_found() => ReadProblem::NotFound,
-        error if error.is_outside() => ReadProblem::Outside,
-        workspace::Error::WrongKind { found, .. } => ReadProblem::NotRegular(found.noun()),
-        workspace::Error::Io { source, .. } => ReadProblem::Io(source),
-        error => ReadProblem::Io(std::io::Error::other(error.to_string())),
-    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,15 @@ use serde_json::json;
 
 impl From<context::Error> for ToolError {
     fn from(error: context::Error) -> Self {
-        Self::from_error(&error)
+        use context_compiler::Error::Argument;
+        // As the tool calls it.
+        let name = match &error {
+            context::Error::Compile(Argument { name: "plan", .. }) => "plan_path",
+            context::Error::Compile(Argument { name: "budget", .. }) => "budget_tokens",
+            _ => return Self::from_error(&error),
+        };
+        let context::Error::Compile(Argument { reason, .. }) = error else { return Self::from_error(&error) };
+        Self::new(format!("`{name}` {reason}"))
     }
 }
 
