@@ -53,9 +53,9 @@ impl Half<'_> {
 
     /// Writes the items into `page`, in `tokens` at most.
     fn write(&self, tokens: usize, page: &mut Page<'_>) {
-        let want =
-            |item: &Box<dyn Item + '_>| Want { weight: item.weight(), most: item.most() - item.least() };
-        let wants: Vec<Want> = self.items.iter().map(want).collect();
+        let wants =
+            self.items.iter().map(|item| Want { weight: item.weight(), most: item.most() - item.least() });
+        let wants: Vec<Want> = wants.collect();
         let shares = share(tokens.saturating_sub(self.least()), &wants);
         for (item, share) in self.items.iter().zip(shares) {
             item.write(item.least() + share, page);

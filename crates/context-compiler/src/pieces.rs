@@ -163,7 +163,7 @@ pub(crate) fn plain(text: &str) -> Vec<Piece> {
 
 /// The number of the phase that a heading, a cell or an item is about: `Phase 3: x`, `3. x`, `3`.
 fn phase_of(text: &str) -> Option<u32> {
-    let text = text.trim_start_matches(|c: char| matches!(c, '#' | '*' | '_' | '[' | ' '));
+    let text = text.trim_start_matches(['#', '*', '_', '[', ' ']);
     let text = match text.get(..5) {
         Some(word) if word.eq_ignore_ascii_case("phase") => text.get(5..)?.trim_start(),
         _ => text,

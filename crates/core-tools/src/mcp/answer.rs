@@ -140,7 +140,7 @@ impl Answer {
     pub fn to_text(&self) -> String {
         match (&self.text, &self.structured) {
             (Some(text), _) if self.more.is_empty() => text.clone(),
-            (Some(text), _) => [&[text.clone()], self.more.as_slice()].concat().concat(),
+            (Some(text), _) => format!("{text}{}", self.more.concat()),
             (None, Some(value)) => value.to_string(),
             (None, None) => String::new(),
         }
