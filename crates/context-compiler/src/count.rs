@@ -68,8 +68,9 @@ impl TokenCounter for O200k {
 
 /// A token for every three bytes, rounded up.
 ///
-/// The usual four undercount code by up to a fifth. Three is above the true count for nearly all prose and code
-/// (`docs/benchmarks/context.md`), and below it for text of many digits or symbols.
+/// The usual four undercount code by up to a fifth. Whole repositories have 3.7 to 4 bytes a token
+/// (`docs/benchmarks/context.md`), so three are on the safe side of them; a single file of many digits or symbols may
+/// still have more tokens than this.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Estimate;
 
