@@ -1,4 +1,10 @@
 //! A cache changes how long a survey takes and nothing else, whatever state its files are in.
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test stops at the first surprise"
+)]
 #![cfg(unix)]
 #![allow(
     clippy::disallowed_methods,

@@ -1,4 +1,10 @@
 //! Documents of a fixture project, as recorded; and what must hold of every document.
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test stops at the first surprise"
+)]
 
 mod support;
 
@@ -304,7 +310,7 @@ fn read_back(format: Format, text: &str) -> Vec<(String, String)> {
         }
         Format::Xml => {
             let document = roxmltree::Document::parse(text).unwrap();
-            assert_eq!(document.root_element().children().filter(|node| node.is_element()).count(), 2);
+            assert_eq!(document.root_element().children().filter(roxmltree::Node::is_element).count(), 2);
             let sections = document.descendants().filter(|node| node.has_tag_name("section"));
             sections
                 .map(|node| {

@@ -1,4 +1,10 @@
 //! What changed, asked of the real git, in every state a repository can be in, hostile ones among them.
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test stops at the first surprise"
+)]
 #![allow(clippy::disallowed_methods, reason = "tests make the repositories that are asked")]
 
 use context_compiler::cache::{Cache, DEFAULT_LIMIT};
@@ -57,7 +63,10 @@ fn changes(folder: &Path) -> Changes {
     asked(folder, &git::Ask { time_limit: Duration::from_secs(60), ..git::Ask::default() }).unwrap()
 }
 
-fn files(changes: &Changes) -> Vec<(&str, Status, Option<(u64, u64)>, usize)> {
+/// Path, what happened, lines added and removed, hunks.
+type Fact<'a> = (&'a str, Status, Option<(u64, u64)>, usize);
+
+fn files(changes: &Changes) -> Vec<Fact<'_>> {
     changes.files.iter().map(|file| (file.path.as_str(), file.status, file.lines, file.hunks.len())).collect()
 }
 
