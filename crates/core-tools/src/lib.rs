@@ -31,6 +31,7 @@
 //! | [`git`] | `git` | status, history, differences, commits, branches, stashes |
 //! | [`ci`] | `ci` | run commands, in the foreground and the background; diagnostics |
 //! | [`testing`] | `testing` | find the test runner, run it, report each test |
+//! | [`context`] | `context` | the documents and code a role needs, in one document under a token budget |
 //! | [`redact`] | | masks secrets in text |
 //! | [`config`] | | `coretools.toml`, environment variables and flags |
 //! | [`mcp`] | `mcp` | the areas as tools of the Model Context Protocol, behind one guarded host |
@@ -43,13 +44,22 @@
 //! Libraries read no environment and have no current folder: whoever links this crate hands both in. There
 //! is no sandbox for the programs that are run; see `SECURITY.md`.
 #![cfg_attr(
-    not(all(feature = "filesystem", feature = "git", feature = "ci", feature = "testing", feature = "mcp")),
+    not(all(
+        feature = "filesystem",
+        feature = "git",
+        feature = "ci",
+        feature = "testing",
+        feature = "context",
+        feature = "mcp"
+    )),
     allow(rustdoc::broken_intra_doc_links, reason = "the table names areas that are off")
 )]
 
 #[cfg(feature = "ci")]
 pub mod ci;
 pub mod config;
+#[cfg(feature = "context")]
+pub mod context;
 #[cfg(feature = "filesystem")]
 pub mod filesystem;
 #[cfg(feature = "git")]

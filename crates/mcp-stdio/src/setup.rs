@@ -7,6 +7,7 @@ use core_tools::ci::{Commands, Confine, EnvironmentPolicy, ServerFacts};
 use core_tools::config::{
     Config, EnvironmentMode, FILE_NAME, Flags, Preset, Results, Toolsets, VARIABLE_PREFIX,
 };
+use core_tools::context::Documents;
 use core_tools::mcp::{self, Connection, Host, Limits, Selection, Toolset, WorkspaceEffects};
 use core_tools::redact::{self, Redactor};
 use core_tools::workspace::Workspace;
@@ -189,6 +190,7 @@ pub(crate) fn toolsets(
         mcp::filesystem::toolset(workspace),
         mcp::git::toolset(&commands),
         mcp::testing::toolset(&commands, max_timeout),
+        mcp::context::toolset(&Documents::new(commands.clone())),
         mcp::ci::toolset(commands, facts(), max_timeout),
     ]
 }

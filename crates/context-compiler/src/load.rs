@@ -1,0 +1,95 @@
+//! From a path to text that can be quoted, or to the reason why not.
+
+use crate::request::Redact;
+use crate::section::Source;
+use crate::source::{Content, ReadProblem, Stamp, Tree};
+use crate::text::{decode, normalise, sha256};
+use std::sync::{Mutex, PoisonError};
+
+/// The largest planning document and plan, in bytes.
+pub(crate) const DOCUMENT_BYTES: u64 = 1024 * 1024;
+
+/// Reads files, and remembers in which state they were.
+pub(crate) struct Loader<'a> {
+    pub(crate) tree: &'a dyn Tree,
+    pub(crate) redact: Option<&'a dyn Redact>,
+    read: Mutex<Vec<(String, Stamp)>>,
+}
+
+/// A text, and where it is from.
+pub(crate) struct Loaded {
+    pub(crate) text: String,
+    pub(crate) source: Source,
+}
+
+/// Why there is no text.
+pub(crate) enum Refusal {
+    NotFound,
+    /// For the list of what is not inside.
+    Because(String),
+}
+
+impl<'a> Loader<'a> {
+    pub(crate) fn new(tree: &'a dyn Tree, redact: Option<&'a dyn Redact>) -> Self {
+        Self { tree, redact, read: Mutex::default() }
+    }
+
+    /// The text of the file at `path`, if it has at most `limit` bytes.
+    pub(crate) fn load(&self, path: &str, limit: u64) -> Result<Loaded, Refusal> {
+        let (loaded, stamp) = self.load_apart(path, limit);
+        if let Some(stamp) = stamp {
+            self.read.lock().unwrap_or_else(PoisonError::into_inner).push((path.to_owned(), stamp));
+        }
+        loaded
+    }
+
+    /// The same, for somebody who reads it again later: what it was is not remembered.
+    pub(crate) fn load_apart(&self, path: &str, limit: u64) -> (Result<Loaded, Refusal>, Option<Stamp>) {
+        let content = match self.tree.read(path, limit) {
+            Ok(content) => content,
+            Err(ReadProblem::NotFound) => return (Err(Refusal::NotFound), None),
+            Err(problem) => return (Err(Refusal::Because(problem.to_string())), None),
+        };
+        (self.text_of(&content), Some(content.stamp))
+    }
+
+    fn text_of(&self, content: &Content) -> Result<Loaded, Refusal> {
+        let bytes = content.bytes.len() as u64;
+        let Some(text) = decode(&content.bytes) else {
+            return Err(Refusal::Because(format!("binary, {bytes} bytes")));
+        };
+        if text.text.is_empty() {
+            return Err(Refusal::Because("empty".to_owned()));
+        }
+        let (masked, redactions) = self.mask(text.text);
+        let source = Source {
+            bytes,
+            sha256: sha256(&content.bytes),
+            encoding: text.encoding,
+            bidirectional: text.bidirectional,
+            unstable: content.unstable,
+            redactions,
+        };
+        Ok(Loaded { text: masked, source })
+    }
+
+    /// `text` with its secrets masked, and how many there were. What the redactor puts in is made safe as well.
+    pub(crate) fn mask(&self, text: String) -> (String, usize) {
+        const MARK: &str = "[redacted";
+        let Some(redact) = self.redact else { return (text, 0) };
+        let masked = match redact.redact(&text) {
+            std::borrow::Cow::Borrowed(same) if same.len() == text.len() => return (text, 0),
+            masked => normalise(&masked),
+        };
+        let marks = |text: &str| text.to_ascii_lowercase().matches(MARK).count();
+        let new = marks(&masked).saturating_sub(marks(&text)).max(1);
+        (masked, new)
+    }
+
+    /// Files that are no longer in the state in which they were read.
+    pub(crate) fn moved(&self) -> Vec<String> {
+        let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let moved = read.iter().filter(|(path, stamp)| self.tree.stamp(path).ok() != Some(*stamp));
+        moved.map(|(path, _)| path.clone()).collect()
+    }
+}

@@ -1,0 +1,220 @@
+//! What changed, asked of the real git, in every state a repository can be in, hostile ones among them.
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test stops at the first surprise"
+)]
+#![allow(clippy::disallowed_methods, reason = "tests make the repositories that are asked")]
+
+use context_compiler::cache::{Cache, DEFAULT_LIMIT};
+use context_compiler::catalogue::Diff;
+use context_compiler::changes::{Changes, Outcome, Status};
+use context_compiler::count::Estimate;
+use context_compiler::source::Folder;
+use context_compiler::{Compiler, Error, Format, Request, git};
+use process_runner::Runner;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+fn cache() -> Cache {
+    Cache::new(std::sync::Arc::new(Estimate), DEFAULT_LIMIT)
+}
+
+fn run(folder: &Path, arguments: &[&str]) {
+    let output = Command::new("git")
+        .args(arguments)
+        .current_dir(folder)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .output()
+        .expect("git can be run");
+    assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn empty() -> tempfile::TempDir {
+    let project = tempfile::tempdir().unwrap();
+    run(project.path(), &["init", "--quiet", "--initial-branch=main"]);
+    run(project.path(), &["config", "user.name", "Ada"]);
+    run(project.path(), &["config", "user.email", "ada@example.org"]);
+    project
+}
+
+/// A repository of one commit: `a.txt` of 40 lines, `b c.txt` of one.
+fn repository() -> tempfile::TempDir {
+    let project = empty();
+    let lines: String = (1..=40).map(|number| format!("line {number}\n")).collect();
+    fs::write(project.path().join("a.txt"), lines).unwrap();
+    fs::write(project.path().join("b c.txt"), "b\n").unwrap();
+    run(project.path(), &["add", "."]);
+    run(project.path(), &["commit", "--quiet", "--message=first"]);
+    project
+}
+
+fn asked(folder: &Path, ask: &git::Ask) -> Result<Changes, Error> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runner = Runner::new();
+    runtime.block_on(git::changes(|| git::command(folder), |command| runner.run(command), ask))
+}
+
+fn changes(folder: &Path) -> Changes {
+    asked(folder, &git::Ask { time_limit: Duration::from_secs(60), ..git::Ask::default() }).unwrap()
+}
+
+/// Path, what happened, lines added and removed, hunks.
+type Fact<'a> = (&'a str, Status, Option<(u64, u64)>, usize);
+
+fn files(changes: &Changes) -> Vec<Fact<'_>> {
+    changes.files.iter().map(|file| (file.path.as_str(), file.status, file.lines, file.hunks.len())).collect()
+}
+
+#[test]
+fn nothing_changed_is_said_only_where_nothing_changed() {
+    let project = repository();
+    assert_eq!(changes(project.path()).outcome, Outcome::Clean);
+    let outside = tempfile::tempdir().unwrap();
+    assert_eq!(changes(outside.path()).outcome, Outcome::NotARepository);
+    let unborn = empty();
+    assert_eq!(changes(unborn.path()).outcome, Outcome::Unborn);
+    let runner = Runner::new();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let without = || git::command(project.path()).env("PATH", "/nonexistent");
+    let ask = git::Ask::default();
+    let missing = runtime.block_on(git::changes(without, |command| runner.run(command), &ask)).unwrap();
+    assert_eq!(missing.outcome, Outcome::GitMissing);
+    let hasty = git::Ask { time_limit: Duration::ZERO, ..git::Ask::default() };
+    assert_eq!(asked(project.path(), &hasty).unwrap().outcome, Outcome::TimedOut);
+}
+
+#[test]
+fn a_repository_above_the_root_is_not_the_projects() {
+    let project = repository();
+    fs::create_dir(project.path().join("sub")).unwrap();
+    assert_eq!(changes(&project.path().join("sub")).outcome, Outcome::NotARepository);
+}
+
+#[test]
+fn changed_added_deleted_and_untracked_files_are_told_with_their_lines() {
+    let project = repository();
+    let path = |name: &str| project.path().join(name);
+    let text = fs::read_to_string(path("a.txt")).unwrap();
+    fs::write(path("a.txt"), text.replace("line 2\n", "LINE 2\n").replace("line 30\n", "")).unwrap();
+    fs::remove_file(path("b c.txt")).unwrap();
+    fs::write(path("new\n\"é.txt"), "new\n").unwrap();
+    run(project.path(), &["add", "--intent-to-add", "."]);
+    fs::write(path("binary"), b"\0\x01").unwrap();
+    run(project.path(), &["add", "binary"]);
+    fs::write(path("un tracked"), "x\n").unwrap();
+    let changes = changes(project.path());
+    assert_eq!(changes.outcome, Outcome::Changed);
+    let expected = [
+        ("a.txt", Status::Modified, Some((1, 2)), 2),
+        ("b c.txt", Status::Deleted, Some((0, 1)), 1),
+        ("binary", Status::Added, None, 0),
+        ("new\n\"é.txt", Status::Added, Some((1, 0)), 1),
+        ("un tracked", Status::Untracked, None, 0),
+    ];
+    assert_eq!(files(&changes), expected);
+    assert!(!changes.truncated && !changes.filters_off);
+}
+
+#[test]
+fn a_repository_without_commits_tells_what_is_in_its_index() {
+    let project = empty();
+    fs::write(project.path().join("a"), "a\n").unwrap();
+    run(project.path(), &["add", "a"]);
+    let changes = changes(project.path());
+    assert_eq!(changes.outcome, Outcome::Unborn);
+    assert_eq!(files(&changes), [("a", Status::Added, Some((1, 0)), 1)]);
+}
+
+#[test]
+fn a_revision_is_one_of_the_repositorys_and_never_an_option() {
+    let project = repository();
+    fs::write(project.path().join("a.txt"), "all new\n").unwrap();
+    run(project.path(), &["commit", "--quiet", "--all", "--message=second"]);
+    let since = |since: &str| {
+        asked(project.path(), &git::Ask { since: Some(since.to_owned()), ..git::Ask::default() })
+    };
+    assert_eq!(files(&since("HEAD~1").unwrap()), [("a.txt", Status::Modified, Some((1, 40)), 1)]);
+    assert_eq!(since("HEAD").unwrap().outcome, Outcome::Clean);
+    let target = project.path().join("written");
+    for bad in ["--output=written", "no-such-branch", "HEAD:a.txt", "HEAD~1..HEAD"] {
+        assert!(matches!(since(bad), Err(Error::Argument { name: "since", .. })), "{bad}");
+    }
+    assert!(!target.exists());
+}
+
+#[test]
+fn nothing_that_the_repository_names_is_run_and_its_index_stays() {
+    use std::os::unix::fs::PermissionsExt;
+    let project = repository();
+    let marker = project.path().join("ran");
+    let script = project.path().join(".git/evil");
+    fs::write(&script, format!("#!/bin/sh\necho ran >> '{}'\ncat\n", marker.display())).unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let script = script.to_str().unwrap();
+    for key in [
+        "diff.external",
+        "core.fsmonitor",
+        "core.pager",
+        "diff.evil.textconv",
+        "diff.evil.command",
+        "filter.evil.clean",
+        "filter.evil.process",
+        "filter.other name.clean",
+    ] {
+        run(project.path(), &["config", key, script]);
+    }
+    for setting in [
+        ["diff.noprefix", "true"],
+        ["diff.mnemonicPrefix", "true"],
+        ["diff.context", "0"],
+        ["diff.orderFile", "order"],
+        ["diff.renames", "copies"],
+        ["color.ui", "always"],
+        ["filter.evil.required", "true"],
+    ] {
+        run(project.path(), &["config", setting[0], setting[1]]);
+    }
+    fs::write(project.path().join(".gitattributes"), "*.txt diff=evil filter=evil\n").unwrap();
+    fs::write(project.path().join("a.txt"), "changed\n").unwrap();
+    let _ = fs::remove_file(&marker);
+    let index = fs::read(project.path().join(".git/index")).unwrap();
+    let changes = changes(project.path());
+    assert!(!marker.exists(), "a program of the repository was run");
+    assert_eq!(fs::read(project.path().join(".git/index")).unwrap(), index);
+    assert!(changes.filters_off);
+    let changed = changes.files.iter().find(|file| file.path == "a.txt").unwrap();
+    assert_eq!(changed.lines, Some((1, 40)));
+    assert!(changed.hunks.concat().ends_with("-line 40\n+changed\n"));
+}
+
+#[test]
+fn the_document_has_statistics_first_small_changes_whole_and_untracked_files_as_additions() {
+    let project = repository();
+    let path = |name: &str| project.path().join(name);
+    fs::write(path("a.txt"), "all new\n").unwrap();
+    fs::write(path("b c.txt"), "B\n").unwrap();
+    fs::write(path("Cargo.lock"), "lock\n").unwrap();
+    fs::write(path("note"), "```\nfenced\n").unwrap();
+    fs::write(path(".env"), "KEY=value\n").unwrap();
+    let tree = Folder::open(project.path()).unwrap();
+    let request = Request { changes: Some(changes(project.path())), ..Request::new("dev") };
+    let compiled = Compiler::new(&tree, &cache()).compile(&request).unwrap();
+    insta::assert_snapshot!(compiled.tail);
+    let git = compiled.manifest.git.as_ref().unwrap();
+    assert_eq!((git.files, git.insertions, git.deletions), (5, 2, 41));
+    // With less, the statistics stay and the large change goes.
+    let small = Request { budget: Some(270), ..request.clone() };
+    let small = Compiler::new(&tree, &cache()).compile(&small).unwrap();
+    assert!(small.tail.contains("M a.txt +1 -40") && small.tail.contains("+B\n"), "{}", small.tail);
+    assert!(!small.tail.contains("-line 40") && small.tail.contains("lines left out"), "{}", small.tail);
+    let stat = Request { diff: Some(Diff::Stat), format: Format::Json, ..request.clone() };
+    let stat = Compiler::new(&tree, &cache()).compile(&stat).unwrap();
+    assert!(stat.tail.contains("M a.txt +1 -40") && !stat.tail.contains("all new"));
+    let off = Request { diff: Some(Diff::Off), ..request };
+    assert!(!Compiler::new(&tree, &cache()).compile(&off).unwrap().tail.contains("a.txt"));
+}
