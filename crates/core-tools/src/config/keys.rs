@@ -100,7 +100,10 @@ fn visit<V: Visit>(config: &mut Config, key: &str, visitor: V) -> Option<V::Resu
         "commands.environment" => visitor.visit(&mut commands.environment, any()),
         "logs.sources" => visitor.visit(
             &mut config.logs.sources,
-            Allowed { check: Box::new(are_sources), expected: SOURCES.to_owned() },
+            Allowed {
+                check: Box::new(|sources: &Vec<String>| are_sources(sources)),
+                expected: SOURCES.to_owned(),
+            },
         ),
         "redaction.enabled" => visitor.visit(&mut redaction.enabled, any()),
         "redaction.environment_values" => visitor.visit(&mut redaction.environment_values, any()),
@@ -117,7 +120,7 @@ fn visit<V: Visit>(config: &mut Config, key: &str, visitor: V) -> Option<V::Resu
 
 const SOURCES: &str = "a list of `name=path or glob`";
 
-fn are_sources(sources: &Vec<String>) -> bool {
+fn are_sources(sources: &[String]) -> bool {
     sources.iter().all(|source| super::Logs::named(source).is_some())
 }
 
