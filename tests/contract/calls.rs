@@ -25,6 +25,7 @@ fn project() -> Project {
         ("Makefile", "test:\n\t@echo tested\n"),
         ("module/Cargo.toml", "[package]\nname = \"module\"\n"),
         ("module/src/lib.rs", ""),
+        ("docs/app.log", "{\"level\":50,\"msg\":\"down\"}\n"),
     ]);
     std::fs::write(project.join("pixel.png"), PNG).unwrap();
     project.git(&["init", "--quiet", "--initial-branch=main"]);
@@ -107,6 +108,7 @@ fn calls() -> Vec<(&'static str, Value)> {
         ("run_test_suite", json!({"test_path": "."})),
         ("run_test_task", json!({"test_path": ".", "reporter": "json"})),
         ("run_test_task", json!({"test_path": ".", "reporter": "tap"})),
+        ("get_logs", json!({"level": "error", "limit": 5, "source": "docs/app.log"})),
     ]
 }
 

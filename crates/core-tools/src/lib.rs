@@ -32,6 +32,7 @@
 //! | [`ci`] | `ci` | run commands, in the foreground and the background; diagnostics |
 //! | [`testing`] | `testing` | find the test runner, run it, report each test |
 //! | [`context`] | `context` | the documents and code a role needs, in one document under a token budget |
+//! | [`logs`] | `logs` | the logs of the application: the last entries of a level, and new ones |
 //! | [`redact`] | | masks secrets in text |
 //! | [`config`] | | `coretools.toml`, environment variables and flags |
 //! | [`mcp`] | `mcp` | the areas as tools of the Model Context Protocol, behind one guarded host |
@@ -64,12 +65,14 @@ pub mod context;
 pub mod filesystem;
 #[cfg(feature = "git")]
 pub mod git;
+#[cfg(feature = "logs")]
+pub mod logs;
 #[cfg(feature = "mcp")]
 pub mod mcp;
 pub mod nearest;
 pub mod redact;
 #[cfg(feature = "testing")]
 pub mod testing;
-#[cfg(any(feature = "filesystem", feature = "git", feature = "mcp"))]
+#[cfg(any(feature = "filesystem", feature = "git", feature = "logs", feature = "mcp"))]
 mod time;
 pub mod workspace;

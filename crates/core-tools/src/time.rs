@@ -20,7 +20,7 @@ pub(crate) fn rfc3339(time: SystemTime) -> String {
 /// Year, month and day of the `days`th day after 1970-01-01 in the Gregorian calendar.
 ///
 /// Counted in eras of 400 years, each beginning on 1 March, so that leap days come last.
-fn civil(days: i64) -> (i64, i64, i64) {
+pub(crate) fn civil(days: i64) -> (i64, i64, i64) {
     const ERA: i64 = 146_097;
     let days = days + 719_468;
     let (era, day) = (days.div_euclid(ERA), days.rem_euclid(ERA));

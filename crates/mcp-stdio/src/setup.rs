@@ -8,6 +8,7 @@ use core_tools::config::{
     Config, EnvironmentMode, FILE_NAME, Flags, Preset, Results, Toolsets, VARIABLE_PREFIX,
 };
 use core_tools::context::Documents;
+use core_tools::logs::Logs;
 use core_tools::mcp::{self, Connection, Host, Limits, Selection, Toolset, WorkspaceEffects};
 use core_tools::redact::{self, Redactor};
 use core_tools::workspace::Workspace;
@@ -192,7 +193,14 @@ pub(crate) fn toolsets(
         mcp::testing::toolset(&commands, max_timeout),
         mcp::context::toolset(&Documents::new(commands.clone())),
         mcp::ci::toolset(commands, facts(), max_timeout),
+        mcp::introspection::toolset(workspace, logs(config, workspace)),
     ]
+}
+
+/// The logs of the application: `$LOG_PATH`, and those that the configuration names.
+fn logs(config: &Config, workspace: &Arc<Workspace>) -> Logs {
+    let path = std::env::var_os("LOG_PATH").and_then(|path| path.into_string().ok());
+    Logs::new(Arc::clone(workspace)).path(path).named(config.logs.sources())
 }
 
 /// What a policy knows of every tool there is.

@@ -13,7 +13,7 @@ use super::{Config, Entry, Setting, Source, VARIABLE_PREFIX};
 pub(super) const BASE_PATH: &str = "FILESYSTEM_TOOLS_BASE_PATH";
 
 /// Every key, with its table.
-pub(super) const KEYS: [&str; 17] = [
+pub(super) const KEYS: [&str; 18] = [
     "roots",
     "toolsets",
     "results",
@@ -22,6 +22,7 @@ pub(super) const KEYS: [&str; 17] = [
     "limits.max_concurrent_calls",
     "limits.max_output_bytes",
     "commands.environment",
+    "logs.sources",
     "redaction.enabled",
     "redaction.environment_values",
     "redaction.variables",
@@ -97,6 +98,13 @@ fn visit<V: Visit>(config: &mut Config, key: &str, visitor: V) -> Option<V::Resu
             visitor.visit(&mut limits.max_output_bytes, within(1000..=64 << 20, " of bytes"))
         }
         "commands.environment" => visitor.visit(&mut commands.environment, any()),
+        "logs.sources" => visitor.visit(
+            &mut config.logs.sources,
+            Allowed {
+                check: Box::new(|sources: &Vec<String>| are_sources(sources)),
+                expected: SOURCES.to_owned(),
+            },
+        ),
         "redaction.enabled" => visitor.visit(&mut redaction.enabled, any()),
         "redaction.environment_values" => visitor.visit(&mut redaction.environment_values, any()),
         "redaction.variables" => visitor.visit(&mut redaction.variables, any()),
@@ -108,6 +116,12 @@ fn visit<V: Visit>(config: &mut Config, key: &str, visitor: V) -> Option<V::Resu
         "policy.network" => visitor.visit(&mut config.policy.network, any()),
         _ => return None,
     })
+}
+
+const SOURCES: &str = "a list of `name=path or glob`";
+
+fn are_sources(sources: &[String]) -> bool {
+    sources.iter().all(|source| super::Logs::named(source).is_some())
 }
 
 /// Sets `key` to what the file has at `place`.

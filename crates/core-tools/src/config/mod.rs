@@ -26,6 +26,9 @@
 //! confinement = "auto"           # or "on", "off": whether programs reach only what their caller may
 //! network = true                 # whether confined programs may use TCP
 //!
+//! [logs]
+//! sources = []                   # logs by name: "api=logs/api.log", with what was rotated away, or a glob
+//!
 //! [redaction]
 //! enabled = true
 //! environment_values = true      # mask the values of variables whose name says that they are secret
@@ -159,6 +162,8 @@ pub struct Config {
     pub policy: Policy,
     /// `[commands]`
     pub commands: Commands,
+    /// `[logs]`
+    pub logs: Logs,
     /// `[redaction]`
     pub redaction: Redaction,
     /// What was probably not meant, for the log and the doctor: variables with our prefix that name no key.
@@ -194,6 +199,26 @@ pub struct Policy {
     pub confinement: Setting<ConfinementMode>,
     /// Whether confined programs may use TCP. True by default.
     pub network: Setting<bool>,
+}
+
+/// `[logs]`
+#[derive(Clone, Debug)]
+pub struct Logs {
+    /// Logs by name, each `name=path or glob`, beneath the roots. None by default.
+    pub sources: Setting<Vec<String>>,
+}
+
+impl Logs {
+    /// Name and path of each source.
+    pub fn sources(&self) -> impl Iterator<Item = (String, String)> + '_ {
+        self.sources.iter().filter_map(|source| Self::named(source))
+    }
+
+    fn named(source: &str) -> Option<(String, String)> {
+        let (name, path) = source.split_once('=')?;
+        let (name, path) = (name.trim(), path.trim());
+        (!name.is_empty() && !path.is_empty()).then(|| (name.to_owned(), path.to_owned()))
+    }
 }
 
 /// `[commands]`
@@ -359,6 +384,7 @@ impl Default for Config {
                 max_concurrent_calls: default(64),
                 max_output_bytes: default(4 << 20),
             },
+            logs: Logs { sources: default(Vec::new()) },
             commands: Commands { environment: default(EnvironmentMode::Inherit) },
             redaction: Redaction {
                 enabled: default(true),

@@ -74,6 +74,7 @@ fn without_file_variables_and_flags_every_key_has_its_documented_default() {
     limits.max_concurrent_calls = 64 (default)
     limits.max_output_bytes = 4194304 (default)
     commands.environment = "inherit" (default)
+    logs.sources = [] (default)
     redaction.enabled = true (default)
     redaction.environment_values = true (default)
     redaction.variables = [] (default)
@@ -109,6 +110,8 @@ variables = ["MY_ID"]
 [policy]
 confinement = "on"
 network = false
+[logs]
+sources = ["api=logs/*.log"]
 "#,
     );
     let below = project.path().join("a/b");
@@ -129,6 +132,7 @@ network = false
     limits.max_concurrent_calls = 2 ($P/coretools.toml:8)
     limits.max_output_bytes = 5000 ($P/coretools.toml:9)
     commands.environment = "minimal" ($P/coretools.toml:11)
+    logs.sources = ["api=logs/*.log"] ($P/coretools.toml:20)
     redaction.enabled = true ($P/coretools.toml:13)
     redaction.environment_values = true ($P/coretools.toml:14)
     redaction.variables = ["MY_ID"] ($P/coretools.toml:15)
@@ -214,8 +218,8 @@ fn an_unknown_key_is_an_error_with_its_place_and_the_nearest_key() {
     insta::assert_snapshot!(error("limits = { timeout = 1 }\n"), @"$P/coretools.toml:1:12: there is no key `limits.timeout`; did you mean `call_timeout_ms`?");
     insta::assert_snapshot!(error("environment = \"minimal\"\n"), @"$P/coretools.toml:1:1: there is no key `environment`; did you mean `commands.environment`?");
     insta::assert_snapshot!(error("[redaction]\ncolour = true\n"), @"$P/coretools.toml:2:1: there is no key `redaction.colour`; the keys here are enabled, environment_values, variables");
-    insta::assert_snapshot!(error("[extra]\nkey = true\n"), @"$P/coretools.toml:1:2: there is no key `extra`; the keys here are roots, toolsets, results, limits, commands, redaction, policy, role");
-    insta::assert_snapshot!(error("\"ключ\" = 1\nx = 2\n"), @"$P/coretools.toml:1:1: there is no key `ключ`; the keys here are roots, toolsets, results, limits, commands, redaction, policy, role");
+    insta::assert_snapshot!(error("[extra]\nkey = true\n"), @"$P/coretools.toml:1:2: there is no key `extra`; the keys here are roots, toolsets, results, limits, commands, logs, redaction, policy, role");
+    insta::assert_snapshot!(error("\"ключ\" = 1\nx = 2\n"), @"$P/coretools.toml:1:1: there is no key `ключ`; the keys here are roots, toolsets, results, limits, commands, logs, redaction, policy, role");
 }
 
 #[test]

@@ -140,6 +140,9 @@ impl ServerHandler for Connection {
         };
         let mut call = Context::new(self.caller.clone(), context.ct.clone());
         call.max_timeout = self.host.limits().max_timeout;
+        if context.meta.get_progress_token().is_some() {
+            call.progress = Progress::heard();
+        }
         let progress = call.progress.clone();
         let call = self.host.call(&request.name, request.arguments.unwrap_or_default(), call);
         let answer = match context.meta.get_progress_token() {

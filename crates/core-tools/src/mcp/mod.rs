@@ -56,6 +56,8 @@ pub mod context;
 pub mod filesystem;
 #[cfg(feature = "git")]
 pub mod git;
+#[cfg(feature = "logs")]
+pub mod introspection;
 #[cfg(feature = "testing")]
 pub mod testing;
 

@@ -9,9 +9,32 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Clone, Debug, Default)]
 pub struct Progress {
     latest: Arc<Mutex<Option<String>>>,
+    heard: bool,
 }
 
 impl Progress {
+    /// Progress of a call whose client asked to hear of it.
+    pub(crate) fn heard() -> Self {
+        Self { heard: true, ..Self::default() }
+    }
+
+    /// Whether the client asked to hear of it. What is said is lost otherwise.
+    pub fn is_heard(&self) -> bool {
+        self.heard
+    }
+
+    /// Adds a line to what the client has not been sent yet, so that none is lost. The caller bounds how many.
+    pub fn add(&self, line: &str) {
+        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        match latest.as_mut() {
+            Some(text) => {
+                text.push('\n');
+                text.push_str(line);
+            }
+            None => *latest = Some(line.to_owned()),
+        }
+    }
+
     /// Replaces the latest word.
     pub fn say(&self, message: impl Into<String>) {
         *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(message.into());

@@ -11,6 +11,9 @@ use serde_json::{Map, Value};
 /// A JSON Schema object, as rmcp takes it.
 pub(crate) type Schema = Map<String, Value>;
 
+/// Marks a property that is taken and not listed.
+const UNLISTED: &str = "unlisted";
+
 /// The schema of what a client may send for `T`. Descriptions, ranges and defaults stay.
 pub(crate) fn input<T: JsonSchema>() -> Schema {
     generate::<T>(SchemaSettings::draft2020_12().for_deserialize().into_generator(), true)
@@ -56,6 +59,8 @@ fn shorten(schema: &mut Value, described: bool) {
         remove(object, "description");
     }
     if let Some(Value::Object(properties)) = get_mut(object, "properties") {
+        // What few need is named in descriptions, answers and errors.
+        properties.retain(|_, value| value.get(UNLISTED).is_none());
         properties.values_mut().for_each(|value| shorten(value, true));
     }
     // What the whole is for has been said above its parts.

@@ -1,0 +1,153 @@
+//! `get_logs` at rest.
+
+use crate::{line, messages, page, serve};
+use integration_tests::{Era, Project, Wire, peak_memory_kib};
+use serde_json::json;
+use std::io::Write;
+
+#[test]
+fn the_last_entries_of_a_level_and_above_are_answered_with_all_their_fields() {
+    let log = [line(30, "up"), line(50, "down"), line(20, "detail"), line(60, "out")].concat();
+    let (_project, mut wire) = serve([("app.log", log.as_str())]);
+    let mut text = wire.text("get_logs", json!({"level": "info", "limit": 2}));
+    for cursor in ["older_cursor", "newer_cursor"] {
+        let value =
+            text.split(&format!("\"{cursor}\":\"")).nth(1).unwrap().split('"').next().unwrap().to_owned();
+        text = text.replace(&value, "[cursor]");
+    }
+    insta::assert_snapshot!(text, @r#"
+    {"entries":[
+    {"timestamp":"2026-11-20T10:00:00.000Z","level":"error","message":"down","line":2},
+    {"timestamp":"2026-11-20T10:00:00.000Z","level":"fatal","message":"out","line":4}
+    ],"malformed":0,"files":["app.log"],"scanned_bytes":187,"older_cursor":"[cursor]","newer_cursor":"[cursor]"}
+    "#);
+    let result = wire.call("get_logs", json!({"level": "info", "limit": 2}));
+    assert_eq!(result.get("structuredContent"), None);
+}
+
+#[test]
+fn the_tool_is_listed_as_recorded_in_few_bytes() {
+    let (_project, mut wire) = serve([]);
+    let tools = wire.request("tools/list", json!({}))["result"]["tools"].take();
+    let tool = tools.as_array().unwrap().iter().find(|tool| tool["name"] == "get_logs").unwrap().clone();
+    insta::assert_json_snapshot!("tool", tool);
+    assert!(tool.to_string().len() <= 650, "{} bytes", tool.to_string().len());
+}
+
+#[test]
+fn the_path_in_the_environment_and_the_configured_sources_are_read() {
+    let project = Project::with([
+        ("var/service.log", line(50, "from the environment").as_str()),
+        ("logs/api-1.log", line(50, "from the configuration").as_str()),
+        ("coretools.toml", "[logs]\nsources = [\"api=logs/api-*.log\"]\n"),
+    ]);
+    let mut command = project.server();
+    command.env("LOG_PATH", "var/service.log");
+    let mut wire = Wire::connect(command, Era::Modern);
+    assert_eq!(messages(&page(&mut wire, json!({}))), ["from the environment"]);
+    assert_eq!(messages(&page(&mut wire, json!({"source": "api"}))), ["from the configuration"]);
+    assert_eq!(messages(&page(&mut wire, json!({"source": "logs/*.log"}))), ["from the configuration"]);
+
+    let mut command = project.server();
+    command.env("LOG_PATH", project.join("var/service.log"));
+    let mut wire = Wire::connect(command, Era::Modern);
+    assert_eq!(messages(&page(&mut wire, json!({}))), ["from the environment"]);
+}
+
+#[test]
+fn nothing_outside_the_roots_is_read_whoever_names_it() {
+    let outside = Project::with([("secret.log", line(50, "secret").as_str())]);
+    let project = Project::empty();
+    std::os::unix::fs::symlink(outside.join("secret.log"), project.join("link.log")).unwrap();
+    let mut command = project.server();
+    command.env("LOG_PATH", outside.join("secret.log"));
+    let mut wire = Wire::connect(command, Era::Modern);
+    let absolute = outside.join("secret.log").to_str().unwrap().to_owned();
+    for arguments in [
+        json!({}),
+        json!({"source": "link.log"}),
+        json!({"source": absolute}),
+        json!({"source": "../*/secret.log"}),
+    ] {
+        let error = wire.failure("get_logs", arguments.clone());
+        assert!(!error.contains(outside.path().to_str().unwrap()), "{arguments}: {error}");
+    }
+}
+
+#[test]
+fn a_role_reads_only_the_logs_it_may_read() {
+    let project = Project::with([
+        ("app.log", line(50, "not for everyone").as_str()),
+        ("docs/build.log", line(50, "for everyone").as_str()),
+        (
+            "roles.toml",
+            "version = 1\n[roles.reader]\nallow = [\"get_logs\"]\n[[roles.reader.require]]\nid = \"docs\"\ntools = \
+             [\"*\"]\nread_within = [\"docs\"]\n",
+        ),
+    ]);
+    let mut command = project.server();
+    command.env_remove("LOG_PATH").args(["--policy", "roles.toml", "--role", "reader"]);
+    let mut wire = Wire::connect(command, Era::Modern);
+    assert_eq!(messages(&page(&mut wire, json!({"source": "docs/build.log"}))), ["for everyone"]);
+    assert_eq!(messages(&page(&mut wire, json!({"source": "docs/*.log"}))), ["for everyone"]);
+    let error = wire.failure("get_logs", json!({}));
+    assert!(!error.contains("not for everyone"), "{error}");
+}
+
+#[test]
+fn secrets_are_masked_and_the_answer_stays_json() {
+    let token = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
+    let key = "-----BEGIN PRIVATE KEY-----\nMIIBVgIBADANBgkqhkiG9w0BAQEFAASCAUAwggE8AgEAAkEA\n-----END PRIVATE KEY-----";
+    let log = [
+        line(50, &format!("refused {token}")),
+        format!("{}\n", json!({"level": 50, "msg": "config", "password": "tR8kQ2vLx9Zp4WmN", "pem": key})),
+        "2026-11-20 10:00:00 ERROR url https://user:sesame-open-1@host/\n".to_owned(),
+    ]
+    .concat();
+    let (_project, mut wire) = serve([("app.log", log.as_str())]);
+    let read = page(&mut wire, json!({}));
+    let text = read.to_string();
+    for secret in [token, "tR8kQ2vLx9Zp4WmN", "MIIBVgIBADANBgkq", "sesame-open-1"] {
+        assert!(!text.contains(secret), "{secret}: {text}");
+    }
+    assert_eq!(read["entries"].as_array().unwrap().len(), 3);
+    // What is masked must not be a cursor.
+    let newer = read["newer_cursor"].clone();
+    assert_eq!(messages(&page(&mut wire, json!({"cursor": newer}))), Vec::<&str>::new());
+}
+
+#[test]
+fn what_does_not_fit_is_named_with_what_is_allowed() {
+    let (_project, mut wire) = serve([("app.log", line(50, "x").as_str()), ("server.log", "")]);
+    let errors: Vec<String> = [
+        json!({"level": "errors"}),
+        json!({"limit": 0}),
+        json!({"limit": 501}),
+        json!({"lines": 5}),
+        json!({"since": "soon"}),
+        json!({"cursor": "nonsense"}),
+        json!({"source": "sever.log"}),
+    ]
+    .into_iter()
+    .map(|arguments| wire.failure("get_logs", arguments))
+    .collect();
+    insta::assert_snapshot!("errors", errors.join("\n\n"));
+}
+
+#[test]
+fn a_big_log_is_read_in_little_memory() {
+    let project = Project::empty();
+    let mut file = std::io::BufWriter::new(std::fs::File::create(project.join("app.log")).unwrap());
+    let info = line(30, &"x".repeat(150));
+    file.write_all(line(50, "the one").as_bytes()).unwrap();
+    for _ in 0..(256 << 20) / info.len() {
+        file.write_all(info.as_bytes()).unwrap();
+    }
+    file.flush().unwrap();
+    let mut wire = Wire::connect(project.server(), Era::Modern);
+    page(&mut wire, json!({"limit": 1}));
+    let before = peak_memory_kib(wire.pid());
+    assert_eq!(messages(&page(&mut wire, json!({"level": "error"}))), ["the one"]);
+    let grown = peak_memory_kib(wire.pid()) - before;
+    assert!(grown < 8 << 10, "{grown} KiB for 256 MiB");
+}
