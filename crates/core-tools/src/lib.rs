@@ -38,7 +38,7 @@
 //! | [`mcp`] | `mcp` | the areas as tools of the Model Context Protocol, behind one guarded host |
 //! | [`nearest`] | | "did you mean …?" |
 //!
-//! `filesystem`, `git`, `ci` and `testing` are on by default. Without `mcp` nothing here knows a protocol.
+//! `filesystem`, `git`, `ci`, `testing` and `introspection` (which is `logs`) are on by default. Without `mcp` nothing here knows a protocol.
 //!
 //! # What it leaves out
 //!
@@ -51,6 +51,7 @@
         feature = "ci",
         feature = "testing",
         feature = "context",
+        feature = "logs",
         feature = "mcp"
     )),
     allow(rustdoc::broken_intra_doc_links, reason = "the table names areas that are off")

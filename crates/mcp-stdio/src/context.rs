@@ -90,7 +90,7 @@ pub(crate) async fn context(
     let workspace = Arc::new(setup::workspace(settings)?);
     let runner = setup::runner(settings.secrets.clone())?;
     let commands = Commands::new(runner.clone(), Arc::clone(&workspace), settings.redactor.clone());
-    let mut documents = Documents::new(commands);
+    let mut documents = setup::documents(commands);
     if let Some(path) = &arguments.catalogue {
         let text = read(path)?;
         let catalogue = Catalogue::read(&text).map_err(|error| format!("{}: {error}", path.display()))?;

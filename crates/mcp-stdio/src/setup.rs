@@ -191,7 +191,7 @@ pub(crate) fn toolsets(
         mcp::filesystem::toolset(workspace),
         mcp::git::toolset(&commands),
         mcp::testing::toolset(&commands, max_timeout),
-        mcp::context::toolset(&Documents::new(commands.clone())),
+        mcp::context::toolset(&documents(commands.clone())),
         mcp::ci::toolset(commands, facts(), max_timeout),
         mcp::introspection::toolset(workspace, logs(config, workspace)),
     ]
@@ -201,6 +201,18 @@ pub(crate) fn toolsets(
 fn logs(config: &Config, workspace: &Arc<Workspace>) -> Logs {
     let path = std::env::var_os("LOG_PATH").and_then(|path| path.into_string().ok());
     Logs::new(Arc::clone(workspace)).path(path).named(config.logs.sources())
+}
+
+/// Documents that remember what files were in the user's folder for caches: `$XDG_CACHE_HOME`, by default `~/.cache`
+/// (XDG Base Directory Specification).
+pub(crate) fn documents(commands: Commands) -> Documents {
+    let folder = |name| std::env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
+    let caches = folder("XDG_CACHE_HOME").or_else(|| folder("HOME").map(|home| home.join(".cache")));
+    let documents = Documents::new(commands);
+    match caches {
+        Some(caches) => documents.cached_in(caches.join("coretools/context")),
+        None => documents,
+    }
 }
 
 /// What a policy knows of every tool there is.

@@ -43,13 +43,26 @@ pub(super) struct Store {
     header: Vec<u8>,
 }
 
+/// Makes `folder`, and those above it that are missing, for their owner alone (as the XDG Base Directory
+/// Specification wants it).
+fn make(folder: &Path) -> io::Result<()> {
+    let made = match fs::mkdir(folder, Mode::RWXU) {
+        Err(Errno::NOENT) => {
+            make(folder.parent().ok_or(Errno::NOENT)?)?;
+            fs::mkdir(folder, Mode::RWXU)
+        }
+        made => made,
+    };
+    match made {
+        Ok(()) | Err(Errno::EXIST) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
 impl Store {
     /// Opens `folder`, or makes it.
     pub(super) fn open(folder: &Path, project: &str, counter: &str) -> io::Result<Self> {
-        match fs::mkdir(folder, Mode::RWXU) {
-            Ok(()) | Err(Errno::EXIST) => {}
-            Err(error) => return Err(error.into()),
-        }
+        make(folder)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let folder = fs::open(folder, flags, Mode::empty())?;
         let stat = fs::fstat(&folder)?;

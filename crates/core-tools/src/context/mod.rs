@@ -23,7 +23,8 @@ use process_runner::Command;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 use tokio_util::sync::CancellationToken;
 
 /// What is asked for.
@@ -109,7 +110,8 @@ pub enum Error {
 #[derive(Clone, Debug)]
 pub struct Documents {
     commands: Commands,
-    cache: Arc<Cache>,
+    folder: Option<PathBuf>,
+    cache: Arc<OnceLock<(Cache, Option<String>)>>,
     catalogue: Arc<Catalogue>,
 }
 
@@ -119,7 +121,8 @@ impl Documents {
     pub fn new(commands: Commands) -> Self {
         Self {
             commands,
-            cache: Arc::new(Cache::new(Arc::new(O200k), DEFAULT_LIMIT)),
+            folder: None,
+            cache: Arc::default(),
             catalogue: Arc::new(Catalogue::built_in().clone()),
         }
     }
@@ -131,11 +134,34 @@ impl Documents {
         self
     }
 
-    /// What files were, from before and for later.
+    /// Remembers what files were in `folder` too, for the next process: token counts, outlines and which content a
+    /// path had, no content. The folder is made when it is first needed, for its owner alone, and shared by projects
+    /// and processes. One that cannot be used is told in [`Manifest::diagnostics`](context_compiler::Manifest).
     #[must_use]
-    pub fn cache(mut self, cache: Arc<Cache>) -> Self {
-        self.cache = cache;
+    pub fn cached_in(mut self, folder: impl Into<PathBuf>) -> Self {
+        (self.folder, self.cache) = (Some(folder.into()), Arc::default());
         self
+    }
+
+    /// What is known of files, and why not from the folder.
+    fn cache(&self) -> &(Cache, Option<String>) {
+        self.cache.get_or_init(|| {
+            let in_memory = || Cache::new(Arc::new(O200k), DEFAULT_LIMIT);
+            #[cfg(unix)]
+            if let Some(folder) = &self.folder {
+                let project = self.commands.workspace().locate(".").map(|root| root.to_absolute());
+                let project = project.unwrap_or_default();
+                let opened =
+                    Cache::in_folder(Arc::new(O200k), DEFAULT_LIMIT, folder, &project.to_string_lossy());
+                return match opened {
+                    Ok(cache) => (cache, None),
+                    Err(error) => {
+                        (in_memory(), Some(format!("the folder for caches cannot be used: {error}")))
+                    }
+                };
+            }
+            (in_memory(), None)
+        })
     }
 
     /// The roots that documents are compiled from.
@@ -181,10 +207,18 @@ impl Documents {
         let this = self.clone();
         let work = move || {
             let secrets = Secrets(&this.commands.redactor);
-            Compiler::new(&tree, &this.cache).catalogue(&this.catalogue).redact(&secrets).compile(&request)
+            let (cache, unusable) = this.cache();
+            let compiler = Compiler::new(&tree, cache).catalogue(&this.catalogue).redact(&secrets);
+            let mut compiled = compiler.compile(&request)?;
+            compiled.manifest.diagnostics.extend(unusable.clone());
+            #[cfg(unix)]
+            if let Err(error) = cache.save() {
+                compiled.manifest.diagnostics.push(format!("the cache could not be written: {error}"));
+            }
+            Ok(compiled)
         };
         match tokio::task::spawn_blocking(work).await {
-            Ok(compiled) => Ok(compiled?),
+            Ok(compiled) => compiled,
             Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
             Err(_) => Err(Error::Ended),
         }
