@@ -46,6 +46,18 @@ pub struct Facts {
     pub lines: usize,
 }
 
+/// What it takes to quote a content, masked and escaped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Quote {
+    /// The length of the fence around it.
+    pub(crate) fence: usize,
+    pub(crate) tokens: usize,
+}
+
+/// The content as it is in the file, the form that it is written in, and the [key](crate::Redact::key) of the redactor if there is one;
+/// for an outline the language. Kept in memory only: the key holds for one process.
+pub(crate) type QuoteKey = (ContentHash, u8, Option<u64>, Option<Language>);
+
 /// What is known of contents, for one counter.
 pub struct Cache {
     counter: Arc<dyn TokenCounter>,
@@ -59,6 +71,8 @@ struct Known {
     index: Bounded<String, Seen>,
     facts: Bounded<ContentHash, Facts>,
     outlines: Bounded<(ContentHash, Language), Arc<Outline>>,
+    /// `None` where there is nothing to quote.
+    quotes: Bounded<QuoteKey, Option<Quote>>,
     facts_changed: bool,
     outlines_changed: bool,
     /// Those of the folder wait until one is asked for.
@@ -80,8 +94,9 @@ impl Cache {
     pub fn new(counter: Arc<dyn TokenCounter>, limit: usize) -> Self {
         let known = Known {
             index: Bounded::new(limit / 4),
-            facts: Bounded::new(limit / 4),
+            facts: Bounded::new(limit / 8),
             outlines: Bounded::new(limit / 2),
+            quotes: Bounded::new(limit / 8),
             facts_changed: false,
             outlines_changed: false,
             #[cfg(unix)]
@@ -199,6 +214,15 @@ impl Cache {
     /// The tokens of `text`: from the cache, or counted now.
     pub fn tokens(&self, text: &str) -> usize {
         self.facts_of(&hash(text.as_bytes()), text.as_bytes()).tokens
+    }
+
+    /// What it takes to quote this: from the cache, or found out now.
+    pub(crate) fn quote(&self, key: &QuoteKey) -> Option<Option<Quote>> {
+        self.lock().quotes.get(key).copied()
+    }
+
+    pub(crate) fn remember_quote(&self, key: QuoteKey, quote: Option<Quote>) {
+        self.lock().quotes.insert(key, quote, size_of::<(QuoteKey, Quote)>());
     }
 
     /// The outline of `text`, whose hash is `hash`, as the language of `path`: from the cache, or made now. `None`

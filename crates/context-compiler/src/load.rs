@@ -1,9 +1,10 @@
 //! From a path to text that can be quoted, or to the reason why not.
 
+use crate::cache::{self, ContentHash};
 use crate::request::Redact;
 use crate::section::Source;
 use crate::source::{Content, ReadProblem, Stamp, Tree};
-use crate::text::{decode, normalise, sha256};
+use crate::text::{decode, hex, normalise};
 use std::sync::{Mutex, PoisonError};
 
 /// The largest planning document and plan, in bytes.
@@ -22,6 +23,14 @@ pub(crate) struct Loaded {
     pub(crate) source: Source,
 }
 
+/// A file as it was when it was read.
+pub(crate) struct Seen {
+    pub(crate) stamp: Stamp,
+    pub(crate) hash: ContentHash,
+    /// It changed while it was read, each time.
+    pub(crate) unstable: bool,
+}
+
 /// Why there is no text.
 pub(crate) enum Refusal {
     NotFound,
@@ -34,26 +43,33 @@ impl<'a> Loader<'a> {
         Self { tree, redact, read: Mutex::default() }
     }
 
+    /// The key of the redactor, if there is one; nothing if what it masks may not be remembered.
+    pub(crate) fn masks(&self) -> Option<Option<u64>> {
+        self.redact.map_or(Some(None), |redact| redact.key().map(Some))
+    }
+
     /// The text of the file at `path`, if it has at most `limit` bytes.
     pub(crate) fn load(&self, path: &str, limit: u64) -> Result<Loaded, Refusal> {
-        let (loaded, stamp) = self.load_apart(path, limit);
-        if let Some(stamp) = stamp {
-            self.read.lock().unwrap_or_else(PoisonError::into_inner).push((path.to_owned(), stamp));
+        let (loaded, seen) = self.load_apart(path, limit);
+        if let Some(seen) = seen {
+            self.read.lock().unwrap_or_else(PoisonError::into_inner).push((path.to_owned(), seen.stamp));
         }
         loaded
     }
 
     /// The same, for somebody who reads it again later: what it was is not remembered.
-    pub(crate) fn load_apart(&self, path: &str, limit: u64) -> (Result<Loaded, Refusal>, Option<Stamp>) {
+    pub(crate) fn load_apart(&self, path: &str, limit: u64) -> (Result<Loaded, Refusal>, Option<Seen>) {
         let content = match self.tree.read(path, limit) {
             Ok(content) => content,
             Err(ReadProblem::NotFound) => return (Err(Refusal::NotFound), None),
             Err(problem) => return (Err(Refusal::Because(problem.to_string())), None),
         };
-        (self.text_of(&content), Some(content.stamp))
+        let hash = cache::hash(&content.bytes);
+        let seen = Seen { stamp: content.stamp, hash, unstable: content.unstable };
+        (self.text_of(&content, &hash), Some(seen))
     }
 
-    fn text_of(&self, content: &Content) -> Result<Loaded, Refusal> {
+    fn text_of(&self, content: &Content, hash: &ContentHash) -> Result<Loaded, Refusal> {
         let bytes = content.bytes.len() as u64;
         let Some(text) = decode(&content.bytes) else {
             return Err(Refusal::Because(format!("binary, {bytes} bytes")));
@@ -64,7 +80,7 @@ impl<'a> Loader<'a> {
         let (masked, redactions) = self.mask(text.text);
         let source = Source {
             bytes,
-            sha256: sha256(&content.bytes),
+            sha256: hex(hash),
             encoding: text.encoding,
             bidirectional: text.bidirectional,
             unstable: content.unstable,

@@ -80,6 +80,13 @@ pub enum Code {
 pub trait Redact: Send + Sync {
     /// `text` with a mark in the place of every secret; `text` itself if there is none.
     fn redact<'t>(&self, text: &'t str) -> Cow<'t, str>;
+
+    /// A number that is the same only for redactors that mask the same, as long as one cache is used with them: then
+    /// files that have not changed since are not read to know how much room they need. `None`, the default, has each
+    /// of them read.
+    fn key(&self) -> Option<u64> {
+        None
+    }
 }
 
 impl Request {

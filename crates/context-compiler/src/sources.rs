@@ -1,6 +1,7 @@
 //! Source files: whole, in outline, or by name, as there is room.
 
-use crate::cache::{self, Cache};
+use crate::cache::{self, Cache, ContentHash, Quote};
+use crate::code::survey::now_ns;
 use crate::code::{self, Language, Map, SurveyOptions, workers};
 use crate::error::Error;
 use crate::form::{SectionHead, fence_of};
@@ -44,6 +45,8 @@ struct File {
     refused: Option<String>,
     /// What its section needs if it is whole; nothing where it cannot be quoted.
     whole: Option<usize>,
+    /// Its content, where that was seen.
+    hash: Option<ContentHash>,
 }
 
 /// What takes parsing to know, and is not asked for where everything is whole.
@@ -110,21 +113,33 @@ pub(crate) fn select<'a>(
         diagnostics.push(format!("{ignored} files and folders are ignored or excluded"));
     }
     // The texts are not kept: memory does not grow with the project.
+    let now = now_ns();
     let (files, _) = workers::in_order(workers::default_threads(), paths.len(), |(): &mut (), at| {
         let path = paths.get(at).cloned().unwrap_or_default();
-        let (loaded, read) = loader.load_apart(&path, SOURCE_BYTES);
-        let bytes = read.map_or(0, |stamp| stamp.size);
+        if let Some(file) = unchanged(loader, cache, pen, &path) {
+            return file;
+        }
+        let (loaded, seen) = loader.load_apart(&path, SOURCE_BYTES);
+        let bytes = seen.as_ref().map_or(0, |seen| seen.stamp.size);
+        let hash = seen.as_ref().map(|seen| seen.hash);
         match loaded {
             Ok(loaded) => {
-                let whole = Some(section_cost(pen, cache, &path, None, &loaded.text));
-                File { path, bytes, refused: None, whole }
+                let quote = quote(pen, cache, &loaded.text);
+                if let (Some(seen), Some(masks)) = (&seen, loader.masks()) {
+                    cache.remember_quote((seen.hash, pen.format as u8, masks, None), Some(quote));
+                    if !seen.unstable {
+                        cache.remember(&path, &seen.stamp, now, seen.hash);
+                    }
+                }
+                let whole = Some(section_cost(pen, &path, None, quote));
+                File { path, bytes, refused: None, whole, hash }
             }
             Err(refusal) => {
                 let refused = match refusal {
                     Refusal::NotFound => "gone".to_owned(),
                     Refusal::Because(reason) => reason,
                 };
-                File { path, bytes, refused: Some(refused), whole: None }
+                File { path, bytes, refused: Some(refused), whole: None, hash }
             }
         }
     });
@@ -140,11 +155,29 @@ pub(crate) fn select<'a>(
     Ok(Some(Selected { sources, left_out, diagnostics }))
 }
 
-/// What a section needs in which `text` is quoted.
-fn section_cost(pen: Pen<'_>, cache: &Cache, path: &str, level: Option<&str>, text: &str) -> usize {
-    let head = SectionHead { path, language: language(path), level, fence: fence_of(text) };
+/// What the cache knows of a file that is as it was, without reading it.
+fn unchanged(loader: &Loader<'_>, cache: &Cache, pen: Pen<'_>, path: &str) -> Option<File> {
+    let masks = loader.masks()?;
+    if !cache.has_seen(path) {
+        return None;
+    }
+    let stamp = loader.tree.stamp(path).ok().filter(|stamp| stamp.size <= SOURCE_BYTES)?;
+    let hash = cache.content_of(path, &stamp)?;
+    let quote = cache.quote(&(hash, pen.format as u8, masks, None))??;
+    let whole = Some(section_cost(pen, path, None, quote));
+    Some(File { path: path.to_owned(), bytes: stamp.size, refused: None, whole, hash: Some(hash) })
+}
+
+/// What it takes to quote `text`.
+fn quote(pen: Pen<'_>, cache: &Cache, text: &str) -> Quote {
+    Quote { fence: fence_of(text), tokens: cache.tokens(&pen.format.escape(text)) }
+}
+
+/// What a section needs in which that is quoted.
+fn section_cost(pen: Pen<'_>, path: &str, level: Option<&str>, quote: Quote) -> usize {
+    let head = SectionHead { path, language: language(path), level, fence: quote.fence };
     pen.counter.count(&pen.format.section_open(&head, 1))
-        + cache.tokens(&pen.format.escape(text))
+        + quote.tokens
         + pen.counter.count(&pen.format.section_close(&head))
 }
 
@@ -233,14 +266,30 @@ impl Sources<'_> {
                 |(): &mut (), at| {
                     let file = self.files.get(at).filter(|_| wants)?;
                     let whole = file.whole?;
-                    let text = self.loader.load_apart(&file.path, SOURCE_BYTES).0.ok()?.text;
-                    let outline = self.outline(&file.path, &text)?;
-                    let cost = section_cost(self.pen, self.cache, &file.path, Some(OUTLINE), &outline);
+                    let quote = self.quote_of_outline(file)?;
+                    let cost = section_cost(self.pen, &file.path, Some(OUTLINE), quote);
                     (cost < whole || self.how == Code::Outline).then_some(cost)
                 },
             );
             Known { order, near, lines, outlines }
         })
+    }
+
+    /// What it takes to quote the outline of a file, if it has one.
+    fn quote_of_outline(&self, file: &File) -> Option<Quote> {
+        let language = Language::of(&file.path)?;
+        let masks = self.loader.masks();
+        let key = |hash| Some((hash, self.pen.format as u8, masks?, Some(language)));
+        if let Some(known) = file.hash.and_then(key).and_then(|key| self.cache.quote(&key)) {
+            return known;
+        }
+        let (loaded, seen) = self.loader.load_apart(&file.path, SOURCE_BYTES);
+        let outline = self.outline(&file.path, &loaded.ok()?.text);
+        let quote = outline.map(|outline| quote(self.pen, self.cache, &outline));
+        if let Some(key) = seen.and_then(|seen| key(seen.hash)) {
+            self.cache.remember_quote(key, quote);
+        }
+        quote
     }
 
     /// The outline of `text`, which is masked and normalised already.

@@ -108,8 +108,13 @@ pub(crate) fn shown_path(path: &str) -> Cow<'_, str> {
 
 /// The SHA-256 of `bytes`, in hexadecimal.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(64);
-    for byte in Sha256::digest(bytes) {
+    hex(&Sha256::digest(bytes))
+}
+
+/// `bytes` in hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
         let _ = write!(text, "{byte:02x}");
     }
     text

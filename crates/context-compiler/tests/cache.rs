@@ -15,6 +15,7 @@ use context_compiler::cache::{Cache, DEFAULT_LIMIT, hash};
 use context_compiler::code::{Kind, Survey, SurveyOptions, survey};
 use context_compiler::count::{Estimate, TokenCounter};
 use context_compiler::source::{Content, Entry, Folder, ReadProblem, Stamp, Tree};
+use context_compiler::{Code, Compiler, Request};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -362,4 +363,37 @@ fn several_processes_may_write_at_once() {
     assert!(writers.iter_mut().all(|writer| writer.wait().unwrap().success()));
     assert_eq!(setting.survey(&tree, &setting.cache()).read, 0);
     assert!(setting.cache_files().iter().all(|path| path.extension().is_some_and(|end| end == "facts")));
+}
+
+#[test]
+fn a_document_is_the_same_from_a_warm_cache_and_only_what_it_quotes_is_read_again() {
+    let setting = Setting::new();
+    let tree = Old::new(setting.root.path());
+    let fresh = || Cache::new(Arc::new(Estimate), DEFAULT_LIMIT);
+    let cache = fresh();
+    // Some of forty files fit whole; the others are a line in the list.
+    let request = Request {
+        include: Some(vec!["*.rs".to_owned()]),
+        budget: Some(450),
+        code: Code::Full,
+        ..Request::new("dev")
+    };
+    let compile = || Compiler::new(&tree, &cache).compile(&request).unwrap();
+    let cold = compile();
+    tree.reads();
+    // Planning documents are looked for each time.
+    Compiler::new(&tree, &cache).compile(&Request { include: None, ..request.clone() }).unwrap();
+    let without = tree.reads();
+    let warm = compile();
+    let read = tree.reads() - without;
+    assert_eq!((warm.prefix, warm.tail.clone()), (cold.prefix, cold.tail));
+    let quoted = warm.manifest.sections.iter().filter(|section| section.path.starts_with("file")).count();
+    assert!(quoted > 0 && quoted < 40, "{quoted}");
+    assert!(read <= 2 * quoted, "{read} reads for {quoted} files");
+
+    // A file that changed is seen.
+    fs::write(setting.root.path().join("file00.rs"), "pub fn other() {}\n").unwrap();
+    let changed = compile();
+    assert!(changed.tail != warm.tail);
+    assert!(changed.tail == Compiler::new(&tree, &fresh()).compile(&request).unwrap().tail);
 }

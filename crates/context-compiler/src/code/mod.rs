@@ -9,7 +9,7 @@ mod map;
 mod outline;
 mod rules;
 mod select;
-mod survey;
+pub(crate) mod survey;
 pub(crate) mod workers;
 
 pub use languages::Language;

@@ -135,7 +135,8 @@ fn measure(tree: &dyn Tree, path: &str, cache: &Cache, limit: u64, now: i128) ->
 }
 
 /// Nanoseconds from 1970 until now. Only compared with times of files, and never part of a result.
-fn now_ns() -> i128 {
+/// Nanoseconds from 1970 to now.
+pub(crate) fn now_ns() -> i128 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| i128::try_from(since.as_nanos()).unwrap_or(0))
