@@ -1,7 +1,7 @@
 //! Which repository a folder belongs to, found and judged without git.
 
 use super::Error;
-use crate::workspace::{ConfinedPath, Kind, Workspace};
+use crate::workspace::{ConfinedPath, Kind, Workspace, printable};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -87,6 +87,28 @@ impl Repository {
             None => Vec::new(),
         };
         Ok(Self { workspace: Arc::clone(workspace), folder, git_dir, common, top, prefix, suspicious })
+    }
+
+    /// The repository of the submodule at `path` beneath the top folder, if it is checked out.
+    pub(super) fn submodule(&self, path: &[u8]) -> Result<Option<Self>, Error> {
+        let Some(top) = &self.top else { return Ok(None) };
+        let folder = self.at(top, path)?;
+        let Some(git_dir) = dot_git(&self.workspace, &folder)? else { return Ok(None) };
+        let folder = real(&self.workspace, &folder.to_absolute(), || format!("`{folder}`"))?;
+        Self::judged(&self.workspace, folder.clone(), git_dir, Some(folder)).map(Some)
+    }
+
+    /// Refuses a submodule, called `shown`, whose configuration places its files in another folder.
+    pub(super) fn check_work_tree(&self, value: &[u8], shown: &str) -> Result<(), Error> {
+        let place = self.git_dir.to_absolute().join(name(value)?).canonicalize().ok();
+        let expected = self.top.as_ref().and_then(|top| top.to_absolute().canonicalize().ok());
+        if place.is_some() && place == expected {
+            return Ok(());
+        }
+        let shown = printable(std::ffi::OsStr::new(shown));
+        Err(Error::Odd(format!(
+            "the configuration of the submodule `{shown}` (core.worktree) places its files elsewhere"
+        )))
     }
 
     /// The top folder, of a repository that has files.

@@ -231,7 +231,8 @@ impl<'a> Call<'a> {
         if self.literal {
             command = command.env("GIT_LITERAL_PATHSPECS", "1");
         }
-        if access == Access::Reads {
+        if access != Access::Commits {
+            // Writing does without them too: git looks into submodules on the way, which stay as they are.
             command = command.env("GIT_OPTIONAL_LOCKS", "0");
         }
         if !self.configuration.is_empty() {
