@@ -57,6 +57,7 @@ mod show;
 mod stash;
 mod status;
 mod text;
+mod untracked;
 
 pub use blame::{Blame, BlameLine, GitBlame};
 pub use branches::{
