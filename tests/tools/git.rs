@@ -443,8 +443,11 @@ fn what_git_does_not_track_is_not_overwritten_by_a_way_back() {
     for (shape, named) in shapes {
         let (project, mut wire) = repository();
         project.write(".git/info/exclude", "*.ignored\n");
-        let done =
-            std::process::Command::new("sh").args(["-c", shape]).current_dir(project.path()).status().unwrap();
+        let done = std::process::Command::new("sh")
+            .args(["-c", shape])
+            .current_dir(project.path())
+            .status()
+            .unwrap();
         assert!(done.success());
         let before = tree(&project);
         for (tool, arguments) in [

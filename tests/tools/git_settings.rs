@@ -72,6 +72,8 @@ const SETTINGS: &str = r#"
 	coloring = repeatedLines
 	ignoreRevsFile = IGNORED
 	markIgnoredLines = true
+[mailmap]
+	file = ALIASES
 [notes]
 	displayRef = refs/notes/*
 [branch]
@@ -108,7 +110,9 @@ fn answers(wire: &mut Wire) -> Vec<(String, Value)> {
         ("git_show", json!({"revision": "HEAD~1"})),
         ("git_show", json!({"revision": "root"})),
         ("git_show", json!({"revision": "HEAD:long.txt"})),
-        ("git_blame", json!({"path": "long.txt"})),
+        // What is not committed is as old as the call.
+        ("git_blame", json!({"path": "a.txt"})),
+        ("git_blame", json!({"path": "long.txt", "revision": "HEAD"})),
         ("git_blame", json!({"path": "renamed.txt", "revision": "HEAD"})),
         ("git_list_branches", json!({})),
         ("git_current_branch", json!({})),
@@ -129,7 +133,9 @@ fn answers(wire: &mut Wire) -> Vec<(String, Value)> {
 fn what_the_user_has_set_for_their_own_eyes_changes_no_answer() {
     let (project, _) = repository();
     let lines = |edit: &[usize]| -> String {
-        (1..60).map(|line| if edit.contains(&line) { "changed\n\n".to_owned() } else { format!("{line}\n\n") }).collect()
+        (1..60)
+            .map(|line| if edit.contains(&line) { "changed\n\n".to_owned() } else { format!("{line}\n\n") })
+            .collect()
     };
     project.git(&["tag", "root"]);
     project.write("long.txt", &lines(&[]));
@@ -141,6 +147,7 @@ fn what_the_user_has_set_for_their_own_eyes_changes_no_answer() {
     project.git(&["add", "."]);
     project.git(&["commit", "--quiet", "--message=names"]);
     project.write("IGNORED", &project.git(&["rev-parse", "HEAD~1"]));
+    project.write("ALIASES", "Somebody <some@example.org> <other@example.org>\nSomebody <ada@example.org>\n");
     project.write("ORDER", "z*\n\u{e4}*\nsub/*\n");
     project.git(&["add", "."]);
     project.git(&["commit", "--quiet", "--message=lists"]);
@@ -168,9 +175,10 @@ fn what_the_user_has_set_for_their_own_eyes_changes_no_answer() {
     for ((called, plain), (_, set)) in plain.into_iter().zip(answers(&mut wire)) {
         assert_eq!(plain, set, "{called}");
     }
-    // What the root commit brought is shown, and who wrote it is known.
+    // What the root commit brought is shown, and who wrote what is known.
     assert!(wire.text("git_show", json!({"revision": "root"})).contains("added a.txt"));
-    assert!(wire.text("git_blame", json!({"path": "\u{e4}.txt", "revision": "HEAD"})).contains("J\u{f6}rg"));
+    assert!(wire.text("git_blame", json!({"path": "\u{e4}.txt", "revision": "HEAD"})).contains("Lovelace"));
+    assert!(wire.text("git_log", json!({})).contains("J\u{f6}rg"));
     // A message is written as it is given.
     wire.text("git_commit", json!({"message": "\u{fc}\n\n; no comment"}));
     assert_eq!(project.git(&["log", "-1", "--format=%B"]), "\u{fc}\n\n; no comment\n\n");

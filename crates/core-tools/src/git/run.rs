@@ -133,7 +133,7 @@ const NO_PROGRAMS: [&str; 22] = [
 
 /// Configuration that a person sets for their own eyes, as git has it where nobody has set anything. The rest is
 /// said by options.
-const PLAIN: [&str; 17] = [
+const PLAIN: [&str; 18] = [
     "checkout.guess=true",
     "color.advice=false",
     "core.abbrev=auto",
@@ -150,6 +150,7 @@ const PLAIN: [&str; 17] = [
     "log.date=default",
     "log.follow=false",
     "log.showRoot=true",
+    "mailmap.file=",
     "status.renameLimit=1000",
 ];
 
