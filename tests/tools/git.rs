@@ -474,6 +474,39 @@ fn what_git_does_not_track_is_not_overwritten_by_a_way_back() {
 }
 
 #[test]
+fn a_stash_that_is_taken_out_replaces_nothing_that_is_not_tracked() {
+    for (include_untracked, shape, named) in [
+        (false, "echo precious > new.txt", "new.txt"),
+        (true, "echo precious > new.txt", "new.txt"),
+        (false, "mkdir new.txt; echo precious > new.txt/in", "new.txt/in"),
+    ] {
+        let (project, mut wire) = repository();
+        project.write("new.txt", "stashed\n");
+        if !include_untracked {
+            project.git(&["add", "new.txt"]);
+        }
+        wire.text("git_stash", json!({"action": "push", "include_untracked": include_untracked}));
+        // git spares what is untracked, and takes what is ignored for worthless.
+        project.write(".git/info/exclude", "new.txt\nin\n");
+        let done = std::process::Command::new("sh")
+            .args(["-c", shape])
+            .current_dir(project.path())
+            .status()
+            .unwrap();
+        assert!(done.success());
+        let before = tree(&project);
+        for action in ["apply", "pop"] {
+            let text = wire.failure("git_stash", json!({"action": action}));
+            assert!(text.contains(named) && text.contains("does not track"), "{shape}: {text}");
+            assert_eq!(tree(&project), before, "{shape}");
+        }
+        std::fs::rename(project.join("new.txt"), project.join("moved")).unwrap();
+        wire.text("git_stash", json!({"action": "pop"}));
+        assert_eq!(project.read("new.txt"), "stashed\n");
+    }
+}
+
+#[test]
 fn a_file_that_is_not_tracked_is_not_replaced_by_that_of_another_branch() {
     let (project, mut wire) = repository();
     project.git(&["switch", "--quiet", "--create", "other"]);

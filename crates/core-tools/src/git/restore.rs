@@ -2,11 +2,10 @@
 #![allow(clippy::doc_markdown, reason = "the comments on inputs are what a client reads")]
 
 use super::error::Error;
-use super::repository::name;
 use super::revision::check_paths;
 use super::run::{Access, Call, Git};
 use super::text::{fields, plural};
-use super::untracked::untracked;
+use super::untracked::refuse_existing;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -88,13 +87,8 @@ impl Git {
             let paths = unique.iter().copied();
             self.refuse_untracked(&repository, top, paths, "git_restore", cancel).await?;
             let indexed: BTreeSet<_> = fields(touched.get(..indexed).unwrap_or_default()).collect();
-            let mut there = Vec::new();
-            for path in unique.difference(&indexed) {
-                if top.to_absolute().join(name(path)?).symlink_metadata().is_ok() {
-                    there.push(*path);
-                }
-            }
-            untracked(&repository, "git_restore", there.into_iter())?;
+            let paths = unique.difference(&indexed).copied();
+            refuse_existing(&repository, top, paths, "git_restore")?;
         }
         let unborn = staged && source.is_none() && self.head(&repository, cancel).await?.is_none();
         let run = if unborn {

@@ -5,8 +5,10 @@ use super::error::Error;
 use super::repository::Repository;
 use super::run::{Access, Call, Git};
 use super::text::{fields, line, lossy, plural};
+use super::untracked::refuse_existing;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use tokio_util::sync::CancellationToken;
 
@@ -101,7 +103,7 @@ impl Git {
     /// stash is forgotten only when it has been applied.
     ///
     /// # Errors
-    /// There is nothing to put aside, no such stash, a change or a protected file is in the way, the
+    /// There is nothing to put aside, no such stash, a change, an untracked or a protected file is in the way, the
     /// repository's own configuration names filters, or git fails.
     pub async fn stash(&self, input: &GitStash, cancel: &CancellationToken) -> Result<Stashed, Error> {
         let repository = self.find(input.repository_path.as_deref())?;
@@ -244,6 +246,17 @@ impl Git {
             return Err(Error::Odd("the stash has too many files to look at them".to_owned()));
         }
         repository.check_changes(top, fields(&touched))?;
+        // git itself spares untracked files, but not ignored ones.
+        let words = ["ls-files", "-z", "--full-name", "--deduplicate", "--", ":/"];
+        let call = Call::new(repository, Access::Reads, cancel, &words);
+        let (indexed, whole) = self.ask("git_stash", call).await?;
+        if !whole {
+            return Err(Error::Odd("the repository has too many files to look at them".to_owned()));
+        }
+        let indexed: HashSet<_> = fields(&indexed).collect();
+        let new = fields(&touched).filter(|path| !indexed.contains(path));
+        self.refuse_untracked(repository, top, new.clone(), "git_stash", cancel).await?;
+        refuse_existing(repository, top, new, "git_stash")?;
         let verb = if action == StashAction::Pop { "pop" } else { "apply" };
         // A change follows no file to its new name: what has been looked at is what is changed.
         let configuration =

@@ -43,7 +43,7 @@ pub(super) fn line(name: &str) -> String {
 }
 
 /// The fields of a stream in which each one is ended by NUL.
-pub(super) fn fields(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(super) fn fields(bytes: &[u8]) -> impl Iterator<Item = &[u8]> + Clone {
     let bytes = bytes.strip_suffix(b"\0").unwrap_or(bytes);
     let none = bytes.is_empty();
     bytes.split(|byte| *byte == 0).filter(move |_| !none)

@@ -78,8 +78,24 @@ impl Git {
     }
 }
 
+/// Refuses where any of `paths`, none of which git tracks, exists.
+pub(super) fn refuse_existing<'a>(
+    repository: &Repository,
+    top: &ConfinedPath,
+    paths: impl Iterator<Item = &'a [u8]>,
+    action: &'static str,
+) -> Result<(), Error> {
+    let mut existing = Vec::new();
+    for path in paths {
+        if std::fs::symlink_metadata(top.to_absolute().join(name(path)?)).is_ok() {
+            existing.push(path);
+        }
+    }
+    untracked(repository, action, existing.into_iter())
+}
+
 /// An error that names `paths`, which are beneath the top folder, if there are any.
-pub(super) fn untracked<'a>(
+fn untracked<'a>(
     repository: &Repository,
     action: &'static str,
     mut paths: impl Iterator<Item = &'a [u8]>,
