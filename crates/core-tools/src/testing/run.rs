@@ -187,7 +187,7 @@ impl Run<'_> {
             .limits(limits)
             .cancel(self.cancel.clone());
         let live: Arc<Mutex<(Box<dyn Lines>, Found)>> =
-            Arc::new(Mutex::new((step.reads.lines(), Found::default())));
+            Arc::new(Mutex::new((step.reads.lines(), Found::wanting(self.wanted()))));
         if matches!(step.reads, Reads::Both(_)) {
             command = command.merge_stderr();
         }
@@ -243,7 +243,7 @@ impl Run<'_> {
                 read_xml_files(&Project(self.reports.locate(".")?), SystemTime::UNIX_EPOCH, &mut found);
             }
             Reads::XmlAfter(_) => {
-                let mut whole = Found::default();
+                let mut whole = Found::wanting(self.wanted());
                 read_xml_files(&Project(self.reports.locate(".")?), SystemTime::UNIX_EPOCH, &mut whole);
                 if whole.counts.total() > 0 && whole.problems.is_empty() {
                     found = whole;
@@ -260,6 +260,14 @@ impl Run<'_> {
         }
         lines.end(&mut found);
         Ok(self.ran(&step, found, &output))
+    }
+
+    /// The name that one of the reported tests must bear.
+    fn wanted(&self) -> Option<String> {
+        let Choice { runner, part, .. } = self.choice;
+        let name = part.name.clone().filter(|_| runner.selects_by_pattern())?;
+        // Go writes the names of its subtests so.
+        Some(if *runner == Runner::Go { name.replace(' ', "_") } else { name })
     }
 
     fn ran(&self, step: &Step, mut found: Found, output: &Output) -> Ran {
@@ -287,10 +295,15 @@ impl Run<'_> {
                 }
                 (ending, true) => judge(&mut found, ending, runner.exit_codes()),
             }
+        } else if runner == Runner::Make && ending == Ending::Exited(0) && made_nothing(&text) {
+            Some(Problem::new(ProblemKind::NoTests, "no test was executed: make had nothing to do"))
         } else if runner.only_exit_code() {
             only_exit_code(step, &mut found, ending)
-        } else if failed && runner == Runner::Nextest && text.contains("no library targets found") {
-            found = Found::default();
+        } else if step.documentation
+            && failed
+            && found.counts.total() == 0
+            && text.lines().any(|line| line.starts_with("error: no library targets found"))
+        {
             Some(Problem::new(ProblemKind::NoTests, "there is no library, and so no documentation to test"))
         } else {
             judge(&mut found, ending, runner.exit_codes())
@@ -324,6 +337,13 @@ impl Run<'_> {
         let problem = Some(Problem::new(kind, message));
         Ran { found: Found::default(), problem, exit_code: None, output: String::new(), over: true }
     }
+}
+
+/// Whether all that make said is that there is nothing to make. It says it in the user's language; what it runs
+/// is printed, or prints something itself, or is silent, but never says `make: `.
+fn made_nothing(text: &str) -> bool {
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty()).peekable();
+    lines.peek().is_some() && lines.all(|line| line.starts_with("make: ") || line.starts_with("gmake: "))
 }
 
 /// A runner of which only the exit code is known.
@@ -525,7 +545,11 @@ fn report_folders(project: &Project, folders: &[&str]) -> Vec<Project> {
 /// One report of all steps.
 fn combine(runner: Runner, ran: Vec<Ran>) -> TestReport {
     let mut report = TestReport::empty(runner.name());
-    let executed = ran.iter().any(|ran| ran.found.counts.passed + ran.found.counts.failed > 0);
+    // In one step at least what was to run did.
+    let executed = ran.iter().any(|ran| {
+        ran.found.counts.passed + ran.found.counts.failed > 0
+            && !matches!(&ran.problem, Some(problem) if problem.kind == ProblemKind::NoTests)
+    });
     let mut output = Vec::new();
     let mut counts = Counts::default();
     for one in ran {

@@ -114,6 +114,10 @@ pub(super) fn judge(found: &mut Found, ending: Ending, codes: ExitCodes) -> Opti
     if counts.passed + counts.failed == 0 {
         return Some(no_tests(counts.skipped));
     }
+    if let Some(wanted) = found.wanted.as_ref().filter(|_| !found.borne && counts.failed == 0) {
+        let message = format!("none of the {} tests that were executed is named `{wanted}`", counts.passed);
+        return Some(Problem::new(Kind::NoTests, message));
+    }
     None
 }
 
