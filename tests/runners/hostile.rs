@@ -206,3 +206,172 @@ fn what_a_bats_test_is_called_excuses_no_failure_and_skips_nothing() {
     assert_eq!(report.tests[3].name, "good # skip hey");
     assert!(report.error.is_none(), "{}", report.to_text());
 }
+
+const PYTEST: (&str, &str) = ("pytest.ini", "[pytest]\n");
+
+#[test]
+fn pytest_that_is_left_in_the_middle_is_no_pass_whatever_its_exit_code() {
+    let sample = sample!("pytest");
+    let test = "import pytest\ndef test_a(): pass\ndef test_b(): pytest.exit('stop', returncode=0)\ndef test_c(): pass\n";
+    sample.write(PYTEST.0, PYTEST.1).write("test_a.py", test);
+    is_no_pass(&sample.run("pytest", ""), ProblemKind::Crashed);
+    let stops = "import pytest\n@pytest.fixture(autouse=True)\ndef stop(request):\n    yield\n    request.session.shouldstop = 'enough'\n@pytest.hookimpl(trylast=True)\ndef pytest_sessionfinish(session):\n    session.exitstatus = 0\n";
+    sample.write("conftest.py", stops).write("test_a.py", "def test_a(): pass\ndef test_b(): pass\n");
+    is_no_pass(&sample.run("pytest", ""), ProblemKind::Crashed);
+}
+
+#[test]
+fn failures_with_text_that_is_none_or_is_endless_are_told() {
+    for (program, runner, file, test) in [
+        (
+            "pytest",
+            "pytest",
+            "test_a.py",
+            "def test_a():\n    assert False, '\\ud800'\ndef test_b():\n    raise ValueError('x' * 9_000_000)\n",
+        ),
+        (
+            "node",
+            "node",
+            "a.test.js",
+            "const { test } = require('node:test');\ntest('a', () => { throw new Error('\\ud800'); });\ntest('b', () => { throw new Error('x'.repeat(9e6)); });\n",
+        ),
+        (
+            "mocha",
+            "mocha",
+            "test/a.js",
+            "it('a', () => { throw new Error('\\ud800'); });\nit('b', () => { throw new Error('x'.repeat(9e6)); });\n",
+        ),
+        (
+            "jest",
+            "jest",
+            "a.test.js",
+            "test('a', () => { throw new Error('\\ud800'); });\ntest('b', () => { throw new Error('x'.repeat(9e6)); });\n",
+        ),
+        (
+            "vitest",
+            "vitest",
+            "a.test.js",
+            "import { test } from 'vitest';\ntest('a', () => { throw new Error('\\ud800'); });\ntest('b', () => { throw new Error('x'.repeat(9e6)); });\n",
+        ),
+    ] {
+        let Some(sample) = Sample::empty(program) else { continue };
+        sample.write(PYTEST.0, PYTEST.1).write("package.json", "{}").write(file, test);
+        let report = sample.run(runner, file);
+        assert_eq!((report.passed, report.failed), (0, 2), "{runner}: {}", report.to_text());
+        assert!(report.error.is_none(), "{runner}: {}", report.to_text());
+    }
+}
+
+#[test]
+fn pytest_has_a_cache_and_leaves_none_in_the_project() {
+    let sample = sample!("pytest");
+    let test = "import json, sys\ndef test_a(cache):\n    cache.set('a/b', 1)\n    assert cache.get('a/b', 0) == 1\n";
+    sample.write(PYTEST.0, "[pytest]\naddopts = --ff\n").write("test_a.py", test);
+    let report = sample.run("pytest", "");
+    assert!(report.success, "{}", report.to_text());
+    assert!(!sample.path().join(".pytest_cache").exists());
+}
+
+#[test]
+fn attempts_that_pytest_repeats_are_no_results() {
+    let sample = sample!("pytest");
+    // As pytest-rerunfailures tells them.
+    let plugin = "import pytest
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item, nextitem):
+    from _pytest.runner import runtestprotocol
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    for attempt in range(3):
+        for report in runtestprotocol(item, nextitem=nextitem, log=False):
+            if report.when == 'call' and report.failed and attempt < 2:
+                report.outcome = 'rerun'
+                item.ihook.pytest_runtest_logreport(report=report)
+                break
+            if not (report.when == 'call' and 'lost' in item.name and attempt == 2):
+                item.ihook.pytest_runtest_logreport(report=report)
+        else:
+            break
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
+";
+    let test = "tries = []\ndef test_flaky():\n    tries.append(1)\n    assert len(tries) == 3\ndef test_lost():\n    assert False\n";
+    sample.write(PYTEST.0, PYTEST.1).write("conftest.py", plugin).write("test_a.py", test);
+    let report = sample.run("pytest", "");
+    let told: Vec<_> = report.tests.iter().map(|test| (test.name.as_str(), test.status)).collect();
+    let expected = [("test_a.py::test_lost", Status::Errored), ("test_a.py::test_flaky", Status::Passed)];
+    assert_eq!(told, expected, "{}", report.to_text());
+}
+
+#[test]
+fn tests_of_javascript_that_are_tried_again_count_once() {
+    for (program, runner, file, test) in [
+        (
+            "jest",
+            "jest",
+            "a.test.js",
+            "jest.retryTimes(2);\nlet n = 0;\ntest('a', () => { if (++n < 3) throw new Error('no'); });\n",
+        ),
+        (
+            "mocha",
+            "mocha",
+            "test/a.js",
+            "let n = 0;\nit('a', function () { this.retries(2); if (++n < 3) throw new Error('no'); });\n",
+        ),
+        (
+            "vitest",
+            "vitest",
+            "a.test.js",
+            "import { test } from 'vitest';\nlet n = 0;\ntest('a', { retry: 2 }, () => { if (++n < 3) throw new Error('no'); });\n",
+        ),
+    ] {
+        let Some(sample) = Sample::empty(program) else { continue };
+        sample.write("package.json", "{}").write(file, test);
+        let report = sample.run(runner, file);
+        assert_eq!(
+            (report.passed, report.failed, report.success),
+            (1, 0, true),
+            "{runner}: {}",
+            report.to_text()
+        );
+    }
+}
+
+#[test]
+fn files_of_node_that_end_in_the_middle_are_no_pass_and_a_test_may_bear_the_name_of_its_file() {
+    let sample = sample!("node");
+    let head = "const { test } = require('node:test');\n";
+    sample.write("package.json", "{}").write("b.test.js", &format!("{head}test('b.test.js', () => {{}});\n"));
+    let report = sample.run("node", "");
+    assert_eq!((ran(&report), report.success), (vec!["b.test.js"], true), "{}", report.to_text());
+    for exits in [
+        "test('one', () => {});\ntest('two', () => process.exit(0));\ntest('three', () => {});\n",
+        "test('one', () => {});\ntest('two', () => new Promise(() => setTimeout(() => process.exit(0), 500)));\ntest('three', () => {});\n",
+    ] {
+        sample.write("a.test.js", &format!("{head}{exits}"));
+        is_no_pass(&sample.run("node", ""), ProblemKind::Crashed);
+    }
+    // What tests nothing by node's means is told, and is not in the way.
+    sample.write("a.test.js", "require('assert')(true);\n");
+    let report = sample.run("node", "");
+    assert_eq!((report.passed, report.skipped, report.success), (1, 1, true), "{}", report.to_text());
+}
+
+#[test]
+fn a_test_of_go_that_prints_no_line_end_passes_or_fails_as_its_package_does() {
+    let sample = sample!("go");
+    let test = |end: &str| {
+        format!(
+            "package p\n\nimport (\n\t\"fmt\"\n\t\"testing\"\n)\n\nfunc TestA(t *testing.T) {{ fmt.Print(\"a\") }}\n\nfunc TestB(t *testing.T) {{\n\tfmt.Print(\"b\")\n\t{end}\n}}\n"
+        )
+    };
+    sample.write("go.mod", "module example.org/sample\n\ngo 1.18\n").write("a_test.go", &test(""));
+    let report = sample.run("go", "");
+    assert_eq!((report.passed, report.failed, report.success), (2, 0, true), "{}", report.to_text());
+    sample.write("a_test.go", &test("t.Skip(\"later\")"));
+    let report = sample.run("go", "");
+    assert_eq!((report.passed, report.skipped, report.success), (1, 1, true), "{}", report.to_text());
+    sample.write("a_test.go", &test("t.Fail()"));
+    let report = sample.run("go", "");
+    assert_eq!((report.passed, report.failed, report.success), (1, 1, false), "{}", report.to_text());
+    assert!(report.error.is_none(), "{}", report.to_text());
+}

@@ -62,6 +62,8 @@ pub(super) struct Found {
     pub(super) declared: Option<Counts>,
     /// How many tests there will be, where the runner says so early.
     pub(super) expected: Option<u64>,
+    /// Every one of those is told, whatever becomes of it.
+    pub(super) planned: bool,
     /// Begun and not ended, oldest first.
     pub(super) running: VecDeque<String>,
     pub(super) problems: Vec<Problem>,

@@ -53,8 +53,9 @@ impl Reads {
 }
 
 /// The reporters that are written into the folder of reports.
-pub(super) const REPORTERS: [(&str, &str); 8] = [
+pub(super) const REPORTERS: [(&str, &str); 9] = [
     ("pytest.py", include_str!("reporters/pytest.py")),
+    ("line.cjs", include_str!("reporters/line.cjs")),
     ("node.mjs", include_str!("reporters/node.mjs")),
     ("mocha.cjs", include_str!("reporters/mocha.cjs")),
     ("vitest.mjs", include_str!("reporters/vitest.mjs")),
@@ -159,7 +160,7 @@ pub(super) fn steps(choice: &Choice, reports: &Path) -> Result<Vec<Step>, TestEr
                 folder
             })])]
         }
-        Runner::Pytest => vec![pytest(project, part, &report("pytest.py"), &report("events"))],
+        Runner::Pytest => vec![pytest(project, part, &report)],
         Runner::Vitest => {
             let reporter = format!("--reporter={}", report("vitest.mjs"));
             let step = node_program(project, "vitest/vitest.mjs")?.add(&["run", &reporter]);
@@ -404,11 +405,13 @@ fn python(project: &Project) -> (Step, &'static str) {
     (Step::new("python3", &[], Reads::Events), "python3")
 }
 
-fn pytest(project: &Project, part: &Part, script: &str, events: &str) -> Step {
+fn pytest(project: &Project, part: &Part, report: &impl Fn(&str) -> String) -> Step {
     let (step, shown) = python(project);
-    let step = step.add(&[script, events]);
+    // Its cache is there, for those who ask for it, and the project's own is left alone.
+    let cache = format!("cache_dir={}", report("cache"));
+    let step = step.add(&[&report("pytest.py"), &report("events"), "-o", &cache]);
     let skip = step.arguments.len();
-    let step = step.add(&["-q", "-p", "no:cacheprovider"]);
+    let step = step.add(&["-q"]);
     let step = match (part.path.as_str(), part.name.as_deref()) {
         ("", None) => step,
         ("", Some(name)) => step.add(&["-k", name]),
@@ -655,12 +658,12 @@ mod tests {
             ("tox.ini .tox/lint/bin/python", "python3 -m pytest"),
         ] {
             let command = command(&format!("pytest.ini {files}"), "");
-            assert_eq!(command, format!("{expected} -q -p no:cacheprovider"), "{files}");
+            assert_eq!(command, format!("{expected} -q"), "{files}");
         }
         // A member of a workspace has the environment and the lock at its top.
         let member =
             command("uv.lock pyproject.toml members/a/pytest.ini members/a/test_a.py", "members/a/test_a.py");
-        assert_eq!(member, "uv run python -m pytest -q -p no:cacheprovider test_a.py");
+        assert_eq!(member, "uv run python -m pytest -q test_a.py");
     }
 
     #[test]
@@ -675,12 +678,8 @@ mod tests {
             ),
             ("Cargo.toml", "name", "cargo test --no-fail-fast -- name"),
             ("tests/a.bats", "tests/a.bats::one", "bats --formatter tap --timing --filter one tests/a.bats"),
-            (
-                "pytest.ini t/test_a.py",
-                "t/test_a.py::test_b",
-                "python3 -m pytest -q -p no:cacheprovider t/test_a.py::test_b",
-            ),
-            ("pytest.ini t/test_a.py", "t", "python3 -m pytest -q -p no:cacheprovider t"),
+            ("pytest.ini t/test_a.py", "t/test_a.py::test_b", "python3 -m pytest -q t/test_a.py::test_b"),
+            ("pytest.ini t/test_a.py", "t", "python3 -m pytest -q t"),
             ("go.mod a/b_test.go", "a/b_test.go::TestC", "go test -json -count=1 -run TestC ./a"),
             ("go.mod a/b_test.go", "a", "go test -json -count=1 ./a/..."),
             (

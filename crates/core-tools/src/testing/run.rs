@@ -486,7 +486,10 @@ impl Tail {
     }
 
     fn finish(&mut self, lines: &mut dyn Lines, found: &mut Found) {
-        if !self.rest.is_empty() {
+        // The last line of a runner that was killed may have no end.
+        let whole = serde_json::from_slice::<serde::de::IgnoredAny>(&self.rest).is_ok();
+        found.truncated |= !whole && !self.rest.is_empty();
+        if whole {
             lines.line(&String::from_utf8_lossy(&self.rest), found);
         }
     }
