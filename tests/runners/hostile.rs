@@ -375,3 +375,51 @@ fn a_test_of_go_that_prints_no_line_end_passes_or_fails_as_its_package_does() {
     assert_eq!((report.passed, report.failed, report.success), (1, 1, false), "{}", report.to_text());
     assert!(report.error.is_none(), "{}", report.to_text());
 }
+
+#[test]
+fn ctest_tells_why_a_test_ended_and_counts_what_could_not_run() {
+    let sample = sample!("ctest");
+    let tests = "cmake_minimum_required(VERSION 3.21)
+project(sample NONE)
+enable_testing()
+add_test(NAME set_up COMMAND sh -c \"exit 1\")
+set_tests_properties(set_up PROPERTIES FIXTURES_SETUP ready)
+add_test(NAME uses_it COMMAND sh -c true)
+set_tests_properties(uses_it PROPERTIES FIXTURES_REQUIRED ready)
+add_test(NAME too_slow COMMAND sleep 600)
+set_tests_properties(too_slow PROPERTIES TIMEOUT 1)
+add_test(NAME dies COMMAND sh -c \"kill -SEGV $$\")
+";
+    sample.write("CMakeLists.txt", tests);
+    let report = sample.run("ctest", "");
+    assert_eq!((report.passed, report.failed, report.skipped), (0, 4, 0), "{}", report.to_text());
+    let told = |name: &str| {
+        let test = report.tests.iter().find(|test| test.name == name).unwrap();
+        (test.status, test.error.clone().unwrap_or_default())
+    };
+    assert_eq!(told("set_up").0, Status::Failed);
+    assert_eq!(told("uses_it").0, Status::Errored);
+    assert_eq!(told("too_slow"), (Status::TimedOut, "Timeout".to_owned()));
+    assert_eq!(told("dies"), (Status::Errored, "Exception: SegFault".to_owned()));
+    assert!(report.error.is_none(), "{}", report.to_text());
+}
+
+#[test]
+fn modules_of_maven_may_lie_in_a_folder_of_any_name() {
+    let Some(sample) = Sample::of("maven", "mvn") else { return };
+    let read = |path: &str| std::fs::read_to_string(sample.path().join(path)).unwrap();
+    let (pom, test) = (read("pom.xml"), read("src/test/java/demo/AdderTest.java"));
+    let config = sample.path().join("settings.xml");
+    assert!(config.exists());
+    let (head, _) = pom.split_once("<artifactId>").unwrap();
+    let parent = format!(
+        "{head}<artifactId>parent</artifactId><version>1</version><packaging>pom</packaging>
+        <modules><module>build</module></modules></project>\n"
+    );
+    sample.write("build/pom.xml", &pom).write("build/src/test/java/demo/AdderTest.java", &test);
+    sample.write("build/src/main/java/demo/Adder.java", &read("src/main/java/demo/Adder.java"));
+    std::fs::remove_dir_all(sample.path().join("src")).unwrap();
+    sample.write("pom.xml", &parent);
+    let report = sample.run("maven", "");
+    assert!(report.passed > 0 && report.failed > 0, "{}", report.to_text());
+}

@@ -244,8 +244,9 @@ pub(super) fn steps(choice: &Choice, reports: &Path) -> Result<Vec<Step>, TestEr
             let program = if project.has("gradlew") { "./gradlew" } else { "gradle" };
             let step = Step::new(
                 program,
-                // A daemon would outlive the run, and with it a test that hangs.
-                &["test", "--continue", "--console=plain", "--no-daemon"],
+                // A daemon would outlive the run, and with it a test that hangs. Tests that are up to date would
+                // not run; no option for that is known to every version.
+                &["cleanTest", "test", "--continue", "--console=plain", "--no-daemon"],
                 Reads::XmlIn(&["build/test-results/test"]),
             );
             let class = path.filter(|_| !part.folder).map(|path| format!("*{}", stem(path)));
@@ -690,7 +691,7 @@ mod tests {
             (
                 "build.gradle src/test/java/d/ATest.java",
                 "src/test/java/d/ATest.java",
-                "gradle test --continue --console=plain --no-daemon --tests '*ATest'",
+                "gradle cleanTest test --continue --console=plain --no-daemon --tests '*ATest'",
             ),
             (".rspec spec/a_spec.rb", "spec/a_spec.rb::adds", "rspec --example adds spec/a_spec.rb"),
             (".rspec Gemfile.lock spec/a_spec.rb", "", "bundle exec rspec"),

@@ -12,6 +12,7 @@ use crate::ci::project::Project;
 use crate::ci::{Commands, Diagnostic};
 use crate::workspace::{Kind, Workspace};
 use process_runner::{Leftovers, Limits, Output, Stream};
+use std::collections::HashMap;
 use std::io::{Read, Seek, SeekFrom};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -246,6 +247,7 @@ impl Run<'_> {
                 let mut whole = Found::wanting(self.wanted());
                 read_xml_files(&Project(self.reports.locate(".")?), SystemTime::UNIX_EPOCH, &mut whole);
                 if whole.counts.total() > 0 && whole.problems.is_empty() {
+                    why_they_ended(&found.tests, &mut whole.tests);
                     found = whole;
                 }
             }
@@ -336,6 +338,18 @@ impl Run<'_> {
         };
         let problem = Some(Problem::new(kind, message));
         Ran { found: Found::default(), problem, exit_code: None, output: String::new(), over: true }
+    }
+}
+
+/// Tells in `report`, which knows only of failures, what `printed` knows of a limit or a signal.
+fn why_they_ended(printed: &[TestCase], report: &mut [TestCase]) {
+    let ended = printed.iter().filter(|test| matches!(test.status, Status::TimedOut | Status::Errored));
+    let ended: HashMap<_, _> = ended.map(|test| (test.name.as_str(), test)).collect();
+    for test in report.iter_mut().filter(|test| test.status == Status::Failed) {
+        let Some(why) = ended.get(test.name.as_str()) else { continue };
+        test.status = why.status;
+        let parts = why.error.iter().chain(&test.error).map(String::as_str);
+        test.error = Some(parts.collect::<Vec<_>>().join("\n"));
     }
 }
 
@@ -531,9 +545,13 @@ fn report_folders(project: &Project, folders: &[&str]) -> Vec<Project> {
         if depth == DEEPEST {
             continue;
         }
+        // What a build writes is no module; of a folder that only has such a name the module may be.
+        let manifests = ["pom.xml", "build.gradle", "build.gradle.kts"];
+        let is_module = |path: &Project| path.has_any(&manifests);
         for name in module.names(".") {
-            let passed_over =
-                name.starts_with('.') || ["src", "target", "build", "node_modules"].contains(&name.as_str());
+            let Ok(path) = module.0.join(&name) else { continue };
+            let built = ["src", "target", "build"].contains(&name.as_str()) && !is_module(&Project(path));
+            let passed_over = name.starts_with('.') || name == "node_modules" || built;
             let Ok(path) = module.0.join(&name) else { continue };
             if !passed_over
                 && matches!(path.link_metadata().map(|metadata| metadata.kind), Ok(Kind::Directory))
