@@ -35,7 +35,7 @@ impl Counts {
     }
 
     pub(super) fn total(&self) -> u64 {
-        self.passed + self.failed + self.skipped
+        self.passed.saturating_add(self.failed).saturating_add(self.skipped)
     }
 }
 
