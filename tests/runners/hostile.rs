@@ -423,3 +423,13 @@ fn modules_of_maven_may_lie_in_a_folder_of_any_name() {
     let report = sample.run("maven", "");
     assert!(report.passed > 0 && report.failed > 0, "{}", report.to_text());
 }
+
+#[test]
+fn a_test_that_removes_the_report_hides_no_failure() {
+    let sample = sample!("pytest");
+    let test = "import glob, os, sys, tempfile, time\ndef test_a():\n    time.sleep(1)\n    os.unlink(sys.argv[1] if os.path.exists(sys.argv[1]) else next(p for p in open('/proc/self/cmdline').read().split('\\0') if p.endswith('/events')))\ndef test_b():\n    assert False\n";
+    sample.write(PYTEST.0, PYTEST.1).write("test_a.py", test);
+    let report = sample.run("pytest", "");
+    assert_eq!((report.passed, report.failed), (1, 1), "{}", report.to_text());
+    assert!(report.error.is_none(), "{}", report.to_text());
+}

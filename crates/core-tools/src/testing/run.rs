@@ -13,6 +13,7 @@ use crate::ci::{Commands, Diagnostic};
 use crate::workspace::{Kind, Workspace};
 use process_runner::{Leftovers, Limits, Output, Stream};
 use std::collections::HashMap;
+use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -474,14 +475,19 @@ fn printed(output: &Output) -> String {
 /// Reads a file that grows, from where it stopped.
 #[derive(Default)]
 struct Tail {
+    /// Kept open: a test may remove what it finds in the folder for temporary files.
+    file: Option<File>,
     offset: u64,
     rest: Vec<u8>,
 }
 
 impl Tail {
     fn read(&mut self, reports: &Workspace, lines: &mut dyn Lines, found: &mut Found) {
-        let opened = reports.locate("events").and_then(|path| path.open_read());
-        let Ok((mut file, _)) = opened else { return };
+        if self.file.is_none() {
+            let opened = reports.locate("events").and_then(|path| path.open_read());
+            self.file = opened.ok().map(|(file, _)| file);
+        }
+        let Some(file) = &mut self.file else { return };
         if file.seek(SeekFrom::Start(self.offset)).is_err() {
             return;
         }

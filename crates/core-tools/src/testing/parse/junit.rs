@@ -57,7 +57,7 @@ pub(in super::super) fn junit(document: &[u8], found: &mut Found) {
     }
 }
 
-/// What CTest tells as skipped, and counts as failed.
+/// What `CTest` tells as skipped, and counts as failed.
 const COULD_NOT_RUN: [&str; 6] = [
     "Unable to find",
     "Fixture dependency failed",
