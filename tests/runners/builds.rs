@@ -307,3 +307,18 @@ fn a_missing_toolchain_is_named_with_where_it_was_looked_for_and_how_it_is_insta
         "{error}"
     );
 }
+
+#[test]
+fn a_script_that_swallows_the_exit_code_is_told_and_so_is_a_manifest_that_is_too_large() {
+    if !installed("make", "--version") || !installed("npm", "--version") {
+        return;
+    }
+    let project = Project::with([("Makefile", "all:\n\t@echo 'a.c:3:1: error: no'; true\n")]);
+    let report = run(&project, Goal::Build, None, None).unwrap();
+    assert_eq!((report.success, report.errors), (true, 1), "{}", report.to_text());
+    assert!(report.notes.iter().any(|note| note.contains("exit code is 0")), "{}", report.to_text());
+    let package = format!("{{\"name\": \"{}\", \"scripts\": {{\"build\": \"true\"}}}}", "x".repeat(2 << 20));
+    let project = Project::with([("package.json", package.as_str())]);
+    let error = run(&project, Goal::Build, None, None).unwrap_err().to_string();
+    assert!(error.contains("too large to read"), "{error}");
+}

@@ -13,5 +13,7 @@ mod endings;
 #[cfg(unix)]
 mod environment;
 mod failures;
+#[cfg(unix)]
+mod hostile;
 mod reports;
 mod support;
