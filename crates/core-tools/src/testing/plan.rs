@@ -555,6 +555,7 @@ fn ctest(project: &Project, pattern: Option<&str>, report: &str) -> Vec<Step> {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "tests make their own files")]
 mod tests {
     use super::super::select::choose;
     use super::*;
@@ -604,7 +605,7 @@ mod tests {
         let inner = format!("pnpm-lock.yaml package.json={{}} packages/a/package.json={{{SCRIPT}}}");
         assert_eq!(command(&inner, "packages/a"), "pnpm test");
         // A lock file of bun is a runner too.
-        assert_eq!(command(&format!("package.json={{}} bun.lock"), ""), "bun test");
+        assert_eq!(command("package.json={} bun.lock", ""), "bun test");
     }
 
     #[test]
