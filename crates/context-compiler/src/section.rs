@@ -53,6 +53,8 @@ pub(crate) trait Item {
     fn most(&self) -> usize;
     /// Its share, relative to those of the others.
     fn weight(&self) -> usize;
+    /// How much it writes with `tokens`: with more tokens the same number or a larger one.
+    fn level(&self, tokens: usize) -> usize;
     /// Writes as much as `tokens` allow. With more, it writes all that it wrote with fewer.
     fn write(&self, tokens: usize, page: &mut Page<'_>);
 }
@@ -115,11 +117,6 @@ impl Ladder {
         let bounds = bounds(&costs, &order, around, note);
         Self { section, weight, fence, costs, order, bounds }
     }
-
-    /// How many of `order` are kept.
-    fn level(&self, tokens: usize) -> usize {
-        self.bounds.iter().rposition(|bound| *bound <= tokens).unwrap_or(0)
-    }
 }
 
 const TRIMMED: &str = "trimmed";
@@ -171,6 +168,11 @@ impl Item for Ladder {
 
     fn weight(&self) -> usize {
         self.weight
+    }
+
+    /// How many of `order` are kept.
+    fn level(&self, tokens: usize) -> usize {
+        self.bounds.iter().rposition(|bound| *bound <= tokens).unwrap_or(0)
     }
 
     fn write(&self, tokens: usize, page: &mut Page<'_>) {

@@ -338,9 +338,8 @@ impl Sources<'_> {
         }
     }
 
-    /// The level of each file: as many steps as `tokens` allow.
-    fn levels(&self, tokens: usize, known: &Known) -> Vec<Level> {
-        let steps = self.steps(known);
+    /// How many of `steps` there is room for in `tokens`.
+    fn enough(&self, tokens: usize, known: &Known, steps: &[(usize, Level)]) -> usize {
         let mut levels = vec![Level::Hidden; self.files.len()];
         let mut cost = self.around;
         let mut enough = 0;
@@ -353,13 +352,27 @@ impl Sources<'_> {
                 enough = taken + 1;
             }
         }
-        levels.fill(Level::Hidden);
+        enough
+    }
+
+    /// The level of each file: as many steps as `tokens` allow.
+    fn levels(&self, tokens: usize, known: &Known) -> Vec<Level> {
+        let steps = self.steps(known);
+        let enough = self.enough(tokens, known, &steps);
+        let mut levels = vec![Level::Hidden; self.files.len()];
         for (at, level) in steps.into_iter().take(enough) {
             if let Some(reached) = levels.get_mut(at) {
                 *reached = level;
             }
         }
         levels
+    }
+
+    /// Whether every file is whole with `tokens`, which needs no parsing to know.
+    fn all_whole(&self, tokens: usize) -> bool {
+        matches!(self.how, Code::Auto | Code::Full)
+            && tokens >= self.most()
+            && self.files.iter().all(|file| file.whole.is_some())
     }
 
     fn write_list(&self, levels: &[Level], known: Option<&Known>, page: &mut Page<'_>) {
@@ -447,11 +460,16 @@ impl Item for Sources<'_> {
         3
     }
 
+    fn level(&self, tokens: usize) -> usize {
+        if self.all_whole(tokens) {
+            return usize::MAX;
+        }
+        let known = self.known();
+        self.enough(tokens, known, &self.steps(known))
+    }
+
     fn write(&self, tokens: usize, page: &mut Page<'_>) {
-        let all_whole = matches!(self.how, Code::Auto | Code::Full)
-            && tokens >= self.most()
-            && self.files.iter().all(|file| file.whole.is_some());
-        let (levels, known) = if all_whole {
+        let (levels, known) = if self.all_whole(tokens) {
             (vec![Level::Whole; self.files.len()], None)
         } else {
             let known = self.known();

@@ -11,10 +11,12 @@ mod support;
 use context_compiler::cache::{Cache, DEFAULT_LIMIT};
 use context_compiler::changes::{ChangedFile, Changes, Outcome, Status};
 #[cfg(not(feature = "tokens"))]
-use context_compiler::count::{Estimate, TokenCounter};
+use context_compiler::count::Estimate;
+use context_compiler::count::TokenCounter;
 use context_compiler::{Code, Compiled, Compiler, Error, Format, Kind, Redact, Request};
 use proptest::prelude::*;
 use std::borrow::Cow;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use support::{Memory, fixture};
 
@@ -548,5 +550,57 @@ fn globs_that_leave_the_project_are_refused() {
         let request = Request { include: Some(vec![bad.to_owned()]), ..Request::new("qa") };
         let error = Compiler::new(&fixture(), cache()).compile(&request).unwrap_err();
         assert!(matches!(error, Error::Argument { name: "include", .. }), "{bad}");
+    }
+}
+
+#[test]
+fn a_whole_that_needs_more_tokens_than_its_parts_is_whole_where_there_is_room() {
+    let markdown: String = (0..60).map(|i| format!("See {i}:\n\n/usr/bin/x{i}\n\n")).collect();
+    let lower: String = (0..60).map(|i| format!("the part {i} of it\n\n")).collect();
+    for format in FORMATS {
+        for text in [&markdown, &lower] {
+            let tree = Memory::with([("CONVENTIONS.md", text.clone())]);
+            let request = Request { budget: Some(2_000_000), format, ..Request::new("qa") };
+            let compiled = compile(&tree, &request);
+            let section = &compiled.manifest.sections[0];
+            assert_eq!((section.level, section.pieces_left_out), ("full", 0), "{format:?}");
+        }
+    }
+}
+
+/// Counts, and counts how often it counts something long.
+#[derive(Debug, Default)]
+struct Watched(AtomicUsize);
+
+impl TokenCounter for Watched {
+    fn name(&self) -> &'static str {
+        "watched"
+    }
+
+    /// Paragraphs that meet have a token more than they have apart.
+    fn count(&self, text: &str) -> usize {
+        if text.len() > 10_000 {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+        text.len().div_ceil(4) + text.matches("\n\n/").count() + text.matches("\n\n:").count()
+    }
+
+    fn is_estimate(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn a_budget_at_the_edge_of_a_large_piece_is_kept_in_few_steps() {
+    let pairs = ":::\n\n/a\n\n".repeat(1_500);
+    let tree = Memory::with([("CONVENTIONS.md", format!("{pairs}```text\n{}\n```\n", "word ".repeat(9_000)))]);
+    for share in (4_500..8_500).step_by(20) {
+        let counter = Arc::new(Watched::default());
+        let cache = Cache::new(Arc::clone(&counter) as Arc<dyn TokenCounter>, DEFAULT_LIMIT);
+        let request = Request { budget: Some(2 * share), prefix_share: 50, ..Request::new("qa") };
+        let compiled = Compiler::new(&tree, &cache).compile(&request).unwrap();
+        assert!(compiled.manifest.tokens <= 2 * share);
+        let counted = counter.0.load(Ordering::Relaxed);
+        assert!(counted < 120, "{counted} times at {share}");
     }
 }
