@@ -5,10 +5,10 @@ use crate::cache::Cache;
 use crate::catalogue::{Catalogue, Diff};
 use crate::changes::Changes;
 use crate::error::Error;
-use crate::form::TailHead;
+use crate::form::Summary;
 use crate::load::Loader;
-use crate::manifest::{Cacheable, Compiled, GitEntry, LeftOut, Manifest, SectionEntry};
-use crate::request::{DEFAULT_BUDGET, Redact, Request};
+use crate::manifest::{Cacheable, Compiled, GitEntry, Kind, LeftOut, Manifest, SectionEntry};
+use crate::request::{DEFAULT_BUDGET, Format, Redact, Request};
 use crate::section::{Item, Ladder, Page, Pen, Section};
 use crate::source::Tree;
 use crate::text::{grouped, sha256, shown_path};
@@ -203,7 +203,17 @@ impl<'a> Compiler<'a> {
 
         let cost = |text: &str| counter.count(text);
         let format = request.format;
-        let ladder = |(section, weight)| Box::new(Ladder::new(section, weight, pen)) as Box<dyn Item + '_>;
+        let ladder = |(section, weight): (Section, usize)| {
+            let path = loader.name(&section.path).into_owned();
+            Box::new(Ladder::new(Section { path, ..section }, weight, pen)) as Box<dyn Item + '_>
+        };
+        for left in &mut left_out {
+            left.path = loader.name(&left.path).into_owned();
+            left.reason = loader.name(&left.reason).into_owned();
+        }
+        for diagnostic in &mut diagnostics {
+            *diagnostic = loader.name(diagnostic).into_owned();
+        }
         let mut first = Half {
             items: documents.sections.into_iter().map(|section| ladder((section, 1))).collect(),
             around: cost(format.prefix_open()) + cost(format.prefix_close()) + 1,
@@ -219,19 +229,23 @@ impl<'a> Compiler<'a> {
         // Or what could use no more would be cut where the budget is ample.
         first.excess = write_first(&first, first.most()).0.saturating_sub(first.most());
         let phase = request.phase.filter(|phase| *phase > 0);
-        let head = format.tail_open(&TailHead {
-            role: &request.role,
-            phase,
-            inside: named(inside, NAMED),
-            changes: asked.map(|changes| (shown_path(&changes.base).into_owned(), tail::told(changes))),
-            left_out: told(&left_out),
-        });
-        let sources = sources.map(|sources| Box::new(sources) as Box<dyn Item + '_>);
-        let second = Half {
-            items: sections.into_iter().map(ladder).chain(sources).collect(),
-            around: cost(&head) + cost(format.tail_close()) + 2,
-            excess: 0,
+        let head = format.tail_open(&request.role, phase);
+        let since = |changes: &Changes| {
+            let base = shown_path(&loader.name(&changes.base)).into_owned();
+            (base, loader.name(&tail::told(changes)).into_owned())
         };
+        let end = format.tail_close(&Summary {
+            inside: named(inside.iter().map(|name| listed(format, &loader.name(name))).collect(), NAMED),
+            changes: asked.map(since),
+            left_out: told(format, &left_out),
+        });
+        // What changes least first: a cache serves what is as it was, up to the first difference.
+        let plans = sections.partition_point(|(section, _)| section.kind == Kind::Plan);
+        let mut items: Vec<Box<dyn Item + '_>> = sections.into_iter().map(ladder).collect();
+        if let Some(sources) = sources {
+            items.insert(plans, Box::new(sources));
+        }
+        let second = Half { items, around: cost(&head) + cost(&end) + 2, excess: 0 };
 
         let plan = Division { first: &first, second: &second, share: request.prefix_share as usize };
         if !plan.fits(budget) {
@@ -243,7 +257,7 @@ impl<'a> Compiler<'a> {
         let (tail, tail_tokens, rest) = exactly(&second, for_second, |tokens| {
             let mut page = Page { pen, text: head.clone(), entries: Vec::new(), in_prefix: false };
             second.write(tokens, &mut page);
-            page.text.push_str(format.tail_close());
+            page.text.push_str(&end);
             (cost(&page.text), page)
         });
         entries.extend(rest);
@@ -359,21 +373,27 @@ fn exactly<'a>(
     (String::new(), 0, Vec::new())
 }
 
-/// At most `most` of `names`, as one line each, and how many more there are.
-fn named(names: Vec<String>, most: usize) -> Vec<String> {
+/// At most `most` of `names`, and how many more there are.
+fn named(mut names: Vec<String>, most: usize) -> Vec<String> {
     let more = names.len().saturating_sub(most);
-    let mut named: Vec<String> =
-        names.into_iter().take(most).map(|name| shown_path(&name).into_owned()).collect();
+    names.truncate(most);
     if more > 0 {
-        named.push(format!("{} more", grouped(more)));
+        names.push(format!("{} more", grouped(more)));
     }
-    named
+    names
+}
+
+/// `name` as it stands in a list: quoted where its commas would look like those of the list.
+fn listed(format: Format, name: &str) -> String {
+    let name = shown_path(name);
+    if format == Format::Markdown && name.contains(", ") { format!("\"{name}\"") } else { name.into_owned() }
 }
 
 /// What is told of what is not there.
-fn told(left_out: &[LeftOut]) -> Vec<String> {
+fn told(format: Format, left_out: &[LeftOut]) -> Vec<String> {
     let told = left_out.iter().filter(|item| item.told);
-    named(told.map(|item| format!("{} ({})", item.path, item.reason)).collect(), TOLD)
+    let told = told.map(|item| format!("{} ({})", listed(format, &item.path), shown_path(&item.reason)));
+    named(told.collect(), TOLD)
 }
 
 fn git_entry(changes: &Changes) -> GitEntry {
