@@ -186,15 +186,21 @@ impl Item for Ladder {
         let format = page.pen.format;
         let mut body = String::new();
         let (mut line, mut gap_line, mut gap_tokens, mut left_out) = (1, 1, 0, 0);
+        // Of what is cut in a line, the note has a line of its own.
+        let mut is_open = false;
         for (index, piece) in pieces.iter().enumerate() {
             let words = text.get(piece.range.clone()).unwrap_or_default();
             let lines = words.matches('\n').count();
             let is_kept = kept.get(index) == Some(&true);
             if is_kept {
                 body.push_str(&format.escape(words));
+                is_open = !words.ends_with('\n');
             } else {
                 if gap_tokens == 0 {
                     gap_line = line;
+                }
+                if std::mem::take(&mut is_open) {
+                    body.push_str(&format.escape("\n"));
                 }
                 gap_tokens += self.costs.get(index).copied().unwrap_or_default();
                 left_out += 1;

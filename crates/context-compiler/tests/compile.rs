@@ -696,3 +696,22 @@ fn names_that_would_show_as_others_are_escaped_and_commas_are_quoted() {
     assert!(!text.contains(['\u{202e}', '\u{2028}', '\u{2066}']), "{text}");
     assert!(text.contains("\"a, b-PLAN.md\", c\\u{202e}\\u{2028}d-PLAN.md"), "{text}");
 }
+
+#[test]
+fn of_a_paragraph_without_a_break_there_is_what_there_is_room_for() {
+    let text = "A sentence of some words. ".repeat(40_000);
+    let tree = Memory::with([("CONVENTIONS.md", text)]);
+    for budget in [2_000, 4_000, 20_000] {
+        for format in FORMATS {
+            let request = Request { budget: Some(budget), format, ..Request::new("qa") };
+            let compiled = compile(&tree, &request);
+            assert!(compiled.manifest.tokens <= budget);
+            assert!(compiled.manifest.prefix_tokens > budget / 4, "{}", compiled.manifest.prefix_tokens);
+            let read = read_back(format, &compiled.text());
+            assert!(
+                read[0].1.contains(".\n[… lines 1-1 left out")
+                    || read[0].1.contains(". \n[… lines 1-1 left out")
+            );
+        }
+    }
+}
