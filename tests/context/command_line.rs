@@ -82,3 +82,71 @@ fn with_watch_it_is_printed_again_when_something_changes() {
     watching.kill().unwrap();
     watching.wait().unwrap();
 }
+
+#[test]
+fn the_policy_holds_for_the_command_as_it_does_for_the_tool() {
+    let project = project();
+    let policy = crate::limiting_policy();
+    let policy = policy.join("roles.toml");
+    let of = |role: &[&str]| {
+        let mut server = project.server();
+        server.arg("--policy").arg(&policy).arg("context").args(role);
+        server
+            .args(["--phase", "3", "--include", "src/**", "--include", ".yolo-planning/codebase"])
+            .stdin(Stdio::null());
+        server.output().unwrap()
+    };
+    for role in [&[][..], &["--role", "tester"]] {
+        let output = of(role);
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            output.status.success() && text.contains("# First") && text.contains("pub fn answer"),
+            "{output:?}"
+        );
+        assert!(
+            !text.contains("Tabs.") && !text.contains("It serves.") && !text.contains("-    41"),
+            "{text}"
+        );
+    }
+    let output = of(&["--role", "other"]);
+    assert!(!output.status.success() && output.stdout.is_empty(), "{output:?}");
+}
+
+#[test]
+fn a_role_from_the_environment_must_allow_that_of_the_flag() {
+    let project = project();
+    let of = |role: &str| {
+        let mut server = project.server();
+        server.env("CORETOOLS_ROLE", "dev").args(["context", "--role", role]).stdin(Stdio::null());
+        server.output().unwrap()
+    };
+    assert!(of("dev").status.success());
+    for role in ["architect", "reviewer"] {
+        let output = of(role);
+        assert!(!output.status.success() && output.stdout.is_empty(), "{role}: {output:?}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("the policy"), "{output:?}");
+    }
+}
+
+#[test]
+fn a_pipe_that_nobody_writes_to_is_waited_for_until_an_interrupt() {
+    let project = project();
+    let pipe = project.join("pipe");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0)
+        .unwrap();
+    let mut server = project.server();
+    server.args(["context", "--role", "dev", "--failures"]).arg(&pipe);
+    let mut waiting = server.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+    let id = rustix::process::Pid::from_child(&waiting);
+    // Its handler is there when it catches the signal: bit 1 of the mask is that of SIGINT.
+    let status = format!("/proc/{}/status", waiting.id());
+    let catches = || {
+        let status = std::fs::read_to_string(&status).unwrap_or_default();
+        let mask =
+            status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap_or("0").trim().to_owned();
+        u64::from_str_radix(&mask, 16).unwrap_or(0) & 0b10 != 0
+    };
+    wait_until(Duration::from_secs(60), "it listens", catches);
+    rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
+    wait_until(Duration::from_secs(60), "it ends", || waiting.try_wait().unwrap().is_some());
+}

@@ -32,3 +32,16 @@ fn project() -> Project {
     project.write("src/lib.rs", "pub fn answer() -> u32 {\n    42\n}\n");
     project
 }
+
+/// A policy by which everybody is a tester, who may read plans and sources alone.
+fn limiting_policy() -> Project {
+    use std::os::unix::fs::PermissionsExt;
+    let policy = Project::empty();
+    policy.write(
+        "roles.toml",
+        "version = 1\nmissing_role = \"tester\"\n[roles.tester]\ndescription = \"x\"\nallow = [\"*\"]\n\
+         [[roles.tester.require]]\nid = \"rule\"\ntools = [\"*\"]\nread_within = [\".yolo-planning/phases\", \"src\"]\n",
+    );
+    std::fs::set_permissions(policy.join("roles.toml"), std::fs::Permissions::from_mode(0o600)).unwrap();
+    policy
+}

@@ -135,17 +135,12 @@ fn secrets_are_masked_links_that_leave_are_not_followed_and_pipes_are_not_waited
 #[test]
 fn who_may_not_read_everything_gets_what_it_may_read_and_no_differences() {
     let project = project();
-    let policy = Project::empty();
-    policy.write(
-        "roles.toml",
-        "version = 1\nmissing_role = \"tester\"\n[roles.tester]\ndescription = \"x\"\nallow = [\"*\"]\n\
-         [[roles.tester.require]]\nid = \"rule\"\ntools = [\"*\"]\nread_within = [\".yolo-planning/phases\", \"src\"]\n",
-    );
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::set_permissions(policy.join("roles.toml"), std::fs::Permissions::from_mode(0o600)).unwrap();
+    let policy = crate::limiting_policy();
     let mut wire = connect(&project, &["--policy", policy.join("roles.toml").to_str().unwrap()]);
-    // Without a plan it is the whole root that is read.
-    wire.failure("compile_context", json!({}));
+    let (prefix, tail, _) = compile(&mut wire, json!({"phase": 3}));
+    assert!(tail.contains("# First") && !prefix.contains("Tabs."), "{prefix}{tail}");
+    let outside = wire.failure("compile_context", json!({"plan_path": ".yolo-planning/ROADMAP.md"}));
+    assert!(!outside.contains("It serves."), "{outside}");
     let plan = ".yolo-planning/phases/03-server/03-03-PLAN.md";
     let (prefix, tail, _) = compile(&mut wire, json!({"plan_path": plan, "include": ["src/**"]}));
     assert!(tail.contains("# Third") && tail.contains("## src/lib.rs"), "{tail}");

@@ -5,10 +5,10 @@ use crate::cache::Cache;
 use crate::catalogue::{Catalogue, Diff};
 use crate::changes::Changes;
 use crate::error::Error;
-use crate::form::TailHead;
+use crate::form::Summary;
 use crate::load::Loader;
-use crate::manifest::{Cacheable, Compiled, GitEntry, LeftOut, Manifest, SectionEntry};
-use crate::request::{DEFAULT_BUDGET, Redact, Request};
+use crate::manifest::{Cacheable, Compiled, GitEntry, Kind, LeftOut, Manifest, SectionEntry};
+use crate::request::{DEFAULT_BUDGET, Format, Redact, Request};
 use crate::section::{Item, Ladder, Page, Pen, Section};
 use crate::source::Tree;
 use crate::text::{grouped, sha256, shown_path};
@@ -40,6 +40,8 @@ struct Half<'a> {
     items: Vec<Box<dyn Item + 'a>>,
     /// What stands around the items.
     around: usize,
+    /// What the whole has more than its parts, counted one by one: where they meet, more tokens may begin.
+    excess: usize,
 }
 
 impl Half<'_> {
@@ -48,18 +50,46 @@ impl Half<'_> {
     }
 
     fn most(&self) -> usize {
-        self.around + self.items.iter().map(|item| item.most()).sum::<usize>()
+        self.around + self.items.iter().map(|item| item.most()).sum::<usize>() + self.excess
     }
 
-    /// Writes the items into `page`, in `tokens` at most.
-    fn write(&self, tokens: usize, page: &mut Page<'_>) {
+    /// What each item may have of `tokens`. With more, none has less.
+    fn shares(&self, tokens: usize) -> Vec<usize> {
         let wants =
             self.items.iter().map(|item| Want { weight: item.weight(), most: item.most() - item.least() });
         let wants: Vec<Want> = wants.collect();
         let shares = share(tokens.saturating_sub(self.least()), &wants);
-        for (item, share) in self.items.iter().zip(shares) {
-            item.write(item.least() + share, page);
+        self.items.iter().zip(shares).map(|(item, share)| item.least() + share).collect()
+    }
+
+    /// Writes the items into `page`, in `tokens` at most.
+    fn write(&self, tokens: usize, page: &mut Page<'_>) {
+        for (item, share) in self.items.iter().zip(self.shares(tokens)) {
+            item.write(share, page);
         }
+    }
+
+    /// How much of each item there is with `tokens`.
+    fn levels(&self, tokens: usize) -> Vec<usize> {
+        self.items.iter().zip(self.shares(tokens)).map(|(item, share)| item.level(share)).collect()
+    }
+
+    /// The most tokens with which less is written than with `tokens`; none if there is no less.
+    fn below(&self, tokens: usize) -> Option<usize> {
+        let levels = self.levels(tokens);
+        let (mut less, mut same) = (self.least(), tokens);
+        if less >= same || self.levels(less) == levels {
+            return None;
+        }
+        while same - less > 1 {
+            let middle = less + (same - less) / 2;
+            if self.levels(middle) == levels {
+                same = middle;
+            } else {
+                less = middle;
+            }
+        }
+        Some(less)
     }
 }
 
@@ -173,41 +203,61 @@ impl<'a> Compiler<'a> {
 
         let cost = |text: &str| counter.count(text);
         let format = request.format;
-        let ladder = |(section, weight)| Box::new(Ladder::new(section, weight, pen)) as Box<dyn Item + '_>;
-        let first = Half {
+        let ladder = |(section, weight): (Section, usize)| {
+            let path = loader.name(&section.path).into_owned();
+            Box::new(Ladder::new(Section { path, ..section }, weight, pen)) as Box<dyn Item + '_>
+        };
+        for left in &mut left_out {
+            left.path = loader.name(&left.path).into_owned();
+            left.reason = loader.name(&left.reason).into_owned();
+        }
+        for diagnostic in &mut diagnostics {
+            *diagnostic = loader.name(diagnostic).into_owned();
+        }
+        let mut first = Half {
             items: documents.sections.into_iter().map(|section| ladder((section, 1))).collect(),
             around: cost(format.prefix_open()) + cost(format.prefix_close()) + 1,
+            excess: 0,
         };
+        let write_first = |first: &Half<'_>, tokens: usize| {
+            let mut page =
+                Page { pen, text: format.prefix_open().to_owned(), entries: Vec::new(), in_prefix: true };
+            first.write(tokens, &mut page);
+            page.text.push_str(format.prefix_close());
+            (cost(&page.text), page)
+        };
+        // Or what could use no more would be cut where the budget is ample.
+        first.excess = write_first(&first, first.most()).0.saturating_sub(first.most());
         let phase = request.phase.filter(|phase| *phase > 0);
-        let head = format.tail_open(&TailHead {
-            role: &request.role,
-            phase,
-            inside: named(inside, NAMED),
-            changes: asked.map(|changes| (shown_path(&changes.base).into_owned(), tail::told(changes))),
-            left_out: told(&left_out),
-        });
-        let sources = sources.map(|sources| Box::new(sources) as Box<dyn Item + '_>);
-        let second = Half {
-            items: sections.into_iter().map(ladder).chain(sources).collect(),
-            around: cost(&head) + cost(format.tail_close()) + 2,
+        let head = format.tail_open(&request.role, phase);
+        let since = |changes: &Changes| {
+            let base = shown_path(&loader.name(&changes.base)).into_owned();
+            (base, loader.name(&tail::told(changes)).into_owned())
         };
+        let end = format.tail_close(&Summary {
+            inside: named(inside.iter().map(|name| listed(format, &loader.name(name))).collect(), NAMED),
+            changes: asked.map(since),
+            left_out: told(format, &left_out),
+        });
+        // What changes least first: a cache serves what is as it was, up to the first difference.
+        let plans = sections.partition_point(|(section, _)| section.kind == Kind::Plan);
+        let mut items: Vec<Box<dyn Item + '_>> = sections.into_iter().map(ladder).collect();
+        if let Some(sources) = sources {
+            items.insert(plans, Box::new(sources));
+        }
+        let second = Half { items, around: cost(&head) + cost(&end) + 2, excess: 0 };
 
         let plan = Division { first: &first, second: &second, share: request.prefix_share as usize };
         if !plan.fits(budget) {
             return Err(Error::BudgetTooSmall { budget: tokens, needed: plan.needed(budget.factor) });
         }
         let (for_first, for_second) = plan.divide(budget);
-        let (prefix, prefix_tokens, mut entries) = exactly(for_first, |tokens| {
-            let mut page =
-                Page { pen, text: format.prefix_open().to_owned(), entries: Vec::new(), in_prefix: true };
-            first.write(tokens, &mut page);
-            page.text.push_str(format.prefix_close());
-            (cost(&page.text), page)
-        });
-        let (tail, tail_tokens, rest) = exactly(for_second, |tokens| {
+        let (prefix, prefix_tokens, mut entries) =
+            exactly(&first, for_first, |tokens| write_first(&first, tokens));
+        let (tail, tail_tokens, rest) = exactly(&second, for_second, |tokens| {
             let mut page = Page { pen, text: head.clone(), entries: Vec::new(), in_prefix: false };
             second.write(tokens, &mut page);
-            page.text.push_str(format.tail_close());
+            page.text.push_str(&end);
             (cost(&page.text), page)
         });
         entries.extend(rest);
@@ -301,37 +351,49 @@ impl Division<'_> {
     }
 }
 
-/// Writes with `tokens`, and with fewer while the whole has more tokens than its pieces had: that is rare, and one or
-/// two.
+/// Writes `half` with `tokens`, and with fewer while the whole has more tokens than its pieces had: that is rare, and
+/// mostly few.
 fn exactly<'a>(
+    half: &Half<'_>,
     tokens: usize,
     write: impl Fn(usize) -> (usize, Page<'a>),
 ) -> (String, usize, Vec<SectionEntry>) {
+    /// Of steps no longer than needed. Each writes and counts everything, so beyond these each is twice as long.
+    const EXACT: u32 = 12;
     let mut given = tokens;
-    loop {
+    for step in 0_u32.. {
         let (counted, page) = write(given);
-        match counted.checked_sub(tokens) {
-            Some(over) if over > 0 && given > 0 => given = given.saturating_sub(over),
-            _ => return (page.text, counted, page.entries),
-        }
+        let over = counted.saturating_sub(tokens);
+        // Less that changes nothing has not to be tried.
+        let below = if over > 0 { half.below(given) } else { None };
+        let Some(below) = below else { return (page.text, counted, page.entries) };
+        let over = over.saturating_mul(1 << step.saturating_sub(EXACT).min(31));
+        given = below.min(given.saturating_sub(over)).max(half.least());
     }
+    (String::new(), 0, Vec::new())
 }
 
-/// At most `most` of `names`, as one line each, and how many more there are.
-fn named(names: Vec<String>, most: usize) -> Vec<String> {
+/// At most `most` of `names`, and how many more there are.
+fn named(mut names: Vec<String>, most: usize) -> Vec<String> {
     let more = names.len().saturating_sub(most);
-    let mut named: Vec<String> =
-        names.into_iter().take(most).map(|name| shown_path(&name).into_owned()).collect();
+    names.truncate(most);
     if more > 0 {
-        named.push(format!("{} more", grouped(more)));
+        names.push(format!("{} more", grouped(more)));
     }
-    named
+    names
+}
+
+/// `name` as it stands in a list: quoted where its commas would look like those of the list.
+fn listed(format: Format, name: &str) -> String {
+    let name = shown_path(name);
+    if format == Format::Markdown && name.contains(", ") { format!("\"{name}\"") } else { name.into_owned() }
 }
 
 /// What is told of what is not there.
-fn told(left_out: &[LeftOut]) -> Vec<String> {
+fn told(format: Format, left_out: &[LeftOut]) -> Vec<String> {
     let told = left_out.iter().filter(|item| item.told);
-    named(told.map(|item| format!("{} ({})", item.path, item.reason)).collect(), TOLD)
+    let told = told.map(|item| format!("{} ({})", listed(format, &item.path), shown_path(&item.reason)));
+    named(told.collect(), TOLD)
 }
 
 fn git_entry(changes: &Changes) -> GitEntry {

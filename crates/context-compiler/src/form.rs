@@ -6,11 +6,9 @@ use crate::text::shown_path;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// What stands at the top of the volatile tail.
+/// What stands at the end of the volatile tail: it changes with every file, and nothing behind it is lost with it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct TailHead<'a> {
-    pub(crate) role: &'a str,
-    pub(crate) phase: Option<u32>,
+pub(crate) struct Summary {
     /// What is inside, prefix and tail.
     pub(crate) inside: Vec<String>,
     /// What changed, in a few words, and since when.
@@ -57,64 +55,60 @@ impl Format {
         }
     }
 
-    pub(crate) fn tail_open(self, head: &TailHead<'_>) -> String {
+    pub(crate) fn tail_open(self, role: &str, phase: Option<u32>) -> String {
+        match (self, phase) {
+            (Self::Markdown, None) => format!("# Role: {role}\n\n"),
+            (Self::Markdown, Some(phase)) => format!("# Role: {role}\n# Phase: {phase}\n\n"),
+            (Self::Xml, None) => format!("<volatile>\n<role>{role}</role>\n"),
+            (Self::Xml, Some(phase)) => {
+                format!("<volatile>\n<role>{role}</role>\n<phase>{phase}</phase>\n")
+            }
+            (Self::Json, None) => format!("\"tail\":{{\"role\":{},\"sections\":[", json(role)),
+            (Self::Json, Some(phase)) => {
+                format!("\"tail\":{{\"role\":{},\"phase\":{phase},\"sections\":[", json(role))
+            }
+        }
+    }
+
+    /// The end of the tail.
+    pub(crate) fn tail_close(self, summary: &Summary) -> String {
+        let Summary { inside, changes, left_out } = summary;
         let mut out = String::new();
-        let role = head.role;
         match self {
             Self::Markdown => {
-                let _ = writeln!(out, "# Role: {role}");
-                if let Some(phase) = head.phase {
-                    let _ = writeln!(out, "# Phase: {phase}");
-                }
                 let list = |items: &[String]| items.join(", ");
-                let inside = if head.inside.is_empty() { "nothing".to_owned() } else { list(&head.inside) };
+                let inside = if inside.is_empty() { "nothing".to_owned() } else { list(inside) };
                 let _ = writeln!(out, "Inside: {inside}");
-                if let Some((since, words)) = &head.changes {
+                if let Some((since, words)) = changes {
                     let _ = writeln!(out, "Changes since {since}: {words}");
                 }
-                if !head.left_out.is_empty() {
-                    let _ = writeln!(out, "Not included: {}", list(&head.left_out));
+                if !left_out.is_empty() {
+                    let _ = writeln!(out, "Not included: {}", list(left_out));
                 }
-                out.push('\n');
             }
             Self::Xml => {
-                let _ = write!(out, "<volatile>\n<role>{role}</role>\n");
-                if let Some(phase) = head.phase {
-                    let _ = writeln!(out, "<phase>{phase}</phase>");
-                }
-                for path in &head.inside {
+                for path in inside {
                     let _ = writeln!(out, "<inside>{}</inside>", xml(path));
                 }
-                if let Some((since, words)) = &head.changes {
+                if let Some((since, words)) = changes {
                     let _ = writeln!(out, "<changes since=\"{}\">{}</changes>", xml(since), xml(words));
                 }
-                for item in &head.left_out {
+                for item in left_out {
                     let _ = writeln!(out, "<not_included>{}</not_included>", xml(item));
                 }
+                out.push_str("</volatile>\n</context>\n");
             }
             Self::Json => {
-                let _ = write!(out, "\"tail\":{{\"role\":{}", json(role));
-                if let Some(phase) = head.phase {
-                    let _ = write!(out, ",\"phase\":{phase}");
-                }
                 let list =
                     |items: &[String]| items.iter().map(|item| json(item)).collect::<Vec<_>>().join(",");
-                let _ = write!(out, ",\"inside\":[{}]", list(&head.inside));
-                if let Some((since, words)) = &head.changes {
+                let _ = write!(out, "\n],\"inside\":[{}]", list(inside));
+                if let Some((since, words)) = changes {
                     let _ = write!(out, ",\"changes\":{{\"since\":{},\"are\":{}}}", json(since), json(words));
                 }
-                let _ = write!(out, ",\"not_included\":[{}],\"sections\":[", list(&head.left_out));
+                let _ = writeln!(out, ",\"not_included\":[{}]}}}}", list(left_out));
             }
         }
         out
-    }
-
-    pub(crate) fn tail_close(self) -> &'static str {
-        match self {
-            Self::Markdown => "",
-            Self::Xml => "</volatile>\n</context>\n",
-            Self::Json => "\n]}}\n",
-        }
     }
 
     /// What stands before the text of a section that has `before` others before it in its half.

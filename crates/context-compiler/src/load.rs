@@ -3,8 +3,9 @@
 use crate::cache::{self, ContentHash};
 use crate::request::Redact;
 use crate::section::Source;
-use crate::source::{Content, ReadProblem, Stamp, Tree};
+use crate::source::{Content, Entry, ReadProblem, Stamp, Tree};
 use crate::text::{decode, hex, normalise};
+use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
 
 /// The largest planning document and plan, in bytes.
@@ -94,7 +95,7 @@ impl<'a> Loader<'a> {
         const MARK: &str = "[redacted";
         let Some(redact) = self.redact else { return (text, 0) };
         let masked = match redact.redact(&text) {
-            std::borrow::Cow::Borrowed(same) if same.len() == text.len() => return (text, 0),
+            Cow::Borrowed(same) if same.len() == text.len() => return (text, 0),
             masked => normalise(&masked),
         };
         let marks = |text: &str| text.to_ascii_lowercase().matches(MARK).count();
@@ -102,10 +103,36 @@ impl<'a> Loader<'a> {
         (masked, new)
     }
 
+    /// `name` with its secrets masked: names are printed as well.
+    pub(crate) fn name<'t>(&self, name: &'t str) -> Cow<'t, str> {
+        self.redact.map_or(Cow::Borrowed(name), |redact| redact.redact(name))
+    }
+
     /// Files that are no longer in the state in which they were read.
     pub(crate) fn moved(&self) -> Vec<String> {
         let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         let moved = read.iter().filter(|(path, stamp)| self.tree.stamp(path).ok() != Some(*stamp));
         moved.map(|(path, _)| path.clone()).collect()
+    }
+}
+
+/// The files of a loader as they are quoted: text, with its secrets masked.
+pub(crate) struct Masked<'a>(pub(crate) &'a Loader<'a>);
+
+impl Tree for Masked<'_> {
+    fn read(&self, path: &str, limit: u64) -> Result<Content, ReadProblem> {
+        let mut content = self.0.tree.read(path, limit)?;
+        if let (Some(_), Some(text)) = (self.0.redact, decode(&content.bytes)) {
+            content.bytes = self.0.mask(text.text).0.into_bytes();
+        }
+        Ok(content)
+    }
+
+    fn list(&self, folder: &str) -> Result<Vec<Entry>, ReadProblem> {
+        self.0.tree.list(folder)
+    }
+
+    fn stamp(&self, path: &str) -> Result<Stamp, ReadProblem> {
+        self.0.tree.stamp(path)
     }
 }

@@ -3,24 +3,31 @@
 use crate::catalogue::Layout;
 use crate::source::{EntryKind, Tree};
 
-/// The plans of `phase`, in byte order of their names, and what was odd.
+/// The plans of `phase`, in byte order of their names, and what was odd. Of several folders with its number it is the
+/// first that has plans.
 pub(crate) fn plans(tree: &dyn Tree, layout: &Layout, phase: u32) -> (Vec<String>, Vec<String>) {
-    let mut odd = Vec::new();
+    let (mut found, mut odd) = (None::<(String, Vec<String>)>, Vec::new());
     for base in &layout.phases {
         let folders = names(tree, base, EntryKind::Folder).unwrap_or_default();
-        let mut folders = folders.into_iter().filter(|name| number_of(name) == Some(phase));
-        let Some(folder) = folders.next().map(|name| join(base, &name)) else { continue };
-        for other in folders {
-            odd.push(format!("phase {phase} is {folder}; {base}/{other} has the same number"));
+        for name in folders.into_iter().filter(|name| number_of(name) == Some(phase)) {
+            let folder = join(base, &name);
+            let Some(files) = names(tree, &folder, EntryKind::File) else {
+                odd.push(format!("{folder} cannot be read"));
+                continue;
+            };
+            let is_plan = |name: &String| layout.plans.iter().any(|pattern| fits(pattern, name));
+            let plans: Vec<String> =
+                files.into_iter().filter(is_plan).map(|name| join(&folder, &name)).collect();
+            match &found {
+                _ if plans.is_empty() => {}
+                None => found = Some((folder, plans)),
+                Some((first, _)) => {
+                    odd.push(format!("phase {phase} is {first}; {folder} has the same number"));
+                }
+            }
         }
-        let Some(files) = names(tree, &folder, EntryKind::File) else {
-            odd.push(format!("{folder} cannot be read"));
-            continue;
-        };
-        let is_plan = |name: &String| layout.plans.iter().any(|pattern| fits(pattern, name));
-        return (files.into_iter().filter(is_plan).map(|name| join(&folder, &name)).collect(), odd);
     }
-    (Vec::new(), odd)
+    (found.map(|(_, plans)| plans).unwrap_or_default(), odd)
 }
 
 /// The names of `kind`, and of links, in `folder`. In byte order, whatever the order they are listed in.

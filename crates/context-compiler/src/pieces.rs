@@ -1,5 +1,6 @@
 //! A text in pieces that can be left out one by one: between blocks of Markdown, hunks, paragraphs. Never in a
-//! fence, a table, an item of a list or a character.
+//! fence, a table, an item of a list or a character. A paragraph that is [`LARGE`] is cut at its lines, else between
+//! sentences, else between words.
 
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag};
 use std::ops::Range;
@@ -33,6 +34,8 @@ pub(crate) enum Class {
 
 /// Bytes above which a piece waits for smaller ones.
 pub(crate) const LARGE: usize = 6_000;
+/// Bytes at most of a part of what is [`LARGE`] and has no blocks.
+const PART: usize = 2_000;
 /// Lines of a piece of plain text.
 const PLAIN_LINES: usize = 20;
 
@@ -47,6 +50,8 @@ struct Block {
     start: usize,
     heading: Option<usize>,
     metadata: bool,
+    /// It can be cut within.
+    paragraph: bool,
 }
 
 /// The blocks of `text`, by a parser: a line that begins with `#` may well be in a fence.
@@ -75,7 +80,7 @@ fn blocks(text: &str) -> Vec<Block> {
             _ if depth == 0 => Some((None, false)),
             _ => None,
         };
-        match event {
+        match &event {
             Event::Start(_) => depth += 1,
             Event::End(_) => depth = depth.saturating_sub(1),
             _ => {}
@@ -84,7 +89,8 @@ fn blocks(text: &str) -> Vec<Block> {
             let before = text.get(..range.start).unwrap_or_default();
             let start = before.rfind('\n').map_or(0, |newline| newline + 1);
             if blocks.last().is_none_or(|last| last.start < start) {
-                blocks.push(Block { start, heading, metadata });
+                let paragraph = matches!(event, Event::Start(Tag::Paragraph));
+                blocks.push(Block { start, heading, metadata, paragraph });
             }
         }
     }
@@ -129,7 +135,12 @@ pub(crate) fn markdown(text: &str, completed: bool) -> Vec<Piece> {
             None => Class::Usual,
         };
         let rank = (completed || class != Class::Over).then(|| Rank::new(class, depth));
-        pieces.push(Piece { range: start..end, rank });
+        if block.paragraph && words.len() > LARGE {
+            let parts = parts(words).into_iter();
+            pieces.extend(parts.map(|part| Piece { range: start + part.start..start + part.end, rank }));
+        } else {
+            pieces.push(Piece { range: start..end, rank });
+        }
     }
     if pieces.is_empty() && !text.is_empty() {
         pieces.push(Piece { range: 0..text.len(), rank: Some(Rank::new(Class::First, 0)) });
@@ -142,8 +153,15 @@ pub(crate) fn plain(text: &str) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let (mut start, mut end, mut lines, mut blank) = (0, 0, 0, false);
     let mut push = |range: Range<usize>| {
-        let class = if range.len() > LARGE { Class::Large } else { Class::Usual };
-        pieces.push(Piece { range, rank: Some(Rank::new(class, 0)) });
+        if range.len() <= LARGE {
+            pieces.push(Piece { range, rank: Some(Rank::new(Class::Usual, 0)) });
+            return;
+        }
+        let rank = Some(Rank::new(Class::Large, 0));
+        let parts = parts(text.get(range.clone()).unwrap_or_default()).into_iter();
+        pieces.extend(
+            parts.map(|part| Piece { range: range.start + part.start..range.start + part.end, rank }),
+        );
     };
     for line in text.split_inclusive('\n') {
         let is_blank = line.trim().is_empty();
@@ -159,6 +177,28 @@ pub(crate) fn plain(text: &str) -> Vec<Piece> {
         push(start..end);
     }
     pieces
+}
+
+/// `text` in parts of at most [`PART`] bytes.
+fn parts(text: &str) -> Vec<Range<usize>> {
+    let mut parts = Vec::new();
+    let mut start = 0;
+    while start < text.len() {
+        let mut end = text.len().min(start + PART);
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        if end < text.len() {
+            let window = text.get(start..end).unwrap_or_default();
+            let sentence =
+                [". ", "! ", "? "].iter().filter_map(|end| window.rfind(end)).max().map(|at| at + 2);
+            let cut = window.rfind('\n').or_else(|| window.rfind(' ').filter(|_| sentence.is_none()));
+            end = cut.map(|at| at + 1).or(sentence).map_or(end, |cut| start + cut);
+        }
+        parts.push(start..end);
+        start = end;
+    }
+    parts
 }
 
 /// The number of the phase that a heading, a cell or an item is about: `Phase 3: x`, `3. x`, `3`.
@@ -245,6 +285,21 @@ mod tests {
         let text = format!("a\nb\n\nc\n\n\n{}", "x\n".repeat(25));
         let lengths: Vec<_> = plain(&text).iter().map(|piece| piece.range.len()).collect();
         assert_eq!(lengths, [5, 4, 40, 10]);
+    }
+
+    #[test]
+    fn a_large_paragraph_is_cut_at_lines_else_between_sentences_else_words_and_never_in_a_character() {
+        for (unit, end) in
+            [("a line. of words\n", "\n"), ("A word. Is here. ", ". "), ("word ", " "), ("\u{e9}", "")]
+        {
+            let text = format!("{}\n", unit.repeat(20_000 / unit.len()).trim_end());
+            for pieces in [markdown(&text, true), plain(&text)] {
+                assert!(pieces.len() > 8 && pieces.iter().all(|piece| piece.range.len() <= PART));
+                let cut = &pieces[..pieces.len() - 1];
+                assert!(cut.iter().all(|piece| text[piece.range.clone()].ends_with(end)), "{unit}");
+                assert_eq!(pieces.iter().map(|piece| &text[piece.range.clone()]).collect::<String>(), text);
+            }
+        }
     }
 
     proptest! {

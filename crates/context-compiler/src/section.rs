@@ -53,6 +53,8 @@ pub(crate) trait Item {
     fn most(&self) -> usize;
     /// Its share, relative to those of the others.
     fn weight(&self) -> usize;
+    /// How much it writes with `tokens`: with more tokens the same number or a larger one.
+    fn level(&self, tokens: usize) -> usize;
     /// Writes as much as `tokens` allow. With more, it writes all that it wrote with fewer.
     fn write(&self, tokens: usize, page: &mut Page<'_>);
 }
@@ -115,11 +117,6 @@ impl Ladder {
         let bounds = bounds(&costs, &order, around, note);
         Self { section, weight, fence, costs, order, bounds }
     }
-
-    /// How many of `order` are kept.
-    fn level(&self, tokens: usize) -> usize {
-        self.bounds.iter().rposition(|bound| *bound <= tokens).unwrap_or(0)
-    }
 }
 
 const TRIMMED: &str = "trimmed";
@@ -173,6 +170,11 @@ impl Item for Ladder {
         self.weight
     }
 
+    /// How many of `order` are kept.
+    fn level(&self, tokens: usize) -> usize {
+        self.bounds.iter().rposition(|bound| *bound <= tokens).unwrap_or(0)
+    }
+
     fn write(&self, tokens: usize, page: &mut Page<'_>) {
         let Section { path, kind, why, language, text, pieces, source } = &self.section;
         let mut kept = vec![false; pieces.len()];
@@ -184,15 +186,21 @@ impl Item for Ladder {
         let format = page.pen.format;
         let mut body = String::new();
         let (mut line, mut gap_line, mut gap_tokens, mut left_out) = (1, 1, 0, 0);
+        // Of what is cut in a line, the note has a line of its own.
+        let mut is_open = false;
         for (index, piece) in pieces.iter().enumerate() {
             let words = text.get(piece.range.clone()).unwrap_or_default();
             let lines = words.matches('\n').count();
             let is_kept = kept.get(index) == Some(&true);
             if is_kept {
                 body.push_str(&format.escape(words));
+                is_open = !words.ends_with('\n');
             } else {
                 if gap_tokens == 0 {
                     gap_line = line;
+                }
+                if std::mem::take(&mut is_open) {
+                    body.push_str(&format.escape("\n"));
                 }
                 gap_tokens += self.costs.get(index).copied().unwrap_or_default();
                 left_out += 1;

@@ -5,7 +5,7 @@ use crate::code::survey::now_ns;
 use crate::code::{self, Language, Map, SurveyOptions, workers};
 use crate::error::Error;
 use crate::form::{SectionHead, fence_of};
-use crate::load::{Loaded, Loader, Refusal};
+use crate::load::{Loaded, Loader, Masked, Refusal};
 use crate::manifest::{Kind, LeftOut, SectionEntry};
 use crate::request::Code;
 use crate::section::{Item, Page, Pen, Source};
@@ -40,6 +40,8 @@ pub(crate) struct Sources<'a> {
 /// One file.
 struct File {
     path: String,
+    /// The path as it is printed, with secrets masked.
+    name: String,
     bytes: u64,
     /// Why it cannot be quoted.
     refused: Option<String>,
@@ -116,7 +118,8 @@ pub(crate) fn select<'a>(
     let now = now_ns();
     let (files, _) = workers::in_order(workers::default_threads(), paths.len(), |(): &mut (), at| {
         let path = paths.get(at).cloned().unwrap_or_default();
-        if let Some(file) = unchanged(loader, cache, pen, &path) {
+        let name = loader.name(&path).into_owned();
+        if let Some(file) = unchanged(loader, cache, pen, &path, &name) {
             return file;
         }
         let (loaded, seen) = loader.load_apart(&path, SOURCE_BYTES);
@@ -131,15 +134,15 @@ pub(crate) fn select<'a>(
                         cache.remember(&path, &seen.stamp, now, seen.hash);
                     }
                 }
-                let whole = Some(section_cost(pen, &path, None, quote));
-                File { path, bytes, refused: None, whole, hash }
+                let whole = Some(section_cost(pen, &name, None, quote));
+                File { path, name, bytes, refused: None, whole, hash }
             }
             Err(refusal) => {
                 let refused = match refusal {
                     Refusal::NotFound => "gone".to_owned(),
                     Refusal::Because(reason) => reason,
                 };
-                File { path, bytes, refused: Some(refused), whole: None, hash }
+                File { path, name, bytes, refused: Some(refused), whole: None, hash }
             }
         }
     });
@@ -156,7 +159,7 @@ pub(crate) fn select<'a>(
 }
 
 /// What the cache knows of a file that is as it was, without reading it.
-fn unchanged(loader: &Loader<'_>, cache: &Cache, pen: Pen<'_>, path: &str) -> Option<File> {
+fn unchanged(loader: &Loader<'_>, cache: &Cache, pen: Pen<'_>, path: &str, name: &str) -> Option<File> {
     let masks = loader.masks()?;
     if !cache.has_seen(path) {
         return None;
@@ -164,8 +167,15 @@ fn unchanged(loader: &Loader<'_>, cache: &Cache, pen: Pen<'_>, path: &str) -> Op
     let stamp = loader.tree.stamp(path).ok().filter(|stamp| stamp.size <= SOURCE_BYTES)?;
     let hash = cache.content_of(path, &stamp)?;
     let quote = cache.quote(&(hash, pen.format as u8, masks, None))??;
-    let whole = Some(section_cost(pen, path, None, quote));
-    Some(File { path: path.to_owned(), bytes: stamp.size, refused: None, whole, hash: Some(hash) })
+    let whole = Some(section_cost(pen, name, None, quote));
+    Some(File {
+        path: path.to_owned(),
+        name: name.to_owned(),
+        bytes: stamp.size,
+        refused: None,
+        whole,
+        hash: Some(hash),
+    })
 }
 
 /// What it takes to quote `text`.
@@ -227,7 +237,13 @@ impl Sources<'_> {
             let map = match parses {
                 true => {
                     let paths: Vec<String> = self.files.iter().map(|file| file.path.clone()).collect();
-                    code::map(self.loader.tree, &paths, &self.changed, self.cache, &SurveyOptions::default())
+                    code::map(
+                        &Masked(self.loader),
+                        &paths,
+                        &self.changed,
+                        self.cache,
+                        &SurveyOptions::default(),
+                    )
                 }
                 false => Map::default(),
             };
@@ -267,7 +283,7 @@ impl Sources<'_> {
                     let file = self.files.get(at).filter(|_| wants)?;
                     let whole = file.whole?;
                     let quote = self.quote_of_outline(file)?;
-                    let cost = section_cost(self.pen, &file.path, Some(OUTLINE), quote);
+                    let cost = section_cost(self.pen, &file.name, Some(OUTLINE), quote);
                     (cost < whole || self.how == Code::Outline).then_some(cost)
                 },
             );
@@ -338,9 +354,8 @@ impl Sources<'_> {
         }
     }
 
-    /// The level of each file: as many steps as `tokens` allow.
-    fn levels(&self, tokens: usize, known: &Known) -> Vec<Level> {
-        let steps = self.steps(known);
+    /// How many of `steps` there is room for in `tokens`.
+    fn enough(&self, tokens: usize, known: &Known, steps: &[(usize, Level)]) -> usize {
         let mut levels = vec![Level::Hidden; self.files.len()];
         let mut cost = self.around;
         let mut enough = 0;
@@ -353,13 +368,27 @@ impl Sources<'_> {
                 enough = taken + 1;
             }
         }
-        levels.fill(Level::Hidden);
+        enough
+    }
+
+    /// The level of each file: as many steps as `tokens` allow.
+    fn levels(&self, tokens: usize, known: &Known) -> Vec<Level> {
+        let steps = self.steps(known);
+        let enough = self.enough(tokens, known, &steps);
+        let mut levels = vec![Level::Hidden; self.files.len()];
         for (at, level) in steps.into_iter().take(enough) {
             if let Some(reached) = levels.get_mut(at) {
                 *reached = level;
             }
         }
         levels
+    }
+
+    /// Whether every file is whole with `tokens`, which needs no parsing to know.
+    fn all_whole(&self, tokens: usize) -> bool {
+        matches!(self.how, Code::Auto | Code::Full)
+            && tokens >= self.most()
+            && self.files.iter().all(|file| file.whole.is_some())
     }
 
     fn write_list(&self, levels: &[Level], known: Option<&Known>, page: &mut Page<'_>) {
@@ -399,10 +428,10 @@ impl Sources<'_> {
             _ => (loaded.text, None),
         };
         let head =
-            SectionHead { path: &file.path, language: language(&file.path), level, fence: fence_of(&text) };
+            SectionHead { path: &file.name, language: language(&file.name), level, fence: fence_of(&text) };
         let is_changed = self.changed.contains(&file.path);
         let entry = SectionEntry {
-            path: file.path.clone(),
+            path: file.name.clone(),
             kind: Kind::Code,
             why: if is_changed { "included, and changed" } else { "included" }.to_owned(),
             sha256,
@@ -447,28 +476,34 @@ impl Item for Sources<'_> {
         3
     }
 
+    fn level(&self, tokens: usize) -> usize {
+        if self.all_whole(tokens) {
+            return usize::MAX;
+        }
+        let known = self.known();
+        self.enough(tokens, known, &self.steps(known))
+    }
+
     fn write(&self, tokens: usize, page: &mut Page<'_>) {
-        let all_whole = matches!(self.how, Code::Auto | Code::Full)
-            && tokens >= self.most()
-            && self.files.iter().all(|file| file.whole.is_some());
-        let (levels, known) = if all_whole {
+        let (levels, known) = if self.all_whole(tokens) {
             (vec![Level::Whole; self.files.len()], None)
         } else {
             let known = self.known();
             (self.levels(tokens, known), Some(known))
         };
-        self.write_list(&levels, known, page);
         for (file, level) in self.files.iter().zip(&levels) {
             if matches!(level, Level::Outline | Level::Whole) {
                 self.write_file(file, *level, page);
             }
         }
+        // Its totals change with each file.
+        self.write_list(&levels, known, page);
     }
 }
 
 /// A file by name: `src/lib.rs (1,204 bytes): Server, run`.
 fn line(file: &File, map: Option<&code::MapFile>) -> String {
-    let mut line = shown_path(&file.path).into_owned();
+    let mut line = shown_path(&file.name).into_owned();
     let _ = match &file.refused {
         Some(reason) => write!(line, " ({reason})"),
         None => write!(line, " ({} bytes)", grouped(usize::try_from(file.bytes).unwrap_or(0))),

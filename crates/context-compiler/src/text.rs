@@ -88,14 +88,23 @@ fn spell(out: &mut String, c: char) {
     let _ = if code < 0x80 { write!(out, "\\x{code:02x}") } else { write!(out, "\\u{{{code:x}}}") };
 }
 
-/// `path` on one line, with nothing in it that ends a heading, a comment or an attribute.
+/// What cannot be seen in a name, or moves what is around it: separators of lines, marks of direction and of joining,
+/// tags (the categories Zl, Zp and Cf of Unicode).
+fn is_unseen(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}' | '\u{180e}' | '\u{200b}'..='\u{200f}'
+        | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+        | '\u{e0000}'..='\u{e007f}')
+}
+
+/// `path` on one line, with nothing in it that ends a heading, a comment or an attribute, or shows it as another.
 pub(crate) fn shown_path(path: &str) -> Cow<'_, str> {
-    if !path.contains(|c| is_strange(c) || matches!(c, '\t' | '\n' | '\\' | '`')) {
+    if !path.contains(|c| is_strange(c) || is_unseen(c) || matches!(c, '\t' | '\n' | '\\' | '`')) {
         return Cow::Borrowed(path);
     }
     let mut out = String::with_capacity(path.len() + 8);
     for c in path.chars() {
-        if is_strange(c) || matches!(c, '\t' | '\n' | '`') {
+        if is_strange(c) || is_unseen(c) || matches!(c, '\t' | '\n' | '`') {
             spell(&mut out, c);
         } else if c == '\\' {
             out.push_str("\\\\");
@@ -166,6 +175,10 @@ mod tests {
     #[test]
     fn a_path_stays_on_its_line() {
         assert_eq!(shown_path("a\n## b`\\c"), "a\\x0a## b\\x60\\\\c");
+        assert_eq!(
+            shown_path("a\u{202e}b\u{2028}c\u{200d}\u{feff}"),
+            "a\\u{202e}b\\u{2028}c\\u{200d}\\u{feff}"
+        );
     }
 
     #[test]

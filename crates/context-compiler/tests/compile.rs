@@ -11,10 +11,12 @@ mod support;
 use context_compiler::cache::{Cache, DEFAULT_LIMIT};
 use context_compiler::changes::{ChangedFile, Changes, Outcome, Status};
 #[cfg(not(feature = "tokens"))]
-use context_compiler::count::{Estimate, TokenCounter};
+use context_compiler::count::Estimate;
+use context_compiler::count::TokenCounter;
 use context_compiler::{Code, Compiled, Compiler, Error, Format, Kind, Redact, Request};
 use proptest::prelude::*;
 use std::borrow::Cow;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use support::{Memory, fixture};
 
@@ -157,7 +159,7 @@ fn at_most_two_plans_are_there_the_first_by_name_and_a_missing_phase_is_nothing(
     assert!(!compiled.tail.contains("Plan three"));
     assert!(compiled.manifest.left_out.iter().any(|left| left.path.ends_with("02-03-PLAN.md")));
     let none = compile(&tree, &Request { phase: Some(7), ..Request::new("dev") });
-    assert!(none.tail.starts_with("# Role: dev\n# Phase: 7\nInside: "));
+    assert!(none.tail.starts_with("# Role: dev\n# Phase: 7\n\nInside: "));
     assert!(none.manifest.sections.iter().all(|section| section.kind == Kind::Document));
     let plan = Some(".yolo-planning/phases/02-tools/02-03-PLAN.md".to_owned());
     let named = compile(&tree, &Request { phase: Some(2), plan, ..Request::new("dev") });
@@ -492,7 +494,7 @@ fn source_files_are_whole_or_in_outline_or_named_and_what_changed_comes_first() 
     };
     let all = levels(100_000);
     let whole = ["src/a.rs", "src/b.rs", "src/c.rs", "src/main.rs", "src/used.rs"];
-    assert_eq!(all[1..], whole.map(|path| (path.to_owned(), "full")));
+    assert_eq!(all[..5], whole.map(|path| (path.to_owned(), "full")));
     let some: Vec<Vec<(String, &str)>> = (400..3_000)
         .step_by(50)
         .filter_map(|budget| {
@@ -548,5 +550,168 @@ fn globs_that_leave_the_project_are_refused() {
         let request = Request { include: Some(vec![bad.to_owned()]), ..Request::new("qa") };
         let error = Compiler::new(&fixture(), cache()).compile(&request).unwrap_err();
         assert!(matches!(error, Error::Argument { name: "include", .. }), "{bad}");
+    }
+}
+
+#[test]
+fn a_whole_that_needs_more_tokens_than_its_parts_is_whole_where_there_is_room() {
+    let markdown: String = (0..60).map(|i| format!("See {i}:\n\n/usr/bin/x{i}\n\n")).collect();
+    let lower: String = (0..60).map(|i| format!("the part {i} of it\n\n")).collect();
+    for format in FORMATS {
+        for text in [&markdown, &lower] {
+            let tree = Memory::with([("CONVENTIONS.md", text.clone())]);
+            let request = Request { budget: Some(2_000_000), format, ..Request::new("qa") };
+            let compiled = compile(&tree, &request);
+            let section = &compiled.manifest.sections[0];
+            assert_eq!((section.level, section.pieces_left_out), ("full", 0), "{format:?}");
+        }
+    }
+}
+
+/// Counts, and counts how often it counts something long.
+#[derive(Debug, Default)]
+struct Watched(AtomicUsize);
+
+impl TokenCounter for Watched {
+    fn name(&self) -> &'static str {
+        "watched"
+    }
+
+    /// Paragraphs that meet have a token more than they have apart.
+    fn count(&self, text: &str) -> usize {
+        if text.len() > 10_000 {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+        text.len().div_ceil(4) + text.matches("\n\n/").count() + text.matches("\n\n:").count()
+    }
+
+    fn is_estimate(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn a_budget_at_the_edge_of_a_large_piece_is_kept_in_few_steps() {
+    let pairs = ":::\n\n/a\n\n".repeat(1_500);
+    let tree =
+        Memory::with([("CONVENTIONS.md", format!("{pairs}```text\n{}\n```\n", "word ".repeat(9_000)))]);
+    for share in (4_500..8_500).step_by(20) {
+        let counter = Arc::new(Watched::default());
+        let cache = Cache::new(Arc::clone(&counter) as Arc<dyn TokenCounter>, DEFAULT_LIMIT);
+        let request = Request { budget: Some(2 * share), prefix_share: 50, ..Request::new("qa") };
+        let compiled = Compiler::new(&tree, &cache).compile(&request).unwrap();
+        assert!(compiled.manifest.tokens <= 2 * share);
+        let counted = counter.0.load(Ordering::Relaxed);
+        assert!(counted < 120, "{counted} times at {share}");
+    }
+}
+
+#[test]
+fn a_line_that_changes_in_a_source_leaves_everything_before_that_source() {
+    let (before, _) = with_code();
+    let mut after = before.clone();
+    let text = String::from_utf8(after.files["src/b.rs"].clone()).unwrap();
+    after.files.insert("src/b.rs".to_owned(), text.replacen("let x = 1", "let longer = 12", 1).into_bytes());
+    let none = || Changes { outcome: Outcome::Changed, base: "HEAD".to_owned(), ..Changes::default() };
+    let of_b = || changes([("src/b.rs".to_owned(), "    let longer = 12;".to_owned())]);
+    for format in FORMATS {
+        let of = |tree: &Memory, changes| {
+            compile(tree, &Request { phase: Some(2), ..of_code(changes, format, 100_000) }).text()
+        };
+        let start = of(&before, none());
+        for (changed, how) in [(of(&after, none()), "committed"), (of(&after, of_b()), "not committed")] {
+            let common = start.bytes().zip(changed.bytes()).take_while(|(a, b)| a == b).count();
+            assert!(common >= start.find("let x = 1").unwrap(), "{format:?}, {how}");
+            assert!(common > start.find("src/b.rs").unwrap(), "{format:?}, {how}: {}", &start[..common]);
+        }
+    }
+}
+
+#[test]
+fn a_phase_is_the_first_folder_with_plans_and_twins_with_plans_are_told() {
+    let mut tree = Memory::with([
+        (".yolo-planning/phases/003/notes.md", "x\n"),
+        (".yolo-planning/phases/03-auth/01-PLAN.md", "# Auth\n"),
+        ("specs/3-other/plan.md", "# Other\n"),
+    ]);
+    let request = Request { phase: Some(3), ..Request::new("dev") };
+    let compiled = compile(&tree, &request);
+    assert!(compiled.tail.contains("# Auth") && !compiled.tail.contains("# Other"), "{}", compiled.tail);
+    let told = "phase 3 is .yolo-planning/phases/03-auth; specs/3-other has the same number";
+    assert_eq!(compiled.manifest.diagnostics, [told]);
+    tree.files.remove(".yolo-planning/phases/03-auth/01-PLAN.md");
+    let compiled = compile(&tree, &request);
+    assert!(compiled.tail.contains("# Other"), "{}", compiled.tail);
+    assert!(compiled.manifest.diagnostics.is_empty());
+}
+
+#[test]
+fn secrets_in_names_are_masked() {
+    let secret = "hunter2-hunter2";
+    let tree = Memory::with([
+        ("specs/1/plan.md".to_owned(), "# P\n".to_owned()),
+        (format!("specs/1/{secret}-PLAN.md"), "# Q\n".to_owned()),
+        (format!("src/{secret}.rs"), "pub fn a() {}\n".repeat(300)),
+        (format!("src/b-{secret}.rs"), "\0".to_owned()),
+    ]);
+    for budget in (150..4_000).step_by(97) {
+        let include = Some(vec!["src".to_owned()]);
+        let request = Request { phase: Some(1), include, budget: Some(budget), ..Request::new("other") };
+        let Ok(compiled) = Compiler::new(&tree, cache()).redact(&Stars).compile(&request) else { continue };
+        assert!(!compiled.text().contains("hunter2"), "{}", compiled.text());
+        assert!(!serde_json::to_string(&compiled.manifest).unwrap().contains("hunter2"));
+    }
+}
+
+#[cfg(feature = "outline")]
+#[test]
+fn names_that_a_file_exports_are_those_of_its_masked_text() {
+    struct Word;
+    impl Redact for Word {
+        fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
+            if text.contains("key = hidden_word") {
+                Cow::Owned(text.replace("hidden_word", "[redacted]"))
+            } else {
+                Cow::Borrowed(text)
+            }
+        }
+    }
+    let tree = Memory::with([("src/a.rs", "// key = hidden_word\npub fn hidden_word() {}\n")]);
+    let include = Some(vec!["src".to_owned()]);
+    let request = Request { include, code: Code::Map, ..Request::new("other") };
+    let text = Compiler::new(&tree, cache()).redact(&Word).compile(&request).unwrap().text();
+    assert!(text.contains("src/a.rs (") && !text.contains("hidden_word"), "{text}");
+}
+
+#[test]
+fn names_that_would_show_as_others_are_escaped_and_commas_are_quoted() {
+    let tree = Memory::with([
+        ("specs/1/a, b-PLAN.md", "# P\n".to_owned()),
+        ("specs/1/c\u{202e}\u{2028}d-PLAN.md", "# Q\n".to_owned()),
+        ("src/e\u{2066}.rs", "fn e() {}\n".to_owned()),
+    ]);
+    let include = Some(vec!["src".to_owned()]);
+    let compiled = compile(&tree, &Request { phase: Some(1), include, ..Request::new("other") });
+    let text = compiled.text();
+    assert!(!text.contains(['\u{202e}', '\u{2028}', '\u{2066}']), "{text}");
+    assert!(text.contains("\"a, b-PLAN.md\", c\\u{202e}\\u{2028}d-PLAN.md"), "{text}");
+}
+
+#[test]
+fn of_a_paragraph_without_a_break_there_is_what_there_is_room_for() {
+    let text = "A sentence of some words. ".repeat(40_000);
+    let tree = Memory::with([("CONVENTIONS.md", text)]);
+    for budget in [2_000, 4_000, 20_000] {
+        for format in FORMATS {
+            let request = Request { budget: Some(budget), format, ..Request::new("qa") };
+            let compiled = compile(&tree, &request);
+            assert!(compiled.manifest.tokens <= budget);
+            assert!(compiled.manifest.prefix_tokens > budget / 4, "{}", compiled.manifest.prefix_tokens);
+            let read = read_back(format, &compiled.text());
+            assert!(
+                read[0].1.contains(".\n[… lines 1-1 left out")
+                    || read[0].1.contains(". \n[… lines 1-1 left out")
+            );
+        }
     }
 }

@@ -5,6 +5,11 @@ use crate::{identity, print, print_error};
 use clap::{Args, ValueEnum};
 use core_tools::ci::Commands;
 use core_tools::context::{Catalogue, Compiled, Documents, Format, Request};
+use core_tools::mcp::{Context, WorkspaceEffects};
+use core_tools::workspace::Workspace;
+use process_runner::Runner;
+use role_policy::{Call, Caller, Refusal};
+use serde_json::{Map, Value};
 use std::fmt::Write as _;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -22,7 +27,7 @@ Examples:
 Exit codes:
   0  printed
   1  there is no document: the budget is too small, a plan is missing, a glob is wrong
-  2  a bad configuration";
+  2  a bad configuration, or the policy refuses it";
 
 /// How often files are looked at with --watch.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -81,34 +86,43 @@ enum Form {
     Json,
 }
 
-/// Prints the document for `role`, or for whom the server would take the caller for.
+/// Prints the document for `role`, or for whom the server would take the caller for, as far as the policy allows.
 pub(crate) async fn context(
     settings: &Settings,
     role: Option<&str>,
     arguments: &Arguments,
 ) -> Result<ExitCode, String> {
+    // Before anything that may wait.
+    let mut interrupted = std::pin::pin!(tokio::signal::ctrl_c());
     let workspace = Arc::new(setup::workspace(settings)?);
     let runner = setup::runner(settings.secrets.clone())?;
     let commands = Commands::new(runner.clone(), Arc::clone(&workspace), settings.redactor.clone());
+    let files = async {
+        let catalogue = match &arguments.catalogue {
+            Some(path) => Some(read(path.clone()).await?),
+            None => None,
+        };
+        let failures = match &arguments.failures {
+            Some(path) => Some(read(path.clone()).await?),
+            None => None,
+        };
+        Ok::<_, String>((catalogue, failures))
+    };
+    let (catalogue, failures) = tokio::select! {
+        files = files => files?,
+        _ = &mut interrupted => return Ok(ExitCode::SUCCESS),
+    };
     let mut documents = setup::documents(commands);
-    if let Some(path) = &arguments.catalogue {
-        let text = read(path)?;
+    if let (Some(path), Some(text)) = (&arguments.catalogue, catalogue) {
         let catalogue = Catalogue::read(&text).map_err(|error| format!("{}: {error}", path.display()))?;
         documents = documents.catalogue(catalogue);
     }
-    let role = match role {
-        Some(role) => role.to_owned(),
-        None => {
-            let loaded = identity::policy(settings, &setup::tool_facts(settings, &workspace, &runner))?;
-            let caller = identity::caller(settings, &loaded.policy).caller;
-            documents.role_of(caller.roles()).to_owned()
-        }
-    };
-    let request = request(arguments, &role)?;
     let cancel = CancellationToken::new();
-    let interrupted = tokio::signal::ctrl_c();
+    let allowed = allowed(settings, role, arguments, &workspace, &runner, &cancel)?;
+    let role = role.unwrap_or_else(|| documents.role_of(allowed.caller.roles()));
+    let request = Request { test_failures: failures, ..request(arguments, role)? };
     let code = tokio::select! {
-        code = show(&documents, &request, arguments, &cancel) => code,
+        code = show(&documents, &request, arguments, allowed.limited.as_ref(), &cancel) => code,
         _ = interrupted => ExitCode::SUCCESS,
     };
     cancel.cancel();
@@ -116,16 +130,67 @@ pub(crate) async fn context(
     Ok(code)
 }
 
+/// Who asks, and how far that may reach.
+struct Allowed {
+    caller: Caller,
+    /// The workspace, where not all of it may be read.
+    limited: Option<Arc<Workspace>>,
+}
+
+/// Judges the call of the tool that does the same.
+fn allowed(
+    settings: &Settings,
+    role: Option<&str>,
+    arguments: &Arguments,
+    workspace: &Arc<Workspace>,
+    runner: &Runner,
+    cancel: &CancellationToken,
+) -> Result<Allowed, String> {
+    const TOOL: &str = "compile_context";
+    let facts = setup::tool_facts(settings, workspace, runner);
+    let loaded = identity::policy(settings, &facts)?;
+    let resolved = identity::caller(settings, &loaded.policy);
+    let caller = resolved.caller;
+    // The built-in policy cannot declare the roles of a catalogue, and nothing else limits who asks.
+    let is_free = settings.config.policy.file.is_none()
+        && resolved.evidence.len() == 1
+        && role.is_some_and(|role| !loaded.policy.declares(role));
+    if is_free {
+        return Ok(Allowed { caller, limited: None });
+    }
+    let effects = WorkspaceEffects::new(Arc::clone(workspace), std::env::var_os("PATH"));
+    identity::check_places(&loaded.policy, &caller, workspace, &effects)?;
+    let mut judged: Map<String, Value> = Map::new();
+    for (name, value) in [("role", role), ("plan_path", arguments.plan.as_deref())] {
+        judged.extend(value.map(|value| (name.to_owned(), Value::from(value))));
+    }
+    let tool = facts.iter().find(|facts| facts.name == TOOL).ok_or("there is no such tool")?;
+    let call = loaded.policy.authorize(&caller, tool, Call::new(TOOL, judged), &effects);
+    let call = call.map_err(|refusal| match refusal {
+        Refusal::Arguments { reason, .. } => format!("the policy refuses it: {reason}"),
+        _ => format!("the policy does not let the role {} use `{TOOL}`", caller.role()),
+    })?;
+    let mut context = Context::new(caller, cancel.clone());
+    context.scope = call.scope().clone();
+    let limited = match context.scope.reaches_all_paths() {
+        true => None,
+        false => Some(context.within(workspace).map_err(|error| error.to_string())?),
+    };
+    Ok(Allowed { caller: context.caller, limited })
+}
+
 /// Prints the document, and with `--watch` again as long as there is somebody to read it.
 async fn show(
     documents: &Documents,
     request: &Request,
     arguments: &Arguments,
+    limited: Option<&Arc<Workspace>>,
     cancel: &CancellationToken,
 ) -> ExitCode {
     let mut shown = None;
     loop {
-        let text = match documents.compile(request.clone(), arguments.since.as_deref(), None, cancel).await {
+        let since = arguments.since.as_deref();
+        let text = match documents.compile(request.clone(), since, limited.cloned(), cancel).await {
             Ok(compiled) => Ok(rendered(&compiled, arguments)),
             Err(error) => Err(format!("mcp-stdio: {}", chain(&error))),
         };
@@ -165,13 +230,22 @@ fn request(arguments: &Arguments, role: &str) -> Result<Request, String> {
         },
         include: arguments.include.clone(),
         exclude: arguments.exclude.clone(),
-        test_failures: arguments.failures.as_deref().map(read).transpose()?,
         ..Request::new(role)
     })
 }
 
-/// A file that the operator names; `-` is standard input.
-fn read(path: &Path) -> Result<String, String> {
+/// A file that the operator names; `-` is standard input. A pipe may have nothing to read for long, so it is read on a
+/// thread that nothing waits for, not even the end of the program.
+async fn read(path: PathBuf) -> Result<String, String> {
+    let failed = format!("cannot read {}", path.display());
+    let (done, read) = tokio::sync::oneshot::channel();
+    let work = move || done.send(read_now(&path));
+    let started = std::thread::Builder::new().name("read".to_owned()).spawn(work);
+    started.map_err(|error| format!("{failed}: {error}"))?;
+    read.await.map_err(|_| failed)?
+}
+
+fn read_now(path: &Path) -> Result<String, String> {
     let failed = |error: std::io::Error| format!("cannot read {}: {error}", path.display());
     let mut bytes = Vec::new();
     let read = if path == Path::new("-") {

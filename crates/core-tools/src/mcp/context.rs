@@ -26,6 +26,8 @@ pub fn toolset(documents: &Documents) -> Toolset {
     Toolset { name: "context", tools: vec![compile_context(documents)] }
 }
 
+// `plan_path` left out is no path, where a path that is left out would be judged as the root; and every file is judged
+// where it is opened.
 fn compile_context(documents: &Documents) -> Tool {
     let documents = documents.clone();
     Tool::new(
@@ -46,7 +48,7 @@ fn compile_context(documents: &Documents) -> Tool {
             }
         },
     )
-    .effects(&[Effect::Reads("plan_path"), Effect::Role("role")])
+    .effects(&[Effect::Role("role")])
 }
 
 /// The halves of the document, each a block of its own so that a client can cache the first, and then what there is
