@@ -192,6 +192,136 @@ fn nothing_that_the_repository_names_is_run_and_its_index_stays() {
     assert!(changed.hunks.concat().ends_with("-line 40\n+changed\n"));
 }
 
+/// A program that leaves `ran` in `folder`.
+fn evil(folder: &Path) -> String {
+    use std::os::unix::fs::PermissionsExt;
+    let script = folder.join("evil");
+    fs::write(&script, format!("#!/bin/sh\necho ran >> '{}'\ncat\n", folder.join("ran").display())).unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    script.to_str().unwrap().to_owned()
+}
+
+fn append(path: &Path, bytes: &[u8]) {
+    let mut content = fs::read(path).unwrap();
+    content.extend_from_slice(bytes);
+    fs::write(path, content).unwrap();
+}
+
+#[test]
+fn a_filter_whose_name_is_not_utf_8_is_not_run() {
+    let (project, away) = (repository(), tempfile::tempdir().unwrap());
+    let script = evil(away.path());
+    let section = [b"[filter \"\xff\"]\n\tclean = ", script.as_bytes(), b"\n"].concat();
+    append(&project.path().join(".git/config"), &section);
+    fs::write(project.path().join(".gitattributes"), b"* filter=\xff\n").unwrap();
+    fs::write(project.path().join("a.txt"), "changed\n").unwrap();
+    let changes = changes(project.path());
+    assert!(!away.path().join("ran").exists(), "a program of the repository was run");
+    assert!(changes.filters_off);
+    assert!(changes.files.iter().any(|file| file.path == "a.txt" && file.lines == Some((1, 40))));
+}
+
+#[test]
+fn more_filters_than_are_read_are_a_reason_to_compare_nothing() {
+    let (project, away) = (repository(), tempfile::tempdir().unwrap());
+    let script = evil(away.path());
+    // One filter with many keys: its name is few bytes of the environment, and many of the list.
+    let mut sections = format!("[filter \"{}\"]\n", "x".repeat(60_000)) + &"clean = x\n".repeat(300);
+    sections.push_str(&format!("[filter \"zz\"]\nclean = {script}\n"));
+    append(&project.path().join(".git/config"), sections.as_bytes());
+    fs::write(project.path().join(".gitattributes"), "* filter=zz\n").unwrap();
+    fs::write(project.path().join("a.txt"), "changed\n").unwrap();
+    let changes = changes(project.path());
+    assert!(!away.path().join("ran").exists(), "a program of the repository was run");
+    assert!(matches!(changes.outcome, Outcome::Failed { .. }) && changes.files.is_empty(), "{changes:?}");
+}
+
+#[test]
+fn the_configuration_of_a_submodule_runs_nothing_either() {
+    let (project, away) = (repository(), tempfile::tempdir().unwrap());
+    let script = evil(away.path());
+    let sub = project.path().join("sub");
+    fs::create_dir(&sub).unwrap();
+    run(&sub, &["init", "--quiet"]);
+    fs::write(sub.join("f"), "f\n").unwrap();
+    run(&sub, &["add", "."]);
+    run(&sub, &["-c", "user.name=A", "-c", "user.email=a@b.c", "commit", "--quiet", "--message=sub"]);
+    run(project.path(), &["add", "sub"]);
+    run(project.path(), &["commit", "--quiet", "--message=with sub"]);
+    run(&sub, &["config", "filter.evil.clean", &script]);
+    fs::write(sub.join(".gitattributes"), "* filter=evil\n").unwrap();
+    fs::write(sub.join("f"), "g\n").unwrap();
+    fs::write(project.path().join(".gitmodules"), "[submodule \"sub\"]\npath=sub\nurl=x\nignore=none\n")
+        .unwrap();
+    run(project.path(), &["config", "submodule.sub.ignore", "none"]);
+    run(project.path(), &["config", "diff.ignoreSubmodules", "none"]);
+    let changes = changes(project.path());
+    assert!(!away.path().join("ran").exists(), "a program of the submodule was run");
+    assert_eq!(files(&changes), [(".gitmodules", Status::Untracked, None, 0)]);
+}
+
+#[test]
+fn a_work_tree_that_the_configuration_names_is_not_looked_at() {
+    let (project, away) = (repository(), tempfile::tempdir().unwrap());
+    fs::write(away.path().join("a.txt"), "secret\n").unwrap();
+    fs::write(away.path().join("other"), "secret\n").unwrap();
+    run(project.path(), &["config", "core.worktree", away.path().to_str().unwrap()]);
+    assert_eq!(changes(project.path()).outcome, Outcome::Clean);
+}
+
+#[test]
+fn configuration_of_one_copy_does_not_show_in_what_changed() {
+    let project = repository();
+    let text = |name: &str| format!("fn {name}() {{\n\n    one\n}}\n\n");
+    let functions = |names: &[&str]| names.iter().map(|name| text(name)).collect::<String>();
+    fs::write(project.path().join("code.rs"), functions(&["a", "b", "c", "d"])).unwrap();
+    run(project.path(), &["add", "."]);
+    run(project.path(), &["commit", "--quiet", "--message=code"]);
+    fs::write(project.path().join("code.rs"), functions(&["a", "b", "new", "c", "d"])).unwrap();
+    fs::write(project.path().join(".gitattributes"), "*.rs diff=mine\n").unwrap();
+    let plain = changes(project.path());
+    assert_eq!(plain.files[1].hunks.len(), 1);
+    let lists = project.path().join(".git/lists");
+    fs::write(&lists, "* binary\n").unwrap();
+    for [key, value] in [
+        ["diff.indentHeuristic", "false"],
+        ["diff.suppressBlankEmpty", "true"],
+        ["core.bigFileThreshold", "1"],
+        ["core.attributesFile", lists.to_str().unwrap()],
+        ["core.excludesFile", lists.to_str().unwrap()],
+        ["diff.mine.xfuncname", "^(.*one.*)$"],
+        ["diff.mine.binary", "true"],
+        ["diff.mine.algorithm", "patience"],
+    ] {
+        run(project.path(), &["config", key, value]);
+        assert_eq!(changes(project.path()), plain, "{key}");
+    }
+}
+
+#[test]
+fn large_changes_do_not_hide_small_ones() {
+    let project = repository();
+    for name in ["0-many", "1-long", "z-small"] {
+        fs::write(project.path().join(name), "old\n").unwrap();
+    }
+    run(project.path(), &["add", "."]);
+    run(project.path(), &["commit", "--quiet", "--message=more"]);
+    fs::write(project.path().join("0-many"), "line\n".repeat(40_000)).unwrap();
+    fs::write(project.path().join("1-long"), "x".repeat(200_000) + "\n").unwrap();
+    fs::write(project.path().join("z-small"), "new\n").unwrap();
+    let ask = git::Ask { max_bytes: 100_000, time_limit: Duration::from_secs(60), ..git::Ask::default() };
+    let changes = asked(project.path(), &ask).unwrap();
+    assert_eq!(files(&changes).iter().map(|file| file.3).collect::<Vec<_>>(), [0, 0, 1]);
+    assert!(changes.truncated);
+}
+
+#[test]
+fn head_of_a_repository_without_commits_is_no_error() {
+    let project = empty();
+    let ask = git::Ask { since: Some("HEAD".to_owned()), ..git::Ask::default() };
+    assert_eq!(asked(project.path(), &ask).unwrap().outcome, Outcome::Unborn);
+}
+
 #[test]
 fn the_document_has_statistics_first_small_changes_whole_and_untracked_files_as_additions() {
     let project = repository();
