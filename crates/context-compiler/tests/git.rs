@@ -348,3 +348,92 @@ fn the_document_has_statistics_first_small_changes_whole_and_untracked_files_as_
     let off = Request { diff: Some(Diff::Off), ..request };
     assert!(!Compiler::new(&tree, &cache()).compile(&off).unwrap().tail.contains("a.txt"));
 }
+
+/// The document of a dev, with what changed.
+fn document(project: &Path, request: Request) -> context_compiler::Compiled {
+    let tree = Folder::open(project).unwrap();
+    let request = Request { changes: Some(changes(project)), ..request };
+    Compiler::new(&tree, &cache()).compile(&request).unwrap()
+}
+
+#[test]
+fn files_with_names_of_secrets_and_those_of_contextignore_are_statistics_whether_tracked_or_not() {
+    let project = repository();
+    let path = |name: &str| project.path().join(name);
+    fs::create_dir_all(path("private/deep")).unwrap();
+    fs::create_dir(path(".docker")).unwrap();
+    let tracked = [".env", "server.key", ".docker/config.json", "private/deep/a", ".env.example"];
+    for name in tracked {
+        fs::write(path(name), "old\n").unwrap();
+    }
+    run(project.path(), &["add", "--force", "."]);
+    run(project.path(), &["commit", "--quiet", "--message=more"]);
+    for name in tracked {
+        fs::write(path(name), format!("WORD of {name}\n")).unwrap();
+    }
+    for name in [".htpasswd", "_netrc", "private/b", ".env.sample"] {
+        fs::write(path(name), format!("WORD of {name}\n")).unwrap();
+    }
+    fs::write(path(".contextignore"), "/private/\n").unwrap();
+    let tail = document(project.path(), Request::new("dev")).tail;
+    let words: Vec<&str> = tail.lines().filter(|line| line.contains("WORD")).collect();
+    assert_eq!(words, ["+WORD of .env.example", "+WORD of .env.sample"], "{tail}");
+    assert!(tail.contains("M server.key +1 -1 (not shown: its name says that it holds secrets)\n"), "{tail}");
+    assert!(tail.contains("M private/deep/a +1 -1 (not shown: `.contextignore` names it)\n"), "{tail}");
+    assert!(tail.contains("? private/b (not shown: `.contextignore` names it)\n"), "{tail}");
+    // Those of untracked files that are shown are counted.
+    assert!(tail.contains("10 files, 7 lines added, 5 removed\n"), "{tail}");
+}
+
+#[test]
+fn a_link_to_a_secret_is_neither_an_addition_nor_a_document() {
+    use std::os::unix::fs::symlink;
+    let project = repository();
+    let path = |name: &str| project.path().join(name);
+    fs::write(path(".env"), "WORD\n").unwrap();
+    fs::write(path(".git/secret.md"), "WORD\n").unwrap();
+    symlink(".env", path("notes.txt")).unwrap();
+    symlink(".git", path("gitdir")).unwrap();
+    symlink(".env", path("CONVENTIONS.md")).unwrap();
+    symlink("gitdir/secret.md", path("STACK.md")).unwrap();
+    let compiled = document(project.path(), Request::new("dev"));
+    assert!(!compiled.text().contains("WORD"), "{}", compiled.text());
+    let why = |path: &str| {
+        let left_out = compiled.manifest.left_out.iter().filter(|left_out| left_out.path == path);
+        left_out.map(|left_out| left_out.reason.clone()).collect::<Vec<_>>().join("; ")
+    };
+    assert!(why("notes.txt").contains("a symbolic link"), "{}", why("notes.txt"));
+    assert!(
+        why("CONVENTIONS.md").contains("its name says that it holds secrets"),
+        "{}",
+        why("CONVENTIONS.md")
+    );
+    assert!(why("STACK.md").contains("a part of the repository itself"), "{}", why("STACK.md"));
+    let tree = Folder::open(project.path()).unwrap();
+    for plan in [".env", ".git/config", "CONVENTIONS.md", "gitdir/secret.md"] {
+        let request = Request { plan: Some(plan.to_owned()), ..Request::new("dev") };
+        let error = Compiler::new(&tree, &cache()).compile(&request).unwrap_err();
+        assert!(matches!(error, Error::Plan { .. }), "{plan}: {error}");
+    }
+}
+
+#[test]
+fn lines_of_a_key_are_masked_where_a_hunk_has_only_a_part_of_it() {
+    let project = repository();
+    let path = project.path().join("config.txt");
+    let line = |number: usize| format!("{}{number:02}\n", "Ab9+".repeat(15));
+    let body = |from: usize| (from..from + 30).map(line).collect::<String>();
+    let file = |body: &str| {
+        format!("name\n-----BEGIN PRIVATE KEY-----\n{body}AbC=\n-----END PRIVATE KEY-----\nplain words\n")
+    };
+    fs::write(&path, file(&body(0))).unwrap();
+    run(project.path(), &["add", "."]);
+    run(project.path(), &["commit", "--quiet", "--message=key"]);
+    fs::write(&path, file(&body(0).replace(&line(14), &line(99)))).unwrap();
+    let tail = document(project.path(), Request::new("dev")).tail;
+    assert!(tail.contains("+[redacted: a line of a key]\n") && !tail.contains("Ab9+"), "{tail}");
+    // The armour is gone from the work tree, and in the lines that were removed.
+    fs::write(&path, "name\n").unwrap();
+    let tail = document(project.path(), Request::new("dev")).tail;
+    assert!(tail.contains("-plain words\n") && !tail.contains("Ab9+") && !tail.contains("AbC="), "{tail}");
+}
