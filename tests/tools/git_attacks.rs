@@ -109,6 +109,22 @@ fn filters_in_a_file_that_is_included_are_found_too() {
 }
 
 #[test]
+fn a_filter_whose_name_is_not_utf_8_is_refused() {
+    let (project, marker, _outside) = armed();
+    let config = project.join(".git/config");
+    let text = std::fs::read_to_string(&config).unwrap().replace("\"evil\"", "\"\u{ff}\"");
+    // Latin-1, as git takes any bytes.
+    let bytes: Vec<u8> = text.chars().map(|c| u8::try_from(u32::from(c)).unwrap()).collect();
+    std::fs::write(&config, bytes).unwrap();
+    std::fs::write(project.join(".git/info/attributes"), b"* filter=\xff\n").unwrap();
+    let mut wire = connect(&project, &[]);
+    for tool in ["git_diff", "git_status"] {
+        assert!(wire.failure(tool, json!({})).contains("not UTF-8"), "{tool}");
+        assert!(!marker.exists(), "{tool} ran {}", std::fs::read_to_string(&marker).unwrap());
+    }
+}
+
+#[test]
 fn what_writes_refuses_filters_of_the_repository_and_runs_no_hook() {
     let (project, marker, _outside) = armed();
     let mut wire = connect(&project, &[]);

@@ -7,10 +7,10 @@ use crate::catalogue::Diff;
 use crate::changes::{ChangedFile, Changes, Outcome, Status};
 use crate::error::Error;
 use process_runner::{Command, EnvPolicy, Limits, Output, OverLimit, SpawnErrorKind, Termination};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How git is asked.
 #[derive(Clone, Debug)]
@@ -36,24 +36,40 @@ impl Default for Ask {
 const MAX_REVISION: usize = 1_000;
 /// The most that is read of lists of names.
 const LIST_BYTES: usize = 16 * 1024 * 1024;
+/// The most that is read of the names of filters. Where there are more, nothing is compared.
+const FILTER_BYTES: usize = 64 * 1024;
+/// A change of more lines is asked for after the others.
+const LARGE_LINES: u64 = 5_000;
+/// How many files are asked for after the others, in the beginning.
+const MOST_LARGE: usize = 32;
+/// How often the others are asked for, each time without the one in which the answer was cut.
+const ROUNDS: usize = 4;
 /// What git needs of the environment: to be found, and to start.
 const ENVIRONMENT: [&str; 5] = ["PATH", "TMPDIR", "SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"];
 
 /// What every call sets, over whatever the repository says.
-const SETTINGS: [&str; 8] = [
+const SETTINGS: [&str; 14] = [
+    // A folder that could pass for a repository without a work tree is a folder.
+    "safe.bareRepository=explicit",
     "core.fsmonitor=false",
     "core.untrackedCache=false",
     "core.quotePath=false",
     "core.hooksPath=/dev/null",
     "core.pager=cat",
+    "core.attributesFile=/dev/null",
+    "core.excludesFile=/dev/null",
+    "core.bigFileThreshold=512m",
+    "diff.indentHeuristic=true",
+    "diff.suppressBlankEmpty=false",
     "diff.noprefix=false",
     "diff.mnemonicPrefix=false",
     "color.ui=false",
 ];
 
 /// What every difference is asked with, so that no configuration shows in it. `-O/dev/null` takes an order of files
-/// back.
-const DIFF: [&str; 13] = [
+/// back. Of a submodule only another commit is a change: to look at its files, git would run what *its*
+/// configuration names.
+const DIFF: [&str; 14] = [
     "diff",
     "--no-ext-diff",
     "--no-textconv",
@@ -61,6 +77,7 @@ const DIFF: [&str; 13] = [
     "--no-renames",
     "--relative",
     "--submodule=short",
+    "--ignore-submodules=dirty",
     "--src-prefix=a/",
     "--dst-prefix=b/",
     "--diff-algorithm=myers",
@@ -146,16 +163,23 @@ where
     ) -> Result<Result<(), Outcome>, Error> {
         let revision = format!("{since}^{{commit}}");
         let resolving = ["rev-parse", "--verify", "--quiet", "--end-of-options", &revision];
-        let listing = ["config", "--null", "--name-only", "--includes", "--get-regexp", r"^filter\."];
+        let listing = [
+            "config",
+            "--null",
+            "--name-only",
+            "--includes",
+            "--get-regexp",
+            r"^(filter\.|diff\..*\.binary$)",
+        ];
         let (resolved, listed) =
-            tokio::join!(self.ask(&resolving, &[], LIST_BYTES), self.ask(&listing, &[], LIST_BYTES));
+            tokio::join!(self.ask(&resolving, &[], LIST_BYTES), self.ask(&listing, &[], FILTER_BYTES));
         let (resolved, listed) = match (resolved, listed) {
             (Ok(resolved), Ok(listed)) => (resolved, listed),
             (Err(outcome), _) | (_, Err(outcome)) => return Ok(Err(outcome)),
         };
         let base = match resolved.output.code() {
             Some(0) => String::from_utf8_lossy(resolved.bytes().trim_ascii()).into_owned(),
-            Some(1) if ask.since.is_some() => {
+            Some(1) if since != "HEAD" => {
                 return Err(Error::argument("since", "names no commit of this repository"));
             }
             Some(1) => {
@@ -171,40 +195,35 @@ where
         if base.len() < 40 || !base.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Ok(Err(Outcome::Failed { said: "git named no commit".to_owned() }));
         }
-        let filters = filters(listed.bytes());
-        changes.filters_off = !filters.is_empty();
+        // What is not known cannot be turned off. 1: there are none.
+        if !listed.whole() {
+            return Ok(Err(Outcome::Failed { said: "its configuration names too many filters".to_owned() }));
+        }
+        if !matches!(listed.output.code(), Some(0 | 1)) {
+            return Ok(Err(failure(&listed.output)));
+        }
+        let (filters, any) = overrides(listed.bytes());
+        changes.filters_off = any;
 
         let names: Vec<&str> = DIFF.into_iter().chain(["--raw", "--numstat", "-z", &base, "--"]).collect();
-        let patch: Vec<&str> = DIFF.into_iter().chain(["-U3", "--patch", &base, "--"]).collect();
         let others = ["ls-files", "--others", "--exclude-standard", "-z"];
-        let lines = async {
-            match ask.diff {
-                Diff::Full => self.ask(&patch, &filters, ask.max_bytes).await.map(Some),
-                _ => Ok(None),
-            }
+        let (names, others) =
+            tokio::join!(self.ask(&names, &filters, LIST_BYTES), self.ask(&others, &filters, LIST_BYTES));
+        let (names, others) = match (names, others) {
+            (Ok(names), Ok(others)) => (names, others),
+            (Err(outcome), _) | (_, Err(outcome)) => return Ok(Err(outcome)),
         };
-        let (names, lines, others) = tokio::join!(
-            self.ask(&names, &filters, LIST_BYTES),
-            lines,
-            self.ask(&others, &filters, LIST_BYTES)
-        );
-        let (names, lines, others) = match (names, lines, others) {
-            (Ok(names), Ok(lines), Ok(others)) => (names, lines, others),
-            (Err(outcome), ..) | (_, Err(outcome), _) | (.., Err(outcome)) => return Ok(Err(outcome)),
-        };
-        for answer in [Some(&names), lines.as_ref(), Some(&others)].into_iter().flatten() {
+        for answer in [&names, &others] {
             if answer.whole() && !answer.output.success() {
                 return Ok(Err(failure(&answer.output)));
             }
             changes.truncated |= !answer.whole();
         }
         let mut files = tracked(names.bytes());
-        if let Some(lines) = &lines {
-            let text = String::from_utf8_lossy(lines.bytes());
-            for (path, hunks) in patches(&text, lines.whole()) {
-                if let Some(file) = files.get_mut(&path) {
-                    file.hunks = hunks;
-                }
+        if ask.diff == Diff::Full && !files.is_empty() {
+            match self.lines(&base, &mut files, &filters, ask.max_bytes).await {
+                Ok(whole) => changes.truncated |= !whole,
+                Err(outcome) => return Ok(Err(outcome)),
             }
         }
         for path in fields(others.bytes(), others.whole()) {
@@ -219,7 +238,84 @@ where
         Ok(Ok(()))
     }
 
-    async fn ask(&self, words: &[&str], filters: &[String], bytes: usize) -> Result<Answer, Outcome> {
+    /// Fills in the hunks: of small changes first, then of those that are large, or turned out to be. False if some
+    /// are missing.
+    async fn lines(
+        &self,
+        base: &str,
+        files: &mut BTreeMap<String, ChangedFile>,
+        overrides: &[Override],
+        most: usize,
+    ) -> Result<bool, Outcome> {
+        let size =
+            |file: &ChangedFile| file.lines.map_or(0, |(added, removed)| added.saturating_add(removed));
+        let mut large: Vec<(u64, String)> = files
+            .values()
+            .map(|file| (size(file), file.path.clone()))
+            .filter(|(size, _)| *size > LARGE_LINES)
+            .collect();
+        large.sort_unstable();
+        // The largest are the ones to keep away.
+        let skipped = large.len().saturating_sub(MOST_LARGE);
+        let mut large: Vec<String> = large.into_iter().skip(skipped).map(|(_, path)| path).collect();
+        let started = Instant::now();
+        let mut whole = true;
+        for round in 1..=ROUNDS {
+            let words: Vec<String> = large.iter().map(|path| format!(":(exclude,literal){path}")).collect();
+            let Some(cut) = self.patch(base, &words, files, overrides, most).await? else {
+                whole = true;
+                break;
+            };
+            whole = round < ROUNDS;
+            if cut.is_empty() || started.elapsed() > self.time_limit {
+                whole = false;
+                break;
+            }
+            // It is asked for with the large ones; the next round is without it.
+            if whole {
+                large.push(cut);
+            }
+        }
+        for path in large {
+            if started.elapsed() > self.time_limit {
+                return Ok(false);
+            }
+            let words = [format!(":(literal){path}")];
+            whole &= self.patch(base, &words, files, overrides, most / 8).await?.is_none();
+        }
+        Ok(whole)
+    }
+
+    /// Fills in the hunks of the files that `words` name. Returns in which the answer was cut.
+    async fn patch(
+        &self,
+        base: &str,
+        words: &[String],
+        files: &mut BTreeMap<String, ChangedFile>,
+        overrides: &[Override],
+        most: usize,
+    ) -> Result<Option<String>, Outcome> {
+        let arguments: Vec<&str> = DIFF
+            .into_iter()
+            .chain(["-U3", "--patch", base, "--"])
+            .chain(words.iter().map(String::as_str))
+            .collect();
+        let answer = self.ask(&arguments, overrides, most).await?;
+        if answer.whole() && !answer.output.success() {
+            return Err(failure(&answer.output));
+        }
+        let mut last = None;
+        for (path, hunks) in patches(&String::from_utf8_lossy(answer.bytes()), answer.whole()) {
+            if let Some(file) = files.get_mut(&path) {
+                file.hunks = hunks;
+            }
+            last = Some(path);
+        }
+        // Where not even one name was whole there is nobody to leave out.
+        Ok((!answer.whole()).then(|| last.unwrap_or_default()))
+    }
+
+    async fn ask(&self, words: &[&str], overrides: &[Override], bytes: usize) -> Result<Answer, Outcome> {
         let mut command = (self.command)()
             .env_policy(EnvPolicy::Allow(ENVIRONMENT.map(OsString::from).to_vec()))
             .noninteractive()
@@ -231,23 +327,19 @@ where
                 ("GIT_NO_LAZY_FETCH", "1"),
                 ("GIT_ATTR_NOSYSTEM", "1"),
             ])
-            .arg("--no-pager");
+            // Whatever `core.worktree` says.
+            .args(["--no-pager", "--work-tree=."]);
         for setting in SETTINGS {
             command = command.args(["-c", setting]);
         }
-        // By environment, where a name may have any character. An empty process keeps git from the other two.
-        let overrides = filters.iter().flat_map(|name| {
-            [(format!("{name}.process"), String::new()), (format!("{name}.required"), "false".to_owned())]
-        });
-        let mut count = 0;
-        for (key, value) in overrides {
+        // By environment, where a name may have any character and be no UTF-8.
+        for (index, (key, value)) in overrides.iter().enumerate() {
             command = command
-                .env(format!("GIT_CONFIG_KEY_{count}"), key)
-                .env(format!("GIT_CONFIG_VALUE_{count}"), value);
-            count += 1;
+                .env(format!("GIT_CONFIG_KEY_{index}"), key)
+                .env(format!("GIT_CONFIG_VALUE_{index}"), value);
         }
-        if count > 0 {
-            command = command.env("GIT_CONFIG_COUNT", count.to_string());
+        if !overrides.is_empty() {
+            command = command.env("GIT_CONFIG_COUNT", overrides.len().to_string());
         }
         let limits = Limits::default()
             .timeout(self.time_limit)
@@ -295,7 +387,8 @@ impl Answer {
 /// Why git failed, in our words: its own name places.
 fn failure(output: &Output) -> Outcome {
     let said = output.stderr.text();
-    if said.contains("not a git repository") || said.contains("must be run in a work tree") {
+    let none = ["not a git repository", "must be run in a work tree", "cannot use bare repository"];
+    if none.iter().any(|none| said.contains(none)) {
         return Outcome::NotARepository;
     }
     let said = if said.contains("dubious ownership") {
@@ -317,17 +410,41 @@ fn fields(bytes: &[u8], whole: bool) -> Vec<String> {
     fields.into_iter().map(|field| crate::source::printable_name(field).0).collect()
 }
 
-/// The names of filters among the keys of a configuration.
-fn filters(listed: &[u8]) -> Vec<String> {
-    let mut names: Vec<String> = listed
+/// A key of the configuration, and what it is for us.
+type Override = (OsString, &'static str);
+
+/// What to configure so that the filters among these keys are not run, and that no driver says what is binary. The
+/// second value says whether there are filters.
+fn overrides(listed: &[u8]) -> (Vec<Override>, bool) {
+    let mut overrides = Vec::new();
+    let mut any = false;
+    let names: BTreeSet<&[u8]> = listed
         .split(|byte| *byte == 0)
-        .filter_map(|key| std::str::from_utf8(key).ok()?.rsplit_once('.'))
-        .map(|(section, _)| section.to_owned())
-        .filter(|section| section.starts_with("filter."))
+        .filter_map(|key| Some(&key[..key.iter().rposition(|byte| *byte == b'.')?]))
         .collect();
-    names.sort();
-    names.dedup();
-    names
+    let key = |name: &[u8], last: &str| os_string([name, last.as_bytes()].concat());
+    for name in names {
+        if name.starts_with(b"filter.") {
+            any = true;
+            // An empty process keeps git from the other two.
+            overrides.push((key(name, ".process"), ""));
+            overrides.push((key(name, ".required"), "false"));
+        } else if name.starts_with(b"diff.") {
+            overrides.push((key(name, ".binary"), "auto"));
+        }
+    }
+    (overrides, any)
+}
+
+#[cfg(unix)]
+fn os_string(bytes: Vec<u8>) -> OsString {
+    std::os::unix::ffi::OsStringExt::from_vec(bytes)
+}
+
+#[cfg(not(unix))]
+fn os_string(bytes: Vec<u8>) -> OsString {
+    // git's own names are UTF-8 there.
+    String::from_utf8_lossy(&bytes).into_owned().into()
 }
 
 /// Files by path, from `--raw --numstat -z`: first what happened to each, then how many lines.
@@ -373,7 +490,9 @@ fn patches(text: &str, whole: bool) -> Vec<(String, Vec<String>)> {
         let Some((path, hunks)) = files.last_mut() else { continue };
         if line.starts_with("@@ ") {
             in_hunks = true;
-            hunks.push(line.to_owned());
+            // What function it is in is for the repository's own patterns to say: not a part of what changed.
+            let end = line.get(3..).and_then(|rest| rest.find(" @@")).map_or(line.len(), |at| 3 + at + 3);
+            hunks.push(format!("{}\n", line.get(..end).unwrap_or(line).trim_end_matches('\n')));
         } else if in_hunks {
             if let Some(hunk) = hunks.last_mut() {
                 hunk.push_str(line);
@@ -466,7 +585,7 @@ mod tests {
         #[test]
         fn no_output_is_a_panic(bytes: Vec<u8>, text in "(diff --git |@@ |[+]{3} |\"b/\\\\|\n|[ -~]){0,40}") {
             tracked(&bytes);
-            filters(&bytes);
+            overrides(&bytes);
             patches(&text, false);
         }
     }

@@ -1,6 +1,7 @@
 //! From a path to text that can be quoted, or to the reason why not.
 
 use crate::cache::{self, ContentHash};
+use crate::code::is_sensitive;
 use crate::request::Redact;
 use crate::section::Source;
 use crate::source::{Content, Entry, ReadProblem, Stamp, Tree};
@@ -10,6 +11,9 @@ use std::sync::{Mutex, PoisonError};
 
 /// The largest planning document and plan, in bytes.
 pub(crate) const DOCUMENT_BYTES: u64 = 1024 * 1024;
+
+/// Why a file with such a name is not shown.
+pub(crate) const SENSITIVE: &str = "its name says that it holds secrets";
 
 /// Reads files, and remembers in which state they were.
 pub(crate) struct Loader<'a> {
@@ -58,7 +62,26 @@ impl<'a> Loader<'a> {
         loaded
     }
 
-    /// The same, for somebody who reads it again later: what it was is not remembered.
+    /// The text of a planning document: nothing of the repository's own, and nothing whose name says that it holds
+    /// secrets, by its path or by where that leads.
+    pub(crate) fn load_document(&self, path: &str) -> Result<Loaded, Refusal> {
+        let resolved = match self.tree.resolve(path) {
+            Ok(resolved) => resolved,
+            Err(ReadProblem::NotFound) => return Err(Refusal::NotFound),
+            Err(problem) => return Err(Refusal::Because(problem.to_string())),
+        };
+        for path in [path, &resolved] {
+            if is_sensitive(path) {
+                return Err(Refusal::Because(SENSITIVE.to_owned()));
+            }
+            if path.split('/').any(|part| part.eq_ignore_ascii_case(".git")) {
+                return Err(Refusal::Because("is a part of the repository itself".to_owned()));
+            }
+        }
+        self.load(path, DOCUMENT_BYTES)
+    }
+
+    /// As [`load`](Self::load), for somebody who reads it again later: what it was is not remembered.
     pub(crate) fn load_apart(&self, path: &str, limit: u64) -> (Result<Loaded, Refusal>, Option<Seen>) {
         let content = match self.tree.read(path, limit) {
             Ok(content) => content,

@@ -1,7 +1,7 @@
 //! What the stable half is made of: the documents of a role, in the order in which they change.
 
 use crate::catalogue::{Layout, Role};
-use crate::load::{DOCUMENT_BYTES, Loader, Refusal};
+use crate::load::{Loader, Refusal};
 use crate::manifest::{Kind, LeftOut};
 use crate::phase::join;
 use crate::pieces;
@@ -37,7 +37,7 @@ impl Documents {
         let mut candidates = candidates.iter();
         let mut any = false;
         while let Some(path) = candidates.next() {
-            let loaded = match loader.load(path, DOCUMENT_BYTES) {
+            let loaded = match loader.load_document(path) {
                 Ok(loaded) => loaded,
                 Err(Refusal::NotFound) => continue,
                 Err(Refusal::Because(reason)) => {

@@ -36,6 +36,15 @@ pub trait Tree: Send + Sync {
     /// # Errors
     /// Why that cannot be said.
     fn stamp(&self, path: &str) -> Result<Stamp, ReadProblem>;
+
+    /// Where `path` leads, links beneath the root followed, in the form of the paths here. By default as it is
+    /// written: an implementation that follows links says where to.
+    ///
+    /// # Errors
+    /// Why that cannot be said.
+    fn resolve(&self, path: &str) -> Result<String, ReadProblem> {
+        Ok(path.to_owned())
+    }
 }
 
 /// What a file holds.

@@ -2,21 +2,31 @@
 
 use crate::catalogue::{Diff, Layout, Role};
 use crate::changes::{ChangedFile, Changes, Outcome, Status};
+use crate::code::{Kept, is_sensitive};
 use crate::error::Error;
-use crate::load::{DOCUMENT_BYTES, Loader, Refusal};
+use crate::load::{Loader, Refusal, SENSITIVE};
 use crate::manifest::{Kind, LeftOut};
 use crate::phase;
 use crate::pieces::{self, Class, LARGE, Piece, Rank};
 use crate::prefix::language;
 use crate::request::Request;
 use crate::section::{Section, Source};
+use crate::source::{Entry, EntryKind, ReadProblem};
 use crate::text::{grouped, normalise, sha256, shown_path};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// The largest untracked file of which the lines are shown, in bytes.
 const UNTRACKED_BYTES: u64 = 64 * 1024;
 /// Untracked files of which the lines are shown.
 const UNTRACKED_FILES: usize = 200;
+/// What the armour of a private key begins and ends with.
+const ARMOUR: &str = "PRIVATE KEY-----";
+/// The shortest line that is taken for one of a key, in bytes, where no other stands above it.
+const KEY_LINE: usize = 16;
+/// A file in which armour is looked for; of a larger one each line that may be of a key is masked.
+const KEY_FILE_BYTES: u64 = 4 * 1024 * 1024;
 /// Changed files that are listed by name.
 const LISTED_FILES: usize = 2_000;
 
@@ -54,7 +64,7 @@ pub(crate) fn plans(
             parts.left_out.push(LeftOut::told(path, format!("a role reads {most} plans at most")));
             continue;
         }
-        match loader.load(&path, DOCUMENT_BYTES) {
+        match loader.load_document(&path) {
             Ok(loaded) => {
                 parts.names.push(path.rsplit('/').next().unwrap_or(&path).to_owned());
                 parts.sections.push(Section {
@@ -117,7 +127,9 @@ pub(crate) fn changes(
     if changes.files.is_empty() || detail == Diff::Off {
         return None;
     }
-    let mut untracked = 0;
+    let (mut untracked, mut untracked_lines) = (0, 0);
+    let mut ignored = Kept::new(loader.tree);
+    let mut folders = BTreeMap::new();
     let mut left_out = Vec::new();
     let listed: Vec<Listed> = changes
         .files
@@ -125,9 +137,18 @@ pub(crate) fn changes(
         .map(|file| {
             let mut hunks = file.hunks.concat();
             let mut lines = file.lines;
-            if file.status == Status::Untracked && detail == Diff::Full && untracked < UNTRACKED_FILES {
+            let kept = match detail {
+                Diff::Full if is_sensitive(&file.path) => Some(SENSITIVE),
+                Diff::Full if ignored.ignores(&file.path) => Some("`.contextignore` names it"),
+                _ => None,
+            };
+            if let Some(why) = kept {
+                hunks.clear();
+                left_out.push(LeftOut::untold(&file.path, why));
+            } else if file.status == Status::Untracked && detail == Diff::Full && untracked < UNTRACKED_FILES
+            {
                 untracked += 1;
-                match addition(loader, &file.path) {
+                match addition(loader, &file.path, &mut folders) {
                     Ok((text, count)) => (hunks, lines) = (text, Some((count, 0))),
                     Err(reason) => left_out.push(LeftOut::untold(&file.path, reason)),
                 }
@@ -137,10 +158,13 @@ pub(crate) fn changes(
                 true => patch(loader, file, &hunks),
                 false => (String::new(), 0),
             };
-            Listed { line: listed_line(file, lines), lines: lines_text, redactions }
+            if let (Status::Untracked, Some((count, _))) = (file.status, lines) {
+                untracked_lines += count;
+            }
+            Listed { line: listed_line(file, lines, kept), lines: lines_text, redactions }
         })
         .collect();
-    let mut text = summary(changes);
+    let mut text = summary(changes, untracked_lines);
     let mut pieces = vec![Piece { range: 0..text.len(), rank: Some(Rank::new(Class::First, 0)) }];
     let mut push = |text: &mut String, words: &str, rank: Rank| {
         let start = text.len();
@@ -188,13 +212,13 @@ pub(crate) fn changes(
     Some((section, left_out))
 }
 
-/// The first line of the section.
-fn summary(changes: &Changes) -> String {
+/// The first line of the section. Lines of untracked files are added lines, as they are shown.
+fn summary(changes: &Changes, untracked: u64) -> String {
     let (added, removed) = totals(changes);
     let mut text = format!(
         "{} files, {} lines added, {} removed",
         grouped(changes.files.len()),
-        grouped(usize::try_from(added).unwrap_or(usize::MAX)),
+        grouped(usize::try_from(added + untracked).unwrap_or(usize::MAX)),
         grouped(usize::try_from(removed).unwrap_or(usize::MAX))
     );
     if changes.truncated {
@@ -213,21 +237,32 @@ pub(crate) fn totals(changes: &Changes) -> (u64, u64) {
     lines.fold((0, 0), |(added, removed), lines| (added + lines.0, removed + lines.1))
 }
 
-fn listed_line(file: &ChangedFile, lines: Option<(u64, u64)>) -> String {
+fn listed_line(file: &ChangedFile, lines: Option<(u64, u64)>, kept: Option<&str>) -> String {
     let mut line = format!("{} {}", file.status.letter(), shown_path(&file.path));
     let _ = match lines {
         Some((added, removed)) => write!(line, " +{added} -{removed}"),
         None if file.status == Status::Untracked => Ok(()),
         None => write!(line, " binary"),
     };
+    if let Some(why) = kept {
+        let _ = write!(line, " (not shown: {why})");
+    }
     line.push('\n');
     line
 }
 
 /// An untracked file as the addition of its lines, and how many they are.
-fn addition(loader: &Loader<'_>, path: &str) -> Result<(String, u64), String> {
-    if is_sensitive(path) {
-        return Err("its name says that it holds secrets".to_owned());
+fn addition<'p>(
+    loader: &Loader<'_>,
+    path: &'p str,
+    folders: &mut BTreeMap<&'p str, Vec<Entry>>,
+) -> Result<(String, u64), String> {
+    // What a link leads to is no addition, and has a name of its own.
+    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let entries = folders.entry(folder).or_insert_with(|| loader.tree.list(folder).unwrap_or_default());
+    let kind = entries.iter().find(|entry| entry.name == name).map(|entry| entry.kind);
+    if kind == Some(EntryKind::Link) || loader.tree.resolve(path).is_ok_and(|resolved| resolved != path) {
+        return Err("a symbolic link".to_owned());
     }
     let content = loader.tree.read(path, UNTRACKED_BYTES).map_err(|problem| problem.to_string())?;
     let Some(text) = crate::text::decode(&content.bytes) else {
@@ -255,7 +290,52 @@ fn patch(loader: &Loader<'_>, file: &ChangedFile, hunks: &str) -> (String, usize
         Status::Deleted => (format!("a/{path}"), "/dev/null".to_owned()),
         Status::Modified => (format!("a/{path}"), format!("b/{path}")),
     };
-    loader.mask(normalise(&format!("--- {before}\n+++ {after}\n{hunks}")))
+    let (hunks, keys) = match file.status {
+        // Masked already, as a whole.
+        Status::Untracked => (Cow::Borrowed(hunks), 0),
+        _ => without_keys(loader, file, hunks),
+    };
+    let (text, redactions) = loader.mask(normalise(&format!("--- {before}\n+++ {after}\n{hunks}")));
+    (text, redactions + keys)
+}
+
+/// What a line of a key in armour may be: base64 of some length. Shorter ones count beside such a line.
+fn is_base64(line: &str, least: usize) -> bool {
+    let line = line.trim();
+    let base64 = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
+    line.len() >= least && line.bytes().all(base64)
+}
+
+/// The hunks of a file that has a private key in armour, now or in the lines that were removed, without the key's
+/// lines: a hunk may have a part of a key, which nothing else knows for one.
+fn without_keys<'h>(loader: &Loader<'_>, file: &ChangedFile, hunks: &'h str) -> (Cow<'h, str>, usize) {
+    let content = |line: &'h str| line.get(1..).unwrap_or_default();
+    if !hunks.lines().any(|line| is_base64(content(line), KEY_LINE)) {
+        return (Cow::Borrowed(hunks), 0);
+    }
+    let armoured = hunks.contains(ARMOUR)
+        || match loader.tree.read(&file.path, KEY_FILE_BYTES) {
+            Ok(content) => content.bytes.windows(ARMOUR.len()).any(|window| window == ARMOUR.as_bytes()),
+            // It may have one.
+            Err(ReadProblem::TooLarge { .. }) => true,
+            Err(_) => false,
+        };
+    if !armoured {
+        return (Cow::Borrowed(hunks), 0);
+    }
+    let mut text = String::with_capacity(hunks.len());
+    let (mut masked, mut in_key) = (0, false);
+    for line in hunks.split_inclusive('\n') {
+        in_key = !line.starts_with("@@") && is_base64(content(line), if in_key { 1 } else { KEY_LINE });
+        if in_key {
+            masked += 1;
+            text.push_str(line.get(..1).unwrap_or_default());
+            text.push_str("[redacted: a line of a key]\n");
+        } else {
+            text.push_str(line);
+        }
+    }
+    (Cow::Owned(text), masked)
 }
 
 /// The hunks of a file, the first with the names above it. A line of content begins with a sign, so `@@` is a head.
@@ -282,18 +362,6 @@ fn is_lock(path: &str) -> bool {
     ends || matches!(name, "package-lock.json" | "npm-shrinkwrap.json" | "pnpm-lock.yaml" | "go.sum")
 }
 
-/// Files of which the names say that they hold secrets; they are shown only where they are named exactly.
-pub(crate) fn is_sensitive(path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or(path).to_ascii_lowercase();
-    let ends = [".pem", ".p12", ".pfx", ".kdbx", ".jks", ".keystore"].iter().any(|end| name.ends_with(end));
-    let public = [".pub", ".example", ".sample", ".template"].iter().any(|end| name.ends_with(end));
-    let begins = [".env", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "credentials"]
-        .iter()
-        .any(|start| name.starts_with(start));
-    (ends || begins || matches!(name.as_str(), ".netrc" | ".npmrc" | ".pypirc" | ".git-credentials"))
-        && !public
-}
-
 /// How what changed is told at the top of the tail.
 pub(crate) fn told(changes: &Changes) -> String {
     match &changes.outcome {
@@ -311,15 +379,5 @@ mod tests {
         let patch = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+@@\n@@ -9 +9 @@\n c\n";
         assert_eq!(hunks(patch), ["--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+@@\n", "@@ -9 +9 @@\n c\n"]);
         assert_eq!(hunks("--- a/x\n+++ b/x\n"), ["--- a/x\n+++ b/x\n"]);
-    }
-
-    #[test]
-    fn names_that_tell_of_secrets_are_known_and_examples_are_not_taken_for_them() {
-        for path in ["a/.env", ".env.local", "k/id_rsa", "x.PEM", "credentials.json", ".npmrc"] {
-            assert!(is_sensitive(path), "{path}");
-        }
-        for path in ["src/env.rs", ".env.example", "id_rsa.pub", "environment.md"] {
-            assert!(!is_sensitive(path), "{path}");
-        }
     }
 }

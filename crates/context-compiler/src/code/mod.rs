@@ -16,4 +16,5 @@ pub use languages::Language;
 pub use map::{Map, MapFile, MapName, Referrer, map};
 pub use outline::{Item, ItemKind, Outline, outline};
 pub use select::{Error, LeftOut, Options as SelectOptions, Reason, Selection, select};
+pub(crate) use select::{Kept, is_sensitive};
 pub use survey::{FileFacts, Kind, Options as SurveyOptions, Survey, survey};

@@ -4,7 +4,7 @@ use super::rules::Rules;
 use super::workers;
 use crate::source::{Entry, EntryKind, ReadProblem, Tree};
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// The ignore files of a folder, the first that says something about a path decides.
@@ -311,7 +311,7 @@ impl Walk<'_> {
                 folders.push(Job { path, rules: rules.clone() });
             } else if self.included.is_match(&path) {
                 match entry.kind {
-                    EntryKind::File if is_sensitive(&entry.name) => {
+                    EntryKind::File if is_sensitive(&path) => {
                         left_out.push(LeftOut { path, reason: Reason::SensitiveName });
                     }
                     EntryKind::File => files.push(path),
@@ -389,22 +389,86 @@ fn is_ignored(level: Option<&Level>, path: &str, is_folder: bool) -> bool {
         .unwrap_or(false)
 }
 
-/// Whether files of this name usually hold secrets.
-fn is_sensitive(name: &str) -> bool {
+/// Whether files of this name usually hold secrets. The one list there is: for code, for changes and for documents.
+pub(crate) fn is_sensitive(path: &str) -> bool {
     const ENDS: [&str; 8] = [".pem", ".p12", ".pfx", ".kdbx", ".jks", ".keystore", ".key", ".ppk"];
-    const NAMES: [&str; 8] =
-        [".netrc", "_netrc", ".pgpass", ".htpasswd", ".git-credentials", ".pypirc", ".dockercfg", ".my.cnf"];
+    const NAMES: [&str; 11] = [
+        ".env",
+        ".envrc",
+        ".netrc",
+        "_netrc",
+        ".pgpass",
+        ".htpasswd",
+        ".git-credentials",
+        ".npmrc",
+        ".pypirc",
+        ".dockercfg",
+        ".my.cnf",
+    ];
     const KEYS: [&str; 4] = ["id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"];
     const DATA: [&str; 8] = ["json", "toml", "yaml", "yml", "ini", "csv", "xml", "properties"];
-    let name = name.to_ascii_lowercase();
+    const PUBLIC: [&str; 4] = [".pub", ".example", ".sample", ".template"];
+    let path = path.to_ascii_lowercase();
+    let name = path.rsplit('/').next().unwrap_or(&path);
+    if PUBLIC.iter().any(|end| name.ends_with(end)) {
+        return false;
+    }
     let credentials = name.trim_start_matches('.').strip_prefix("credentials");
-    name == ".env"
-        || name.starts_with(".env.")
-        || NAMES.contains(&name.as_str())
+    name.starts_with(".env.")
+        || NAMES.contains(&name)
         || ENDS.iter().any(|end| name.ends_with(end))
-        || KEYS.iter().any(|key| name.strip_prefix(key).is_some_and(|rest| !rest.ends_with(".pub")))
+        || KEYS.iter().any(|key| name.starts_with(key))
+        || path == ".docker/config.json"
+        || path.ends_with("/.docker/config.json")
         // `credentials.rs` is code.
         || credentials.is_some_and(|rest| rest.is_empty() || rest.rsplit_once('.').is_some_and(|(_, end)| DATA.contains(&end)))
+}
+
+/// What the `.contextignore` files of a project say, for paths that no walk met.
+pub(crate) struct Kept<'a> {
+    tree: &'a dyn Tree,
+    rules: BTreeMap<String, Rules>,
+}
+
+impl<'a> Kept<'a> {
+    pub(crate) fn new(tree: &'a dyn Tree) -> Self {
+        Self { tree, rules: BTreeMap::new() }
+    }
+
+    /// Whether the file at `path`, or a folder above it, is ignored. A `.contextignore` that cannot be read ignores
+    /// everything beneath it.
+    pub(crate) fn ignores(&mut self, path: &str) -> bool {
+        let ends = path.match_indices('/').map(|(at, _)| (at, true)).chain([(path.len(), false)]);
+        ends.into_iter().any(|(end, is_folder)| self.says(path.get(..end).unwrap_or(path), is_folder))
+    }
+
+    /// The same, of this path alone: the nearest file that says something decides.
+    fn says(&mut self, path: &str, is_folder: bool) -> bool {
+        let mut folder = path;
+        while let Some(above) =
+            (!folder.is_empty()).then(|| folder.rsplit_once('/').map_or("", |(above, _)| above))
+        {
+            let inner = path.get(if above.is_empty() { 0 } else { above.len() + 1 }..).unwrap_or(path);
+            if let Some(said) = self.rules_of(above).ignores(inner, is_folder) {
+                return said;
+            }
+            folder = above;
+        }
+        false
+    }
+
+    fn rules_of(&mut self, folder: &str) -> &Rules {
+        let tree = self.tree;
+        self.rules.entry(folder.to_owned()).or_insert_with(|| {
+            match tree.read(&beneath(folder, IGNORE_FILES[0]), IGNORE_FILE_LIMIT) {
+                Ok(content) => Rules::parse(&content.bytes),
+                Err(ReadProblem::NotFound | ReadProblem::NotRegular(_) | ReadProblem::Outside) => {
+                    Rules::default()
+                }
+                Err(_) => Rules::parse(b"*"),
+            }
+        })
+    }
 }
 
 /// `name` in `folder`.
@@ -439,4 +503,36 @@ fn glob(pattern: &str) -> Result<Glob, Error> {
 
 fn bad(pattern: &str, error: &globset::Error) -> Error {
     Error::Glob { glob: pattern.to_owned(), why: format!("cannot be read: {}", error.kind()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_tell_of_secrets_are_known_and_examples_are_not_taken_for_them() {
+        for path in [
+            "a/.env",
+            ".env.local",
+            "k/id_rsa",
+            "x.PEM",
+            "credentials.json",
+            ".npmrc",
+            "tls/server.key",
+            ".htpasswd",
+            ".netrc",
+            "_netrc",
+            ".my.cnf",
+            ".pgpass",
+            ".dockercfg",
+            "home/.docker/config.json",
+        ] {
+            assert!(is_sensitive(path), "{path}");
+        }
+        for path in
+            ["src/env.rs", ".env.example", ".env.sample", ".env.template", "id_rsa.pub", "docker/config.json"]
+        {
+            assert!(!is_sensitive(path), "{path}");
+        }
+    }
 }

@@ -12,6 +12,9 @@ use std::path::{Component, Path};
 /// How often a file that changes while it is read is read.
 const ATTEMPTS: usize = 3;
 
+/// As many as the kernel follows.
+const MOST_LINKS: usize = 40;
+
 /// A project's folder, opened once. Everything is opened beneath that handle.
 ///
 /// On Linux 5.6 and later the kernel resolves paths (`openat2(2)` with `RESOLVE_BENEATH` and
@@ -155,6 +158,38 @@ impl Tree for Folder {
         let stat = fs::fstat(&file).map_err(problem)?;
         check_kind(&stat)?;
         Ok(stamp(&stat))
+    }
+
+    fn resolve(&self, path: &str) -> Result<String, ReadProblem> {
+        let mut left: Vec<String> = path.split('/').rev().map(str::to_owned).collect();
+        let mut found: Vec<String> = Vec::new();
+        let mut links = 0;
+        while let Some(part) = left.pop() {
+            match part.as_str() {
+                "" | "." => continue,
+                ".." => {
+                    found.pop().ok_or(ReadProblem::Outside)?;
+                    continue;
+                }
+                _ => found.push(part),
+            }
+            match fs::readlinkat(&self.handle, found.join("/"), Vec::new()) {
+                Ok(target) => {
+                    links += 1;
+                    let target =
+                        target.to_str().map_err(|_| ReadProblem::NotRegular("a name that is not UTF-8"))?;
+                    if links > MOST_LINKS || target.starts_with('/') {
+                        return Err(ReadProblem::Outside);
+                    }
+                    found.pop();
+                    left.extend(target.split('/').rev().map(str::to_owned));
+                }
+                // No link.
+                Err(Errno::INVAL) => {}
+                Err(errno) => return Err(problem(errno)),
+            }
+        }
+        Ok(found.join("/"))
     }
 }
 

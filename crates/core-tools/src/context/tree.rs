@@ -105,6 +105,11 @@ impl Tree for WorkspaceTree {
     fn stamp(&self, path: &str) -> Result<Stamp, ReadProblem> {
         stamp(&self.locate(path)?.open_read().map_err(|error| self.problem(error))?.0)
     }
+
+    fn resolve(&self, path: &str) -> Result<String, ReadProblem> {
+        let resolved = self.locate(path)?.resolved().map_err(|error| self.problem(error))?;
+        Ok(resolved.strip_prefix("./").map_or(resolved.clone(), str::to_owned))
+    }
 }
 
 /// A name that is not UTF-8: bytes that are not are written `\xNN`.

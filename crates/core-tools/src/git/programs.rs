@@ -85,6 +85,10 @@ impl Git {
             if let Some((section, _)) = key.rsplit_once('.')
                 && section.starts_with("filter.")
             {
+                // To turn a filter off takes its exact name.
+                if section.contains('\u{fffd}') {
+                    return Err(Error::Odd("its configuration names a filter that is not UTF-8".to_owned()));
+                }
                 // An empty process keeps git from the other two as well.
                 overrides.push((format!("{section}.process"), ""));
                 overrides.push((format!("{section}.required"), "false"));
