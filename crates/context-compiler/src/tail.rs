@@ -161,7 +161,7 @@ pub(crate) fn changes(
             if let (Status::Untracked, Some((count, _))) = (file.status, lines) {
                 untracked_lines += count;
             }
-            Listed { line: listed_line(file, lines, kept), lines: lines_text, redactions }
+            Listed { line: loader.mask(listed_line(file, lines, kept)).0, lines: lines_text, redactions }
         })
         .collect();
     let mut text = summary(changes, untracked_lines);
