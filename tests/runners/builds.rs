@@ -158,7 +158,7 @@ fn the_time_limit_is_told_and_counts_for_all_steps_together() {
     let commands =
         Commands::new(process_runner::Runner::new(), workspace, Redactor::new(Default::default()).unwrap());
     let said = std::sync::Mutex::new(Vec::new());
-    let input = Build { timeout_ms: Some(1_500), ..Build::default() };
+    let input = Build { timeout_ms: Some(6_000), ..Build::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let max = Duration::from_secs(600);
     let report = runtime
@@ -167,7 +167,7 @@ fn the_time_limit_is_told_and_counts_for_all_steps_together() {
         }))
         .unwrap();
     assert!(!report.success && report.exit_code.is_none(), "{}", report.to_text());
-    assert!(report.notes[0].contains("time limit of 1500 ms"), "{:?}", report.notes);
+    assert!(report.notes[0].contains("time limit of 6000 ms"), "{:?}", report.notes);
     assert_eq!(said.into_inner().unwrap().first().map(String::as_str), Some("begun"));
 }
 
