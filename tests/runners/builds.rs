@@ -166,7 +166,8 @@ fn the_time_limit_is_told_and_counts_for_all_steps_together() {
             said.lock().unwrap().push(line.to_owned());
         }))
         .unwrap();
-    assert!(!report.success && report.exit_code.is_none(), "{}", report.to_text());
+    // make may still exit by itself, with 2, when it is asked to end.
+    assert!(!report.success && report.exit_code != Some(0), "{}", report.to_text());
     assert!(report.notes[0].contains("time limit of 6000 ms"), "{:?}", report.notes);
     assert_eq!(said.into_inner().unwrap().first().map(String::as_str), Some("begun"));
 }
