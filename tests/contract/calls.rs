@@ -63,6 +63,7 @@ fn calls() -> Vec<(&'static str, Value)> {
         ("directory_exists", json!({"path": "README.md"})),
         ("get_file_info", json!({"path": "README.md"})),
         ("get_file_info", json!({"path": "src"})),
+        ("compile_context", json!({"role": "dev", "budget_tokens": 1000})),
         ("git_status", json!({})),
         ("git_status", json!({"repository_path": "src", "limit": 1})),
         ("git_log", json!({})),

@@ -59,17 +59,29 @@ fn the_settings_of_the_server_do_not_reach_a_runner_and_those_of_the_user_do() {
         server.env_remove(name);
     }
     server.env("FILESYSTEM_TOOLS_BASE_PATH", sample.path());
-    for (name, value) in
-        [("RUST_LOG", "debug"), ("CORETOOLS_ROLE", "orchestrator"), ("CARGO_MANIFEST_DIR", "/")]
-    {
-        server.env(name, value);
-    }
+    let ours = [
+        ("RUST_LOG", "debug"),
+        ("CORETOOLS_ROLE", "orchestrator"),
+        ("CARGO_MANIFEST_DIR", "/"),
+        ("CARGO_BIN_EXE_server", "/server"),
+        ("CARGO_CFG_UNIX", ""),
+        ("CARGO_FEATURE_DEFAULT", "1"),
+        ("CARGO_PKG_SOMETHING", "new"),
+        ("GIT_DIR", "/elsewhere"),
+        ("GIT_INDEX_FILE", "/elsewhere/index"),
+        ("GIT_WORK_TREE", "/"),
+        ("MAKELEVEL", "2"),
+        ("MFLAGS", "-k"),
+        ("BATS_ROOT", "/bats"),
+        ("PYTEST_XDIST_WORKER", "gw0"),
+    ];
+    server.envs(ours);
     server.env("RUSTFLAGS", "-C debuginfo=0").env("DATABASE_HOST", "localhost");
     let mut wire = Wire::connect(server, Era::Modern);
     let result = wire.call("run_tests", json!({}));
     assert_eq!(result["isError"], false, "{result}");
     let variables = variables(&sample);
-    for name in ["RUST_LOG", "CORETOOLS_ROLE", "FILESYSTEM_TOOLS_BASE_PATH", "CARGO_MANIFEST_DIR"] {
+    for name in ours.iter().map(|(name, _)| *name).chain(["FILESYSTEM_TOOLS_BASE_PATH"]) {
         assert!(!variables.contains_key(name), "{name}");
     }
     assert_eq!(variables["RUSTFLAGS"], "-C debuginfo=0");

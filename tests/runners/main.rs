@@ -2,7 +2,7 @@
 //!
 //! The runners are installed by `.ci/run`. A test whose runner is missing says so and passes; in CI it fails.
 
-#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first surprise")]
 
 #[cfg(unix)]
 mod bare;
@@ -13,5 +13,7 @@ mod endings;
 #[cfg(unix)]
 mod environment;
 mod failures;
+#[cfg(unix)]
+mod hostile;
 mod reports;
 mod support;

@@ -75,6 +75,8 @@ impl Project {
         let mut command = Command::new(crate::server());
         command.current_dir(self.path());
         command.env_remove("FILESYSTEM_TOOLS_BASE_PATH");
+        // Not the developer's. Runs share it, as servers do.
+        command.env("XDG_CACHE_HOME", std::env::temp_dir().join("coretools-tests-cache"));
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("CORETOOLS_") {
                 command.env_remove(name);

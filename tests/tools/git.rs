@@ -179,6 +179,7 @@ fn a_bare_repository_has_history_and_no_files() {
     assert!(wire.text("git_show", bare(json!({"revision": "HEAD:a.txt"}))).starts_with("one\n"));
     assert!(wire.text("git_blame", bare(json!({"path": "a.txt"}))).contains("Ada"));
     assert_eq!(wire.text("git_diff", bare(json!({"revision": "HEAD..HEAD"}))), "no differences");
+    assert_eq!(wire.text("git_stash", bare(json!({}))), "0 stashes");
     wire.text("git_create_branch", bare(json!({"name": "new"})));
     for (tool, arguments) in [
         ("git_status", json!({})),
@@ -216,7 +217,7 @@ fn names_of_any_bytes_are_staged_committed_and_listed() {
     let listed: Vec<_> =
         found["changes"].as_array().unwrap().iter().filter_map(|change| change["path"].as_str()).collect();
     assert!(text.iter().all(|name| listed.contains(name)), "{listed:?}");
-    assert!(listed.contains(&"\u{fffd}\u{fffd}"));
+    assert!(listed.contains(&"\\xff\\xfe"), "{listed:?}");
     // One by one, and `*` names only itself.
     wire.text("git_add", json!({"files": text}));
     assert_eq!(project.git(&["diff", "--cached", "--name-only", "-z"]).matches('\0').count(), text.len());
@@ -376,6 +377,162 @@ fn restore_takes_back_what_is_named_and_nothing_else() {
     assert_eq!(status(&mut wire)["changes"], json!([{"path": "a.txt", "unstaged": "modified"}]));
     wire.text("git_restore", json!({"paths": ["a.txt"], "source": "HEAD"}));
     assert_eq!(project.read("a.txt"), "one\ntwo\nthree\n");
+}
+
+#[test]
+fn an_untracked_folder_seen_from_within_is_itself() {
+    let (project, mut wire) = repository();
+    project.write("new/deep/x.txt", "x\n");
+    for (folder, path) in [("new", "./"), ("new/deep", "../"), (".", "new/")] {
+        let found = structured(&mut wire, "git_status", json!({"repository_path": folder}));
+        assert_eq!(found["changes"], json!([{"path": path, "unstaged": "untracked"}]), "{folder}");
+    }
+    wire.text("git_add", json!({"repository_path": "new", "files": ["./"]}));
+    assert_eq!(project.git(&["diff", "--cached", "--name-only"]), "new/deep/x.txt\n");
+}
+
+#[test]
+fn a_bare_repository_tells_what_is_stashed_in_it() {
+    let (project, mut wire) = repository();
+    project.write("a.txt", "changed\n");
+    project.git(&["stash", "--quiet"]);
+    std::fs::rename(project.join(".git"), project.join("bare.git")).unwrap();
+    project.git_in("bare.git", &["config", "core.bare", "true"]);
+    let found = wire.text("git_stash", json!({"repository_path": "bare.git"}));
+    assert!(found.starts_with("1 stash\nstash@{0} ") && found.contains("WIP on main"), "{found}");
+}
+
+#[test]
+fn a_commit_can_be_named_by_its_message_everywhere() {
+    let (project, mut wire) = repository();
+    project.write("a.txt", "changed\n");
+    project.git(&["commit", "--all", "--quiet", "--message=second"]);
+    for (tool, arguments) in [
+        ("git_show", json!({"revision": ":/first"})),
+        ("git_log", json!({"revision": ":/first"})),
+        ("git_diff", json!({"revision": ":/first"})),
+        ("git_blame", json!({"path": "a.txt", "revision": ":/first"})),
+        ("git_create_branch", json!({"name": "new", "start_point": ":/first"})),
+        ("git_restore", json!({"paths": ["a.txt"], "source": ":/first"})),
+    ] {
+        let text = wire.text(tool, arguments);
+        assert!(!text.contains("second") && text != "no differences", "{tool}: {text}");
+    }
+    assert_eq!(project.read("a.txt"), "one\ntwo\nthree\n");
+    project.git(&["restore", "a.txt"]);
+    assert!(wire.text("git_checkout", json!({"branch": ":/first"})).contains("detached"));
+    assert!(wire.failure("git_log", json!({"revision": ":/no such text"})).contains("no such text"));
+}
+
+/// Everything beneath a folder but `.git`, with what it holds.
+fn tree(project: &Project) -> String {
+    let list = "find . -path ./.git -prune -o -printf '%p %y %l\\n' -type f -exec cat {} +";
+    let output =
+        std::process::Command::new("sh").args(["-c", list]).current_dir(project.path()).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn what_git_does_not_track_is_not_overwritten_by_a_way_back() {
+    let shapes: [(&str, &[&str]); 4] = [
+        ("rm a.txt; mkdir a.txt; echo precious > a.txt/in", &["a.txt/in"]),
+        ("rm a.txt; mkdir a.txt; echo precious > a.txt/x.ignored", &["a.txt/x.ignored"]),
+        ("rm -r sub; echo precious > sub", &["sub"]),
+        ("rm -r sub; ln -s elsewhere sub", &["sub"]),
+    ];
+    for (shape, named) in shapes {
+        let (project, mut wire) = repository();
+        project.write(".git/info/exclude", "*.ignored\n");
+        let done = std::process::Command::new("sh")
+            .args(["-c", shape])
+            .current_dir(project.path())
+            .status()
+            .unwrap();
+        assert!(done.success());
+        let before = tree(&project);
+        for (tool, arguments) in [
+            ("git_stash", json!({"action": "push"})),
+            ("git_stash", json!({"action": "push", "include_untracked": true})),
+            ("git_restore", json!({"paths": ["."]})),
+            ("git_restore", json!({"paths": ["."], "source": "HEAD"})),
+        ] {
+            let text = wire.failure(tool, arguments.clone());
+            assert!(named.iter().all(|name| text.contains(name)), "{shape}, {tool} {arguments}: {text}");
+            assert_eq!(tree(&project), before, "{shape}, {tool} {arguments}");
+        }
+        assert_eq!(project.git(&["stash", "list"]), "");
+    }
+    // What stands there and is tracked is in the stash.
+    let (project, mut wire) = repository();
+    std::fs::remove_file(project.join("a.txt")).unwrap();
+    project.write("a.txt/in", "staged\n");
+    project.git(&["add", "--all"]);
+    wire.text("git_stash", json!({"action": "push"}));
+    assert_eq!(project.read("a.txt"), "one\ntwo\nthree\n");
+    wire.text("git_stash", json!({"action": "pop"}));
+    assert_eq!(project.read("a.txt/in"), "staged\n");
+}
+
+#[test]
+fn a_stash_that_is_taken_out_replaces_nothing_that_is_not_tracked() {
+    for (include_untracked, shape, named) in [
+        (false, "echo precious > new.txt", "new.txt"),
+        (true, "echo precious > new.txt", "new.txt"),
+        (false, "mkdir new.txt; echo precious > new.txt/in", "new.txt/in"),
+    ] {
+        let (project, mut wire) = repository();
+        project.write("new.txt", "stashed\n");
+        if !include_untracked {
+            project.git(&["add", "new.txt"]);
+        }
+        wire.text("git_stash", json!({"action": "push", "include_untracked": include_untracked}));
+        // git spares what is untracked, and takes what is ignored for worthless.
+        project.write(".git/info/exclude", "new.txt\nin\n");
+        let done = std::process::Command::new("sh")
+            .args(["-c", shape])
+            .current_dir(project.path())
+            .status()
+            .unwrap();
+        assert!(done.success());
+        let before = tree(&project);
+        for action in ["apply", "pop"] {
+            let text = wire.failure("git_stash", json!({"action": action}));
+            assert!(text.contains(named) && text.contains("does not track"), "{shape}: {text}");
+            assert_eq!(tree(&project), before, "{shape}");
+        }
+        std::fs::rename(project.join("new.txt"), project.join("moved")).unwrap();
+        wire.text("git_stash", json!({"action": "pop"}));
+        assert_eq!(project.read("new.txt"), "stashed\n");
+    }
+}
+
+#[test]
+fn a_file_that_is_not_tracked_is_not_replaced_by_that_of_another_branch() {
+    let (project, mut wire) = repository();
+    project.git(&["switch", "--quiet", "--create", "other"]);
+    project.write("precious", "theirs\n");
+    project.write("sub/deep/file", "theirs\n");
+    project.git(&["add", "."]);
+    project.git(&["commit", "--quiet", "--message=other"]);
+    project.git(&["switch", "--quiet", "main"]);
+    project.write("precious", "mine\n");
+    for arguments in [
+        json!({"paths": ["precious"], "source": "other"}),
+        json!({"paths": ["."], "source": "other"}),
+        json!({"paths": ["../precious"], "source": "other", "repository_path": "sub"}),
+    ] {
+        let text = wire.failure("git_restore", arguments);
+        assert!(text.contains("precious") && text.contains("does not track"), "{text}");
+        assert_eq!(project.read("precious"), "mine\n");
+    }
+    let text = wire.failure("git_checkout", json!({"branch": "other"}));
+    assert!(text.contains("precious"), "{text}");
+    assert_eq!(project.read("precious"), "mine\n");
+    // The index has it then, and the file stays.
+    wire.text("git_restore", json!({"paths": ["precious"], "source": "other", "staged": true}));
+    assert_eq!(project.read("precious"), "mine\n");
+    wire.text("git_restore", json!({"paths": ["sub"], "source": "other"}));
+    assert_eq!(project.read("sub/deep/file"), "theirs\n");
 }
 
 #[test]

@@ -30,12 +30,7 @@ fn reads() -> Vec<(&'static str, Value)> {
 /// A repository that names a program wherever it can, and the file that the program would write.
 fn armed() -> (Project, std::path::PathBuf, tempfile::TempDir) {
     let (project, _) = repository();
-    let outside = tempfile::tempdir().unwrap();
-    let marker = outside.path().join("marker");
-    let script = outside.path().join("evil.sh");
-    std::fs::write(&script, format!("#!/bin/sh\necho \"$0 $*\" >> {}\ncat\n", marker.display())).unwrap();
-    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let script = script.to_str().unwrap();
+    let (script, marker, outside) = script();
     project.write("a.txt", "one\n2\nthree\n");
     project.git(&["commit", "--all", "--quiet", "--message=second"]);
     for key in [
@@ -63,7 +58,7 @@ fn armed() -> (Project, std::path::PathBuf, tempfile::TempDir) {
         "uploadpack.packObjectsHook",
         "trailer.x.command",
     ] {
-        project.git(&["config", key, script]);
+        project.git(&["config", key, &script]);
     }
     project.git(&["config", "filter.evil.required", "true"]);
     project.git(&["config", "log.showSignature", "true"]);
@@ -111,6 +106,22 @@ fn filters_in_a_file_that_is_included_are_found_too() {
     }
     assert!(wire.failure("git_add", json!({"files": ["a.txt"]})).contains("filter.evil.clean"));
     drop(outside);
+}
+
+#[test]
+fn a_filter_whose_name_is_not_utf_8_is_refused() {
+    let (project, marker, _outside) = armed();
+    let config = project.join(".git/config");
+    let text = std::fs::read_to_string(&config).unwrap().replace("\"evil\"", "\"\u{ff}\"");
+    // Latin-1, as git takes any bytes.
+    let bytes: Vec<u8> = text.chars().map(|c| u8::try_from(u32::from(c)).unwrap()).collect();
+    std::fs::write(&config, bytes).unwrap();
+    std::fs::write(project.join(".git/info/attributes"), b"* filter=\xff\n").unwrap();
+    let mut wire = connect(&project, &[]);
+    for tool in ["git_diff", "git_status"] {
+        assert!(wire.failure(tool, json!({})).contains("not UTF-8"), "{tool}");
+        assert!(!marker.exists(), "{tool} ran {}", std::fs::read_to_string(&marker).unwrap());
+    }
 }
 
 #[test]
@@ -176,6 +187,145 @@ fn what_a_submodule_names_is_not_run_either() {
     for (tool, arguments) in reads() {
         wire.text(tool, arguments.clone());
         assert!(!marker.exists(), "{tool} {arguments}");
+    }
+}
+
+/// A script that leaves a mark, the mark, and the folder of both.
+fn script() -> (String, std::path::PathBuf, tempfile::TempDir) {
+    let outside = tempfile::tempdir().unwrap();
+    let marker = outside.path().join("marker");
+    let script = outside.path().join("evil.sh");
+    std::fs::write(&script, format!("#!/bin/sh\necho \"$0 $*\" >> {}\ncat\n", marker.display())).unwrap();
+    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    (script.to_str().unwrap().to_owned(), marker, outside)
+}
+
+/// A repository in `folder`, whose attributes name a filter.
+fn filtered(project: &Project, folder: &str) {
+    init(project, folder);
+    project.write(&format!("{folder}/.gitattributes"), "f filter=evil\n");
+    project.write(&format!("{folder}/f"), "f\n");
+    project.git_in(folder, &["add", "."]);
+    project.git_in(folder, &["commit", "--quiet", "--message=module"]);
+}
+
+/// What writes, and could look into submodules on the way.
+fn writes() -> Vec<(&'static str, Value)> {
+    vec![
+        ("git_add", json!({"files": ["."]})),
+        ("git_add", json!({"files": ["module"]})),
+        ("git_restore", json!({"paths": ["."], "staged": true})),
+        ("git_restore", json!({"paths": ["a.txt"]})),
+        ("git_stash", json!({"action": "push"})),
+        ("git_stash", json!({"action": "pop"})),
+        ("git_checkout", json!({"branch": "other"})),
+    ]
+}
+
+#[test]
+fn what_writes_runs_no_filter_of_a_submodule_however_deep() {
+    for deep in [false, true] {
+        let (project, _) = repository();
+        let (script, marker, _outside) = script();
+        filtered(&project, "module");
+        project.git_in("module", &["config", "core.fsmonitor", &script]);
+        let armed = if deep { "module/inner" } else { "module" };
+        if deep {
+            filtered(&project, "module/inner");
+            project.git_in("module", &["-c", "core.fsmonitor=false", "add", "inner"]);
+        }
+        project.git(&["-c", "core.fsmonitor=false", "add", "module"]);
+        let settings = "[submodule \"m\"]\n\tpath = module\n\turl = ./m\n\tignore = none\n";
+        project.write(".gitmodules", settings);
+        project.git(&["-c", "core.fsmonitor=false", "add", ".gitmodules"]);
+        project.git(&["commit", "--quiet", "--message=module"]);
+        project.git(&["branch", "other"]);
+        let mut wire = connect(&project, &[]);
+        let touch = || {
+            let file =
+                std::fs::File::options().write(true).open(project.join(&format!("{armed}/f"))).unwrap();
+            file.set_modified(std::time::SystemTime::now()).unwrap();
+            project.write("a.txt", "changed\n");
+        };
+        // A submodule that names nothing is in nobody's way.
+        for (tool, arguments) in writes() {
+            touch();
+            if arguments["action"] == "pop" {
+                project.git(&["-c", "core.fsmonitor=false", "restore", "a.txt"]);
+            }
+            wire.text(tool, arguments.clone());
+            assert!(!marker.exists(), "{tool} {arguments}");
+        }
+        project.git(&["switch", "--quiet", "main"]);
+        project.git_in(armed, &["config", "filter.evil.clean", &script]);
+        for (tool, arguments) in writes() {
+            touch();
+            let text = wire.failure(tool, arguments.clone());
+            assert!(!marker.exists(), "{tool} {arguments}");
+            if arguments["action"] != "pop" {
+                assert!(text.contains(&format!("filter.evil.clean of {armed}")), "{tool}: {text}");
+            }
+        }
+        for (tool, arguments) in reads() {
+            touch();
+            wire.text(tool, arguments.clone());
+            assert!(!marker.exists(), "{tool} {arguments}");
+        }
+        project.git(&["-c", "core.fsmonitor=false", "update-index", "a.txt"]);
+        wire.text("git_commit", json!({"message": "staged"}));
+        assert!(!marker.exists());
+        // The trap works: git itself falls into it.
+        touch();
+        project.git(&["status"]);
+        assert!(marker.exists());
+    }
+}
+
+#[test]
+fn a_submodule_that_only_the_branch_has_is_not_looked_into_either() {
+    let (project, mut wire) = repository();
+    let (script, marker, _outside) = script();
+    filtered(&project, "module");
+    project.git(&["switch", "--quiet", "--create", "other"]);
+    project.git(&["add", "module"]);
+    project.git(&["commit", "--quiet", "--message=module"]);
+    project.git(&["switch", "--quiet", "main"]);
+    project.git_in("module", &["config", "filter.evil.clean", &script]);
+    let file = std::fs::File::options().write(true).open(project.join("module/f")).unwrap();
+    file.set_modified(std::time::SystemTime::now()).unwrap();
+    wire.text("git_checkout", json!({"branch": "other"}));
+    assert!(!marker.exists());
+    project.git(&["status"]);
+    assert!(marker.exists());
+}
+
+#[test]
+fn a_submodule_that_leads_elsewhere_is_refused_by_what_would_follow_it() {
+    let (script, marker, _outside) = script();
+    let elsewhere = Project::with([]);
+    filtered(&elsewhere, "away");
+    elsewhere.git_in("away", &["config", "filter.evil.clean", &script]);
+    for by_pointer in [true, false] {
+        let (project, mut wire) = repository();
+        filtered(&project, "module");
+        project.git(&["add", "module"]);
+        project.git(&["commit", "--quiet", "--message=module"]);
+        project.git(&["branch", "other"]);
+        let away = elsewhere.join("away");
+        let said = if by_pointer {
+            std::fs::remove_dir_all(project.join("module/.git")).unwrap();
+            project.write("module/.git", &format!("gitdir: {}\n", away.join(".git").display()));
+            "outside the allowed roots"
+        } else {
+            project.git_in("module", &["config", "core.worktree", away.to_str().unwrap()]);
+            "core.worktree"
+        };
+        for (tool, arguments) in writes() {
+            project.write("a.txt", "changed\n");
+            let text = wire.failure(tool, arguments.clone());
+            assert!(arguments["action"] == "pop" || text.contains(said), "{tool} {arguments}: {text}");
+            assert!(!marker.exists(), "{tool} {arguments}");
+        }
     }
 }
 

@@ -16,6 +16,7 @@ mod confinement;
 mod files;
 mod git;
 mod git_attacks;
+mod git_settings;
 mod search;
 mod secrets;
 

@@ -13,6 +13,7 @@
     clippy::expect_used,
     reason = "a benchmark stops and prints"
 )]
+#![allow(clippy::panic, reason = "a benchmark ends where it cannot go on")]
 
 use core_tools::logs::{GetLogs, Level, Logs};
 use core_tools::workspace::Workspace;

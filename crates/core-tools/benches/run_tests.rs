@@ -1,8 +1,8 @@
 //! What the test engine adds to a run of 5,000 tests, beside the same runner run bare.
 //!
-//! `cargo bench -p core-tools --features testing --bench run_tests [-- NODE_MODULES]`: projects are made in a
+//! `cargo bench -p core-tools --features testing --bench run_tests [-- FOLDER]`: projects are made in a
 //! temporary folder, each is run once to warm up, then bare and by the engine in turn. The runners are those on
-//! PATH; mocha, jest and vitest are looked for in NODE_MODULES, by default in `.runners/node_modules`, where
+//! PATH; mocha, jest and vitest are looked for in FOLDER, by default in `.runners/node_modules`, where
 //! `.ci/run` installs them, and pytest in `.venv` as well. A runner that is missing is named.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its figures")]

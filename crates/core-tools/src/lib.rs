@@ -31,6 +31,7 @@
 //! | [`git`] | `git` | status, history, differences, commits, branches, stashes |
 //! | [`ci`] | `ci` | run commands, in the foreground and the background; diagnostics |
 //! | [`testing`] | `testing` | find the test runner, run it, report each test |
+//! | [`context`] | `context` | the documents and code a role needs, in one document under a token budget |
 //! | [`logs`] | `logs` | the logs of the application: the last entries of a level, and new ones |
 //! | [`db`] | `sqlite`, `postgres`, `mysql` | the database of the application: its tables, queries, seeds |
 //! | [`redact`] | | masks secrets in text |
@@ -38,20 +39,30 @@
 //! | [`mcp`] | `mcp` | the areas as tools of the Model Context Protocol, behind one guarded host |
 //! | [`nearest`] | | "did you mean …?" |
 //!
-//! `filesystem`, `git`, `ci` and `testing` are on by default. Without `mcp` nothing here knows a protocol.
+//! `filesystem`, `git`, `ci`, `testing` and `introspection` (which is `logs`) are on by default. Without `mcp` nothing here knows a protocol.
 //!
 //! # What it leaves out
 //!
 //! Libraries read no environment and have no current folder: whoever links this crate hands both in. There
 //! is no sandbox for the programs that are run; see `SECURITY.md`.
 #![cfg_attr(
-    not(all(feature = "filesystem", feature = "git", feature = "ci", feature = "testing", feature = "mcp")),
+    not(all(
+        feature = "filesystem",
+        feature = "git",
+        feature = "ci",
+        feature = "testing",
+        feature = "context",
+        feature = "logs",
+        feature = "mcp"
+    )),
     allow(rustdoc::broken_intra_doc_links, reason = "the table names areas that are off")
 )]
 
 #[cfg(feature = "ci")]
 pub mod ci;
 pub mod config;
+#[cfg(feature = "context")]
+pub mod context;
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 pub mod db;
 #[cfg(feature = "filesystem")]

@@ -110,6 +110,9 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Print the documents and code that --role needs, in one document under a token budget
+    #[command(after_help = crate::context::EXAMPLES)]
+    Context(Box<crate::context::Arguments>),
     /// Check roots, configuration, git and toolchains; the exit code is 1 if something is broken
     Doctor {
         /// Print the findings as JSON

@@ -3,6 +3,7 @@
 mod call;
 mod cli;
 mod confinement;
+mod context;
 mod doctor;
 mod identity;
 mod log;
@@ -61,6 +62,9 @@ fn run(cli: Cli) -> Result<ExitCode, String> {
         .map_err(|error| format!("cannot start the runtime: {error}"))?;
     let code = match cli.command {
         Some(Command::Doctor { json }) => runtime.block_on(doctor::doctor(settings, json)),
+        Some(Command::Context(arguments)) => {
+            runtime.block_on(context::context(&settings, cli.options.role.as_deref(), &arguments))
+        }
         Some(Command::Policy { command }) => policy::run(&settings, cli.options.role.as_deref(), command),
         Some(Command::Tools { json }) => Ok(call::tools(&setup::server(settings)?, json)),
         Some(Command::Call { tool, arguments, json }) => {

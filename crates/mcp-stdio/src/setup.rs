@@ -7,6 +7,7 @@ use core_tools::ci::{Commands, Confine, EnvironmentPolicy, ServerFacts};
 use core_tools::config::{
     Config, EnvironmentMode, FILE_NAME, Flags, Preset, Results, Toolsets, VARIABLE_PREFIX,
 };
+use core_tools::context::Documents;
 use core_tools::db::Databases;
 use core_tools::logs::Logs;
 use core_tools::mcp::{self, Connection, Host, Limits, Selection, Toolset, WorkspaceEffects};
@@ -191,6 +192,7 @@ pub(crate) fn toolsets(
         mcp::filesystem::toolset(workspace),
         mcp::git::toolset(&commands),
         mcp::testing::toolset(&commands, max_timeout),
+        mcp::context::toolset(&documents(commands.clone())),
         mcp::ci::toolset(commands, facts(), max_timeout),
         mcp::introspection::toolset(workspace, logs(config, workspace), databases(config, workspace)),
     ]
@@ -210,6 +212,18 @@ fn databases(config: &Config, workspace: &Arc<Workspace>) -> Databases {
         (name, value.unwrap_or(place))
     });
     Databases::new(Arc::clone(workspace)).path(variable("DB_PATH")).url(variable("DB_URL")).named(named)
+}
+
+/// Documents that remember what files were in the user's folder for caches: `$XDG_CACHE_HOME`, by default `~/.cache`
+/// (XDG Base Directory Specification).
+pub(crate) fn documents(commands: Commands) -> Documents {
+    let folder = |name| std::env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
+    let caches = folder("XDG_CACHE_HOME").or_else(|| folder("HOME").map(|home| home.join(".cache")));
+    let documents = Documents::new(commands);
+    match caches {
+        Some(caches) => documents.cached_in(caches.join("coretools/context")),
+        None => documents,
+    }
 }
 
 /// What a policy knows of every tool there is.

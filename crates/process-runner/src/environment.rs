@@ -50,6 +50,10 @@ pub(crate) enum Entry<'a> {
 }
 
 impl Inherited {
+    pub(crate) fn names(&self) -> impl Iterator<Item = &OsStr> {
+        self.0.iter().map(|variable| variable.name.as_os_str())
+    }
+
     #[allow(clippy::disallowed_methods, reason = "to pass it on is what `Inherit` and `Allow` mean")]
     pub(crate) fn now() -> Self {
         let variable = |(name, value): (OsString, OsString)| {

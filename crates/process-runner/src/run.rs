@@ -1,6 +1,7 @@
 //! Running commands: the [`Runner`] that bounds how many run at once, and the handle of one that runs.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::io;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -163,6 +164,12 @@ impl Runner {
     pub(crate) fn shared() -> &'static Self {
         static SHARED: OnceLock<Runner> = OnceLock::new();
         SHARED.get_or_init(Self::default)
+    }
+
+    /// The names of the variables that commands inherit under [`EnvPolicy::Inherit`](crate::EnvPolicy::Inherit),
+    /// for a caller that takes some of them away by a pattern.
+    pub fn environment_names(&self) -> impl Iterator<Item = &OsStr> {
+        self.inner.environment.names()
     }
 
     /// Commands that run now.

@@ -114,6 +114,8 @@ pub enum BuildError {
 }
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
+/// The longest manifest that is looked into, in bytes: [`Project::read`] reads no more.
+const MAX_MANIFEST: u64 = 1 << 20;
 /// Diagnostics in a report.
 const SHOWN: usize = 100;
 /// The longest line that is read, in bytes: cargo puts a message with all its context into one.
@@ -143,6 +145,12 @@ pub async fn build(
     let timeout = super::run::time_limit(input.timeout_ms, DEFAULT_TIMEOUT, max_timeout)?;
     let steps = choice.ecosystem.steps(goal, &choice.project, choice.file.as_deref())?;
     if steps.is_empty() {
+        if choice.ecosystem == Ecosystem::Node && is_too_large(&choice.project, "package.json") {
+            return Err(BuildError::Nothing(format!(
+                "`package.json` in `{}` is too large to read: over {MAX_MANIFEST} bytes",
+                choice.project.0.shown()
+            )));
+        }
         let (verb, name) = if goal == Goal::Build { ("build", "build") } else { ("fetch", "restore") };
         return Err(BuildError::Nothing(format!(
             "there is nothing to {verb} in `{}`: {} has no command for {name} there",
@@ -213,6 +221,11 @@ pub async fn build(
         diagnostic.relative_to(&prefix);
     }
     let success = last.as_ref().is_some_and(Output::success);
+    if success && errors > 0 {
+        notes.push(format!(
+            "the exit code is 0, though {errors} errors were told: it may have been swallowed"
+        ));
+    }
     Ok(BuildReport {
         success,
         command: commands.mask(&ran.join(" && ")),
@@ -325,6 +338,11 @@ impl Ecosystem {
         };
         Ok(steps.into_iter().map(|words| words.into_iter().map(str::to_owned).collect()).collect())
     }
+}
+
+fn is_too_large(project: &Project, file: &str) -> bool {
+    let metadata = project.0.join(file).and_then(|path| path.metadata());
+    metadata.is_ok_and(|metadata| metadata.size > MAX_MANIFEST)
 }
 
 fn has_build_script(project: &Project) -> bool {

@@ -119,6 +119,8 @@ pub struct DiagnosticReader {
     /// rustc's place follows on a line of its own; by stream.
     waiting: [Option<Diagnostic>; 2],
     seen: HashSet<u64>,
+    /// Hashes of lines that are a diagnostic by themselves, which need not be read again.
+    lines: HashSet<u64>,
     kept: [Vec<Diagnostic>; 3],
     counts: [usize; 3],
 }
@@ -132,7 +134,10 @@ impl DiagnosticReader {
     /// One line, without its end.
     pub fn line(&mut self, stream: Stream, line: &str) {
         if line.starts_with("{\"reason\":") {
-            if let Some(diagnostic) = Diagnostic::from_cargo(line) {
+            if !self.has_read(line)
+                && let Some(diagnostic) = Diagnostic::from_cargo(line)
+            {
+                self.remember(line);
                 self.add(diagnostic);
             }
             return;
@@ -147,13 +152,34 @@ impl DiagnosticReader {
             }
             return;
         }
+        // All of the forms below have one of these before their message.
+        if !trimmed.contains(": ") && !trimmed.contains("] ") {
+            *waiting = None;
+            return;
+        }
+        if self.lines.contains(&hash(trimmed)) {
+            return;
+        }
         let found = in_parentheses(trimmed)
             .or_else(|| maven(trimmed))
             .or_else(|| pretty_tsc(trimmed))
             .or_else(|| colons(trimmed));
         match found {
-            Some(diagnostic) => self.add(diagnostic),
+            Some(diagnostic) => {
+                self.remember(trimmed);
+                self.add(diagnostic);
+            }
             None => *waiting = rustc(line),
+        }
+    }
+
+    fn has_read(&self, line: &str) -> bool {
+        self.lines.contains(&hash(line))
+    }
+
+    fn remember(&mut self, line: &str) {
+        if self.lines.len() < Self::REMEMBERED {
+            self.lines.insert(hash(line));
         }
     }
 
@@ -187,6 +213,12 @@ impl DiagnosticReader {
     pub fn into_diagnostics(self) -> Vec<Diagnostic> {
         self.kept.into_iter().flatten().collect()
     }
+}
+
+fn hash(line: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    line.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// `FILE:LINE` or `FILE:LINE:COLUMN`, and nothing after it.

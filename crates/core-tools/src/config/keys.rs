@@ -101,12 +101,15 @@ fn visit<V: Visit>(config: &mut Config, key: &str, visitor: V) -> Option<V::Resu
         "commands.environment" => visitor.visit(&mut commands.environment, any()),
         "logs.sources" => visitor.visit(
             &mut config.logs.sources,
-            Allowed { check: Box::new(|sources| are_sources(sources)), expected: SOURCES.to_owned() },
+            Allowed {
+                check: Box::new(|sources: &Vec<String>| are_sources(sources)),
+                expected: SOURCES.to_owned(),
+            },
         ),
         "databases.connections" => visitor.visit(
             &mut config.databases.connections,
             Allowed {
-                check: Box::new(|connections| are_connections(connections)),
+                check: Box::new(|connections: &Vec<String>| are_connections(connections)),
                 expected: CONNECTIONS.to_owned(),
             },
         ),

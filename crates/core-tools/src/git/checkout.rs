@@ -91,7 +91,9 @@ impl Git {
             return Err(Error::Odd("it differs in too many files to look at them".to_owned()));
         }
         repository.check_changes(top, fields(&touched))?;
-        let words = ["switch", "--no-progress", "--no-overwrite-ignore", "--no-recurse-submodules"];
+        // Quiet: to list what is carried along, git would look into submodules, also those only the branch has.
+        let words =
+            ["switch", "--quiet", "--no-progress", "--no-overwrite-ignore", "--no-recurse-submodules"];
         let call = Call::new(&repository, Access::Writes, cancel, &words);
         let call = match place {
             Place::Branch => call.args(["--end-of-options", name]),

@@ -198,7 +198,7 @@ impl Diff {
 }
 
 /// What git is told of every comparison: no program, one layout whatever the configuration says.
-pub(super) const OPTIONS: [&str; 10] = [
+pub(super) const OPTIONS: [&str; 11] = [
     "--no-color",
     "--no-ext-diff",
     "--no-textconv",
@@ -209,6 +209,7 @@ pub(super) const OPTIONS: [&str; 10] = [
     "--src-prefix=a/",
     "--dst-prefix=b/",
     "--no-indent-heuristic",
+    "-O/dev/null",
 ];
 
 /// A comparison, ready to be asked for its statistics and its patch.

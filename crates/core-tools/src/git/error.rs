@@ -1,5 +1,6 @@
 //! Why a git operation was refused or failed.
 
+use super::text::line;
 use crate::workspace;
 
 /// Why a git operation was refused or failed. Messages show paths relative to a root.
@@ -18,6 +19,12 @@ pub enum Error {
     /// The repository is laid out in a way that is not followed.
     #[error("refused: {0}")]
     Odd(String),
+    /// git does not trust the repository: it is somebody else's.
+    #[error(
+        "refused by git: this repository belongs to another user. The user who runs this server can trust it: \
+         git config --global --add safe.directory, followed by the whole path of its top folder"
+    )]
+    Owner,
     /// There are no files to work on.
     #[error("this is a bare repository, and {0} needs its files: name a work tree with `repository_path`")]
     Bare(&'static str),
@@ -42,6 +49,17 @@ pub enum Error {
         action: &'static str,
         /// The configuration keys.
         keys: Vec<String>,
+    },
+    /// Files that git does not track, and so could not give back, are in the way.
+    #[error(
+        "refused: {action} would overwrite or delete what git does not track ({}). Move it elsewhere first",
+        .paths.iter().map(|path| line(path)).collect::<Vec<_>>().join(", ")
+    )]
+    Untracked {
+        /// What was to be done.
+        action: &'static str,
+        /// The first of the paths, as seen from the folder that was named.
+        paths: Vec<String>,
     },
     /// git said no.
     #[error("{action} failed: {said}")]

@@ -179,6 +179,11 @@ impl Git {
             "--no-mailmap",
             "--encoding=UTF-8",
             "--decorate=short",
+            // Whatever the configuration leaves out.
+            "--decorate-refs=HEAD",
+            "--decorate-refs=refs/heads/",
+            "--decorate-refs=refs/remotes/",
+            "--decorate-refs=refs/tags/",
             FORMAT,
         ];
         let call = Call::new(repository, Access::Reads, cancel, &words)

@@ -24,21 +24,25 @@
 //! A repository's own configuration, attributes and hooks can name programs. What reads runs none of them:
 //! no hook, no `fsmonitor`, external diff, text conversion, filter, pager, editor, signature check, and no
 //! fetch of missing objects. What writes runs no hook either, [`Git::commit`] aside, and refuses where the
-//! repository's own configuration names filters or merge drivers, which writing would have to run.
-//! [`Git::commit`] is what `git commit` is in a terminal, hooks and signature included, without the editor.
+//! repository's own configuration, or that of a submodule, names filters or merge drivers, which writing would
+//! have to run. [`Git::commit`] is what `git commit` is in a terminal, hooks and signature included, without the
+//! editor.
 //!
 //! A repository reaches nothing outside the roots: a `.git` file, `commondir`, alternates or a link in the
 //! `.git` folder that leads out is refused, and `core.worktree` is not followed. Files that the workspace
 //! [protects](crate::workspace::Workspace::protect) are not changed.
 //!
-//! The user's own configuration (`~/.gitconfig`) holds, except for the programs above. Of the environment
-//! git gets what it needs, and no `GIT_…` variable but the four that name author and committer, which only
-//! what makes commits gets.
+//! A repository that belongs to another user is refused unless git is told to trust it (`safe.directory`).
+//!
+//! The user's own configuration (`~/.gitconfig`) holds, except for the programs above and for what only changes
+//! how things are shown. Of the environment git gets what it needs, and no `GIT_…` variable but the four that name
+//! author and committer, which only what makes commits gets.
 //!
 //! # What it leaves out
 //!
-//! Nothing here discards commits, forces, cleans or talks to another machine. The state *inside* submodules is
-//! not looked at: that would be run with their configuration. Only a submodule's commit counts.
+//! Nothing here discards commits, forces, cleans, overwrites what git does not track, or talks to another machine.
+//! The state *inside* submodules is not looked at: that would be run with their configuration. Only a submodule's
+//! commit counts.
 
 mod blame;
 mod branches;
@@ -57,6 +61,7 @@ mod show;
 mod stash;
 mod status;
 mod text;
+mod untracked;
 
 pub use blame::{Blame, BlameLine, GitBlame};
 pub use branches::{

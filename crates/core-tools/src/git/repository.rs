@@ -1,7 +1,7 @@
 //! Which repository a folder belongs to, found and judged without git.
 
 use super::Error;
-use crate::workspace::{ConfinedPath, Kind, Workspace};
+use crate::workspace::{ConfinedPath, Kind, Workspace, printable};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,7 +22,13 @@ pub struct Repository {
     pub(super) prefix: Vec<u8>,
     /// The configuration names things that must be looked up before git may run: filters, includes.
     pub(super) suspicious: bool,
+    /// Some of it belongs to another user than the one who runs this: git is asked whether it trusts it.
+    pub(super) foreign: bool,
 }
+
+/// Files that git reads unasked, from the top folder and from that of its own.
+const READ_UNASKED: [&str; 4] = [".gitignore", ".gitattributes", ".gitmodules", ".mailmap"];
+const READ_INFO: [&str; 2] = ["info/exclude", "info/attributes"];
 
 /// More than any pointer or list of alternates has.
 const MAX_POINTER_BYTES: u64 = 64 * 1024;
@@ -78,6 +84,17 @@ impl Repository {
         {
             suspicious |= is_suspicious(&place.join(name)?)?;
         }
+        for (place, names) in [(top.as_ref(), &READ_UNASKED[..]), (Some(&common), &READ_INFO)] {
+            for name in names {
+                let Some(path) = place.map(|place| place.join(name)).transpose()? else { break };
+                // A link that leads outside is none that git follows, or has been refused.
+                if let Ok(Some(kind)) = path.kind() {
+                    check_kind(&path, kind)?;
+                }
+            }
+        }
+        let dot_git = top.as_ref().map(|top| top.join(".git")).transpose()?;
+        let foreign = [top.as_ref(), dot_git.as_ref(), Some(&git_dir)].into_iter().flatten().any(is_foreign);
         let prefix = match &top {
             Some(top) => {
                 let below = folder.relative().strip_prefix(top.relative()).unwrap_or(Path::new(""));
@@ -86,7 +103,38 @@ impl Repository {
             }
             None => Vec::new(),
         };
-        Ok(Self { workspace: Arc::clone(workspace), folder, git_dir, common, top, prefix, suspicious })
+        Ok(Self {
+            workspace: Arc::clone(workspace),
+            folder,
+            git_dir,
+            common,
+            top,
+            prefix,
+            suspicious,
+            foreign,
+        })
+    }
+
+    /// The repository of the submodule at `path` beneath the top folder, if it is checked out.
+    pub(super) fn submodule(&self, path: &[u8]) -> Result<Option<Self>, Error> {
+        let Some(top) = &self.top else { return Ok(None) };
+        let folder = self.at(top, path)?;
+        let Some(git_dir) = dot_git(&self.workspace, &folder)? else { return Ok(None) };
+        let folder = real(&self.workspace, &folder.to_absolute(), || format!("`{folder}`"))?;
+        Self::judged(&self.workspace, folder.clone(), git_dir, Some(folder)).map(Some)
+    }
+
+    /// Refuses a submodule, called `shown`, whose configuration places its files in another folder.
+    pub(super) fn check_work_tree(&self, value: &[u8], shown: &str) -> Result<(), Error> {
+        let place = self.git_dir.to_absolute().join(name(value)?).canonicalize().ok();
+        let expected = self.top.as_ref().and_then(|top| top.to_absolute().canonicalize().ok());
+        if place.is_some() && place == expected {
+            return Ok(());
+        }
+        let shown = printable(std::ffi::OsStr::new(shown));
+        Err(Error::Odd(format!(
+            "the configuration of the submodule `{shown}` (core.worktree) places its files elsewhere"
+        )))
     }
 
     /// The top folder, of a repository that has files.
@@ -146,13 +194,13 @@ impl Repository {
 
 /// Bytes as a path of this system.
 #[cfg(unix)]
-fn name(bytes: &[u8]) -> Result<std::borrow::Cow<'_, Path>, Error> {
+pub(super) fn name(bytes: &[u8]) -> Result<std::borrow::Cow<'_, Path>, Error> {
     use std::os::unix::ffi::OsStrExt;
     Ok(Path::new(std::ffi::OsStr::from_bytes(bytes)).into())
 }
 
 #[cfg(not(unix))]
-fn name(bytes: &[u8]) -> Result<std::borrow::Cow<'_, Path>, Error> {
+pub(super) fn name(bytes: &[u8]) -> Result<std::borrow::Cow<'_, Path>, Error> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Ok(Path::new(text).into()),
         Err(_) => Err(Error::Odd("a file name that is no UTF-8".to_owned())),
@@ -254,11 +302,34 @@ fn check_links(folder: &ConfinedPath) -> Result<(), Error> {
     let failed = |_| Error::Odd(format!("`{folder}` cannot be listed"));
     for entry in handle.entries().map_err(failed)? {
         let entry = entry.map_err(failed)?;
+        let path = folder.join(&entry.name)?;
         if entry.kind == Kind::Symlink {
-            check_link(&folder.join(&entry.name)?)?;
+            check_link(&path)?;
         }
+        check_kind(&path, entry.kind)?;
     }
     Ok(())
+}
+
+/// Refuses what git would wait for where it expects a file. Sockets are none: git itself has one.
+fn check_kind(path: &ConfinedPath, kind: Kind) -> Result<(), Error> {
+    match kind {
+        Kind::Fifo | Kind::Device => Err(Error::Odd(format!("`{path}` is {}", kind.noun()))),
+        _ => Ok(()),
+    }
+}
+
+/// Whether `path` belongs to another user, as git judges it (git-config(1), `safe.directory`).
+#[cfg(unix)]
+fn is_foreign(path: &ConfinedPath) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let user = rustix::process::geteuid().as_raw();
+    path.to_absolute().symlink_metadata().is_ok_and(|metadata| metadata.uid() != user)
+}
+
+#[cfg(not(unix))]
+fn is_foreign(_path: &ConfinedPath) -> bool {
+    false
 }
 
 fn check_link(link: &ConfinedPath) -> Result<(), Error> {

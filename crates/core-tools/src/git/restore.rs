@@ -5,8 +5,10 @@ use super::error::Error;
 use super::revision::check_paths;
 use super::run::{Access, Call, Git};
 use super::text::{fields, plural};
+use super::untracked::refuse_existing;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use tokio_util::sync::CancellationToken;
 
 /// What to take back.
@@ -46,7 +48,7 @@ impl Git {
     /// With `staged`, it is the index that is made as a commit was, and no file changes.
     ///
     /// # Errors
-    /// No tracked file is named, one of them is protected, the repository's own configuration names filters, or
+    /// No tracked file is named, one of them is protected or would take the place of an untracked one, the repository's own configuration names filters, or
     /// git fails.
     pub async fn restore(&self, input: &GitRestore, cancel: &CancellationToken) -> Result<Restored, Error> {
         let repository = self.find(input.repository_path.as_deref())?;
@@ -67,6 +69,7 @@ impl Git {
         let named =
             call(Access::Reads, &["ls-files", "-z", "--full-name", "--deduplicate"]).paths(&input.paths);
         let (mut touched, mut whole) = self.ask("git_restore", named).await?;
+        let indexed = touched.len();
         if let Some(source) = &source {
             let named = call(Access::Reads, &["ls-files", "-z", "--full-name", "--deduplicate"])
                 .arg(format!("--with-tree={source}"))
@@ -78,9 +81,14 @@ impl Git {
         if !whole {
             return Err(Error::Odd("too many files are named to look at them".to_owned()));
         }
-        let unique: std::collections::BTreeSet<_> = fields(&touched).collect();
+        let unique: BTreeSet<_> = fields(&touched).collect();
         if !staged {
             repository.check_changes(top, unique.iter().copied())?;
+            let paths = unique.iter().copied();
+            self.refuse_untracked(&repository, top, paths, "git_restore", cancel).await?;
+            let indexed: BTreeSet<_> = fields(touched.get(..indexed).unwrap_or_default()).collect();
+            let paths = unique.difference(&indexed).copied();
+            refuse_existing(&repository, top, paths, "git_restore")?;
         }
         let unborn = staged && source.is_none() && self.head(&repository, cancel).await?.is_none();
         let run = if unborn {

@@ -76,6 +76,11 @@ impl Git {
         cancel: &CancellationToken,
     ) -> Result<String, Error> {
         check("revision", revision)?;
+        if revision.starts_with(":/") && !kind.is_empty() {
+            // Here a suffix would be part of the text that is looked for.
+            let object = Box::pin(self.object(repository, revision, "", cancel)).await?;
+            return Box::pin(self.object(repository, &object, kind, cancel)).await;
+        }
         let call = Call::new(
             repository,
             Access::Reads,

@@ -37,23 +37,28 @@ pub(super) struct Call<'a> {
     timeout: Duration,
     /// Paths mean themselves. Not where git is given none: its own commands among each other use patterns.
     literal: bool,
+    /// git is to find the repository itself, and to judge it.
+    finds: bool,
     /// Configuration by environment, which takes any key.
     configuration: Vec<(String, &'static str)>,
 }
 
 /// What is kept of an answer, and where git is stopped: a list of 100,000 paths is kept whole.
 const CAPTURE: usize = 32 * 1024 * 1024;
-/// What git gets for one answer.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// What git gets for one answer that only reads, and for one that writes.
+const PATIENCE: Duration = Duration::from_secs(60);
+const WRITING_PATIENCE: Duration = Duration::from_secs(120);
 /// What is shown of what git says when it fails.
 const SAID_BYTES: usize = 2_000;
 
 /// What git needs of the environment: to find itself, the user's configuration, and a place for its files.
-const ENVIRONMENT: [&str; 17] = [
+const ENVIRONMENT: [&str; 18] = [
     "PATH",
     "HOME",
     "USER",
     "LOGNAME",
+    // Whose repositories are trusted beside root's own.
+    "SUDO_UID",
     "TMPDIR",
     "TZ",
     "XDG_CONFIG_HOME",
@@ -126,9 +131,39 @@ const NO_PROGRAMS: [&str; 22] = [
     "maintenance.auto=false",
 ];
 
+/// Configuration that a person sets for their own eyes, as git has it where nobody has set anything. The rest is
+/// said by options.
+const PLAIN: [&str; 18] = [
+    "checkout.guess=true",
+    "color.advice=false",
+    "core.abbrev=auto",
+    "core.bigFileThreshold=512m",
+    "diff.algorithm=default",
+    "diff.indentHeuristic=true",
+    "diff.interHunkContext=0",
+    "diff.noprefix=false",
+    "diff.mnemonicPrefix=false",
+    "diff.renameLimit=1000",
+    "diff.suppressBlankEmpty=false",
+    "i18n.commitEncoding=UTF-8",
+    "i18n.logOutputEncoding=UTF-8",
+    "log.date=default",
+    "log.follow=false",
+    "log.showRoot=true",
+    "mailmap.file=",
+    "status.renameLimit=1000",
+];
+
 /// The same for commits, whose hooks are to run: no process may be left behind, no daemon be asked.
-const COMMIT_CONFIGURATION: [&str; 5] =
-    ["core.fsmonitor=false", "core.pager=cat", "core.editor=false", "gc.auto=0", "maintenance.auto=false"];
+const COMMIT_CONFIGURATION: [&str; 6] = [
+    "core.fsmonitor=false",
+    "core.pager=cat",
+    "core.editor=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    // The message is given in it.
+    "i18n.commitEncoding=UTF-8",
+];
 
 impl<'a> Call<'a> {
     pub(super) fn new(
@@ -144,8 +179,9 @@ impl<'a> Call<'a> {
             arguments: words.iter().map(OsString::from).collect(),
             capture: CAPTURE,
             stdin: None,
-            timeout: PATIENCE,
+            timeout: if access == Access::Reads { PATIENCE } else { WRITING_PATIENCE },
             literal: false,
+            finds: access == Access::Commits,
             configuration: Vec::new(),
         }
     }
@@ -216,14 +252,18 @@ impl<'a> Call<'a> {
         {
             command = command.env("GIT_CEILING_DIRECTORIES", ceiling.parent().unwrap_or(ceiling));
         }
-        let settings: &[&str] = if access == Access::Commits { &COMMIT_CONFIGURATION } else { &NO_PROGRAMS };
-        for setting in settings {
+        let settings: [&[&str]; 2] =
+            if access == Access::Commits { [&COMMIT_CONFIGURATION, &[]] } else { [&NO_PROGRAMS, &PLAIN] };
+        for setting in settings.into_iter().flatten() {
             command = command.args(["-c", setting]);
         }
         if access != Access::Commits {
+            command = command.env("LC_ALL", "C");
+        }
+        if !self.finds {
             // Found and judged already; git need not, and `core.worktree` is not asked. A commit's hooks would
             // inherit both, and every git that they run elsewhere.
-            command = command.env("LC_ALL", "C").env("GIT_DIR", repository.git_dir.to_absolute());
+            command = command.env("GIT_DIR", repository.git_dir.to_absolute());
             if let Some(top) = &repository.top {
                 command = command.env("GIT_WORK_TREE", top.to_absolute());
             }
@@ -231,7 +271,8 @@ impl<'a> Call<'a> {
         if self.literal {
             command = command.env("GIT_LITERAL_PATHSPECS", "1");
         }
-        if access == Access::Reads {
+        if access != Access::Commits {
+            // Writing does without them too: git looks into submodules on the way, which stay as they are.
             command = command.env("GIT_OPTIONAL_LOCKS", "0");
         }
         if !self.configuration.is_empty() {
@@ -279,8 +320,24 @@ impl Git {
         self.commands.redactor.redact(&String::from_utf8_lossy(text)).into_owned()
     }
 
-    /// Runs git, whatever its exit code.
+    /// Runs git, whatever its exit code, in a repository that git trusts.
     pub(super) async fn run(&self, call: Call<'_>) -> Result<Output, Error> {
+        if call.repository.foreign {
+            // Told where the repository is, git does not ask whose it is.
+            let mut asked =
+                Call::new(call.repository, Access::Reads, call.cancel, &["rev-parse", "--git-dir"]);
+            asked.finds = true;
+            let output = self.execute(asked).await?;
+            if !output.success() {
+                let said = self.said(&call.repository.workspace, &output);
+                let whose = memchr::memmem::find(output.stderr.bytes(), b"safe.directory").is_some();
+                return Err(if whose { Error::Owner } else { Error::Failed { action: "git", said } });
+            }
+        }
+        self.execute(call).await
+    }
+
+    async fn execute(&self, call: Call<'_>) -> Result<Output, Error> {
         let command = self.commands.confine.apply(call.into_command()?);
         let output = self
             .commands
@@ -289,9 +346,11 @@ impl Git {
             .await
             .map_err(|error| Error::Run(CommandError::from(error).to_string()))?;
         match &output.termination {
-            Termination::TimedOut { after, .. } => {
-                Err(Error::Run(format!("git was ended at its time limit of {} s", after.as_secs())))
-            }
+            Termination::TimedOut { after, .. } => Err(Error::Run(format!(
+                "git was ended at its time limit of {} s. A pipe where it reads a file (`.gitignore`, \
+                     `.gitattributes`, what its configuration includes) makes it wait for ever; so does a hook",
+                after.as_secs()
+            ))),
             Termination::Cancelled { .. } => {
                 Err(Error::Run("git was ended: the call was cancelled".to_owned()))
             }

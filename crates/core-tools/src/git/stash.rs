@@ -5,8 +5,10 @@ use super::error::Error;
 use super::repository::Repository;
 use super::run::{Access, Call, Git};
 use super::text::{fields, line, lossy, plural};
+use super::untracked::refuse_existing;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use tokio_util::sync::CancellationToken;
 
@@ -101,7 +103,7 @@ impl Git {
     /// stash is forgotten only when it has been applied.
     ///
     /// # Errors
-    /// There is nothing to put aside, no such stash, a change or a protected file is in the way, the
+    /// There is nothing to put aside, no such stash, a change, an untracked or a protected file is in the way, the
     /// repository's own configuration names filters, or git fails.
     pub async fn stash(&self, input: &GitStash, cancel: &CancellationToken) -> Result<Stashed, Error> {
         let repository = self.find(input.repository_path.as_deref())?;
@@ -110,10 +112,45 @@ impl Git {
             StashAction::Push => (self.stash_push(&repository, input, cancel).await?, false),
             action => self.stash_apply(&repository, action, input.index.unwrap_or(0), cancel).await?,
         };
-        let words = ["stash", "list", "-z", "--no-show-signature", "--format=tformat:%gd%x00%cI%x00%gs"];
-        let (listed, _) =
-            self.ask("git_stash", Call::new(&repository, Access::Reads, cancel, &words)).await?;
-        Ok(Stashed { did, stashes: parse(&listed), conflicts })
+        let stashes = self.stashes(&repository, cancel).await?;
+        Ok(Stashed { did, stashes, conflicts })
+    }
+
+    /// The stashes there are. `git stash list` would want a work tree.
+    async fn stashes(
+        &self,
+        repository: &Repository,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<StashEntry>, Error> {
+        if self.latest(repository, cancel).await?.is_none() {
+            return Ok(Vec::new());
+        }
+        let words = [
+            "log",
+            "-z",
+            "--walk-reflogs",
+            "--first-parent",
+            "--no-patch",
+            "--no-show-signature",
+            "--format=tformat:%gd%x00%cI%x00%gs",
+            "refs/stash",
+            "--",
+        ];
+        let (listed, _) = self.ask("git_stash", Call::new(repository, Access::Reads, cancel, &words)).await?;
+        Ok(parse(&listed))
+    }
+
+    /// The commit of the latest stash.
+    async fn latest(
+        &self,
+        repository: &Repository,
+        cancel: &CancellationToken,
+    ) -> Result<Option<String>, Error> {
+        match self.commit_of(repository, "refs/stash", cancel).await {
+            Ok(commit) => Ok(Some(commit)),
+            Err(Error::NoRevision(..)) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     async fn stash_push(
@@ -144,6 +181,7 @@ impl Git {
         ];
         let (mut touched, mut whole) =
             self.ask("git_stash", Call::new(repository, Access::Reads, cancel, &words)).await?;
+        self.refuse_untracked(repository, top, fields(&touched), "git_stash", cancel).await?;
         if untracked {
             let (more, all) =
                 self.ask("git_stash", Call::new(repository, Access::Reads, cancel, &OTHERS)).await?;
@@ -154,7 +192,7 @@ impl Git {
             return Err(Error::Odd("too many files have changed to look at them".to_owned()));
         }
         if touched.is_empty() && self.staged(repository, cancel).await? == 0 {
-            return Err(Error::Nothing("there are no changes to put aside"));
+            return Err(Error::Nothing(NOTHING));
         }
         repository.check_changes(top, fields(&touched))?;
         let call = Call::new(repository, Access::Writes, cancel, &["stash", "push", "--quiet"]);
@@ -163,7 +201,11 @@ impl Git {
             Some(message) => call.arg(format!("--message={}", message.replace(char::is_control, " "))),
             None => call,
         };
+        let before = self.latest(repository, cancel).await?;
         self.ask("git_stash", call).await?;
+        if self.latest(repository, cancel).await? == before {
+            return Err(Error::Nothing(NOTHING));
+        }
         Ok(format!("put aside the changes of {}", plural(fields(&touched).count(), "path")))
     }
 
@@ -204,6 +246,17 @@ impl Git {
             return Err(Error::Odd("the stash has too many files to look at them".to_owned()));
         }
         repository.check_changes(top, fields(&touched))?;
+        // git itself spares untracked files, but not ignored ones.
+        let words = ["ls-files", "-z", "--full-name", "--deduplicate", "--", ":/"];
+        let call = Call::new(repository, Access::Reads, cancel, &words);
+        let (indexed, whole) = self.ask("git_stash", call).await?;
+        if !whole {
+            return Err(Error::Odd("the repository has too many files to look at them".to_owned()));
+        }
+        let indexed: HashSet<_> = fields(&indexed).collect();
+        let new = fields(&touched).filter(|path| !indexed.contains(path));
+        self.refuse_untracked(repository, top, new.clone(), "git_stash", cancel).await?;
+        refuse_existing(repository, top, new, "git_stash")?;
         let verb = if action == StashAction::Pop { "pop" } else { "apply" };
         // A change follows no file to its new name: what has been looked at is what is changed.
         let configuration =
@@ -224,13 +277,19 @@ impl Git {
     }
 }
 
+/// What has changed, if anything, are submodules.
+const NOTHING: &str =
+    "there is nothing to put aside; submodules and repositories within this one stay as they are";
+
 /// Untracked files, one by one.
 const OTHERS: [&str; 6] =
     ["status", "--porcelain=v1", "-z", "--untracked-files=all", "--ignore-submodules=all", "--no-renames"];
 
-/// The untracked paths of [`OTHERS`], each ended by NUL.
+/// The untracked paths of [`OTHERS`], each ended by NUL. What is told as a folder is another repository, which
+/// no stash takes.
 fn others(listed: &[u8]) -> Vec<u8> {
     let paths = fields(listed).filter_map(|entry| entry.strip_prefix(b"?? "));
+    let paths = paths.filter(|path| !path.ends_with(b"/"));
     paths.flat_map(|path| path.iter().copied().chain([0])).collect()
 }
 
@@ -241,7 +300,7 @@ mod tests {
 
     #[test]
     fn untracked_files_are_those_with_question_marks() {
-        assert_eq!(others(b" M a\0?? b c\0?? ?? d\0"), b"b c\0?? d\0");
+        assert_eq!(others(b" M a\0?? b c\0?? nested/\0?? ?? d\0"), b"b c\0?? d\0");
     }
 
     proptest! {

@@ -2,11 +2,13 @@
 
 use crate::workspace::printable;
 use std::ffi::OsStr;
+use std::fmt::Write as _;
 
-/// A path beneath the top folder, as seen from the folder `prefix` beneath it. What is no UTF-8 becomes U+FFFD.
+/// A path beneath the top folder, as seen from the folder `prefix` beneath it. Bytes that are no UTF-8 are told
+/// as `\xff`.
 pub(super) fn seen_from(prefix: &[u8], path: &[u8]) -> String {
     if prefix.is_empty() {
-        return String::from_utf8_lossy(path).into_owned();
+        return escaped(path);
     }
     let own: Vec<_> = prefix.split(|byte| *byte == b'/').collect();
     let parts: Vec<_> = path.split(|byte| *byte == b'/').collect();
@@ -18,9 +20,21 @@ pub(super) fn seen_from(prefix: &[u8], path: &[u8]) -> String {
         if index > 0 {
             seen.push('/');
         }
-        seen.push_str(&String::from_utf8_lossy(part));
+        seen.push_str(&escaped(part));
     }
-    seen
+    // The folder itself, where it is one path in whole.
+    if seen.is_empty() { "./".to_owned() } else { seen }
+}
+
+fn escaped(name: &[u8]) -> String {
+    let mut text = String::with_capacity(name.len());
+    for chunk in name.utf8_chunks() {
+        text.push_str(chunk.valid());
+        for byte in chunk.invalid() {
+            let _ = write!(text, "\\x{byte:02x}");
+        }
+    }
+    text
 }
 
 /// A name in a line of text: control characters, which could forge lines, are escaped.
@@ -29,7 +43,7 @@ pub(super) fn line(name: &str) -> String {
 }
 
 /// The fields of a stream in which each one is ended by NUL.
-pub(super) fn fields(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(super) fn fields(bytes: &[u8]) -> impl Iterator<Item = &[u8]> + Clone {
     let bytes = bytes.strip_suffix(b"\0").unwrap_or(bytes);
     let none = bytes.is_empty();
     bytes.split(|byte| *byte == 0).filter(move |_| !none)
@@ -70,9 +84,17 @@ mod tests {
             ("ab", "a/c", "../a/c"),
             ("a/b", "a/b/c/d", "c/d"),
             ("a/b", "a", "../../a"),
+            ("a", "a/", "./"),
+            ("a/b", "a/", "../"),
         ] {
             assert_eq!(seen_from(prefix.as_bytes(), path.as_bytes()), seen);
         }
+    }
+
+    #[test]
+    fn names_of_other_bytes_can_be_told_apart() {
+        assert_eq!(seen_from(b"", b"\xff\xc3\xa4\xc3"), "\\xff\u{e4}\\xc3");
+        assert_eq!(seen_from(b"a", b"a/\xfe"), "\\xfe");
     }
 
     #[test]

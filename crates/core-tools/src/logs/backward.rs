@@ -133,6 +133,23 @@ impl<'a, S: ReadAt + ?Sized> Backward<'a, S> {
         while at < region.len() {
             let feed = feeds.next();
             let raw = region.get(at..feed.unwrap_or(region.len())).unwrap_or_default();
+            // The common case, in few instructions.
+            if let Some(head) = self.classifier.known(raw).filter(|_| raw.len() <= self.bounds.line) {
+                before = Some(Kind::Head(head).before());
+                let place = start + at as u64;
+                if open && let Some(hit) = hits.last_mut() {
+                    hit.group.end = place;
+                }
+                let group = Group { start: place, end: self.end, head };
+                open = wanted(&group, raw);
+                if open {
+                    hits.push(Hit { group, lines_after: lines });
+                }
+                beginning.get_or_insert(place);
+                lines += u64::from(feed.is_some());
+                at += raw.len() + 1;
+                continue;
+            }
             let zeros =
                 if raw.first() == Some(&0) { raw.iter().take_while(|byte| **byte == 0).count() } else { 0 };
             let line = raw.get(zeros..).unwrap_or_default();

@@ -102,17 +102,24 @@ pub(super) struct Classifier {
     oldest: usize,
 }
 
-#[derive(Clone, Copy, Debug)]
+/// The beginning of a line, to be compared in one go: four words, and which of their bits count.
+#[derive(Clone, Copy, Debug, Default)]
 struct Prefix {
-    bytes: [u8; 32],
-    length: usize,
-    level: Level,
+    words: [u64; 4],
+    mask: [u64; 4],
+    level: Option<Level>,
 }
 
-impl Default for Prefix {
-    fn default() -> Self {
-        Self { bytes: [0; 32], length: 0, level: Level::Info }
+/// Bytes of a line that are compared.
+const COMPARED: usize = 32;
+
+fn words(bytes: &[u8; COMPARED]) -> [u64; 4] {
+    let (chunks, _) = bytes.as_chunks::<8>();
+    let mut words = [0; 4];
+    for (word, chunk) in words.iter_mut().zip(chunks) {
+        *word = u64::from_le_bytes(*chunk);
     }
+    words
 }
 
 impl Classifier {
@@ -149,14 +156,8 @@ impl Classifier {
                 head(None, Shape::Malformed)
             };
         }
-        for prefix in &self.known {
-            if prefix.length > 0
-                && let (Some(begins), Some(known)) =
-                    (line.get(..prefix.length), prefix.bytes.get(..prefix.length))
-                && begins == known
-            {
-                return head(Some(prefix.level), Shape::Json);
-            }
+        if let Some(known) = self.known(line) {
+            return Kind::Head(known);
         }
         match json::glance(line) {
             Glance::Level(level, used) => {
@@ -172,13 +173,28 @@ impl Classifier {
         }
     }
 
+    /// The beginning of an entry, where `line` is one that says its level in bytes that were seen before.
+    #[inline]
+    pub(super) fn known(&self, line: &[u8]) -> Option<Head> {
+        let (bytes, [.., b'}']) = (line.first_chunk::<COMPARED>()?, line) else { return None };
+        let line = words(bytes);
+        let same = |prefix: &&Prefix| {
+            let differs = |place: usize| (line[place] ^ prefix.words[place]) & prefix.mask[place];
+            prefix.level.is_some() && differs(0) | differs(1) | differs(2) | differs(3) == 0
+        };
+        self.known.iter().find(same).map(|prefix| Head { level: prefix.level, shape: Shape::Json })
+    }
+
     fn remember(&mut self, begins: Option<&[u8]>, level: Level) {
-        if let Some(begins) = begins
+        let (mut bytes, mut mask) = ([0; COMPARED], [0; COMPARED]);
+        let begins = begins.unwrap_or_default();
+        if let (Some(kept), Some(masked)) = (bytes.get_mut(..begins.len()), mask.get_mut(..begins.len()))
             && let Some(slot) = self.known.get_mut(self.oldest)
-            && let Some(bytes) = slot.bytes.get_mut(..begins.len())
+            && !begins.is_empty()
         {
-            bytes.copy_from_slice(begins);
-            (slot.length, slot.level) = (begins.len(), level);
+            kept.copy_from_slice(begins);
+            masked.fill(0xff);
+            *slot = Prefix { words: words(&bytes), mask: words(&mask), level: Some(level) };
             self.oldest = (self.oldest + 1) % REMEMBERED;
         }
     }

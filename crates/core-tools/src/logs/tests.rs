@@ -1,5 +1,10 @@
 //! Reading and following whole sources, on real files.
 #![allow(clippy::disallowed_methods, reason = "these are the application that writes the logs")]
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+#![allow(
+    clippy::needless_pass_by_value,
+    reason = "calls read better with a query than with a reference to one"
+)]
 
 use super::*;
 use proptest::prelude::*;

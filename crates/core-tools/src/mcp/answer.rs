@@ -15,6 +15,8 @@ use serde_json::Value;
 #[derive(Clone, Debug, Default)]
 pub struct Answer {
     text: Option<String>,
+    /// Texts that follow it, each a block of its own.
+    more: Vec<String>,
     structured: Option<Value>,
     media: Vec<Media>,
     failed: bool,
@@ -60,6 +62,13 @@ impl Answer {
     /// An answer that is text and nothing else: file content, listings, diffs, logs.
     pub fn text(text: impl Into<String>) -> Self {
         Self { text: Some(text.into()), ..Self::default() }
+    }
+
+    /// The same answer with another text behind it, which clients get as a block of its own.
+    #[must_use]
+    pub fn then(mut self, text: impl Into<String>) -> Self {
+        self.more.push(text.into());
+        self
     }
 
     /// The members of an object, one a line: for a few facts that need no schema.
@@ -130,7 +139,8 @@ impl Answer {
     /// The whole answer as text.
     pub fn to_text(&self) -> String {
         match (&self.text, &self.structured) {
-            (Some(text), _) => text.clone(),
+            (Some(text), _) if self.more.is_empty() => text.clone(),
+            (Some(text), _) => format!("{text}{}", self.more.concat()),
             (None, Some(value)) => value.to_string(),
             (None, None) => String::new(),
         }
@@ -144,6 +154,7 @@ impl Answer {
             }
         };
         self.text.as_ref().map_or(0, String::len)
+            + self.more.iter().map(String::len).sum::<usize>()
             + self.structured.as_ref().map_or(0, text_bytes)
             + self.media.iter().map(media).sum::<usize>()
     }
@@ -156,7 +167,7 @@ impl Answer {
             self.text = Some(self.to_text());
             self.structured = None;
         }
-        if let Some(text) = &mut self.text {
+        for text in self.text.iter_mut().chain(&mut self.more) {
             if let std::borrow::Cow::Owned(masked) = redactor.redact(text) {
                 *text = masked;
             }
@@ -186,12 +197,13 @@ impl Answer {
     }
 
     /// The answer as the client gets it.
-    pub(crate) fn into_result(self, shape: Shape) -> CallToolResult {
+    pub(crate) fn into_result(mut self, shape: Shape) -> CallToolResult {
         let mut content = Vec::with_capacity(1 + self.media.len());
         let structured = match shape {
             Shape::Structured => self.structured.clone(),
             Shape::TextOnly => None,
         };
+        let more = std::mem::take(&mut self.more);
         let mut text = self.to_text();
         if structured.is_some() {
             // The object holds everything: the text beside it is for clients that ignore the object, and
@@ -201,6 +213,7 @@ impl Answer {
         if !text.is_empty() || self.media.is_empty() {
             content.push(ContentBlock::text(text));
         }
+        content.extend(more.into_iter().map(ContentBlock::text));
         content.extend(self.media.into_iter().map(|media| match media {
             Media::Image { data, mime_type } => ContentBlock::image(data, mime_type),
             Media::Audio { data, mime_type } => ContentBlock::audio(data, mime_type),

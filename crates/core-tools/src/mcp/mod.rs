@@ -50,6 +50,8 @@ mod tool;
 
 #[cfg(feature = "ci")]
 pub mod ci;
+#[cfg(feature = "context")]
+pub mod context;
 #[cfg(feature = "filesystem")]
 pub mod filesystem;
 #[cfg(feature = "git")]

@@ -35,7 +35,7 @@ impl Counts {
     }
 
     pub(super) fn total(&self) -> u64 {
-        self.passed + self.failed + self.skipped
+        self.passed.saturating_add(self.failed).saturating_add(self.skipped)
     }
 }
 
@@ -62,6 +62,8 @@ pub(super) struct Found {
     pub(super) declared: Option<Counts>,
     /// How many tests there will be, where the runner says so early.
     pub(super) expected: Option<u64>,
+    /// Every one of those is told, whatever becomes of it.
+    pub(super) planned: bool,
     /// Begun and not ended, oldest first.
     pub(super) running: VecDeque<String>,
     pub(super) problems: Vec<Problem>,
@@ -71,12 +73,21 @@ pub(super) struct Found {
     pub(super) truncated: bool,
     /// The time limit is ending the run: what fails now is ended by it.
     pub(super) limit_reached: bool,
+    /// The name that was asked for, where the runner selects by a pattern that others may match too.
+    pub(super) wanted: Option<String>,
+    /// A test that was executed bears it.
+    pub(super) borne: bool,
     bytes: usize,
     /// So many of the kept tests, from the first on, are known to be failures.
     failures: usize,
 }
 
 impl Found {
+    /// Nothing yet, where a test of this name was asked for.
+    pub(super) fn wanting(wanted: Option<String>) -> Self {
+        Self { wanted, ..Self::default() }
+    }
+
     pub(super) fn start(&mut self, name: &str) {
         if self.running.len() == MAX_RUNNING {
             self.running.pop_front();
@@ -97,6 +108,8 @@ impl Found {
             test.status = Status::TimedOut;
         }
         self.counts.add(test.status);
+        self.borne |= test.status != Status::Skipped
+            && self.wanted.as_ref().is_some_and(|wanted| plain(&test.name).contains(&plain(wanted)));
         let (name, mut cut) = shortened(&test.name, MAX_NAME);
         test.name = name;
         // A report may say anything; JSON has no infinity.
@@ -147,6 +160,11 @@ impl Found {
     pub(super) fn declare(&mut self, counts: Counts) {
         *self.declared.get_or_insert_default() += counts;
     }
+}
+
+/// A name without what reports have between the titles of suites and tests.
+fn plain(name: &str) -> String {
+    name.replace(" > ", " ")
 }
 
 /// `text` in at most about `max` bytes, its beginning and its end; and whether that is less than it was.

@@ -29,7 +29,7 @@
 //! | cargo | the text of libtest, held up against its summaries; doctests too |
 //! | nextest | its libtest-json; doctests by `cargo test --doc` after it |
 //! | pytest, node, mocha, jest, vitest (3 and later), playwright, rspec, mix | a reporter of our own, loaded for the run, which tells each test as it ends |
-//! | bats, ava | TAP 13 |
+//! | bats, ava | TAP |
 //! | go | `go test -json` |
 //! | maven, gradle, ctest, phpunit, deno, bun | `JUnit`'s XML |
 //! | dotnet | TRX |
@@ -38,6 +38,7 @@
 //! How each is detected, its command line, how `test_path` is translated, and which of them are tried with the
 //! runner itself: `docs/testing.md`.
 
+mod cargo;
 mod detect;
 mod environment;
 mod found;

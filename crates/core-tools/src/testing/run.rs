@@ -12,6 +12,8 @@ use crate::ci::project::Project;
 use crate::ci::{Commands, Diagnostic};
 use crate::workspace::{Kind, Workspace};
 use process_runner::{Leftovers, Limits, Output, Stream};
+use std::collections::HashMap;
+use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -147,8 +149,10 @@ pub async fn run_tests(
 async fn has_nextest(commands: &Commands, choice: &Choice, cancel: &CancellationToken) -> bool {
     let Ok(command) = commands.at("cargo", &choice.project.0) else { return false };
     let limits = Limits::default().timeout(Duration::from_secs(10));
-    let command =
-        as_in_a_terminal(command).args(["nextest", "--version"]).limits(limits).cancel(cancel.clone());
+    let command = as_in_a_terminal(command, commands.runner())
+        .args(["nextest", "--version"])
+        .limits(limits)
+        .cancel(cancel.clone());
     commands.runner().run(command).await.is_ok_and(|output| output.success())
 }
 
@@ -171,7 +175,8 @@ struct Run<'a> {
 
 impl Run<'_> {
     async fn step(&self, mut step: Step, said: &impl Fn(&Found)) -> Result<Ran, TestError> {
-        let command = as_in_a_terminal(self.commands.at(&step.program, &self.choice.project.0)?);
+        let command = self.commands.at(&step.program, &self.choice.project.0)?;
+        let command = as_in_a_terminal(command, self.commands.runner());
         // A runner that dies cannot end what it has started, and a test must not leave anything behind.
         let limits = Limits::default()
             .timeout(self.rest)
@@ -184,7 +189,7 @@ impl Run<'_> {
             .limits(limits)
             .cancel(self.cancel.clone());
         let live: Arc<Mutex<(Box<dyn Lines>, Found)>> =
-            Arc::new(Mutex::new((step.reads.lines(), Found::default())));
+            Arc::new(Mutex::new((step.reads.lines(), Found::wanting(self.wanted()))));
         if matches!(step.reads, Reads::Both(_)) {
             command = command.merge_stderr();
         }
@@ -240,9 +245,10 @@ impl Run<'_> {
                 read_xml_files(&Project(self.reports.locate(".")?), SystemTime::UNIX_EPOCH, &mut found);
             }
             Reads::XmlAfter(_) => {
-                let mut whole = Found::default();
+                let mut whole = Found::wanting(self.wanted());
                 read_xml_files(&Project(self.reports.locate(".")?), SystemTime::UNIX_EPOCH, &mut whole);
                 if whole.counts.total() > 0 && whole.problems.is_empty() {
+                    why_they_ended(&found.tests, &mut whole.tests);
                     found = whole;
                 }
             }
@@ -257,6 +263,14 @@ impl Run<'_> {
         }
         lines.end(&mut found);
         Ok(self.ran(&step, found, &output))
+    }
+
+    /// The name that one of the reported tests must bear.
+    fn wanted(&self) -> Option<String> {
+        let Choice { runner, part, .. } = self.choice;
+        let name = part.name.clone().filter(|_| runner.selects_by_pattern())?;
+        // Go writes the names of its subtests so.
+        Some(if *runner == Runner::Go { name.replace(' ', "_") } else { name })
     }
 
     fn ran(&self, step: &Step, mut found: Found, output: &Output) -> Ran {
@@ -284,10 +298,15 @@ impl Run<'_> {
                 }
                 (ending, true) => judge(&mut found, ending, runner.exit_codes()),
             }
+        } else if runner == Runner::Make && ending == Ending::Exited(0) && made_nothing(&text) {
+            Some(Problem::new(ProblemKind::NoTests, "no test was executed: make had nothing to do"))
         } else if runner.only_exit_code() {
             only_exit_code(step, &mut found, ending)
-        } else if failed && runner == Runner::Nextest && text.contains("no library targets found") {
-            found = Found::default();
+        } else if step.documentation
+            && failed
+            && found.counts.total() == 0
+            && text.lines().any(|line| line.starts_with("error: no library targets found"))
+        {
             Some(Problem::new(ProblemKind::NoTests, "there is no library, and so no documentation to test"))
         } else {
             judge(&mut found, ending, runner.exit_codes())
@@ -321,6 +340,25 @@ impl Run<'_> {
         let problem = Some(Problem::new(kind, message));
         Ran { found: Found::default(), problem, exit_code: None, output: String::new(), over: true }
     }
+}
+
+/// Tells in `report`, which knows only of failures, what `printed` knows of a limit or a signal.
+fn why_they_ended(printed: &[TestCase], report: &mut [TestCase]) {
+    let ended = printed.iter().filter(|test| matches!(test.status, Status::TimedOut | Status::Errored));
+    let ended: HashMap<_, _> = ended.map(|test| (test.name.as_str(), test)).collect();
+    for test in report.iter_mut().filter(|test| test.status == Status::Failed) {
+        let Some(why) = ended.get(test.name.as_str()) else { continue };
+        test.status = why.status;
+        let parts = why.error.iter().chain(&test.error).map(String::as_str);
+        test.error = Some(parts.collect::<Vec<_>>().join("\n"));
+    }
+}
+
+/// Whether all that make said is that there is nothing to make. It says it in the user's language; what it runs
+/// is printed, or prints something itself, or is silent, but never says `make: `.
+fn made_nothing(text: &str) -> bool {
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty()).peekable();
+    lines.peek().is_some() && lines.all(|line| line.starts_with("make: ") || line.starts_with("gmake: "))
 }
 
 /// A runner of which only the exit code is known.
@@ -437,14 +475,19 @@ fn printed(output: &Output) -> String {
 /// Reads a file that grows, from where it stopped.
 #[derive(Default)]
 struct Tail {
+    /// Kept open: a test may remove what it finds in the folder for temporary files.
+    file: Option<File>,
     offset: u64,
     rest: Vec<u8>,
 }
 
 impl Tail {
     fn read(&mut self, reports: &Workspace, lines: &mut dyn Lines, found: &mut Found) {
-        let opened = reports.locate("events").and_then(|path| path.open_read());
-        let Ok((mut file, _)) = opened else { return };
+        if self.file.is_none() {
+            let opened = reports.locate("events").and_then(|path| path.open_read());
+            self.file = opened.ok().map(|(file, _)| file);
+        }
+        let Some(file) = &mut self.file else { return };
         if file.seek(SeekFrom::Start(self.offset)).is_err() {
             return;
         }
@@ -463,7 +506,10 @@ impl Tail {
     }
 
     fn finish(&mut self, lines: &mut dyn Lines, found: &mut Found) {
-        if !self.rest.is_empty() {
+        // The last line of a runner that was killed may have no end.
+        let whole = serde_json::from_slice::<serde::de::IgnoredAny>(&self.rest).is_ok();
+        found.truncated |= !whole && !self.rest.is_empty();
+        if whole {
             lines.line(&String::from_utf8_lossy(&self.rest), found);
         }
     }
@@ -505,9 +551,13 @@ fn report_folders(project: &Project, folders: &[&str]) -> Vec<Project> {
         if depth == DEEPEST {
             continue;
         }
+        // What a build writes is no module; of a folder that only has such a name the module may be.
+        let manifests = ["pom.xml", "build.gradle", "build.gradle.kts"];
+        let is_module = |path: &Project| path.has_any(&manifests);
         for name in module.names(".") {
-            let passed_over =
-                name.starts_with('.') || ["src", "target", "build", "node_modules"].contains(&name.as_str());
+            let Ok(path) = module.0.join(&name) else { continue };
+            let built = ["src", "target", "build"].contains(&name.as_str()) && !is_module(&Project(path));
+            let passed_over = name.starts_with('.') || name == "node_modules" || built;
             let Ok(path) = module.0.join(&name) else { continue };
             if !passed_over
                 && matches!(path.link_metadata().map(|metadata| metadata.kind), Ok(Kind::Directory))
@@ -522,7 +572,11 @@ fn report_folders(project: &Project, folders: &[&str]) -> Vec<Project> {
 /// One report of all steps.
 fn combine(runner: Runner, ran: Vec<Ran>) -> TestReport {
     let mut report = TestReport::empty(runner.name());
-    let executed = ran.iter().any(|ran| ran.found.counts.passed + ran.found.counts.failed > 0);
+    // In one step at least what was to run did.
+    let executed = ran.iter().any(|ran| {
+        ran.found.counts.passed + ran.found.counts.failed > 0
+            && !matches!(&ran.problem, Some(problem) if problem.kind == ProblemKind::NoTests)
+    });
     let mut output = Vec::new();
     let mut counts = Counts::default();
     for one in ran {

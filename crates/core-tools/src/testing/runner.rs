@@ -83,6 +83,12 @@ impl Runner {
         matches!(self, Self::Npm | Self::Zig | Self::Swift | Self::Just | Self::Make)
     }
 
+    /// It selects by an expression that is held up against more than the name in its report, or than all of it.
+    pub(super) fn selects_by_pattern(self) -> bool {
+        use Runner::{Ava, Bats, Ctest, Go, Jest, Mocha, Node, Playwright, Vitest};
+        matches!(self, Bats | Vitest | Jest | Mocha | Ava | Playwright | Node | Go | Ctest)
+    }
+
     pub(super) fn exit_codes(self) -> ExitCodes {
         let no_tests = match self {
             Self::Nextest => Some(4),

@@ -1,6 +1,7 @@
 //! What is to be tested: from what a caller names to a runner, a folder, and a part of its tests.
 
 use super::detect;
+use super::plan::go_name;
 use super::runner::Runner;
 use crate::ci::project::Project;
 use crate::workspace::{self, Kind, Workspace};
@@ -96,7 +97,12 @@ fn looks_like_a_path(text: &str) -> bool {
     text.ends_with('/')
         || text.starts_with('.')
         || (detect::by_file(name).is_some() && !text.contains(' '))
-        || (text.contains('/') && !text.contains(' ') && !text.starts_with("Test"))
+        || (text.contains('/') && !text.contains(' ') && !is_of_go(text))
+}
+
+/// `TestName/subtest` or `example.org/package.TestName`, as Go's reports have it.
+fn is_of_go(text: &str) -> bool {
+    text.starts_with("Test") || go_name(text).0.is_some()
 }
 
 pub(super) fn choose(
@@ -120,7 +126,7 @@ pub(super) fn choose(
     let located = if project_path.is_some() { base.join(path) } else { workspace.locate(path) };
     let there = match &located {
         Ok(located) => located.kind()?,
-        Err(_) if name.is_none() && !path.starts_with('/') => None,
+        Err(_) if (name.is_none() || path.contains(" - ")) && !path.starts_with('/') => None,
         Err(_) => {
             return Err(located
                 .map(|_| ())
@@ -135,7 +141,10 @@ pub(super) fn choose(
             in_folder(&Project(folder), &Part { name, ..Part::default() }, runner)
         }
         (Some(_), Ok(file)) => in_file(&Project(file), name, runner),
-        _ if name.is_some() || looks_like_a_path(path) => Err(TestError::NoSuchPath(path.to_owned())),
+        // A test in documentation: `src/lib.rs - module::name (line 5)`.
+        _ if !path.contains(" - ") && (name.is_some() || looks_like_a_path(path)) => {
+            Err(TestError::NoSuchPath(path.to_owned()))
+        }
         _ => in_folder(&Project(base), &Part { name: Some(text.to_owned()), ..Part::default() }, runner),
     }
 }

@@ -48,8 +48,8 @@ pub(super) fn judge(found: &mut Found, ending: Ending, codes: ExitCodes) -> Opti
     let names: Vec<_> = found.running.drain(..).collect();
     let running = names.len();
     if let Some((status, error)) = unfinished {
-        for name in names {
-            found.push(TestCase { error: Some(error.to_owned()), ..TestCase::new(name, status) });
+        for name in &names {
+            found.push(TestCase { error: Some(error.to_owned()), ..TestCase::new(name.as_str(), status) });
         }
     }
     let ended_early = found.ended == Some(false);
@@ -113,6 +113,21 @@ pub(super) fn judge(found: &mut Found, ending: Ending, codes: ExitCodes) -> Opti
     }
     if counts.passed + counts.failed == 0 {
         return Some(no_tests(counts.skipped));
+    }
+    if code == 0 && counts.failed == 0 {
+        let planned = found.expected.filter(|_| found.planned).unwrap_or_default();
+        if let Some(name) = names.first() {
+            let message = format!("the runner ended with exit code 0 before its test `{name}` had ended");
+            return Some(Problem::new(Kind::Crashed, message));
+        }
+        if planned > counts.total() {
+            let message = format!("{planned} tests were planned and {} reported", counts.total());
+            return Some(Problem::new(Kind::Crashed, message));
+        }
+    }
+    if let Some(wanted) = found.wanted.as_ref().filter(|_| !found.borne && counts.failed == 0) {
+        let message = format!("none of the {} tests that were executed is named `{wanted}`", counts.passed);
+        return Some(Problem::new(Kind::NoTests, message));
     }
     None
 }

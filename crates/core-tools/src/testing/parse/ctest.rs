@@ -41,11 +41,13 @@ impl Lines for Ctest {
             "Passed" => Status::Passed,
             "Timeout" => Status::TimedOut,
             word if word.starts_with("Skipped") || word.starts_with("Not Run (Disabled)") => Status::Skipped,
-            word if word.starts_with("Not Run") => Status::Errored,
+            word if word.starts_with("Not Run") || word.contains("Exception") => Status::Errored,
             _ => Status::Failed,
         };
         let seconds = time.trim().strip_suffix(" sec").and_then(|seconds| seconds.trim().parse::<f64>().ok());
+        let reason = word.trim().replace("***", " ").trim().trim_end_matches(':').to_owned();
         found.push(TestCase {
+            error: Some(reason).filter(|_| matches!(status, Status::TimedOut | Status::Errored)),
             duration_ms: seconds.map(|seconds| seconds * 1000.0),
             ..TestCase::new(name, status)
         });

@@ -40,7 +40,10 @@ impl Lines for Events {
     fn line(&mut self, line: &str, found: &mut Found) {
         found.ended.get_or_insert(false);
         match serde_json::from_str(line) {
-            Ok(Event::Plan { tests }) => found.expected = Some(tests),
+            Ok(Event::Plan { tests }) => {
+                found.expected = Some(tests);
+                found.planned = true;
+            }
             Ok(Event::Start { name }) => found.start(&name),
             Ok(Event::Left { name }) => found.finish(&name),
             Ok(Event::Test { name, status, duration_ms, error, file, line }) => {
@@ -51,8 +54,14 @@ impl Lines for Events {
                 found.declare(Counts { passed, failed, skipped });
             }
             Ok(Event::End) => found.ended = Some(true),
-            // The last line of a runner that was killed.
-            Err(_) => found.truncated = true,
+            // It may have been the failure of a test.
+            Err(error) => {
+                found.truncated = true;
+                found.problem(
+                    ProblemKind::Mismatch,
+                    format!("a line of the report on the tests cannot be read: {error}"),
+                );
+            }
         }
     }
 

@@ -27,6 +27,9 @@ pub(in super::super) struct Go {
     /// Tests that have subtests, and those of which one failed.
     parents: HashSet<(String, String)>,
     failed_within: HashSet<(String, String)>,
+    /// Tests that have begun and not ended, by package. Of one that prints no line end before its result Go says
+    /// nothing more before version 1.20.
+    open: HashMap<String, Vec<String>>,
     /// Packages with a failed test.
     failed: HashSet<String>,
 }
@@ -34,6 +37,9 @@ pub(in super::super) struct Go {
 impl Go {
     fn end_of_test(&mut self, event: &Event, status: Status, found: &mut Found) {
         let key = (event.package.clone(), event.test.clone());
+        if let Some(open) = self.open.get_mut(&event.package) {
+            open.retain(|test| *test != event.test);
+        }
         let output = self.outputs.remove(&key).unwrap_or_default();
         let name = format!("{}.{}", event.package, event.test);
         let is_parent = self.parents.remove(&key);
@@ -64,6 +70,22 @@ impl Go {
     }
 
     fn end_of_package(&mut self, event: &Event, found: &mut Found) {
+        // Subtests before what they are within.
+        for test in self.open.remove(&event.package).unwrap_or_default().into_iter().rev() {
+            let output = self.outputs.get(&(event.package.clone(), test.clone()));
+            let says =
+                |word: &str| output.is_some_and(|output| output.contains(&format!("--- {word}: {test} (")));
+            let status = match event.action.as_str() {
+                _ if says("FAIL") => Status::Failed,
+                _ if says("SKIP") => Status::Skipped,
+                "pass" => Status::Passed,
+                _ if says("PASS") => Status::Passed,
+                _ => continue,
+            };
+            let (action, package) = (event.action.clone(), event.package.clone());
+            let ended = Event { action, package, test, elapsed: None, output: String::new() };
+            self.end_of_test(&ended, status, found);
+        }
         let output = self.outputs.remove(&(event.package.clone(), String::new())).unwrap_or_default();
         if event.action != "fail" || self.failed.contains(&event.package) {
             return;
@@ -98,6 +120,7 @@ impl Lines for Go {
             }
             "run" => {
                 found.start(&format!("{}.{}", event.package, event.test));
+                self.open.entry(event.package.clone()).or_default().push(event.test.clone());
                 let mut name = event.test.as_str();
                 while let Some((parent, _)) = name.rsplit_once('/') {
                     self.parents.insert((event.package.clone(), parent.to_owned()));

@@ -57,6 +57,16 @@ pub(in super::super) fn junit(document: &[u8], found: &mut Found) {
     }
 }
 
+/// What `CTest` tells as skipped, and counts as failed.
+const COULD_NOT_RUN: [&str; 6] = [
+    "Unable to find",
+    "Fixture dependency failed",
+    "Required Files Missing",
+    "Missing Configuration",
+    "Insufficient resources",
+    "Invalid resource",
+];
+
 #[derive(Default)]
 struct State {
     test: Option<TestCase>,
@@ -150,9 +160,10 @@ impl State {
                         None
                     }
                     b"error" => Some(Status::Errored),
-                    // CTest tells a program that is not there as a skipped test.
                     b"skipped"
-                        if message.as_deref().is_some_and(|text| text.starts_with("Unable to find")) =>
+                        if message.as_deref().is_some_and(|text| {
+                            COULD_NOT_RUN.iter().any(|reason| text.starts_with(reason))
+                        }) =>
                     {
                         self.suites.iter_mut().for_each(|suite| suite.not_run += 1);
                         Some(Status::Errored)

@@ -1,7 +1,9 @@
 //! What `cargo test` prints: libtest's text for each binary, and cargo's messages as JSON between.
 //!
-//! The text can be imitated by a test that writes past libtest's capture. Its counts are held up against each
-//! binary's own summary and cargo's exit code, which say so.
+//! The text can be imitated by a test that writes past libtest's capture, or that runs cargo itself. So a suite
+//! that begins within another waits: if the outer one goes on to its own summary, which has as many tests as were
+//! to run, the inner one was printed by a test, and is left out; if it never does, its process has ended in the
+//! middle, and what followed was real. Counts are held up against each summary, and against cargo's exit code.
 
 use super::super::found::{Counts, Found};
 use super::super::report::{ProblemKind, Status, TestCase};
@@ -15,14 +17,29 @@ pub(in super::super) struct Libtest {
     /// The binary that runs, as cargo names it: `tests/api.rs`, `unittests src/lib.rs`, `Doc-tests name`.
     binary: String,
     suite: Option<Suite>,
+    /// Cargo has named the binary, which has not begun yet.
+    headed: bool,
+    /// Those that it began in, the outermost first.
+    outer: Vec<Suite>,
     /// What cargo says of a binary that died, after `Caused by:`.
     caused_by: bool,
 }
 
 #[derive(Default)]
 struct Suite {
+    /// The binary that it is of, and whether cargo has just named it.
+    binary: String,
+    headed: bool,
     expected: u64,
     seen: Counts,
+    /// What has been told of it where it began in another: what becomes of it depends on that one.
+    told: Vec<TestCase>,
+    /// Suites that began and ended in it.
+    inner: Vec<Suite>,
+    /// The latest summary that has as many tests as were to run, though not those that were seen.
+    summary: Option<Counts>,
+    /// It has come to its end.
+    whole: bool,
     /// Waiting for what they printed.
     failed: Vec<TestCase>,
     by_name: HashMap<String, usize>,
@@ -33,6 +50,9 @@ struct Suite {
     /// A test whose result has not been printed yet.
     open: Option<String>,
 }
+
+/// Suites within suites that are followed.
+const MOST_INNER: usize = 100;
 
 const RESULTS: [(&str, Status); 3] =
     [("ok", Status::Passed), ("FAILED", Status::Failed), ("ignored", Status::Skipped)];
@@ -54,35 +74,134 @@ fn number(text: &str, word: &str) -> Option<u64> {
 }
 
 impl Libtest {
+    /// Ends the suite. One that is not whole has died, unless there is a summary that may be its own.
     fn close(&mut self, found: &mut Found, whole: bool) {
-        let Some(suite) = self.suite.take() else { return };
-        if !whole {
+        let Some(mut suite) = self.suite.take() else { return };
+        suite.whole = whole;
+        match self.outer.pop() {
+            Some(mut outer) => {
+                if outer.inner.len() < MOST_INNER {
+                    outer.inner.push(suite);
+                }
+                self.suite = Some(outer);
+            }
+            None => Self::tell(suite, found),
+        }
+    }
+
+    /// Ends all that is open.
+    fn close_all(&mut self, found: &mut Found) {
+        while self.suite.is_some() {
+            self.close(found, false);
+        }
+    }
+
+    fn tell(mut suite: Suite, found: &mut Found) {
+        // What one of its tests printed has no part in this.
+        let mut inner = if suite.whole { Vec::new() } else { suite.inner };
+        let mut told = suite.told;
+        if suite.summary.is_none() {
+            // One that only seemed to begin may have had its very number of tests.
+            let own = inner.iter().rposition(|inner| {
+                let mut seen = suite.seen;
+                seen += inner.seen;
+                !inner.headed && inner.summary == Some(seen) && seen.total() == suite.expected
+            });
+            if let Some(own) = own {
+                inner.drain(..own);
+                let own = inner.remove(0);
+                suite.summary = own.summary;
+                told.extend(own.told.into_iter().chain(own.failed));
+            }
+        }
+        if let Some(summary) = suite.summary {
+            // What only seemed to begin, and took its tests.
+            for part in inner.extract_if(.., |inner| !inner.headed && inner.summary.is_none()) {
+                told.extend(part.told.into_iter().chain(part.failed));
+            }
+            found.declare(summary);
+        } else {
             if let Some(name) = suite.open {
                 found.start(&name);
             }
             let missing = suite.expected.saturating_sub(suite.seen.total());
             let message = format!(
                 "the test binary {} died with {missing} of its {} tests not reported",
-                self.binary, suite.expected
+                suite.binary, suite.expected
             );
             found.problem(ProblemKind::Crashed, message);
         }
-        for mut test in suite.failed {
-            if let Some((file, line)) = test.error.as_deref().and_then(panic_place) {
+        for mut test in told.into_iter().chain(suite.failed) {
+            if test.status == Status::Failed
+                && let Some((file, line)) = test.error.as_deref().and_then(panic_place)
+            {
                 (test.file, test.line) = (Some(file), Some(line));
             }
             found.push(test);
         }
+        for inner in inner {
+            Self::tell(inner, found);
+        }
+    }
+
+    /// A summary. It is that of the suite if it has as many tests as were to run there.
+    fn summary(&mut self, counts: Counts, measured: u64, found: &mut Found) {
+        // Of a suite that only seems to have begun, the end may be that of the one around it.
+        let fits = |suite: &Suite| counts.total().saturating_add(measured) == suite.expected;
+        let Some(suite) = &mut self.suite else { return };
+        if fits(suite) && suite.seen == counts {
+            suite.summary = Some(counts);
+            return self.close(found, true);
+        }
+        let agrees = |outer: &Suite, suite: &Suite| {
+            let mut seen = outer.seen;
+            seen += suite.seen;
+            fits(outer) && (outer.seen == counts || seen == counts)
+        };
+        let Some(outer) = self.outer.iter().rposition(|outer| agrees(outer, suite)) else {
+            if fits(suite) {
+                suite.summary = Some(counts);
+            } else if let Some(outer) = self.outer.iter().rposition(fits) {
+                while self.outer.len() > outer {
+                    self.close(found, false);
+                }
+                self.suite.iter_mut().for_each(|suite| suite.summary = Some(counts));
+            }
+            return;
+        };
+        // What seemed to be within went on with the tests of the one around it.
+        let mut lost = self.suite.take();
+        while self.outer.len() > outer {
+            let Some(mut around) = self.outer.pop() else { break };
+            if let Some(inner) = lost.take().filter(|_| self.outer.len() == outer && around.seen != counts) {
+                around.seen += inner.seen;
+                for test in inner.told.into_iter().chain(inner.failed) {
+                    if self.outer.is_empty() && test.status != Status::Failed {
+                        found.push(test);
+                    } else {
+                        around.failed.push(test);
+                    }
+                }
+            }
+            lost = Some(around);
+        }
+        self.suite = lost;
+        if let Some(suite) = &mut self.suite {
+            suite.summary = Some(counts);
+        }
+        self.close(found, true);
     }
 
     fn file(&self) -> Option<String> {
         // `Running tests/api.rs (target/…)`: unit tests lie in any file.
-        let file = self.binary.split(" (").next().unwrap_or_default();
+        let binary = self.suite.as_ref().map_or("", |suite| suite.binary.as_str());
+        let file = binary.split(" (").next().unwrap_or_default();
         (!file.starts_with("unittests") && file.ends_with(".rs")).then(|| file.to_owned())
     }
 
     fn test(&mut self, name: &str, status: Status, reason: Option<&str>, found: &mut Found) {
         let file = self.file();
+        let nested = !self.outer.is_empty();
         let Some(suite) = &mut self.suite else { return };
         let name = name.trim().trim_end_matches(" - should panic");
         suite.seen.add(status);
@@ -90,6 +209,10 @@ impl Libtest {
         if status == Status::Failed && suite.failed.len() < 2_000 {
             suite.by_name.insert(name.to_owned(), suite.failed.len());
             suite.failed.push(test);
+        } else if nested {
+            if suite.told.len() < 20_000 {
+                suite.told.push(test);
+            }
         } else {
             found.push(test);
         }
@@ -144,8 +267,8 @@ impl Lines for Libtest {
         let trimmed = line.trim_start();
         let header = line.starts_with("     Running ") || line.starts_with("   Doc-tests ");
         if header {
-            self.close(found, false);
             self.binary = trimmed.strip_prefix("Running ").unwrap_or(trimmed).to_owned();
+            self.headed = true;
             return;
         }
         let in_details = self.suite.as_ref().is_some_and(|suite| suite.details);
@@ -154,10 +277,19 @@ impl Lines for Libtest {
             && let Some((count, "test" | "tests")) = count.split_once(' ')
             && let Ok(expected) = count.parse()
         {
-            self.close(found, false);
-            self.suite = Some(Suite { expected, ..Suite::default() });
-            let all = found.expected.get_or_insert_default();
-            *all = all.saturating_add(expected);
+            match self.suite.take() {
+                Some(outer) if self.outer.len() < MOST_INNER => self.outer.push(outer),
+                Some(suite) => {
+                    self.suite = Some(suite);
+                    return;
+                }
+                None => {
+                    let all = found.expected.get_or_insert_default();
+                    *all = all.saturating_add(expected);
+                }
+            }
+            let (binary, headed) = (self.binary.clone(), std::mem::take(&mut self.headed));
+            self.suite = Some(Suite { binary, headed, expected, ..Suite::default() });
             return;
         }
         if self.suite.is_none() {
@@ -175,12 +307,8 @@ impl Lines for Libtest {
             && let (Some(passed), Some(failed), Some(skipped)) =
                 (number(summary, "passed"), number(summary, "failed"), number(summary, "ignored"))
         {
-            found.declare(Counts { passed, failed, skipped });
-            return self.close(found, true);
-        }
-        if line.starts_with("error: test failed") || line.starts_with("error: doctest failed") {
-            // The summary never came.
-            return self.close(found, false);
+            let measured = number(summary, "measured").unwrap_or_default();
+            return self.summary(Counts { passed, failed, skipped }, measured, found);
         }
         let Some(suite) = &mut self.suite else { return };
         match line {
@@ -202,6 +330,6 @@ impl Lines for Libtest {
     }
 
     fn end(&mut self, found: &mut Found) {
-        self.close(found, false);
+        self.close_all(found);
     }
 }

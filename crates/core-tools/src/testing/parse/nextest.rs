@@ -11,8 +11,14 @@ use serde_json::Value;
 #[derive(Default)]
 pub(in super::super) struct Nextest;
 
-/// `package::binary$test` as nextest shows it: `package::binary test`.
+/// `package::binary$test` as nextest shows it: `package::binary test`. One that was tried again ends as
+/// `package::binary$test#3`.
 fn shown(name: &str) -> String {
+    let tried = |number: &str| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    let name = match name.rsplit_once('#') {
+        Some((name, number)) if tried(number) => name,
+        _ => name,
+    };
     name.replacen('$', " ", 1)
 }
 
@@ -43,6 +49,7 @@ impl Lines for Nextest {
                     "ok" => Status::Passed,
                     "ignored" => Status::Skipped,
                     "timeout" => Status::TimedOut,
+                    "failed" if text("reason") == Some("time limit exceeded") => Status::TimedOut,
                     _ => Status::Failed,
                 };
                 let mut test = TestCase::new(shown(name), status);

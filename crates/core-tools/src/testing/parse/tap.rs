@@ -16,12 +16,19 @@ pub(in super::super) struct Tap {
     bailed: bool,
     /// AVA tells what goes wrong outside of tests as failed tests beyond the plan.
     ava: bool,
+    /// bats has what a name says where a directive would be, and a time between the two.
+    bats: bool,
 }
 
 impl Tap {
     /// As AVA prints it.
     pub(in super::super) fn of_ava() -> Self {
         Self { ava: true, ..Self::default() }
+    }
+
+    /// As bats prints it with `--timing`.
+    pub(in super::super) fn of_bats() -> Self {
+        Self { bats: true, ..Self::default() }
     }
 
     fn close(&mut self, found: &mut Found) {
@@ -72,6 +79,24 @@ fn timed(name: &str) -> Option<(&str, f64)> {
     let (name, time) = name.rsplit_once(" in ")?;
     let time = time.strip_suffix("ms")?.parse().ok()?;
     Some((name, time))
+}
+
+/// `name in 12ms # skip reason`, where only what follows the time is no part of the name. Nothing excuses a
+/// failure.
+fn of_bats(text: &str, ok: bool) -> (String, Option<(String, String)>) {
+    let whole = || (text.trim().to_owned(), None);
+    if !ok {
+        return whole();
+    }
+    match text.rmatch_indices(" # skip").find(|(index, _)| timed(&text[..*index]).is_some()) {
+        Some((index, directive)) => {
+            let reason = text[index + directive.len()..].trim();
+            (text[..index].to_owned(), Some(("skip".to_owned(), reason.to_owned())))
+        }
+        None if timed(text).is_some() => whole(),
+        // Before version 1.5 the time came last, and in seconds.
+        None => directive(text),
+    }
 }
 
 /// Where a bats test failed: `(in test file tests/a.bats, line 7)`.
@@ -140,7 +165,8 @@ impl Lines for Tap {
         let rest = rest.trim_start();
         let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
         let rest = rest[digits..].trim_start();
-        let (name, directive) = directive(rest.strip_prefix("- ").unwrap_or(rest));
+        let rest = if self.bats { rest } else { rest.strip_prefix("- ").unwrap_or(rest) };
+        let (name, directive) = if self.bats { of_bats(rest, ok) } else { directive(rest) };
         let status = match (&directive, ok) {
             (Some(_), _) => Status::Skipped,
             (None, true) => Status::Passed,

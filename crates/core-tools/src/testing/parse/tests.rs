@@ -89,8 +89,46 @@ Caused by:
     let told = told(read(Libtest::default(), text), 101);
     insta::assert_snapshot!(told, @r"
     passed a tests/api.rs:0
-    Crashed: the test binary tests/api.rs (target/debug/deps/api-1) died with 1 of its 2 tests not reported (and 1 more)
+    Crashed: the test binary tests/api.rs (target/debug/deps/api-1) died with 1 of its 2 tests not reported
     ");
+}
+
+#[test]
+fn what_a_test_prints_of_another_run_makes_no_crash_and_no_result() {
+    const RUN: &str = "     Running unittests src/lib.rs (x)\n\nrunning 2 tests\ntest a ... ok\n@INNER@test b ... @B@\n\ntest result: @END@ @PASSED@ passed; @FAILED@ failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n\n     Running tests/api.rs (y)\n\nrunning 1 test\ntest c ... ok\n\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n";
+    let inners = [
+        "running 1 test\n",
+        "running 1 test\ntest x ... ok\n",
+        "running 2 tests\n",
+        "running 2 tests\ntest x ... FAILED\ntest y ... ok\n\ntest result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out\n",
+        "running 1 test\ntest x ... ok\n\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n",
+        "test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n",
+        "test result: FAILED. 0 passed; 9 failed; 0 ignored; 0 measured; 0 filtered out\n",
+        "     Running tests/z.rs (z)\n\nrunning 1 test\ntest x ... ok\nerror: test failed, to rerun pass `--lib`\n\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured\n",
+    ];
+    for inner in inners {
+        let run = |b: &str, end: &str, passed: &str, failed: &str| {
+            let text = RUN.replace("@INNER@", inner).replace("@B@", b).replace("@END@", end);
+            text.replace("@PASSED@", passed).replace("@FAILED@", failed)
+        };
+        let passes = read(Libtest::default(), &run("ok", "ok.", "2", "0"));
+        // A line that is a result in every way is no more than a contradiction.
+        let contradicts = inner.ends_with("test x ... ok\n");
+        let told_of = told(passes, 0);
+        assert!(!told_of.contains("Crashed"), "{inner}\n{told_of}");
+        if !contradicts {
+            assert_eq!(told_of, "passed a\npassed b\npassed c tests/api.rs:0", "{inner}");
+        }
+        let fails = told(read(Libtest::default(), &run("FAILED", "FAILED.", "1", "1")), 101);
+        assert!(fails.contains("failed b"), "{inner}\n{fails}");
+    }
+}
+
+#[test]
+fn a_test_that_ends_its_process_with_exit_code_0_is_a_crash_and_what_follows_is_read() {
+    let text = "     Running unittests src/lib.rs (x)\n\nrunning 2 tests\ntest a ... ok\n     Running tests/api.rs (y)\n\nrunning 1 test\ntest c ... ok\n\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n";
+    let told = told(read(Libtest::default(), text), 0);
+    assert!(told.starts_with("passed a\npassed c tests/api.rs:0\nCrashed: "), "{told}");
 }
 
 #[test]

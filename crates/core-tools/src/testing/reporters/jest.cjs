@@ -1,12 +1,15 @@
 // A reporter of jest: what happens, when it happens, one JSON object a line.
 const fs = require("node:fs");
+const line = require("./line.cjs");
 
 const to = fs.openSync(process.env.CORE_TOOLS_EVENTS, "a");
-const write = (event) => fs.writeSync(to, JSON.stringify(event) + "\n");
+const write = (event) => fs.writeSync(to, line(event));
 const name = (test) => [...test.ancestorTitles, test.title].join(" > ");
 const statuses = { passed: "passed", failed: "failed" };
 
 const done = new Map();
+// Failed, and perhaps to be tried again (`jest.retryTimes`): the end of the file says what became of them.
+const failed = new Set();
 const told = (file, test) => {
   // `skipped` by a name pattern, `pending`, `todo`, `disabled`.
   const status = statuses[test.status] ?? "skipped";
@@ -24,10 +27,14 @@ const told = (file, test) => {
 
 module.exports = class {
   onTestCaseStart(file, test) {
-    write({ event: "start", name: name(test) });
+    if (!failed.has(`${file.path} ${name(test)}`)) write({ event: "start", name: name(test) });
   }
   // Each as it ends, so that a run that breaks off keeps them.
   onTestCaseResult(file, test) {
+    if (test.status === "failed") {
+      failed.add(`${file.path} ${name(test)}`);
+      return;
+    }
     const key = `${file.path} ${test.status} ${name(test)}`;
     done.set(key, (done.get(key) ?? 0) + 1);
     told(file, test);

@@ -1,8 +1,9 @@
 // A reporter of Playwright Test: what happens, when it happens, one JSON object a line.
 const fs = require("node:fs");
+const line = require("./line.cjs");
 
 const to = fs.openSync(process.env.CORE_TOOLS_EVENTS, "a");
-const write = (event) => fs.writeSync(to, JSON.stringify(event) + "\n");
+const write = (event) => fs.writeSync(to, line(event));
 // Project, file and suites; the file is told beside.
 const name = (test) => test.titlePath().filter((title) => title && !test.location.file.endsWith(title)).join(" > ");
 const plain = (text) => text?.replace(/\u001b\[[0-9;]*m/g, "");
@@ -20,7 +21,10 @@ module.exports = class {
   onTestEnd(test, result) {
     // One that is to be tried again has not ended.
     const bad = ["failed", "timedOut", "interrupted"].includes(result.status);
-    if (bad && result.retry < test.retries && test.expectedStatus !== result.status) return;
+    if (bad && result.retry < test.retries && test.expectedStatus !== result.status) {
+      write({ event: "left", name: name(test) });
+      return;
+    }
     const outcome = test.outcome();
     // One that fails as it is expected to counts as passed, as in its own summary.
     const status = outcome === "skipped" ? "skipped"

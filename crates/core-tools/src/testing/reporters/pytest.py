@@ -7,14 +7,27 @@ import os
 import sys
 
 if __name__ == "__main__":
-    # As `python -m` has it: the current folder, not that of this file.
-    sys.path[0] = os.getcwd()
+    # As `python -m` has it: the current folder, not that of this file; neither of them where that is not safe.
+    if not getattr(sys.flags, "safe_path", False):
+        sys.path[0] = os.getcwd()
     events = open(sys.argv[1], "w", encoding="utf-8", errors="replace", buffering=1)
     owner = os.getpid()
+
+    LONGEST = 64 * 1024
+
+    def tidy(value):
+        """Text that any reader of JSON takes, and not longer than what is shown of it by far."""
+        if not isinstance(value, str):
+            return value
+        if len(value) > LONGEST:
+            left_out = f"[... {len(value) - LONGEST} characters left out ...]"
+            value = value[: LONGEST // 2] + left_out + value[-LONGEST // 2 :]
+        return value.encode("utf-8", "replace").decode("utf-8")
 
     def write(event, **fields):
         # A test that forks must not write its parent's report.
         if os.getpid() == owner:
+            fields = {name: tidy(value) for name, value in fields.items()}
             events.write(json.dumps({"event": event, **fields}) + "\n")
 
     try:
@@ -27,14 +40,16 @@ if __name__ == "__main__":
     class Reporter:
         def __init__(self):
             self.tests = {}
+            self.skipped_files = 0
 
         def pytest_collection_finish(self, session):
-            write("plan", tests=len(session.items))
+            write("plan", tests=len(session.items) + self.skipped_files)
 
         def pytest_collectreport(self, report):
             if report.failed:
                 write("problem", kind="collection_error", message=f"{report.nodeid}: {report.longreprtext}")
             elif report.skipped:
+                self.skipped_files += 1
                 reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longreprtext
                 write("test", name=report.nodeid, status="skipped", error=reason)
 
@@ -47,6 +62,10 @@ if __name__ == "__main__":
             if test is None:
                 return
             test["ms"] += report.duration * 1000
+            if report.outcome == "rerun":
+                # pytest-rerunfailures: what came of this attempt does not count.
+                test["seen"].clear()
+                return
             status = error = None
             if report.failed:
                 status = "failed" if report.when == "call" else "errored"
@@ -56,7 +75,7 @@ if __name__ == "__main__":
                 status = "skipped"
                 longrepr = report.longrepr
                 error = getattr(report, "wasxfail", None) or (longrepr[2] if isinstance(longrepr, tuple) else None)
-            elif report.when == "call":
+            elif report.passed and report.when == "call":
                 status = "passed"
             if status:
                 test["seen"].append((status, error))

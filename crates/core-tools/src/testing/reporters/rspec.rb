@@ -59,9 +59,17 @@ class CoreToolsFormatter
           file: example.metadata[:absolute_file_path], line: line || example.metadata[:line_number])
   end
 
+  # Not longer than what is shown of it by far.
+  def tidy(text)
+    longest = 64 * 1024
+    text = text.dup.force_encoding("UTF-8").scrub
+    return text if text.length <= longest
+    "#{text[0, longest / 2]}[... #{text.length - longest} characters left out ...]#{text[-longest / 2, longest / 2]}"
+  end
+
   def write(event)
     # What a program says need not be text.
-    event = event.transform_values { |value| value.is_a?(String) ? value.dup.force_encoding("UTF-8").scrub : value }
+    event = event.transform_values { |value| value.is_a?(String) ? tidy(value) : value }
     @output.puts(JSON.generate(event))
     @output.flush
   end

@@ -1,8 +1,9 @@
 // A reporter of vitest 3 and later: what happens, when it happens, one JSON object a line.
 import fs from "node:fs";
+import toLine from "./line.cjs";
 
 const to = fs.openSync(process.env.CORE_TOOLS_EVENTS, "a");
-const write = (event) => fs.writeSync(to, JSON.stringify(event) + "\n");
+const write = (event) => fs.writeSync(to, toLine(event));
 const text = (error) => error?.stack ?? error?.message ?? String(error);
 // Where in its file a test failed.
 const line = (error, file) => {

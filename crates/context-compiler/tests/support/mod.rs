@@ -1,0 +1,102 @@
+//! Projects to compile: in memory, and on disk.
+#![allow(dead_code, reason = "each test target uses its part")]
+
+use context_compiler::source::{Content, Entry, EntryKind, ReadProblem, Stamp, Tree};
+use std::collections::BTreeMap;
+
+/// A project in memory, which lists its folders in whatever order it is told to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Memory {
+    pub(crate) files: BTreeMap<String, Vec<u8>>,
+    /// Folders are listed backwards.
+    pub(crate) backwards: bool,
+}
+
+impl Memory {
+    pub(crate) fn with<P: Into<String>, B: Into<Vec<u8>>>(files: impl IntoIterator<Item = (P, B)>) -> Self {
+        let files = files.into_iter().map(|(path, bytes)| (path.into(), bytes.into())).collect();
+        Self { files, backwards: false }
+    }
+
+    fn bytes(&self, path: &str) -> Result<&Vec<u8>, ReadProblem> {
+        let beneath = format!("{path}/");
+        match self.files.get(path) {
+            Some(bytes) => Ok(bytes),
+            None if self.files.keys().any(|other| other.starts_with(&beneath)) => {
+                Err(ReadProblem::NotRegular("a folder"))
+            }
+            None => Err(ReadProblem::NotFound),
+        }
+    }
+}
+
+impl Tree for Memory {
+    fn read(&self, path: &str, limit: u64) -> Result<Content, ReadProblem> {
+        let bytes = self.bytes(path)?;
+        if bytes.len() as u64 > limit {
+            return Err(ReadProblem::TooLarge { bytes: bytes.len() as u64 });
+        }
+        Ok(Content { bytes: bytes.clone(), stamp: self.stamp(path)?, unstable: false })
+    }
+
+    fn list(&self, folder: &str) -> Result<Vec<Entry>, ReadProblem> {
+        let start = if folder.is_empty() { String::new() } else { format!("{folder}/") };
+        let mut names = BTreeMap::new();
+        for path in self.files.keys() {
+            let Some(rest) = path.strip_prefix(&start) else { continue };
+            let (name, kind) = match rest.split_once('/') {
+                Some((name, _)) => (name, EntryKind::Folder),
+                None => (rest, EntryKind::File),
+            };
+            names.insert(name.to_owned(), kind);
+        }
+        if names.is_empty() {
+            return Err(ReadProblem::NotFound);
+        }
+        let mut entries: Vec<_> = names.into_iter().map(|(name, kind)| Entry { name, kind }).collect();
+        if self.backwards {
+            entries.reverse();
+        }
+        Ok(entries)
+    }
+
+    fn stamp(&self, path: &str) -> Result<Stamp, ReadProblem> {
+        let bytes = self.bytes(path)?;
+        Ok(Stamp { size: bytes.len() as u64, mtime_ns: 0, ctime_ns: 0, inode: 0 })
+    }
+}
+
+/// A project as agents plan it.
+pub(crate) fn fixture() -> Memory {
+    let long = |title: &str, sections: usize| {
+        let mut text = format!("# {title}\n\nWhat everybody must know about it.\n");
+        for number in 1..=sections {
+            text.push_str(&format!(
+                "\n## Part {number}\n\nThe part numbered {number} says what is to be said of {title}.\n\n\
+                 - one rule of part {number}\n- another rule of it,\n  which goes on\n\n\
+                 ### Detail of {number}\n\n```rust\n// # no heading\nfn part_{number}() {{}}\n```\n"
+            ));
+        }
+        text
+    };
+    let roadmap = "# Roadmap\n\n| Phase | Status |\n|---|---|\n| 1. Core | Complete |\n| 2. Tools | In progress |\n\n\
+                   ## Phase 1: Core\n\nThe core was built.\n\n## Phase 2: Tools\n\nThe tools are being built.\n\n\
+                   ## Phase 3: Server\n\nThe server comes last.\n";
+    Memory::with([
+        (".yolo-planning/codebase/ARCHITECTURE.md", long("Architecture", 6)),
+        (".yolo-planning/codebase/STACK.md", long("Stack", 2)),
+        (".yolo-planning/codebase/CONVENTIONS.md", long("Conventions", 4)),
+        (".yolo-planning/ROADMAP.md", roadmap.to_owned()),
+        (".yolo-planning/REQUIREMENTS.md", long("Requirements", 3)),
+        (
+            ".yolo-planning/phases/02-tools/02-01-PLAN.md",
+            "---\nphase: 2\n---\n\n# Plan one\n\nDo `this`.\n".to_owned(),
+        ),
+        (".yolo-planning/phases/02-tools/02-02-PLAN.md", "# Plan two\n\n````\n```\n````\n".to_owned()),
+        (".yolo-planning/phases/02-tools/02-03-PLAN.md", "# Plan three\n".to_owned()),
+        (".yolo-planning/phases/02-tools/02-RESEARCH.md", "# Research\n".to_owned()),
+        ("CONVENTIONS.md", "# Another one\n".to_owned()),
+        ("notes.txt", "a note\nof two lines\n".to_owned()),
+        ("src/main.rs", "fn main() {}\n".to_owned()),
+    ])
+}
