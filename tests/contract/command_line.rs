@@ -127,6 +127,19 @@ fn a_call_prints_the_whole_result_as_json_where_that_is_asked_for() {
 }
 
 #[test]
+fn a_call_gets_the_time_that_the_operator_allows() {
+    let project = Project::with([("more.toml", "[limits]\nmax_timeout_ms = 700000\n")]);
+    let call = |timeout: u64| {
+        let arguments = format!(r#"{{"command": "true", "timeout_ms": {timeout}}}"#);
+        run(&project, &["--config", "more.toml", "call", "run_command", &arguments])
+    };
+    assert!(call(650_000).status.success());
+    let refused = call(700_001);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(printed(&project, &refused.stderr).contains("from 1 to 700000"), "{refused:?}");
+}
+
+#[test]
 fn a_call_reads_its_arguments_from_standard_input() {
     let project = Project::with([("a.txt", "hello\n"), ("arguments", r#"{"path": "a.txt"}"#)]);
     let input = std::fs::File::open(project.join("arguments")).unwrap();

@@ -1,7 +1,7 @@
 //! Which repository a folder belongs to, found and judged without git.
 
 use super::Error;
-use crate::workspace::{ConfinedPath, Kind, Workspace, printable};
+use crate::workspace::{ConfinedPath, Entry, Kind, Workspace, printable};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -174,18 +174,25 @@ impl Repository {
 
     /// What is going on that has not been finished: `merge`, `rebase`, `am`, `cherry-pick`, `revert`, `bisect`.
     pub(super) fn operation(&self) -> Result<Option<&'static str>, Error> {
+        // One listing instead of a look for each: mostly there is none of them.
+        let mut marks = Vec::new();
+        each_entry(&self.git_dir, |entry| {
+            marks.push(entry.name);
+            Ok(())
+        })?;
         // In this order: a rebase picks commits one by one.
         for (name, operation) in [
             ("rebase-merge", "rebase"),
-            ("rebase-apply/applying", "am"),
             ("rebase-apply", "rebase"),
             ("MERGE_HEAD", "merge"),
             ("CHERRY_PICK_HEAD", "cherry-pick"),
             ("REVERT_HEAD", "revert"),
             ("BISECT_LOG", "bisect"),
         ] {
-            if self.git_dir.join(name)?.kind()?.is_some() {
-                return Ok(Some(operation));
+            if marks.iter().any(|mark| mark == name) {
+                let is_am =
+                    name == "rebase-apply" && self.git_dir.join("rebase-apply/applying")?.kind()?.is_some();
+                return Ok(Some(if is_am { "am" } else { operation }));
             }
         }
         Ok(None)
@@ -296,19 +303,28 @@ fn is_suspicious(path: &ConfinedPath) -> Result<bool, Error> {
     Ok([&b"filter"[..], b"include", b"driver"].iter().any(|word| memchr::memmem::find(&text, word).is_some()))
 }
 
+/// Looks at everything in `folder`.
+fn each_entry(folder: &ConfinedPath, mut look: impl FnMut(Entry) -> Result<(), Error>) -> Result<(), Error> {
+    let failed = |_| Error::Odd(format!("`{folder}` cannot be listed"));
+    for entry in folder.open_folder()?.entries().map_err(failed)? {
+        look(entry.map_err(failed)?)?;
+    }
+    Ok(())
+}
+
 /// Refuses a link in `folder` that leads outside.
 fn check_links(folder: &ConfinedPath) -> Result<(), Error> {
-    let handle = folder.open_folder()?;
-    let failed = |_| Error::Odd(format!("`{folder}` cannot be listed"));
-    for entry in handle.entries().map_err(failed)? {
-        let entry = entry.map_err(failed)?;
+    each_entry(folder, |entry| {
+        // Objects are hundreds of folders.
+        if matches!(entry.kind, Kind::Directory | Kind::File) {
+            return Ok(());
+        }
         let path = folder.join(&entry.name)?;
         if entry.kind == Kind::Symlink {
             check_link(&path)?;
         }
-        check_kind(&path, entry.kind)?;
-    }
-    Ok(())
+        check_kind(&path, entry.kind)
+    })
 }
 
 /// Refuses what git would wait for where it expects a file. Sockets are none: git itself has one.
@@ -341,17 +357,14 @@ fn check_link(link: &ConfinedPath) -> Result<(), Error> {
 
 /// The same for everything below it.
 fn check_links_within(folder: &ConfinedPath, left: &mut usize) -> Result<(), Error> {
-    let failed = |_| Error::Odd(format!("`{folder}` cannot be listed"));
-    for entry in folder.open_folder()?.entries().map_err(failed)? {
-        let entry = entry.map_err(failed)?;
+    each_entry(folder, |entry| {
         *left = left.checked_sub(1).ok_or_else(|| Error::Odd("there are too many references".to_owned()))?;
         match entry.kind {
-            Kind::Symlink => check_link(&folder.join(&entry.name)?)?,
-            Kind::Directory => check_links_within(&folder.join(&entry.name)?, left)?,
-            _ => {}
+            Kind::Symlink => check_link(&folder.join(&entry.name)?),
+            Kind::Directory => check_links_within(&folder.join(&entry.name)?, left),
+            _ => Ok(()),
         }
-    }
-    Ok(())
+    })
 }
 
 /// Refuses objects, or others that they borrow from, which lie outside.

@@ -139,7 +139,6 @@ impl ServerHandler for Connection {
             Shape::TextOnly
         };
         let mut call = Context::new(self.caller.clone(), context.ct.clone());
-        call.max_timeout = self.host.limits().max_timeout;
         if context.meta.get_progress_token().is_some() {
             call.progress = Progress::heard();
         }

@@ -78,7 +78,7 @@ pub struct Context {
     pub cancel: CancellationToken,
     /// Where to say how it goes.
     pub progress: Progress,
-    /// The longest time limit that a tool may grant its caller.
+    /// The longest time limit that a tool may grant its caller: the host's and the role's, whichever is less.
     pub max_timeout: Duration,
     /// The longest that the caller's role lets anything run, also what outlives the call. No limit by default.
     pub role_limit: Option<Duration>,
@@ -416,9 +416,8 @@ impl Host {
         }
         context.scope = call.scope().clone();
         context.role_limit = limits.max_seconds.map(Duration::from_secs);
-        if let Some(most) = context.role_limit {
-            context.max_timeout = context.max_timeout.min(most);
-        }
+        let most = self.limits().max_timeout;
+        context.max_timeout = context.role_limit.map_or(most, |limit| limit.min(most));
         (self.run(registered, call, context).await, said)
     }
 
