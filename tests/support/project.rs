@@ -82,6 +82,8 @@ impl Project {
                 command.env_remove(name);
             }
         }
+        // Also what the default leaves out of the list.
+        command.env("CORETOOLS_TOOLSETS", "all");
         command
     }
 }

@@ -263,7 +263,8 @@ pub(crate) fn server(settings: Settings) -> Result<Server, String> {
     limits.max_timeout = Duration::from_millis(*config.limits.max_timeout_ms);
     limits.max_answer_bytes = usize::try_from(*config.limits.max_output_bytes).unwrap_or(usize::MAX);
     let selection = match config.toolsets.value {
-        Toolsets::Preset(Preset::Full) => Selection::default(),
+        Toolsets::Preset(Preset::All) => Selection::default(),
+        Toolsets::Preset(Preset::Full) => Selection::new(["full"]),
         Toolsets::Preset(Preset::Edit) => Selection::new(["edit"]),
         Toolsets::Preset(Preset::Minimal) => Selection::new(["minimal"]),
         Toolsets::Chosen(words) => Selection::new(words),

@@ -7,7 +7,9 @@ use toml::de::DeValue;
 /// A choice of tools made ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preset {
-    /// Every toolset.
+    /// Every tool of every toolset.
+    All,
+    /// What belongs to every toolset, without what is seldom needed.
     Full,
     /// What editing a project takes.
     Edit,
@@ -175,7 +177,7 @@ trait Words: Copy + PartialEq + 'static {
 
 impl Words for Preset {
     const ALL: &'static [(&'static str, Self)] =
-        &[("full", Self::Full), ("edit", Self::Edit), ("minimal", Self::Minimal)];
+        &[("all", Self::All), ("full", Self::Full), ("edit", Self::Edit), ("minimal", Self::Minimal)];
 }
 
 impl Words for Results {

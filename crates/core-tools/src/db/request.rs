@@ -6,18 +6,15 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::time::Duration;
 
-/// What `db_bridge` does.
+/// What `db_bridge` does: read rows, describe the tables, change rows, or say how a statement would be run.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
+#[allow(missing_docs, reason = "said above: words here are in every list of tools")]
 pub enum Action {
-    /// Read rows.
     Query,
-    /// Describe the tables.
     Schema,
-    /// Change rows.
     Seed,
-    /// Say how a statement would be run.
     Explain,
 }
 
@@ -25,18 +22,18 @@ pub enum Action {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DbBridge {
-    #[allow(missing_docs, reason = "its name and values say it, and every conversation pays for words")]
+    /// seed writes
     pub action: Action,
-    /// One statement; for schema a table, with `*`, or nothing
+    /// Statement; schema: table
     #[serde(default)]
     pub payload: String,
-    /// Bound; a seed takes lists of them
+    /// To bind
     #[serde(default)]
     pub params: Option<Vec<Value>>,
     /// Name or SQLite file
     #[serde(default)]
     pub database: Option<String>,
-    /// Rows; default 200
+    /// Rows; 200
     #[schemars(range(min = 1, max = 5000))]
     #[serde(default)]
     pub limit: Option<u32>,

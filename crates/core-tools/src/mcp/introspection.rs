@@ -38,7 +38,7 @@ fn db_bridge(workspace: &Arc<Workspace>, databases: Databases) -> Tool {
     let tool = Tool::new(
         "db_bridge",
         "Database",
-        "The app's SQL database. Only seed writes.",
+        "The app's SQL database.",
         move |mut request: DbBridge, context: Context| {
             let databases = context.within(&workspace).map(|workspace| databases.within(workspace));
             async move {

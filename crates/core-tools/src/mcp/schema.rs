@@ -51,6 +51,10 @@ fn shorten(schema: &mut Value, described: bool) {
             object.remove(key);
         }
     }
+    // Anything.
+    if get(object, "items") == Some(&Value::Bool(true)) {
+        remove(object, "items");
+    }
     // A switch that is left out is off.
     if get(object, "default") == Some(&Value::Bool(false)) {
         remove(object, "default");

@@ -33,11 +33,23 @@ const EDIT: &[&str] = &[
 const MINIMAL: &[&str] =
     &["read_file", "write_file", "edit_file", "list_directory", "search_files", "run_command"];
 
+/// What `full` leaves out, since every conversation pays for a list: another tool does nearly the same, or few ask
+/// for it.
+const SELDOM: &[&str] = &[
+    "read_media_file",
+    "directory_tree",
+    "get_file_info",
+    "git_blame",
+    "git_restore",
+    "git_stash",
+    "list_sessions",
+];
+
 /// The presets, by name.
-pub const PRESETS: [&str; 3] = ["full", "edit", "minimal"];
+pub const PRESETS: [&str; 4] = ["all", "full", "edit", "minimal"];
 
 impl Selection {
-    /// A selection of presets (`full`, `edit`, `minimal`), toolsets and tools, by name. What any of the
+    /// A selection of presets (`all`, `full`, `edit`, `minimal`), toolsets and tools, by name. What any of the
     /// words names is offered; no words at all is everything.
     pub fn new<W: Into<String>>(words: impl IntoIterator<Item = W>) -> Self {
         Self { words: words.into_iter().map(Into::into).collect() }
@@ -52,7 +64,8 @@ impl Selection {
         let mut chosen = HashSet::new();
         for word in &self.words {
             match word.as_str() {
-                "full" => chosen.extend(all()),
+                "all" => chosen.extend(all()),
+                "full" => chosen.extend(all().filter(|name| !SELDOM.contains(name))),
                 "edit" => chosen.extend(all().filter(|name| EDIT.contains(name))),
                 "minimal" => chosen.extend(all().filter(|name| MINIMAL.contains(name))),
                 word => {
