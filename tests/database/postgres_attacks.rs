@@ -3,8 +3,9 @@
 use crate::answer;
 use crate::attack::{Attack, Outcome, run};
 use crate::postgres::{connect, shop};
-use crate::servers::Server;
+use crate::servers::{PASSWORD, Server};
 use Outcome::{Ddl, Harmless, Refused};
+use integration_tests::Project;
 use serde_json::json;
 
 const ATTACKS: &[Attack] = &[
@@ -157,6 +158,36 @@ fn no_attack_on_postgres_changes_or_reaches_anything() {
     let Some(server) = shop() else { return };
     let (_project, mut wire) = connect(&server, "app");
     run(&mut wire, "", ATTACKS, || state(&server));
+}
+
+#[test]
+fn doctor_tells_what_the_user_of_a_connection_may_do() {
+    let Some(server) = shop() else { return };
+    let project = Project::empty();
+    let connections =
+        ["reader", "app", "boss", "nobody"].map(|user| format!("{user}=${}", user.to_uppercase()));
+    project.write("all.toml", &format!("[databases]\nconnections = {connections:?}\n"));
+    let mut command = project.server();
+    for user in ["reader", "app", "boss", "nobody"] {
+        command.env(user.to_uppercase(), server.url(user));
+    }
+    let output = command
+        .env_remove("DB_PATH")
+        .env_remove("DB_URL")
+        .args(["--config", "all.toml", "doctor"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    let of = |user: &str| {
+        let line = said.lines().find(|line| line.contains(&format!(" {user}: ")));
+        line.unwrap_or_else(|| panic!("nothing is said of {user}:\n{said}"))
+    };
+    assert!(of("reader").starts_with("ok ") && of("reader").ends_with("PostgreSQL answers"), "{said}");
+    assert!(of("app").starts_with("note ") && of("app").contains("may only read"), "{said}");
+    assert!(of("boss").starts_with("note ") && of("boss").contains("superuser"), "{said}");
+    assert!(of("nobody").starts_with("BROKEN "), "{said}");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(!said.contains(PASSWORD), "{said}");
 }
 
 /// With what a superuser may do beyond all transactions.

@@ -1,8 +1,10 @@
 //! Times as text.
 
+#[cfg(any(feature = "filesystem", feature = "git", feature = "mcp"))]
 use std::time::{Duration, SystemTime};
 
 /// `time` as RFC 3339 has it, in UTC, to the second: `2026-11-21T22:37:00Z`.
+#[cfg(any(feature = "filesystem", feature = "git", feature = "mcp"))]
 pub(crate) fn rfc3339(time: SystemTime) -> String {
     let seconds = match time.duration_since(SystemTime::UNIX_EPOCH) {
         Ok(after) => i64::try_from(after.as_secs()).unwrap_or(i64::MAX),
@@ -32,7 +34,7 @@ pub(crate) fn civil(days: i64) -> (i64, i64, i64) {
     (era * 400 + year + next, month, day)
 }
 
-#[cfg(test)]
+#[cfg(all(test, any(feature = "filesystem", feature = "git", feature = "mcp")))]
 mod tests {
     use super::*;
 

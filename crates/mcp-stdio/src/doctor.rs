@@ -2,6 +2,7 @@
 
 use crate::setup::{self, Settings};
 use core_tools::ci::{Commands, diagnose, toolchains};
+use core_tools::workspace::Workspace;
 use process_runner::{Command, Limits};
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -38,8 +39,10 @@ pub(crate) async fn doctor(settings: Settings, as_json: bool) -> Result<ExitCode
     findings.extend(settings.roots.iter().map(|root| folder(root)));
     match setup::workspace(&settings) {
         Ok(workspace) => {
+            let workspace = Arc::new(workspace);
+            findings.extend(databases(&settings, &workspace).await);
             let runner = setup::runner(settings.secrets.clone())?;
-            let commands = Commands::new(runner.clone(), Arc::new(workspace), settings.redactor.clone());
+            let commands = Commands::new(runner.clone(), workspace, settings.redactor.clone());
             let facts = setup::facts();
             let found = toolchains(&commands, &facts, &CancellationToken::new()).await;
             let found = diagnose(&commands, &facts, "orchestrator", found);
@@ -108,6 +111,32 @@ fn tempfile_in(root: &Path) -> std::io::Result<()> {
     let path = root.join(format!(".mcp-stdio-doctor-{}", std::process::id()));
     std::fs::File::options().write(true).create_new(true).open(&path)?;
     std::fs::remove_file(path)
+}
+
+/// Connects to each database that is set, in the way that the tool does.
+async fn databases(settings: &Settings, workspace: &Arc<Workspace>) -> Vec<Finding> {
+    let databases = setup::databases(&settings.config, workspace);
+    let mut names: Vec<Option<String>> =
+        settings.config.databases.connections().map(|(name, _)| Some(name)).collect();
+    if ["DB_PATH", "DB_URL"].iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
+    {
+        names.push(None);
+    }
+    let mut findings = Vec::new();
+    for name in names {
+        let shown = name.as_deref().unwrap_or("$DB_PATH or $DB_URL");
+        findings.push(match databases.check(name.as_deref(), &CancellationToken::new()).await {
+            Ok(checked) if checked.notes.is_empty() => {
+                ok("database", format!("{shown}: {} answers", checked.engine))
+            }
+            Ok(checked) => note(
+                "database",
+                &format!("{shown}: {} answers; {}", checked.engine, checked.notes.join("; ")),
+            ),
+            Err(error) => broken("database", format!("{shown}: {}", setup::chain(&error))),
+        });
+    }
+    findings
 }
 
 /// Starts a process for real, the way the tools do.

@@ -205,7 +205,7 @@ fn logs(config: &Config, workspace: &Arc<Workspace>) -> Logs {
 }
 
 /// The databases of the application: `$DB_PATH`, `$DB_URL`, and those that the configuration names.
-fn databases(config: &Config, workspace: &Arc<Workspace>) -> Databases {
+pub(crate) fn databases(config: &Config, workspace: &Arc<Workspace>) -> Databases {
     let variable = |name: &str| std::env::var_os(name).and_then(|value| value.into_string().ok());
     let named = config.databases.connections().map(|(name, place)| {
         let value = place.strip_prefix('$').and_then(variable);

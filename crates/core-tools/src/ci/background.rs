@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 pub struct StartCommand {
     /// Program and arguments, or one line (no shell)
     pub command: CommandText,
-    /// Folder; default: the first root
+    /// Default: the first root
     pub working_directory: Option<String>,
     /// Time limit; default: none
     #[schemars(range(min = 1, max = 86_400_000))]

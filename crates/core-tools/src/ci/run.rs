@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 pub struct RunCommand {
     /// Program and arguments, or one line (no shell)
     pub command: CommandText,
-    /// Folder; default: the first root
+    /// Default: the first root
     pub working_directory: Option<String>,
     /// Time limit; default 120000
     #[schemars(range(min = 1, max = 86_400_000))]

@@ -64,6 +64,7 @@
 //!
 //! TLS: a server that demands it is refused. Tunnel, or use a socket.
 
+mod check;
 mod error;
 mod request;
 mod rows;
@@ -80,6 +81,7 @@ mod postgres;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
+pub use check::Checked;
 pub use error::Error;
 pub use request::{Action, DbBridge};
 pub use rows::{Column, Rows};

@@ -27,9 +27,11 @@ pub struct FindFiles {
     #[serde(default)]
     pub kind: FindKind,
     /// Include what .gitignore names
+    #[schemars(extend("unlisted" = true))]
     #[serde(default)]
     pub include_ignored: bool,
     /// Include dot names; default true
+    #[schemars(extend("unlisted" = true))]
     pub hidden: Option<bool>,
     /// Default 1000
     #[schemars(range(min = 1, max = 100_000))]

@@ -27,6 +27,7 @@ pub struct ListDirectory {
     #[schemars(range(min = 1, max = 10))]
     pub depth: Option<i64>,
     /// Include dot names; default true
+    #[schemars(extend("unlisted" = true))]
     pub hidden: Option<bool>,
     /// Add size and time of change
     #[serde(default)]

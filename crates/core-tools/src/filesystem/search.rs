@@ -58,6 +58,7 @@ pub struct SearchFiles {
     #[schemars(range(min = 1, max = 10_000))]
     pub max_results: Option<i64>,
     /// Include what .gitignore names
+    #[schemars(extend("unlisted" = true))]
     #[serde(default)]
     pub include_ignored: bool,
 }

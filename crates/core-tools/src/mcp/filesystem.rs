@@ -177,7 +177,7 @@ fn find_files(workspace: &Arc<Workspace>) -> Tool {
     tool(
         "find_files",
         "Find files by name",
-        "Finds files by a glob, without what .gitignore names. By content: search_files.",
+        "Finds files by a glob, without what .gitignore names (or include_ignored). By content: search_files.",
         workspace,
         |workspace, input: &FindFiles, cancel| {
             let found = filesystem::find_files(workspace, input, cancel)?;
@@ -192,7 +192,7 @@ fn search_files(workspace: &Arc<Workspace>) -> Tool {
     tool(
         "search_files",
         "Search contents",
-        "Searches the lines of text files, without what .gitignore names. By name: find_files.",
+        "Searches the lines of text files, without what .gitignore names (or include_ignored). By name: find_files.",
         workspace,
         |workspace, input: &SearchFiles, cancel| {
             Ok(Answer::text(filesystem::search_files(workspace, input, cancel)?.to_text()))

@@ -51,9 +51,9 @@ fn shorten(schema: &mut Value, described: bool) {
             object.remove(key);
         }
     }
-    // Anything.
+    // Anything, in the form that every client's reader takes.
     if get(object, "items") == Some(&Value::Bool(true)) {
-        remove(object, "items");
+        object.insert("items".to_owned(), Value::Object(Map::new()));
     }
     // A switch that is left out is off.
     if get(object, "default") == Some(&Value::Bool(false)) {
