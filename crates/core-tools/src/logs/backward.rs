@@ -16,6 +16,8 @@ pub(super) struct Backward<'a, S: ?Sized> {
     bounds: Bounds,
     classifier: Classifier,
     buffer: Vec<u8>,
+    /// What the next chunk is read into.
+    spare: Vec<u8>,
     /// Everything from here on has been read. The beginning of a line.
     position: u64,
     /// Where the entry ends whose beginning is still to come.
@@ -43,6 +45,7 @@ impl<'a, S: ReadAt + ?Sized> Backward<'a, S> {
             bounds,
             classifier,
             buffer: Vec::new(),
+            spare: Vec::new(),
             position: end,
             end,
             rest: None,
@@ -84,28 +87,23 @@ impl<'a, S: ReadAt + ?Sized> Backward<'a, S> {
         mut wanted: impl FnMut(&Group, &[u8]) -> bool,
     ) -> io::Result<()> {
         hits.clear();
-        self.loaded = None;
-        let mut size = self.bounds.chunk;
-        let (start, begin) = loop {
-            let start = self.position.saturating_sub(size as u64);
-            let length = usize::try_from(self.position - start).unwrap_or(usize::MAX);
-            self.buffer.resize(length.max(self.buffer.len()), 0);
-            self.buffer.truncate(length);
-            if self.source.read_at(&mut self.buffer, start)? < length {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
+        let mut start = self.load()?;
+        let begin = loop {
+            let length = self.buffer.len();
             if start == 0 {
-                break (start, 0);
+                break 0;
             }
             // The last byte ends the line before the position, or belongs to a line that has not ended.
             let body = self.buffer.get(..length.saturating_sub(1)).unwrap_or_default();
             if let Some(feed) = memchr::memchr(b'\n', body) {
-                break (start, feed + 1);
+                break feed + 1;
             }
-            if size > self.bounds.line {
+            if length > self.bounds.line {
                 return self.long_line(start, hits, &mut wanted);
             }
-            size *= 2;
+            start = self.position.saturating_sub(2 * length as u64);
+            let length = usize::try_from(self.position - start).unwrap_or(usize::MAX);
+            self.source.fill(&mut self.buffer, start, length)?;
         };
         let buffer = std::mem::take(&mut self.buffer);
         let region = buffer.get(begin..).unwrap_or_default();
@@ -113,6 +111,25 @@ impl<'a, S: ReadAt + ?Sized> Backward<'a, S> {
         self.buffer = buffer;
         self.loaded = Some(start);
         Ok(())
+    }
+
+    /// Reads what lies before the position, from a multiple of the size of chunks on. Where that begins.
+    ///
+    /// The beginning of the line that the last chunk began in the middle of is at hand: so chunk after chunk is read
+    /// in whole, which may be done before it is asked for.
+    fn load(&mut self) -> io::Result<u64> {
+        let carried = self.loaded.take().and_then(|loaded| {
+            let length = usize::try_from(self.position.checked_sub(loaded)?).ok()?;
+            self.buffer.get(..length)
+        });
+        let carried = carried.unwrap_or_default();
+        let top = self.position - carried.len() as u64;
+        let chunk = self.bounds.chunk as u64;
+        let start = top.saturating_sub(chunk) / chunk * chunk;
+        self.source.fill(&mut self.spare, start, usize::try_from(top - start).unwrap_or(usize::MAX))?;
+        self.spare.extend_from_slice(carried);
+        std::mem::swap(&mut self.buffer, &mut self.spare);
+        Ok(start)
     }
 
     /// Looks at the lines of `region`, which begins at `start`.

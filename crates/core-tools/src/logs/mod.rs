@@ -36,6 +36,7 @@
 //! Times without an offset are taken for UTC, and times without a year are not known. `since` ends the reading
 //! where entries are more than five seconds older, as entries are written in about the order of their times.
 
+mod ahead;
 mod backward;
 mod cursor;
 mod entry;

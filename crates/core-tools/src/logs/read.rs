@@ -1,5 +1,6 @@
 //! The last entries that are asked for, from the newest file back.
 
+use super::ahead::Ahead;
 use super::backward::Backward;
 use super::cursor::Mark;
 use super::entry::LogEntry;
@@ -47,7 +48,8 @@ pub(super) fn read(
         let stopped = if file.compressed {
             collector.packed(file, index, end, cancel).map_err(failed)?
         } else {
-            collector.plain(file, index, end, cancel).map_err(failed)?
+            Ahead::reading(&file.file, end, |ahead| collector.plain(file, ahead, index, end, cancel))
+                .map_err(failed)?
         };
         match stopped {
             Stopped::No => continue,
@@ -108,12 +110,13 @@ impl Collector<'_> {
     fn plain(
         &mut self,
         file: &LogFile,
+        source: &Ahead<'_>,
         index: usize,
         end: u64,
         cancel: &CancellationToken,
     ) -> io::Result<Stopped> {
         let bounds = Bounds::DEFAULT;
-        let mut reader = Backward::new(&file.file, end, bounds);
+        let mut reader = Backward::new(source, end, bounds);
         let mut hits = Vec::new();
         let mut lines_after = Vec::new();
         let stopped = loop {

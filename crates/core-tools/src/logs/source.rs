@@ -7,6 +7,15 @@ use std::io;
 pub(super) trait ReadAt {
     /// Fills `buffer` from `offset` on, as far as there is anything. How many bytes it has.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
+
+    /// Has `buffer` be the `length` bytes from `offset` on.
+    fn fill(&self, buffer: &mut Vec<u8>, offset: u64, length: usize) -> io::Result<()> {
+        buffer.resize(length, 0);
+        if self.read_at(buffer, offset)? < length {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(())
+    }
 }
 
 impl ReadAt for File {
