@@ -48,8 +48,12 @@ pub struct CompileContext {
     pub format: Form,
     /// Or HEAD
     pub since: Option<String>,
-    /// prefix_hash
+    /// The prefix_hash of an answer that is still at hand: the prefix is not sent again while it is the same
+    #[schemars(extend("unlisted" = true))]
     pub known_prefix: Option<String>,
+    /// What the last test run said, for the tail
+    #[schemars(extend("unlisted" = true))]
+    pub test_failures: Option<String>,
 }
 
 /// The form of a document.
@@ -86,6 +90,7 @@ impl CompileContext {
             include: self.include.clone(),
             exclude: self.exclude.clone().unwrap_or_default(),
             known_prefix: self.known_prefix.clone(),
+            test_failures: self.test_failures.clone(),
             ..Request::new(self.role.as_deref().unwrap_or(role))
         }
     }
