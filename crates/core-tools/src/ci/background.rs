@@ -384,6 +384,18 @@ impl Background {
         }
     }
 
+    /// Ends all commands of `owner`, and does not wait for it. Their output is forgotten.
+    pub fn end(&self, owner: &str) {
+        let mut table = self.table();
+        table.entries.retain(|_, entry| {
+            let stays = entry.owner != owner;
+            if let (false, Some(running)) = (stays, entry.running()) {
+                running.terminate_within(PATIENCE);
+            }
+            stays
+        });
+    }
+
     /// The commands of `owner`.
     pub fn list(&self, owner: &str) -> CommandList {
         let table = self.table();

@@ -130,6 +130,7 @@ fn write_command_input(background: Arc<Background>) -> Tool {
 }
 
 fn stop_command(background: Arc<Background>) -> Tool {
+    let left = Arc::clone(&background);
     Tool::new(
         "stop_command",
         "Stop a background command",
@@ -142,6 +143,7 @@ fn stop_command(background: Arc<Background>) -> Tool {
     .destroys()
     .idempotent()
     .without_place()
+    .on_leave(move |owner| left.end(owner))
 }
 
 fn list_commands(background: Arc<Background>) -> Tool {
