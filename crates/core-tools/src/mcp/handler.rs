@@ -99,6 +99,12 @@ impl Connection {
         Self { visitors, server, listening: Arc::default() }
     }
 
+    /// Another connection like this one.
+    #[must_use]
+    pub fn fresh(&self) -> Self {
+        Self { listening: Arc::default(), ..self.clone() }
+    }
+
     fn visitor(&self, extensions: &Extensions) -> Result<Visitor, ErrorData> {
         match &self.visitors {
             Visitors::One { visitor, .. } => Ok(visitor.clone()),

@@ -373,6 +373,18 @@ impl Host {
         self.shared.reloads.subscribe()
     }
 
+    /// Whether a call of `tool` takes one of the places for calls that run at once. One that `caller` does not see does:
+    /// so does one that there is not.
+    pub fn takes_place(&self, caller: &Caller, tool: &str) -> bool {
+        let policy = self.shared.policy.load();
+        self.find(&policy, caller, tool).is_none_or(|registered| registered.tool.takes_place())
+    }
+
+    /// Where calls are recorded, if they are.
+    pub fn audit(&self) -> Option<&Audit> {
+        self.shared.audit.as_ref()
+    }
+
     /// The bounds on every call.
     pub fn limits(&self) -> &Limits {
         &self.shared.limits
