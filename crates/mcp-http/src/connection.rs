@@ -77,6 +77,11 @@ impl Listener {
         Ok(Self { socket, area })
     }
 
+    /// What is served there.
+    pub(crate) fn area(&self) -> Area {
+        self.area
+    }
+
     /// Where that is: the port may have been the system's choice.
     pub(crate) fn address(&self) -> Result<Address, String> {
         match &self.socket {
@@ -106,6 +111,7 @@ impl Listener {
                 continue;
             };
             if let Peer::Tcp(from) = peer
+                && self.area == Area::All
                 && !terms.proxies.is_empty()
                 && !terms.proxies.iter().any(|range| range.contains(from.ip()))
             {
@@ -158,12 +164,12 @@ enum Stream {
 
 async fn connection(stream: Stream, peer: Peer, area: Area, app: Arc<App>, terms: Terms) -> Result<(), String> {
     match (stream, &terms.tls) {
-        (Stream::Tcp(stream), Some(tls)) => {
+        (Stream::Tcp(stream), Some(tls)) if area == Area::All => {
             let handshake = tokio::time::timeout(HANDSHAKE, tls.acceptor().accept(stream));
             let stream = handshake.await.map_err(|_| "no handshake".to_owned())?.map_err(|error| error.to_string())?;
             requests(stream, peer, area, app, &terms).await
         }
-        (Stream::Tcp(stream), None) => requests(stream, peer, area, app, &terms).await,
+        (Stream::Tcp(stream), _) => requests(stream, peer, area, app, &terms).await,
         (Stream::Unix(stream), _) => requests(stream, peer, area, app, &terms).await,
     }
 }

@@ -136,14 +136,12 @@ impl Server {
         };
         let files = Files { tokens: http.tokens.value.clone(), limits, tls, jwts };
         let scheme = if terms.tls.is_some() { "https" } else { "http" };
-        for address in &bound {
-            match address {
-                Address::Tcp(address) if bound.last() != Some(&Address::Tcp(*address)) || metrics_at.is_none() => {
-                    say(&format!("mcp-http: serving {scheme}://{address}/mcp"));
-                }
-                Address::Unix(path) => say(&format!("mcp-http: serving unix:{}", path.display())),
-                Address::Tcp(address) => say(&format!("mcp-http: figures at http://{address}/metrics")),
-            }
+        for (listener, address) in listeners.iter().zip(&bound) {
+            say(&match (listener.area(), address) {
+                (Area::All, Address::Tcp(address)) => format!("mcp-http: serving {scheme}://{address}/mcp"),
+                (Area::All, Address::Unix(_)) => format!("mcp-http: serving {address}"),
+                (Area::Metrics, address) => format!("mcp-http: figures at {address}"),
+            });
         }
         if app.tenants.confinement.starts_with("off") || app.tenants.confinement.starts_with("not available") {
             tracing::warn!(

@@ -173,8 +173,8 @@ impl Protocol {
             (_, "subscriptions/listen") => Some(Ends::Call(both(&app.closing, &life), call.clone())),
             _ => None,
         };
-        let limits = RoleLimits::default();
-        parts.extensions.insert(Visitor { host, caller, limits, cancel: call });
+        let (limits, background) = (RoleLimits::default(), usize::try_from(principal.limits.processes).ok());
+        parts.extensions.insert(Visitor { host, caller, limits, background, cancel: call });
         let response = self.service.handle(Request::from_parts(parts, Full::new(body))).await;
         if let (Some(room), Some(id)) = (&room, response.headers().get(SESSION).and_then(|id| id.to_str().ok())) {
             app.sessions.begin(room, id, &principal.name, &principal.live);

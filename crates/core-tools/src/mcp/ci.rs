@@ -90,7 +90,10 @@ fn start_command(commands: Commands, background: Arc<Background>) -> Tool {
             }
             let background = Arc::clone(&background);
             let reach = reach(&commands, &context);
-            async move { Answer::structured(&background.start_within(&input, owner(&context), &reach?).await?) }
+            async move {
+                let started = background.start_within(&input, owner(&context), &reach?, context.background).await?;
+                Answer::structured(&started)
+            }
         },
     )
     .destroys()

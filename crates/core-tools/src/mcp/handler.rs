@@ -44,6 +44,8 @@ pub struct Visitor {
     pub caller: Caller,
     /// What the caller itself may use, on top of what its role may.
     pub limits: RoleLimits,
+    /// Programs that it may have in the background at once; the tool's own number if there is none.
+    pub background: Option<usize>,
     /// Ends its requests, as the transport does when the client cancels or goes away.
     pub cancel: CancellationToken,
 }
@@ -77,7 +79,7 @@ impl Connection {
         instructions: impl Into<String>,
     ) -> Self {
         let (limits, cancel) = (RoleLimits::default(), CancellationToken::new());
-        let visitor = Visitor { host, caller, limits, cancel };
+        let visitor = Visitor { host, caller, limits, background: None, cancel };
         Self::of(Visitors::One { visitor, instructions: instructions.into() }, name, version)
     }
 
@@ -228,7 +230,7 @@ impl ServerHandler for Connection {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Visitor { host, caller, limits, cancel } = self.visitor(&context.extensions)?;
+        let Visitor { host, caller, limits, background, cancel } = self.visitor(&context.extensions)?;
         let shape = if host.sends_structured() && knows_structured(&context) {
             Shape::Structured
         } else {
@@ -236,7 +238,7 @@ impl ServerHandler for Connection {
         };
         let mut call = Context::new(caller, context.ct.child_token());
         call.max_timeout = host.limits().max_timeout;
-        call.limits = limits;
+        (call.limits, call.background) = (limits, background);
         if context.meta.get_progress_token().is_some() {
             call.progress = Progress::heard();
         }

@@ -103,6 +103,8 @@ pub struct Context {
     pub scope: Scope,
     /// What the caller itself may use, on top of what its role may. No limit by default.
     pub limits: RoleLimits,
+    /// Programs that the caller may have in the background at once; the tool's own number by default.
+    pub background: Option<usize>,
 }
 
 impl Context {
@@ -116,6 +118,7 @@ impl Context {
             role_limit: None,
             scope: Scope::default(),
             limits: RoleLimits::default(),
+            background: None,
         }
     }
 
