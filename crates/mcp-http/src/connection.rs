@@ -14,7 +14,7 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -181,10 +181,12 @@ async fn requests(
     app: Arc<App>,
     terms: &Terms,
 ) -> Result<(), String> {
+    let spoken = Arc::new(AtomicBool::new(false));
     let service = {
-        let app = Arc::clone(&app);
+        let (app, spoken) = (Arc::clone(&app), Arc::clone(&spoken));
         service_fn(move |request| {
             let app = Arc::clone(&app);
+            spoken.store(true, Ordering::Relaxed);
             async move { Ok::<Response<Body>, Infallible>(app.answer(request, peer, area).await) }
         })
     };
@@ -198,8 +200,13 @@ async fn requests(
     );
     tokio::select! {
         ended = connection.as_mut() => return ended.map_err(|error| error.to_string()),
-        () = app.closing.cancelled() => connection.as_mut().graceful_shutdown(),
+        () = app.closing.cancelled() => {}
     }
+    if !spoken.load(Ordering::Relaxed) {
+        // It would be waited for until it says something.
+        return Ok(());
+    }
+    connection.as_mut().graceful_shutdown();
     connection.await.map_err(|error| error.to_string())
 }
 
