@@ -43,7 +43,9 @@ fn what_two_parsers_could_read_differently_is_refused() {
     for era in Era::BOTH {
         let meta = if era == Era::Modern { format!("{META},") } else { String::new() };
         let write = r#""arguments":{"path":"new.txt","content":"x"}"#;
-        let call = |params: &str| format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{{meta}{params}}}}}"#);
+        let call = |params: &str| {
+            format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{{meta}{params}}}}}"#)
+        };
         let bodies = [
             call(&format!(r#""name":"read_file","name":"write_file",{write}"#)),
             call(&format!(r#""name":"write_file","name":"read_file",{write}"#)),
@@ -52,10 +54,16 @@ fn what_two_parsers_could_read_differently_is_refused() {
             call(&format!(r#""name":"read_file","NAME":"write_file",{write}"#)),
             call(r#""name":"read_file","arguments":{"path":"keep.txt"},"Arguments":{"path":"/etc/passwd"}"#),
             call(r#""name":"read_file","arguments":{"path":"keep.txt","path":"/etc/passwd"}"#),
-            format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list","method":"tools/call","params":{{{meta}"name":"write_file",{write}}}}}"#),
-            format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","Method":"tools/list","params":{{{meta}"name":"read_file",{write}}}}}"#),
+            format!(
+                r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list","method":"tools/call","params":{{{meta}"name":"write_file",{write}}}}}"#
+            ),
+            format!(
+                r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","Method":"tools/list","params":{{{meta}"name":"read_file",{write}}}}}"#
+            ),
             format!(r#"{{"jsonrpc":"2.0","id":1,"id":2,"method":"tools/list","params":{{{meta}"x":1}}}}"#),
-            format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{{{meta}"x":1}},"PARAMS":{{}}}}"#),
+            format!(
+                r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{{{meta}"x":1}},"PARAMS":{{}}}}"#
+            ),
         ];
         for body in &bodies {
             let reply = site.send(era, body, "tools/call", Some("read_file"));
@@ -70,7 +78,11 @@ fn what_two_parsers_could_read_differently_is_refused() {
 fn what_is_no_message_is_answered_with_what_is_wrong() {
     let site = site();
     let list = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{{{META}}}}}"#);
-    let deep = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{{"x":{}1{}}}}}"#, "[".repeat(5000), "]".repeat(5000));
+    let deep = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{{"x":{}1{}}}}}"#,
+        "[".repeat(5000),
+        "]".repeat(5000)
+    );
     for (body, code) in [
         ("", -32700),
         ("{", -32700),
@@ -96,7 +108,9 @@ fn what_is_no_message_is_answered_with_what_is_wrong() {
 #[test]
 fn headers_that_say_another_thing_than_the_body_are_refused() {
     let site = site();
-    let call = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{{META},"name":"read_file","arguments":{{"path":"keep.txt"}}}}}}"#);
+    let call = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{{META},"name":"read_file","arguments":{{"path":"keep.txt"}}}}}}"#
+    );
     assert_eq!(site.send(Era::Modern, &call, "tools/call", Some("read_file")).status, 200);
     for (method, name) in [
         ("tools/list", Some("read_file")),
@@ -131,7 +145,8 @@ fn headers_that_say_another_thing_than_the_body_are_refused() {
 fn a_body_that_is_too_large_or_breaks_off_is_refused_and_the_server_goes_on() {
     let site = site();
     let mut client = site.server.connect(&site.token, Era::Modern);
-    let message = client.message("tools/call", json!({"name": "read_file", "arguments": {"path": "x".repeat(5 << 20)}}));
+    let message = client
+        .message("tools/call", json!({"name": "read_file", "arguments": {"path": "x".repeat(5 << 20)}}));
     assert_eq!(exchange(site.server.address(), &client.request_bytes(&message)).status, 413);
     // Without saying how long it will be.
     let head = String::from_utf8(client.bytes("", Some("tools/list"), None)).unwrap();
@@ -169,7 +184,10 @@ fn a_request_that_ends_in_two_places_is_not_followed_by_another() {
     let base = format!("POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n", site.token);
     drop(client);
     for framing in [
-        format!("Content-Length: {}\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n{hidden}", 5 + hidden.len()),
+        format!(
+            "Content-Length: {}\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n{hidden}",
+            5 + hidden.len()
+        ),
         format!("Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n{hidden}"),
         format!("Content-Length: 0\r\nContent-Length: {}\r\n\r\n{hidden}", hidden.len()),
         format!("Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n{hidden}"),
@@ -199,7 +217,13 @@ fn the_head_of_a_request_has_bounds() {
         let _ = stream.write_all(request.as_bytes());
         let mut answer = String::new();
         let _ = stream.read_to_string(&mut answer);
-        assert!(answer.is_empty() || answer.contains(" 431 ") || answer.contains(" 414 ") || answer.contains(" 400 "), "{answer:.200}");
+        assert!(
+            answer.is_empty()
+                || answer.contains(" 431 ")
+                || answer.contains(" 414 ")
+                || answer.contains(" 400 "),
+            "{answer:.200}"
+        );
     }
     assert_eq!(site.server.get("/healthz", None).status, 200);
 }

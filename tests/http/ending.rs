@@ -51,7 +51,8 @@ fn a_client_with_a_session_cancels_its_call_and_hears_that_it_ended() {
     let _stream = client.begin("tools/call", tree(&seconds));
     wait_until(SOON, "it runs", || alive(&seconds).len() >= 2);
     let id = 1;
-    let cancelled = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}});
+    let cancelled =
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}});
     assert_eq!(client.post(&cancelled).status, 202);
     wait_until_gone(&seconds, SOON);
 }
@@ -88,7 +89,8 @@ fn sigterm_lets_calls_end_and_then_ends_the_rest() {
     let brief = json!({"name": "run_command", "arguments": {"command": ["sh", "-c", marked]}});
     let mut brief = client.begin("tools/call", brief);
     let mut endless = client.begin("tools/call", tree(&long));
-    let mut listening = client.begin("subscriptions/listen", json!({"notifications": {"toolsListChanged": true}}));
+    let mut listening =
+        client.begin("subscriptions/listen", json!({"notifications": {"toolsListChanged": true}}));
     let mut session = server.connect(&token, Era::Initialize("2025-11-25"));
     let mut in_session = session.begin("tools/call", tree(&long));
     wait_until(SOON, "they run", || !alive(&short).is_empty() && alive(&long).len() >= 4);

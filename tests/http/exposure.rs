@@ -23,11 +23,17 @@ fn another_address_than_loopback_needs_tokens_and_tls_or_a_proxy() {
     assert!(made.status.success(), "{made:?}");
     for (arguments, words) in [
         (vec!["--listen", "0.0.0.0:0", "--anonymous-role", "dev"], "everybody who can connect"),
-        (vec!["--listen", "127.0.0.1:0", "--anonymous-role", "dev", "--behind-proxy", "127.0.0.1"], "a proxy"),
+        (
+            vec!["--listen", "127.0.0.1:0", "--anonymous-role", "dev", "--behind-proxy", "127.0.0.1"],
+            "a proxy",
+        ),
         (vec!["--listen", "0.0.0.0:0", "--peer", "*=dev"], "nothing tells who they are"),
         (vec!["--listen", "0.0.0.0:0", "--tokens", tokens], "on their way"),
         (vec!["--listen", "[::]:0", "--tokens", tokens], "on their way"),
-        (vec!["--listen", "127.0.0.1:0", "--tokens", tokens, "--metrics-listen", "0.0.0.0:0"], "not on loopback"),
+        (
+            vec!["--listen", "127.0.0.1:0", "--tokens", tokens, "--metrics-listen", "0.0.0.0:0"],
+            "not on loopback",
+        ),
         (vec!["--listen", "localhost", "--tokens", tokens], "no place to listen"),
         (vec!["--listen", "127.0.0.1:0", "--anonymous-role", "nobody"], "declares no role `nobody`"),
         (vec!["--listen", "127.0.0.1:0", "--tokens", "/nonexistent/tokens"], "/nonexistent/tokens"),
@@ -45,12 +51,16 @@ fn another_address_than_loopback_needs_tokens_and_tls_or_a_proxy() {
 #[test]
 fn behind_a_proxy_nobody_else_may_connect() {
     let project = Project::empty();
-    let server = HttpServer::start(&project, &["--listen", "0.0.0.0:0", "--behind-proxy", "10.1.2.3", "--hosts", "x"]);
+    let server =
+        HttpServer::start(&project, &["--listen", "0.0.0.0:0", "--behind-proxy", "10.1.2.3", "--hosts", "x"]);
     let stream = std::net::TcpStream::connect(("127.0.0.1", server.address().port())).unwrap();
     let mut stream = stream;
     let _ = stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n");
     assert!(Reply::try_from(&mut stream).is_err(), "an answer came");
-    let server = HttpServer::start(&project, &["--listen", "0.0.0.0:0", "--behind-proxy", "127.0.0.0/8", "--hosts", "x"]);
+    let server = HttpServer::start(
+        &project,
+        &["--listen", "0.0.0.0:0", "--behind-proxy", "127.0.0.0/8", "--hosts", "x"],
+    );
     let mut stream = std::net::TcpStream::connect(("127.0.0.1", server.address().port())).unwrap();
     stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
     assert_eq!(Reply::try_from(&mut stream).unwrap().status, 200);

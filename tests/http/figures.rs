@@ -37,7 +37,11 @@ fn figures_are_for_those_with_a_token_or_on_a_listener_of_their_own() {
     let place = log.lines().find_map(|line| line.strip_prefix("mcp-http: figures at ")).unwrap();
     let address = place.parse().unwrap();
     let get = |path: &str| {
-        exchange(address, format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").as_bytes()).status
+        exchange(
+            address,
+            format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").as_bytes(),
+        )
+        .status
     };
     assert_eq!((get("/metrics"), get("/healthz"), get("/mcp")), (200, 200, 404));
 }

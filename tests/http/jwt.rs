@@ -125,7 +125,13 @@ fn what_does_not_hold_is_refused_and_says_where_to_get_one_that_does() {
         ("another algorithm", header(json!({"alg": "EdDSA", "kid": "one"}))),
         ("RSA of an EC key", header(json!({"alg": "RS256", "kid": "one"}))),
         ("an algorithm that is not allowed", header(json!({"alg": "ES384", "kid": "one"}))),
-        ("an extension", issuer.sign(&json!({"alg": "ES256", "kid": "one", "crit": ["b64"], "b64": false}), &claims().to_string())),
+        (
+            "an extension",
+            issuer.sign(
+                &json!({"alg": "ES256", "kid": "one", "crit": ["b64"], "b64": false}),
+                &claims().to_string(),
+            ),
+        ),
         ("another's key", stranger.token(&claims())),
         ("a key that it brings", {
             let header = json!({"alg": "ES256", "jwk": stranger.jwk(), "kid": "one"});
@@ -142,11 +148,24 @@ fn what_does_not_hold_is_refused_and_says_where_to_get_one_that_does() {
         ("an end that is text", with("exp", json!("9999999999"))),
         ("not yet", with("nbf", json!(now() + 600))),
         ("no subject", without("sub")),
-        ("changed claims", format!("{}.{}.{sealed}", signed.split_once('.').unwrap().0, encode(claims().to_string().replace("ada", "bob")))),
+        (
+            "changed claims",
+            format!(
+                "{}.{}.{sealed}",
+                signed.split_once('.').unwrap().0,
+                encode(claims().to_string().replace("ada", "bob"))
+            ),
+        ),
         ("no signature", format!("{signed}.")),
         ("a signature of another form", format!("{signed}.{}", encode([0_u8; 64]))),
         ("a fourth part", format!("{good}.x")),
-        ("two subjects", issuer.sign(&json!({"alg": "ES256", "kid": "one"}), &claims().to_string().replace("\"sub\":", "\"sub\":\"root\",\"sub\":"))),
+        (
+            "two subjects",
+            issuer.sign(
+                &json!({"alg": "ES256", "kid": "one"}),
+                &claims().to_string().replace("\"sub\":", "\"sub\":\"root\",\"sub\":"),
+            ),
+        ),
         ("nothing", "..".to_owned()),
     ];
     // The public key as a secret, which anybody has.
@@ -162,7 +181,9 @@ fn what_does_not_hold_is_refused_and_says_where_to_get_one_that_does() {
         let challenge = reply.header("www-authenticate").unwrap();
         assert!(challenge.contains("error=\"invalid_token\""), "{what}: {challenge}");
         assert!(
-            challenge.contains("resource_metadata=\"https://tools.example/.well-known/oauth-protected-resource/mcp\""),
+            challenge.contains(
+                "resource_metadata=\"https://tools.example/.well-known/oauth-protected-resource/mcp\""
+            ),
             "{challenge}"
         );
     }
@@ -174,7 +195,10 @@ fn what_does_not_hold_is_refused_and_says_where_to_get_one_that_does() {
     ] {
         let reply = list(&server, &token);
         assert_eq!(reply.status, 403, "{what}: {reply:?}");
-        assert!(reply.header("www-authenticate").unwrap().contains("error=\"insufficient_scope\""), "{what}: {reply:?}");
+        assert!(
+            reply.header("www-authenticate").unwrap().contains("error=\"insufficient_scope\""),
+            "{what}: {reply:?}"
+        );
     }
     for path in ["", "/mcp"] {
         let reply = server.get(&format!("/.well-known/oauth-protected-resource{path}"), None);

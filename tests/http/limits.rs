@@ -25,7 +25,9 @@ fn beyond_its_rate_a_caller_is_told_when_to_come_again_and_another_is_served() {
         assert!(refused.len() > 10, "{era:?}: {} of 40 were refused", refused.len());
         let wait: u64 = refused[0].header("retry-after").unwrap().parse().unwrap();
         assert!(wait >= 1);
-        assert!(refused[0].message()["error"]["message"].as_str().unwrap().contains("2 requests in a second"));
+        assert!(
+            refused[0].message()["error"]["message"].as_str().unwrap().contains("2 requests in a second")
+        );
         server.connect(&other, era).text("read_file", json!({"path": "a.txt"}));
         wait_until(SOON, "it may again", || client.reply("tools/list", json!({})).status == 200);
     }
@@ -43,11 +45,13 @@ fn calls_wait_for_a_place_and_a_line_has_an_end() {
     let call = json!({"name": "run_command", "arguments": {"command": ["sleep", seconds]}});
     let running: Vec<_> = (0..2).map(|_| client.begin("tools/call", call.clone())).collect();
     wait_until(SOON, "they run", || alive(&seconds).len() == 2);
-    let mut waiting: Vec<_> =
-        (0..2).map(|_| client.begin("tools/call", json!({"name": "read_file", "arguments": {"path": "a.txt"}}))).collect();
+    let mut waiting: Vec<_> = (0..2)
+        .map(|_| client.begin("tools/call", json!({"name": "read_file", "arguments": {"path": "a.txt"}})))
+        .collect();
     // The line is full once both stand in it.
     wait_until(SOON, "one is turned away", || {
-        let mut beyond = client.begin("tools/call", json!({"name": "read_file", "arguments": {"path": "a.txt"}}));
+        let mut beyond =
+            client.begin("tools/call", json!({"name": "read_file", "arguments": {"path": "a.txt"}}));
         beyond.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
         Reply::try_from(&mut beyond).is_ok_and(|reply| reply.status == 429)
     });
@@ -78,7 +82,8 @@ fn a_caller_that_has_had_its_bytes_waits_for_more() {
 fn one_callers_background_commands_leave_anothers_places_alone() {
     let (project, outside) = (Project::empty(), Project::empty());
     let server = server("", &project, &outside);
-    let (greedy, other) = (server.token("greedy", "dev", &["--processes", "3"]), server.token("other", "dev", &[]));
+    let (greedy, other) =
+        (server.token("greedy", "dev", &["--processes", "3"]), server.token("other", "dev", &[]));
     let seconds = unique_seconds();
     let mut client = server.connect(&greedy, Era::Modern);
     for _ in 0..3 {
@@ -98,15 +103,22 @@ fn every_call_and_every_refusal_is_a_line_with_its_principal() {
     for era in Era::BOTH {
         let mut client = server.connect(&token, era);
         client.text("read_file", json!({"path": "a.txt"}));
-        client.reply("tools/call", json!({"name": "write_file", "arguments": {"path": "x", "content": "secret words"}}));
+        client.reply(
+            "tools/call",
+            json!({"name": "write_file", "arguments": {"path": "x", "content": "secret words"}}),
+        );
     }
     server.get("/mcp", None);
     let request = "GET /healthz HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n";
     integration_tests::exchange(server.address(), request.as_bytes());
     let audit = std::fs::read_to_string(outside.join("audit.jsonl")).unwrap();
-    let lines: Vec<serde_json::Value> = audit.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines: Vec<serde_json::Value> =
+        audit.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let count = |tool: &str, decision: &str| {
-        lines.iter().filter(|line| line["tool"] == tool && line["decision"] == decision && line["principal"] == "ada").count()
+        lines
+            .iter()
+            .filter(|line| line["tool"] == tool && line["decision"] == decision && line["principal"] == "ada")
+            .count()
     };
     assert_eq!((count("read_file", "allowed"), count("write_file", "hidden")), (2, 2), "{audit}");
     assert!(lines.iter().any(|line| line["session"].is_string()), "{audit}");

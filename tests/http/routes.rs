@@ -22,7 +22,8 @@ fn both_eras_list_and_call_and_progress_is_streamed() {
         });
         let reply = client.reply("tools/call", params);
         let messages = reply.messages();
-        let steps: Vec<_> = messages.iter().filter(|message| message["method"] == "notifications/progress").collect();
+        let steps: Vec<_> =
+            messages.iter().filter(|message| message["method"] == "notifications/progress").collect();
         assert!(!steps.is_empty(), "{era:?}: {reply:?}");
         assert!(steps[0]["params"]["message"].as_str().unwrap().starts_with("step"), "{era:?}: {steps:?}");
         assert!(messages.last().unwrap()["result"].is_object(), "{era:?}: {messages:?}");
@@ -64,7 +65,9 @@ fn who_is_not_known_gets_health_and_nothing_else() {
     }
     for method in ["PUT", "PATCH", "OPTIONS", "TRACE", "HEAD", "DELETE", "POST", "BREW"] {
         for path in ["/mcp", "/metrics", "/nowhere"] {
-            let request = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+            let request = format!(
+                "{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+            );
             if method == "HEAD" {
                 continue;
             }
@@ -86,13 +89,18 @@ fn who_is_not_known_gets_health_and_nothing_else() {
 #[test]
 fn other_names_and_other_pages_are_refused_on_every_route() {
     let project = Project::empty();
-    let server = HttpServer::start(&project, &["--hosts", "tools.example", "--origins", "https://app.example"]);
+    let server =
+        HttpServer::start(&project, &["--hosts", "tools.example", "--origins", "https://app.example"]);
     let token = server.token("ada", "dev", &[]);
     let ask = |path: &str, headers: &str| {
-        let request = format!("GET {path} HTTP/1.1\r\n{headers}Authorization: Bearer {token}\r\nConnection: close\r\n\r\n");
+        let request = format!(
+            "GET {path} HTTP/1.1\r\n{headers}Authorization: Bearer {token}\r\nConnection: close\r\n\r\n"
+        );
         exchange(server.address(), request.as_bytes()).status
     };
-    for path in ["/healthz", "/readyz", "/metrics", "/mcp", "/nowhere", "/.well-known/oauth-protected-resource"] {
+    for path in
+        ["/healthz", "/readyz", "/metrics", "/mcp", "/nowhere", "/.well-known/oauth-protected-resource"]
+    {
         for headers in [
             "Host: evil.example\r\n",
             "Host: localhost.evil.example\r\n",
@@ -143,7 +151,9 @@ fn a_role_can_be_narrowed_by_a_header_and_not_widened() {
 fn a_changed_policy_is_told_to_those_who_listen_and_holds_for_all() {
     let (project, outside) = (Project::empty(), Project::empty());
     let policy = outside.join("roles.toml");
-    let roles = |allow: &str| format!("version = 1\n[roles.minimal]\nallow = [\"get_diagnostics\"]\n[roles.t]\nallow = [{allow}]\n");
+    let roles = |allow: &str| {
+        format!("version = 1\n[roles.minimal]\nallow = [\"get_diagnostics\"]\n[roles.t]\nallow = [{allow}]\n")
+    };
     let put = |text: String| {
         use std::os::unix::fs::PermissionsExt;
         std::fs::write(&policy, text).unwrap();

@@ -38,9 +38,12 @@ fn a_session_is_good_only_together_with_whoever_began_it() {
     assert_eq!(thief.reply("tools/list", json!({})).status, 200, "it is a request without a session");
     let mut thief = Http::silent(server.address(), Some(&bob), LEGACY);
     thief.session = Some(session.clone());
-    let reply = thief.reply("initialize", json!({
-        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"},
-    }));
+    let reply = thief.reply(
+        "initialize",
+        json!({
+            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"},
+        }),
+    );
     assert_ne!(reply.header("mcp-session-id"), Some(&*session), "{reply:?}");
 }
 

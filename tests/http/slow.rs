@@ -28,7 +28,8 @@ fn is_closed(stream: &mut TcpStream) -> bool {
 
 #[test]
 fn a_request_that_comes_byte_by_byte_is_not_waited_for() {
-    let (_project, _outside, server) = configured("[http]\nheader_timeout_ms = 1000\nbody_timeout_ms = 1000\n");
+    let (_project, _outside, server) =
+        configured("[http]\nheader_timeout_ms = 1000\nbody_timeout_ms = 1000\n");
     let token = server.token("ada", "dev", &[]);
     let head = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: ";
     let mut slow = TcpStream::connect(server.address()).unwrap();
@@ -69,7 +70,8 @@ fn a_thousand_idle_connections_keep_nobody_waiting() {
 
 #[test]
 fn beyond_so_many_connections_none_is_taken_until_one_ends() {
-    let (_project, _outside, server) = configured("[http]\nmax_connections = 5\nheader_timeout_ms = 600000\n");
+    let (_project, _outside, server) =
+        configured("[http]\nmax_connections = 5\nheader_timeout_ms = 600000\n");
     let mut held: Vec<TcpStream> = (0..5).map(|_| TcpStream::connect(server.address()).unwrap()).collect();
     let mut refused = TcpStream::connect(server.address()).unwrap();
     wait_until(SOON, "it is refused", || is_closed(&mut refused));

@@ -30,7 +30,11 @@ fn a_token_is_printed_once_and_only_its_hash_is_kept() {
     assert!(!kept.contains(secret) && kept.contains("sha256:"), "{kept}");
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     let listed = String::from_utf8(server.tokens(&["list"]).stdout).unwrap();
-    assert!(listed.contains("ci") && listed.contains("worker") && listed.contains("ends in 29 d") || listed.contains("30 d"), "{listed}");
+    assert!(
+        listed.contains("ci") && listed.contains("worker") && listed.contains("ends in 29 d")
+            || listed.contains("30 d"),
+        "{listed}"
+    );
     assert!(!listed.contains(secret) && !server.log().contains(secret));
     for (arguments, words) in [
         (vec!["new", "--name", "ci", "--role", "dev"], "there is a token `ci`"),
@@ -68,7 +72,11 @@ fn what_is_no_token_opens_nothing() {
         "sha256:0".to_owned(),
     ];
     let kept = fs::read_to_string(server.home().join("tokens.toml")).unwrap();
-    forged.extend(kept.lines().filter_map(|line| line.strip_prefix("hash = ")).map(|hash| hash.trim_matches('"').to_owned()));
+    forged.extend(
+        kept.lines()
+            .filter_map(|line| line.strip_prefix("hash = "))
+            .map(|hash| hash.trim_matches('"').to_owned()),
+    );
     for forged in &forged {
         let mut client = Http::silent(server.address(), Some(forged), Era::Modern);
         let reply = client.reply("tools/list", json!({}));
@@ -87,7 +95,10 @@ fn what_is_no_token_opens_nothing() {
         assert_eq!(reply.status, 401, "{authorization:?}: {reply:?}");
         assert!(reply.header("www-authenticate").unwrap().contains("invalid_token"), "{reply:?}");
     }
-    assert_eq!(Http::silent(server.address(), Some(&token), Era::Modern).reply("tools/list", json!({})).status, 200);
+    assert_eq!(
+        Http::silent(server.address(), Some(&token), Era::Modern).reply("tools/list", json!({})).status,
+        200
+    );
 }
 
 #[test]

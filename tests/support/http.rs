@@ -15,7 +15,9 @@ pub struct HttpServer {
     child: Child,
     address: SocketAddr,
     home: tempfile::TempDir,
-    roots: Vec<PathBuf>,
+    root: PathBuf,
+    /// `--policy FILE`, if it has one.
+    policy: Vec<String>,
 }
 
 /// How long an answer may take on a loaded machine.
@@ -38,7 +40,9 @@ impl HttpServer {
     pub fn start_with(project: &Project, arguments: &[&str], prepare: impl FnOnce(&std::path::Path)) -> Self {
         let home = tempfile::tempdir().expect("a temporary folder");
         prepare(home.path());
-        let roots = vec![project.path().to_owned()];
+        let given = arguments.iter().position(|argument| *argument == "--policy");
+        let policy = given.map(|place| arguments[place..place + 2].iter().map(ToString::to_string).collect());
+        let policy: Vec<String> = policy.unwrap_or_default();
         let tokens = home.path().join("tokens.toml");
         if !tokens.exists() {
             make_token(project, &tokens, "first", "minimal", &[]);
@@ -51,7 +55,13 @@ impl HttpServer {
         }
         command.args(["--log", "info"]).args(arguments);
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().expect("a server");
-        let mut server = Self { child, address: SocketAddr::from(([127, 0, 0, 1], 0)), home, roots };
+        let mut server = Self {
+            child,
+            address: SocketAddr::from(([127, 0, 0, 1], 0)),
+            home,
+            root: project.path().to_owned(),
+            policy,
+        };
         let mut found = None;
         wait_until(PATIENCE, "the server says where it is", || {
             found = server.log().lines().find_map(|line| {
@@ -70,7 +80,8 @@ impl HttpServer {
 
     /// Runs the program to its end, which is what it does where it may not start.
     pub fn refuses(project: &Project, arguments: &[&str]) -> String {
-        let output = Self::program(project).args(arguments).stdin(Stdio::null()).output().expect("it can be run");
+        let output =
+            Self::program(project).args(arguments).stdin(Stdio::null()).output().expect("it can be run");
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
         said
@@ -98,8 +109,10 @@ impl HttpServer {
 
     /// Makes a token, which the server knows when this returns.
     pub fn token(&self, name: &str, role: &str, more: &[&str]) -> String {
-        let project = Project::at(&self.roots[0]);
-        let token = make_token(&project, &self.home.path().join("tokens.toml"), name, role, more);
+        let project = Project::at(&self.root);
+        let policy = self.policy.iter().map(String::as_str);
+        let more: Vec<&str> = policy.chain(more.iter().copied()).collect();
+        let token = make_token(&project, &self.home.path().join("tokens.toml"), name, role, &more);
         wait_until(PATIENCE, "the token is known", || {
             let reply = self.get("/mcp", Some(&token));
             reply.status != 401
@@ -109,7 +122,7 @@ impl HttpServer {
 
     /// Runs `mcp-http token …` on its tokens.
     pub fn tokens(&self, arguments: &[&str]) -> Output {
-        let project = Project::at(&self.roots[0]);
+        let project = Project::at(&self.root);
         let mut command = Self::program(&project);
         command.arg("--tokens").arg(self.home.path().join("tokens.toml")).arg("token").args(arguments);
         command.output().expect("it can be run")
@@ -118,7 +131,9 @@ impl HttpServer {
     /// A GET of `path`.
     pub fn get(&self, path: &str, token: Option<&str>) -> Reply {
         let bearer = token.map(|token| format!("Authorization: Bearer {token}\r\n")).unwrap_or_default();
-        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{bearer}Accept: text/event-stream\r\nConnection: close\r\n\r\n");
+        let request = format!(
+            "GET {path} HTTP/1.1\r\nHost: localhost\r\n{bearer}Accept: text/event-stream\r\nConnection: close\r\n\r\n"
+        );
         exchange(self.address, request.as_bytes())
     }
 
@@ -129,7 +144,8 @@ impl HttpServer {
 
     /// Sends it a signal.
     pub fn signal(&self, signal: rustix::process::Signal) {
-        rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal).expect("it is there");
+        rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal)
+            .expect("it is there");
     }
 
     /// Waits for its end.
@@ -172,12 +188,17 @@ pub struct Reply {
 impl Reply {
     /// A header's value.
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(header, _)| header.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+        self.headers
+            .iter()
+            .find(|(header, _)| header.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.as_str())
     }
 
     /// The messages in it: its body, or the events of its stream.
     pub fn messages(&self) -> Vec<Value> {
-        let json = |text: &str| serde_json::from_str(text).unwrap_or_else(|error| panic!("no JSON ({error}): {text:?}"));
+        let json = |text: &str| {
+            serde_json::from_str(text).unwrap_or_else(|error| panic!("no JSON ({error}): {text:?}"))
+        };
         match self.header("content-type") {
             Some(kind) if kind.starts_with("text/event-stream") => {
                 let data = self.body.lines().filter_map(|line| line.strip_prefix("data:"));
@@ -200,7 +221,9 @@ pub fn exchange(address: SocketAddr, request: &[u8]) -> Reply {
     stream.set_read_timeout(Some(PATIENCE)).expect("it can be set");
     // A server that refuses before it has read all of it may close.
     let _ = stream.write_all(request);
-    read(&mut stream).unwrap_or_else(|error| panic!("no answer ({error}) to {:?}", String::from_utf8_lossy(&request[..request.len().min(300)])))
+    read(&mut stream).unwrap_or_else(|error| {
+        panic!("no answer ({error}) to {:?}", String::from_utf8_lossy(&request[..request.len().min(300)]))
+    })
 }
 
 /// Reads one answer.
@@ -225,7 +248,8 @@ pub fn read(stream: &mut impl Read) -> io::Result<Reply> {
             while !size.ends_with(b"\r\n") {
                 size.push(byte(stream)?);
             }
-            let size = usize::from_str_radix(String::from_utf8_lossy(&size).trim(), 16).map_err(io::Error::other)?;
+            let size =
+                usize::from_str_radix(String::from_utf8_lossy(&size).trim(), 16).map_err(io::Error::other)?;
             let mut chunk = vec![0; size + 2];
             stream.read_exact(&mut chunk)?;
             body.extend_from_slice(&chunk[..size]);
@@ -275,7 +299,8 @@ impl Http {
         let mut client = Self::silent(address, token, era);
         if let Era::Initialize(version) = era {
             let params = json!({"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
-            let reply = client.post(&json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}));
+            let reply =
+                client.post(&json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}));
             assert_eq!(reply.status, 200, "{reply:?}");
             client.session = Some(reply.header("mcp-session-id").expect("a session").to_owned());
             let reply = client.post(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));

@@ -70,16 +70,7 @@ fn once_a_run(package: &str) -> PathBuf {
 
 fn build(package: &str) -> PathBuf {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args([
-        "build",
-        "--quiet",
-        "--package",
-        package,
-        "--bin",
-        package,
-        "--message-format",
-        "json",
-    ]);
+    cargo.args(["build", "--quiet", "--package", package, "--bin", package, "--message-format", "json"]);
     if !cfg!(debug_assertions) {
         cargo.arg("--release");
     }

@@ -21,7 +21,9 @@ impl Address {
             };
         }
         // A name could be resolved to anywhere.
-        let text = text.strip_prefix("localhost:").map_or_else(|| text.to_owned(), |port| format!("127.0.0.1:{port}"));
+        let text = text
+            .strip_prefix("localhost:")
+            .map_or_else(|| text.to_owned(), |port| format!("127.0.0.1:{port}"));
         let wrong = |_| format!("`{text}` is no place to listen; expected ADDRESS:PORT or unix:PATH");
         text.parse().map(Self::Tcp).map_err(wrong)
     }
@@ -73,7 +75,8 @@ pub(crate) struct Range {
 impl Range {
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let wrong = || format!("`{text}` is no address and no range; expected ADDRESS or ADDRESS/BITS");
-        let (address, bits) = text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
+        let (address, bits) =
+            text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
         let first: IpAddr = address.parse().map_err(|_| wrong())?;
         let most = if first.is_ipv4() { 32 } else { 128 };
         let bits = bits.map_or(Ok(most), str::parse).map_err(|_| wrong())?;
@@ -121,7 +124,8 @@ mod tests {
 
     #[test]
     fn a_range_holds_what_shares_its_bits() {
-        let within = |range: &str, address: &str| Range::parse(range).unwrap().contains(address.parse().unwrap());
+        let within =
+            |range: &str, address: &str| Range::parse(range).unwrap().contains(address.parse().unwrap());
         assert!(within("10.0.0.0/8", "10.255.1.2") && !within("10.0.0.0/8", "11.0.0.1"));
         assert!(within("10.0.0.7", "10.0.0.7") && !within("10.0.0.7", "10.0.0.6"));
         assert!(within("10.0.0.7", "::ffff:10.0.0.7"));

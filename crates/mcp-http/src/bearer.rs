@@ -21,7 +21,8 @@ impl Id {
     const LENGTH: usize = 12;
 
     pub(crate) fn is_wellformed(&self) -> bool {
-        self.0.len() == Self::LENGTH && self.0.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+        self.0.len() == Self::LENGTH
+            && self.0.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
     }
 }
 
@@ -96,10 +97,18 @@ mod tests {
 
     #[test]
     fn nothing_else_is_taken_for_a_token_or_a_hash() {
-        for text in ["", "ctk_", "ctk_0123456789ab", "CTK_0123456789ab_x", "ctk_0123456789AB_x", "ctk_äääääääää_x"] {
+        for text in
+            ["", "ctk_", "ctk_0123456789ab", "CTK_0123456789ab_x", "ctk_0123456789AB_x", "ctk_äääääääää_x"]
+        {
             assert_eq!(id(text), None, "{text}");
         }
-        for text in ["", "sha256:", "sha256:00", &format!("sha256:{}", "é".repeat(32)), &format!("sha256:{}", "g".repeat(64))] {
+        for text in [
+            "",
+            "sha256:",
+            "sha256:00",
+            &format!("sha256:{}", "é".repeat(32)),
+            &format!("sha256:{}", "g".repeat(64)),
+        ] {
             assert!(Hash::parse(text).is_none(), "{text}");
         }
     }

@@ -85,7 +85,9 @@ impl Listener {
     /// Where that is: the port may have been the system's choice.
     pub(crate) fn address(&self) -> Result<Address, String> {
         match &self.socket {
-            Socket::Tcp(listener) => listener.local_addr().map(Address::Tcp).map_err(|error| error.to_string()),
+            Socket::Tcp(listener) => {
+                listener.local_addr().map(Address::Tcp).map_err(|error| error.to_string())
+            }
             Socket::Unix(_, Unlink(path, _)) => Ok(Address::Unix(path.clone())),
         }
     }
@@ -162,11 +164,18 @@ enum Stream {
     Unix(UnixStream),
 }
 
-async fn connection(stream: Stream, peer: Peer, area: Area, app: Arc<App>, terms: Terms) -> Result<(), String> {
+async fn connection(
+    stream: Stream,
+    peer: Peer,
+    area: Area,
+    app: Arc<App>,
+    terms: Terms,
+) -> Result<(), String> {
     match (stream, &terms.tls) {
         (Stream::Tcp(stream), Some(tls)) if area == Area::All => {
             let handshake = tokio::time::timeout(HANDSHAKE, tls.acceptor().accept(stream));
-            let stream = handshake.await.map_err(|_| "no handshake".to_owned())?.map_err(|error| error.to_string())?;
+            let stream =
+                handshake.await.map_err(|_| "no handshake".to_owned())?.map_err(|error| error.to_string())?;
             requests(stream, peer, area, app, &terms).await
         }
         (Stream::Tcp(stream), _) => requests(stream, peer, area, app, &terms).await,
@@ -226,7 +235,9 @@ impl<S> Impatient<S> {
             self.unread_since = None;
             return written;
         }
-        let sleep = self.unread_since.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(Instant::now() + UNREAD)));
+        let sleep = self
+            .unread_since
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(Instant::now() + UNREAD)));
         match sleep.as_mut().poll(cx) {
             Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
             Poll::Pending => Poll::Pending,
@@ -235,7 +246,11 @@ impl<S> Impatient<S> {
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Impatient<S> {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_read(cx, buf)
     }
 }

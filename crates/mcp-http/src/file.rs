@@ -21,7 +21,10 @@ pub(crate) fn lock(path: &Path) -> io::Result<Lock> {
 /// Puts `content` at `path`, 0600, so that a reader finds the old or the new content, also after a crash.
 pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file = tempfile::Builder::new().prefix(".tokens").permissions(Permissions::from_mode(0o600)).tempfile_in(folder)?;
+    let mut file = tempfile::Builder::new()
+        .prefix(".tokens")
+        .permissions(Permissions::from_mode(0o600))
+        .tempfile_in(folder)?;
     file.write_all(content)?;
     file.as_file().sync_all()?;
     file.persist(path).map_err(|error| error.error)?;

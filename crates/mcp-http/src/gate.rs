@@ -65,7 +65,8 @@ impl Gate {
             gate.hosts.push(name(&authority).ok_or_else(wrong)?);
         }
         for text in origins {
-            let wrong = || format!("http.origins: `{text}` is no origin; expected SCHEME://NAME, :PORT or :*");
+            let wrong =
+                || format!("http.origins: `{text}` is no origin; expected SCHEME://NAME, :PORT or :*");
             let (text, any) = text.strip_suffix(":*").map_or((text.as_str(), false), |text| (text, true));
             let mut origin = origin(text).ok_or_else(wrong)?;
             if any {
@@ -91,7 +92,8 @@ impl Gate {
         {
             return Err(Refused::Unclear);
         }
-        let known = |name: &Name| name.host == called.host && name.port.is_none_or(|port| called.port == Some(port));
+        let known =
+            |name: &Name| name.host == called.host && name.port.is_none_or(|port| called.port == Some(port));
         if !self.hosts.iter().any(known) {
             return Err(Refused::Host);
         }
@@ -156,7 +158,8 @@ mod tests {
     fn gate() -> Gate {
         let listen = [Address::parse("127.0.0.1:8717").unwrap(), Address::parse("10.0.0.5:1").unwrap()];
         let hosts = ["tools.example".to_owned(), "other.example:444".to_owned()];
-        Gate::new(&listen, &hosts, &["https://app.example".to_owned(), "https://any.example:*".to_owned()]).unwrap()
+        Gate::new(&listen, &hosts, &["https://app.example".to_owned(), "https://any.example:*".to_owned()])
+            .unwrap()
     }
 
     fn check(headers: &[(&'static str, &[u8])]) -> Result<(), Refused> {
@@ -170,15 +173,31 @@ mod tests {
     #[test]
     fn only_our_own_names_are_let_in() {
         for host in [
-            "localhost", "LOCALHOST:8717", "127.0.0.1:1", "[::1]:80", "[0:0::1]", "10.0.0.5", "tools.example:99",
-            "tools.example.", "other.example:444",
+            "localhost",
+            "LOCALHOST:8717",
+            "127.0.0.1:1",
+            "[::1]:80",
+            "[0:0::1]",
+            "10.0.0.5",
+            "tools.example:99",
+            "tools.example.",
+            "other.example:444",
         ] {
             assert_eq!(check(&[("host", host.as_bytes())]), Ok(()), "{host}");
         }
-        for host in ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "10.0.0.6", "0.0.0.0", "other.example"] {
+        for host in [
+            "evil.example",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "10.0.0.6",
+            "0.0.0.0",
+            "other.example",
+        ] {
             assert_eq!(check(&[("host", host.as_bytes())]), Err(Refused::Host), "{host}");
         }
-        for host in ["", "localhost@evil.example", "evil@localhost", "localhost:", "localhost:x", "a b", "\u{e4}"] {
+        for host in
+            ["", "localhost@evil.example", "evil@localhost", "localhost:", "localhost:x", "a b", "\u{e4}"]
+        {
             assert_eq!(check(&[("host", host.as_bytes())]), Err(Refused::Unclear), "{host}");
         }
         assert_eq!(check(&[]), Err(Refused::Unclear));
@@ -197,14 +216,26 @@ mod tests {
     fn only_pages_of_ours_may_call() {
         let from = |origin: &str| check(&[("host", b"localhost"), ("origin", origin.as_bytes())]);
         for origin in [
-            "http://localhost:3000", "http://127.0.0.1", "http://[::1]:9", "https://app.example",
-            "https://APP.example:443", "https://any.example:9",
+            "http://localhost:3000",
+            "http://127.0.0.1",
+            "http://[::1]:9",
+            "https://app.example",
+            "https://APP.example:443",
+            "https://any.example:9",
         ] {
             assert_eq!(from(origin), Ok(()), "{origin}");
         }
         for origin in [
-            "http://evil.example", "null", "", "https://localhost", "http://app.example", "https://app.example:8443",
-            "http://localhost.evil.example", "http://evil@localhost", "\u{ff}", "file://",
+            "http://evil.example",
+            "null",
+            "",
+            "https://localhost",
+            "http://app.example",
+            "https://app.example:8443",
+            "http://localhost.evil.example",
+            "http://evil@localhost",
+            "\u{ff}",
+            "file://",
         ] {
             assert_eq!(from(origin), Err(Refused::Origin), "{origin}");
         }

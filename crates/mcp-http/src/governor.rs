@@ -113,14 +113,20 @@ impl Account {
     fn new(limits: Limits, server: Arc<Semaphore>) -> Self {
         let now = Instant::now();
         #[allow(clippy::cast_precision_loss, reason = "a limit past 2^53 is none")]
-        let bucket = |size: u64, per_second: f64| Bucket { size: size as f64, per_second, left: size as f64, filled: now };
+        let bucket = |size: u64, per_second: f64| Bucket {
+            size: size as f64,
+            per_second,
+            left: size as f64,
+            filled: now,
+        };
         #[allow(clippy::cast_precision_loss, reason = "a limit past 2^53 is none")]
         let used = Used {
             requests: bucket(limits.calls_per_second.saturating_mul(2), limits.calls_per_second as f64),
             bytes: bucket(limits.bytes_per_minute, limits.bytes_per_minute as f64 / 60.0),
             waiting: 0,
         };
-        let places = Arc::new(Semaphore::new(usize::try_from(limits.calls_in_flight).unwrap_or(usize::MAX >> 4)));
+        let places =
+            Arc::new(Semaphore::new(usize::try_from(limits.calls_in_flight).unwrap_or(usize::MAX >> 4)));
         Self { limits, used: Mutex::new(used), places, server }
     }
 
@@ -145,7 +151,10 @@ impl Account {
         used.bytes.fill(now);
         if used.bytes.left < 0.0 {
             return Err(NotNow {
-                why: format!("this caller may send and receive {} bytes in a minute", self.limits.bytes_per_minute),
+                why: format!(
+                    "this caller may send and receive {} bytes in a minute",
+                    self.limits.bytes_per_minute
+                ),
                 wait: used.bytes.until(0.0),
             });
         }

@@ -101,11 +101,16 @@ impl Jwts {
         if http.jwt_roles.is_empty() {
             return Err(missing("jwt_roles"));
         }
-        let algorithm = |name: &String| Algorithm::parse(name).ok_or_else(|| format!("http.jwt_algorithms: `{name}` is none that is taken"));
+        let algorithm = |name: &String| {
+            Algorithm::parse(name)
+                .ok_or_else(|| format!("http.jwt_algorithms: `{name}` is none that is taken"))
+        };
         let place = match keys.split_once("://") {
             None => Place::File(keys.into()),
             Some(("https", _)) => Place::Url(keys.clone()),
-            Some(("http", rest)) if rest.starts_with("127.0.0.1:") || rest.starts_with("localhost:") => Place::Url(keys.clone()),
+            Some(("http", rest)) if rest.starts_with("127.0.0.1:") || rest.starts_with("localhost:") => {
+                Place::Url(keys.clone())
+            }
             Some(_) => return Err("http.jwt_keys: a URL must be https".to_owned()),
         };
         let jwts = Self {
@@ -144,7 +149,9 @@ impl Jwts {
             }
             Place::Url(url) => (fetch(url), url.clone()),
         };
-        let keys = text.and_then(|text| read_keys(&text)).map_err(|why| format!("cannot use the keys {place}: {why}"))?;
+        let keys = text
+            .and_then(|text| read_keys(&text))
+            .map_err(|why| format!("cannot use the keys {place}: {why}"))?;
         *self.keys.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(keys);
         Ok(())
     }
@@ -180,7 +187,9 @@ impl Jwts {
         }
         let no_jwt = Denied::Invalid("no token of ours, and no JWT");
         let mut parts = token.split('.');
-        let (Some(head), Some(claims), Some(sealed), None) = (parts.next(), parts.next(), parts.next(), parts.next()) else {
+        let (Some(head), Some(claims), Some(sealed), None) =
+            (parts.next(), parts.next(), parts.next(), parts.next())
+        else {
             return Err(no_jwt);
         };
         let header = object(head).ok_or_else(|| no_jwt.clone())?;
@@ -222,10 +231,13 @@ impl Jwts {
         if claims.contains_key("nbf") && !time("nbf").is_some_and(|begin| begin <= latest) {
             return Err(Denied::Invalid("its time has not come"));
         }
-        let subject = claims.get("sub").and_then(Value::as_str).filter(|subject| (1..=256).contains(&subject.len()));
+        let subject =
+            claims.get("sub").and_then(Value::as_str).filter(|subject| (1..=256).contains(&subject.len()));
         let subject = subject.ok_or(Denied::Invalid("no subject"))?;
         if let Some(scope) = &self.scope
-            && !["scope", "scp"].iter().any(|name| claims.get(*name).is_some_and(|held| is_or_holds(held, scope)))
+            && !["scope", "scp"]
+                .iter()
+                .any(|name| claims.get(*name).is_some_and(|held| is_or_holds(held, scope)))
         {
             return Err(Denied::Insufficient(Some(scope.clone())));
         }

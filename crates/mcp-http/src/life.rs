@@ -81,7 +81,8 @@ impl Server {
         check_exposure(&http, &addresses, metrics_at.as_ref(), tls.is_some(), jwts.is_some())?;
         check_secrets(&settings, &http)?;
         let limits = Limits::of(&http);
-        let identity = Identity::new(&http.peers, http.anonymous_role.value.clone(), jwts.clone(), limits.clone())?;
+        let identity =
+            Identity::new(&http.peers, http.anonymous_role.value.clone(), jwts.clone(), limits.clone())?;
         if let Some(path) = http.tokens.as_ref() {
             let tokens = Tokens::load(path, &limits, &Tokens::default())?;
             *identity.tokens.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(tokens);
@@ -106,7 +107,8 @@ impl Server {
         declared(&tenants, &http)?;
         let all = addresses.iter().map(|address| (address, Area::All));
         let all = all.chain(metrics_at.as_ref().map(|address| (address, Area::Metrics)));
-        let listeners = all.map(|(address, area)| Listener::bind(address, area)).collect::<Result<Vec<_>, _>>()?;
+        let listeners =
+            all.map(|(address, area)| Listener::bind(address, area)).collect::<Result<Vec<_>, _>>()?;
         let bound = listeners.iter().map(Listener::address).collect::<Result<Vec<_>, _>>()?;
         let gate = Gate::new(&bound, &hosts, &http.origins)?;
         let size = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
@@ -143,7 +145,8 @@ impl Server {
                 (Area::Metrics, address) => format!("mcp-http: figures at {address}"),
             });
         }
-        if app.tenants.confinement.starts_with("off") || app.tenants.confinement.starts_with("not available") {
+        if app.tenants.confinement.starts_with("off") || app.tenants.confinement.starts_with("not available")
+        {
             tracing::warn!(
                 "programs that callers run are not confined ({}): they reach all that this user may, other callers' \
                  roots included",
@@ -215,21 +218,27 @@ fn check_exposure(
             .to_owned());
     }
     if let Some(metrics) = metrics.filter(|metrics| !metrics.is_local()) {
-        return Err(format!("http.metrics_listen: {metrics} is not on loopback, and asks nobody who they are"));
+        return Err(format!(
+            "http.metrics_listen: {metrics} is not on loopback, and asks nobody who they are"
+        ));
     }
     let public: Vec<String> =
         addresses.iter().filter(|address| !address.is_local()).map(ToString::to_string).collect();
     let proxied = !http.behind_proxy.is_empty();
     if http.anonymous_role.is_some() && (!public.is_empty() || proxied) {
         let place = if proxied { "a proxy".to_owned() } else { public.join(", ") };
-        return Err(format!("http.anonymous_role lets in everybody who can connect, which {place} opens to others"));
+        return Err(format!(
+            "http.anonymous_role lets in everybody who can connect, which {place} opens to others"
+        ));
     }
     if public.is_empty() {
         return Ok(());
     }
     let public = public.join(", ");
     if !known {
-        return Err(format!("{public} can be reached by others, and nothing tells who they are: give --tokens"));
+        return Err(format!(
+            "{public} can be reached by others, and nothing tells who they are: give --tokens"
+        ));
     }
     if !tls && !proxied {
         return Err(format!(
@@ -255,7 +264,10 @@ fn check_secrets(settings: &Settings, http: &Http) -> Result<(), String> {
         let real = path.canonicalize().unwrap_or(path);
         let inside = |root: &PathBuf| root.canonicalize().is_ok_and(|root| real.starts_with(root));
         if settings.roots.iter().any(inside) {
-            return Err(format!("{key} {} lies in a root, where programs of callers reach it", real.display()));
+            return Err(format!(
+                "{key} {} lies in a root, where programs of callers reach it",
+                real.display()
+            ));
         }
     }
     Ok(())
@@ -311,12 +323,15 @@ async fn watch(app: Arc<App>, files: Files, again: Arc<Notify>) {
             match Tokens::load(path, &files.limits, &before) {
                 Ok(tokens) => {
                     let tokens = Arc::new(tokens);
-                    *app.identity.tokens.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&tokens);
+                    *app.identity.tokens.write().unwrap_or_else(PoisonError::into_inner) =
+                        Arc::clone(&tokens);
                     gone(&app, before.end_others(&tokens));
                     app.tenants.keep(&tokens.roots().cloned().collect::<Vec<_>>());
                     tracing::warn!("the tokens {} were read again", path.display());
                 }
-                Err(error) => tracing::error!("the changed tokens are not used, and those before stay: {error}"),
+                Err(error) => {
+                    tracing::error!("the changed tokens are not used, and those before stay: {error}")
+                }
             }
         }
         if (changed(1) || changed(2))

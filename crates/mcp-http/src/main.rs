@@ -13,8 +13,8 @@ mod governor;
 mod identity;
 mod jwt;
 mod life;
-mod metrics;
 mod mcp;
+mod metrics;
 mod route;
 mod sessions;
 mod tenants;
@@ -23,8 +23,8 @@ mod tokens;
 
 use clap::Parser;
 use cli::{Cli, Command};
-use server_setup::setup::{self, Program};
 use server_setup::log;
+use server_setup::setup::{self, Program};
 use std::process::ExitCode;
 
 /// This server, as it names itself.

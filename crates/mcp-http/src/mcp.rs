@@ -1,5 +1,6 @@
 //! `/mcp`: what a request has to be before rmcp sees it, and what becomes of its answer.
 
+use crate::PROGRAM;
 use crate::address::Peer;
 use crate::answer::{self, Body};
 use crate::governor::{Account, Place};
@@ -7,7 +8,6 @@ use crate::identity::Principal;
 use crate::metrics::Metrics;
 use crate::route::App;
 use crate::sessions::{Sessions, Visit};
-use crate::PROGRAM;
 use bytes::Bytes;
 use core_tools::mcp::{Connection, Visitor};
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
@@ -76,8 +76,14 @@ impl Protocol {
         account: Arc<Account>,
     ) -> Response<Body> {
         let (mut parts, body) = request.into_parts();
-        if let Some(name) = ONCE.into_iter().find(|name| parts.headers.get_all(*name).iter().nth(1).is_some()) {
-            return answer::error(StatusCode::BAD_REQUEST, None, -32600, &format!("the header {name} is there twice"));
+        if let Some(name) = ONCE.into_iter().find(|name| parts.headers.get_all(*name).iter().nth(1).is_some())
+        {
+            return answer::error(
+                StatusCode::BAD_REQUEST,
+                None,
+                -32600,
+                &format!("the header {name} is there twice"),
+            );
         }
         let narrowed_by = match narrowing(&parts.headers, app) {
             Ok(role) => role,
@@ -108,7 +114,9 @@ impl Protocol {
             None => None,
             Some(id) => match id.to_str().ok().and_then(|id| app.sessions.visit(id, &principal.name)) {
                 Some(visit) => Some(visit),
-                None => return answer::error(StatusCode::NOT_FOUND, asked.id.as_ref(), -32600, "no such session"),
+                None => {
+                    return answer::error(StatusCode::NOT_FOUND, asked.id.as_ref(), -32600, "no such session");
+                }
             },
         };
         if parts.method == Method::DELETE
@@ -149,7 +157,12 @@ impl Protocol {
         };
         let life = visit.as_ref().map_or(&principal.live, |visit| &visit.live).clone();
         if life.is_cancelled() {
-            return answer::error(StatusCode::UNAUTHORIZED, asked.id.as_ref(), -32600, "this caller may call no more");
+            return answer::error(
+                StatusCode::UNAUTHORIZED,
+                asked.id.as_ref(),
+                -32600,
+                "this caller may call no more",
+            );
         }
         let call = life.child_token();
         let returning = parts.method == Method::GET && parts.headers.contains_key("last-event-id");
@@ -176,7 +189,9 @@ impl Protocol {
         let (limits, background) = (RoleLimits::default(), usize::try_from(principal.limits.processes).ok());
         parts.extensions.insert(Visitor { host, caller, limits, background, cancel: call });
         let response = self.service.handle(Request::from_parts(parts, Full::new(body))).await;
-        if let (Some(room), Some(id)) = (&room, response.headers().get(SESSION).and_then(|id| id.to_str().ok())) {
+        if let (Some(room), Some(id)) =
+            (&room, response.headers().get(SESSION).and_then(|id| id.to_str().ok()))
+        {
             app.sessions.begin(room, id, &principal.name, &principal.live);
         }
         response.map(|body| {
@@ -191,7 +206,8 @@ impl Protocol {
             let message = format!("a request may have {} bytes", self.most);
             answer::error(StatusCode::PAYLOAD_TOO_LARGE, None, -32600, &message)
         };
-        let length = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+        let length =
+            headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
         if length.is_some_and(|length| length > self.most as u64) {
             return Err(too_large());
         }
@@ -199,7 +215,12 @@ impl Protocol {
             Ok(Ok(body)) => Ok(body.to_bytes()),
             Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
             Ok(Err(_)) => Err(answer::error(StatusCode::BAD_REQUEST, None, -32700, "the request broke off")),
-            Err(_) => Err(answer::error(StatusCode::REQUEST_TIMEOUT, None, -32700, "the request did not come to its end")),
+            Err(_) => Err(answer::error(
+                StatusCode::REQUEST_TIMEOUT,
+                None,
+                -32700,
+                "the request did not come to its end",
+            )),
         }
     }
 }
@@ -220,7 +241,8 @@ impl Asked {
             let code = if invalid.code == -32700 { -32700 } else { invalid.code };
             answer::error(StatusCode::BAD_REQUEST, invalid.id.as_ref(), code, &invalid.problem)
         })?;
-        let tool = message.params().and_then(|params| params.get("name")).and_then(Json::as_str).unwrap_or_default();
+        let tool =
+            message.params().and_then(|params| params.get("name")).and_then(Json::as_str).unwrap_or_default();
         let tool = tool.to_owned();
         Ok(match message.kind {
             Kind::Request { id, method } => {
@@ -301,7 +323,10 @@ impl http_body::Body for Guarded {
     type Data = Bytes;
     type Error = Infallible;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let this = &mut *self;
         let over = |tokens: &mut [Pin<Box<WaitForCancellationFutureOwned>>; 2], cx: &mut Context<'_>| {
             tokens.iter_mut().any(|token| token.as_mut().poll(cx).is_ready())

@@ -75,7 +75,12 @@ impl Metrics {
         head(&mut text, "coretools_calls_total", "counter", "Calls that ran, by how they came out.");
         for ((tool, role), calls) in calls.iter() {
             for (outcome, number) in [("ok", calls.ok), ("failed", calls.failed)] {
-                let _ = writeln!(text, "coretools_calls_total{{tool=\"{}\",role=\"{}\",outcome=\"{outcome}\"}} {number}", label(tool), label(role));
+                let _ = writeln!(
+                    text,
+                    "coretools_calls_total{{tool=\"{}\",role=\"{}\",outcome=\"{outcome}\"}} {number}",
+                    label(tool),
+                    label(role)
+                );
             }
         }
         head(&mut text, "coretools_call_duration_seconds", "histogram", "From a call's arrival to its end.");
@@ -84,7 +89,8 @@ impl Metrics {
             let mut sum = 0;
             for (bound, bucket) in BOUNDS.iter().zip(calls.buckets) {
                 sum += bucket;
-                let _ = writeln!(text, "coretools_call_duration_seconds_bucket{{{labels},le=\"{bound}\"}} {sum}");
+                let _ =
+                    writeln!(text, "coretools_call_duration_seconds_bucket{{{labels},le=\"{bound}\"}} {sum}");
             }
             let all = calls.ok + calls.failed;
             let _ = writeln!(text, "coretools_call_duration_seconds_bucket{{{labels},le=\"+Inf\"}} {all}");
@@ -92,17 +98,31 @@ impl Metrics {
             let _ = writeln!(text, "coretools_call_duration_seconds_count{{{labels}}} {all}");
         }
         drop(calls);
-        head(&mut text, "coretools_calls_not_run_total", "counter", "Calls that were not run, by what was decided.");
+        head(
+            &mut text,
+            "coretools_calls_not_run_total",
+            "counter",
+            "Calls that were not run, by what was decided.",
+        );
         for (decision, number) in lock(&self.refused).iter() {
             let _ = writeln!(text, "coretools_calls_not_run_total{{decision=\"{decision}\"}} {number}");
         }
-        head(&mut text, "coretools_requests_turned_away_total", "counter", "Requests that were turned away, by reason.");
+        head(
+            &mut text,
+            "coretools_requests_turned_away_total",
+            "counter",
+            "Requests that were turned away, by reason.",
+        );
         for (reason, number) in lock(&self.turned_away).iter() {
             let _ = writeln!(text, "coretools_requests_turned_away_total{{reason=\"{reason}\"}} {number}");
         }
         head(&mut text, "coretools_bytes_total", "counter", "Bytes of requests and answers.");
         for (direction, number) in [("in", &self.bytes_in), ("out", &self.bytes_out)] {
-            let _ = writeln!(text, "coretools_bytes_total{{direction=\"{direction}\"}} {}", number.load(Ordering::Relaxed));
+            let _ = writeln!(
+                text,
+                "coretools_bytes_total{{direction=\"{direction}\"}} {}",
+                number.load(Ordering::Relaxed)
+            );
         }
         let gauge = |counter: &AtomicI64| counter.load(Ordering::Relaxed).to_string();
         for (name, help, value) in [

@@ -13,8 +13,9 @@ use core_tools::mcp::{Outcome, Record};
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use role_policy::Caller;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
@@ -59,7 +60,12 @@ const METADATA: &str = "/.well-known/oauth-protected-resource";
 
 impl App {
     /// Answers one request.
-    pub(crate) async fn answer(self: &Arc<Self>, request: Request<Incoming>, peer: Peer, area: Area) -> Response<Body> {
+    pub(crate) async fn answer(
+        self: &Arc<Self>,
+        request: Request<Incoming>,
+        peer: Peer,
+        area: Area,
+    ) -> Response<Body> {
         if let Err(refused) = self.gate.check(request.uri(), request.headers()) {
             let (status, reason) = match refused {
                 Refused::Unclear => (StatusCode::BAD_REQUEST, "host_unclear"),
@@ -98,7 +104,12 @@ impl App {
         self.identity.who(request.headers(), peer).await
     }
 
-    async fn admit(self: &Arc<Self>, request: Request<Incoming>, peer: Peer, principal: Principal) -> Response<Body> {
+    async fn admit(
+        self: &Arc<Self>,
+        request: Request<Incoming>,
+        peer: Peer,
+        principal: Principal,
+    ) -> Response<Body> {
         let account = self.governor.account(&principal.name, &principal.limits);
         if let Err(not_now) = account.admit() {
             return self.not_now(&principal, None, &not_now);
@@ -146,8 +157,8 @@ impl App {
     }
 
     /// Records that somebody unknown was turned away: of many who come at once, how many.
-    fn stranger(&self, peer: Peer, reason: &str) {
-        if let (Some(audit), Some(before)) = (self.tenants.whole().audit(), self.strangers.tell()) {
+    fn stranger(&self, peer: Peer, reason: &'static str) {
+        if let (Some(audit), Some(before)) = (self.tenants.whole().audit(), self.strangers.tell(reason)) {
             let more = if before > 0 { format!(", and {before} before") } else { String::new() };
             audit.end(&Record {
                 caller: &Caller::new("none").with_principal(format!("stranger:{}", peer.place())),
@@ -220,7 +231,10 @@ impl OAuth {
         let wrong = || format!("http.public_url: `{public}` is no URL; expected https://NAME/mcp");
         let (scheme, rest) = public.split_once("://").ok_or_else(wrong)?;
         let (name, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-        if !matches!(scheme, "https" | "http") || name.is_empty() || public.contains(['"', '\\', ' ', '?', '#']) {
+        if !matches!(scheme, "https" | "http")
+            || name.is_empty()
+            || public.contains(['"', '\\', ' ', '?', '#'])
+        {
             return Err(wrong());
         }
         let path = if path == "/" { "" } else { path };
@@ -245,38 +259,32 @@ fn not_found() -> Response<Body> {
     answer::text(StatusCode::NOT_FOUND, "there is nothing here\n")
 }
 
-/// Keeps those who were turned away unknown from filling the audit: ten lines in a second, and a number.
-#[derive(Debug)]
-pub(crate) struct Strangers {
-    began: Instant,
-    /// The second that is counted, and the lines in it.
-    second: AtomicU64,
-    lines: AtomicU64,
-    untold: AtomicU64,
-}
+/// Keeps those who were turned away unknown from filling the audit: of each reason ten lines in a second, and a number.
+#[derive(Debug, Default)]
+pub(crate) struct Strangers(Mutex<HashMap<&'static str, Told>>);
 
-impl Default for Strangers {
-    fn default() -> Self {
-        Self {
-            began: Instant::now(),
-            second: AtomicU64::new(0),
-            lines: AtomicU64::new(0),
-            untold: AtomicU64::new(0),
-        }
-    }
+/// How often one reason was told.
+#[derive(Debug)]
+struct Told {
+    since: Instant,
+    lines: u32,
+    untold: u64,
 }
 
 impl Strangers {
     /// Whether to tell of one, and of how many that were not told.
-    fn tell(&self) -> Option<u64> {
-        let now = self.began.elapsed().as_secs();
-        if self.second.swap(now, Ordering::Relaxed) != now {
-            self.lines.store(0, Ordering::Relaxed);
+    fn tell(&self, reason: &'static str) -> Option<u64> {
+        let mut reasons = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let told =
+            reasons.entry(reason).or_insert_with(|| Told { since: Instant::now(), lines: 0, untold: 0 });
+        if told.since.elapsed() >= Duration::from_secs(1) {
+            (told.since, told.lines) = (Instant::now(), 0);
         }
-        if self.lines.fetch_add(1, Ordering::Relaxed) < 10 {
-            return Some(self.untold.swap(0, Ordering::Relaxed));
+        if told.lines >= 10 {
+            told.untold += 1;
+            return None;
         }
-        self.untold.fetch_add(1, Ordering::Relaxed);
-        None
+        told.lines += 1;
+        Some(std::mem::take(&mut told.untold))
     }
 }

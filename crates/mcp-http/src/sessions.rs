@@ -32,6 +32,8 @@ struct Session {
     open: usize,
     /// Parent of all that it runs.
     live: CancellationToken,
+    /// When its life was seen to be over.
+    over: Option<Instant>,
     /// Calls whose client has gone and may come back for the answer, each with a number of its own.
     orphans: HashMap<u64, CancellationToken>,
     abandoned: u64,
@@ -52,6 +54,9 @@ pub(crate) struct Room(Arc<Sessions>);
 
 /// How long a call goes on whose client has gone away and may come back with `Last-Event-ID`.
 const COMING_BACK: Duration = Duration::from_secs(3);
+
+/// How long the calls of a session whose life is over have for their last answers.
+const LAST_ANSWERS: Duration = Duration::from_secs(2);
 
 impl Sessions {
     /// At most `most`, each for as long as it is not idle for `idle`.
@@ -97,7 +102,8 @@ impl Sessions {
                 false => None,
                 true => {
                     let idle = own.filter(|(_, session)| session.open == 0);
-                    let oldest = idle.min_by_key(|(_, session)| session.used).map(|(id, _)| Arc::clone(id))?;
+                    let oldest =
+                        idle.min_by_key(|(_, session)| session.used).map(|(id, _)| Arc::clone(id))?;
                     table.sessions.remove(&oldest).map(|session| (oldest, session))
                 }
             };
@@ -121,6 +127,7 @@ impl Sessions {
             used: Instant::now(),
             open: 0,
             live: live.child_token(),
+            over: None,
             orphans: HashMap::new(),
             abandoned: 0,
         };
@@ -146,12 +153,15 @@ impl Sessions {
     pub(crate) async fn sweep(&self) {
         let there: Vec<Arc<str>> = self.manager.sessions.read().await.keys().cloned().collect();
         let ended: Vec<Arc<str>> = {
-            let table = self.table();
+            let mut table = self.table();
+            for session in table.sessions.values_mut().filter(|session| session.live.is_cancelled()) {
+                session.over.get_or_insert_with(Instant::now);
+            }
             let over = table.sessions.iter().filter(|(id, session)| {
                 let idle = session.open == 0 && session.used.elapsed() >= self.idle;
                 // One that began since was not there when it was asked.
                 let gone = session.used.elapsed() > Duration::from_secs(5) && !there.contains(id);
-                idle || gone || session.live.is_cancelled()
+                idle || gone || session.over.is_some_and(|over| over.elapsed() >= LAST_ANSWERS)
             });
             over.map(|(id, _)| Arc::clone(id)).collect()
         };
@@ -174,7 +184,8 @@ impl Visit {
         let (sessions, id) = (Arc::clone(&self.sessions), Arc::clone(&self.id));
         tokio::spawn(async move {
             tokio::time::sleep(COMING_BACK).await;
-            let orphan = sessions.table().sessions.get_mut(&id).and_then(|session| session.orphans.remove(&number));
+            let orphan =
+                sessions.table().sessions.get_mut(&id).and_then(|session| session.orphans.remove(&number));
             if let Some(call) = orphan {
                 call.cancel();
             }

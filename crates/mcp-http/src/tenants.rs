@@ -112,7 +112,12 @@ impl Tenants {
     fn lies_inside(&self, root: &Path) -> bool {
         let Ok(real) = root.canonicalize() else { return false };
         // Named by its real path, or a link that is turned later would take the token with it.
-        real == root && self.settings.roots.iter().any(|outer| outer.canonicalize().is_ok_and(|outer| real.starts_with(outer)))
+        real == root
+            && self
+                .settings
+                .roots
+                .iter()
+                .any(|outer| outer.canonicalize().is_ok_and(|outer| real.starts_with(outer)))
     }
 
     /// Forgets the hosts whose roots nobody has any more.

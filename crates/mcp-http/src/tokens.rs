@@ -5,9 +5,9 @@ use crate::cli::{NewToken, TokenCommand};
 use crate::file;
 use crate::governor::Limits;
 use crate::say;
+use serde::{Deserialize, Serialize};
 use server_setup::identity;
 use server_setup::setup::{self, Settings};
-use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -77,7 +77,8 @@ impl Tokens {
         let mut tokens = HashMap::new();
         for written in read(path)?.tokens {
             let id = Id(written.id);
-            let hash = Hash::parse(&written.hash).ok_or_else(|| format!("{}: the hash of `{}` is none", path.display(), written.name))?;
+            let hash = Hash::parse(&written.hash)
+                .ok_or_else(|| format!("{}: the hash of `{}` is none", path.display(), written.name))?;
             let live = before.0.get(&id).filter(|old| old.hash.is(&hash)).map(|old| old.live.clone());
             let own = |own: Option<u64>, least: u64| own.unwrap_or(least);
             let token = Token {
@@ -136,7 +137,8 @@ impl Token {
 fn read(path: &Path) -> Result<Written, String> {
     let shown = path.display();
     let text = identity::read(path).map_err(|error| format!("cannot use the tokens {shown}: {error}"))?;
-    let written: Written = toml::from_str(&text).map_err(|error| format!("{shown}: {}", error.to_string().trim_end()))?;
+    let written: Written =
+        toml::from_str(&text).map_err(|error| format!("{shown}: {}", error.to_string().trim_end()))?;
     if written.version != 1 {
         return Err(format!("{shown}: version {} is none that is known; expected 1", written.version));
     }
@@ -247,7 +249,8 @@ fn list(path: &Path, json: bool) -> Result<ExitCode, String> {
         return print(&format!("{:#}", serde_json::Value::from(shown)));
     }
     let mut text = String::new();
-    let width = |field: fn(&WrittenToken) -> &str| tokens.iter().map(|token| field(token).len()).max().unwrap_or(0);
+    let width =
+        |field: fn(&WrittenToken) -> &str| tokens.iter().map(|token| field(token).len()).max().unwrap_or(0);
     let (name, role) = (width(|token| &token.name), width(|token| &token.role));
     for token in &tokens {
         let end = match token.expires {
@@ -282,12 +285,15 @@ fn change(path: &Path, change: impl FnOnce(&mut Written) -> Result<(), String>) 
     let failed = |error: std::io::Error| format!("cannot change the tokens {}: {error}", path.display());
     let _lock = file::lock(path).map_err(failed)?;
     let mut written = match path.symlink_metadata() {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Written { version: 1, tokens: Vec::new() },
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Written { version: 1, tokens: Vec::new() }
+        }
         _ => read(path)?,
     };
     change(&mut written)?;
     let text = toml::to_string(&written).map_err(|error| error.to_string())?;
-    let text = format!("# Tokens of mcp-http; `mcp-http token` changes this file. Only hashes are kept.\n{text}");
+    let text =
+        format!("# Tokens of mcp-http; `mcp-http token` changes this file. Only hashes are kept.\n{text}");
     // A link stays one: what it leads to is replaced.
     let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     file::replace(&real, text.as_bytes()).map_err(failed)
@@ -295,7 +301,10 @@ fn change(path: &Path, change: impl FnOnce(&mut Written) -> Result<(), String>) 
 
 fn print(text: &str) -> Result<ExitCode, String> {
     let mut output = std::io::stdout().lock();
-    let written = output.write_all(text.as_bytes()).and_then(|()| output.write_all(b"\n")).and_then(|()| output.flush());
+    let written = output
+        .write_all(text.as_bytes())
+        .and_then(|()| output.write_all(b"\n"))
+        .and_then(|()| output.flush());
     written.map(|()| ExitCode::SUCCESS).map_err(|error| format!("cannot write to standard output: {error}"))
 }
 

@@ -21,9 +21,7 @@ pub fn confine(
     tools: &[ToolFacts<'_>],
 ) -> Result<Confine, String> {
     if *settings.config.policy.confinement == ConfinementMode::Auto && is_full(policy, caller, tools) {
-        return Ok(Confine::off(
-            "the role may do everything; `policy.confinement = \"on\"` confines it too",
-        ));
+        return Ok(Confine::off("the role may do everything; `policy.confinement = \"on\"` confines it too"));
     }
     confine_all(settings, workspace)
 }

@@ -291,8 +291,7 @@ pub fn server(settings: Settings) -> Result<Server, String> {
     for toolset in toolsets(&settings, &workspace, &runner, confine) {
         host = host.toolset(toolset);
     }
-    let host =
-        host.effects(Arc::new(effects)).audit(audit).build().map_err(|error| error.to_string())?;
+    let host = host.effects(Arc::new(effects)).audit(audit).build().map_err(|error| error.to_string())?;
     let (program, policy_file) = (settings.program, settings.config.policy.file.value);
     Ok(Server { program, host, caller, runner, confinement, policy_file, facts, checked })
 }

@@ -295,7 +295,8 @@ impl Background {
     ) -> Result<StartedCommand, CommandError> {
         let most = most.unwrap_or(MAX_RUNNING).min(MAX_RUNNING);
         let own = self.own(owner, most)?;
-        let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_| CommandError::TooMany(MAX_ALL))?;
+        let place =
+            Arc::clone(&self.places).try_acquire_owned().map_err(|_| CommandError::TooMany(MAX_ALL))?;
         let (command, _) = self.commands.narrowed(reach).prepare(
             &input.command,
             input.working_directory.as_deref(),

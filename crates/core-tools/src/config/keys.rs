@@ -166,18 +166,28 @@ fn visit<V: Visit>(config: &mut Config, key: &str, visitor: V) -> Option<V::Resu
         "http.anonymous_role" => visitor.visit(&mut http.anonymous_role, any()),
         "http.peers" => visitor.visit(&mut http.peers, any()),
         "http.metrics_listen" => visitor.visit(&mut http.metrics_listen, any()),
-        "http.max_body_bytes" => visitor.visit(&mut http.max_body_bytes, within(1024..=64 << 20, " of bytes")),
+        "http.max_body_bytes" => {
+            visitor.visit(&mut http.max_body_bytes, within(1024..=64 << 20, " of bytes"))
+        }
         "http.max_connections" => visitor.visit(&mut http.max_connections, within(1..=1_000_000, "")),
-        "http.header_timeout_ms" => visitor.visit(&mut http.header_timeout_ms, within(100..=3_600_000, " of milliseconds")),
-        "http.body_timeout_ms" => visitor.visit(&mut http.body_timeout_ms, within(100..=3_600_000, " of milliseconds")),
+        "http.header_timeout_ms" => {
+            visitor.visit(&mut http.header_timeout_ms, within(100..=3_600_000, " of milliseconds"))
+        }
+        "http.body_timeout_ms" => {
+            visitor.visit(&mut http.body_timeout_ms, within(100..=3_600_000, " of milliseconds"))
+        }
         "http.drain_ms" => visitor.visit(&mut http.drain_ms, within(0..=3_600_000, " of milliseconds")),
         "http.max_sessions" => visitor.visit(&mut http.max_sessions, within(1..=100_000, "")),
-        "http.session_idle_ms" => visitor.visit(&mut http.session_idle_ms, within(1000..=604_800_000, " of milliseconds")),
+        "http.session_idle_ms" => {
+            visitor.visit(&mut http.session_idle_ms, within(1000..=604_800_000, " of milliseconds"))
+        }
         "http.calls_per_second" => visitor.visit(&mut http.calls_per_second, within(1..=1_000_000, "")),
         "http.calls_in_flight" => visitor.visit(&mut http.calls_in_flight, within(1..=4096, "")),
         "http.queue" => visitor.visit(&mut http.queue, within(0..=100_000, "")),
         "http.queue_ms" => visitor.visit(&mut http.queue_ms, within(0..=600_000, " of milliseconds")),
-        "http.bytes_per_minute" => visitor.visit(&mut http.bytes_per_minute, within(1024..=1 << 50, " of bytes")),
+        "http.bytes_per_minute" => {
+            visitor.visit(&mut http.bytes_per_minute, within(1024..=1 << 50, " of bytes"))
+        }
         "http.processes" => visitor.visit(&mut http.processes, within(0..=4096, "")),
         "http.public_url" => visitor.visit(&mut http.public_url, any()),
         "http.jwt_issuer" => visitor.visit(&mut http.jwt_issuer, any()),

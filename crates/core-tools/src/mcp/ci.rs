@@ -91,7 +91,8 @@ fn start_command(commands: Commands, background: Arc<Background>) -> Tool {
             let background = Arc::clone(&background);
             let reach = reach(&commands, &context);
             async move {
-                let started = background.start_within(&input, owner(&context), &reach?, context.background).await?;
+                let started =
+                    background.start_within(&input, owner(&context), &reach?, context.background).await?;
                 Answer::structured(&started)
             }
         },

@@ -16,7 +16,9 @@ use crate::redact::Redactor;
 use crate::workspace::{Limit, Workspace};
 use arc_swap::ArcSwap;
 use futures_util::FutureExt;
-use role_policy::{Authorized, Call, Caller, Effects, Lexical, Policy, Refusal, RoleLimits, Scope, ToolFacts};
+use role_policy::{
+    Authorized, Call, Caller, Effects, Lexical, Policy, Refusal, RoleLimits, Scope, ToolFacts,
+};
 use serde_json::{Map, Value};
 use std::any::Any;
 use std::collections::HashMap;
