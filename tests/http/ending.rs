@@ -174,3 +174,48 @@ fn a_server_that_is_killed_leaves_no_orphan_and_the_next_one_starts() {
     }
     assert!(lines.contains("\"principal\":\"ada\""), "{lines}");
 }
+
+#[test]
+fn a_client_with_a_session_may_come_back_for_its_answer() {
+    let project = Project::empty();
+    let server = HttpServer::start(&project, &[]);
+    let token = server.token("ada", "dev", &[]);
+    let seconds = unique_seconds();
+    let mut client = server.connect(&token, Era::Initialize("2025-11-25"));
+    let script = format!("sleep 5; echo done; true {seconds}");
+    let call = json!({"name": "run_command", "arguments": {"command": ["sh", "-c", script]}});
+    let mut stream = client.begin("tools/call", call);
+    let mut began = String::new();
+    wait_until(SOON, "the answer begins", || {
+        let mut bytes = [0; 1024];
+        let read = stream.read(&mut bytes).unwrap();
+        began.push_str(&String::from_utf8_lossy(&bytes[..read]));
+        began.contains("retry:")
+    });
+    let event = began.lines().find_map(|line| line.strip_prefix("id: ")).unwrap().trim().to_owned();
+    drop(stream);
+    let request = format!(
+        "GET /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nMcp-Session-Id: {}\r\n\
+         Accept: text/event-stream\r\nLast-Event-ID: {event}\r\nConnection: close\r\n\r\n",
+        client.session.clone().unwrap()
+    );
+    let reply = integration_tests::exchange(server.address(), request.as_bytes());
+    let answer = reply.messages().into_iter().find(|message| message["result"].is_object());
+    let answer = answer.unwrap_or_else(|| panic!("no answer: {reply:?}"));
+    assert_eq!(answer["result"]["structuredContent"]["stdout"], "done\n", "{answer}");
+}
+
+#[test]
+fn sighup_reads_again_and_ends_nothing() {
+    let project = Project::empty();
+    let server = HttpServer::start(&project, &[]);
+    let token = server.token("ada", "dev", &[]);
+    let seconds = unique_seconds();
+    let mut client = server.connect(&token, Era::Modern);
+    client.text("start_command", json!({"command": ["sleep", seconds]}));
+    let before = server.log().matches("were read again").count();
+    server.signal(Signal::HUP);
+    wait_until(SOON, "it reads again", || server.log().matches("were read again").count() > before);
+    assert_eq!(alive(&seconds).len(), 1);
+    assert!(!client.listed().is_empty());
+}

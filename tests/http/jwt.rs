@@ -8,8 +8,12 @@ use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair};
 use serde_json::{Value, json};
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 /// An issuer with one key.
@@ -235,4 +239,57 @@ fn keys_are_changed_while_the_server_runs() {
     let signed = format!("{}.{}", encode(r#"{"alg":"EdDSA"}"#), encode(claims().to_string()));
     let token = format!("{signed}.{}", encode(key.sign(signed.as_bytes()).as_ref()));
     wait_until(SOON, "the other kind is known", || list(&server, &token).status == 200);
+}
+
+/// Serves `keys` to whoever asks, and counts how often that was.
+fn serve_keys(keys: Arc<Mutex<String>>) -> (u16, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&asked);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            let mut head = Vec::new();
+            let mut byte = [0];
+            while !head.ends_with(b"\r\n\r\n") && stream.read_exact(&mut byte).is_ok() {
+                head.push(byte[0]);
+            }
+            counted.fetch_add(1, Ordering::Relaxed);
+            let body = keys.lock().unwrap().clone();
+            let _ = write!(
+                stream,
+                "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+                body.len()
+            );
+        }
+    });
+    (port, asked)
+}
+
+#[test]
+fn an_unknown_key_is_asked_for_and_not_more_often_than_it_could_have_come() {
+    let (project, outside) = (Project::empty(), Project::empty());
+    let (one, two) = (Issuer::new("one"), Issuer::new("two"));
+    let keys = Arc::new(Mutex::new(json!({"keys": [one.jwk()]}).to_string()));
+    let (port, asked) = serve_keys(Arc::clone(&keys));
+    let config = format!(
+        "[http]\njwt_audience = \"https://tools.example/mcp\"\njwt_issuer = \"https://issuer.example\"\n\
+         jwt_keys = \"http://127.0.0.1:{port}/jwks\"\njwt_roles = [\"groups=developers:dev\"]\n"
+    );
+    fs::write(outside.join("coretools.toml"), config).unwrap();
+    let server = HttpServer::start(&project, &["--config", outside.join("coretools.toml").to_str().unwrap()]);
+    assert_eq!(list(&server, &one.token(&claims())).status, 200);
+    *keys.lock().unwrap() = json!({"keys": [one.jwk(), two.jwk()]}).to_string();
+    let token = two.token(&claims());
+    wait_until(SOON, "the new key is asked for", || list(&server, &token).status == 200);
+    let before = asked.load(Ordering::Relaxed);
+    let forged = one.sign(&json!({"alg": "ES256", "kid": "three"}), &claims().to_string());
+    for _ in 0..50 {
+        assert_eq!(list(&server, &forged).status, 401);
+    }
+    assert!(asked.load(Ordering::Relaxed) <= before + 2, "asked {} times", asked.load(Ordering::Relaxed) - before);
+    // What cannot be read changes nothing.
+    *keys.lock().unwrap() = "nonsense".to_owned();
+    assert_eq!(list(&server, &token).status, 200);
 }
