@@ -1,8 +1,8 @@
 //! Every role × every tool × list and call × both eras. Generated from what is registered.
 
 use crate::{listed, run, server};
-use integration_tests::{Era, Project, Wire};
-use serde_json::{Map, Value, json};
+use integration_tests::{Era, Project, Wire, check_every_pair};
+use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
 /// The built-in decisions, role by role.
@@ -22,41 +22,11 @@ fn registered(project: &Project) -> BTreeSet<String> {
 #[test]
 fn what_is_listed_can_be_called_and_what_is_hidden_is_answered_as_what_does_not_exist() {
     let project = Project::with([("README.md", "# readme\n")]);
-    let tools = registered(&project);
-    assert!(tools.len() > 20, "{tools:?}");
-    let mut hidden_pairs = 0;
-    for (role, decisions) in matrix(&project) {
-        let visible: BTreeSet<String> =
-            tools.iter().filter(|tool| decisions[*tool] != "hidden").cloned().collect();
-        let hidden: Vec<&String> = tools.difference(&visible).collect();
-        hidden_pairs += hidden.len();
-        for era in Era::BOTH {
-            let mut wire = Wire::connect(server(&project, ["--role", &role]), era);
-            assert_eq!(listed(&mut wire), visible, "{role}, {era:?}");
-            for tool in &visible {
-                let answer = wire.request("tools/call", json!({"name": tool, "arguments": {}}));
-                assert!(answer["result"]["content"].is_array(), "{role}, {tool}: {answer}");
-            }
-            // A server in which what is hidden was never built in.
-            let chosen: Vec<&str> = visible.iter().map(String::as_str).collect();
-            let lesser = ["--role", &role, "--toolsets", &chosen.join(",")];
-            let mut lesser = Wire::connect(server(&project, lesser), era);
-            for tool in &hidden {
-                for arguments in [json!({}), json!({"path": "README.md", "command": ["true"], "x": [1]})] {
-                    let call = json!({"name": tool, "arguments": arguments});
-                    let (answer, truth) =
-                        (wire.ask("tools/call", call.clone()), lesser.ask("tools/call", call));
-                    let (mut answer, mut truth) = (wire.answer(answer), lesser.answer(truth));
-                    assert!(answer["error"].is_object(), "{role} called {tool}: {answer}");
-                    // The two connections count for themselves.
-                    answer["id"].take();
-                    truth["id"].take();
-                    assert_eq!(answer.to_string(), truth.to_string(), "{role}, {tool}, {era:?}");
-                }
-            }
-        }
-    }
-    assert!(hidden_pairs > 40, "only {hidden_pairs} pairs were hidden, so nothing was shown");
+    check_every_pair(&matrix(&project), &registered(&project), |role, toolsets, era| {
+        let toolsets = toolsets.map(|chosen| chosen.join(","));
+        let toolsets = toolsets.iter().flat_map(|chosen| ["--toolsets", chosen]);
+        Wire::connect(server(&project, ["--role", role].into_iter().chain(toolsets)), era)
+    });
 }
 
 /// A new tool changes this: whoever adds it decides who may have it.

@@ -12,10 +12,14 @@
 )]
 #![allow(clippy::missing_panics_doc, reason = "everything here panics where the test has failed")]
 
+mod every_pair;
+mod http;
 mod processes;
 mod project;
 mod wire;
 
+pub use every_pair::{Ask, check_every_pair};
+pub use http::{Http, HttpServer, Reply, exchange, read as read_reply};
 pub use processes::{
     alive, children, command_line, is_alive, peak_memory_kib, unique_seconds, wait_until_gone, zombies_of,
 };
@@ -35,38 +39,38 @@ pub fn server() -> &'static Path {
     static SERVER: OnceLock<PathBuf> = OnceLock::new();
     SERVER.get_or_init(|| match std::env::var_os("CORETOOLS_TEST_SERVER") {
         Some(given) => given.into(),
-        None => once_a_run(build),
+        None => once_a_run("mcp-stdio"),
+    })
+}
+
+/// The server over HTTP: `$CORETOOLS_TEST_HTTP_SERVER` where that is set, else built as [`server`] is.
+pub fn http_server() -> &'static Path {
+    static SERVER: OnceLock<PathBuf> = OnceLock::new();
+    SERVER.get_or_init(|| match std::env::var_os("CORETOOLS_TEST_HTTP_SERVER") {
+        Some(given) => given.into(),
+        None => once_a_run("mcp-http"),
     })
 }
 
 /// nextest runs each test in a process of its own; the first of them builds, the others are told where.
-fn once_a_run(build: impl FnOnce() -> PathBuf) -> PathBuf {
-    let Ok(run) = std::env::var("NEXTEST_RUN_ID") else { return build() };
-    let note = std::env::temp_dir().join(format!("coretools-tests-{run}"));
+fn once_a_run(package: &str) -> PathBuf {
+    let Ok(run) = std::env::var("NEXTEST_RUN_ID") else { return build(package) };
+    let note = std::env::temp_dir().join(format!("coretools-tests-{run}-{package}"));
     let mut file =
         File::options().create(true).append(true).read(true).open(&note).expect("a note can be left");
     rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).expect("a file can be locked");
     let mut known = String::new();
     file.read_to_string(&mut known).expect("the note can be read");
     if known.is_empty() {
-        known = build().to_str().expect("a path in UTF-8").to_owned();
+        known = build(package).to_str().expect("a path in UTF-8").to_owned();
         file.write_all(known.as_bytes()).expect("a note can be left");
     }
     known.into()
 }
 
-fn build() -> PathBuf {
+fn build(package: &str) -> PathBuf {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args([
-        "build",
-        "--quiet",
-        "--package",
-        "mcp-stdio",
-        "--bin",
-        "mcp-stdio",
-        "--message-format",
-        "json",
-    ]);
+    cargo.args(["build", "--quiet", "--package", package, "--bin", package, "--message-format", "json"]);
     if !cfg!(debug_assertions) {
         cargo.arg("--release");
     }

@@ -6,13 +6,21 @@ use std::process::Command;
 /// A folder of its own for one test, with the files the test puts there.
 #[derive(Debug)]
 pub struct Project {
-    folder: tempfile::TempDir,
+    path: PathBuf,
+    /// Its folder goes with it, where it was made for it.
+    _folder: Option<tempfile::TempDir>,
 }
 
 impl Project {
     /// An empty one.
     pub fn empty() -> Self {
-        Self { folder: tempfile::tempdir().expect("a temporary folder") }
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        Self { path: folder.path().to_owned(), _folder: Some(folder) }
+    }
+
+    /// A folder that is another's.
+    pub fn at(path: &Path) -> Self {
+        Self { path: path.to_owned(), _folder: None }
     }
 
     /// One with these files.
@@ -26,7 +34,7 @@ impl Project {
 
     /// Its path.
     pub fn path(&self) -> &Path {
-        self.folder.path()
+        &self.path
     }
 
     /// A path in it.
@@ -72,7 +80,12 @@ impl Project {
 
     /// The server, to be started in this folder, in an environment without the developer's secrets.
     pub fn server(&self) -> Command {
-        let mut command = Command::new(crate::server());
+        self.server_as(crate::server())
+    }
+
+    /// The same of another program.
+    pub fn server_as(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
         command.current_dir(self.path());
         command.env_remove("FILESYSTEM_TOOLS_BASE_PATH");
         // Not the developer's. Runs share it, as servers do.

@@ -2,6 +2,7 @@
 #![allow(clippy::doc_markdown, reason = "the comments are what --help prints")]
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use core_tools::config::Flags;
 use std::path::PathBuf;
 
 /// Tools for a coding agent: files, search, commands that cannot hang it.
@@ -87,6 +88,22 @@ pub(crate) struct Options {
     /// What to log to standard error: off, error, warn, info, debug, trace. Default: warn
     #[arg(long, value_name = "LEVEL", env = "CORETOOLS_LOG", hide_env_values = true, global = true)]
     pub(crate) log: Option<String>,
+}
+
+impl Options {
+    /// What they say of the configuration.
+    pub(crate) fn flags(&self) -> Flags {
+        Flags {
+            config: self.config.clone(),
+            roots: self.roots.clone(),
+            toolsets: self.toolsets.clone(),
+            results: self.text_only.then(|| "text".to_owned()),
+            role: self.role.clone(),
+            policy: self.policy.clone(),
+            audit: self.audit.clone(),
+            others: Vec::new(),
+        }
+    }
 }
 
 /// What to do instead of serving.

@@ -43,7 +43,7 @@ pub(crate) async fn doctor(settings: Settings, as_json: bool) -> Result<ExitCode
             findings.extend(databases(&settings, &workspace).await);
             let runner = setup::runner(settings.secrets.clone())?;
             let commands = Commands::new(runner.clone(), workspace, settings.redactor.clone());
-            let facts = setup::facts();
+            let facts = setup::facts(settings.program);
             let found = toolchains(&commands, &facts, &CancellationToken::new()).await;
             let found = diagnose(&commands, &facts, "orchestrator", found);
             findings.push(ok("system", format!("{}, {} CPUs", found.os, found.cpus)));

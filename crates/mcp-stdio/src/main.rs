@@ -2,22 +2,23 @@
 
 mod call;
 mod cli;
-mod confinement;
 mod context;
 mod doctor;
-mod identity;
-mod log;
 mod policy;
 mod print_config;
 mod serve;
-mod setup;
 mod transport;
 #[cfg(unix)]
 mod wrap;
 
 use clap::{CommandFactory, Parser};
 use cli::{Cli, Command};
+use server_setup::setup::Program;
+use server_setup::{identity, log, setup};
 use std::process::ExitCode;
+
+/// This server, as it names itself.
+const PROGRAM: Program = Program { name: env!("CARGO_PKG_NAME"), version: env!("CARGO_PKG_VERSION") };
 
 fn main() -> ExitCode {
     // The process that outlives this one and ends what it left running. Never returns in that process.
@@ -48,7 +49,7 @@ fn run(cli: Cli) -> Result<ExitCode, String> {
         }
         _ => {}
     }
-    let settings = setup::settings(&cli.options)?;
+    let settings = setup::settings(PROGRAM, &cli.options.flags(), cli.options.agent_command.clone())?;
     let _log = log::start(cli.options.log.as_deref().unwrap_or("warn"), settings.redactor.clone())?;
     #[cfg(unix)]
     if let Some(Command::Wrap(wrap)) = cli.command {

@@ -22,7 +22,7 @@ pub(crate) fn run(
     command: PolicyCommand,
 ) -> Result<ExitCode, String> {
     let workspace = Arc::new(setup::workspace(settings)?);
-    let facts = setup::facts();
+    let facts = setup::facts(settings.program);
     let effects = WorkspaceEffects::new(Arc::clone(&workspace), facts.path.clone());
     let toolsets = setup::toolsets(
         settings,

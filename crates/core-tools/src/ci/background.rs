@@ -8,7 +8,7 @@ use super::transcript::Transcript;
 use process_runner::{By, Event, EventOptions, Events, Lag, Limits, Output, Running, Stdin, Termination};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -158,9 +158,11 @@ impl BackgroundOutput {
     }
 }
 
-/// Background commands that may run at once.
+/// Background commands of one owner that may run at once.
 const MAX_RUNNING: usize = 32;
-/// Ended commands whose output can still be read; older ones are forgotten.
+/// The same of all owners together.
+const MAX_ALL: usize = 512;
+/// Ended commands of one owner whose output can still be read; older ones are forgotten.
 const MAX_ENDED: usize = 32;
 /// The default of what one read returns.
 const READ_BYTES: usize = 20_000;
@@ -175,7 +177,28 @@ const PIECE: usize = 4096;
 pub struct Background {
     commands: Commands,
     places: Arc<Semaphore>,
+    /// How many each owner has running.
+    running: Arc<Mutex<HashMap<String, usize>>>,
     table: Mutex<Table>,
+}
+
+/// A place among those of an owner.
+#[derive(Debug)]
+struct Own {
+    owner: String,
+    running: Arc<Mutex<HashMap<String, usize>>>,
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = running.get_mut(&self.owner) {
+            *count -= 1;
+            if *count == 0 {
+                running.remove(&self.owner);
+            }
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -213,11 +236,23 @@ struct Ended {
 impl Background {
     /// None yet; `commands` says where they may run.
     pub fn new(commands: Commands) -> Self {
-        Self { commands, places: Arc::new(Semaphore::new(MAX_RUNNING)), table: Mutex::default() }
+        let places = Arc::new(Semaphore::new(MAX_ALL));
+        Self { commands, places, running: Arc::default(), table: Mutex::default() }
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A place among those of `owner`.
+    fn own(&self, owner: &str, most: usize) -> Result<Own, CommandError> {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = running.entry(owner.to_owned()).or_default();
+        if *count >= most {
+            return Err(CommandError::TooMany(most));
+        }
+        *count += 1;
+        Ok(Own { owner: owner.to_owned(), running: Arc::clone(&self.running) })
     }
 
     fn entry(&self, id: u32, owner: &str) -> Result<Arc<Entry>, CommandError> {
@@ -241,12 +276,12 @@ impl Background {
     ///
     /// # Errors
     ///
-    /// Where the command was refused or did not start, or 32 of them are running.
+    /// Where the command was refused or did not start, or 32 of the owner's are running.
     pub async fn start(&self, input: &StartCommand, owner: &str) -> Result<StartedCommand, CommandError> {
-        self.start_within(input, owner, &Reach::default()).await
+        self.start_within(input, owner, &Reach::default(), None).await
     }
 
-    /// The same for a caller whose commands may reach less.
+    /// The same for a caller whose commands may reach less, and of whose at most `most` may run.
     ///
     /// # Errors
     ///
@@ -256,9 +291,12 @@ impl Background {
         input: &StartCommand,
         owner: &str,
         reach: &Reach,
+        most: Option<usize>,
     ) -> Result<StartedCommand, CommandError> {
+        let most = most.unwrap_or(MAX_RUNNING).min(MAX_RUNNING);
+        let own = self.own(owner, most)?;
         let place =
-            Arc::clone(&self.places).try_acquire_owned().map_err(|_| CommandError::TooMany(MAX_RUNNING))?;
+            Arc::clone(&self.places).try_acquire_owned().map_err(|_| CommandError::TooMany(MAX_ALL))?;
         let (command, _) = self.commands.narrowed(reach).prepare(
             &input.command,
             input.working_directory.as_deref(),
@@ -291,12 +329,12 @@ impl Background {
                 }),
             });
             table.entries.insert(id, Arc::clone(&entry));
-            table.forget_the_oldest();
+            table.forget_the_oldest(owner);
             entry
         };
         let started = StartedCommand { id: entry.id, pid };
         // Ends with the command; the command ends with the table, which holds the other handle to it.
-        tokio::spawn(follow(Arc::downgrade(&entry), Arc::downgrade(&running), events, place));
+        tokio::spawn(follow(Arc::downgrade(&entry), Arc::downgrade(&running), events, (own, place)));
         Ok(started)
     }
 
@@ -384,6 +422,18 @@ impl Background {
         }
     }
 
+    /// Ends all commands of `owner`, and does not wait for it. Their output is forgotten.
+    pub fn end(&self, owner: &str) {
+        let mut table = self.table();
+        table.entries.retain(|_, entry| {
+            let stays = entry.owner != owner;
+            if let (false, Some(running)) = (stays, entry.running()) {
+                running.terminate_within(PATIENCE);
+            }
+            stays
+        });
+    }
+
     /// The commands of `owner`.
     pub fn list(&self, owner: &str) -> CommandList {
         let table = self.table();
@@ -397,7 +447,7 @@ async fn follow(
     entry: Weak<Entry>,
     running: Weak<Running>,
     events: Option<Events>,
-    place: OwnedSemaphorePermit,
+    place: (Own, OwnedSemaphorePermit),
 ) {
     let mut events = events;
     while let Some(event) = match &mut events {
@@ -428,11 +478,11 @@ async fn follow(
 }
 
 impl Table {
-    fn forget_the_oldest(&mut self) {
+    fn forget_the_oldest(&mut self, owner: &str) {
         let ended: Vec<_> = self
             .entries
             .iter()
-            .filter(|(_, entry)| entry.life().ended.is_some())
+            .filter(|(_, entry)| entry.owner == owner && entry.life().ended.is_some())
             .map(|(id, _)| *id)
             .collect();
         for id in ended.iter().take(ended.len().saturating_sub(MAX_ENDED)) {

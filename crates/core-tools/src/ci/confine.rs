@@ -450,7 +450,7 @@ mod tests {
         let command = CommandText::Vector(vec!["sh".into(), "-c".into(), script]);
         let input = StartCommand { command, working_directory: None, timeout_ms: None, env: None };
         let said = async |reach: &Reach| {
-            let id = background.start_within(&input, "", reach).await.unwrap().id;
+            let id = background.start_within(&input, "", reach, None).await.unwrap().id;
             let read = ReadCommandOutput { id, cursor: None, wait_ms: None, max_bytes: None };
             loop {
                 let output = background.read(&read, "", &CancellationToken::new()).await.unwrap();

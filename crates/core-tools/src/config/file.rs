@@ -114,6 +114,7 @@ pub(super) fn apply(config: &mut Config, text: &Text) -> Result<(), Error> {
         file.keeps_databases(config, &table)?;
         file.keeps_limits(config, &table)?;
         file.keeps_policy(config, &table)?;
+        file.keeps_http(&table)?;
     }
     let folder = text.path.parent().unwrap_or(&text.path);
     config.roots.value.iter_mut().for_each(|root| *root = tidy(&folder.join(&*root)));
@@ -298,6 +299,19 @@ impl<'a> File<'a> {
                 key: key.to_owned(),
                 expected: "left out of a file that was not named with --config".to_owned(),
                 found: what.to_owned(),
+            }),
+        }
+    }
+
+    /// Refuses a stranger's file that would say who may call a server, and from where.
+    fn keeps_http(&self, table: &DeTable<'_>) -> Result<(), Error> {
+        match table.get("http") {
+            None => Ok(()),
+            Some(found) => Err(Error::Value {
+                place: self.place(&found.span()),
+                key: "http".to_owned(),
+                expected: "left out of a file that was not named with --config".to_owned(),
+                found: "a table".to_owned(),
             }),
         }
     }

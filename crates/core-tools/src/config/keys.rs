@@ -13,7 +13,7 @@ use super::{Config, Entry, Setting, Source, VARIABLE_PREFIX};
 pub(super) const BASE_PATH: &str = "FILESYSTEM_TOOLS_BASE_PATH";
 
 /// Every key, with its table.
-pub(super) const KEYS: [&str; 19] = [
+pub(super) const KEYS: [&str; 49] = [
     "roots",
     "toolsets",
     "results",
@@ -33,6 +33,36 @@ pub(super) const KEYS: [&str; 19] = [
     "policy.audit_when_full",
     "policy.confinement",
     "policy.network",
+    "http.listen",
+    "http.behind_proxy",
+    "http.hosts",
+    "http.origins",
+    "http.tls_certificate",
+    "http.tls_key",
+    "http.tokens",
+    "http.anonymous_role",
+    "http.peers",
+    "http.metrics_listen",
+    "http.max_body_bytes",
+    "http.max_connections",
+    "http.header_timeout_ms",
+    "http.body_timeout_ms",
+    "http.drain_ms",
+    "http.max_sessions",
+    "http.session_idle_ms",
+    "http.calls_per_second",
+    "http.calls_in_flight",
+    "http.queue",
+    "http.queue_ms",
+    "http.bytes_per_minute",
+    "http.processes",
+    "http.public_url",
+    "http.jwt_issuer",
+    "http.jwt_audience",
+    "http.jwt_keys",
+    "http.jwt_algorithms",
+    "http.jwt_roles",
+    "http.jwt_scope",
 ];
 
 /// Keys that are paths, relative to the file they stand in or to the folder the server was started in.
@@ -44,6 +74,9 @@ pub(super) fn path<'a>(
         "policy.file" => Some(&mut config.policy.file),
         "policy.marker_key" => Some(&mut config.policy.marker_key),
         "policy.audit" => Some(&mut config.policy.audit),
+        "http.tls_certificate" => Some(&mut config.http.tls_certificate),
+        "http.tls_key" => Some(&mut config.http.tls_key),
+        "http.tokens" => Some(&mut config.http.tokens),
         _ => None,
     }
 }
@@ -82,6 +115,7 @@ fn visit<V: Visit>(config: &mut Config, key: &str, visitor: V) -> Option<V::Resu
     /// A day.
     const MAX_TIME: u64 = 86_400_000;
     let (limits, commands, redaction) = (&mut config.limits, &mut config.commands, &mut config.redaction);
+    let http = &mut config.http;
     Some(match key {
         "roots" => visitor.visit(&mut config.roots, any()),
         "toolsets" => visitor.visit(&mut config.toolsets, any()),
@@ -122,6 +156,46 @@ fn visit<V: Visit>(config: &mut Config, key: &str, visitor: V) -> Option<V::Resu
         "policy.audit_when_full" => visitor.visit(&mut config.policy.audit_when_full, any()),
         "policy.confinement" => visitor.visit(&mut config.policy.confinement, any()),
         "policy.network" => visitor.visit(&mut config.policy.network, any()),
+        "http.listen" => visitor.visit(&mut http.listen, any()),
+        "http.behind_proxy" => visitor.visit(&mut http.behind_proxy, any()),
+        "http.hosts" => visitor.visit(&mut http.hosts, any()),
+        "http.origins" => visitor.visit(&mut http.origins, any()),
+        "http.tls_certificate" => visitor.visit(&mut http.tls_certificate, any()),
+        "http.tls_key" => visitor.visit(&mut http.tls_key, any()),
+        "http.tokens" => visitor.visit(&mut http.tokens, any()),
+        "http.anonymous_role" => visitor.visit(&mut http.anonymous_role, any()),
+        "http.peers" => visitor.visit(&mut http.peers, any()),
+        "http.metrics_listen" => visitor.visit(&mut http.metrics_listen, any()),
+        "http.max_body_bytes" => {
+            visitor.visit(&mut http.max_body_bytes, within(1024..=64 << 20, " of bytes"))
+        }
+        "http.max_connections" => visitor.visit(&mut http.max_connections, within(1..=1_000_000, "")),
+        "http.header_timeout_ms" => {
+            visitor.visit(&mut http.header_timeout_ms, within(100..=3_600_000, " of milliseconds"))
+        }
+        "http.body_timeout_ms" => {
+            visitor.visit(&mut http.body_timeout_ms, within(100..=3_600_000, " of milliseconds"))
+        }
+        "http.drain_ms" => visitor.visit(&mut http.drain_ms, within(0..=3_600_000, " of milliseconds")),
+        "http.max_sessions" => visitor.visit(&mut http.max_sessions, within(1..=100_000, "")),
+        "http.session_idle_ms" => {
+            visitor.visit(&mut http.session_idle_ms, within(1000..=604_800_000, " of milliseconds"))
+        }
+        "http.calls_per_second" => visitor.visit(&mut http.calls_per_second, within(1..=1_000_000, "")),
+        "http.calls_in_flight" => visitor.visit(&mut http.calls_in_flight, within(1..=4096, "")),
+        "http.queue" => visitor.visit(&mut http.queue, within(0..=100_000, "")),
+        "http.queue_ms" => visitor.visit(&mut http.queue_ms, within(0..=600_000, " of milliseconds")),
+        "http.bytes_per_minute" => {
+            visitor.visit(&mut http.bytes_per_minute, within(1024..=1 << 50, " of bytes"))
+        }
+        "http.processes" => visitor.visit(&mut http.processes, within(0..=4096, "")),
+        "http.public_url" => visitor.visit(&mut http.public_url, any()),
+        "http.jwt_issuer" => visitor.visit(&mut http.jwt_issuer, any()),
+        "http.jwt_audience" => visitor.visit(&mut http.jwt_audience, any()),
+        "http.jwt_keys" => visitor.visit(&mut http.jwt_keys, any()),
+        "http.jwt_algorithms" => visitor.visit(&mut http.jwt_algorithms, any()),
+        "http.jwt_roles" => visitor.visit(&mut http.jwt_roles, any()),
+        "http.jwt_scope" => visitor.visit(&mut http.jwt_scope, any()),
         _ => return None,
     })
 }

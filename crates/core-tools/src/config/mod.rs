@@ -36,6 +36,9 @@
 //! enabled = true
 //! environment_values = true      # mask the values of variables whose name says that they are secret
 //! variables = []                 # names of further variables whose values are masked
+//!
+//! [http]                         # what mcp-http is told: see [`Http`]
+//! listen = ["127.0.0.1:8717"]
 //! ```
 //!
 //! The variable of a key is `CORETOOLS_` and the key in capitals, with `_` for `.`: `limits.call_timeout_ms`
@@ -61,6 +64,7 @@
 
 mod error;
 mod file;
+mod http;
 mod keys;
 mod value;
 
@@ -72,6 +76,7 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
 pub use error::{Error, Place};
+pub use http::Http;
 pub use value::{AuditWhenFull, ConfinementMode, EnvironmentMode, Preset, Results, Toolsets};
 
 /// The name of the file that is looked for.
@@ -98,6 +103,8 @@ pub struct Flags {
     pub policy: Option<PathBuf>,
     /// `--audit`.
     pub audit: Option<PathBuf>,
+    /// Further ones: key, flag, and what was given.
+    pub others: Vec<(&'static str, &'static str, String)>,
 }
 
 /// A value, and where it came from.
@@ -171,6 +178,8 @@ pub struct Config {
     pub databases: Databases,
     /// `[redaction]`
     pub redaction: Redaction,
+    /// `[http]`
+    pub http: Http,
     /// What was probably not meant, for the log and the doctor: variables with our prefix that name no key.
     pub warnings: Vec<String>,
 }
@@ -377,6 +386,9 @@ impl Config {
                 keys::set_text(self, key, text, folder, Source::Flag(flag))?;
             }
         }
+        for (key, flag, text) in &flags.others {
+            keys::set_text(self, key, text, folder, Source::Flag(flag))?;
+        }
         Ok(())
     }
 
@@ -419,6 +431,7 @@ impl Default for Config {
                 environment_values: default(true),
                 variables: default(Vec::new()),
             },
+            http: Http::default(),
             warnings: Vec::new(),
         }
     }

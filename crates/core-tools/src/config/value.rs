@@ -170,6 +170,24 @@ impl Value for Option<PathBuf> {
     }
 }
 
+impl Value for Option<String> {
+    fn expected() -> String {
+        "a text".to_owned()
+    }
+
+    fn from_toml(value: &DeValue<'_>) -> Option<Self> {
+        value.as_str().and_then(Self::from_text)
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        (!text.is_empty()).then(|| Some(text.to_owned()))
+    }
+
+    fn to_toml(&self) -> String {
+        format!("{:?}", self.as_deref().unwrap_or_default())
+    }
+}
+
 /// A type of a few words.
 trait Words: Copy + PartialEq + 'static {
     const ALL: &'static [(&'static str, Self)];

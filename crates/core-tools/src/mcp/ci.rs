@@ -90,7 +90,11 @@ fn start_command(commands: Commands, background: Arc<Background>) -> Tool {
             }
             let background = Arc::clone(&background);
             let reach = reach(&commands, &context);
-            async move { Answer::structured(&background.start_within(&input, owner(&context), &reach?).await?) }
+            async move {
+                let started =
+                    background.start_within(&input, owner(&context), &reach?, context.background).await?;
+                Answer::structured(&started)
+            }
         },
     )
     .destroys()
@@ -130,6 +134,7 @@ fn write_command_input(background: Arc<Background>) -> Tool {
 }
 
 fn stop_command(background: Arc<Background>) -> Tool {
+    let left = Arc::clone(&background);
     Tool::new(
         "stop_command",
         "Stop a background command",
@@ -142,6 +147,7 @@ fn stop_command(background: Arc<Background>) -> Tool {
     .destroys()
     .idempotent()
     .without_place()
+    .on_leave(move |owner| left.end(owner))
 }
 
 fn list_commands(background: Arc<Background>) -> Tool {

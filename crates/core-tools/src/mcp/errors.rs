@@ -15,6 +15,11 @@ pub(crate) fn no_such_tool(error: &NoSuchTool, version: Option<&ProtocolVersion>
     ErrorData::new(code, error.to_string(), None)
 }
 
+/// Nobody is known to have made the request. A transport that serves many must have found out who did.
+pub(crate) fn nobody() -> ErrorData {
+    ErrorData::invalid_request("not authenticated", None)
+}
+
 /// A list here is one page, so no cursor was ever given out.
 pub(crate) fn invalid_cursor(cursor: &str) -> ErrorData {
     let short: String = cursor.chars().take(64).collect();

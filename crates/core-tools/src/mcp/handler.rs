@@ -4,34 +4,67 @@ use super::answer::{Answer, Shape};
 use super::errors;
 use super::host::{Context, Host};
 use super::progress::Progress;
+use crate::redact::Redactor;
 use rmcp::ErrorData;
 use rmcp::RoleServer;
 use rmcp::ServerHandler;
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod,
-    CompleteRequestParams, CompleteResult, CustomRequest, CustomResult, Implementation,
-    ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesRequestMethod,
-    ListResourceTemplatesResult, ListResourcesRequestMethod, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ProgressNotificationParam, ProgressToken, ProtocolVersion, ServerCapabilities,
-    ServerConfig, SubscriptionFilter, Tool,
+    CompleteRequestParams, CompleteResult, CustomRequest, CustomResult, DiscoverResult, Extensions,
+    Implementation, InitializeRequestParams, InitializeResult, ListPromptsRequestMethod, ListPromptsResult,
+    ListResourceTemplatesRequestMethod, ListResourceTemplatesResult, ListResourcesRequestMethod,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProgressToken,
+    ProtocolVersion, ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
-use role_policy::Caller;
+use role_policy::{Caller, RoleLimits};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior};
+use tokio_util::sync::CancellationToken;
 
-/// One caller's connection to a [`Host`]: what rmcp serves. Cheap to clone.
+/// A connection to a [`Host`]: what rmcp serves. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Connection {
-    host: Host,
-    caller: Caller,
+    visitors: Visitors,
     server: Implementation,
-    instructions: String,
     /// Somebody listens for changes already.
     listening: Arc<AtomicBool>,
+}
+
+/// Who makes a request, and on which host.
+#[derive(Clone, Debug)]
+pub struct Visitor {
+    /// The tools.
+    pub host: Host,
+    /// Who is calling.
+    pub caller: Caller,
+    /// What the caller itself may use, on top of what its role may.
+    pub limits: RoleLimits,
+    /// Programs that it may have in the background at once; the tool's own number if there is none.
+    pub background: Option<usize>,
+    /// Ends its requests, as the transport does when the client cancels or goes away.
+    pub cancel: CancellationToken,
+}
+
+/// Finds the visitor that a transport has put beside a request.
+type Find = Arc<dyn Fn(&Extensions) -> Option<Visitor> + Send + Sync>;
+
+#[derive(Clone)]
+enum Visitors {
+    One { visitor: Visitor, instructions: String },
+    Many { find: Find, instructions: fn(&[&str]) -> String },
+}
+
+impl std::fmt::Debug for Visitors {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::One { visitor, .. } => f.debug_tuple("One").field(&visitor.caller).finish(),
+            Self::Many { .. } => f.write_str("Many"),
+        }
+    }
 }
 
 impl Connection {
@@ -44,9 +77,52 @@ impl Connection {
         version: &str,
         instructions: impl Into<String>,
     ) -> Self {
+        let (limits, cancel) = (RoleLimits::default(), CancellationToken::new());
+        let visitor = Visitor { host, caller, limits, background: None, cancel };
+        Self::of(Visitors::One { visitor, instructions: instructions.into() }, name, version)
+    }
+
+    /// A connection that carries the requests of many: `find` says of each who makes it, by what the transport has put
+    /// beside it. One of whom it says nothing is refused. `instructions` are told from the names of the tools that are
+    /// seen.
+    pub fn shared(
+        find: impl Fn(&Extensions) -> Option<Visitor> + Send + Sync + 'static,
+        name: &str,
+        version: &str,
+        instructions: fn(&[&str]) -> String,
+    ) -> Self {
+        Self::of(Visitors::Many { find: Arc::new(find), instructions }, name, version)
+    }
+
+    fn of(visitors: Visitors, name: &str, version: &str) -> Self {
         let mut server = Implementation::new(name, version);
         server.title = Some("CoreTools".to_owned());
-        Self { host, caller, server, instructions: instructions.into(), listening: Arc::default() }
+        Self { visitors, server, listening: Arc::default() }
+    }
+
+    /// Another connection like this one.
+    #[must_use]
+    pub fn fresh(&self) -> Self {
+        Self { listening: Arc::default(), ..self.clone() }
+    }
+
+    fn visitor(&self, extensions: &Extensions) -> Result<Visitor, ErrorData> {
+        match &self.visitors {
+            Visitors::One { visitor, .. } => Ok(visitor.clone()),
+            Visitors::Many { find, .. } => find(extensions).ok_or_else(errors::nobody),
+        }
+    }
+
+    /// What the server says of itself to whom `extensions` tell of.
+    fn info(&self, extensions: &Extensions) -> Result<ServerConfig, ErrorData> {
+        let instructions = match &self.visitors {
+            Visitors::One { instructions, .. } => instructions.clone(),
+            Visitors::Many { instructions, .. } => {
+                let visitor = self.visitor(extensions)?;
+                instructions(&visitor.host.names(&visitor.caller))
+            }
+        };
+        Ok(self.get_info().with_instructions(instructions))
     }
 }
 
@@ -63,7 +139,22 @@ impl ServerHandler for Connection {
     fn get_info(&self) -> ServerConfig {
         ServerConfig::new(ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build())
             .with_server_info(self.server.clone())
-            .with_instructions(self.instructions.clone())
+    }
+
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        context.peer.set_peer_info(request.clone());
+        let mut result = self.negotiate_initialize(&request)?;
+        result.instructions = self.info(&context.extensions)?.instructions;
+        Ok(result)
+    }
+
+    async fn discover(&self, context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
+        let versions = self.supported_protocol_versions().into_owned();
+        Ok(DiscoverResult::from_server_info(versions, self.info(&context.extensions)?))
     }
 
     async fn list_tools(
@@ -71,10 +162,11 @@ impl ServerHandler for Connection {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
+        let visitor = self.visitor(&context.extensions)?;
         if let Some(cursor) = request.and_then(|request| request.cursor) {
-            return Err(errors::invalid_cursor(&self.host.redactor().redact(&cursor)));
+            return Err(errors::invalid_cursor(&visitor.host.redactor().redact(&cursor)));
         }
-        let mut tools = self.host.list(&self.caller);
+        let mut tools = visitor.host.list(&visitor.caller);
         if !knows_structured(&context) {
             // A client would look for the object that the schema promises, and these get none.
             tools.iter_mut().for_each(|tool| tool.output_schema = None);
@@ -93,9 +185,10 @@ impl ServerHandler for Connection {
         if self.listening.swap(true, Ordering::Relaxed) {
             return;
         }
-        let (connection, peer) = (self.clone(), context.peer);
+        let Ok(visitor) = self.visitor(&context.extensions) else { return };
+        let peer = context.peer;
         tokio::spawn(async move {
-            let mut changes = connection.changes();
+            let mut changes = Changes::of(visitor);
             loop {
                 let changed = tokio::select! {
                     changed = changes.next() => changed,
@@ -115,10 +208,13 @@ impl ServerHandler for Connection {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let mut changes = self.changes();
+        let visitor = self.visitor(&context.request_context().extensions)?;
+        let ended = visitor.cancel.clone();
+        let mut changes = Changes::of(visitor);
         loop {
             tokio::select! {
                 () = context.cancelled() => return Ok(()),
+                () = ended.cancelled() => return Ok(()),
                 changed = changes.next() => {
                     if !changed || context.sink().notify_tool_list_changed().await.is_err() {
                         return Ok(());
@@ -133,19 +229,22 @@ impl ServerHandler for Connection {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let shape = if self.host.sends_structured() && knows_structured(&context) {
+        let Visitor { host, caller, limits, background, cancel } = self.visitor(&context.extensions)?;
+        let shape = if host.sends_structured() && knows_structured(&context) {
             Shape::Structured
         } else {
             Shape::TextOnly
         };
-        let mut call = Context::new(self.caller.clone(), context.ct.clone());
+        let mut call = Context::new(caller, context.ct.child_token());
+        (call.limits, call.background) = (limits, background);
         if context.meta.get_progress_token().is_some() {
             call.progress = Progress::heard();
         }
-        let progress = call.progress.clone();
-        let call = self.host.call(&request.name, request.arguments.unwrap_or_default(), call);
+        let (progress, cancelled) = (call.progress.clone(), call.cancel.clone());
+        let call = host.call(&request.name, request.arguments.unwrap_or_default(), call);
+        let call = until(call, &cancel, &cancelled);
         let answer = match context.meta.get_progress_token() {
-            Some(token) => self.with_progress(call, &progress, token, &context).await,
+            Some(token) => with_progress(call, &progress, token, &context, host.redactor()).await,
             None => call.await,
         };
         match answer {
@@ -165,9 +264,10 @@ impl ServerHandler for Connection {
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        Err(errors::unreadable_request(&self.host.redactor().redact(&request.method)))
+        let visitor = self.visitor(&context.extensions)?;
+        Err(errors::unreadable_request(&visitor.host.redactor().redact(&request.method)))
     }
 
     // Not declared, so not there. The defaults would answer with empty lists.
@@ -207,18 +307,23 @@ impl ServerHandler for Connection {
 
 /// Waits until a caller's list is another one.
 struct Changes {
-    host: Host,
-    caller: Caller,
+    visitor: Visitor,
     reloads: watch::Receiver<u64>,
     seen: Vec<&'static str>,
     changed: bool,
 }
 
 impl Changes {
+    fn of(visitor: Visitor) -> Self {
+        // In this order, or a reload between the two would be missed.
+        let reloads = visitor.host.reloads();
+        Self { seen: visitor.host.names(&visitor.caller), visitor, reloads, changed: false }
+    }
+
     /// Returns whether there will be more.
     async fn next(&mut self) -> bool {
         while self.reloads.changed().await.is_ok() {
-            let seen = self.host.names(&self.caller);
+            let seen = self.visitor.host.names(&self.visitor.caller);
             if seen != self.seen {
                 (self.seen, self.changed) = (seen, true);
                 return true;
@@ -233,50 +338,47 @@ impl Changes {
     }
 }
 
-impl Connection {
-    fn changes(&self) -> Changes {
-        // In this order, or a reload between the two would be missed.
-        let reloads = self.host.reloads();
-        Changes {
-            seen: self.host.names(&self.caller),
-            host: self.host.clone(),
-            caller: self.caller.clone(),
-            reloads,
-            changed: false,
-        }
+/// Waits for `call`, and cancels it by `inner` once `outer` is.
+async fn until<T>(call: impl Future<Output = T>, outer: &CancellationToken, inner: &CancellationToken) -> T {
+    let mut call = std::pin::pin!(call);
+    tokio::select! {
+        biased;
+        answer = &mut call => return answer,
+        () = outer.cancelled() => inner.cancel(),
     }
+    call.await
+}
 
-    /// Waits for `call`, and meanwhile tells the client how it goes: what the tool said last, at most once
-    /// a second, and a heartbeat where it says nothing. Nothing is sent once the client has cancelled.
-    async fn with_progress<E>(
-        &self,
-        call: impl Future<Output = Result<Answer, E>>,
-        progress: &Progress,
-        token: ProgressToken,
-        context: &RequestContext<RoleServer>,
-    ) -> Result<Answer, E> {
-        let mut call = std::pin::pin!(call);
-        let started = Instant::now();
-        let mut last = started;
-        let mut ticks = tokio::time::interval_at(started + PROGRESS_INTERVAL, PROGRESS_INTERVAL);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            tokio::select! {
-                biased;
-                answer = &mut call => return answer,
-                now = ticks.tick() => {
-                    let said = progress.take();
-                    if context.ct.is_cancelled() || (said.is_none() && now - last < HEARTBEAT) {
-                        continue;
-                    }
-                    last = now;
-                    let seconds = (now - started).as_secs_f64();
-                    let message = said.unwrap_or_else(|| format!("running for {seconds:.0} s"));
-                    let message = self.host.redactor().redact(&message).into_owned();
-                    let notice = ProgressNotificationParam::new(token.clone(), seconds).with_message(message);
-                    // A client that has gone away is seen by the transport; the call ends with it.
-                    let _ = context.peer.notify_progress(notice).await;
+/// Waits for `call`, and meanwhile tells the client how it goes: what the tool said last, at most once
+/// a second, and a heartbeat where it says nothing. Nothing is sent once the client has cancelled.
+async fn with_progress<E>(
+    call: impl Future<Output = Result<Answer, E>>,
+    progress: &Progress,
+    token: ProgressToken,
+    context: &RequestContext<RoleServer>,
+    redactor: &Redactor,
+) -> Result<Answer, E> {
+    let mut call = std::pin::pin!(call);
+    let started = Instant::now();
+    let mut last = started;
+    let mut ticks = tokio::time::interval_at(started + PROGRESS_INTERVAL, PROGRESS_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            biased;
+            answer = &mut call => return answer,
+            now = ticks.tick() => {
+                let said = progress.take();
+                if context.ct.is_cancelled() || (said.is_none() && now - last < HEARTBEAT) {
+                    continue;
                 }
+                last = now;
+                let seconds = (now - started).as_secs_f64();
+                let message = said.unwrap_or_else(|| format!("running for {seconds:.0} s"));
+                let message = redactor.redact(&message).into_owned();
+                let notice = ProgressNotificationParam::new(token.clone(), seconds).with_message(message);
+                // A client that has gone away is seen by the transport; the call ends with it.
+                let _ = context.peer.notify_progress(notice).await;
             }
         }
     }

@@ -16,7 +16,9 @@ use crate::redact::Redactor;
 use crate::workspace::{Limit, Workspace};
 use arc_swap::ArcSwap;
 use futures_util::FutureExt;
-use role_policy::{Authorized, Call, Caller, Effects, Lexical, Policy, Refusal, Scope, ToolFacts};
+use role_policy::{
+    Authorized, Call, Caller, Effects, Lexical, Policy, Refusal, RoleLimits, Scope, ToolFacts,
+};
 use serde_json::{Map, Value};
 use std::any::Any;
 use std::collections::HashMap;
@@ -31,19 +33,27 @@ use tokio_util::sync::CancellationToken;
 #[derive(Clone, Debug)]
 pub struct Host {
     shared: Arc<Shared>,
+    over: Arc<Over>,
 }
 
-struct Shared {
+/// What depends on the workspace that the tools work in.
+struct Over {
     tools: Vec<Registered>,
     /// Canonical names and aliases, to places in `tools`.
     names: HashMap<&'static str, usize>,
+    effects: Arc<dyn Effects + Send + Sync>,
+}
+
+/// What holds for every call, whatever it works in.
+struct Shared {
+    selection: Selection,
     /// Replaced whole by a reload. A call is judged by the one that it finds.
     policy: ArcSwap<Policy>,
     /// How often the policy was replaced.
     reloads: watch::Sender<u64>,
-    effects: Arc<dyn Effects + Send + Sync>,
     meter: Meter,
     audit: Option<Audit>,
+    observer: Option<Observer>,
     redactor: Redactor,
     limits: Limits,
     places: Semaphore,
@@ -52,9 +62,18 @@ struct Shared {
 
 impl std::fmt::Debug for Shared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shared").field("tools", &self.tools).finish_non_exhaustive()
+        f.debug_struct("Shared").field("limits", &self.limits).finish_non_exhaustive()
     }
 }
+
+impl std::fmt::Debug for Over {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Over").field("tools", &self.tools).finish_non_exhaustive()
+    }
+}
+
+/// Told of each call and each refusal, once it has ended.
+pub type Observer = Arc<dyn Fn(&Record<'_>) + Send + Sync>;
 
 #[derive(Debug)]
 struct Registered {
@@ -84,6 +103,10 @@ pub struct Context {
     pub role_limit: Option<Duration>,
     /// What the policy lets this call reach. Everything, outside a host.
     pub scope: Scope,
+    /// What the caller itself may use, on top of what its role may. No limit by default.
+    pub limits: RoleLimits,
+    /// Programs that the caller may have in the background at once; the tool's own number by default.
+    pub background: Option<usize>,
 }
 
 impl Context {
@@ -96,6 +119,8 @@ impl Context {
             max_timeout: Limits::default().max_timeout,
             role_limit: None,
             scope: Scope::default(),
+            limits: RoleLimits::default(),
+            background: None,
         }
     }
 
@@ -146,6 +171,7 @@ pub struct HostBuilder {
     policy: Policy,
     effects: Arc<dyn Effects + Send + Sync>,
     audit: Option<Audit>,
+    observer: Option<Observer>,
     redactor: Redactor,
     limits: Limits,
     structured: bool,
@@ -198,6 +224,13 @@ impl HostBuilder {
         self
     }
 
+    /// Tells `observer` of every call, for figures. It must not block.
+    #[must_use]
+    pub fn observer(mut self, observer: Observer) -> Self {
+        self.observer = Some(observer);
+        self
+    }
+
     /// The bounds on every call.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
@@ -218,10 +251,36 @@ impl HostBuilder {
     ///
     /// Where two tools share a name, or the selection names a tool or toolset that is not there.
     pub fn build(self) -> Result<Host, HostError> {
-        let chosen = self.selection.resolve(&self.toolsets).map_err(HostError::Selection)?;
+        let over = Over::new(&self.selection, self.toolsets, self.effects, self.structured)?;
+        Ok(Host {
+            shared: Arc::new(Shared {
+                selection: self.selection,
+                policy: ArcSwap::from_pointee(self.policy),
+                reloads: watch::Sender::new(0),
+                meter: Meter::default(),
+                audit: self.audit,
+                observer: self.observer,
+                redactor: self.redactor,
+                places: Semaphore::new(self.limits.max_concurrent_calls),
+                limits: self.limits,
+                structured: self.structured,
+            }),
+            over: Arc::new(over),
+        })
+    }
+}
+
+impl Over {
+    fn new(
+        selection: &Selection,
+        toolsets: Vec<Toolset>,
+        effects: Arc<dyn Effects + Send + Sync>,
+        structured: bool,
+    ) -> Result<Self, HostError> {
+        let chosen = selection.resolve(&toolsets).map_err(HostError::Selection)?;
         let mut tools = Vec::new();
         let mut names = HashMap::new();
-        for toolset in self.toolsets {
+        for toolset in toolsets {
             for tool in toolset.tools {
                 if !chosen.contains(tool.name()) {
                     continue;
@@ -231,25 +290,11 @@ impl HostBuilder {
                         return Err(HostError::DuplicateName(name.to_owned()));
                     }
                 }
-                let listed = tool.listed(self.structured);
+                let listed = tool.listed(structured);
                 tools.push(Registered { tool, toolset: toolset.name, listed });
             }
         }
-        Ok(Host {
-            shared: Arc::new(Shared {
-                tools,
-                names,
-                policy: ArcSwap::from_pointee(self.policy),
-                reloads: watch::Sender::new(0),
-                effects: self.effects,
-                meter: Meter::default(),
-                audit: self.audit,
-                redactor: self.redactor,
-                places: Semaphore::new(self.limits.max_concurrent_calls),
-                limits: self.limits,
-                structured: self.structured,
-            }),
-        })
+        Ok(Self { tools, names, effects })
     }
 }
 
@@ -262,9 +307,31 @@ impl Host {
             policy,
             effects: Arc::new(Lexical),
             audit: None,
+            observer: None,
             redactor,
             limits: Limits::default(),
             structured: true,
+        }
+    }
+
+    /// The same host with tools over another workspace: one policy, one audit, the same limits for all together.
+    ///
+    /// # Errors
+    ///
+    /// As [`HostBuilder::build`].
+    pub fn over(
+        &self,
+        toolsets: Vec<Toolset>,
+        effects: Arc<dyn Effects + Send + Sync>,
+    ) -> Result<Self, HostError> {
+        let over = Over::new(&self.shared.selection, toolsets, effects, self.shared.structured)?;
+        Ok(Self { shared: Arc::clone(&self.shared), over: Arc::new(over) })
+    }
+
+    /// Ends what `principal` has left running: it may make no further call.
+    pub fn leave(&self, principal: &str) {
+        for registered in &self.over.tools {
+            registered.tool.leave(principal);
         }
     }
 
@@ -288,11 +355,11 @@ impl Host {
 
     /// What a policy knows of each tool, in the order of the list.
     pub fn facts(&self) -> Vec<ToolFacts<'static>> {
-        self.shared.tools.iter().map(Registered::facts).collect()
+        self.over.tools.iter().map(Registered::facts).collect()
     }
 
     fn visible<'a>(&'a self, policy: &'a Policy, caller: &'a Caller) -> impl Iterator<Item = &'a Registered> {
-        self.shared.tools.iter().filter(|registered| policy.sees(caller, &registered.facts()))
+        self.over.tools.iter().filter(|registered| policy.sees(caller, &registered.facts()))
     }
 
     /// The policy that calls are judged by now.
@@ -309,6 +376,18 @@ impl Host {
     /// Tells of every replaced policy.
     pub(crate) fn reloads(&self) -> watch::Receiver<u64> {
         self.shared.reloads.subscribe()
+    }
+
+    /// Whether a call of `tool` takes one of the places for calls that run at once. One that `caller` does not see does:
+    /// so does one that there is not.
+    pub fn takes_place(&self, caller: &Caller, tool: &str) -> bool {
+        let policy = self.shared.policy.load();
+        self.find(&policy, caller, tool).is_none_or(|registered| registered.tool.takes_place())
+    }
+
+    /// Where calls are recorded, if they are.
+    pub fn audit(&self) -> Option<&Audit> {
+        self.shared.audit.as_ref()
     }
 
     /// The bounds on every call.
@@ -344,7 +423,7 @@ impl Host {
         let policy = self.shared.policy.load_full();
         let caller = context.caller.clone();
         let Some(registered) = self.find(&policy, &caller, name) else {
-            let hidden = self.shared.names.get(name).and_then(|place| self.shared.tools.get(*place));
+            let hidden = self.over.names.get(name).and_then(|place| self.over.tools.get(*place));
             let said = match hidden {
                 Some(hidden) => Said { decision: "hidden", rule: self.hides(&policy, &caller, hidden) },
                 None => Said { decision: "unknown", rule: "".into() },
@@ -356,7 +435,7 @@ impl Host {
         let shape = self.shape(Some(registered), &arguments);
         let (answer, said) = self.judge(&policy, registered, arguments, &shape, context).await;
         let ran = said.decision == "allowed";
-        let answer = self.leave(answer.unwrap_or_else(|error| Answer::error(&error))).await;
+        let answer = self.send_off(answer.unwrap_or_else(|error| Answer::error(&error))).await;
         let outcome = match (ran, answer.is_failed()) {
             (false, _) => Outcome::NotRun,
             (true, true) => Outcome::Failed,
@@ -379,7 +458,7 @@ impl Host {
         let not_run = |decision: &'static str, rule: &str, why: String| {
             (Err(ToolError::new(why)), Said { decision, rule: rule.into() })
         };
-        let limits = policy.limits(&context.caller);
+        let limits = policy.limits(&context.caller).narrowed_by(context.limits);
         if let Some(most) = limits.max_argument_bytes.filter(|most| shape.bytes as u64 > *most) {
             let why = format!("the arguments have {} bytes; this role may send {most}", shape.bytes);
             return not_run("refused", "limits: max_argument_bytes", why);
@@ -391,7 +470,7 @@ impl Host {
             }
         };
         let call = Call::new(name, arguments);
-        let effects = &*self.shared.effects;
+        let effects = &*self.over.effects;
         let call = match policy.authorize(&context.caller, &registered.facts(), call, effects) {
             Ok(call) => call,
             Err(refusal @ Refusal::Arguments { .. }) => {
@@ -452,10 +531,13 @@ impl Host {
         shape: &Shape,
         bytes_out: usize,
     ) {
-        let Some(audit) = &self.shared.audit else { return };
+        let (audit, observer) = (&self.shared.audit, &self.shared.observer);
+        if audit.is_none() && observer.is_none() {
+            return;
+        }
         // A name that nobody registered may hold anything.
         let tool = self.shared.redactor.redact(tool);
-        audit.end(&Record {
+        let record = Record {
             caller,
             tool: &tool,
             decision: said.decision,
@@ -465,11 +547,17 @@ impl Host {
             arguments: &shape.text,
             bytes_in: shape.bytes,
             bytes_out,
-        });
+        };
+        if let Some(audit) = audit {
+            audit.end(&record);
+        }
+        if let Some(observer) = observer {
+            observer(&record);
+        }
     }
 
     /// The one exit: masks and bounds an answer. A long one on a thread of its own, for meanwhile others wait.
-    async fn leave(&self, answer: Answer) -> Answer {
+    async fn send_off(&self, answer: Answer) -> Answer {
         const LONG: usize = 64 * 1024;
         if answer.weight() < LONG {
             return answer.leave(&self.shared.redactor, &self.shared.limits, self.shared.structured);
@@ -483,7 +571,7 @@ impl Host {
     }
 
     fn find(&self, policy: &Policy, caller: &Caller, name: &str) -> Option<&Registered> {
-        let registered = self.shared.names.get(name).and_then(|place| self.shared.tools.get(*place))?;
+        let registered = self.over.names.get(name).and_then(|place| self.over.tools.get(*place))?;
         policy.sees(caller, &registered.facts()).then_some(registered)
     }
 

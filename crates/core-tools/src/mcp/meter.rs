@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::time::{Duration, Instant};
 
-/// Counts the calls of callers whose roles have limits. Each principal and session counts by itself.
+/// Counts the calls of callers whose roles have limits. Each principal counts by itself, and where there is none each
+/// session: another session or a narrower role gives a principal no more.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
     callers: Arc<Mutex<HashMap<Caller, Usage>>>,
@@ -46,6 +47,10 @@ impl Meter {
         if limits.calls_per_minute.is_none() && limits.concurrent_calls.is_none() {
             return Ok(None);
         }
+        let key = match caller.principal() {
+            Some(principal) => Caller::new("").with_principal(principal),
+            None => caller.clone(),
+        };
         let now = Instant::now();
         let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
         if callers.len() >= MAX_CALLERS {
@@ -54,7 +59,7 @@ impl Meter {
         let per_minute = limits.calls_per_minute.unwrap_or(u64::MAX);
         #[allow(clippy::cast_precision_loss, reason = "a limit past 2^53 calls is none")]
         let size = per_minute as f64;
-        let usage = callers.entry(caller.clone()).or_insert(Usage { left: size, filled: now, running: 0 });
+        let usage = callers.entry(key.clone()).or_insert(Usage { left: size, filled: now, running: 0 });
         if limits.concurrent_calls.is_some_and(|most| usage.running >= most) {
             return Err(format!(
                 "not run: this role may run {} calls at once, and so many are running",
@@ -71,7 +76,7 @@ impl Meter {
         }
         usage.left -= 1.0;
         usage.running += 1;
-        Ok(Some(Running { callers: Arc::clone(&self.callers), caller: caller.clone() }))
+        Ok(Some(Running { callers: Arc::clone(&self.callers), caller: key }))
     }
 }
 

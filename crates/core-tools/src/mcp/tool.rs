@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
+type Leave = dyn Fn(&str) + Send + Sync;
 type Handler =
     dyn Fn(Map<String, Value>, Context) -> BoxFuture<'static, Result<Answer, ToolError>> + Send + Sync;
 
@@ -67,6 +68,7 @@ pub struct Tool {
     open_world: bool,
     own_deadline: bool,
     without_place: bool,
+    on_leave: Option<Arc<Leave>>,
     handler: Arc<Handler>,
 }
 
@@ -111,6 +113,7 @@ impl Tool {
             open_world: false,
             own_deadline: false,
             without_place: false,
+            on_leave: None,
             handler: Arc::new(handler),
         }
     }
@@ -180,6 +183,14 @@ impl Tool {
         self
     }
 
+    /// What it keeps for a principal beyond a call is given up by `leave` once that principal is gone. It must not
+    /// block.
+    #[must_use]
+    pub fn on_leave(mut self, leave: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.on_leave = Some(Arc::new(leave));
+        self
+    }
+
     /// The largest value of a number among its parameters, where a setting bounds it and not the type.
     #[must_use]
     pub fn maximum(mut self, parameter: &str, maximum: u64) -> Self {
@@ -215,6 +226,12 @@ impl Tool {
             destructive: self.change == Change::Destroys,
             open_world: self.open_world,
             effects: self.effects,
+        }
+    }
+
+    pub(crate) fn leave(&self, principal: &str) {
+        if let Some(leave) = &self.on_leave {
+            leave(principal);
         }
     }
 

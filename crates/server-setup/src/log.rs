@@ -26,7 +26,7 @@ const FLUSH: Duration = Duration::from_millis(100);
 /// # Errors
 ///
 /// Where `level` is no level, and where there is a log already.
-pub(crate) fn start(level: &str, redactor: Redactor) -> Result<Log, String> {
+pub fn start(level: &str, redactor: Redactor) -> Result<Log, String> {
     let level: LevelFilter = level.parse().map_err(|_| {
         format!("--log {level:?} is no level: expected off, error, warn, info, debug or trace")
     })?;
@@ -48,7 +48,7 @@ pub(crate) fn start(level: &str, redactor: Redactor) -> Result<Log, String> {
 
 /// The log. Dropped, it waits 100 ms at most for what has been logged to be written.
 #[must_use]
-pub(crate) struct Log(Arc<Queue>);
+pub struct Log(Arc<Queue>);
 
 impl Drop for Log {
     fn drop(&mut self) {

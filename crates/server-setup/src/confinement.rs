@@ -13,20 +13,26 @@ use std::path::{Path, PathBuf};
 ///
 /// # Errors
 /// They say that programs must be confined, and no temporary folder can be made for them.
-pub(crate) fn confine(
+pub fn confine(
     settings: &Settings,
     workspace: &Workspace,
     policy: &Policy,
     caller: &Caller,
     tools: &[ToolFacts<'_>],
 ) -> Result<Confine, String> {
+    if *settings.config.policy.confinement == ConfinementMode::Auto && is_full(policy, caller, tools) {
+        return Ok(Confine::off("the role may do everything; `policy.confinement = \"on\"` confines it too"));
+    }
+    confine_all(settings, workspace)
+}
+
+/// What `settings` say of the programs that any of several callers has run: the fence is about them all.
+///
+/// # Errors
+/// As [`confine`].
+pub fn confine_all(settings: &Settings, workspace: &Workspace) -> Result<Confine, String> {
     let best_effort = match *settings.config.policy.confinement {
         ConfinementMode::Off => return Ok(Confine::off("the configuration says so")),
-        ConfinementMode::Auto if is_full(policy, caller, tools) => {
-            return Ok(Confine::off(
-                "the role may do everything; `policy.confinement = \"on\"` confines it too",
-            ));
-        }
         ConfinementMode::Auto => match Confinement::available() {
             Err(why) => return Ok(Confine::off(format!("this system has not the means: {why}"))),
             Ok(_) => true,

@@ -1,6 +1,5 @@
 //! From flags, environment and configuration to a server that is ready to serve.
 
-use crate::cli::Options;
 use crate::confinement;
 use crate::identity;
 use core_tools::ci::{Commands, Confine, EnvironmentPolicy, ServerFacts};
@@ -10,12 +9,12 @@ use core_tools::config::{
 use core_tools::context::Documents;
 use core_tools::db::Databases;
 use core_tools::logs::Logs;
-use core_tools::mcp::{self, Connection, Host, Limits, Selection, Toolset, WorkspaceEffects};
+use core_tools::mcp::{self, Connection, Host, HostBuilder, Limits, Selection, Toolset, WorkspaceEffects};
 use core_tools::redact::{self, Redactor};
 use core_tools::workspace::Workspace;
 use process_runner::guardian::Guardian;
 use process_runner::{Runner, Secrets};
-use role_policy::{Caller, ToolFacts};
+use role_policy::{Caller, Policy, ToolFacts};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -35,76 +34,91 @@ const INSTRUCTIONS: [(&[&str], &str); 6] = [
     (&[], "Secrets are masked as [redacted] or [redacted:kind] in every answer; the files still hold them."),
 ];
 
-fn instructions(seen: &[&str]) -> String {
+/// What a model is told that sees the tools `seen`.
+pub fn instructions(seen: &[&str]) -> String {
     let told = INSTRUCTIONS.iter().filter(|(named, _)| named.iter().all(|tool| seen.contains(tool)));
     told.map(|(_, sentence)| *sentence).collect::<Vec<_>>().join(" ")
 }
 
-/// Everything that is read from outside, read.
-pub(crate) struct Settings {
-    pub(crate) config: Config,
-    pub(crate) roots: Vec<PathBuf>,
-    pub(crate) redactor: Redactor,
-    /// Values that must not leave, which the runner hides before any output is cut.
-    pub(crate) secrets: Secrets,
-    /// `$TMPDIR`: a session may have one of its own.
-    pub(crate) temporary_folder: Option<PathBuf>,
-    /// The command that the agent was started with.
-    pub(crate) agent_command: Option<String>,
+/// What a server says of itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Program {
+    /// The binary's name.
+    pub name: &'static str,
+    /// Its version.
+    pub version: &'static str,
 }
 
-/// A server that is ready to serve.
-pub(crate) struct Server {
-    pub(crate) host: Host,
-    pub(crate) caller: Caller,
-    pub(crate) runner: Runner,
+/// Everything that is read from outside, read.
+#[derive(Debug)]
+pub struct Settings {
+    /// The server that is set up.
+    pub program: Program,
+    /// The configuration.
+    pub config: Config,
+    /// The folders that tools may use.
+    pub roots: Vec<PathBuf>,
+    /// What masks secrets in everything that leaves.
+    pub redactor: Redactor,
+    /// Values that must not leave, which the runner hides before any output is cut.
+    pub secrets: Secrets,
+    /// `$TMPDIR`: a session may have one of its own.
+    pub temporary_folder: Option<PathBuf>,
+    /// The command that the agent was started with.
+    pub agent_command: Option<String>,
+}
+
+/// A server for one caller that is ready to serve.
+#[derive(Debug)]
+pub struct Server {
+    program: Program,
+    /// The tools.
+    pub host: Host,
+    /// Who makes every call.
+    pub caller: Caller,
+    /// What runs programs; to be shut down in the end.
+    pub runner: Runner,
     /// How what the tools run is confined, in words.
-    pub(crate) confinement: String,
+    pub confinement: String,
     /// The policy file, to judge by what it says later.
-    pub(crate) policy_file: Option<PathBuf>,
+    pub policy_file: Option<PathBuf>,
     /// What the rules of such a policy must fit.
-    pub(crate) checked: (Arc<Workspace>, WorkspaceEffects),
+    pub checked: (Arc<Workspace>, WorkspaceEffects),
     /// Every tool there could be, for that.
-    pub(crate) facts: Vec<ToolFacts<'static>>,
+    pub facts: Vec<ToolFacts<'static>>,
 }
 
 impl Server {
     /// What a transport serves.
-    pub(crate) fn connection(&self) -> Connection {
+    pub fn connection(&self) -> Connection {
         Connection::new(
             self.host.clone(),
             self.caller.clone(),
-            env!("CARGO_PKG_NAME"),
-            env!("CARGO_PKG_VERSION"),
+            self.program.name,
+            self.program.version,
             instructions(&self.host.names(&self.caller)),
         )
     }
 }
 
-/// Reads flags, environment and configuration.
-pub(crate) fn settings(options: &Options) -> Result<Settings, String> {
+/// Reads environment and configuration, beneath `flags`. `agent_command` is the command that the agent was started
+/// with, where it is known.
+///
+/// # Errors
+/// What is wrong, in words.
+pub fn settings(program: Program, flags: &Flags, agent_command: Option<String>) -> Result<Settings, String> {
     let folder =
         std::env::current_dir().map_err(|error| format!("cannot find the current folder: {error}"))?;
     let variables = variables(std::env::vars_os())?;
-    let flags = Flags {
-        config: options.config.clone(),
-        roots: options.roots.clone(),
-        toolsets: options.toolsets.clone(),
-        results: options.text_only.then(|| "text".to_owned()),
-        role: options.role.clone(),
-        policy: options.policy.clone(),
-        audit: options.audit.clone(),
-    };
     let mut config =
-        Config::load(&folder, variables.iter().cloned(), &flags).map_err(|error| chain(&error))?;
+        Config::load(&folder, variables.iter().cloned(), flags).map_err(|error| chain(&error))?;
     let roots = if config.roots.is_empty() { vec![folder] } else { config.roots.to_vec() };
     let values = secret_values(&mut config, &variables);
     let secrets = if *config.redaction.enabled { Secrets::new(&values) } else { Secrets::default() };
-    let agent_command = options.agent_command.clone();
     let redaction = redact::Options { enabled: *config.redaction.enabled, values };
     let redactor = Redactor::new(redaction).map_err(|error| chain(&error))?;
     let temporary_folder = std::env::var_os("TMPDIR").filter(|folder| !folder.is_empty()).map(PathBuf::from);
-    Ok(Settings { config, roots, redactor, secrets, temporary_folder, agent_command })
+    Ok(Settings { program, config, roots, redactor, secrets, temporary_folder, agent_command })
 }
 
 /// The environment as text.
@@ -151,30 +165,44 @@ fn secret_values(config: &mut Config, variables: &[(String, String)]) -> Vec<Str
 }
 
 /// The runner of a server: with a guardian, so that what it runs does not outlive it.
-pub(crate) fn runner(secrets: Secrets) -> Result<Runner, String> {
+///
+/// # Errors
+/// This program's own file cannot be found.
+pub fn runner(secrets: Secrets) -> Result<Runner, String> {
     let guardian = Guardian::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
     Ok(Runner::builder().guardian(guardian).secrets(secrets).build())
 }
 
-/// What this server knows of itself.
-pub(crate) fn facts() -> ServerFacts {
+/// What a server knows of itself.
+pub fn facts(program: Program) -> ServerFacts {
     ServerFacts {
-        name: env!("CARGO_PKG_NAME").to_owned(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
+        name: program.name.to_owned(),
+        version: program.version.to_owned(),
         started: Instant::now(),
         path: std::env::var_os("PATH"),
     }
 }
 
 /// The folders that tools may use, without the configuration that limits the tools.
-pub(crate) fn workspace(settings: &Settings) -> Result<Workspace, String> {
-    let workspace = Workspace::new(&settings.roots).map_err(|error| chain(&error))?;
+///
+/// # Errors
+/// One of them is no folder.
+pub fn workspace(settings: &Settings) -> Result<Workspace, String> {
+    workspace_of(settings, &settings.roots)
+}
+
+/// The same of `roots`, which are some of those folders or lie in them.
+///
+/// # Errors
+/// One of them is no folder.
+pub fn workspace_of(settings: &Settings, roots: &[PathBuf]) -> Result<Workspace, String> {
+    let workspace = Workspace::new(roots).map_err(|error| chain(&error))?;
     // By name as well, or a tool could write the file that is found at the next start.
     Ok(workspace.protect(identity::protected(settings)).protect_name(FILE_NAME))
 }
 
 /// Every tool there is. What they run is confined by `confine`.
-pub(crate) fn toolsets(
+pub fn toolsets(
     settings: &Settings,
     workspace: &Arc<Workspace>,
     runner: &Runner,
@@ -193,7 +221,7 @@ pub(crate) fn toolsets(
         mcp::git::toolset(&commands),
         mcp::testing::toolset(&commands, max_timeout),
         mcp::context::toolset(&documents(commands.clone())),
-        mcp::ci::toolset(commands, facts(), max_timeout),
+        mcp::ci::toolset(commands, facts(settings.program), max_timeout),
         mcp::introspection::toolset(workspace, logs(config, workspace), databases(config, workspace)),
     ]
 }
@@ -205,7 +233,7 @@ fn logs(config: &Config, workspace: &Arc<Workspace>) -> Logs {
 }
 
 /// The databases of the application: `$DB_PATH`, `$DB_URL`, and those that the configuration names.
-pub(crate) fn databases(config: &Config, workspace: &Arc<Workspace>) -> Databases {
+pub fn databases(config: &Config, workspace: &Arc<Workspace>) -> Databases {
     let variable = |name: &str| std::env::var_os(name).and_then(|value| value.into_string().ok());
     let named = config.databases.connections().map(|(name, place)| {
         let value = place.strip_prefix('$').and_then(variable);
@@ -216,7 +244,7 @@ pub(crate) fn databases(config: &Config, workspace: &Arc<Workspace>) -> Database
 
 /// Documents that remember what files were in the user's folder for caches: `$XDG_CACHE_HOME`, by default `~/.cache`
 /// (XDG Base Directory Specification).
-pub(crate) fn documents(commands: Commands) -> Documents {
+pub fn documents(commands: Commands) -> Documents {
     let folder = |name| std::env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
     let caches = folder("XDG_CACHE_HOME").or_else(|| folder("HOME").map(|home| home.join(".cache")));
     let documents = Documents::new(commands);
@@ -227,7 +255,7 @@ pub(crate) fn documents(commands: Commands) -> Documents {
 }
 
 /// What a policy knows of every tool there is.
-pub(crate) fn tool_facts(
+pub fn tool_facts(
     settings: &Settings,
     workspace: &Arc<Workspace>,
     runner: &Runner,
@@ -236,8 +264,11 @@ pub(crate) fn tool_facts(
     toolsets.iter().flat_map(Toolset::facts).collect()
 }
 
-/// The server that `settings` describe.
-pub(crate) fn server(settings: Settings) -> Result<Server, String> {
+/// The server that `settings` describe, for the one caller whom they name.
+///
+/// # Errors
+/// What is wrong, in words.
+pub fn server(settings: Settings) -> Result<Server, String> {
     let workspace = Arc::new(workspace(&settings)?);
     let runner = runner(settings.secrets.clone())?;
     for warning in &settings.config.warnings {
@@ -255,38 +286,39 @@ pub(crate) fn server(settings: Settings) -> Result<Server, String> {
     let audit = identity::audit(&settings)?;
     let confine = confinement::confine(&settings, &workspace, &loaded.policy, &caller, &facts)?;
     let confinement = confine.to_string();
-    let toolsets = toolsets(&settings, &workspace, &runner, confine);
-    let config = settings.config;
+    let checked = (Arc::clone(&workspace), effects.clone());
+    let mut host = host(&settings, loaded.policy);
+    for toolset in toolsets(&settings, &workspace, &runner, confine) {
+        host = host.toolset(toolset);
+    }
+    let host = host.effects(Arc::new(effects)).audit(audit).build().map_err(|error| error.to_string())?;
+    let (program, policy_file) = (settings.program, settings.config.policy.file.value);
+    Ok(Server { program, host, caller, runner, confinement, policy_file, facts, checked })
+}
+
+/// What `settings` say of a host, as yet without its tools.
+pub fn host(settings: &Settings, policy: Policy) -> HostBuilder {
+    let config = &settings.config;
     let mut limits = Limits::default();
     limits.max_concurrent_calls = usize::try_from(*config.limits.max_concurrent_calls).unwrap_or(usize::MAX);
     limits.call_timeout = Duration::from_millis(*config.limits.call_timeout_ms);
     limits.max_timeout = Duration::from_millis(*config.limits.max_timeout_ms);
     limits.max_answer_bytes = usize::try_from(*config.limits.max_output_bytes).unwrap_or(usize::MAX);
-    let selection = match config.toolsets.value {
+    let selection = match &config.toolsets.value {
         Toolsets::Preset(Preset::All) => Selection::default(),
         Toolsets::Preset(Preset::Full) => Selection::new(["full"]),
         Toolsets::Preset(Preset::Edit) => Selection::new(["edit"]),
         Toolsets::Preset(Preset::Minimal) => Selection::new(["minimal"]),
         Toolsets::Chosen(words) => Selection::new(words),
     };
-    let checked = (Arc::clone(&workspace), effects.clone());
-    let mut host = Host::builder(loaded.policy, settings.redactor);
-    for toolset in toolsets {
-        host = host.toolset(toolset);
-    }
-    let host = host
-        .effects(Arc::new(effects))
-        .audit(audit)
+    Host::builder(policy, settings.redactor.clone())
         .selection(selection)
         .limits(limits)
         .text_only(*config.results == Results::Text)
-        .build()
-        .map_err(|error| error.to_string())?;
-    Ok(Server { host, caller, runner, confinement, policy_file: config.policy.file.value, facts, checked })
 }
 
 /// An error and everything that led to it.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+pub fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(error) = source {

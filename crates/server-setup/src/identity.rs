@@ -16,7 +16,7 @@ const MAX_POLICY_BYTES: u64 = 4 << 20;
 ///
 /// # Errors
 /// The file cannot be read, others may write to it, or everything that is wrong in it.
-pub(crate) fn policy(settings: &Settings, tools: &[ToolFacts<'_>]) -> Result<Loaded, String> {
+pub fn policy(settings: &Settings, tools: &[ToolFacts<'_>]) -> Result<Loaded, String> {
     match settings.config.policy.file.as_ref() {
         None => Policy::load(BUILTIN, "built-in", tools).map_err(|error| error.to_string()),
         Some(path) => load(path, tools),
@@ -24,12 +24,16 @@ pub(crate) fn policy(settings: &Settings, tools: &[ToolFacts<'_>]) -> Result<Loa
 }
 
 /// The policy in the file at `path`.
-pub(crate) fn load(path: &Path, tools: &[ToolFacts<'_>]) -> Result<Loaded, String> {
+pub fn load(path: &Path, tools: &[ToolFacts<'_>]) -> Result<Loaded, String> {
     let text = read(path).map_err(|error| format!("cannot use the policy {}: {error}", path.display()))?;
     Policy::load(&text, &path.display().to_string(), tools).map_err(|error| error.to_string())
 }
 
-fn read(path: &Path) -> io::Result<String> {
+/// Reads a file that decides what may be done: one of nobody but this user or root, to which no other may write.
+///
+/// # Errors
+/// It is another's, others may write to it, it is no file, or it is larger than 4 MiB.
+pub fn read(path: &Path) -> io::Result<String> {
     let file = open(path)?;
     if !file.metadata()?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file"));
@@ -65,7 +69,7 @@ fn read(path: &Path) -> io::Result<String> {
 ///
 /// # Errors
 /// Everything that is wrong.
-pub(crate) fn check_places(
+pub fn check_places(
     policy: &Policy,
     caller: &Caller,
     workspace: &Workspace,
@@ -94,7 +98,7 @@ pub(crate) fn check_places(
 ///
 /// # Errors
 /// It does.
-pub(crate) fn check_key(settings: &Settings, workspace: &Workspace) -> Result<(), String> {
+pub fn check_key(settings: &Settings, workspace: &Workspace) -> Result<(), String> {
     let Some(key) = settings.config.policy.marker_key.as_ref() else { return Ok(()) };
     // One that is not there signs nothing, and the caller is in the minimal role.
     let Ok(real) = key.canonicalize() else { return Ok(()) };
@@ -129,7 +133,7 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 /// The caller, from everything that says something of its role. The log tells what each source said.
-pub(crate) fn caller(settings: &Settings, policy: &Policy) -> Resolved {
+pub fn caller(settings: &Settings, policy: &Policy) -> Resolved {
     let mut sources = Sources::default();
     let named = settings.config.roles.iter();
     sources.named =
@@ -178,11 +182,13 @@ fn marker(settings: &Settings) -> Result<Option<Marker>, MarkerError> {
 }
 
 /// The files that decide what tools may do, which no tool may write.
-pub(crate) fn protected(settings: &Settings) -> Vec<PathBuf> {
+pub fn protected(settings: &Settings) -> Vec<PathBuf> {
     let policy = &settings.config.policy;
-    let named = [&policy.file, &policy.marker_key, &policy.audit]
-        .into_iter()
-        .filter_map(|file: &Setting<_>| file.value.clone());
+    let http = &settings.config.http;
+    let named =
+        [&policy.file, &policy.marker_key, &policy.audit, &http.tokens, &http.tls_certificate, &http.tls_key]
+            .into_iter()
+            .filter_map(|file: &Setting<_>| file.value.clone());
     let mut files: Vec<PathBuf> = settings.config.file.iter().cloned().chain(named).collect();
     if let Some(audit) = policy.audit.as_ref() {
         files.extend((1..=core_tools::mcp::Audit::KEPT).map(|number| {
@@ -211,7 +217,7 @@ pub(crate) fn protected(settings: &Settings) -> Vec<PathBuf> {
 /// Hands on the policy in the file at `path` each time that it changes. One that cannot be used is told, and
 /// the policy before stays.
 /// `check` refuses one that does not fit the server.
-pub(crate) async fn watch(
+pub async fn watch(
     path: PathBuf,
     tools: Vec<ToolFacts<'static>>,
     check: impl Fn(&Policy) -> Result<(), String>,
@@ -258,21 +264,22 @@ fn chain_text(error: &str) -> String {
 
 /// What changes when a file does. A file that cannot be looked at is one that has changed.
 #[cfg(unix)]
-fn stamp(path: &Path) -> Option<(u64, u64, i64, i64, u64)> {
+pub fn stamp(path: &Path) -> Option<(u64, u64, i64, i64, u64)> {
     use std::os::unix::fs::MetadataExt;
     let metadata = path.metadata().ok()?;
     // The time of the last change of any kind, which nobody can set back as they can that of the content.
     Some((metadata.dev(), metadata.ino(), metadata.ctime(), metadata.ctime_nsec(), metadata.len()))
 }
 
+/// What changes when a file does. A file that cannot be looked at is one that has changed.
 #[cfg(not(unix))]
-fn stamp(path: &Path) -> Option<(std::time::SystemTime, u64)> {
+pub fn stamp(path: &Path) -> Option<(std::time::SystemTime, u64)> {
     let metadata = path.metadata().ok()?;
     Some((metadata.modified().ok()?, metadata.len()))
 }
 
 /// Opens the audit that `settings` name.
-pub(crate) fn audit(settings: &Settings) -> Result<Option<core_tools::mcp::Audit>, String> {
+pub fn audit(settings: &Settings) -> Result<Option<core_tools::mcp::Audit>, String> {
     use core_tools::config::AuditWhenFull;
     use core_tools::mcp::{Audit, WhenFull};
     let policy = &settings.config.policy;

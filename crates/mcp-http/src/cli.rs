@@ -1,0 +1,184 @@
+//! The command line.
+#![allow(clippy::doc_markdown, reason = "the comments are what --help prints")]
+
+use clap::{Args, Parser, Subcommand};
+use core_tools::config::Flags;
+use std::path::PathBuf;
+
+/// Tools for coding agents, for many callers on one machine.
+///
+/// Without a subcommand it serves the Model Context Protocol over HTTP at /mcp. Who calls is told by a token (see
+/// `token new`), a JWT or the user behind a Unix socket; who is not known gets nothing.
+#[derive(Debug, Parser)]
+#[command(name = "mcp-http", version, max_term_width = 100, after_help = EXAMPLES)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) options: Options,
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  mcp-http --tokens tokens.toml token new --name ci --role worker --expires 30d
+  mcp-http --root /srv/projects --tokens tokens.toml
+  mcp-http --config coretools.toml
+  mcp-http --listen unix:/run/coretools.sock --peer 1000=dev
+  mcp-http --listen 10.0.0.5:8717 --tokens tokens.toml --tls-certificate cert.pem --tls-key key.pem
+
+Signals: SIGTERM and SIGINT end the server, after a time for running calls; SIGHUP reads tokens, policy and
+certificates again.";
+
+/// What holds for every subcommand.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct Options {
+    /// Folder that tools may use; give it several times for several. A token may have fewer
+    #[arg(long = "root", value_name = "DIR", global = true)]
+    roots: Vec<PathBuf>,
+
+    /// Tools to offer: presets (full, edit, minimal), toolsets or single tools, separated by commas
+    #[arg(long, value_name = "LIST", global = true)]
+    toolsets: Option<String>,
+
+    /// Configuration file. Default: coretools.toml in the first root or a folder above; such a file can only narrow
+    #[arg(long, value_name = "FILE", env = "CORETOOLS_CONFIG", hide_env_values = true, global = true)]
+    config: Option<PathBuf>,
+
+    /// Policy file: what each role may see and call. Default: the built-in roles
+    #[arg(long, value_name = "FILE", global = true)]
+    policy: Option<PathBuf>,
+
+    /// Record every call and refusal in this file, a line of JSON each
+    #[arg(long, value_name = "FILE", global = true)]
+    audit: Option<PathBuf>,
+
+    /// File of the tokens
+    #[arg(long, value_name = "FILE", global = true)]
+    tokens: Option<String>,
+
+    /// Where to listen: ADDRESS:PORT or unix:PATH, separated by commas. Default: 127.0.0.1:8717
+    #[arg(long, value_name = "LIST")]
+    listen: Option<String>,
+
+    /// Addresses of the proxies in front, separated by commas; nobody else may connect over the network
+    #[arg(long, value_name = "LIST")]
+    behind_proxy: Option<String>,
+
+    /// Names by which clients call the server, separated by commas
+    #[arg(long, value_name = "LIST")]
+    hosts: Option<String>,
+
+    /// Origins of web pages that may call the server, separated by commas
+    #[arg(long, value_name = "LIST")]
+    origins: Option<String>,
+
+    /// Certificate chain (PEM)
+    #[arg(long, value_name = "FILE")]
+    tls_certificate: Option<String>,
+
+    /// Its key (PEM)
+    #[arg(long, value_name = "FILE")]
+    tls_key: Option<String>,
+
+    /// Role of users who call through a Unix socket: UID=ROLE or *=ROLE, separated by commas
+    #[arg(long = "peer", value_name = "LIST")]
+    peers: Option<String>,
+
+    /// Role of callers who say nothing of themselves, on loopback and Unix sockets alone
+    #[arg(long, value_name = "ROLE")]
+    anonymous_role: Option<String>,
+
+    /// Serve /metrics to everybody here: ADDRESS:PORT on loopback, or unix:PATH
+    #[arg(long, value_name = "ADDRESS")]
+    metrics_listen: Option<String>,
+
+    /// What to log to standard error: off, error, warn, info, debug, trace. Default: warn
+    #[arg(long, value_name = "LEVEL", env = "CORETOOLS_LOG", hide_env_values = true, global = true)]
+    pub(crate) log: Option<String>,
+}
+
+impl Options {
+    /// What they say of the configuration.
+    pub(crate) fn flags(&self) -> Flags {
+        let others = [
+            ("http.tokens", "--tokens", &self.tokens),
+            ("http.listen", "--listen", &self.listen),
+            ("http.behind_proxy", "--behind-proxy", &self.behind_proxy),
+            ("http.hosts", "--hosts", &self.hosts),
+            ("http.origins", "--origins", &self.origins),
+            ("http.tls_certificate", "--tls-certificate", &self.tls_certificate),
+            ("http.tls_key", "--tls-key", &self.tls_key),
+            ("http.peers", "--peer", &self.peers),
+            ("http.anonymous_role", "--anonymous-role", &self.anonymous_role),
+            ("http.metrics_listen", "--metrics-listen", &self.metrics_listen),
+        ];
+        let others = others.into_iter();
+        Flags {
+            config: self.config.clone(),
+            roots: self.roots.clone(),
+            toolsets: self.toolsets.clone(),
+            results: None,
+            role: None,
+            policy: self.policy.clone(),
+            audit: self.audit.clone(),
+            others: others.filter_map(|(key, flag, given)| Some((key, flag, given.clone()?))).collect(),
+        }
+    }
+}
+
+/// What to do instead of serving.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Make, list and revoke tokens
+    Token {
+        #[command(subcommand)]
+        command: TokenCommand,
+    },
+}
+
+/// What to do with tokens.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TokenCommand {
+    /// Make a token and print it: this once, as only its hash is kept
+    New(NewToken),
+    /// Show the tokens there are
+    List {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Take a token away; a running server ends what it was used for
+    Revoke {
+        /// Name of the token
+        name: String,
+    },
+}
+
+/// A token to make.
+#[derive(Args, Debug)]
+pub(crate) struct NewToken {
+    /// What the audit calls its bearer: letters, digits, `.`, `_` and `-`, at most 64
+    #[arg(long)]
+    pub(crate) name: String,
+    /// Its role
+    #[arg(long)]
+    pub(crate) role: String,
+    /// Folder that it may use; give it several times for several. Default: all that the server may
+    #[arg(long = "only-root", value_name = "DIR")]
+    pub(crate) only_roots: Vec<PathBuf>,
+    /// When it ends: 12h, 30d, 8w. Default: never
+    #[arg(long, value_name = "TIME")]
+    pub(crate) expires: Option<String>,
+    /// Requests in a second. Default: the server's
+    #[arg(long, value_name = "N")]
+    pub(crate) calls_per_second: Option<u64>,
+    /// Calls that run at once. Default: the server's
+    #[arg(long, value_name = "N")]
+    pub(crate) calls_in_flight: Option<u64>,
+    /// Programs that run in the background at once. Default: the server's
+    #[arg(long, value_name = "N")]
+    pub(crate) processes: Option<u64>,
+    /// Bytes in a minute, sent and received. Default: the server's
+    #[arg(long, value_name = "N")]
+    pub(crate) bytes_per_minute: Option<u64>,
+}

@@ -1,0 +1,372 @@
+//! `/mcp`: what a request has to be before rmcp sees it, and what becomes of its answer.
+
+use crate::PROGRAM;
+use crate::address::Peer;
+use crate::answer::{self, Body};
+use crate::governor::{Account, Place};
+use crate::identity::Principal;
+use crate::metrics::Metrics;
+use crate::route::App;
+use crate::sessions::{Sessions, Visit};
+use bytes::Bytes;
+use core_tools::mcp::{Connection, Visitor};
+use http::{HeaderMap, Method, Request, Response, StatusCode, header};
+use http_body::{Body as _, Frame, SizeHint};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper::body::Incoming;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use role_policy::RoleLimits;
+use role_policy::proxy::json::Json;
+use role_policy::proxy::message::{Kind, Message};
+use server_setup::setup;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+
+const SESSION: &str = "mcp-session-id";
+const VERSION: &str = "mcp-protocol-version";
+const ROLE: &str = "x-coretools-role";
+
+/// The first revision without sessions.
+const STATELESS: &str = "2026-07-28";
+
+/// Headers of which there is one, or none. Two could be read differently by who stands between.
+const ONCE: [&str; 8] =
+    [SESSION, VERSION, ROLE, "mcp-method", "mcp-name", "last-event-id", "content-type", "content-length"];
+
+/// The protocol, over HTTP.
+pub(crate) struct Protocol {
+    service: StreamableHttpService<Connection, LocalSessionManager>,
+    most: usize,
+    patience: Duration,
+}
+
+impl Protocol {
+    /// Takes requests of at most `most` bytes, which come within `patience`. What `cut` cancels cuts off every answer.
+    pub(crate) fn new(sessions: &Sessions, most: usize, patience: Duration, cut: CancellationToken) -> Self {
+        // Names and origins are checked on every route, before this.
+        let config = StreamableHttpServerConfig::default()
+            .disable_allowed_hosts()
+            .with_json_response(true)
+            .with_max_request_body_bytes(most)
+            .with_cancellation_token(cut);
+        let connection = Connection::shared(
+            |extensions| extensions.get::<http::request::Parts>()?.extensions.get::<Visitor>().cloned(),
+            PROGRAM.name,
+            PROGRAM.version,
+            setup::instructions,
+        );
+        let manager = Arc::clone(&sessions.manager);
+        let service = StreamableHttpService::new(move || Ok(connection.fresh()), manager, config);
+        Self { service, most, patience }
+    }
+
+    /// Answers a request of `principal`.
+    pub(crate) async fn answer(
+        &self,
+        app: &Arc<App>,
+        request: Request<Incoming>,
+        peer: Peer,
+        principal: Principal,
+        account: Arc<Account>,
+    ) -> Response<Body> {
+        let (mut parts, body) = request.into_parts();
+        if let Some(name) = ONCE.into_iter().find(|name| parts.headers.get_all(*name).iter().nth(1).is_some())
+        {
+            return answer::error(
+                StatusCode::BAD_REQUEST,
+                None,
+                -32600,
+                &format!("the header {name} is there twice"),
+            );
+        }
+        let narrowed_by = match narrowing(&parts.headers, app) {
+            Ok(role) => role,
+            Err(response) => return response,
+        };
+        let body = match parts.method {
+            Method::POST => match self.read(&parts.headers, body).await {
+                Ok(body) => body,
+                Err(response) => return response,
+            },
+            _ => Bytes::new(),
+        };
+        account.spend(body.len());
+        app.metrics.bytes_in.fetch_add(body.len() as u64, Ordering::Relaxed);
+        let asked = match parts.method {
+            Method::POST => match Asked::read(&body) {
+                Ok(asked) => asked,
+                Err(response) => return response,
+            },
+            _ => Asked::default(),
+        };
+        // Nothing that stands before this server can take one for the other: with 2026-07-28 there are no sessions, and
+        // the first request of one is in none.
+        if is_stateless(&parts.headers) || asked.method == "initialize" {
+            parts.headers.remove(SESSION);
+        }
+        let visit = match parts.headers.get(SESSION) {
+            None => None,
+            Some(id) => match id.to_str().ok().and_then(|id| app.sessions.visit(id, &principal.name)) {
+                Some(visit) => Some(visit),
+                None => {
+                    return answer::error(StatusCode::NOT_FOUND, asked.id.as_ref(), -32600, "no such session");
+                }
+            },
+        };
+        if parts.method == Method::DELETE
+            && let Some(visit) = &visit
+        {
+            app.sessions.end(&visit.id).await;
+            return answer::text(StatusCode::ACCEPTED, "");
+        }
+        let room = match asked.method == "initialize" {
+            false => None,
+            true => match app.sessions.room(&principal.name).await {
+                Some(room) => Some(room),
+                None => {
+                    app.metrics.turned_away("sessions");
+                    let (message, wait) = ("there are too many sessions; end some", Duration::from_secs(5));
+                    return answer::later(StatusCode::SERVICE_UNAVAILABLE, asked.id.as_ref(), message, wait);
+                }
+            },
+        };
+        let host = match app.tenants.host(&principal.roots) {
+            Ok(host) => host,
+            Err(error) => {
+                tracing::error!("{} cannot be served: {error}", principal.name);
+                let message = "the roots of this caller cannot be served; ask the server's operator";
+                return answer::error(StatusCode::FORBIDDEN, asked.id.as_ref(), -32600, message);
+            }
+        };
+        let mut caller = app.caller(&principal, narrowed_by.as_deref());
+        if let Some(visit) = &visit {
+            caller = caller.with_session(&*visit.id);
+        }
+        let place = match asked.tool.as_deref().is_some_and(|tool| host.takes_place(&caller, tool)) {
+            false => None,
+            true => match account.place().await {
+                Ok(place) => Some(place),
+                Err(not_now) => return app.not_now(&principal, asked.id.as_ref(), &not_now),
+            },
+        };
+        let life = visit.as_ref().map_or(&principal.live, |visit| &visit.live).clone();
+        if life.is_cancelled() {
+            return answer::error(
+                StatusCode::UNAUTHORIZED,
+                asked.id.as_ref(),
+                -32600,
+                "this caller may call no more",
+            );
+        }
+        let call = life.child_token();
+        let returning = parts.method == Method::GET && parts.headers.contains_key("last-event-id");
+        let adopted = visit.as_ref().filter(|_| returning).map(Visit::adopt).unwrap_or_default();
+        if asked.tool.is_some() {
+            app.metrics.in_flight.fetch_add(1, Ordering::Relaxed);
+        }
+        let mut guard = Guard {
+            call: call.clone(),
+            visit,
+            adopted,
+            account,
+            metrics: Arc::clone(&app.metrics),
+            counted: asked.tool.is_some(),
+            finished: false,
+            _place: place,
+        };
+        tracing::debug!(principal = %principal.name, from = peer.place(), method = %asked.method, "a request");
+        let ends = match (&parts.method, asked.method.as_str()) {
+            (&Method::GET, _) => Some(Ends::Body(both(&app.closing, &life))),
+            (_, "subscriptions/listen") => Some(Ends::Call(both(&app.closing, &life), call.clone())),
+            _ => None,
+        };
+        let (limits, background) = (RoleLimits::default(), usize::try_from(principal.limits.processes).ok());
+        parts.extensions.insert(Visitor { host, caller, limits, background, cancel: call });
+        let response = self.service.handle(Request::from_parts(parts, Full::new(body))).await;
+        if let (Some(room), Some(id)) =
+            (&room, response.headers().get(SESSION).and_then(|id| id.to_str().ok()))
+        {
+            app.sessions.begin(room, id, &principal.name, &principal.live);
+        }
+        response.map(|body| {
+            // What is empty is never asked for.
+            guard.finished = body.is_end_stream();
+            Guarded { body, guard, ends }.boxed()
+        })
+    }
+
+    async fn read(&self, headers: &HeaderMap, body: Incoming) -> Result<Bytes, Response<Body>> {
+        let too_large = || {
+            let message = format!("a request may have {} bytes", self.most);
+            answer::error(StatusCode::PAYLOAD_TOO_LARGE, None, -32600, &message)
+        };
+        let length =
+            headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+        if length.is_some_and(|length| length > self.most as u64) {
+            return Err(too_large());
+        }
+        match tokio::time::timeout(self.patience, Limited::new(body, self.most).collect()).await {
+            Ok(Ok(body)) => Ok(body.to_bytes()),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
+            Ok(Err(_)) => Err(answer::error(StatusCode::BAD_REQUEST, None, -32700, "the request broke off")),
+            Err(_) => Err(answer::error(
+                StatusCode::REQUEST_TIMEOUT,
+                None,
+                -32700,
+                "the request did not come to its end",
+            )),
+        }
+    }
+}
+
+/// What is asked.
+#[derive(Debug, Default)]
+struct Asked {
+    id: Option<role_policy::proxy::message::Id>,
+    method: String,
+    /// The tool, where it is a call of one.
+    tool: Option<String>,
+}
+
+impl Asked {
+    /// Reads a message strictly: what two parsers could read differently is refused, and then rmcp reads the same.
+    fn read(body: &[u8]) -> Result<Self, Response<Body>> {
+        let message = Message::parse(body).map_err(|invalid| {
+            let code = if invalid.code == -32700 { -32700 } else { invalid.code };
+            answer::error(StatusCode::BAD_REQUEST, invalid.id.as_ref(), code, &invalid.problem)
+        })?;
+        let tool =
+            message.params().and_then(|params| params.get("name")).and_then(Json::as_str).unwrap_or_default();
+        let tool = tool.to_owned();
+        Ok(match message.kind {
+            Kind::Request { id, method } => {
+                let tool = (method == "tools/call").then_some(tool);
+                Self { id: Some(id), method, tool }
+            }
+            Kind::Notification { method } => Self { id: None, method, tool: None },
+            Kind::Response { .. } => Self::default(),
+        })
+    }
+}
+
+/// Whether the client speaks a revision without sessions.
+fn is_stateless(headers: &HeaderMap) -> bool {
+    headers.get(VERSION).and_then(|version| version.to_str().ok()).is_some_and(|version| version >= STATELESS)
+}
+
+/// The role that a client asks to be narrowed to. One that there is not takes away as much as can be.
+fn narrowing(headers: &HeaderMap, app: &App) -> Result<Option<String>, Response<Body>> {
+    let Some(role) = headers.get(ROLE) else { return Ok(None) };
+    let policy = app.tenants.whole().policy();
+    let role = role.to_str().ok().filter(|role| policy.declares(role));
+    Ok(Some(role.map_or_else(|| policy.minimal_role().to_owned(), str::to_owned)))
+}
+
+/// Cancelled when either is.
+fn both(one: &CancellationToken, other: &CancellationToken) -> [Pin<Box<WaitForCancellationFutureOwned>>; 2] {
+    [one, other].map(|token| Box::pin(token.clone().cancelled_owned()))
+}
+
+/// What happens to a stream without an end of its own when the server or its caller's life ends.
+enum Ends {
+    /// It ends.
+    Body([Pin<Box<WaitForCancellationFutureOwned>>; 2]),
+    /// Its call is told, and says goodbye.
+    Call([Pin<Box<WaitForCancellationFutureOwned>>; 2], CancellationToken),
+}
+
+/// What a request holds until its answer has been sent, or its client has gone away.
+struct Guard {
+    call: CancellationToken,
+    visit: Option<Visit>,
+    /// Calls for whose answers the client has come back.
+    adopted: Vec<CancellationToken>,
+    account: Arc<Account>,
+    metrics: Arc<Metrics>,
+    counted: bool,
+    finished: bool,
+    _place: Option<Place>,
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if self.counted {
+            self.metrics.in_flight.fetch_sub(1, Ordering::Relaxed);
+        }
+        if self.finished {
+            return;
+        }
+        match &self.visit {
+            Some(visit) => {
+                let left = std::mem::take(&mut self.adopted);
+                left.into_iter().chain([self.call.clone()]).for_each(|call| visit.abandon(call));
+            }
+            None => self.call.cancel(),
+        }
+    }
+}
+
+/// An answer that is counted, and ends its call when nobody waits for it any more.
+struct Guarded {
+    body: Body,
+    guard: Guard,
+    ends: Option<Ends>,
+}
+
+impl http_body::Body for Guarded {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let this = &mut *self;
+        let over = |tokens: &mut [Pin<Box<WaitForCancellationFutureOwned>>; 2], cx: &mut Context<'_>| {
+            tokens.iter_mut().any(|token| token.as_mut().poll(cx).is_ready())
+        };
+        match &mut this.ends {
+            Some(Ends::Body(tokens)) => {
+                if over(tokens, cx) {
+                    this.guard.finished = true;
+                    return Poll::Ready(None);
+                }
+            }
+            Some(Ends::Call(tokens, call)) => {
+                if over(tokens, cx) {
+                    call.cancel();
+                    this.ends = None;
+                }
+            }
+            None => {}
+        }
+        let frame = std::task::ready!(Pin::new(&mut this.body).poll_frame(cx));
+        match &frame {
+            None => this.guard.finished = true,
+            Some(Ok(frame)) => {
+                let bytes = frame.data_ref().map_or(0, Bytes::len);
+                this.guard.account.spend(bytes);
+                this.guard.metrics.bytes_out.fetch_add(bytes as u64, Ordering::Relaxed);
+                if this.body.is_end_stream() {
+                    this.guard.finished = true;
+                }
+            }
+            Some(Err(_)) => {}
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,10 @@
+//! What both servers are made of before they serve: flags, environment and configuration in, a guarded host out.
+//!
+//! The libraries read no environment; this does it for the binaries, once. [`setup`] reads the settings and builds
+//! the host, [`identity`] finds the policy and the caller's role, [`confinement`] says what programs may reach, and
+//! [`log`] writes to standard error with secrets masked.
+
+pub mod confinement;
+pub mod identity;
+pub mod log;
+pub mod setup;

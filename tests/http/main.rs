@@ -1,0 +1,31 @@
+//! The server over HTTP: the built program, real sockets, clients that behave and clients that do not.
+#![cfg(target_os = "linux")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test stops at the first surprise"
+)]
+#![allow(
+    clippy::needless_pass_by_value,
+    reason = "calls read better with a `json!` than with a reference to one"
+)]
+
+mod attacks;
+mod clients;
+mod ending;
+mod every_pair;
+mod exposure;
+mod figures;
+mod jwt;
+mod limits;
+mod routes;
+mod sessions;
+mod slow;
+mod tls;
+mod tokens;
+
+use std::time::Duration;
+
+/// For what should be soon, on a machine that has much else to do.
+const SOON: Duration = Duration::from_secs(30);

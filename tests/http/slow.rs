@@ -1,0 +1,103 @@
+//! Clients that take their time, and many of them.
+
+use crate::SOON;
+use integration_tests::{Ask, Era, HttpServer, Project, peak_memory_kib, wait_until};
+use serde_json::json;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+fn configured(text: &str) -> (Project, Project, HttpServer) {
+    let (project, outside) = (Project::with([("a.txt", "a")]), Project::empty());
+    let config = outside.join("coretools.toml");
+    std::fs::write(&config, text).unwrap();
+    let server = HttpServer::start(&project, &["--config", config.to_str().unwrap()]);
+    (project, outside, server)
+}
+
+/// Whether the server has closed.
+fn is_closed(stream: &mut TcpStream) -> bool {
+    stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+    let mut bytes = [0; 1024];
+    match stream.read(&mut bytes) {
+        Ok(0) => true,
+        Ok(_) => false,
+        Err(error) => !matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut),
+    }
+}
+
+#[test]
+fn a_request_that_comes_byte_by_byte_is_not_waited_for() {
+    let (_project, _outside, server) =
+        configured("[http]\nheader_timeout_ms = 1000\nbody_timeout_ms = 1000\n");
+    let token = server.token("ada", "dev", &[]);
+    let head = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: ";
+    let mut slow = TcpStream::connect(server.address()).unwrap();
+    slow.write_all(head).unwrap();
+    let began = Instant::now();
+    wait_until(SOON, "the head is given up", || {
+        let _ = slow.write_all(b"x");
+        is_closed(&mut slow)
+    });
+    assert!(began.elapsed() >= Duration::from_millis(800), "{:?}", began.elapsed());
+    let client = server.connect(&token, Era::Modern);
+    let mut slow = TcpStream::connect(server.address()).unwrap();
+    let bytes = client.bytes(&"x".repeat(1000), Some("tools/list"), None);
+    slow.write_all(&bytes[..bytes.len() - 1000]).unwrap();
+    wait_until(SOON, "the body is given up", || {
+        let _ = slow.write_all(b"x");
+        is_closed(&mut slow)
+    });
+    let mut silent = TcpStream::connect(server.address()).unwrap();
+    wait_until(SOON, "one who says nothing is given up", || is_closed(&mut silent));
+}
+
+#[test]
+fn a_thousand_idle_connections_keep_nobody_waiting() {
+    let (_project, _outside, server) = configured("[http]\nheader_timeout_ms = 600000\n");
+    let token = server.token("ada", "dev", &[]);
+    let mut client = server.connect(&token, Era::Modern);
+    client.listed();
+    let before = peak_memory_kib(server.pid());
+    let idle: Vec<TcpStream> = (0..1000).map(|_| TcpStream::connect(server.address()).unwrap()).collect();
+    for _ in 0..20 {
+        assert_eq!(client.text("read_file", json!({"path": "a.txt"})), "a");
+    }
+    let more = peak_memory_kib(server.pid()) - before;
+    assert!(more < 40 * 1024, "1000 connections took {more} KiB");
+    drop(idle);
+}
+
+#[test]
+fn beyond_so_many_connections_none_is_taken_until_one_ends() {
+    let (_project, _outside, server) =
+        configured("[http]\nmax_connections = 5\nheader_timeout_ms = 600000\n");
+    let mut held: Vec<TcpStream> = (0..5).map(|_| TcpStream::connect(server.address()).unwrap()).collect();
+    let mut refused = TcpStream::connect(server.address()).unwrap();
+    wait_until(SOON, "it is refused", || is_closed(&mut refused));
+    held.pop();
+    wait_until(SOON, "there is room", || {
+        let mut stream = TcpStream::connect(server.address()).unwrap();
+        let _ = stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        let mut answer = String::new();
+        let _ = stream.read_to_string(&mut answer);
+        answer.starts_with("HTTP/1.1 200")
+    });
+}
+
+#[test]
+fn streamed_answers_do_not_wait_for_acknowledgements() {
+    let (_project, _outside, server) = configured("");
+    let token = server.token("ada", "dev", &[]);
+    let mut client = server.connect(&token, Era::Initialize("2025-11-25"));
+    let mut times: Vec<Duration> = (0..40)
+        .map(|_| {
+            let began = Instant::now();
+            client.text("read_file", json!({"path": "a.txt"}));
+            began.elapsed()
+        })
+        .collect();
+    times.sort();
+    // Held back for a delayed acknowledgement each would take 40 ms and more.
+    assert!(times[5] < Duration::from_millis(25), "{times:?}");
+}

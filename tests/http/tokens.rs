@@ -1,0 +1,213 @@
+//! Tokens: made, listed, revoked, and what each gives.
+
+use crate::SOON;
+use integration_tests::{
+    Ask, Era, Http, HttpServer, Project, Reply, alive, unique_seconds, wait_until, wait_until_gone,
+};
+use serde_json::json;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+/// `ctk_`, its id, `_`, its secret.
+const HEAD: usize = "ctk_0123456789ab".len();
+
+fn head(token: &str) -> &str {
+    &token[..HEAD]
+}
+
+fn secret(token: &str) -> &str {
+    &token[HEAD + 1..]
+}
+
+#[test]
+fn a_token_is_printed_once_and_only_its_hash_is_kept() {
+    let project = Project::empty();
+    let server = HttpServer::start(&project, &[]);
+    let token = server.token("ci", "worker", &["--expires", "30d"]);
+    let path = server.home().join("tokens.toml");
+    let kept = fs::read_to_string(&path).unwrap();
+    let secret = secret(&token);
+    assert!(!kept.contains(secret) && kept.contains("sha256:"), "{kept}");
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    let listed = String::from_utf8(server.tokens(&["list"]).stdout).unwrap();
+    assert!(
+        listed.contains("ci") && listed.contains("worker") && listed.contains("ends in 29 d")
+            || listed.contains("30 d"),
+        "{listed}"
+    );
+    assert!(!listed.contains(secret) && !server.log().contains(secret));
+    for (arguments, words) in [
+        (vec!["new", "--name", "ci", "--role", "dev"], "there is a token `ci`"),
+        (vec!["new", "--name", "a b", "--role", "dev"], "is no name"),
+        (vec!["new", "--name", "x", "--role", "Dev"], "declares no role `Dev`"),
+        (vec!["new", "--name", "x", "--role", "dev", "--expires", "soon"], "is no time"),
+        (vec!["new", "--name", "x", "--role", "dev", "--only-root", "/"], "lies in no root"),
+        (vec!["revoke", "nobody"], "there is no token `nobody`"),
+    ] {
+        let output = server.tokens(&arguments);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
+        assert!(said.contains(words), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
+fn what_is_no_token_opens_nothing() {
+    let project = Project::empty();
+    let server = HttpServer::start(&project, &[]);
+    let token = server.token("ada", "dev", &[]);
+    let other = server.token("bob", "dev", &[]);
+    let (head, secret) = (head(&token), secret(&token));
+    let mut forged = vec![
+        String::new(),
+        " ".to_owned(),
+        head.to_owned(),
+        format!("{head}_"),
+        format!("{head}_{}", crate::tokens::secret(&other)),
+        format!("{}_{secret}", crate::tokens::head(&other)),
+        token[..token.len() - 1].to_owned(),
+        format!("{token}A"),
+        token.to_uppercase(),
+        "null".to_owned(),
+        "sha256:0".to_owned(),
+    ];
+    let kept = fs::read_to_string(server.home().join("tokens.toml")).unwrap();
+    forged.extend(
+        kept.lines()
+            .filter_map(|line| line.strip_prefix("hash = "))
+            .map(|hash| hash.trim_matches('"').to_owned()),
+    );
+    for forged in &forged {
+        let mut client = Http::silent(server.address(), Some(forged), Era::Modern);
+        let reply = client.reply("tools/list", json!({}));
+        assert_eq!(reply.status, 401, "{forged:?}: {reply:?}");
+    }
+    for authorization in [
+        format!("Basic {token}"),
+        token.clone(),
+        format!("Bearer  {forged}", forged = forged[3]),
+        format!("Bearer {token}\r\nAuthorization: Bearer {other}"),
+        format!("Bearer {token}\r\nAuthorization: Bearer {token}"),
+    ] {
+        let mut client = Http::silent(server.address(), None, Era::Modern);
+        client.headers = format!("Authorization: {authorization}\r\n");
+        let reply = client.reply("tools/list", json!({}));
+        assert_eq!(reply.status, 401, "{authorization:?}: {reply:?}");
+        assert!(reply.header("www-authenticate").unwrap().contains("invalid_token"), "{reply:?}");
+    }
+    assert_eq!(
+        Http::silent(server.address(), Some(&token), Era::Modern).reply("tools/list", json!({})).status,
+        200
+    );
+}
+
+#[test]
+fn a_token_ends_when_its_time_is_over_and_with_it_what_it_runs() {
+    let project = Project::empty();
+    let server = HttpServer::start(&project, &[]);
+    let seconds = unique_seconds();
+    let token = server.token("brief", "dev", &["--expires", "15s"]);
+    let mut client = server.connect(&token, Era::Modern);
+    client.text("start_command", json!({"command": ["sleep", seconds]}));
+    wait_until(SOON, "it ends", || server.get("/mcp", Some(&token)).status == 401);
+    wait_until_gone(&seconds, SOON);
+}
+
+#[test]
+fn a_revoked_token_stops_at_its_next_call_and_what_runs_ends() {
+    for era in Era::BOTH {
+        let project = Project::empty();
+        let server = HttpServer::start(&project, &[]);
+        let (gone, stays) = (server.token("gone", "dev", &[]), server.token("stays", "dev", &[]));
+        let [running, background, others] = [(); 3].map(|()| unique_seconds());
+        let mut client = server.connect(&gone, era);
+        client.text("start_command", json!({"command": ["sleep", background]}));
+        let script = format!("setsid sleep {running} & sleep {running}");
+        let call = json!({"name": "run_command", "arguments": {"command": ["sh", "-c", script]}});
+        let mut open = client.begin("tools/call", call);
+        let mut other = server.connect(&stays, era);
+        other.text("start_command", json!({"command": ["sleep", others]}));
+        wait_until(SOON, "it runs", || alive(&running).len() >= 2);
+        assert!(server.tokens(&["revoke", "gone"]).status.success());
+        // The call is answered, and says so.
+        let reply = Reply::try_from(&mut open).unwrap();
+        assert!(reply.body.contains("cancel") || reply.body.contains("stopped"), "{reply:?}");
+        assert_eq!(client.reply("tools/list", json!({})).status, 401, "{era:?}");
+        wait_until_gone(&running, SOON);
+        wait_until_gone(&background, SOON);
+        // Another's are another's.
+        assert_eq!(alive(&others).len(), 1);
+        assert!(!other.listed().is_empty());
+    }
+}
+
+#[test]
+fn a_file_of_tokens_that_is_wrong_changes_nothing_and_says_so() {
+    let project = Project::empty();
+    let server = HttpServer::start(&project, &[]);
+    let token = server.token("ada", "dev", &[]);
+    let path = server.home().join("tokens.toml");
+    let good = fs::read_to_string(&path).unwrap();
+    let put = |text: &str, mode: u32| {
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    for (text, mode) in [
+        ("version = 1\n[[token]]\n".to_owned(), 0o600),
+        (good.replace("version = 1", "version = 2"), 0o600),
+        (format!("{good}{}", good.replace("version = 1", "")), 0o600),
+        (good.replace("role = \"dev\"", "role = \"dev\"\nroots = [\"relative\"]"), 0o600),
+        (good.replace("role = \"dev\"", "role = \"\""), 0o600),
+        ("half a fi".to_owned(), 0o600),
+        (good.clone(), 0o666),
+    ] {
+        let before = server.log().matches("not used").count();
+        put(&text, mode);
+        wait_until(SOON, "it is refused", || server.log().matches("not used").count() > before);
+        assert_eq!(server.get("/mcp", Some(&token)).status, 400, "{text}");
+    }
+    put("version = 1\n", 0o600);
+    wait_until(SOON, "it is empty", || server.get("/mcp", Some(&token)).status == 401);
+}
+
+#[test]
+fn a_token_with_roots_of_its_own_reaches_those_and_no_other() {
+    let project = Project::with([("ada/a.txt", "ada's\n"), ("bob/b.txt", "bob's\n"), ("c.txt", "all's\n")]);
+    let server = HttpServer::start(&project, &[]);
+    let root = project.join("ada");
+    let token = server.token("ada", "dev", &["--only-root", root.to_str().unwrap()]);
+    for era in Era::BOTH {
+        let mut client = server.connect(&token, era);
+        assert_eq!(client.text("read_file", json!({"path": "a.txt"})), "ada's\n");
+        for path in ["../bob/b.txt", "../c.txt", project.join("bob/b.txt").to_str().unwrap(), "/etc/passwd"] {
+            let said = client.failure("read_file", json!({"path": path}));
+            assert!(!said.contains("bob's") && !said.contains("all's"), "{said}");
+        }
+        let said = client.call("run_command", json!({"command": ["pwd"]}));
+        assert_eq!(said["structuredContent"]["stdout"].as_str().unwrap().trim(), root.to_str().unwrap());
+        client.failure("run_command", json!({"command": ["pwd"], "working_directory": "../bob"}));
+    }
+    // Where the system can confine them, programs reach no more.
+    let diagnostics = server.connect(&token, Era::Modern).text("get_diagnostics", json!({}));
+    if diagnostics.contains("Landlock ABI") {
+        let mut client = server.connect(&token, Era::Modern);
+        client.failure("run_command", json!({"command": ["cat", project.join("bob/b.txt")]}));
+        client.failure("run_command", json!({"command": ["cat", server.home().join("tokens.toml")]}));
+    }
+}
+
+#[test]
+fn background_commands_are_their_callers_alone() {
+    let project = Project::empty();
+    let server = HttpServer::start(&project, &[]);
+    let (ada, bob) = (server.token("ada", "dev", &[]), server.token("bob", "dev", &[]));
+    let seconds = unique_seconds();
+    let mut ada = server.connect(&ada, Era::Modern);
+    let started = ada.call("start_command", json!({"command": ["sleep", seconds]}));
+    let id = started["structuredContent"]["id"].clone();
+    let mut bob = server.connect(&bob, Era::Modern);
+    assert_eq!(bob.call("list_commands", json!({}))["structuredContent"]["commands"], json!([]));
+    bob.failure("stop_command", json!({"id": id}));
+    bob.failure("read_command_output", json!({"id": id}));
+    ada.text("stop_command", json!({"id": id}));
+}
