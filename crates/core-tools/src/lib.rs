@@ -81,6 +81,6 @@ pub mod nearest;
 pub mod redact;
 #[cfg(feature = "testing")]
 pub mod testing;
-#[cfg(any(feature = "filesystem", feature = "git", feature = "logs", feature = "mcp"))]
+#[cfg(any(feature = "filesystem", feature = "git", feature = "inspect", feature = "logs", feature = "mcp"))]
 mod time;
 pub mod workspace;
