@@ -131,7 +131,10 @@ fn one_that_answers_commands_with_garbage_is_left() {
     let said = of(|stream, request, port| {
         web_socket(stream, &request, port, |mut stream| {
             // Text frames that are no JSON, then a frame that is none.
-            let _ = stream.write_all(&[0x81, 3, b'{', b'{', b'{', 0x81, 2, b'[', b']', 0xff, 0xff, 0xff]);
+            let _ = stream.write_all(&[
+                0x81, 3, b'{', b'{', b'{', 0x81, 2, b'[', b']', 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+                0,
+            ]);
             hold(stream);
         });
     });

@@ -50,7 +50,7 @@ fn threads_properties_and_classes_are_read_once_signals_are_allowed() {
 #[test]
 fn a_machine_without_a_handler_for_the_signal_is_not_sent_it() {
     let project = Project::empty();
-    let Some(mut app) = start(&project, &["-Xrs"]) else { return };
+    let Some(mut app) = start(&project, &["-Xrs", "-XX:+DisableAttachMechanism"]) else { return };
     let mut wire = serve(&project, &[("CORETOOLS_INSPECT_ALLOW_SIGNALS", "true")]);
     let said = said(&mut wire, json!({"path": "jvm.threads"}));
     assert!(said.contains("no handler for the signal"), "{said}");

@@ -114,10 +114,15 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+type Output = SplitSink<WebSocketStream<TcpStream>, Message>;
+
+/// What a process says that would end, if it were not for its inspectors.
+const WAITS_FOR_US: &str = "NodeRuntime.waitingForDisconnect";
+
 /// A connection to one inspector. Commands may be given from several places at once; they are carried out in the
 /// order in which they are sent. Dropping it closes the connection.
 pub(crate) struct Session {
-    output: tokio::sync::Mutex<SplitSink<WebSocketStream<TcpStream>, Message>>,
+    output: Arc<tokio::sync::Mutex<Output>>,
     shared: Arc<Shared>,
     last_id: AtomicU64,
     reader: tokio::task::JoinHandle<()>,
@@ -156,11 +161,16 @@ impl Session {
         let (socket, _) = connected.map_err(|_| timed_out())??;
         let (output, mut input) = socket.split();
         let shared = Arc::new(Shared { waiting: Mutex::new(Some(Waiting::default())), ..Shared::default() });
-        let reading = Arc::clone(&shared);
+        let output = Arc::new(tokio::sync::Mutex::new(output));
+        let (reading, closing) = (Arc::clone(&shared), Arc::clone(&output));
         let reader = tokio::spawn(async move {
             let why = loop {
                 match input.next().await {
-                    Some(Ok(Message::Text(text))) => reading.take(&text).await,
+                    Some(Ok(Message::Text(text))) => {
+                        if !reading.take(&text).await {
+                            break ": the process ends".to_owned();
+                        }
+                    }
                     Some(Ok(Message::Close(_))) | None => break String::new(),
                     Some(Ok(_)) => {}
                     Some(Err(tungstenite::Error::Capacity(error))) => break format!(": {error}"),
@@ -170,8 +180,10 @@ impl Session {
             *lock(&reading.ended) = why;
             lock(&reading.waiting).take();
             lock(&reading.events).take();
+            // Nobody hears whether it could be said.
+            let _ = closing.lock().await.close().await;
         });
-        Ok(Self { output: output.into(), shared, last_id: AtomicU64::new(0), reader, url: url.clone() })
+        Ok(Self { output, shared, last_id: AtomicU64::new(0), reader, url: url.clone() })
     }
 
     /// Gives a command and waits for what it answers.
@@ -255,9 +267,11 @@ struct Refusal {
 
 impl Shared {
     /// What is no message of the protocol is left: whoever waits for an answer sees that none comes.
-    async fn take(&self, text: &str) {
+    ///
+    /// Whether the connection goes on.
+    async fn take(&self, text: &str) -> bool {
         let incoming = serde_json::from_str(text).or_else(|_| serde_json::from_str(&well_formed(text)));
-        let Ok(incoming) = incoming else { return };
+        let Ok(incoming) = incoming else { return true };
         let Incoming { id, method, params, result, error } = incoming;
         if let Some(id) = id {
             let waiting = lock(&self.waiting).as_mut().and_then(|waiting| waiting.remove(&id));
@@ -266,11 +280,15 @@ impl Shared {
                 let _ = waiting.send(error.map_or(Ok(result), |refusal| Err(refusal.message)));
             }
         } else if let Some(method) = method {
+            if method == WAITS_FOR_US {
+                return false;
+            }
             let taker = lock(&self.events).clone();
             if let Some(taker) = taker {
                 let _ = taker.send(Event { method, params }).await;
             }
         }
+        true
     }
 }
 

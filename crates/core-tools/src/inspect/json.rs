@@ -51,6 +51,10 @@ fn outline(request: &Request<'_>, source: String, root: &Value) -> Found {
                 tree.masked += 1;
                 tree.set(place, MASK.into());
             }
+            Value::String(_) if depth > 0 && tree.is_full() => {
+                tree.cuts.full += 1;
+                tree.mark(place, "cut", "the answer is full");
+            }
             Value::String(text) => {
                 let text = tree.text(text, if depth == 0 { MOST_LEAF } else { MOST_TEXT });
                 tree.set(place, text.into());

@@ -144,15 +144,13 @@ pub(crate) fn open_files(pid: u32) -> usize {
     fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().count()
 }
 
-/// Where a process itself listens, in the order of the ports.
+/// Where a process itself listens, in the order in which the sockets were made.
 pub(crate) fn listens(pid: u32) -> Vec<SocketAddr> {
     let held = sockets(pid);
     let all = listeners(pid).into_iter();
-    let mut own: Vec<SocketAddr> =
-        all.filter(|listener| held.contains(&listener.inode)).map(|listener| listener.address).collect();
-    own.sort_by_key(|address| (address.port(), address.ip()));
-    own.dedup();
-    own
+    let mut own: Vec<Listener> = all.filter(|listener| held.contains(&listener.inode)).collect();
+    own.sort_by_key(|listener| listener.inode);
+    own.into_iter().map(|listener| listener.address).collect()
 }
 
 /// The process that holds a listener, among those whose descriptors may be seen.

@@ -265,12 +265,11 @@ impl Process {
 
     /// Whether its working folder or its program lies where `workspace` may be read.
     pub(crate) fn is_beneath(&self, workspace: &Workspace) -> bool {
-        let readable = |path: &Option<PathBuf>| {
-            path.as_ref().is_some_and(|path| {
-                workspace.locate(path.as_os_str()).is_ok_and(|path| path.metadata().is_ok())
-            })
-        };
-        readable(&self.cwd) || readable(&self.exe)
+        let located = |path: &Option<PathBuf>| workspace.locate(path.as_ref()?.as_os_str()).ok();
+        // To pass through a folder more may be allowed than to see what is in it.
+        let cwd = located(&self.cwd)
+            .is_some_and(|path| path.open_folder().is_ok_and(|folder| folder.entries().is_ok()));
+        cwd || located(&self.exe).is_some_and(|path| path.open_read().is_ok())
     }
 
     /// For people: `node 123 (node server.js)`.
@@ -279,21 +278,33 @@ impl Process {
         format!("{} {} ({})", self.runtime.name(), self.pid, printable(command.as_ref()))
     }
 
-    /// Where it listens for this machine alone, or for everybody: there an inspector may be.
+    /// Where it is reached from this machine, in the order in which it began to listen.
     pub(crate) fn local_ports(&self) -> Vec<SocketAddr> {
-        let local = |address: SocketAddr| {
-            let ip = match address.ip() {
-                ip if ip.is_loopback() => ip,
-                IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-                IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
-                _ => return None,
-            };
-            Some((!address.ip().is_loopback(), SocketAddr::new(ip, address.port())))
+        let local = |address: SocketAddr| match address.ip() {
+            ip if ip.is_loopback() => Some(address),
+            IpAddr::V4(ip) if ip.is_unspecified() => Some((Ipv4Addr::LOCALHOST, address.port()).into()),
+            IpAddr::V6(ip) if ip.is_unspecified() => Some((Ipv6Addr::LOCALHOST, address.port()).into()),
+            _ => None,
         };
-        let mut ports: Vec<_> = proc::listens(self.pid).into_iter().filter_map(local).collect();
-        // An inspector is for this machine alone unless it was told otherwise.
-        ports.sort_by_key(|(open, address)| (*open, address.port() != 9229, address.port()));
-        ports.into_iter().map(|(_, address)| address).collect()
+        proc::listens(self.pid).into_iter().filter_map(local).collect()
+    }
+
+    /// Where its inspector listens, as far as its command line and `NODE_OPTIONS` tell. Another port is not tried: a
+    /// request there would be one to the application. An inspector for which the system chooses the port begins to
+    /// listen before the application does.
+    pub(crate) fn inspector_port(&self) -> Option<SocketAddr> {
+        const DEFAULT: u16 = 9229;
+        let options = proc::strings(self.pid, "environ").unwrap_or_default();
+        let options = options.iter().find_map(|variable| variable.strip_prefix("NODE_OPTIONS="));
+        let words = options.into_iter().flat_map(str::split_ascii_whitespace);
+        let asked = words.chain(self.command.iter().map(String::as_str)).filter_map(|word| {
+            let word = word.strip_prefix("--inspect")?;
+            let (option, place) = word.split_once('=').unwrap_or((word, ""));
+            let port = place.rsplit(':').next().unwrap_or_default();
+            matches!(option, "" | "-brk" | "-wait" | "-port").then(|| port.parse().unwrap_or(DEFAULT))
+        });
+        let port: u16 = asked.last().unwrap_or(DEFAULT);
+        self.local_ports().into_iter().find(|address| port == 0 || address.port() == port)
     }
 
     /// Sends `signal`, where it is proven that the process takes it for what is meant: it has a handler for it, and
@@ -386,11 +397,13 @@ pub(crate) fn own_user() -> u32 {
 }
 
 /// The processes of our user whose working folder or program lies where `workspace` may be read, by process id. Not
-/// this process, and none that runs the same program: what guards it.
+/// this process, none that runs the same program (what guards it), and none that started it (our client).
 pub(crate) fn beneath(workspace: &Workspace) -> Vec<Process> {
     let own = std::process::id();
     let own_exe = proc::link(own, "exe").ok();
-    let others = proc::pids().into_iter().filter(|pid| *pid != own);
+    let parent = |pid: &u32| Status::of(*pid).ok()?.field("PPid")?.parse().ok().filter(|parent| *parent > 0);
+    let before: Vec<u32> = std::iter::successors(Some(own), parent).collect();
+    let others = proc::pids().into_iter().filter(|pid| !before.contains(pid));
     // Reading two links is cheap; what it runs is only looked at for the few that count.
     let near = others.filter(|pid| {
         ["cwd", "exe"]

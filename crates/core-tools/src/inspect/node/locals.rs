@@ -8,7 +8,7 @@ use super::super::Error;
 use super::super::path::StatePath;
 use super::super::provider::{Missing, Passed};
 use super::super::tree::MOST_KEYS;
-use super::reader::{Content, Reader, Remote};
+use super::reader::{Reader, Remote};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -61,7 +61,7 @@ pub(super) async fn root(reader: &Reader, file: &str, path: &StatePath) -> Resul
         for scope in scopes.iter().rev() {
             let id = scope.object_id.clone().unwrap_or_default();
             let first = path.segments.first().map(String::as_str).unwrap_or_default();
-            if matches!(reader.look(&id, first, 1).await?, Ok(Content::Value(_) | Content::Accessor { .. })) {
+            if reader.look(&id, first, 1).await?.is_ok() {
                 return Ok((id, 0));
             }
             if let Ok(taken) = reader.take(scope, MOST_KEYS, 200, true).await? {

@@ -21,10 +21,8 @@ use tokio::sync::Mutex;
 
 /// Connections that are kept.
 const MOST_KEPT: usize = 8;
-/// How long one port of a process may take to say whether it is an inspector.
-const ASKED_FOR: Duration = Duration::from_secs(2);
-/// Ports of a process that are asked.
-const MOST_PORTS: usize = 16;
+/// How long a process may take to say whether it has an inspector.
+const ASKED_FOR: Duration = Duration::from_secs(3);
 /// How long the only process that was found is taken for the only one. To look at all of them takes a millisecond.
 const IS_RECENT: Duration = Duration::from_secs(2);
 /// How long a process may take to open its inspector.
@@ -36,6 +34,7 @@ pub(super) struct Node {
     port: Option<u16>,
     /// By the name of the target, or process.
     kept: Mutex<HashMap<String, Arc<Reader>>>,
+    connecting: Mutex<()>,
     /// The process that was the only one to be found, and when.
     recent: Mutex<Option<(Instant, Process)>>,
 }
@@ -88,9 +87,13 @@ impl Node {
             return self.read_by(&reader, request).await;
         }
         let place = self.place(request, name).await?;
-        let reader = match self.kept(&place.name).await {
-            Some(reader) => reader,
-            None => self.connect(&place).await?,
+        let reader = {
+            // Whoever comes meanwhile waits for the same connection.
+            let _connecting = self.connecting.lock().await;
+            match self.kept(&place.name).await {
+                Some(reader) => reader,
+                None => self.connect(&place).await?,
+            }
         };
         let read = self.read_by(&reader, request).await;
         if place.opened {
@@ -220,14 +223,10 @@ async fn first(address: SocketAddr) -> Result<Url, Error> {
     url.ok_or_else(|| cdp::Error::NotInspector("it lists nothing to connect to".to_owned()).into())
 }
 
-/// Where the inspector of a process listens.
+/// The inspector of a process.
 async fn inspector(process: &Process) -> Option<Url> {
-    for address in process.local_ports().into_iter().take(MOST_PORTS) {
-        if let Ok(Ok(url)) = tokio::time::timeout(ASKED_FOR, first(address)).await {
-            return Some(url);
-        }
-    }
-    None
+    let asked = tokio::time::timeout(ASKED_FOR, first(process.inspector_port()?)).await;
+    asked.ok()?.ok()
 }
 
 /// Makes a process that is proven to be Node.js open its inspector, on port 9229.

@@ -29,10 +29,11 @@ function (
   const put = (list, at, value) =>
     define(list, at, { __proto__: null, value, enumerable: true, configurable: true, writable: true });
 
-  // An accessor stays one.
+  // What kind of property it is, and its value: 1 has one, 2 is a getter, 3 a setter without one.
   const copy = (list, at, found, most) => {
-    if ('value' in found) put(list, at, cut(found.value, most));
-    else define(list, at, found);
+    const has = 'value' in found;
+    put(list, at, has ? 1 : found.get === undefined ? 3 : 2);
+    put(list, at + 1, has ? cut(found.value, most) : undefined);
   };
 
   const entryOf = (map, key) => {
@@ -73,19 +74,20 @@ function (
     return value;
   };
 
-  // One step: [1, what is there], or [0, the prototype], in which to look further.
+  // One step: the kind and value of what is there, or [0, the prototype], in which to look further.
   const look = (object, key, most) => {
     const seen = { __proto__: null };
     const found = own(object, key) ?? entry(object, key);
-    put(seen, 0, found === undefined ? 0 : 1);
-    if (found === undefined) put(seen, 1, prototypeOf(object));
-    else copy(seen, 1, found, most);
+    if (found === undefined) {
+      put(seen, 0, 0);
+      put(seen, 1, prototypeOf(object));
+    } else copy(seen, 0, found, most);
     return seen;
   };
 
   let known;
 
-  // The content of an object: [how many, key, value, key, value, …], at most `count` of them. A number in its
+  // The content of an object: [how many, key, kind, value, key, …], at most `count` of them. A number in its
   // place where it was taken before in the same reading, which one with `fresh` begins.
   const take = (object, kind, length, count, most, fresh) => {
     if (fresh) known = { __proto__: null, at: new Seen(), size: 0 };
@@ -99,16 +101,17 @@ function (
       for (; total < count; total++) {
         const item = apply(kind === 'map' ? mapNext : setNext, items, []);
         if (item.done) break;
-        put(list, 2 * total + 1, kind === 'map' ? cut(item.value[0], most) : undefined);
-        put(list, 2 * total + 2, cut(kind === 'map' ? item.value[1] : item.value, most));
+        put(list, 3 * total + 1, kind === 'map' ? cut(item.value[0], most) : undefined);
+        put(list, 3 * total + 2, 1);
+        put(list, 3 * total + 3, cut(kind === 'map' ? item.value[1] : item.value, most));
       }
       total = length;
     } else if (kind === 'array' || kind === 'typedarray') {
       for (let at = 0; at < length && at < count; at++) {
         const found = own(object, at);
         if (found === undefined) continue;
-        put(list, 2 * at + 1, at);
-        copy(list, 2 * at + 2, found, most);
+        put(list, 3 * at + 1, at);
+        copy(list, 3 * at + 2, found, most);
       }
       total = length;
     } else {
@@ -121,8 +124,8 @@ function (
           hidden++;
           continue;
         }
-        put(list, 2 * taken + 1, cut(keys[at], most));
-        copy(list, 2 * taken + 2, found, most);
+        put(list, 3 * taken + 1, cut(keys[at], most));
+        copy(list, 3 * taken + 2, found, most);
         taken++;
       }
       total = keys.length - hidden;
@@ -135,6 +138,8 @@ function (
   const among = (list, source, most) => {
     const found = { __proto__: null };
     for (let at = 0, taken = 0; at < list.length && taken < most; at++) {
+      // What inherits from a function need not be one.
+      if (typeof list[at] !== 'function') continue;
       if (apply(includes, source, [apply(textOf, list[at], [])])) put(found, taken++, list[at]);
     }
     return found;

@@ -53,24 +53,25 @@ pub(super) struct Remote {
 pub(super) struct Property {
     pub(super) name: String,
     pub(super) value: Option<Remote>,
-    pub(super) get: Option<Remote>,
 }
 
 /// What is there instead of a value.
 #[derive(Clone, Debug)]
 pub(super) enum Content {
     Value(Remote),
-    /// A getter, or a setter without one.
-    Accessor {
-        gets: bool,
-    },
+    Getter,
+    /// Without a getter.
+    Setter,
 }
 
-impl Property {
-    fn content(self) -> Content {
-        match self.value {
-            Some(value) => Content::Value(value),
-            None => Content::Accessor { gets: self.get.is_some_and(|get| get.kind == "function") },
+impl Content {
+    /// From what `reader.js` says of a property.
+    fn new(kind: &Remote, value: Remote) -> Option<Self> {
+        match kind.value.as_ref().and_then(Value::as_u64) {
+            Some(1) => Some(Self::Value(value)),
+            Some(2) => Some(Self::Getter),
+            Some(3) => Some(Self::Setter),
+            _ => None,
         }
     }
 }
@@ -166,13 +167,11 @@ impl Reader {
         const LOOK: &str = "function(f,k,n){return f(this,k,n)}";
         let arguments = vec![json!({"objectId": &self.look}), json!({"value": name}), json!({"value": most})];
         let seen = call(&self.session, READING, object, LOOK, arguments).await?;
-        let seen = self.list(seen).await?;
-        let mut seen = seen.into_iter();
-        let is_there = matches!(seen.next(), Some((0, Content::Value(Remote { value: Some(status), .. }))) if status == 1);
-        Ok(match (is_there, seen.next()) {
-            (true, Some((_, content))) => Ok(content),
-            (false, Some((_, Content::Value(above)))) if above.object_id.is_some() => Err(Some(above)),
-            _ => Err(None),
+        let mut seen = self.list(seen).await?.into_iter().map(|(_, value)| value);
+        let (Some(kind), Some(value)) = (seen.next(), seen.next()) else { return Ok(Err(None)) };
+        Ok(match Content::new(&kind, value.clone()) {
+            Some(content) => Ok(content),
+            None => Err(value.object_id.is_some().then_some(value)),
         })
     }
 
@@ -199,26 +198,24 @@ impl Reader {
             return Ok(Err(usize::try_from(before).unwrap_or(usize::MAX)));
         }
         let mut result = Taken::default();
-        let mut key = None;
-        for (place, content) in self.list(Some(taken)).await? {
-            match (place, content) {
-                (0, Content::Value(total)) => {
-                    result.total = total.value.as_ref().and_then(Value::as_f64).unwrap_or(f64::NAN);
-                }
-                (place, Content::Value(value)) if place % 2 == 1 => key = Some(value),
-                (_, content) => result.members.push((key.take().unwrap_or_default(), content)),
+        let (mut key, mut kind) = (Remote::default(), Remote::default());
+        for (place, value) in self.list(Some(taken)).await? {
+            match place {
+                0 => result.total = value.value.as_ref().and_then(Value::as_f64).unwrap_or(f64::NAN),
+                place if place % 3 == 1 => key = value,
+                place if place % 3 == 2 => kind = value,
+                _ => result.members.extend(Content::new(&kind, value).map(|content| (key.clone(), content))),
             }
         }
         Ok(Ok(result))
     }
 
     /// What stands in a list of `reader.js`.
-    async fn list(&self, list: Option<Remote>) -> Result<Vec<(usize, Content)>, Error> {
+    async fn list(&self, list: Option<Remote>) -> Result<Vec<(usize, Remote)>, Error> {
         let id = list.and_then(|list| list.object_id).ok_or(Error::Reader)?;
         let properties = properties(&self.session, &id).await?.into_iter();
-        let mut list: Vec<_> = properties
-            .filter_map(|property| Some((property.name.parse().ok()?, property.content())))
-            .collect();
+        let mut list: Vec<_> =
+            properties.filter_map(|property| Some((property.name.parse().ok()?, property.value?))).collect();
         list.sort_by_key(|(place, _)| *place);
         Ok(list)
     }
@@ -252,12 +249,7 @@ impl Reader {
             vec![json!({"objectId": &self.among}), json!({"value": source}), json!({"value": most})];
         let found = call(&self.session, READING, list, AMONG, arguments).await?;
         let found = self.list(found).await?.into_iter();
-        Ok(found
-            .filter_map(|(_, content)| match content {
-                Content::Value(function) => function.object_id,
-                Content::Accessor { .. } => None,
-            })
-            .collect())
+        Ok(found.filter_map(|(_, function)| function.object_id).collect())
     }
 
     /// Lets go of everything that a reading held in the process.

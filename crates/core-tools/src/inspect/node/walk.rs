@@ -81,7 +81,7 @@ async fn step_by_step(
                 None
             }
             Content::Value(here) => here.object_id.is_some().then_some(here),
-            Content::Accessor { .. } => {
+            Content::Getter | Content::Setter => {
                 note = Some("it is a getter, which is not run");
                 None
             }
@@ -210,9 +210,8 @@ impl Walk<'_> {
     fn put(&mut self, content: Content, asked: Asked, next: &mut Vec<(Remote, Asked)>) {
         let place = asked.place;
         let remote = match content {
-            Content::Accessor { gets } => {
-                return self.tree.mark(place, if gets { "getter" } else { "setter" }, true);
-            }
+            Content::Getter => return self.tree.mark(place, "getter", true),
+            Content::Setter => return self.tree.mark(place, "setter", true),
             Content::Value(remote) => remote,
         };
         let described = || remote.description.clone().unwrap_or_default();
@@ -220,6 +219,10 @@ impl Walk<'_> {
             ("string" | "number" | "bigint", _) if asked.secret => {
                 self.tree.masked += 1;
                 self.tree.set(place, MASK.into());
+            }
+            ("string", _) if asked.depth > 0 && self.tree.is_full() => {
+                self.tree.cuts.full += 1;
+                self.tree.mark(place, "cut", "the answer is full");
             }
             ("string", _) => {
                 let text = remote.value.as_ref().and_then(Value::as_str).unwrap_or_default();
