@@ -33,6 +33,7 @@
 //! | [`testing`] | `testing` | find the test runner, run it, report each test |
 //! | [`context`] | `context` | the documents and code a role needs, in one document under a token budget |
 //! | [`logs`] | `logs` | the logs of the application: the last entries of a level, and new ones |
+//! | [`inspect`] | `inspect` | the state of the application: what it publishes, and what its runtime says |
 //! | [`db`] | `sqlite`, `postgres`, `mysql` | the database of the application: its tables, queries, seeds |
 //! | [`redact`] | | masks secrets in text |
 //! | [`config`] | | `coretools.toml`, environment variables and flags |
@@ -53,6 +54,7 @@
         feature = "testing",
         feature = "context",
         feature = "logs",
+        feature = "inspect",
         feature = "mcp"
     )),
     allow(rustdoc::broken_intra_doc_links, reason = "the table names areas that are off")
@@ -69,6 +71,8 @@ pub mod db;
 pub mod filesystem;
 #[cfg(feature = "git")]
 pub mod git;
+#[cfg(feature = "inspect")]
+pub mod inspect;
 #[cfg(feature = "logs")]
 pub mod logs;
 #[cfg(feature = "mcp")]
@@ -77,6 +81,6 @@ pub mod nearest;
 pub mod redact;
 #[cfg(feature = "testing")]
 pub mod testing;
-#[cfg(any(feature = "filesystem", feature = "git", feature = "logs", feature = "mcp"))]
+#[cfg(any(feature = "filesystem", feature = "git", feature = "inspect", feature = "logs", feature = "mcp"))]
 mod time;
 pub mod workspace;

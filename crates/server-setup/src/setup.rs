@@ -8,6 +8,7 @@ use core_tools::config::{
 };
 use core_tools::context::Documents;
 use core_tools::db::Databases;
+use core_tools::inspect::Inspector;
 use core_tools::logs::Logs;
 use core_tools::mcp::{self, Connection, Host, HostBuilder, Limits, Selection, Toolset, WorkspaceEffects};
 use core_tools::redact::{self, Redactor};
@@ -16,6 +17,7 @@ use process_runner::guardian::Guardian;
 use process_runner::{Runner, Secrets};
 use role_policy::{Caller, Policy, ToolFacts};
 use std::ffi::OsString;
+use std::num::NonZeroU16;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -207,8 +209,9 @@ pub fn toolsets(
     workspace: &Arc<Workspace>,
     runner: &Runner,
     confine: Confine,
-) -> Vec<Toolset> {
+) -> Result<Vec<Toolset>, String> {
     let config = &settings.config;
+    let inspector = inspector(config, workspace, runner)?;
     let commands = Commands::new(runner.clone(), Arc::clone(workspace), settings.redactor.clone())
         .environment(match *config.commands.environment {
             EnvironmentMode::Inherit => EnvironmentPolicy::Inherit,
@@ -216,14 +219,19 @@ pub fn toolsets(
         })
         .confined(confine);
     let max_timeout = Duration::from_millis(*config.limits.max_timeout_ms);
-    vec![
+    Ok(vec![
         mcp::filesystem::toolset(workspace),
         mcp::git::toolset(&commands),
         mcp::testing::toolset(&commands, max_timeout),
         mcp::context::toolset(&documents(commands.clone())),
         mcp::ci::toolset(commands, facts(settings.program), max_timeout),
-        mcp::introspection::toolset(workspace, logs(config, workspace), databases(config, workspace)),
-    ]
+        mcp::introspection::toolset(
+            workspace,
+            logs(config, workspace),
+            databases(config, workspace),
+            inspector,
+        ),
+    ])
 }
 
 /// The logs of the application: `$LOG_PATH`, and those that the configuration names.
@@ -240,6 +248,35 @@ pub fn databases(config: &Config, workspace: &Arc<Workspace>) -> Databases {
         (name, value.unwrap_or(place))
     });
     Databases::new(Arc::clone(workspace)).path(variable("DB_PATH")).url(variable("DB_URL")).named(named)
+}
+
+/// The state of the application: `$STATE_PATH`, `$STATE_URL`, `$NODE_INSPECT_PORT`, `$INSPECT_TARGET`, and what the
+/// configuration says.
+fn inspector(config: &Config, workspace: &Arc<Workspace>, runner: &Runner) -> Result<Inspector, String> {
+    let variable = |name: &str| {
+        std::env::var_os(name).and_then(|value| value.into_string().ok()).filter(|value| !value.is_empty())
+    };
+    let port = variable("NODE_INSPECT_PORT").map(|port| {
+        port.parse::<NonZeroU16>()
+            .map(NonZeroU16::get)
+            .map_err(|_| format!("NODE_INSPECT_PORT is {port:?}, and must be a port from 1 to 65535"))
+    });
+    let target = match config.inspect.target.as_str() {
+        "" => ("INSPECT_TARGET", variable("INSPECT_TARGET")),
+        target => ("inspect.target", Some(target.to_owned())),
+    };
+    let environment = std::env::vars_os();
+    let environment =
+        environment.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    Inspector::new(Arc::clone(workspace))
+        .state_path(variable("STATE_PATH"))
+        .state_url(variable("STATE_URL").as_deref())?
+        .inspect_port(port.transpose()?)
+        .environment(environment)
+        .programs(runner.clone(), std::env::var_os("PATH"))
+        .allow_signals(*config.inspect.allow_signals)
+        .target(target.1)
+        .map_err(|error| format!("{}: {error}", target.0))
 }
 
 /// Documents that remember what files were in the user's folder for caches: `$XDG_CACHE_HOME`, by default `~/.cache`
@@ -259,9 +296,9 @@ pub fn tool_facts(
     settings: &Settings,
     workspace: &Arc<Workspace>,
     runner: &Runner,
-) -> Vec<ToolFacts<'static>> {
-    let toolsets = toolsets(settings, workspace, runner, Confine::off("nothing is run"));
-    toolsets.iter().flat_map(Toolset::facts).collect()
+) -> Result<Vec<ToolFacts<'static>>, String> {
+    let toolsets = toolsets(settings, workspace, runner, Confine::off("nothing is run"))?;
+    Ok(toolsets.iter().flat_map(Toolset::facts).collect())
 }
 
 /// The server that `settings` describe, for the one caller whom they name.
@@ -274,7 +311,7 @@ pub fn server(settings: Settings) -> Result<Server, String> {
     for warning in &settings.config.warnings {
         tracing::warn!("{warning}");
     }
-    let facts = tool_facts(&settings, &workspace, &runner);
+    let facts = tool_facts(&settings, &workspace, &runner)?;
     let loaded = identity::policy(&settings, &facts)?;
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
@@ -288,7 +325,7 @@ pub fn server(settings: Settings) -> Result<Server, String> {
     let confinement = confine.to_string();
     let checked = (Arc::clone(&workspace), effects.clone());
     let mut host = host(&settings, loaded.policy);
-    for toolset in toolsets(&settings, &workspace, &runner, confine) {
+    for toolset in toolsets(&settings, &workspace, &runner, confine)? {
         host = host.toolset(toolset);
     }
     let host = host.effects(Arc::new(effects)).audit(audit).build().map_err(|error| error.to_string())?;

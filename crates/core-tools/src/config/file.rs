@@ -112,6 +112,7 @@ pub(super) fn apply(config: &mut Config, text: &Text) -> Result<(), Error> {
     if text.trust != Trust::Named {
         file.keeps_redaction(config, &table)?;
         file.keeps_databases(config, &table)?;
+        file.keeps_inspection(config, &table)?;
         file.keeps_limits(config, &table)?;
         file.keeps_policy(config, &table)?;
         file.keeps_http(&table)?;
@@ -254,6 +255,29 @@ impl<'a> File<'a> {
             key: key.to_owned(),
             expected: "paths of files in a file that was not named with --config".to_owned(),
             found: "a URL or a variable".to_owned(),
+        })
+    }
+
+    /// Refuses a stranger's file that would have this user's processes signalled, or others than the project's looked
+    /// into: it may name a file.
+    fn keeps_inspection(&self, config: &Config, table: &DeTable<'_>) -> Result<(), Error> {
+        let inspect = &config.inspect;
+        let mine = |source: &Source| matches!(source, Source::File { .. });
+        let (key, expected, found) = if mine(&inspect.allow_signals.source) && *inspect.allow_signals {
+            ("inspect.allow_signals", "false", "true".to_owned())
+        } else if mine(&inspect.target.source)
+            && !inspect.target.is_empty()
+            && !inspect.target.starts_with("file:")
+        {
+            ("inspect.target", "file: and a path", format!("{:?}", *inspect.target))
+        } else {
+            return Ok(());
+        };
+        Err(Error::Value {
+            place: self.place(&span(table, key)),
+            key: key.to_owned(),
+            expected: format!("{expected} in a file that was not named with --config"),
+            found,
         })
     }
 

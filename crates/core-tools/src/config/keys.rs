@@ -13,7 +13,7 @@ use super::{Config, Entry, Setting, Source, VARIABLE_PREFIX};
 pub(super) const BASE_PATH: &str = "FILESYSTEM_TOOLS_BASE_PATH";
 
 /// Every key, with its table.
-pub(super) const KEYS: [&str; 49] = [
+pub(super) const KEYS: [&str; 51] = [
     "roots",
     "toolsets",
     "results",
@@ -24,6 +24,8 @@ pub(super) const KEYS: [&str; 49] = [
     "commands.environment",
     "logs.sources",
     "databases.connections",
+    "inspect.target",
+    "inspect.allow_signals",
     "redaction.enabled",
     "redaction.environment_values",
     "redaction.variables",
@@ -147,6 +149,8 @@ fn visit<V: Visit>(config: &mut Config, key: &str, visitor: V) -> Option<V::Resu
                 expected: CONNECTIONS.to_owned(),
             },
         ),
+        "inspect.target" => visitor.visit(&mut config.inspect.target, any()),
+        "inspect.allow_signals" => visitor.visit(&mut config.inspect.allow_signals, any()),
         "redaction.enabled" => visitor.visit(&mut redaction.enabled, any()),
         "redaction.environment_values" => visitor.visit(&mut redaction.environment_values, any()),
         "redaction.variables" => visitor.visit(&mut redaction.variables, any()),

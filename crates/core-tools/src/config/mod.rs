@@ -32,6 +32,10 @@
 //! [databases]
 //! connections = []               # databases by name: "main=postgres://…", "main=$VARIABLE", "local=data/x.db"
 //!
+//! [inspect]
+//! target = ""                    # what inspect_state looks into: "port:9229", "http://…", "file:…"; found where empty
+//! allow_signals = false          # whether a process may be signalled to become inspectable
+//!
 //! [redaction]
 //! enabled = true
 //! environment_values = true      # mask the values of variables whose name says that they are secret
@@ -176,6 +180,8 @@ pub struct Config {
     pub logs: Logs,
     /// `[databases]`
     pub databases: Databases,
+    /// `[inspect]`
+    pub inspect: Inspect,
     /// `[redaction]`
     pub redaction: Redaction,
     /// `[http]`
@@ -262,6 +268,15 @@ fn named(entry: &str) -> Option<(String, String)> {
 pub struct Commands {
     /// What a command sees of the server's environment: all of it by default.
     pub environment: Setting<EnvironmentMode>,
+}
+
+/// `[inspect]`
+#[derive(Clone, Debug)]
+pub struct Inspect {
+    /// What is looked into where a call names no target. Empty, the default: what is found under the roots.
+    pub target: Setting<String>,
+    /// Whether a process may be sent the signal that makes it inspectable. False by default.
+    pub allow_signals: Setting<bool>,
 }
 
 /// `[redaction]`
@@ -425,6 +440,7 @@ impl Default for Config {
             },
             logs: Logs { sources: default(Vec::new()) },
             databases: Databases { connections: default(Vec::new()) },
+            inspect: Inspect { target: default(String::new()), allow_signals: default(false) },
             commands: Commands { environment: default(EnvironmentMode::Inherit) },
             redaction: Redaction {
                 enabled: default(true),

@@ -107,6 +107,9 @@ pub struct Context {
     pub limits: RoleLimits,
     /// Programs that the caller may have in the background at once; the tool's own number by default.
     pub background: Option<usize>,
+    /// The caller may call every tool that there is, and the policy requires nothing of the arguments of any. False
+    /// outside a host.
+    pub unrestricted: bool,
 }
 
 impl Context {
@@ -121,6 +124,7 @@ impl Context {
             scope: Scope::default(),
             limits: RoleLimits::default(),
             background: None,
+            unrestricted: false,
         }
     }
 
@@ -494,10 +498,19 @@ impl Host {
             return not_run("refused", "audit", why.to_owned());
         }
         context.scope = call.scope().clone();
+        context.unrestricted = self.is_unrestricted(policy, &context.caller);
         context.role_limit = limits.max_seconds.map(Duration::from_secs);
         let most = self.limits().max_timeout;
         context.max_timeout = context.role_limit.map_or(most, |limit| limit.min(most));
         (self.run(registered, call, context).await, said)
+    }
+
+    /// Whether the policy keeps nothing from `caller`.
+    fn is_unrestricted(&self, policy: &Policy, caller: &Caller) -> bool {
+        self.shared.tools.iter().map(Registered::facts).all(|tool| {
+            policy.sees(caller, &tool)
+                && caller.roles().all(|role| policy.requirements(role, &tool).is_empty())
+        })
     }
 
     /// What hides a tool, for the audit.

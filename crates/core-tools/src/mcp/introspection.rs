@@ -4,6 +4,7 @@ use super::answer::{Answer, ToolError};
 use super::host::Context;
 use super::tool::{Tool, Toolset};
 use crate::db::{self, Databases, DbBridge};
+use crate::inspect::{self, InspectState, Inspector};
 use crate::logs::{self, GetLogs, LogEntry, Logs};
 use crate::workspace::Workspace;
 use role_policy::Effect;
@@ -18,9 +19,44 @@ impl From<logs::Error> for ToolError {
     }
 }
 
+impl From<inspect::Error> for ToolError {
+    fn from(error: inspect::Error) -> Self {
+        Self::from_error(&error)
+    }
+}
+
 /// The toolset `introspection`, for what lies beneath the roots of `workspace`.
-pub fn toolset(workspace: &Arc<Workspace>, logs: Logs, databases: Databases) -> Toolset {
-    Toolset { name: "introspection", tools: vec![db_bridge(workspace, databases), get_logs(workspace, logs)] }
+pub fn toolset(
+    workspace: &Arc<Workspace>,
+    logs: Logs,
+    databases: Databases,
+    inspector: Inspector,
+) -> Toolset {
+    let tools =
+        vec![inspect_state(workspace, inspector), db_bridge(workspace, databases), get_logs(workspace, logs)];
+    Toolset { name: "introspection", tools }
+}
+
+/// Answers with text, as [`get_logs`].
+// A target may be a file, a process or a URL, so it is not judged as a path: every file is judged where it is opened,
+// every process by where it runs.
+fn inspect_state(workspace: &Arc<Workspace>, inspector: Inspector) -> Tool {
+    let workspace = Arc::clone(workspace);
+    Tool::new(
+        "inspect_state",
+        "State",
+        "The running app's live state.",
+        move |request: InspectState, context: Context| {
+            let inspector = context
+                .within(&workspace)
+                .map(|workspace| inspector.within(workspace).unrestricted(context.unrestricted));
+            async move {
+                let answered = inspector?.inspect(&request, &context.cancel).await?;
+                let text = serde_json::to_string(&answered).map_err(|error| ToolError::from_error(&error))?;
+                Ok(Answer::text(text).failed_if(answered.is_failed()))
+            }
+        },
+    )
 }
 
 /// The part of an answer that is promised in the schema, which every conversation pays for: one of these.
