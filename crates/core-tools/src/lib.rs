@@ -33,6 +33,7 @@
 //! | [`testing`] | `testing` | find the test runner, run it, report each test |
 //! | [`context`] | `context` | the documents and code a role needs, in one document under a token budget |
 //! | [`logs`] | `logs` | the logs of the application: the last entries of a level, and new ones |
+//! | [`trace`] | `trace` | profiles of the application: where time goes, what takes memory, whom it talks to |
 //! | [`db`] | `sqlite`, `postgres`, `mysql` | the database of the application: its tables, queries, seeds |
 //! | [`redact`] | | masks secrets in text |
 //! | [`config`] | | `coretools.toml`, environment variables and flags |
@@ -53,6 +54,7 @@
         feature = "testing",
         feature = "context",
         feature = "logs",
+        feature = "trace",
         feature = "mcp"
     )),
     allow(rustdoc::broken_intra_doc_links, reason = "the table names areas that are off")
@@ -77,6 +79,8 @@ pub mod nearest;
 pub mod redact;
 #[cfg(feature = "testing")]
 pub mod testing;
-#[cfg(any(feature = "filesystem", feature = "git", feature = "logs", feature = "mcp"))]
+#[cfg(any(feature = "filesystem", feature = "git", feature = "logs", feature = "trace", feature = "mcp"))]
 mod time;
+#[cfg(feature = "trace")]
+pub mod trace;
 pub mod workspace;
