@@ -34,6 +34,7 @@
 //! | [`context`] | `context` | the documents and code a role needs, in one document under a token budget |
 //! | [`logs`] | `logs` | the logs of the application: the last entries of a level, and new ones |
 //! | [`trace`] | `trace` | profiles of the application: where time goes, what takes memory, whom it talks to |
+//! | [`inspect`] | `inspect` | the state of the application: what it publishes, and what its runtime says |
 //! | [`db`] | `sqlite`, `postgres`, `mysql` | the database of the application: its tables, queries, seeds |
 //! | [`redact`] | | masks secrets in text |
 //! | [`config`] | | `coretools.toml`, environment variables and flags |
@@ -55,6 +56,7 @@
         feature = "context",
         feature = "logs",
         feature = "trace",
+        feature = "inspect",
         feature = "mcp"
     )),
     allow(rustdoc::broken_intra_doc_links, reason = "the table names areas that are off")
@@ -71,6 +73,8 @@ pub mod db;
 pub mod filesystem;
 #[cfg(feature = "git")]
 pub mod git;
+#[cfg(feature = "inspect")]
+pub mod inspect;
 #[cfg(feature = "logs")]
 pub mod logs;
 #[cfg(feature = "mcp")]

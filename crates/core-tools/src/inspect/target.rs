@@ -1,0 +1,509 @@
+//! What is looked into: how it is named, whose it is, what it runs.
+//!
+//! | name | what it is |
+//! |---|---|
+//! | `pid:123` | a process |
+//! | `port:9229` | whatever listens there, on this machine |
+//! | `ws://127.0.0.1:9229/…` | an inspector |
+//! | `http://127.0.0.1:8080/debug/vars` | a document |
+//! | `file:state.json` | a file beneath a root |
+//!
+//! # Whose it is
+//!
+//! A process is looked into only where all its user ids are the effective user id of this process. That holds for
+//! root as well: a server that runs as root looks into root's processes and nobody else's. Of a port, the user who
+//! listens there counts.
+
+use super::proc::{self, Status};
+use crate::workspace::{Workspace, printable};
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// What is looked into, as it was named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// A process.
+    Pid(u32),
+    /// Whatever listens on this port of this machine.
+    Port(u16),
+    /// An inspector.
+    Inspector(Url),
+    /// A document.
+    Http(Url),
+    /// A file beneath a root.
+    File(String),
+}
+
+/// What names nothing that could be looked into.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "`{given}` names no target{reason}; give pid:N, port:N, ws://127.0.0.1:N, http://127.0.0.1:N/… or file:PATH"
+)]
+pub struct InvalidTarget {
+    given: String,
+    reason: &'static str,
+}
+
+impl FromStr for Target {
+    type Err = InvalidTarget;
+
+    fn from_str(text: &str) -> Result<Self, InvalidTarget> {
+        let invalid = |reason| InvalidTarget { given: text.chars().take(200).collect(), reason };
+        let (scheme, rest) = text.split_once(':').ok_or_else(|| invalid(""))?;
+        let url = || Url::parse(text).ok_or_else(|| invalid(": it is no URL"));
+        match scheme {
+            "pid" => rest.parse().ok().filter(|pid| *pid > 0).map(Self::Pid).ok_or_else(|| invalid("")),
+            "port" => rest.parse().ok().filter(|port| *port > 0).map(Self::Port).ok_or_else(|| invalid("")),
+            "ws" => url().map(Self::Inspector),
+            "http" => url().map(Self::Http),
+            "https" | "wss" => Err(invalid(": there is no TLS")),
+            "file" if !rest.is_empty() => Ok(Self::File(rest.strip_prefix("//").unwrap_or(rest).to_owned())),
+            _ => Err(invalid("")),
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pid(pid) => write!(f, "pid:{pid}"),
+            Self::Port(port) => write!(f, "port:{port}"),
+            Self::Inspector(url) | Self::Http(url) => url.fmt(f),
+            Self::File(path) => write!(f, "file:{path}"),
+        }
+    }
+}
+
+/// A plain `http` or `ws` URL, without user and password.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Url {
+    scheme: &'static str,
+    host: String,
+    port: u16,
+    /// With its query, from the first `/`.
+    path: String,
+}
+
+impl Url {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (scheme, rest) = text.split_once("://")?;
+        let scheme = ["http", "ws"].into_iter().find(|known| *known == scheme)?;
+        let plain = |c: char| c.is_ascii_graphic() && c != '\\';
+        if !rest.chars().all(plain) {
+            return None;
+        }
+        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        let (authority, path) = rest.split_at(end);
+        let path = path.split('#').next().unwrap_or_default();
+        let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
+        let (host, port) = match authority.strip_prefix('[') {
+            Some(rest) => rest.split_once(']').map(|(host, port)| (host, port.strip_prefix(':')))?,
+            None => match authority.split_once(':') {
+                Some((host, port)) => (host, Some(port)),
+                None => (authority, None),
+            },
+        };
+        let port = match port {
+            Some(port) => port.parse().ok().filter(|port| *port > 0)?,
+            None => 80,
+        };
+        (!host.is_empty() && !host.contains('@')).then(|| Self { scheme, host: host.to_owned(), port, path })
+    }
+
+    /// Of `path` at an address of this machine.
+    pub(crate) fn local(scheme: &'static str, address: SocketAddr, path: &str) -> Self {
+        Self { scheme, host: address.ip().to_string(), port: address.port(), path: path.to_owned() }
+    }
+
+    /// The host, as a header names it.
+    pub(crate) fn authority(&self) -> String {
+        if self.host.contains(':') {
+            format!("[{}]:{}", self.host, self.port)
+        } else {
+            format!("{}:{}", self.host, self.port)
+        }
+    }
+
+    pub(crate) fn host(&self) -> &str {
+        &self.host
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The addresses of this machine that it names; none where it names another. Nothing is looked up: a name that
+    /// leads here now may lead elsewhere in a moment.
+    pub(crate) fn loopback(&self) -> Vec<SocketAddr> {
+        let addresses = match self.host.parse::<IpAddr>() {
+            Ok(address) if address.is_loopback() => vec![address],
+            Err(_) if self.host.eq_ignore_ascii_case("localhost") => {
+                vec![IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)]
+            }
+            _ => Vec::new(),
+        };
+        addresses.into_iter().map(|address| SocketAddr::new(address, self.port)).collect()
+    }
+}
+
+impl fmt::Display for Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}://{}{}", self.scheme, self.authority(), self.path)
+    }
+}
+
+/// What a process runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Runtime {
+    Node,
+    Deno,
+    Jvm,
+    Python,
+    Go,
+    /// Anything else.
+    Native,
+}
+
+impl Runtime {
+    /// As answers name it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Node => "node",
+            Self::Deno => "deno",
+            Self::Jvm => "jvm",
+            Self::Python => "python",
+            Self::Go => "go",
+            Self::Native => "native",
+        }
+    }
+}
+
+/// Why a process is not looked into.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unreachable {
+    /// There is none.
+    #[error("there is no process {0}")]
+    Gone(u32),
+    /// It belongs to somebody else.
+    #[error(
+        "{what} belongs to another user ({user}), and only processes of this server's user ({own}) are looked into"
+    )]
+    AnotherUser {
+        /// The process or port.
+        what: String,
+        /// Whose it is.
+        user: u32,
+        /// Whose processes may be looked into.
+        own: u32,
+    },
+    /// It has nothing to do with what the caller may see.
+    #[error(
+        "{0} runs outside the folders that you may read; its working folder or program must lie beneath a root"
+    )]
+    Outside(String),
+    /// Nothing listens there.
+    #[error("nothing listens on port {0}")]
+    NotListening(u16),
+    /// Not on this machine.
+    #[error("`{0}` is not this machine; a target names 127.0.0.1, [::1] or localhost")]
+    NotLocal(String),
+    /// Not on this system.
+    #[error("processes are only found on Linux; name the inspector or document by its URL")]
+    Unsupported,
+}
+
+/// A process that may be looked into.
+#[derive(Clone, Debug)]
+pub(crate) struct Process {
+    pub(crate) pid: u32,
+    /// Tells it from a later process with the same id.
+    started: u64,
+    pub(crate) runtime: Runtime,
+    exe: Option<PathBuf>,
+    cwd: Option<PathBuf>,
+    pub(crate) command: Vec<String>,
+}
+
+impl Process {
+    /// The process `pid`, if it is ours.
+    pub(crate) fn find(pid: u32) -> Result<Self, Unreachable> {
+        if !cfg!(target_os = "linux") {
+            return Err(Unreachable::Unsupported);
+        }
+        let gone = |_| Unreachable::Gone(pid);
+        let started = proc::started(pid).map_err(gone)?;
+        let status = Status::of(pid).map_err(gone)?;
+        let (own, users) = (own_user(), status.users());
+        if users.is_empty() || status.field("State").is_some_and(|state| state.starts_with('Z')) {
+            return Err(Unreachable::Gone(pid));
+        }
+        if let Some(user) = users.into_iter().find(|user| *user != own) {
+            return Err(Unreachable::AnotherUser { what: format!("process {pid}"), user, own });
+        }
+        let exe = proc::link(pid, "exe").ok();
+        Ok(Self {
+            pid,
+            started,
+            runtime: runtime(pid, exe.as_deref()),
+            exe,
+            cwd: proc::link(pid, "cwd").ok(),
+            command: proc::strings(pid, "cmdline").unwrap_or_default(),
+        })
+    }
+
+    /// Whether it is still the process that was found.
+    pub(crate) fn is_there(&self) -> bool {
+        proc::started(self.pid).is_ok_and(|started| started == self.started)
+    }
+
+    /// Whether its working folder or its program lies where `workspace` may be read.
+    pub(crate) fn is_beneath(&self, workspace: &Workspace) -> bool {
+        let readable = |path: &Option<PathBuf>| {
+            path.as_ref().is_some_and(|path| {
+                workspace.locate(path.as_os_str()).is_ok_and(|path| path.metadata().is_ok())
+            })
+        };
+        readable(&self.cwd) || readable(&self.exe)
+    }
+
+    /// For people: `node 123 (node server.js)`.
+    pub(crate) fn shown(&self) -> String {
+        let command: String = self.command.join(" ").chars().take(80).collect();
+        format!("{} {} ({})", self.runtime.name(), self.pid, printable(command.as_ref()))
+    }
+
+    /// Where it listens for this machine alone, or for everybody: there an inspector may be.
+    pub(crate) fn local_ports(&self) -> Vec<SocketAddr> {
+        let local = |address: SocketAddr| {
+            let ip = match address.ip() {
+                ip if ip.is_loopback() => ip,
+                IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+                IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+                _ => return None,
+            };
+            Some((!address.ip().is_loopback(), SocketAddr::new(ip, address.port())))
+        };
+        let mut ports: Vec<_> = proc::listens(self.pid).into_iter().filter_map(local).collect();
+        // An inspector is for this machine alone unless it was told otherwise.
+        ports.sort_by_key(|(open, address)| (*open, address.port() != 9229, address.port()));
+        ports.into_iter().map(|(_, address)| address).collect()
+    }
+
+    /// Sends `signal`, where it is proven that the process takes it for what is meant: it has a handler for it, and
+    /// `is_proven`. Between the proof and the signal it cannot become another process.
+    ///
+    /// # Errors
+    /// In words: what is not proven, or what the system says.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn signal(
+        &self,
+        signal: rustix::process::Signal,
+        is_proven: impl FnOnce(&Self) -> bool,
+    ) -> Result<(), String> {
+        use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
+        let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw).ok_or("it has no process id")?;
+        let handle = pidfd_open(pid, PidfdFlags::empty()).map_err(|error| error.to_string())?;
+        let status = Status::of(self.pid).map_err(|error| error.to_string())?;
+        if !self.is_there() || !is_proven(self) {
+            return Err("it is not proven to be what the signal is for, which would end it".to_owned());
+        }
+        if !status.catches(u32::try_from(signal.as_raw()).unwrap_or_default()) {
+            return Err("it has no handler for the signal, which would end it".to_owned());
+        }
+        pidfd_send_signal(handle, signal).map_err(|error| error.to_string())
+    }
+
+    /// Whether its program is Node.js: its own name for its sources stands in it, or in a library it has mapped.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn is_proven_node(&self) -> bool {
+        const MARK: &[u8] = b"node:internal/bootstrap/";
+        let proc = Path::new("/proc").join(self.pid.to_string());
+        proc::file_contains(&proc.join("exe"), MARK)
+            || mapped(self.pid, "libnode.so").is_some_and(|library| {
+                proc::file_contains(&proc.join("root").join(library.trim_start_matches('/')), MARK)
+            })
+    }
+
+    /// Whether a Java virtual machine is mapped into it.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn is_proven_jvm(&self) -> bool {
+        mapped(self.pid, "libjvm.so").is_some()
+    }
+}
+
+/// What runs in `pid`, by its program and what it has mapped.
+fn runtime(pid: u32, exe: Option<&Path>) -> Runtime {
+    let name =
+        exe.and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let name = name.strip_suffix(" (deleted)").unwrap_or(&name);
+    let is = |known: &str| {
+        name.strip_prefix(known).is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_alphabetic()))
+    };
+    if is("node") || is("nodejs") {
+        Runtime::Node
+    } else if is("deno") {
+        Runtime::Deno
+    } else if is("python") || is("pypy") {
+        Runtime::Python
+    } else if mapped(pid, "libjvm.so").is_some() {
+        Runtime::Jvm
+    } else if mapped(pid, "libnode.so").is_some() {
+        Runtime::Node
+    } else if mapped(pid, "libpython").is_some() {
+        Runtime::Python
+    } else if proc::file_contains(&Path::new("/proc").join(pid.to_string()).join("exe"), b"\xff Go buildinf:")
+    {
+        Runtime::Go
+    } else {
+        Runtime::Native
+    }
+}
+
+/// The file that is mapped into a process under a name that begins so.
+fn mapped(pid: u32, name: &str) -> Option<String> {
+    let maps = proc::text(pid, "maps").ok()?;
+    // address perms offset dev inode path
+    let paths = maps.lines().filter_map(|line| line.splitn(6, ' ').nth(5).map(str::trim_start));
+    paths
+        .filter(|path| path.rsplit('/').next().is_some_and(|file| file.starts_with(name)))
+        .map(str::to_owned)
+        .next()
+}
+
+/// Whose processes are looked into.
+pub(crate) fn own_user() -> u32 {
+    #[cfg(unix)]
+    return rustix::process::geteuid().as_raw();
+    #[cfg(not(unix))]
+    0
+}
+
+/// The processes of our user whose working folder or program lies where `workspace` may be read, by process id. Not
+/// this process, and none that runs the same program: what guards it.
+pub(crate) fn beneath(workspace: &Workspace) -> Vec<Process> {
+    let own = std::process::id();
+    let own_exe = proc::link(own, "exe").ok();
+    let others = proc::pids().into_iter().filter(|pid| *pid != own);
+    // Reading two links is cheap; what it runs is only looked at for the few that count.
+    let near = others.filter(|pid| {
+        ["cwd", "exe"]
+            .iter()
+            .any(|name| proc::link(*pid, name).is_ok_and(|path| workspace.locate(path.as_os_str()).is_ok()))
+            && proc::link(*pid, "exe").ok() != own_exe
+    });
+    near.filter_map(|pid| Process::find(pid).ok()).filter(|process| process.is_beneath(workspace)).collect()
+}
+
+/// The process behind a port of this machine, where that can be told. With `within`, the process must be known, and
+/// lie beneath it.
+///
+/// # Errors
+/// Nothing listens there, or somebody else does.
+pub(crate) fn behind(port: u16, within: Option<&Workspace>) -> Result<Option<Process>, Unreachable> {
+    if !cfg!(target_os = "linux") {
+        return if within.is_some() { Err(Unreachable::Unsupported) } else { Ok(None) };
+    }
+    let mut listeners = proc::listeners(std::process::id());
+    listeners.retain(|listener| {
+        listener.address.port() == port
+            && (listener.address.ip().is_loopback() || listener.address.ip().is_unspecified())
+    });
+    let own = own_user();
+    if let Some(other) = listeners.iter().find(|listener| listener.user != own) {
+        return Err(Unreachable::AnotherUser { what: format!("port {port}"), user: other.user, own });
+    }
+    let Some(first) = listeners.first() else { return Err(Unreachable::NotListening(port)) };
+    let process = proc::holder(first).map(Process::find).transpose()?;
+    match (within, &process) {
+        (None, _) => Ok(process),
+        (Some(workspace), Some(found)) if found.is_beneath(workspace) => Ok(process),
+        (Some(_), _) => Err(Unreachable::Outside(format!("what listens on port {port}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str) -> String {
+        match text.parse::<Target>() {
+            Ok(target) => {
+                format!("{target:?}").split(['(', ' ']).next().unwrap().to_owned() + " " + &target.to_string()
+            }
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn a_target_is_named_in_five_ways() {
+        assert_eq!(shown("pid:12"), "Pid pid:12");
+        assert_eq!(shown("port:9229"), "Port port:9229");
+        assert_eq!(shown("ws://127.0.0.1:9229/a-b"), "Inspector ws://127.0.0.1:9229/a-b");
+        assert_eq!(shown("http://[::1]:80?x=1#y"), "Http http://[::1]:80/?x=1");
+        assert_eq!(shown("file:a/b.json"), "File file:a/b.json");
+        assert_eq!(shown("file:///a/b.json"), "File file:/a/b.json");
+    }
+
+    #[test]
+    fn what_names_no_target_is_told_what_does() {
+        for text in [
+            "",
+            "12",
+            "pid:0",
+            "pid:-1",
+            "pid:x",
+            "port:70000",
+            "ws:",
+            "http://",
+            "http://a b/",
+            "https://localhost/",
+            "http://me:pw@localhost/",
+            "gopher://localhost/",
+            "file:",
+            "http://localhost:0/",
+        ] {
+            assert!(shown(text).contains("names no target"), "{text}: {}", shown(text));
+        }
+    }
+
+    #[test]
+    fn only_this_machine_is_local() {
+        let local = |url: &str| !Url::parse(url).unwrap().loopback().is_empty();
+        assert!(local("http://localhost/") && local("http://127.8.9.1:1/") && local("ws://[::1]:2/"));
+        for other in [
+            "http://example.org/",
+            "http://10.0.0.1/",
+            "http://0.0.0.0/",
+            "http://localhost.example.org/",
+            "http://127.0.0.1.nip.io/",
+            "http://[::ffff:127.0.0.1]/",
+            "http://2130706433/",
+            "http://127.1/",
+            "http://169.254.169.254/",
+        ] {
+            assert!(!local(other), "{other}");
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn this_process_is_found_and_is_beneath_the_folder_of_its_program() {
+        let own = Process::find(std::process::id()).unwrap();
+        let folder = own.exe.as_ref().unwrap().parent().unwrap().to_owned();
+        assert!(own.is_there() && own.is_beneath(&Workspace::new([folder]).unwrap()));
+        let elsewhere = tempfile::tempdir().unwrap();
+        assert!(!own.is_beneath(&Workspace::new([elsewhere.path()]).unwrap()));
+    }
+
+    #[test]
+    fn a_process_that_is_not_there_is_said_so() {
+        assert!(matches!(Process::find(u32::MAX), Err(Unreachable::Gone(_) | Unreachable::Unsupported)));
+    }
+}
