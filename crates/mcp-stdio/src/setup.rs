@@ -12,6 +12,7 @@ use core_tools::db::Databases;
 use core_tools::logs::Logs;
 use core_tools::mcp::{self, Connection, Host, Limits, Selection, Toolset, WorkspaceEffects};
 use core_tools::redact::{self, Redactor};
+use core_tools::trace::Traces;
 use core_tools::workspace::Workspace;
 use process_runner::guardian::Guardian;
 use process_runner::{Runner, Secrets};
@@ -194,7 +195,12 @@ pub(crate) fn toolsets(
         mcp::testing::toolset(&commands, max_timeout),
         mcp::context::toolset(&documents(commands.clone())),
         mcp::ci::toolset(commands, facts(), max_timeout),
-        mcp::introspection::toolset(workspace, logs(config, workspace), databases(config, workspace)),
+        mcp::introspection::toolset(
+            workspace,
+            logs(config, workspace),
+            databases(config, workspace),
+            traces(workspace, runner),
+        ),
     ]
 }
 
@@ -212,6 +218,16 @@ fn databases(config: &Config, workspace: &Arc<Workspace>) -> Databases {
         (name, value.unwrap_or(place))
     });
     Databases::new(Arc::clone(workspace)).path(variable("DB_PATH")).url(variable("DB_URL")).named(named)
+}
+
+/// Profiles, which are kept in the user's folder for state: `$XDG_STATE_HOME`, by default `~/.local/state` (XDG Base
+/// Directory Specification).
+fn traces(workspace: &Arc<Workspace>, runner: &Runner) -> Traces {
+    let folder = |name| std::env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
+    let state = folder("XDG_STATE_HOME").or_else(|| folder("HOME").map(|home| home.join(".local/state")));
+    let state = state.unwrap_or_else(std::env::temp_dir);
+    Traces::new(Arc::clone(workspace), runner.clone(), state.join("coretools/traces"))
+        .path(std::env::var_os("PATH"))
 }
 
 /// Documents that remember what files were in the user's folder for caches: `$XDG_CACHE_HOME`, by default `~/.cache`

@@ -1,11 +1,14 @@
 //! The tools that look into the running application.
 
-use super::answer::{Answer, ToolError};
+use super::answer::{Answer, Media, ToolError};
 use super::host::Context;
 use super::tool::{Tool, Toolset};
 use crate::db::{self, Databases, DbBridge};
 use crate::logs::{self, GetLogs, LogEntry, Logs};
+use crate::trace::{CaptureTrace, Traces};
 use crate::workspace::Workspace;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use role_policy::Effect;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -19,8 +22,10 @@ impl From<logs::Error> for ToolError {
 }
 
 /// The toolset `introspection`, for what lies beneath the roots of `workspace`.
-pub fn toolset(workspace: &Arc<Workspace>, logs: Logs, databases: Databases) -> Toolset {
-    Toolset { name: "introspection", tools: vec![db_bridge(workspace, databases), get_logs(workspace, logs)] }
+pub fn toolset(workspace: &Arc<Workspace>, logs: Logs, databases: Databases, traces: Traces) -> Toolset {
+    let tools =
+        vec![db_bridge(workspace, databases), capture_trace(workspace, traces), get_logs(workspace, logs)];
+    Toolset { name: "introspection", tools }
 }
 
 /// The part of an answer that is promised in the schema, which every conversation pays for: one of these.
@@ -84,4 +89,39 @@ fn get_logs(workspace: &Arc<Workspace>, logs: Logs) -> Tool {
             }
         },
     )
+}
+
+/// Runs profilers, so it is for who may run something: it changes nothing that is there, and adds a file.
+fn capture_trace(workspace: &Arc<Workspace>, traces: Traces) -> Tool {
+    let workspace = Arc::clone(workspace);
+    let tool = Tool::new(
+        "capture_trace",
+        "Profile",
+        "Profile a running process: hot functions, memory or requests.",
+        move |request: CaptureTrace, context: Context| {
+            let only_beneath = !context.scope.reaches_all_paths();
+            let traces = context.within(&workspace).map(|workspace| traces.within(workspace, only_beneath));
+            async move {
+                match traces?.capture(&request, &context.cancel).await {
+                    Ok(captured) => {
+                        let image = captured.image.map(|png| Media::Image {
+                            data: STANDARD.encode(png),
+                            mime_type: "image/png".to_owned(),
+                        });
+                        Ok(Answer::structured(&captured.profile)?.with_media(image))
+                    }
+                    Err(error) => Ok(Answer::structured(&error.to_refusal())?.failed_if(true)),
+                }
+            }
+        },
+    );
+    tool.adds().own_deadline().answers::<TraceAnswer>()
+}
+
+/// As [`DbAnswer`].
+#[derive(Serialize, JsonSchema)]
+#[allow(dead_code, reason = "only its schema is used")]
+struct TraceAnswer {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<String>,
 }

@@ -25,10 +25,13 @@ pub(super) struct Artifacts {
 }
 
 /// The files of one capture: of one name, with several extensions.
+///
+/// Dropped before they are kept they are removed: the capture gave no answer.
 #[derive(Debug)]
 pub(super) struct Files {
     folder: PathBuf,
     stem: String,
+    kept: bool,
 }
 
 impl Artifacts {
@@ -50,7 +53,7 @@ impl Artifacts {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let own = std::process::id();
         let stem = format!("{PREFIX}{time}.{millis:03}-{runtime}-{pid}-{kind}-{own}.{number}");
-        Ok(Files { folder: self.folder.clone(), stem })
+        Ok(Files { folder: self.folder.clone(), stem, kept: false })
     }
 
     /// Removes the oldest files beyond the limits, but none of `files`. What cannot be removed stays.
@@ -67,7 +70,7 @@ impl Artifacts {
         let (mut count, mut bytes) = (0, 0_u64);
         for (_, length, name) in found {
             (count, bytes) = (count + 1, bytes.saturating_add(length));
-            let own = name.to_str().is_some_and(|name| name.starts_with(&files.stem));
+            let own = name.to_str().is_some_and(|name| files.has(name));
             if !own && (count > self.most_files || bytes > self.most_bytes) {
                 let _ = fs::remove_file(self.folder.join(name));
             }
@@ -123,11 +126,28 @@ impl Files {
         let _ = extension;
     }
 
-    /// Removes what has been written: the capture gave no answer.
-    pub(super) fn discard(&self) {
+    fn has(&self, name: &str) -> bool {
+        name.strip_prefix(&self.stem).is_some_and(|rest| rest.starts_with('.'))
+    }
+
+    /// Keeps them beyond this value's end.
+    pub(super) fn keep(mut self) {
+        self.kept = true;
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        if self.kept {
+            return;
+        }
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         for entry in entries {
-            if entry.file_name().to_str().is_some_and(|name| name.starts_with(&self.stem)) {
+            if entry.file_name().to_str().is_some_and(|name| self.has(name)) {
                 let _ = fs::remove_file(entry.path());
             }
         }
@@ -172,6 +192,7 @@ mod tests {
             let file = files.write("x", &[0; 10]).unwrap();
             let time = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(u64::from(at));
             File::options().write(true).open(file).unwrap().set_modified(time).unwrap();
+            files.keep();
         }
         fs::write(artifacts.folder().join("mine.txt"), "kept").unwrap();
         let files = artifacts.begin("node", 9, "heap").unwrap();
@@ -198,7 +219,7 @@ mod tests {
         let file = files.write("pprof", b"x").unwrap();
         let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&folder), mode(&file)), (0o700, 0o600));
-        files.discard();
+        drop(files);
         assert!(!file.exists());
         std::os::unix::fs::symlink(&folder, outer.path().join("link")).unwrap();
         assert!(Artifacts::new(outer.path().join("link")).begin("go", 1, "cpu").is_err());

@@ -1,6 +1,6 @@
 //! Why there is no profile, and what to do about it.
 
-use crate::inspect::{InvalidTarget, Unreachable};
+use crate::inspect::target::{InvalidTarget, Unreachable};
 use serde::Serialize;
 
 /// Why there is no profile.
@@ -124,11 +124,19 @@ impl Error {
         let (kind, remedy) = match self {
             Self::Argument { .. } => ("argument", None),
             Self::Target(_) => ("argument", None),
-            Self::Unreachable(Unreachable::Gone(_)) => ("gone", some("start it again, or leave out `target` to look for it")),
-            Self::Unreachable(Unreachable::AnotherUser { .. }) => ("refused", some("run this server as that user")),
+            Self::Unreachable(Unreachable::Gone(_)) => {
+                ("gone", some("start it again, or leave out `target` to look for it"))
+            }
+            Self::Unreachable(Unreachable::AnotherUser { .. }) => {
+                ("refused", some("run this server as that user"))
+            }
             Self::Unreachable(_) => ("refused", None),
-            Self::NoTarget { .. } => ("no_target", some("give `target`: pid:N or port:N; `server` is this server itself")),
-            Self::Busy { .. } => ("busy", some("wait until it ends; one capture of a process runs at a time")),
+            Self::NoTarget { .. } => {
+                ("no_target", some("give `target`: pid:N or port:N; `server` is this server itself"))
+            }
+            Self::Busy { .. } => {
+                ("busy", some("wait until it ends; one capture of a process runs at a time"))
+            }
             Self::Unsupported { remedy, .. } => ("unsupported", some(remedy)),
             Self::NoProgram { remedy, .. } => ("missing_program", some(remedy)),
             Self::Refused { remedy, .. } => ("refused", some(remedy)),

@@ -152,7 +152,10 @@ fn milliseconds(micros: u64) -> f64 {
 /// `file` as a reader of the project would name it.
 pub(super) fn shown(file: &str, roots: &[&Path]) -> String {
     let beneath = roots.iter().find_map(|root| Path::new(file).strip_prefix(root).ok());
-    beneath.filter(|rest| !rest.as_os_str().is_empty()).map_or(file, |rest| rest.to_str().unwrap_or(file)).to_owned()
+    beneath
+        .filter(|rest| !rest.as_os_str().is_empty())
+        .map_or(file, |rest| rest.to_str().unwrap_or(file))
+        .to_owned()
 }
 
 impl CpuSummary {
@@ -173,6 +176,19 @@ impl CpuSummary {
         functions.sort_by(|a, b| (b.total, b.own, a.frame).cmp(&(a.total, a.own, b.frame)));
         let top_total = functions.iter().take(TOLD).map(|spent| hot(spent, spent.total)).collect();
         Self { top_self, top_total, ..Self::default() }
+    }
+
+    /// Tells of functions where they are written, where the profiler only knew their library.
+    pub(super) fn locate(&mut self, places: &[super::native::Place], roots: &[&Path]) {
+        for hot in self.top_self.iter_mut().chain(&mut self.top_total) {
+            let library = |file: &Option<String>| file.as_deref().map(|file| shown(file, roots));
+            let is_it = |place: &&super::native::Place| {
+                place.frame.function == hot.function && library(&place.frame.file) == hot.file
+            };
+            if let Some(place) = places.iter().find(is_it) {
+                (hot.file, hot.line) = (Some(shown(&place.file, roots)), place.line);
+            }
+        }
     }
 }
 
@@ -198,7 +214,8 @@ impl HeapSummary {
     /// What is in `heap`, and how much more that is than `before`.
     pub(super) fn of_heap(heap: &Heap, before: Option<&Heap>) -> Self {
         let grown = |name: &str, bytes: u64| {
-            let before = before?.groups.iter().find(|group| group.name == name).map_or(0, |group| group.bytes);
+            let before =
+                before?.groups.iter().find(|group| group.name == name).map_or(0, |group| group.bytes);
             Some(i64::try_from(bytes).unwrap_or(i64::MAX).saturating_sub_unsigned(before))
         };
         let biggest = heap.groups.iter().take(TOLD_BIG);

@@ -3,9 +3,14 @@
 
 use super::Cpu;
 use crate::trace::calls::{CallTree, Frame};
+use std::collections::HashMap;
+
+/// For each function the address in its library at which it was seen most often.
+pub type Addresses = HashMap<Frame, u64>;
 
 /// Reads samples of which each stands for `interval_us` microseconds. Lines that are none of theirs are skipped.
-pub fn read(text: &str, interval_us: u64) -> Cpu {
+pub fn read(text: &str, interval_us: u64) -> (Cpu, Addresses) {
+    let mut seen: HashMap<(usize, u64), (u64, Frame)> = HashMap::new();
     let mut tree = CallTree::default();
     let mut samples = 0;
     let mut stack: Vec<usize> = Vec::new();
@@ -21,19 +26,23 @@ pub fn read(text: &str, interval_us: u64) -> Cpu {
             stack.clear();
         } else if thread.is_none() {
             thread = Some(line);
-        } else if let Some(frame) = frame(line) {
-            stack.push(tree.frame(frame));
+        } else if let Some((frame, address)) = frame(line) {
+            let id = tree.frame(frame.clone());
+            seen.entry((id, address)).or_insert((0, frame)).0 += 1;
+            stack.push(id);
         }
     }
-    Cpu { tree, samples, interval_us: Some(interval_us), idle_us: None, gc_us: None }
+    let mut often: Vec<_> =
+        seen.into_iter().map(|((_, address), (times, frame))| (times, address, frame)).collect();
+    often.sort();
+    let addresses = often.into_iter().map(|(_, address, frame)| (frame, address)).collect();
+    (Cpu { tree, samples, interval_us: Some(interval_us), idle_us: None, gc_us: None }, addresses)
 }
 
 /// `            55d0 main::burn+0x10 (/app/target/release/app)`.
-fn frame(line: &str) -> Option<Frame> {
+fn frame(line: &str) -> Option<(Frame, u64)> {
     let (address, rest) = line.trim_start().split_once(' ').unwrap_or((line.trim(), ""));
-    if address.is_empty() || !address.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return None;
-    }
+    let address = u64::from_str_radix(address, 16).ok()?;
     let rest = rest.trim();
     // The name may hold parentheses; the last pair is the file.
     let (symbol, library) = match rest.rsplit_once(" (") {
@@ -50,14 +59,15 @@ fn frame(line: &str) -> Option<Frame> {
         other => Some(other),
     };
     let unnamed = symbol.is_empty() || symbol == "[unknown]";
-    Some(match (unnamed, file) {
+    let frame = match (unnamed, file) {
         // Which library it is tells more than that the name is not known.
         (true, Some(file)) => {
             Frame::new(&format!("[{}]", file.rsplit('/').next().unwrap_or(file)), Some(file), None)
         }
         (true, None) => Frame::new("[unknown]", None, None),
         (false, file) => Frame::new(symbol, file, None),
-    })
+    };
+    Some((frame, address))
 }
 
 /// A Rust name without the hash of the legacy mangling: `::h` and 16 hexadecimal digits.
@@ -79,8 +89,9 @@ mod tests {
 
     #[test]
     fn frames_are_read_from_the_innermost_out_with_their_library() {
-        let cpu = read(SCRIPT, 1000);
+        let (cpu, addresses) = read(SCRIPT, 1000);
         assert_eq!(cpu.samples, 3);
+        assert_eq!(addresses[&Frame::new("main", Some("/app/app"), None)], 0x55_d0c1);
         assert_eq!(
             cpu.tree.to_folded(),
             "main (/app/app);app::burn (/app/app) 1000\n\
