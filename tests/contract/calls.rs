@@ -27,6 +27,7 @@ fn project() -> Project {
         ("module/src/lib.rs", ""),
         // Nothing in it yet, which is a SQLite database.
         ("docs/app.db", ""),
+        ("docs/state.json", "{\"a\": [1]}"),
         ("docs/app.log", "{\"level\":50,\"msg\":\"down\"}\n"),
     ]);
     std::fs::write(project.join("pixel.png"), PNG).unwrap();
@@ -112,6 +113,8 @@ fn calls() -> Vec<(&'static str, Value)> {
         ("run_test_task", json!({"test_path": ".", "reporter": "tap"})),
         ("db_bridge", json!({"action": "query", "payload": "SELECT 1 AS n", "database": "docs/app.db"})),
         ("db_bridge", json!({"action": "schema", "database": "docs/app.db"})),
+        ("inspect_state", json!({"path": "process.env.PATH", "depth": 1})),
+        ("inspect_state", json!({"path": "a[0]", "target": "file:docs/state.json"})),
         ("get_logs", json!({"level": "error", "limit": 5, "source": "docs/app.log"})),
     ]
 }

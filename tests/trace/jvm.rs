@@ -18,7 +18,8 @@ fn app() -> App {
 
 fn traces(folder: &Path, signals: bool) -> Traces {
     let workspace = Arc::new(Workspace::new([folder]).unwrap());
-    Traces::new(workspace, Runner::new(), folder.join("traces")).path(std::env::var_os("PATH")).allow_signals(signals)
+    let traces = Traces::new(workspace, Runner::new(), folder.join("traces")).path(std::env::var_os("PATH"));
+    traces.allow_signals(signals).unrestricted(true)
 }
 
 fn request(app: &App, kind: TraceType, duration: u64) -> CaptureTrace {
@@ -48,7 +49,10 @@ async fn methods_and_classes_are_told_and_no_signal_is_sent_unasked() {
     let Summary::Cpu(cpu) = &profile.summary else { panic!("{profile:?}") };
     assert!(file(&json!(profile.path)).starts_with(b"FLR\0"));
     let hottest = cpu.top_self.first().unwrap_or_else(|| panic!("{profile:?}"));
-    assert_eq!((hottest.function.as_str(), hottest.file.as_deref()), ("App.burnTheProcessor", Some("App.java")));
+    assert_eq!(
+        (hottest.function.as_str(), hottest.file.as_deref()),
+        ("App.burnTheProcessor", Some("App.java"))
+    );
 }
 
 #[tokio::test]
@@ -65,7 +69,8 @@ async fn a_cancelled_recording_is_stopped() {
     let traces = traces(folder.path(), true);
     let cancel = CancellationToken::new();
     let capture = {
-        let (traces, request, cancel) = (traces.clone(), request(&app, TraceType::Cpu, 30_000), cancel.clone());
+        let (traces, request, cancel) =
+            (traces.clone(), request(&app, TraceType::Cpu, 30_000), cancel.clone());
         tokio::spawn(async move { traces.capture(&request, &cancel).await.map(drop) })
     };
     wait(|| recordings().contains("coretools-"), "it records").await;

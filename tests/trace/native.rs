@@ -85,7 +85,11 @@ fn the_server_profiles_itself() {
     }
     let result = server.wire.answer(id)["result"].take();
     let profile = &result["structuredContent"];
-    assert_eq!((&profile["runtime"], &profile["pid"]), (&json!("server"), &json!(server.wire.pid())), "{result}");
+    assert_eq!(
+        (&profile["runtime"], &profile["pid"]),
+        (&json!("server"), &json!(server.wire.pid())),
+        "{result}"
+    );
     assert!(profile["samples"].as_u64().unwrap() > 0, "{profile}");
     let names = profile["summary"]["top_total"].to_string();
     assert!(names.contains("mcp_stdio") || names.contains("rmcp") || names.contains("core_tools"), "{names}");
@@ -109,6 +113,9 @@ fn it_ends_in_time_or_says_why() {
         let profile = server.profile(json!({"duration_ms": 500, "type": kind, "target": app.target()}));
         let took = started.elapsed();
         let late = took > Duration::from_millis(500 + 1500 + 250);
-        assert!(!late || profile["warnings"].to_string().contains("more than it looked"), "{took:?}: {profile}");
+        assert!(
+            !late || profile["warnings"].to_string().contains("more than it looked"),
+            "{took:?}: {profile}"
+        );
     }
 }

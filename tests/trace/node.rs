@@ -44,7 +44,9 @@ fn the_hot_function_is_told_with_file_line_share_and_flame_graph() {
     let svg = String::from_utf8(file(&profile["flame_graph"])).unwrap();
     let svg = roxmltree::Document::parse(&svg).unwrap();
     assert!(svg.descendants().all(|node| !node.has_tag_name("script")));
-    assert!(svg.descendants().any(|node| node.text().is_some_and(|text| text.starts_with("burnTheProcessor ("))));
+    assert!(
+        svg.descendants().any(|node| node.text().is_some_and(|text| text.starts_with("burnTheProcessor (")))
+    );
 
     let image = result["content"].as_array().unwrap().iter().find(|block| block["type"] == "image").unwrap();
     assert_eq!(image["mimeType"], "image/png");
@@ -126,7 +128,9 @@ fn a_cancelled_capture_leaves_nothing_behind() {
         if kind == "network" {
             wait_until(Duration::from_secs(20), "it listens", || app.get("/subscribers") != "[]");
         } else {
-            wait_until(Duration::from_secs(20), "it has begun", || std::fs::read_dir(server.traces()).is_ok());
+            wait_until(Duration::from_secs(20), "it has begun", || {
+                std::fs::read_dir(server.traces()).is_ok()
+            });
             std::thread::sleep(Duration::from_millis(300));
         }
         server.cancel(id);
@@ -135,8 +139,9 @@ fn a_cancelled_capture_leaves_nothing_behind() {
     // The place is free, and no half a profile is left.
     let again = Instant::now();
     loop {
-        let result =
-            server.wire.call("capture_trace", json!({"duration_ms": 100, "type": "cpu", "target": app.target()}));
+        let result = server
+            .wire
+            .call("capture_trace", json!({"duration_ms": 100, "type": "cpu", "target": app.target()}));
         if result["isError"] == false {
             break;
         }
@@ -229,5 +234,8 @@ fn the_application_is_found_where_no_target_is_named() {
     let _second = start();
     let several = wire.call("capture_trace", ask);
     assert_eq!(several["structuredContent"]["kind"], "no_target", "{several}");
-    assert!(several["structuredContent"]["error"].as_str().unwrap().contains(&app.pid().to_string()), "{several}");
+    assert!(
+        several["structuredContent"]["error"].as_str().unwrap().contains(&app.pid().to_string()),
+        "{several}"
+    );
 }

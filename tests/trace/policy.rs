@@ -23,7 +23,9 @@ fn the_tool_is_listed_as_recorded_in_few_bytes() {
 
 #[test]
 fn roles_that_run_nothing_do_not_see_it() {
-    for (role, sees) in [("readonly", false), ("security", false), ("architect", false), ("dev", true), ("qa", true)] {
+    for (role, sees) in
+        [("readonly", false), ("security", false), ("architect", false), ("dev", true), ("qa", true)]
+    {
         let project = Project::empty();
         let mut command = command(&project);
         command.args(["--role", role]);
@@ -61,7 +63,8 @@ fn a_role_whose_reach_is_confined_profiles_what_runs_there() {
     near.current_dir(project.join("docs"));
     let (near, far) = (App::start(near), App::start(sleeper()));
     let mut call = |target: String| {
-        let result = wire.call("capture_trace", json!({"duration_ms": 100, "type": "heap", "target": target}));
+        let result =
+            wire.call("capture_trace", json!({"duration_ms": 100, "type": "heap", "target": target}));
         result["structuredContent"].clone()
     };
     assert_eq!(call(near.target())["pid"], near.pid());

@@ -104,7 +104,8 @@ fn without_the_profiler_the_answer_says_how_to_get_it() {
     let mut command = crate::support::command(&project);
     command.env("PATH", "/nonexistent");
     let mut wire = integration_tests::Wire::connect(command, integration_tests::Era::Modern);
-    let result = wire.call("capture_trace", json!({"duration_ms": 100, "type": "cpu", "target": app.target()}));
+    let result =
+        wire.call("capture_trace", json!({"duration_ms": 100, "type": "cpu", "target": app.target()}));
     assert_eq!(result["structuredContent"]["kind"], "missing_program", "{result}");
     assert!(result["structuredContent"]["remedy"].as_str().unwrap().contains("pip"), "{result}");
 }
@@ -118,7 +119,8 @@ fn a_profiler_beneath_a_root_is_not_run() {
     let mut command = crate::support::command(&project);
     command.env("PATH", project.join("bin"));
     let mut wire = integration_tests::Wire::connect(command, integration_tests::Era::Modern);
-    let result = wire.call("capture_trace", json!({"duration_ms": 100, "type": "cpu", "target": app.target()}));
+    let result =
+        wire.call("capture_trace", json!({"duration_ms": 100, "type": "cpu", "target": app.target()}));
     assert_eq!(result["structuredContent"]["kind"], "missing_program", "{result}");
     assert!(!project.join("bin/py-spy.ran").exists());
 }

@@ -119,7 +119,8 @@ pub(crate) fn command(project: &Project) -> Command {
 
 /// The function with this name in a list of hot ones.
 pub(crate) fn hot<'a>(list: &'a Value, function: &str) -> &'a Value {
-    let found = list.as_array().unwrap().iter().find(|hot| hot["function"].as_str().unwrap().contains(function));
+    let found =
+        list.as_array().unwrap().iter().find(|hot| hot["function"].as_str().unwrap().contains(function));
     found.unwrap_or_else(|| panic!("no {function} in {list}"))
 }
 

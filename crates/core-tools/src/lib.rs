@@ -83,7 +83,7 @@ pub mod nearest;
 pub mod redact;
 #[cfg(feature = "testing")]
 pub mod testing;
-#[cfg(any(feature = "filesystem", feature = "git", feature = "logs", feature = "trace", feature = "mcp"))]
+#[cfg(any(feature = "filesystem", feature = "git", feature = "inspect", feature = "logs", feature = "mcp"))]
 mod time;
 #[cfg(feature = "trace")]
 pub mod trace;

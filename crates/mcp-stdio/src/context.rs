@@ -147,7 +147,7 @@ fn allowed(
     cancel: &CancellationToken,
 ) -> Result<Allowed, String> {
     const TOOL: &str = "compile_context";
-    let facts = setup::tool_facts(settings, workspace, runner);
+    let facts = setup::tool_facts(settings, workspace, runner)?;
     let loaded = identity::policy(settings, &facts)?;
     let resolved = identity::caller(settings, &loaded.policy);
     let caller = resolved.caller;

@@ -9,6 +9,7 @@ use core_tools::config::{
 };
 use core_tools::context::Documents;
 use core_tools::db::Databases;
+use core_tools::inspect::Inspector;
 use core_tools::logs::Logs;
 use core_tools::mcp::{self, Connection, Host, Limits, Selection, Toolset, WorkspaceEffects};
 use core_tools::redact::{self, Redactor};
@@ -18,6 +19,7 @@ use process_runner::guardian::Guardian;
 use process_runner::{Runner, Secrets};
 use role_policy::{Caller, ToolFacts};
 use std::ffi::OsString;
+use std::num::NonZeroU16;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -180,8 +182,9 @@ pub(crate) fn toolsets(
     workspace: &Arc<Workspace>,
     runner: &Runner,
     confine: Confine,
-) -> Vec<Toolset> {
+) -> Result<Vec<Toolset>, String> {
     let config = &settings.config;
+    let inspector = inspector(config, workspace, runner)?;
     let commands = Commands::new(runner.clone(), Arc::clone(workspace), settings.redactor.clone())
         .environment(match *config.commands.environment {
             EnvironmentMode::Inherit => EnvironmentPolicy::Inherit,
@@ -189,7 +192,7 @@ pub(crate) fn toolsets(
         })
         .confined(confine);
     let max_timeout = Duration::from_millis(*config.limits.max_timeout_ms);
-    vec![
+    Ok(vec![
         mcp::filesystem::toolset(workspace),
         mcp::git::toolset(&commands),
         mcp::testing::toolset(&commands, max_timeout),
@@ -199,9 +202,10 @@ pub(crate) fn toolsets(
             workspace,
             logs(config, workspace),
             databases(config, workspace),
-            traces(workspace, runner),
+            inspector,
+            traces(config, workspace, runner),
         ),
-    ]
+    ])
 }
 
 /// The logs of the application: `$LOG_PATH`, and those that the configuration names.
@@ -220,14 +224,53 @@ fn databases(config: &Config, workspace: &Arc<Workspace>) -> Databases {
     Databases::new(Arc::clone(workspace)).path(variable("DB_PATH")).url(variable("DB_URL")).named(named)
 }
 
+/// The state of the application: `$STATE_PATH`, `$STATE_URL`, `$NODE_INSPECT_PORT`, `$INSPECT_TARGET`, and what the
+/// configuration says.
+fn inspector(config: &Config, workspace: &Arc<Workspace>, runner: &Runner) -> Result<Inspector, String> {
+    let variable = |name: &str| {
+        std::env::var_os(name).and_then(|value| value.into_string().ok()).filter(|value| !value.is_empty())
+    };
+    let port = variable("NODE_INSPECT_PORT").map(|port| {
+        port.parse::<NonZeroU16>()
+            .map(NonZeroU16::get)
+            .map_err(|_| format!("NODE_INSPECT_PORT is {port:?}, and must be a port from 1 to 65535"))
+    });
+    let target = match config.inspect.target.as_str() {
+        "" => ("INSPECT_TARGET", variable("INSPECT_TARGET")),
+        target => ("inspect.target", Some(target.to_owned())),
+    };
+    let environment = std::env::vars_os();
+    let environment =
+        environment.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    Inspector::new(Arc::clone(workspace))
+        .state_path(variable("STATE_PATH"))
+        .state_url(variable("STATE_URL").as_deref())?
+        .inspect_port(port.transpose()?)
+        .environment(environment)
+        .programs(runner.clone(), std::env::var_os("PATH"))
+        .allow_signals(*config.inspect.allow_signals)
+        .target(target.1)
+        .map_err(|error| format!("{}: {error}", target.0))
+}
+
 /// Profiles, which are kept in the user's folder for state: `$XDG_STATE_HOME`, by default `~/.local/state` (XDG Base
-/// Directory Specification).
-fn traces(workspace: &Arc<Workspace>, runner: &Runner) -> Traces {
+/// Directory Specification), unless the configuration names one.
+fn traces(config: &Config, workspace: &Arc<Workspace>, runner: &Runner) -> Traces {
     let folder = |name| std::env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
     let state = folder("XDG_STATE_HOME").or_else(|| folder("HOME").map(|home| home.join(".local/state")));
-    let state = state.unwrap_or_else(std::env::temp_dir);
-    Traces::new(Arc::clone(workspace), runner.clone(), state.join("coretools/traces"))
-        .path(std::env::var_os("PATH"))
+    let usual = || state.unwrap_or_else(std::env::temp_dir).join("coretools/traces");
+    let target = match config.inspect.target.as_str() {
+        "" => std::env::var_os("INSPECT_TARGET").and_then(|target| target.into_string().ok()),
+        target => Some(target.to_owned()),
+    };
+    Traces::new(
+        Arc::clone(workspace),
+        runner.clone(),
+        config.traces.folder.value.clone().unwrap_or_else(usual),
+    )
+    .path(std::env::var_os("PATH"))
+    .target(target)
+    .allow_signals(*config.inspect.allow_signals)
 }
 
 /// Documents that remember what files were in the user's folder for caches: `$XDG_CACHE_HOME`, by default `~/.cache`
@@ -247,9 +290,9 @@ pub(crate) fn tool_facts(
     settings: &Settings,
     workspace: &Arc<Workspace>,
     runner: &Runner,
-) -> Vec<ToolFacts<'static>> {
-    let toolsets = toolsets(settings, workspace, runner, Confine::off("nothing is run"));
-    toolsets.iter().flat_map(Toolset::facts).collect()
+) -> Result<Vec<ToolFacts<'static>>, String> {
+    let toolsets = toolsets(settings, workspace, runner, Confine::off("nothing is run"))?;
+    Ok(toolsets.iter().flat_map(Toolset::facts).collect())
 }
 
 /// The server that `settings` describe.
@@ -259,7 +302,7 @@ pub(crate) fn server(settings: Settings) -> Result<Server, String> {
     for warning in &settings.config.warnings {
         tracing::warn!("{warning}");
     }
-    let facts = tool_facts(&settings, &workspace, &runner);
+    let facts = tool_facts(&settings, &workspace, &runner)?;
     let loaded = identity::policy(&settings, &facts)?;
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
@@ -271,7 +314,7 @@ pub(crate) fn server(settings: Settings) -> Result<Server, String> {
     let audit = identity::audit(&settings)?;
     let confine = confinement::confine(&settings, &workspace, &loaded.policy, &caller, &facts)?;
     let confinement = confine.to_string();
-    let toolsets = toolsets(&settings, &workspace, &runner, confine);
+    let toolsets = toolsets(&settings, &workspace, &runner, confine)?;
     let config = settings.config;
     let mut limits = Limits::default();
     limits.max_concurrent_calls = usize::try_from(*config.limits.max_concurrent_calls).unwrap_or(usize::MAX);

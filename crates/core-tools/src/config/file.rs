@@ -112,6 +112,7 @@ pub(super) fn apply(config: &mut Config, text: &Text) -> Result<(), Error> {
     if text.trust != Trust::Named {
         file.keeps_redaction(config, &table)?;
         file.keeps_databases(config, &table)?;
+        file.keeps_inspection(config, &table)?;
         file.keeps_limits(config, &table)?;
         file.keeps_policy(config, &table)?;
     }
@@ -256,6 +257,29 @@ impl<'a> File<'a> {
         })
     }
 
+    /// Refuses a stranger's file that would have this user's processes signalled, or others than the project's looked
+    /// into: it may name a file.
+    fn keeps_inspection(&self, config: &Config, table: &DeTable<'_>) -> Result<(), Error> {
+        let inspect = &config.inspect;
+        let mine = |source: &Source| matches!(source, Source::File { .. });
+        let (key, expected, found) = if mine(&inspect.allow_signals.source) && *inspect.allow_signals {
+            ("inspect.allow_signals", "false", "true".to_owned())
+        } else if mine(&inspect.target.source)
+            && !inspect.target.is_empty()
+            && !inspect.target.starts_with("file:")
+        {
+            ("inspect.target", "file: and a path", format!("{:?}", *inspect.target))
+        } else {
+            return Ok(());
+        };
+        Err(Error::Value {
+            place: self.place(&span(table, key)),
+            key: key.to_owned(),
+            expected: format!("{expected} in a file that was not named with --config"),
+            found,
+        })
+    }
+
     /// Refuses a stranger's file that would have a call take more than it may without the file.
     fn keeps_limits(&self, config: &Config, table: &DeTable<'_>) -> Result<(), Error> {
         let (limits, defaults) = (&config.limits, Config::default().limits);
@@ -285,6 +309,8 @@ impl<'a> File<'a> {
             ("policy.marker_key", mine(&policy.marker_key.source), "a key"),
             ("policy.audit", mine(&policy.audit.source), "an audit"),
             ("policy.audit_when_full", mine(&policy.audit_when_full.source), "an audit"),
+            // Files are made and removed there.
+            ("traces.folder", mine(&config.traces.folder.source), "a folder"),
             (
                 "policy.confinement",
                 mine(&policy.confinement.source) && *policy.confinement != ConfinementMode::On,

@@ -13,7 +13,7 @@ use super::{Config, Entry, Setting, Source, VARIABLE_PREFIX};
 pub(super) const BASE_PATH: &str = "FILESYSTEM_TOOLS_BASE_PATH";
 
 /// Every key, with its table.
-pub(super) const KEYS: [&str; 19] = [
+pub(super) const KEYS: [&str; 22] = [
     "roots",
     "toolsets",
     "results",
@@ -24,6 +24,9 @@ pub(super) const KEYS: [&str; 19] = [
     "commands.environment",
     "logs.sources",
     "databases.connections",
+    "inspect.target",
+    "inspect.allow_signals",
+    "traces.folder",
     "redaction.enabled",
     "redaction.environment_values",
     "redaction.variables",
@@ -44,6 +47,7 @@ pub(super) fn path<'a>(
         "policy.file" => Some(&mut config.policy.file),
         "policy.marker_key" => Some(&mut config.policy.marker_key),
         "policy.audit" => Some(&mut config.policy.audit),
+        "traces.folder" => Some(&mut config.traces.folder),
         _ => None,
     }
 }
@@ -113,6 +117,9 @@ fn visit<V: Visit>(config: &mut Config, key: &str, visitor: V) -> Option<V::Resu
                 expected: CONNECTIONS.to_owned(),
             },
         ),
+        "inspect.target" => visitor.visit(&mut config.inspect.target, any()),
+        "inspect.allow_signals" => visitor.visit(&mut config.inspect.allow_signals, any()),
+        "traces.folder" => visitor.visit(&mut config.traces.folder, any()),
         "redaction.enabled" => visitor.visit(&mut redaction.enabled, any()),
         "redaction.environment_values" => visitor.visit(&mut redaction.environment_values, any()),
         "redaction.variables" => visitor.visit(&mut redaction.variables, any()),

@@ -32,6 +32,13 @@
 //! [databases]
 //! connections = []               # databases by name: "main=postgres://…", "main=$VARIABLE", "local=data/x.db"
 //!
+//! [inspect]
+//! target = ""                    # what inspect_state looks into: "port:9229", "http://…", "file:…"; found where empty
+//! allow_signals = false          # whether a process may be signalled to become inspectable
+//!
+//! [traces]
+//! folder = "/var/lib/traces"     # where capture_trace keeps profiles; $XDG_STATE_HOME/coretools/traces where left out
+//!
 //! [redaction]
 //! enabled = true
 //! environment_values = true      # mask the values of variables whose name says that they are secret
@@ -169,6 +176,10 @@ pub struct Config {
     pub logs: Logs,
     /// `[databases]`
     pub databases: Databases,
+    /// `[inspect]`
+    pub inspect: Inspect,
+    /// `[traces]`
+    pub traces: Traces,
     /// `[redaction]`
     pub redaction: Redaction,
     /// What was probably not meant, for the log and the doctor: variables with our prefix that name no key.
@@ -253,6 +264,22 @@ fn named(entry: &str) -> Option<(String, String)> {
 pub struct Commands {
     /// What a command sees of the server's environment: all of it by default.
     pub environment: Setting<EnvironmentMode>,
+}
+
+/// `[inspect]`
+#[derive(Clone, Debug)]
+pub struct Inspect {
+    /// What is looked into where a call names no target. Empty, the default: what is found under the roots.
+    pub target: Setting<String>,
+    /// Whether a process may be sent the signal that makes it inspectable. False by default.
+    pub allow_signals: Setting<bool>,
+}
+
+/// `[traces]`
+#[derive(Clone, Debug)]
+pub struct Traces {
+    /// Where profiles are kept. None, the default: in the user's folder for state.
+    pub folder: Setting<Option<PathBuf>>,
 }
 
 /// `[redaction]`
@@ -413,6 +440,8 @@ impl Default for Config {
             },
             logs: Logs { sources: default(Vec::new()) },
             databases: Databases { connections: default(Vec::new()) },
+            inspect: Inspect { target: default(String::new()), allow_signals: default(false) },
+            traces: Traces { folder: default(None) },
             commands: Commands { environment: default(EnvironmentMode::Inherit) },
             redaction: Redaction {
                 enabled: default(true),

@@ -76,6 +76,9 @@ fn without_file_variables_and_flags_every_key_has_its_documented_default() {
     commands.environment = "inherit" (default)
     logs.sources = [] (default)
     databases.connections = [not shown] (default)
+    inspect.target = "" (default)
+    inspect.allow_signals = false (default)
+    traces.folder = "" (default)
     redaction.enabled = true (default)
     redaction.environment_values = true (default)
     redaction.variables = [] (default)
@@ -135,6 +138,9 @@ sources = ["api=logs/*.log"]
     commands.environment = "minimal" ($P/coretools.toml:11)
     logs.sources = ["api=logs/*.log"] ($P/coretools.toml:20)
     databases.connections = [not shown] (default)
+    inspect.target = "" (default)
+    inspect.allow_signals = false (default)
+    traces.folder = "" (default)
     redaction.enabled = true ($P/coretools.toml:13)
     redaction.environment_values = true ($P/coretools.toml:14)
     redaction.variables = ["MY_ID"] ($P/coretools.toml:15)
@@ -161,7 +167,7 @@ fn the_example_in_the_documentation_is_the_defaults() {
     let project = Project::new(&example);
     // Named: one that is found brings no policy.
     let written = project.load_with(&[], &naming(&project.path().join(FILE_NAME))).unwrap();
-    let example_paths = ["policy.file", "policy.marker_key", "policy.audit"];
+    let example_paths = ["policy.file", "policy.marker_key", "policy.audit", "traces.folder"];
     for (entry, default) in written.entries().iter().zip(Config::default().entries()) {
         if entry.key == "roots" {
             assert_eq!(*written.roots, [project.path()]);
@@ -220,8 +226,8 @@ fn an_unknown_key_is_an_error_with_its_place_and_the_nearest_key() {
     insta::assert_snapshot!(error("limits = { timeout = 1 }\n"), @"$P/coretools.toml:1:12: there is no key `limits.timeout`; did you mean `call_timeout_ms`?");
     insta::assert_snapshot!(error("environment = \"minimal\"\n"), @"$P/coretools.toml:1:1: there is no key `environment`; did you mean `commands.environment`?");
     insta::assert_snapshot!(error("[redaction]\ncolour = true\n"), @"$P/coretools.toml:2:1: there is no key `redaction.colour`; the keys here are enabled, environment_values, variables");
-    insta::assert_snapshot!(error("[extra]\nkey = true\n"), @"$P/coretools.toml:1:2: there is no key `extra`; the keys here are roots, toolsets, results, limits, commands, logs, databases, redaction, policy, role");
-    insta::assert_snapshot!(error("\"ключ\" = 1\nx = 2\n"), @"$P/coretools.toml:1:1: there is no key `ключ`; the keys here are roots, toolsets, results, limits, commands, logs, databases, redaction, policy, role");
+    insta::assert_snapshot!(error("[extra]\nkey = true\n"), @"$P/coretools.toml:1:2: there is no key `extra`; the keys here are roots, toolsets, results, limits, commands, logs, databases, inspect, traces, redaction, policy, role");
+    insta::assert_snapshot!(error("\"ключ\" = 1\nx = 2\n"), @"$P/coretools.toml:1:1: there is no key `ключ`; the keys here are roots, toolsets, results, limits, commands, logs, databases, inspect, traces, redaction, policy, role");
 }
 
 #[test]
@@ -442,6 +448,20 @@ fn a_lower_bound_on_time_limits_lowers_the_default_and_contradicts_only_what_was
     assert_eq!(*project.load(&[most]).unwrap().limits.call_timeout_ms, 1000);
     let asked = ("CORETOOLS_LIMITS_CALL_TIMEOUT_MS", "2000");
     assert!(matches!(project.load(&[most, asked]), Err(Error::Contradiction { .. })));
+}
+
+#[test]
+fn a_found_file_has_nobody_signalled_and_names_a_file_to_look_into_and_nothing_else() {
+    let config =
+        Project::new("[inspect]\ntarget = \"file:state.json\"\nallow_signals = false\n").load(&[]).unwrap();
+    assert_eq!(*config.inspect.target, "file:state.json");
+    for line in ["allow_signals = true", "target = \"pid:1\"", "target = \"http://127.0.0.1/\""] {
+        let error = error(&format!("[inspect]\n{line}\n"));
+        assert!(error.contains("not named with --config"), "{error}");
+    }
+    let given = [("CORETOOLS_INSPECT_ALLOW_SIGNALS", "true"), ("CORETOOLS_INSPECT_TARGET", "port:9229")];
+    let config = Project::new("").load(&given).unwrap();
+    assert!(*config.inspect.allow_signals && *config.inspect.target == "port:9229");
 }
 
 #[test]

@@ -113,6 +113,24 @@ impl Value for u64 {
     }
 }
 
+impl Value for String {
+    fn expected() -> String {
+        "a text".to_owned()
+    }
+
+    fn from_toml(value: &DeValue<'_>) -> Option<Self> {
+        value.as_str().map(str::to_owned)
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        Some(text.to_owned())
+    }
+
+    fn to_toml(&self) -> String {
+        format!("{self:?}")
+    }
+}
+
 impl Value for Vec<String> {
     fn expected() -> String {
         "a list of texts".to_owned()

@@ -139,6 +139,11 @@ pub(crate) fn sockets(pid: u32) -> HashSet<u64> {
         .collect()
 }
 
+/// How many files and sockets a process has open.
+pub(crate) fn open_files(pid: u32) -> usize {
+    fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().count()
+}
+
 /// Where a process itself listens, in the order of the ports.
 pub(crate) fn listens(pid: u32) -> Vec<SocketAddr> {
     let held = sockets(pid);

@@ -84,6 +84,9 @@ pub struct Context {
     pub role_limit: Option<Duration>,
     /// What the policy lets this call reach. Everything, outside a host.
     pub scope: Scope,
+    /// The caller may call every tool that there is, and the policy requires nothing of the arguments of any. False
+    /// outside a host.
+    pub unrestricted: bool,
 }
 
 impl Context {
@@ -96,6 +99,7 @@ impl Context {
             max_timeout: Limits::default().max_timeout,
             role_limit: None,
             scope: Scope::default(),
+            unrestricted: false,
         }
     }
 
@@ -415,11 +419,20 @@ impl Host {
             return not_run("refused", "audit", why.to_owned());
         }
         context.scope = call.scope().clone();
+        context.unrestricted = self.is_unrestricted(policy, &context.caller);
         context.role_limit = limits.max_seconds.map(Duration::from_secs);
         if let Some(most) = context.role_limit {
             context.max_timeout = context.max_timeout.min(most);
         }
         (self.run(registered, call, context).await, said)
+    }
+
+    /// Whether the policy keeps nothing from `caller`.
+    fn is_unrestricted(&self, policy: &Policy, caller: &Caller) -> bool {
+        self.shared.tools.iter().map(Registered::facts).all(|tool| {
+            policy.sees(caller, &tool)
+                && caller.roles().all(|role| policy.requirements(role, &tool).is_empty())
+        })
     }
 
     /// What hides a tool, for the audit.

@@ -4,6 +4,7 @@ use super::answer::{Answer, Media, ToolError};
 use super::host::Context;
 use super::tool::{Tool, Toolset};
 use crate::db::{self, Databases, DbBridge};
+use crate::inspect::{self, InspectState, Inspector};
 use crate::logs::{self, GetLogs, LogEntry, Logs};
 use crate::trace::{CaptureTrace, Traces};
 use crate::workspace::Workspace;
@@ -21,11 +22,49 @@ impl From<logs::Error> for ToolError {
     }
 }
 
+impl From<inspect::Error> for ToolError {
+    fn from(error: inspect::Error) -> Self {
+        Self::from_error(&error)
+    }
+}
+
 /// The toolset `introspection`, for what lies beneath the roots of `workspace`.
-pub fn toolset(workspace: &Arc<Workspace>, logs: Logs, databases: Databases, traces: Traces) -> Toolset {
-    let tools =
-        vec![db_bridge(workspace, databases), capture_trace(workspace, traces), get_logs(workspace, logs)];
+pub fn toolset(
+    workspace: &Arc<Workspace>,
+    logs: Logs,
+    databases: Databases,
+    inspector: Inspector,
+    traces: Traces,
+) -> Toolset {
+    let tools = vec![
+        inspect_state(workspace, inspector),
+        db_bridge(workspace, databases),
+        capture_trace(workspace, traces),
+        get_logs(workspace, logs),
+    ];
     Toolset { name: "introspection", tools }
+}
+
+/// Answers with text, as [`get_logs`].
+// A target may be a file, a process or a URL, so it is not judged as a path: every file is judged where it is opened,
+// every process by where it runs.
+fn inspect_state(workspace: &Arc<Workspace>, inspector: Inspector) -> Tool {
+    let workspace = Arc::clone(workspace);
+    Tool::new(
+        "inspect_state",
+        "State",
+        "The running app's live state.",
+        move |request: InspectState, context: Context| {
+            let inspector = context
+                .within(&workspace)
+                .map(|workspace| inspector.within(workspace).unrestricted(context.unrestricted));
+            async move {
+                let answered = inspector?.inspect(&request, &context.cancel).await?;
+                let text = serde_json::to_string(&answered).map_err(|error| ToolError::from_error(&error))?;
+                Ok(Answer::text(text).failed_if(answered.is_failed()))
+            }
+        },
+    )
 }
 
 /// The part of an answer that is promised in the schema, which every conversation pays for: one of these.
@@ -99,8 +138,9 @@ fn capture_trace(workspace: &Arc<Workspace>, traces: Traces) -> Tool {
         "Profile",
         "Profile a running process: hot functions, memory or requests.",
         move |request: CaptureTrace, context: Context| {
-            let only_beneath = !context.scope.reaches_all_paths();
-            let traces = context.within(&workspace).map(|workspace| traces.within(workspace, only_beneath));
+            let traces = context
+                .within(&workspace)
+                .map(|workspace| traces.within(workspace).unrestricted(context.unrestricted));
             async move {
                 match traces?.capture(&request, &context.cancel).await {
                     Ok(captured) => {

@@ -8,7 +8,8 @@
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let workspace = Arc::new(Workspace::new(["/home/me/project"])?);
 //! let traces = Traces::new(workspace, process_runner::Runner::new(), "/home/me/.local/state/coretools/traces")
-//!     .path(std::env::var_os("PATH"));
+//!     .path(std::env::var_os("PATH"))
+//!     .unrestricted(true);
 //! let request = CaptureTrace { target: Some("pid:4711".to_owned()), ..CaptureTrace::new(TraceType::Cpu, 2000) };
 //! let capture = traces.capture(&request, &Default::default()).await?;
 //! println!("{} {:?}", capture.profile.path, capture.profile.summary);
@@ -95,7 +96,7 @@ pub struct Traces {
     programs: Programs,
     artifacts: Artifacts,
     target: Option<String>,
-    only_beneath: bool,
+    unrestricted: bool,
     allow_signals: bool,
     /// What is being captured.
     busy: Arc<Mutex<HashSet<u32>>>,
@@ -118,7 +119,7 @@ impl Traces {
             programs: Programs { runner, path: None, workspace },
             artifacts: Artifacts::new(folder.into()),
             target: None,
-            only_beneath: false,
+            unrestricted: false,
             allow_signals: false,
             busy: Arc::default(),
         }
@@ -131,11 +132,11 @@ impl Traces {
         self
     }
 
-    /// The target where a request names none: the value of `INSPECT_TARGET`. By default the one process beneath
-    /// the roots that is an application, if there is one.
+    /// The target where a request names none: the value of `INSPECT_TARGET`. By default, and where that is a file,
+    /// the one process beneath the roots that is an application, if there is one.
     #[must_use]
     pub fn target(mut self, target: Option<String>) -> Self {
-        self.target = target.filter(|target| !target.is_empty());
+        self.target = target.filter(|target| !target.is_empty() && !target.starts_with("file:"));
         self
     }
 
@@ -146,12 +147,17 @@ impl Traces {
         self
     }
 
-    /// The same, for a caller whose reach is that of `workspace`: with `only_beneath` of processes alone that run
-    /// there.
+    /// The same, beneath the roots of `workspace`.
     #[must_use]
-    pub fn within(&self, workspace: Arc<Workspace>, only_beneath: bool) -> Self {
-        let programs = Programs { workspace, ..self.programs.clone() };
-        Self { programs, only_beneath, ..self.clone() }
+    pub fn within(&self, workspace: Arc<Workspace>) -> Self {
+        Self { programs: Programs { workspace, ..self.programs.clone() }, ..self.clone() }
+    }
+
+    /// Whether any process of this user may be a target, or only those that run beneath the roots. False by default.
+    #[must_use]
+    pub fn unrestricted(mut self, unrestricted: bool) -> Self {
+        self.unrestricted = unrestricted;
+        self
     }
 
     /// Takes a profile.
@@ -269,6 +275,7 @@ impl Traces {
             };
         }
         const INSPECT: &str = "start it with `node --inspect=127.0.0.1:0`";
+        let may_signal = self.allow_signals && self.unrestricted;
         let map = |why: &str| format!("memory by mapping only: {why}");
         match (request.kind, subject.runtime_of()) {
             (TraceType::Network, Some(Runtime::Node | Runtime::Deno)) => {
@@ -280,8 +287,8 @@ impl Traces {
                 Err(unsupported("it has no inspector open", INSPECT))
             }
             (TraceType::Cpu, Some(Runtime::Python)) => python::cpu(run).await,
-            (TraceType::Cpu, Some(Runtime::Jvm)) => jvm::cpu(run, self.allow_signals).await,
-            (TraceType::Heap, Some(Runtime::Jvm)) => jvm::heap(run, self.allow_signals).await,
+            (TraceType::Cpu, Some(Runtime::Jvm)) => jvm::cpu(run, may_signal).await,
+            (TraceType::Heap, Some(Runtime::Jvm)) => jvm::heap(run, may_signal).await,
             (TraceType::Cpu, Some(Runtime::Go)) => match &subject.pprof {
                 Some(endpoint) => go::cpu(run, endpoint).await,
                 None => native::cpu(run, Unwind::FramePointers).await,

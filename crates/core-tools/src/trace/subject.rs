@@ -92,7 +92,7 @@ impl Traces {
     }
 
     async fn process(&self, pid: u32) -> Result<Process, Error> {
-        let beneath = self.only_beneath.then(|| self.programs.workspace.clone());
+        let beneath = (!self.unrestricted).then(|| self.programs.workspace.clone());
         blocking(move || {
             let process = Process::find(pid)?;
             match beneath {
@@ -106,7 +106,7 @@ impl Traces {
     }
 
     async fn behind(&self, port: u16) -> Result<Subject, Error> {
-        let beneath = self.only_beneath.then(|| self.programs.workspace.clone());
+        let beneath = (!self.unrestricted).then(|| self.programs.workspace.clone());
         let process = blocking(move || target::behind(port, beneath.as_deref())).await??;
         Ok(Subject { process, port, ..Subject::default() })
     }

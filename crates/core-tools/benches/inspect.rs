@@ -1,0 +1,103 @@
+//! What a warm read of a Node.js process costs, against the bare command of the inspector protocol.
+//!
+//! `cargo bench --package core-tools --bench inspect`: starts `node`, which must be in `PATH`. Both are measured in
+//! turn, call by call, on one thread.
+#![allow(clippy::disallowed_methods, reason = "a benchmark starts its own target")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a benchmark stops and prints"
+)]
+
+use core_tools::inspect::{InspectState, Inspector};
+use core_tools::workspace::Workspace;
+use futures_util::{SinkExt as _, StreamExt as _};
+use std::io::BufRead as _;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio_tungstenite::tungstenite::Message;
+
+const RUNS: usize = 5000;
+const SCRIPT: &str = "
+  globalThis.state = {count: 1, cart: {items: [{name: 'tea', price: 2.5}, {name: 'cup', price: 4}], total: 6.5},
+    users: new Map([['ada', {age: 30}]]), deep: {a: {b: {c: 1}}}};
+  process.env.NODE_ENV = 'bench';
+  console.log(require('inspector').url());
+  setInterval(() => {}, 1000);
+";
+
+struct Node(Child);
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = Command::new("node")
+        .args(["--inspect=127.0.0.1:0", "-e", SCRIPT])
+        .current_dir(folder.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("node is in PATH");
+    let mut url = String::new();
+    std::io::BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
+    let _node = Node(child);
+    let url = url.trim();
+    let address = url.strip_prefix("ws://").and_then(|rest| rest.split('/').next()).expect("a URL");
+
+    let stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    stream.set_nodelay(true).unwrap();
+    let (mut bare, _) = tokio_tungstenite::client_async(url, stream).await.unwrap();
+    let workspace = Arc::new(Workspace::new([folder.path()]).unwrap());
+    let inspector = Inspector::new(workspace).unrestricted(true).target(Some(url.to_owned())).unwrap();
+
+    println!("{RUNS} calls each; p50, p95, p99 in µs");
+    for (path, depth) in [
+        ("process.env.NODE_ENV", 3),
+        ("state.count", 3),
+        ("state.deep.a.b.c", 3),
+        ("state.cart", 1),
+        ("state", 3),
+    ] {
+        let request = InspectState { path: path.to_owned(), depth: Some(depth), target: None };
+        let (mut plain, mut ours) = (Vec::new(), Vec::new());
+        for run in 0..RUNS {
+            let started = Instant::now();
+            let command = format!(
+                r#"{{"id":{run},"method":"Runtime.evaluate","params":{{"expression":"{path}","returnByValue":false}}}}"#
+            );
+            bare.send(Message::text(command)).await.unwrap();
+            bare.next().await.unwrap().unwrap();
+            plain.push(started.elapsed());
+            let started = Instant::now();
+            let answered = inspector.inspect(&request, &Default::default()).await.unwrap();
+            ours.push(started.elapsed());
+            assert!(!answered.is_failed(), "{answered:?}");
+        }
+        let (plain, ours) = (quantiles(plain), quantiles(ours));
+        println!(
+            "{path:22} depth {depth}: bare {:>4} {:>4} {:>5}   inspect_state {:>4} {:>4} {:>5}   p50 beyond {:>4}",
+            plain[0],
+            plain[1],
+            plain[2],
+            ours[0],
+            ours[1],
+            ours[2],
+            ours[0].saturating_sub(plain[0])
+        );
+    }
+}
+
+fn quantiles(mut times: Vec<Duration>) -> [u128; 3] {
+    times.sort_unstable();
+    [50, 95, 99].map(|quantile| times.get(times.len() * quantile / 100).map_or(0, Duration::as_micros))
+}

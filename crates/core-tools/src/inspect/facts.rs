@@ -1,0 +1,79 @@
+//! What `/proc` says of a process: `process.status`, `process.env`, `process.listens`.
+
+use super::proc::{self, Status};
+use super::provider::{Passed, Provider, Reading, Request};
+use super::target::{Process, Runtime};
+use serde_json::{Map, Value, json};
+
+#[derive(Debug)]
+pub(super) struct Facts;
+
+impl Provider for Facts {
+    fn name(&self) -> &'static str {
+        "proc"
+    }
+
+    fn read<'a>(&'a self, request: &'a Request<'a>) -> Reading<'a> {
+        const ANY: [Runtime; 6] =
+            [Runtime::Node, Runtime::Deno, Runtime::Jvm, Runtime::Python, Runtime::Go, Runtime::Native];
+        Box::pin(async move {
+            if request.path().file.is_some()
+                || request.path().segments.first().is_none_or(|first| first != "process")
+            {
+                return Err(Passed::Nothing("it has process.*".to_owned()));
+            }
+            let process = request.process(&ANY)?;
+            // Reading /proc waits for nothing.
+            request.json(format!("proc: {}", process.shown()), &json!({"process": facts(&process)}))
+        })
+    }
+}
+
+/// Everything that can be had. What cannot is left out.
+fn facts(process: &Process) -> Value {
+    let pid = process.pid;
+    let mut facts = Map::new();
+    facts.insert("pid".to_owned(), pid.into());
+    facts.insert("runtime".to_owned(), process.runtime.name().into());
+    facts.insert("argv".to_owned(), process.command.clone().into());
+    for name in ["exe", "cwd"] {
+        if let Ok(path) = proc::link(pid, name) {
+            facts.insert(name.to_owned(), path.to_string_lossy().into());
+        }
+    }
+    if let Ok(variables) = proc::strings(pid, "environ") {
+        let pairs = variables.iter().filter_map(|variable| variable.split_once('='));
+        let env: Map<String, Value> = pairs.map(|(name, value)| (name.to_owned(), value.into())).collect();
+        facts.insert("env".to_owned(), env.into());
+    }
+    if let Ok(status) = Status::of(pid) {
+        let wanted = [
+            "State",
+            "PPid",
+            "Threads",
+            "VmPeak",
+            "VmRSS",
+            "VmSwap",
+            "voluntary_ctxt_switches",
+            "nonvoluntary_ctxt_switches",
+        ];
+        let fields = wanted.iter().filter_map(|name| Some(((*name).to_owned(), number(status.field(name)?))));
+        facts.insert("status".to_owned(), Value::Object(fields.collect()));
+    }
+    if let Ok(io) = proc::text(pid, "io") {
+        let fields = io.lines().filter_map(|line| line.split_once(": "));
+        facts.insert(
+            "io".to_owned(),
+            Value::Object(fields.map(|(name, count)| (name.to_owned(), number(count))).collect()),
+        );
+    }
+    let listens: Vec<String> = proc::listens(pid).iter().map(ToString::to_string).collect();
+    facts.insert("listens".to_owned(), listens.into());
+    facts.insert("open_files".to_owned(), proc::open_files(pid).into());
+    facts.into()
+}
+
+/// A number where it is one.
+fn number(text: &str) -> Value {
+    text.parse::<u64>().map_or_else(|_| text.into(), Value::from)
+}

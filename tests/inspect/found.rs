@@ -1,0 +1,164 @@
+//! How a target is named and found, and what is said where there is none.
+
+use crate::app::{App, program, source, state};
+use crate::{answer, failure, said, serve, value};
+use integration_tests::Project;
+use serde_json::json;
+use std::process::Command;
+
+#[test]
+fn without_anything_to_look_into_it_is_said_what_was_tried_and_how_to_start_the_program() {
+    let project = Project::empty();
+    let mut wire = serve(&project, &[]);
+    let failed = failure(&mut wire, json!({"path": "state"}));
+    assert_eq!((&failed["value"], &failed["error"]), (&json!(null), &json!("No inspectable process")));
+    let tried: Vec<_> =
+        failed["tried"].as_array().unwrap().iter().map(|tried| tried["provider"].as_str().unwrap()).collect();
+    assert_eq!(tried, ["file", "http", "node", "proc", "jvm", "python", "server-env"]);
+    assert!(failed["notes"][0].as_str().unwrap().contains("--inspect=127.0.0.1:0"));
+}
+
+#[test]
+fn a_variable_is_answered_from_the_servers_environment_where_there_is_no_program() {
+    let project = Project::empty();
+    let variables =
+        [("NODE_ENV", "staging"), ("SHOP_API_KEY", "sk-very-secret-value-1"), ("SHORT_TOKEN", "abc")];
+    let mut wire = serve(&project, &variables);
+    let found = answer(&mut wire, json!({"path": "process.env.NODE_ENV"}));
+    assert_eq!((&found["value"], &found["source"]), (&json!("staging"), &json!("server-env")));
+    // The redaction of everything that leaves holds for the exact leaf as well.
+    let found = answer(&mut wire, json!({"path": "process.env.SHOP_API_KEY"})).to_string();
+    assert!(!found.contains("very-secret") && found.contains("[redacted"), "{found}");
+    assert_eq!(failure(&mut wire, json!({"path": "process.env"}))["error"], "No inspectable process");
+    assert_eq!(
+        failure(&mut wire, json!({"path": "process.env.NOBODY_HAS_IT"}))["error"],
+        "No inspectable process"
+    );
+    // Not where a target was named.
+    assert!(
+        said(&mut wire, json!({"path": "process.env.NODE_ENV", "target": "port:1"}))
+            .contains("nothing listens on port 1")
+    );
+}
+
+#[test]
+fn a_target_is_named_by_process_port_and_url_and_by_the_settings() {
+    let Some(node) = program("node") else { return };
+    let project = Project::empty();
+    let one = state(&project, &node, &[]);
+    let port = {
+        let mut wire = serve(&project, &[]);
+        let listens = value_of(&mut wire, one.pid());
+        listens.into_iter().find(|port| is_inspector(*port)).unwrap()
+    };
+    let _two = state(&project, &node, &[]);
+    let mut wire = serve(&project, &[]);
+    let failed = failure(&mut wire, json!({"path": "state.count"}));
+    assert!(failed["error"].as_str().unwrap().starts_with("several processes can be inspected"), "{failed}");
+    for target in [
+        format!("pid:{}", one.pid()),
+        format!("port:{port}"),
+        format!("ws://127.0.0.1:{port}"),
+        format!("ws://localhost:{port}/"),
+    ] {
+        let found = answer(&mut wire, json!({"path": "process.pid", "target": target}));
+        assert_eq!(found["value"], one.pid(), "{target}");
+    }
+    for (name, text) in [
+        ("NODE_INSPECT_PORT", port.to_string()),
+        ("INSPECT_TARGET", format!("pid:{}", one.pid())),
+        ("CORETOOLS_INSPECT_TARGET", format!("port:{port}")),
+    ] {
+        let mut wire = serve(&project, &[(name, &text)]);
+        assert_eq!(value(&mut wire, "process.pid"), one.pid(), "{name}");
+    }
+}
+
+fn value_of(wire: &mut integration_tests::Wire, pid: u32) -> Vec<u16> {
+    let found = answer(wire, json!({"path": "process.listens", "target": format!("pid:{pid}")}));
+    // That is the program's own word of itself where it has an inspector.
+    let text = std::fs::read_to_string(format!("/proc/{pid}/net/tcp")).unwrap();
+    drop(found);
+    text.lines()
+        .skip(1)
+        .filter(|line| line.split_ascii_whitespace().nth(3) == Some("0A"))
+        .filter_map(|line| {
+            u16::from_str_radix(line.split_ascii_whitespace().nth(1)?.split(':').nth(1)?, 16).ok()
+        })
+        .collect()
+}
+
+fn is_inspector(port: u16) -> bool {
+    use std::io::{Read as _, Write as _};
+    let Ok(mut stream) = std::net::TcpStream::connect(("127.0.0.1", port)) else { return false };
+    stream.set_read_timeout(Some(std::time::Duration::from_secs(2))).unwrap();
+    let _ =
+        stream.write_all(format!("GET /json/version HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\n\r\n").as_bytes());
+    let mut answer = [0; 1000];
+    let read = stream.read(&mut answer).unwrap_or(0);
+    String::from_utf8_lossy(&answer[..read]).contains("200 OK")
+}
+
+#[test]
+fn a_target_that_is_none_is_told_what_one_is() {
+    let project = Project::empty();
+    let mut wire = serve(&project, &[]);
+    for (target, expected) in [
+        ("nonsense", "names no target"),
+        ("https://127.0.0.1/", "there is no TLS"),
+        ("pid:999999999", "there is no process 999999999"),
+        ("port:1", "nothing listens on port 1"),
+        ("http://192.0.2.1/state", "is not this machine"),
+        ("http://169.254.169.254/latest/meta-data", "is not this machine"),
+        ("ws://example.org:9229/x", "is not this machine"),
+        ("file:nothing.json", "nothing.json"),
+        ("file:../outside.json", "outside.json"),
+        ("file:/etc/passwd", "/etc/passwd"),
+    ] {
+        let said = said(&mut wire, json!({"path": "a", "target": target}));
+        assert!(said.contains(expected) && !said.contains("root:x"), "{target}: {said}");
+    }
+    for path in ["a..b", "a[", "local:x"] {
+        assert!(said(&mut wire, json!({"path": path})).contains("`path`"), "{path}");
+    }
+    for depth in [0, 11] {
+        assert!(said(&mut wire, json!({"path": "a", "depth": depth})).contains("depth"), "{depth}");
+    }
+    // Settings that are none keep the server from starting.
+    for (name, text) in
+        [("NODE_INSPECT_PORT", "x"), ("STATE_URL", "https://me:pa55word@x/"), ("INSPECT_TARGET", "nonsense")]
+    {
+        let output = project.server().env(name, text).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && said.contains(name) && !said.contains("pa55"), "{name}: {said}");
+    }
+}
+
+#[test]
+fn facts_of_a_native_program_come_from_proc() {
+    let Some(gcc) = program("gcc") else { return };
+    let project = Project::empty();
+    let built =
+        Command::new(gcc).arg(source("native.c")).args(["-o"]).arg(project.join("native")).status().unwrap();
+    assert!(built.success());
+    let mut command = Command::new(project.join("native"));
+    command.arg("--flag").env("APP_MODE", "night").env("APP_PASSWORD", "swordfish-12345");
+    let app = App::start(&project, command);
+    assert_eq!(app.line(), "ready");
+    let mut wire = serve(&project, &[]);
+    let found = answer(&mut wire, json!({"path": "process", "depth": 4}));
+    let process = &found["value"];
+    assert_eq!((&process["pid"], &process["runtime"]), (&json!(app.pid()), &json!("native")));
+    assert_eq!(process["argv"][1], "--flag");
+    assert_eq!(process["status"]["Threads"], 1);
+    assert_eq!(
+        (
+            value(&mut wire, "process.env.APP_MODE"),
+            found["source"].as_str().unwrap().starts_with("proc: native ")
+        ),
+        (json!("night"), true)
+    );
+    let env = value(&mut wire, "process.env");
+    assert!(env.get("APP_PASSWORD").is_none_or(|value| value == "[masked]"), "{env}");
+    assert!(said(&mut wire, json!({"path": "state"})).contains("No inspectable process"));
+}

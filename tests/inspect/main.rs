@@ -1,0 +1,72 @@
+//! `inspect_state`, through the protocol, into real programs.
+#![cfg(target_os = "linux")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test stops at the first surprise"
+)]
+#![allow(
+    clippy::needless_pass_by_value,
+    reason = "calls read better with a `json!` than with a reference to one"
+)]
+
+mod app;
+mod deno;
+mod fake;
+mod found;
+mod go;
+mod hostile;
+mod java;
+mod node;
+mod processes;
+mod published;
+mod python;
+mod roles;
+
+use integration_tests::{Era, Project, Wire};
+use serde_json::{Value, json};
+
+/// A server for the project, with these variables.
+fn serve(project: &Project, variables: &[(&str, &str)]) -> Wire {
+    let mut command = project.server();
+    for name in
+        ["STATE_PATH", "STATE_URL", "NODE_INSPECT_PORT", "INSPECT_TARGET", "LOG_PATH", "DB_PATH", "DB_URL"]
+    {
+        command.env_remove(name);
+    }
+    command.envs(variables.iter().copied());
+    Wire::connect(command, Era::Modern)
+}
+
+/// What `inspect_state` answers, and whether that is a failure.
+fn inspect(wire: &mut Wire, arguments: Value) -> (Value, bool) {
+    let result = wire.call("inspect_state", arguments.clone());
+    let text = result["content"][0]["text"].as_str().unwrap_or_default();
+    let answer = serde_json::from_str(text).unwrap_or_else(|_| json!({"text": text}));
+    (answer, result["isError"] == true)
+}
+
+/// The answer of a call that finds something.
+fn answer(wire: &mut Wire, arguments: Value) -> Value {
+    let (answer, failed) = inspect(wire, arguments.clone());
+    assert!(!failed, "{arguments}: {answer}");
+    answer
+}
+
+/// The value at a path.
+fn value(wire: &mut Wire, path: &str) -> Value {
+    answer(wire, json!({"path": path}))["value"].clone()
+}
+
+/// The answer of a call that finds nothing.
+fn failure(wire: &mut Wire, arguments: Value) -> Value {
+    let (answer, failed) = inspect(wire, arguments.clone());
+    assert!(failed, "{arguments}: {answer}");
+    answer
+}
+
+/// The whole of what a failed call says.
+fn said(wire: &mut Wire, arguments: Value) -> String {
+    failure(wire, arguments).to_string()
+}

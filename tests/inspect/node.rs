@@ -1,0 +1,235 @@
+//! Node.js, in the versions that are supported.
+
+use crate::app::{nodes, plain, state};
+use crate::{answer, failure, serve, value};
+use integration_tests::Project;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// Runs a test on each version.
+fn on_each(arguments: &[&str], test: impl Fn(&mut integration_tests::Wire, &crate::app::App)) {
+    for node in nodes() {
+        let project = Project::empty();
+        let app = state(&project, &node, arguments);
+        let mut wire = serve(&project, &[]);
+        test(&mut wire, &app);
+    }
+}
+
+#[test]
+fn every_kind_of_value_is_told_as_what_it_is() {
+    on_each(&[], |wire, _| {
+        for (path, expected) in [
+            ("count", json!(42)),
+            ("text", json!("hello")),
+            ("yes", json!(true)),
+            ("nothing", json!(null)),
+            ("missing", json!({"$undefined": true})),
+            ("big", json!({"$bigint": "12345678901234567890"})),
+            ("nan", json!({"$number": "NaN"})),
+            ("zero", json!({"$number": "-0"})),
+            ("infinite", json!({"$number": "-Infinity"})),
+            ("symbol", json!({"$symbol": "Symbol(mark)"})),
+            ("lone", json!("half \u{fffd} pair \u{1f600}")),
+            ("date", json!({"$date": "2026-11-20T10:00:00.123Z"})),
+            ("never", json!({"$date": "Invalid Date"})),
+            ("regexp", json!({"$regexp": "/a+/gi"})),
+            ("map", json!({"$map": [["alice", {"age": 30}], [7, "seven"], [{"k": 1}, "object"]]})),
+            ("map.alice.age", json!(30)),
+            ("map[7]", json!("seven")),
+            ("set", json!({"$set": [1, "two", {"three": 3}]})),
+            ("bytes", json!({"$type": "Buffer", "values": [104, 101, 108, 108, 111]})),
+            ("floats", json!({"$type": "Float64Array", "values": [1.5, 2]})),
+            ("sparse", json!([1, {"$empty": 2}, 4])),
+            ("promise", json!({"$type": "Promise"})),
+            ("weak", json!({"$type": "WeakMap"})),
+            ("plain", json!({})),
+            ("arrow", json!({"$function": "(a, b) => a + b"})),
+            ("klass", json!({"$function": "class Cart {"})),
+            (
+                "cart",
+                json!({"$type": "Cart", "items": [{"name": "tea", "price": 2.5}, {"name": "cup", "price": 4}]}),
+            ),
+            ("cart.items[1].price", json!(4)),
+            ("cart.items.length", json!(2)),
+            ("self.self.count", json!(42)),
+            ("[\"dotted.key\"]", json!("dot")),
+            ("[\"line\\nkey\"]", json!("newline")),
+            ("[\"\"]", json!("empty")),
+            ("[\"it's \\\"quoted\\\"\"]", json!("quotes")),
+        ] {
+            let path = if path.starts_with('[') { format!("state{path}") } else { format!("state.{path}") };
+            assert_eq!(value(wire, &path), expected, "{path}");
+        }
+        let error = value(wire, "state.error");
+        assert_eq!(error["code"], "E_BOOM");
+        assert!(error["$error"].as_str().unwrap().starts_with("TypeError: boom\n    at "), "{error}");
+    });
+}
+
+#[test]
+fn an_object_is_told_with_cycles_as_references_and_without_what_lies_deeper() {
+    on_each(&[], |wire, _| {
+        let state = answer(wire, json!({"path": "state", "depth": 2}));
+        let value = &state["value"];
+        assert_eq!(value["self"], json!({"$ref": "state"}));
+        assert_eq!(value["again"]["$type"], "Cart");
+        assert_eq!(value["deep"], json!({"a": {"$cut": "Object"}}));
+        assert_eq!(value["[Symbol(hidden)]"], 5);
+        assert!(state["truncated"]["depth"].as_u64().unwrap() > 0, "{state}");
+        assert!(state["source"].as_str().unwrap().starts_with("node: node "), "{state}");
+        let whole = answer(wire, json!({"path": "globalThis.state.deep", "depth": 6}));
+        assert_eq!(whole["value"], json!({"a": {"b": {"c": {"d": {"e": "bottom"}}}}}));
+        assert_eq!(whole.get("truncated"), None);
+    });
+}
+
+#[test]
+fn a_path_that_leads_nowhere_says_how_far_it_led_and_what_is_there() {
+    on_each(&[], |wire, _| {
+        let failed = failure(wire, json!({"path": "state.cart.zzz.x"}));
+        assert_eq!(failed["value"], Value::Null);
+        assert_eq!(failed["error"], "Path not found");
+        assert_eq!((&failed["resolved"], &failed["failed_at"]), (&json!("state.cart"), &json!("zzz")));
+        assert_eq!(failed["keys"], json!(["items"]));
+        let failed = failure(wire, json!({"path": "state.map.bob"}));
+        assert_eq!(failed["keys"], json!(["alice", "7", "[Object]"]));
+        let failed = failure(wire, json!({"path": "state.text.x"}));
+        assert_eq!((&failed["resolved"], &failed["keys"]), (&json!("state.text"), &json!([])));
+        let failed = failure(wire, json!({"path": "nowhere"}));
+        assert!(failed["keys"].as_array().unwrap().contains(&json!("state")), "{failed}");
+    });
+}
+
+#[test]
+fn no_getter_and_no_trap_of_the_application_runs() {
+    on_each(&[], |wire, _| {
+        for path in [
+            "",
+            "state",
+            "state.cart",
+            "state.proxy",
+            "state.callable",
+            "state.above",
+            "state.liar",
+            "state.json",
+        ] {
+            answer(wire, json!({"path": path, "depth": 10}));
+        }
+        assert_eq!(value(wire, "state.getter"), json!({"$getter": true}));
+        assert_eq!(value(wire, "state.thrower"), json!({"$getter": true}));
+        assert_eq!(value(wire, "state.setter"), json!({"$setter": true}));
+        assert_eq!(value(wire, "state.cart.total"), json!({"$getter": true}));
+        assert_eq!(value(wire, "trappedNow"), json!({"$getter": true}));
+        assert_eq!(value(wire, "state.__proto__"), json!({"$getter": true}));
+        assert_eq!(value(wire, "state.proxy"), json!({"$proxy": "Proxy(Object)"}));
+        for path in
+            ["state.proxy.a", "state.callable.x", "state.above.x", "state.getter.x", "state.liar.message.x"]
+        {
+            failure(wire, json!({"path": path}));
+        }
+        assert_eq!(value(wire, "state.json.__proto__"), json!({"polluted": true}));
+        assert_eq!(value(wire, "state.json"), json!({"__proto__": {"polluted": true}, "constructor": "own"}));
+        // Behind everything that ran meanwhile.
+        std::thread::sleep(Duration::from_millis(100));
+        assert_eq!(value(wire, "state.seen"), 0);
+    });
+}
+
+#[test]
+fn variables_of_a_module_are_found_by_its_closures() {
+    for node in nodes() {
+        let project = Project::empty();
+        let _app = state(&project, &node, &[]);
+        let mut wire = serve(&project, &[]);
+        assert_eq!(value(&mut wire, "local:state.cjs/hiddenCounter"), 7);
+        assert_eq!(value(&mut wire, "local:state.cjs/hiddenTable.a"), 1);
+        assert_eq!(value(&mut wire, "local:state.cjs/cart.items[0].name"), "tea");
+        let failed = failure(&mut wire, json!({"path": "local:state.cjs/nobody"}));
+        assert_eq!((&failed["error"], &failed["failed_at"]), (&json!("Path not found"), &json!("nobody")));
+        assert!(failed["keys"].as_array().unwrap().contains(&json!("hiddenCounter")), "{failed}");
+        let failed = failure(&mut wire, json!({"path": "local:other.js/x"}));
+        assert!(failed["error"].as_str().unwrap().contains("loaded no such file"), "{failed}");
+    }
+}
+
+#[test]
+fn a_debugger_statement_does_not_stop_a_program_whose_locals_are_read() {
+    for node in nodes() {
+        let project = Project::empty();
+        let app = plain(&project, &node, &["--inspect=127.0.0.1:0", "module.mjs"]);
+        assert_eq!(app.line(), "ready");
+        let mut wire = serve(&project, &[]);
+        for _ in 0..5 {
+            assert_eq!(value(&mut wire, "local:module.mjs/visits"), 3);
+            assert_eq!(value(&mut wire, "local:module.mjs/rooms.lobby.guests[0]"), "ada");
+        }
+    }
+}
+
+#[test]
+fn a_program_in_a_busy_loop_is_read() {
+    on_each(&["--busy"], |wire, app| {
+        std::thread::sleep(Duration::from_millis(500));
+        assert_eq!(value(wire, "state.count"), 42);
+        assert_eq!(answer(wire, json!({"path": "state.cart"}))["value"]["$type"], "Cart");
+        assert_eq!(value(wire, "process.pid"), app.pid());
+    });
+}
+
+#[test]
+fn a_kept_connection_does_not_keep_a_program_from_ending() {
+    on_each(&[], |wire, _| {
+        assert_eq!(value(wire, "state.count"), 42);
+    });
+    for node in nodes() {
+        let project = Project::empty();
+        let script = "globalThis.n = 1; console.log('ready'); process.on('SIGTERM', () => process.exit(0)); setInterval(() => {}, 1000)";
+        let mut app = plain(&project, &node, &["--inspect=127.0.0.1:0", "-e", script]);
+        assert_eq!(app.line(), "ready");
+        let mut wire = serve(&project, &[]);
+        assert_eq!(value(&mut wire, "n"), 1);
+        app.signal(rustix::process::Signal::TERM);
+        app.ends_within(Duration::from_secs(20));
+        let failed = failure(&mut wire, json!({"path": "n"}));
+        assert_eq!(failed["error"], "No inspectable process", "{failed}");
+    }
+}
+
+#[test]
+fn values_under_secret_like_names_are_masked_unless_the_leaf_itself_is_asked_for() {
+    on_each(&[], |wire, _| {
+        let state = answer(wire, json!({"path": "state"}));
+        assert_eq!(state["value"]["password"], "[masked]");
+        assert_eq!(state["value"]["set-cookie"], "[masked]");
+        assert_eq!(state["value"]["key"], "an ordinary key");
+        let nested = &state["value"]["nested"];
+        assert_eq!(
+            nested,
+            &json!({"apiKey": "[masked]", "credentials": {"user": "[masked]", "pin": "[masked]"}})
+        );
+        assert_eq!(state["masked"], 5);
+        assert_eq!(value(wire, "state.nested.apiKey"), "k-123");
+    });
+}
+
+#[test]
+fn the_environment_of_the_program_is_its_own() {
+    for node in nodes() {
+        let project = Project::empty();
+        let app = plain(
+            &project,
+            &node,
+            &[
+                "--inspect=127.0.0.1:0",
+                "-e",
+                "process.env.MODE = 'shop'; console.log('ready'); setInterval(() => {}, 1000)",
+            ],
+        );
+        assert_eq!(app.line(), "ready");
+        let mut wire = serve(&project, &[("MODE", "server")]);
+        let answer = answer(&mut wire, json!({"path": "process.env.MODE"}));
+        assert_eq!(answer["value"], "shop");
+        assert!(answer["source"].as_str().unwrap().starts_with("node: "), "{answer}");
+    }
+}
