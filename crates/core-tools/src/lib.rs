@@ -33,6 +33,7 @@
 //! | [`testing`] | `testing` | find the test runner, run it, report each test |
 //! | [`context`] | `context` | the documents and code a role needs, in one document under a token budget |
 //! | [`logs`] | `logs` | the logs of the application: the last entries of a level, and new ones |
+//! | [`trace`] | `trace` | profiles of the application: where time goes, what takes memory, whom it talks to |
 //! | [`inspect`] | `inspect` | the state of the application: what it publishes, and what its runtime says |
 //! | [`db`] | `sqlite`, `postgres`, `mysql` | the database of the application: its tables, queries, seeds |
 //! | [`redact`] | | masks secrets in text |
@@ -54,6 +55,7 @@
         feature = "testing",
         feature = "context",
         feature = "logs",
+        feature = "trace",
         feature = "inspect",
         feature = "mcp"
     )),
@@ -83,4 +85,6 @@ pub mod redact;
 pub mod testing;
 #[cfg(any(feature = "filesystem", feature = "git", feature = "inspect", feature = "logs", feature = "mcp"))]
 mod time;
+#[cfg(feature = "trace")]
+pub mod trace;
 pub mod workspace;

@@ -12,6 +12,7 @@ use core_tools::inspect::Inspector;
 use core_tools::logs::Logs;
 use core_tools::mcp::{self, Connection, Host, HostBuilder, Limits, Selection, Toolset, WorkspaceEffects};
 use core_tools::redact::{self, Redactor};
+use core_tools::trace::Traces;
 use core_tools::workspace::Workspace;
 use process_runner::guardian::Guardian;
 use process_runner::{Runner, Secrets};
@@ -230,6 +231,7 @@ pub fn toolsets(
             logs(config, workspace),
             databases(config, workspace),
             inspector,
+            traces(config, workspace, runner),
         ),
     ])
 }
@@ -277,6 +279,26 @@ fn inspector(config: &Config, workspace: &Arc<Workspace>, runner: &Runner) -> Re
         .allow_signals(*config.inspect.allow_signals)
         .target(target.1)
         .map_err(|error| format!("{}: {error}", target.0))
+}
+
+/// Profiles, which are kept in the user's folder for state: `$XDG_STATE_HOME`, by default `~/.local/state` (XDG Base
+/// Directory Specification), unless the configuration names one.
+fn traces(config: &Config, workspace: &Arc<Workspace>, runner: &Runner) -> Traces {
+    let folder = |name| std::env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
+    let state = folder("XDG_STATE_HOME").or_else(|| folder("HOME").map(|home| home.join(".local/state")));
+    let usual = || state.unwrap_or_else(std::env::temp_dir).join("coretools/traces");
+    let target = match config.inspect.target.as_str() {
+        "" => std::env::var_os("INSPECT_TARGET").and_then(|target| target.into_string().ok()),
+        target => Some(target.to_owned()),
+    };
+    Traces::new(
+        Arc::clone(workspace),
+        runner.clone(),
+        config.traces.folder.value.clone().unwrap_or_else(usual),
+    )
+    .path(std::env::var_os("PATH"))
+    .target(target)
+    .allow_signals(*config.inspect.allow_signals)
 }
 
 /// Documents that remember what files were in the user's folder for caches: `$XDG_CACHE_HOME`, by default `~/.cache`

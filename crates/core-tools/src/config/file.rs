@@ -310,6 +310,8 @@ impl<'a> File<'a> {
             ("policy.marker_key", mine(&policy.marker_key.source), "a key"),
             ("policy.audit", mine(&policy.audit.source), "an audit"),
             ("policy.audit_when_full", mine(&policy.audit_when_full.source), "an audit"),
+            // Files are made and removed there.
+            ("traces.folder", mine(&config.traces.folder.source), "a folder"),
             (
                 "policy.confinement",
                 mine(&policy.confinement.source) && *policy.confinement != ConfinementMode::On,

@@ -13,7 +13,7 @@ use super::{Config, Entry, Setting, Source, VARIABLE_PREFIX};
 pub(super) const BASE_PATH: &str = "FILESYSTEM_TOOLS_BASE_PATH";
 
 /// Every key, with its table.
-pub(super) const KEYS: [&str; 51] = [
+pub(super) const KEYS: [&str; 52] = [
     "roots",
     "toolsets",
     "results",
@@ -26,6 +26,7 @@ pub(super) const KEYS: [&str; 51] = [
     "databases.connections",
     "inspect.target",
     "inspect.allow_signals",
+    "traces.folder",
     "redaction.enabled",
     "redaction.environment_values",
     "redaction.variables",
@@ -79,6 +80,7 @@ pub(super) fn path<'a>(
         "http.tls_certificate" => Some(&mut config.http.tls_certificate),
         "http.tls_key" => Some(&mut config.http.tls_key),
         "http.tokens" => Some(&mut config.http.tokens),
+        "traces.folder" => Some(&mut config.traces.folder),
         _ => None,
     }
 }
@@ -151,6 +153,7 @@ fn visit<V: Visit>(config: &mut Config, key: &str, visitor: V) -> Option<V::Resu
         ),
         "inspect.target" => visitor.visit(&mut config.inspect.target, any()),
         "inspect.allow_signals" => visitor.visit(&mut config.inspect.allow_signals, any()),
+        "traces.folder" => visitor.visit(&mut config.traces.folder, any()),
         "redaction.enabled" => visitor.visit(&mut redaction.enabled, any()),
         "redaction.environment_values" => visitor.visit(&mut redaction.environment_values, any()),
         "redaction.variables" => visitor.visit(&mut redaction.variables, any()),

@@ -36,6 +36,9 @@
 //! target = ""                    # what inspect_state looks into: "port:9229", "http://…", "file:…"; found where empty
 //! allow_signals = false          # whether a process may be signalled to become inspectable
 //!
+//! [traces]
+//! folder = "/var/lib/traces"     # where capture_trace keeps profiles; $XDG_STATE_HOME/coretools/traces where left out
+//!
 //! [redaction]
 //! enabled = true
 //! environment_values = true      # mask the values of variables whose name says that they are secret
@@ -182,6 +185,8 @@ pub struct Config {
     pub databases: Databases,
     /// `[inspect]`
     pub inspect: Inspect,
+    /// `[traces]`
+    pub traces: Traces,
     /// `[redaction]`
     pub redaction: Redaction,
     /// `[http]`
@@ -277,6 +282,13 @@ pub struct Inspect {
     pub target: Setting<String>,
     /// Whether a process may be sent the signal that makes it inspectable. False by default.
     pub allow_signals: Setting<bool>,
+}
+
+/// `[traces]`
+#[derive(Clone, Debug)]
+pub struct Traces {
+    /// Where profiles are kept. None, the default: in the user's folder for state.
+    pub folder: Setting<Option<PathBuf>>,
 }
 
 /// `[redaction]`
@@ -441,6 +453,7 @@ impl Default for Config {
             logs: Logs { sources: default(Vec::new()) },
             databases: Databases { connections: default(Vec::new()) },
             inspect: Inspect { target: default(String::new()), allow_signals: default(false) },
+            traces: Traces { folder: default(None) },
             commands: Commands { environment: default(EnvironmentMode::Inherit) },
             redaction: Redaction {
                 enabled: default(true),

@@ -78,6 +78,7 @@ fn without_file_variables_and_flags_every_key_has_its_documented_default() {
     databases.connections = [not shown] (default)
     inspect.target = "" (default)
     inspect.allow_signals = false (default)
+    traces.folder = "" (default)
     redaction.enabled = true (default)
     redaction.environment_values = true (default)
     redaction.variables = [] (default)
@@ -139,6 +140,7 @@ sources = ["api=logs/*.log"]
     databases.connections = [not shown] (default)
     inspect.target = "" (default)
     inspect.allow_signals = false (default)
+    traces.folder = "" (default)
     redaction.enabled = true ($P/coretools.toml:13)
     redaction.environment_values = true ($P/coretools.toml:14)
     redaction.variables = ["MY_ID"] ($P/coretools.toml:15)
@@ -165,7 +167,7 @@ fn the_example_in_the_documentation_is_the_defaults() {
     let project = Project::new(&example);
     // Named: one that is found brings no policy.
     let written = project.load_with(&[], &naming(&project.path().join(FILE_NAME))).unwrap();
-    let example_paths = ["policy.file", "policy.marker_key", "policy.audit"];
+    let example_paths = ["policy.file", "policy.marker_key", "policy.audit", "traces.folder"];
     for (entry, default) in written.entries().iter().zip(Config::default().entries()) {
         if entry.key == "roots" {
             assert_eq!(*written.roots, [project.path()]);
@@ -224,8 +226,8 @@ fn an_unknown_key_is_an_error_with_its_place_and_the_nearest_key() {
     insta::assert_snapshot!(error("limits = { timeout = 1 }\n"), @"$P/coretools.toml:1:12: there is no key `limits.timeout`; did you mean `call_timeout_ms`?");
     insta::assert_snapshot!(error("environment = \"minimal\"\n"), @"$P/coretools.toml:1:1: there is no key `environment`; did you mean `commands.environment`?");
     insta::assert_snapshot!(error("[redaction]\ncolour = true\n"), @"$P/coretools.toml:2:1: there is no key `redaction.colour`; the keys here are enabled, environment_values, variables");
-    insta::assert_snapshot!(error("[extra]\nkey = true\n"), @"$P/coretools.toml:1:2: there is no key `extra`; the keys here are roots, toolsets, results, limits, commands, logs, databases, inspect, redaction, policy, role");
-    insta::assert_snapshot!(error("\"ключ\" = 1\nx = 2\n"), @"$P/coretools.toml:1:1: there is no key `ключ`; the keys here are roots, toolsets, results, limits, commands, logs, databases, inspect, redaction, policy, role");
+    insta::assert_snapshot!(error("[extra]\nkey = true\n"), @"$P/coretools.toml:1:2: there is no key `extra`; the keys here are roots, toolsets, results, limits, commands, logs, databases, inspect, traces, redaction, policy, role");
+    insta::assert_snapshot!(error("\"ключ\" = 1\nx = 2\n"), @"$P/coretools.toml:1:1: there is no key `ключ`; the keys here are roots, toolsets, results, limits, commands, logs, databases, inspect, traces, redaction, policy, role");
 }
 
 #[test]

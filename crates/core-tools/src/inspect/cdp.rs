@@ -9,6 +9,7 @@ use super::target::Url;
 use futures_util::SinkExt as _;
 use futures_util::stream::{SplitSink, StreamExt as _};
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -97,7 +98,7 @@ pub(crate) struct Event {
     pub(crate) params: Value,
 }
 
-type Waiting = HashMap<u64, oneshot::Sender<Result<Value, String>>>;
+type Waiting = HashMap<u64, oneshot::Sender<Result<Box<RawValue>, String>>>;
 
 /// What the reading side and the commands share.
 #[derive(Default)]
@@ -198,6 +199,17 @@ impl Session {
         params: Value,
         limit: Duration,
     ) -> Result<Value, Error> {
+        let text = self.call_for_text(method, params, limit).await?;
+        serde_json::from_str(text.get()).map_err(|error| Error::NotInspector(error.to_string()))
+    }
+
+    /// The same, with the answer as it was sent: it may be large, or lie deeper in itself than a [`Value`] may.
+    pub(crate) async fn call_for_text(
+        &self,
+        method: &str,
+        params: Value,
+        limit: Duration,
+    ) -> Result<Box<RawValue>, Error> {
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
         let (sender, answer) = oneshot::channel();
         match &mut *lock(&self.shared.waiting) {
@@ -254,8 +266,7 @@ struct Incoming {
     method: Option<String>,
     #[serde(default)]
     params: Value,
-    #[serde(default)]
-    result: Value,
+    result: Option<Box<RawValue>>,
     error: Option<Refusal>,
 }
 
@@ -277,6 +288,7 @@ impl Shared {
             let waiting = lock(&self.waiting).as_mut().and_then(|waiting| waiting.remove(&id));
             if let Some(waiting) = waiting {
                 // Whoever waited may have gone.
+                let result = result.unwrap_or_else(|| RawValue::NULL.to_owned());
                 let _ = waiting.send(error.map_or(Ok(result), |refusal| Err(refusal.message)));
             }
         } else if let Some(method) = method {

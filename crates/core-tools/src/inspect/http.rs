@@ -62,9 +62,19 @@ pub(crate) async fn connect(addresses: &[SocketAddr]) -> Result<TcpStream, Error
 
 /// The document at `url`, which is reached at `addresses`.
 pub(crate) async fn get(url: &Url, addresses: &[SocketAddr], most: usize) -> Result<Vec<u8>, Error> {
-    match tokio::time::timeout(TIME_LIMIT, answer(url, addresses, most)).await {
+    get_within(url, addresses, most, TIME_LIMIT).await
+}
+
+/// The same, for a document that takes longer.
+pub(crate) async fn get_within(
+    url: &Url,
+    addresses: &[SocketAddr],
+    most: usize,
+    limit: Duration,
+) -> Result<Vec<u8>, Error> {
+    match tokio::time::timeout(limit, answer(url, addresses, most)).await {
         Ok(answer) => answer,
-        Err(_) => Err(Error::TimedOut(TIME_LIMIT)),
+        Err(_) => Err(Error::TimedOut(limit)),
     }
 }
 

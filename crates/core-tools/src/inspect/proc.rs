@@ -131,7 +131,7 @@ fn listener(line: &str) -> Option<Listener> {
 }
 
 /// The sockets that a process holds, by inode.
-fn sockets(pid: u32) -> HashSet<u64> {
+pub(crate) fn sockets(pid: u32) -> HashSet<u64> {
     let entries = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten();
     let links = entries.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
     links

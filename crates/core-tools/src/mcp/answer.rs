@@ -114,6 +114,13 @@ impl Answer {
         Self { text: Some(text.into()), media: vec![media], ..Self::default() }
     }
 
+    /// The same answer with a picture, a sound or a document behind it.
+    #[must_use]
+    pub fn with_media(mut self, media: Option<Media>) -> Self {
+        self.media.extend(media);
+        self
+    }
+
     /// An answer that says why there is none.
     pub fn error(error: &ToolError) -> Self {
         Self { text: Some(error.0.clone()), failed: true, ..Self::default() }

@@ -1,12 +1,15 @@
 //! The tools that look into the running application.
 
-use super::answer::{Answer, ToolError};
+use super::answer::{Answer, Media, ToolError};
 use super::host::Context;
 use super::tool::{Tool, Toolset};
 use crate::db::{self, Databases, DbBridge};
 use crate::inspect::{self, InspectState, Inspector};
 use crate::logs::{self, GetLogs, LogEntry, Logs};
+use crate::trace::{CaptureTrace, Traces};
 use crate::workspace::Workspace;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use role_policy::Effect;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -31,9 +34,14 @@ pub fn toolset(
     logs: Logs,
     databases: Databases,
     inspector: Inspector,
+    traces: Traces,
 ) -> Toolset {
-    let tools =
-        vec![inspect_state(workspace, inspector), db_bridge(workspace, databases), get_logs(workspace, logs)];
+    let tools = vec![
+        inspect_state(workspace, inspector),
+        db_bridge(workspace, databases),
+        capture_trace(workspace, traces),
+        get_logs(workspace, logs),
+    ];
     Toolset { name: "introspection", tools }
 }
 
@@ -120,4 +128,40 @@ fn get_logs(workspace: &Arc<Workspace>, logs: Logs) -> Tool {
             }
         },
     )
+}
+
+/// Runs profilers, so it is for who may run something: it changes nothing that is there, and adds a file.
+fn capture_trace(workspace: &Arc<Workspace>, traces: Traces) -> Tool {
+    let workspace = Arc::clone(workspace);
+    let tool = Tool::new(
+        "capture_trace",
+        "Profile",
+        "Profile a running process: hot functions, memory or requests.",
+        move |request: CaptureTrace, context: Context| {
+            let traces = context
+                .within(&workspace)
+                .map(|workspace| traces.within(workspace).unrestricted(context.unrestricted));
+            async move {
+                match traces?.capture(&request, &context.cancel).await {
+                    Ok(captured) => {
+                        let image = captured.image.map(|png| Media::Image {
+                            data: STANDARD.encode(png),
+                            mime_type: "image/png".to_owned(),
+                        });
+                        Ok(Answer::structured(&captured.profile)?.with_media(image))
+                    }
+                    Err(error) => Ok(Answer::structured(&error.to_refusal())?.failed_if(true)),
+                }
+            }
+        },
+    );
+    tool.adds().own_deadline().answers::<TraceAnswer>()
+}
+
+/// As [`DbAnswer`].
+#[derive(Serialize, JsonSchema)]
+#[allow(dead_code, reason = "only its schema is used")]
+struct TraceAnswer {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<String>,
 }

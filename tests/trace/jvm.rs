@@ -1,0 +1,89 @@
+//! Java virtual machines, by their attach socket.
+
+use crate::support::{App, file, has, source};
+use core_tools::trace::{CaptureTrace, Summary, TraceType, Traces};
+use core_tools::workspace::Workspace;
+use process_runner::{CancellationToken, Runner};
+use serde_json::json;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+fn app() -> App {
+    let mut command = Command::new("java");
+    command.arg("-XX:+UseSerialGC").arg(source("App.java"));
+    App::start(command)
+}
+
+fn traces(folder: &Path, signals: bool) -> Traces {
+    let workspace = Arc::new(Workspace::new([folder]).unwrap());
+    let traces = Traces::new(workspace, Runner::new(), folder.join("traces")).path(std::env::var_os("PATH"));
+    traces.allow_signals(signals).unrestricted(true)
+}
+
+fn request(app: &App, kind: TraceType, duration: u64) -> CaptureTrace {
+    CaptureTrace { target: Some(app.target()), ..CaptureTrace::new(kind, duration) }
+}
+
+#[tokio::test]
+async fn methods_and_classes_are_told_and_no_signal_is_sent_unasked() {
+    if !has("java") || !has("jfr") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let app = app();
+    let never = CancellationToken::new();
+    let refused = traces(folder.path(), false).capture(&request(&app, TraceType::Heap, 100), &never).await;
+    assert_eq!(refused.unwrap_err().to_refusal().kind, "refused");
+
+    let traces = traces(folder.path(), true);
+    let profile = traces.capture(&request(&app, TraceType::Heap, 200), &never).await.unwrap().profile;
+    let Summary::Heap(heap) = &profile.summary else { panic!("{profile:?}") };
+    let items = heap.biggest.iter().find(|big| big.name.ends_with("App$CartItem")).unwrap();
+    assert_eq!(items.count, Some(50_000));
+    assert!(profile.paused_ms.is_some());
+    file(&json!(profile.path));
+
+    let profile = traces.capture(&request(&app, TraceType::Cpu, 3000), &never).await.unwrap().profile;
+    let Summary::Cpu(cpu) = &profile.summary else { panic!("{profile:?}") };
+    assert!(file(&json!(profile.path)).starts_with(b"FLR\0"));
+    let hottest = cpu.top_self.first().unwrap_or_else(|| panic!("{profile:?}"));
+    assert_eq!(
+        (hottest.function.as_str(), hottest.file.as_deref()),
+        ("App.burnTheProcessor", Some("App.java"))
+    );
+}
+
+#[tokio::test]
+async fn a_cancelled_recording_is_stopped() {
+    if !has("java") || !has("jcmd") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let app = app();
+    let recordings = || {
+        let output = Command::new("jcmd").args([&app.pid().to_string(), "JFR.check"]).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let traces = traces(folder.path(), true);
+    let cancel = CancellationToken::new();
+    let capture = {
+        let (traces, request, cancel) =
+            (traces.clone(), request(&app, TraceType::Cpu, 30_000), cancel.clone());
+        tokio::spawn(async move { traces.capture(&request, &cancel).await.map(drop) })
+    };
+    wait(|| recordings().contains("coretools-"), "it records").await;
+    cancel.cancel();
+    assert_eq!(capture.await.unwrap().unwrap_err().to_refusal().kind, "cancelled");
+    wait(|| !recordings().contains("coretools-"), "it does not record").await;
+    assert_eq!(std::fs::read_dir(folder.path().join("traces")).unwrap().count(), 0);
+}
+
+async fn wait(condition: impl Fn() -> bool, what: &str) {
+    let ends = std::time::Instant::now() + Duration::from_secs(60);
+    while !condition() {
+        assert!(std::time::Instant::now() < ends, "not within a minute: {what}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}

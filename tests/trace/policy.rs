@@ -1,0 +1,114 @@
+//! Who may profile what, and what is refused in which words.
+
+use crate::support::{App, Server, command, source};
+use integration_tests::{Era, Project, Wire};
+use serde_json::json;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+
+fn sleeper() -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", "echo ready 0; exec sleep 600"]).current_dir("/");
+    command
+}
+
+#[test]
+fn the_tool_is_listed_as_recorded_in_few_bytes() {
+    let mut server = Server::start();
+    let tools = server.wire.request("tools/list", json!({}))["result"]["tools"].take();
+    let tool = tools.as_array().unwrap().iter().find(|tool| tool["name"] == "capture_trace").unwrap().clone();
+    insta::assert_json_snapshot!("tool", tool);
+    assert!(tool.to_string().len() <= 500, "{} bytes", tool.to_string().len());
+}
+
+#[test]
+fn roles_that_run_nothing_do_not_see_it() {
+    for (role, sees) in
+        [("readonly", false), ("security", false), ("architect", false), ("dev", true), ("qa", true)]
+    {
+        let project = Project::empty();
+        let mut command = command(&project);
+        command.args(["--role", role]);
+        let mut wire = Wire::connect(command, Era::Modern);
+        let tools = wire.request("tools/list", json!({}))["result"]["tools"].take();
+        let seen = tools.as_array().unwrap().iter().any(|tool| tool["name"] == "capture_trace");
+        assert_eq!(seen, sees, "{role}");
+    }
+}
+
+#[test]
+fn a_process_of_another_user_is_refused() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let mut command = sleeper();
+    command.uid(65_534);
+    let (app, mut server) = (App::start(command), Server::start());
+    for kind in ["cpu", "heap", "network"] {
+        let refusal = server.refusal(json!({"duration_ms": 100, "type": kind, "target": app.target()}));
+        assert_eq!(refusal["kind"], "refused", "{refusal}");
+        assert!(refusal["error"].as_str().unwrap().contains("another user"), "{refusal}");
+    }
+}
+
+#[test]
+fn a_role_whose_reach_is_confined_profiles_what_runs_there() {
+    let policy = "version = 1\n[roles.near]\nallow = [\"capture_trace\"]\n[[roles.near.require]]\nid = \"docs\"\n\
+                  tools = [\"*\"]\nread_within = [\"docs\"]\n";
+    let project = Project::with([("docs/a.md", ""), ("roles.toml", policy)]);
+    let mut command = command(&project);
+    command.args(["--policy", "roles.toml", "--role", "near"]);
+    let mut wire = Wire::connect(command, Era::Modern);
+    let mut near = sleeper();
+    near.current_dir(project.join("docs"));
+    let (near, far) = (App::start(near), App::start(sleeper()));
+    let mut call = |target: String| {
+        let result =
+            wire.call("capture_trace", json!({"duration_ms": 100, "type": "heap", "target": target}));
+        result["structuredContent"].clone()
+    };
+    assert_eq!(call(near.target())["pid"], near.pid());
+    for target in [far.target(), "server".to_owned()] {
+        let refusal = call(target);
+        assert_eq!(refusal["kind"], "refused", "{refusal}");
+        assert!(refusal["error"].as_str().unwrap().contains("outside"), "{refusal}");
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_told_with_what_does() {
+    let mut server = Server::start();
+    for (arguments, expected) in [
+        (json!({"duration_ms": 50, "type": "cpu"}), "100"),
+        (json!({"duration_ms": 30_001, "type": "cpu"}), "30000"),
+        (json!({"duration_ms": 100, "type": "disk"}), "network"),
+        (json!({"type": "cpu"}), "duration_ms"),
+    ] {
+        let said = server.wire.failure("capture_trace", arguments);
+        assert!(said.contains(expected), "{said}");
+    }
+    for (target, kind) in [
+        ("nonsense", "argument"),
+        ("file:a.json", "argument"),
+        ("pid:4194304", "gone"),
+        ("port:1", "refused"),
+        ("http://192.0.2.1/debug/pprof", "refused"),
+        ("ws://example.org/x", "refused"),
+    ] {
+        let refusal = server.refusal(json!({"duration_ms": 100, "type": "cpu", "target": target}));
+        assert_eq!(refusal["kind"], kind, "{target}: {refusal}");
+    }
+}
+
+#[test]
+fn a_small_profile_is_answered_itself_where_that_is_asked_for() {
+    let mut python = Command::new("python3");
+    python.arg(source("app.py"));
+    let (app, mut server) = (App::start(python), Server::start());
+    let ask = json!({"duration_ms": 100, "type": "network", "target": app.target(), "data": true});
+    let profile = server.profile(ask);
+    assert_eq!(profile["encoding"], "base64");
+    use base64::Engine as _;
+    let data = base64::engine::general_purpose::STANDARD.decode(profile["data"].as_str().unwrap()).unwrap();
+    assert_eq!(data, crate::support::file(&profile["path"]));
+}

@@ -1,0 +1,142 @@
+//! Applications to profile, and a server that does.
+
+use integration_tests::{Era, Project, Wire};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// An application that runs until the end of its test.
+pub(crate) struct App {
+    child: Child,
+    /// Where it listens, if it does.
+    pub(crate) port: u16,
+}
+
+impl App {
+    /// Starts `command`, which says `ready PORT`.
+    pub(crate) fn start(mut command: Command) -> Self {
+        let mut child =
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let line = lines.next().expect("it says that it is ready").unwrap();
+        std::thread::spawn(move || lines.for_each(drop));
+        let port = line.strip_prefix("ready ").and_then(|port| port.parse().ok());
+        Self { child, port: port.unwrap_or_else(|| panic!("{line}")) }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn target(&self) -> String {
+        format!("pid:{}", self.pid())
+    }
+
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Who traces it; 0 for nobody.
+    pub(crate) fn tracer(&self) -> u32 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("TracerPid:")).unwrap();
+        line.trim().parse().unwrap()
+    }
+
+    /// What it answers to a GET.
+    pub(crate) fn get(&self, path: &str) -> String {
+        let mut stream = std::net::TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer.split_once("\r\n\r\n").unwrap().1.to_owned()
+    }
+}
+
+impl Drop for App {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A file of the applications beside these tests.
+pub(crate) fn source(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("trace/apps").join(name)
+}
+
+/// A server that keeps its profiles in a folder of the test.
+pub(crate) struct Server {
+    pub(crate) project: Project,
+    pub(crate) wire: Wire,
+}
+
+impl Server {
+    pub(crate) fn start() -> Self {
+        let project = Project::empty();
+        let wire = Wire::connect(command(&project), Era::Modern);
+        Self { project, wire }
+    }
+
+    /// A profile, which must be there.
+    pub(crate) fn profile(&mut self, arguments: Value) -> Value {
+        let result = self.wire.call("capture_trace", arguments);
+        assert_eq!(result["isError"], false, "{result}");
+        result["structuredContent"].clone()
+    }
+
+    /// Why there is none.
+    pub(crate) fn refusal(&mut self, arguments: Value) -> Value {
+        let result = self.wire.call("capture_trace", arguments);
+        assert_eq!(result["isError"], true, "{result}");
+        result["structuredContent"].clone()
+    }
+
+    pub(crate) fn ask(&mut self, arguments: Value) -> i64 {
+        self.wire.ask("tools/call", json!({"name": "capture_trace", "arguments": arguments}))
+    }
+
+    /// Cancels a capture, and waits until nothing of it is left: another one is not refused as busy.
+    pub(crate) fn cancel(&mut self, id: i64) {
+        self.wire.notify("notifications/cancelled", json!({"requestId": id}));
+    }
+
+    pub(crate) fn traces(&self) -> PathBuf {
+        self.project.join("state/coretools/traces")
+    }
+}
+
+/// The server, with a folder for state of its own and py-spy in its path.
+pub(crate) fn command(project: &Project) -> Command {
+    let mut command = project.server();
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.venv/bin");
+    let path = format!("{}:{}", own.display(), std::env::var("PATH").unwrap());
+    command.env("XDG_STATE_HOME", project.join("state")).env("PATH", path).env_remove("INSPECT_TARGET");
+    command
+}
+
+/// The function with this name in a list of hot ones.
+pub(crate) fn hot<'a>(list: &'a Value, function: &str) -> &'a Value {
+    let found =
+        list.as_array().unwrap().iter().find(|hot| hot["function"].as_str().unwrap().contains(function));
+    found.unwrap_or_else(|| panic!("no {function} in {list}"))
+}
+
+/// What a profile's file holds; it and the folder it is in are for their owner alone.
+pub(crate) fn file(path: &Value) -> Vec<u8> {
+    use std::os::unix::fs::PermissionsExt;
+    let path = Path::new(path.as_str().unwrap());
+    let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(path), mode(path.parent().unwrap())), (0o600, 0o700), "{}", path.display());
+    std::fs::read(path).unwrap()
+}
+
+/// Whether a program can be started; where not the test says so, and fails in CI.
+pub(crate) fn has(program: &str) -> bool {
+    let path = std::env::var("PATH").unwrap();
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.venv/bin");
+    let there = std::env::split_paths(&path).chain([own]).any(|folder| folder.join(program).is_file());
+    integration_tests::found(there.then_some(()), &format!("no {program}")).is_some()
+}
