@@ -34,6 +34,7 @@
 //! | [`context`] | `context` | the documents and code a role needs, in one document under a token budget |
 //! | [`logs`] | `logs` | the logs of the application: the last entries of a level, and new ones |
 //! | [`db`] | `sqlite`, `postgres`, `mysql` | the database of the application: its tables, queries, seeds |
+//! | [`sessions`] | `sessions` | agents as supervised processes: start, wait, resume, end |
 //! | [`redact`] | | masks secrets in text |
 //! | [`config`] | | `coretools.toml`, environment variables and flags |
 //! | [`mcp`] | `mcp` | the areas as tools of the Model Context Protocol, behind one guarded host |
@@ -53,6 +54,7 @@
         feature = "testing",
         feature = "context",
         feature = "logs",
+        feature = "sessions",
         feature = "mcp"
     )),
     allow(rustdoc::broken_intra_doc_links, reason = "the table names areas that are off")
@@ -75,8 +77,10 @@ pub mod logs;
 pub mod mcp;
 pub mod nearest;
 pub mod redact;
+#[cfg(all(feature = "sessions", unix))]
+pub mod sessions;
 #[cfg(feature = "testing")]
 pub mod testing;
-#[cfg(any(feature = "filesystem", feature = "git", feature = "logs", feature = "mcp"))]
+#[cfg(any(feature = "filesystem", feature = "git", feature = "logs", feature = "mcp", feature = "sessions"))]
 mod time;
 pub mod workspace;
