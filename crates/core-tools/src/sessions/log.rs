@@ -295,12 +295,19 @@ fn turned_over(folder: std::os::fd::BorrowedFd<'_>, name: &str) -> io::Result<Ve
     Ok(files)
 }
 
-/// The last lines of a log as they were printed, without their times. None where there is no log.
+/// The line with which the output of a process begins in the log of its session.
+pub(super) const BEGIN: &str = "[a process of the session starts]";
+
+/// The last lines that a session's last process printed, without their times. None where there is no log.
 pub(super) fn last_printed(folder: &Path, name: &str, lines: usize) -> Vec<String> {
     let query = LogQuery { lines, ..LogQuery::default() };
     let page = Log::read(folder, name, &query).unwrap_or_default();
     let printed = |line: String| line.split_once(' ').map_or_else(String::new, |(_, text)| text.to_owned());
-    page.lines.into_iter().map(printed).collect()
+    let mut lines: Vec<String> = page.lines.into_iter().map(printed).collect();
+    if let Some(begin) = lines.iter().rposition(|line| line == BEGIN) {
+        lines.drain(..=begin);
+    }
+    lines
 }
 
 /// Whole lines out of bytes that come cut anywhere.
