@@ -7,12 +7,14 @@ use std::process::Command;
 #[derive(Debug)]
 pub struct Project {
     folder: tempfile::TempDir,
+    state: tempfile::TempDir,
 }
 
 impl Project {
     /// An empty one.
     pub fn empty() -> Self {
-        Self { folder: tempfile::tempdir().expect("a temporary folder") }
+        let folder = || tempfile::tempdir().expect("a temporary folder");
+        Self { folder: folder(), state: folder() }
     }
 
     /// One with these files.
@@ -27,6 +29,11 @@ impl Project {
     /// Its path.
     pub fn path(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// Where its servers keep what is to survive them (`XDG_STATE_HOME`).
+    pub fn state(&self) -> &Path {
+        self.state.path()
     }
 
     /// A path in it.
@@ -77,6 +84,7 @@ impl Project {
         command.env_remove("FILESYSTEM_TOOLS_BASE_PATH");
         // Not the developer's. Runs share it, as servers do.
         command.env("XDG_CACHE_HOME", std::env::temp_dir().join("coretools-tests-cache"));
+        command.env("XDG_STATE_HOME", self.state());
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("CORETOOLS_") {
                 command.env_remove(name);

@@ -10,6 +10,8 @@ mod log;
 mod policy;
 mod print_config;
 mod serve;
+#[cfg(unix)]
+mod session;
 mod setup;
 mod transport;
 #[cfg(unix)]
@@ -66,6 +68,8 @@ fn run(cli: Cli) -> Result<ExitCode, String> {
             runtime.block_on(context::context(&settings, cli.options.role.as_deref(), &arguments))
         }
         Some(Command::Policy { command }) => policy::run(&settings, cli.options.role.as_deref(), command),
+        #[cfg(unix)]
+        Some(Command::Session { command }) => runtime.block_on(session::run(settings, command)),
         Some(Command::Tools { json }) => Ok(call::tools(&setup::server(settings)?, json)),
         Some(Command::Call { tool, arguments, json }) => {
             let server = setup::server(settings)?;

@@ -1,6 +1,6 @@
 //! From flags, environment and configuration to a server that is ready to serve.
 
-use crate::cli::Options;
+use crate::cli;
 use crate::confinement;
 use crate::identity;
 use core_tools::ci::{Commands, Confine, EnvironmentPolicy, ServerFacts};
@@ -12,6 +12,8 @@ use core_tools::db::Databases;
 use core_tools::logs::Logs;
 use core_tools::mcp::{self, Connection, Host, Limits, Selection, Toolset, WorkspaceEffects};
 use core_tools::redact::{self, Redactor};
+#[cfg(unix)]
+use core_tools::sessions::{Agents, CREDENTIAL_VARIABLE, Options, Owner, Sessions};
 use core_tools::workspace::Workspace;
 use process_runner::guardian::Guardian;
 use process_runner::{Runner, Secrets};
@@ -51,6 +53,8 @@ pub(crate) struct Settings {
     pub(crate) temporary_folder: Option<PathBuf>,
     /// The command that the agent was started with.
     pub(crate) agent_command: Option<String>,
+    /// The credential of the session that this server runs in.
+    pub(crate) credential: Option<String>,
 }
 
 /// A server that is ready to serve.
@@ -66,7 +70,15 @@ pub(crate) struct Server {
     pub(crate) checked: (Arc<Workspace>, WorkspaceEffects),
     /// Every tool there could be, for that.
     pub(crate) facts: Vec<ToolFacts<'static>>,
+    /// The sessions, those that end with this server among them.
+    pub(crate) sessions: SessionHandle,
 }
+
+/// The way to the sessions, where there are any.
+#[cfg(unix)]
+pub(crate) type SessionHandle = Sessions;
+#[cfg(not(unix))]
+pub(crate) type SessionHandle = ();
 
 impl Server {
     /// What a transport serves.
@@ -82,7 +94,7 @@ impl Server {
 }
 
 /// Reads flags, environment and configuration.
-pub(crate) fn settings(options: &Options) -> Result<Settings, String> {
+pub(crate) fn settings(options: &cli::Options) -> Result<Settings, String> {
     let folder =
         std::env::current_dir().map_err(|error| format!("cannot find the current folder: {error}"))?;
     let variables = variables(std::env::vars_os())?;
@@ -104,7 +116,11 @@ pub(crate) fn settings(options: &Options) -> Result<Settings, String> {
     let redaction = redact::Options { enabled: *config.redaction.enabled, values };
     let redactor = Redactor::new(redaction).map_err(|error| chain(&error))?;
     let temporary_folder = std::env::var_os("TMPDIR").filter(|folder| !folder.is_empty()).map(PathBuf::from);
-    Ok(Settings { config, roots, redactor, secrets, temporary_folder, agent_command })
+    #[cfg(not(unix))]
+    let credential = None;
+    #[cfg(unix)]
+    let credential = std::env::var_os(CREDENTIAL_VARIABLE).map(|value| value.to_string_lossy().into_owned());
+    Ok(Settings { config, roots, redactor, secrets, temporary_folder, agent_command, credential })
 }
 
 /// The environment as text.
@@ -179,6 +195,7 @@ pub(crate) fn toolsets(
     workspace: &Arc<Workspace>,
     runner: &Runner,
     confine: Confine,
+    sessions: &SessionHandle,
 ) -> Vec<Toolset> {
     let config = &settings.config;
     let commands = Commands::new(runner.clone(), Arc::clone(workspace), settings.redactor.clone())
@@ -188,14 +205,96 @@ pub(crate) fn toolsets(
         })
         .confined(confine);
     let max_timeout = Duration::from_millis(*config.limits.max_timeout_ms);
-    vec![
+    #[allow(unused_mut, reason = "some are for Unix alone")]
+    let mut toolsets = vec![
         mcp::filesystem::toolset(workspace),
         mcp::git::toolset(&commands),
         mcp::testing::toolset(&commands, max_timeout),
         mcp::context::toolset(&documents(commands.clone())),
         mcp::ci::toolset(commands, facts(), max_timeout),
         mcp::introspection::toolset(workspace, logs(config, workspace), databases(config, workspace)),
-    ]
+    ];
+    #[cfg(unix)]
+    toolsets.push(mcp::sessions::toolset(workspace, sessions));
+    #[cfg(not(unix))]
+    let () = sessions;
+    toolsets
+}
+
+/// The sessions of this user's state directory. Where nobody supervises them this server does, once they are asked for;
+/// its own end with it, by the guardian even if it is killed.
+#[cfg(unix)]
+pub(crate) fn sessions(settings: &Settings) -> SessionHandle {
+    let (config, redactor) = (settings.config.clone(), settings.redactor.clone());
+    let secrets = settings.secrets.clone();
+    match state_folder(settings) {
+        Ok(state) => {
+            Sessions::new(state, move || session_options(&config, &redactor, &secrets, Owner::Server))
+        }
+        // The other tools need no such folder; who asks for sessions is told.
+        Err(missing) => Sessions::new("/nonexistent", move || Err(missing.clone())),
+    }
+}
+
+#[cfg(not(unix))]
+pub(crate) fn sessions(_: &Settings) -> SessionHandle {}
+
+/// Where sessions are kept: what the configuration says, else `coretools/sessions` in `$XDG_STATE_HOME`, by default
+/// `~/.local/state` (XDG Base Directory Specification).
+#[cfg(unix)]
+pub(crate) fn state_folder(settings: &Settings) -> Result<PathBuf, String> {
+    if let Some(folder) = settings.config.sessions.state_dir.as_ref() {
+        return Ok(folder.clone());
+    }
+    let folder = |name| std::env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
+    let state = folder("XDG_STATE_HOME").or_else(|| folder("HOME").map(|home| home.join(".local/state")));
+    let missing = "nowhere to keep sessions: set sessions.state_dir, XDG_STATE_HOME or HOME";
+    Ok(state.ok_or(missing)?.join("coretools/sessions"))
+}
+
+/// How a supervisor of one's own is set up.
+#[cfg(unix)]
+pub(crate) fn session_options(
+    config: &Config,
+    redactor: &Redactor,
+    secrets: &Secrets,
+    owner: Owner,
+) -> Result<Options, String> {
+    let sessions = &config.sessions;
+    let agents = match sessions.agents.as_ref() {
+        None => Agents::builtin(),
+        Some(path) => {
+            let text = identity::read(path)
+                .map_err(|error| format!("cannot use sessions.agents {}: {error}", path.display()))?;
+            Agents::with(Some((&path.display().to_string(), &text)))
+        }
+    };
+    let max_sessions = usize::try_from(*sessions.max_sessions).unwrap_or(usize::MAX);
+    let mut runner = Runner::builder().secrets(secrets.clone()).max_concurrent(max_sessions.saturating_add(8));
+    if owner == Owner::Server {
+        let guardian =
+            Guardian::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
+        runner = runner.guardian(guardian);
+    }
+    let agents = agents.map_err(|error| chain(&error))?;
+    let mut options = Options::new(owner, runner.build(), redactor.clone(), agents);
+    options.plan.resume_after_limit = *sessions.resume_after_limit;
+    options.plan.renew_context = *sessions.renew_context;
+    options.plan.restart_after_crash = *sessions.restart_after_crash;
+    options.plan.base = Duration::from_millis(*sessions.backoff_base_ms);
+    options.plan.cap = Duration::from_millis(*sessions.backoff_cap_ms);
+    options.plan.attempts = u32::try_from(*sessions.max_attempts).unwrap_or(u32::MAX);
+    options.command.clone_from(&sessions.command);
+    options.watched.clone_from(&sessions.watch);
+    options.logs.file_bytes = *sessions.log_bytes;
+    options.max_sessions = max_sessions;
+    options.manual_restart = Duration::from_secs(*sessions.manual_restart_s);
+    if let Some(path) = config.policy.marker_key.as_ref() {
+        let key = role_policy::source::read_key(path)
+            .map_err(|error| format!("cannot use policy.marker_key {}: {error}", path.display()))?;
+        options.marker_key = Some(key);
+    }
+    Ok(options)
 }
 
 /// The logs of the application: `$LOG_PATH`, and those that the configuration names.
@@ -232,7 +331,7 @@ pub(crate) fn tool_facts(
     workspace: &Arc<Workspace>,
     runner: &Runner,
 ) -> Vec<ToolFacts<'static>> {
-    let toolsets = toolsets(settings, workspace, runner, Confine::off("nothing is run"));
+    let toolsets = toolsets(settings, workspace, runner, Confine::off("nothing is run"), &sessions(settings));
     toolsets.iter().flat_map(Toolset::facts).collect()
 }
 
@@ -255,7 +354,8 @@ pub(crate) fn server(settings: Settings) -> Result<Server, String> {
     let audit = identity::audit(&settings)?;
     let confine = confinement::confine(&settings, &workspace, &loaded.policy, &caller, &facts)?;
     let confinement = confine.to_string();
-    let toolsets = toolsets(&settings, &workspace, &runner, confine);
+    let sessions = sessions(&settings);
+    let toolsets = toolsets(&settings, &workspace, &runner, confine, &sessions);
     let config = settings.config;
     let mut limits = Limits::default();
     limits.max_concurrent_calls = usize::try_from(*config.limits.max_concurrent_calls).unwrap_or(usize::MAX);
@@ -281,7 +381,8 @@ pub(crate) fn server(settings: Settings) -> Result<Server, String> {
         .text_only(*config.results == Results::Text)
         .build()
         .map_err(|error| error.to_string())?;
-    Ok(Server { host, caller, runner, confinement, policy_file: config.policy.file.value, facts, checked })
+    let policy_file = config.policy.file.value;
+    Ok(Server { host, caller, runner, confinement, policy_file, facts, checked, sessions })
 }
 
 /// An error and everything that led to it.

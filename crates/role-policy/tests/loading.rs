@@ -160,13 +160,7 @@ fn the_built_in_policy_is_one() {
             "next_work",
             "next_prepare",
             "mark_phase",
-            "start_session",
-            "send_message",
-            "run_agent_command",
-            "new_session",
-            "end_session",
-            "pause",
-            "resume"
+            "start_session"
         ]
     );
     assert!(policy.excluded_tools("orchestrator").is_empty());

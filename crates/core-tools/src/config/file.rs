@@ -114,9 +114,12 @@ pub(super) fn apply(config: &mut Config, text: &Text) -> Result<(), Error> {
         file.keeps_databases(config, &table)?;
         file.keeps_limits(config, &table)?;
         file.keeps_policy(config, &table)?;
+        file.keeps_sessions(&table)?;
     }
     let folder = text.path.parent().unwrap_or(&text.path);
-    config.roots.value.iter_mut().for_each(|root| *root = tidy(&folder.join(&*root)));
+    for folders in [&mut config.roots, &mut config.sessions.watch] {
+        folders.value.iter_mut().for_each(|path| *path = tidy(&folder.join(&*path)));
+    }
     Ok(())
 }
 
@@ -300,6 +303,17 @@ impl<'a> File<'a> {
                 found: what.to_owned(),
             }),
         }
+    }
+
+    /// Refuses a stranger's file that would have programs started, and started again, or something kept elsewhere.
+    fn keeps_sessions(&self, table: &DeTable<'_>) -> Result<(), Error> {
+        let Some((key, value)) = table.get_key_value("sessions") else { return Ok(()) };
+        Err(Error::Value {
+            place: self.place(&value.span()),
+            key: key.get_ref().to_string(),
+            expected: "left out of a file that was not named with --config".to_owned(),
+            found: "a table".to_owned(),
+        })
     }
 
     fn place(&self, span: &Range<usize>) -> Place {

@@ -84,6 +84,8 @@ pub struct Context {
     pub role_limit: Option<Duration>,
     /// What the policy lets this call reach. Everything, outside a host.
     pub scope: Scope,
+    /// The policy that the call was judged by. None outside a host.
+    pub policy: Option<Arc<Policy>>,
 }
 
 impl Context {
@@ -96,6 +98,7 @@ impl Context {
             max_timeout: Limits::default().max_timeout,
             role_limit: None,
             scope: Scope::default(),
+            policy: None,
         }
     }
 
@@ -369,12 +372,13 @@ impl Host {
     /// From arguments to an answer, with what was decided on the way.
     async fn judge(
         &self,
-        policy: &Policy,
+        policy: &Arc<Policy>,
         registered: &Registered,
         arguments: Map<String, Value>,
         shape: &Shape,
         mut context: Context,
     ) -> (Result<Answer, ToolError>, Said) {
+        context.policy = Some(Arc::clone(policy));
         let name = registered.tool.name();
         let not_run = |decision: &'static str, rule: &str, why: String| {
             (Err(ToolError::new(why)), Said { decision, rule: rule.into() })

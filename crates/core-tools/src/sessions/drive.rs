@@ -251,7 +251,7 @@ impl Supervisor {
         };
         let pid = running.pid().ok_or("it was cancelled before it could start")?;
         let process = process::of(pid);
-        let recorder = self.record_output(id, &record, receiver);
+        let recorder = self.record_output(id, &record, receiver, Some(credential));
         let mut table = self.table();
         let Some(entry) = table.sessions.get_mut(id) else { return Err("the session is gone".to_owned()) };
         (entry.live, entry.recorder) = (Some(Live::Own(Arc::new(running))), Some(recorder));
@@ -407,7 +407,13 @@ impl Supervisor {
     }
 
     /// Records what a session prints.
-    fn record_output(&self, id: &str, record: &Record, receiver: pipe::Receiver) -> JoinHandle<()> {
+    fn record_output(
+        &self,
+        id: &str,
+        record: &Record,
+        receiver: pipe::Receiver,
+        credential: Option<String>,
+    ) -> JoinHandle<()> {
         let output = match self.table().sessions.get(id) {
             Some(entry) => Arc::clone(&entry.output),
             None => return tokio::spawn(async {}),
@@ -419,6 +425,7 @@ impl Supervisor {
             redactor: self.0.options.redactor.lines(),
             output,
             agent: agent.filter(|_| unnamed),
+            credential,
         };
         let (supervisor, id) = (self.clone(), id.to_owned());
         tokio::spawn(async move {
@@ -555,7 +562,7 @@ impl Supervisor {
             (State::Running { .. }, Some(process)) => {
                 self.say(LogLevel::Info, &format!("session {id}: process {} runs, and was adopted", process.pid));
                 if let Some(receiver) = folder.ok().and_then(|folder| receiver(&folder).ok()) {
-                    let recorder = self.record_output(&id, &record, receiver);
+                    let recorder = self.record_output(&id, &record, receiver, None);
                     if let Some(entry) = self.table().sessions.get_mut(&id) {
                         entry.recorder = Some(recorder);
                     }
@@ -629,6 +636,8 @@ struct Recorder {
     output: Arc<Output>,
     /// The agent, until it has said what it calls its session.
     agent: Option<super::agent::Agent>,
+    /// The session's own, where it is known.
+    credential: Option<String>,
 }
 
 impl Recorder {
@@ -641,7 +650,12 @@ impl Recorder {
         if lines.is_empty() {
             return None;
         }
-        let masked: Vec<String> = lines.iter().map(|line| self.redactor.line(line)).collect();
+        let own = self.credential.as_deref();
+        let hide = |line: String| match own.filter(|own| line.contains(own)) {
+            Some(own) => line.replace(own, "[redacted:session-credential]"),
+            None => line,
+        };
+        let masked: Vec<String> = lines.iter().map(|line| hide(self.redactor.line(line))).collect();
         {
             let mut log = self.output.log.lock().unwrap_or_else(PoisonError::into_inner);
             // In one piece, for it costs a system call each.

@@ -470,7 +470,11 @@ impl Supervisor {
             (false, true) => "monitoring again",
             (false, false) => "it was not paused",
         };
-        Switched { success: true, changed, state, message: message.to_owned() }
+        let message = match self.table().trouble.get("database") {
+            Some(trouble) => format!("{message}; a restart will not know of it: {trouble}"),
+            None => message.to_owned(),
+        };
+        Switched { success: true, changed, state, message }
     }
 
     pub(super) fn nudge(&self, id: &str) {

@@ -328,7 +328,7 @@ async fn a_message_reaches_a_session_that_reads_and_resumes_one_that_is_over() {
 async fn a_credential_is_good_while_its_session_runs() {
     let place = Place::new();
     let supervisor = place.supervisor().await;
-    let script = "echo $CORETOOLS_SESSION_TOKEN > token; sleep 60";
+    let script = "echo $CORETOOLS_SESSION_TOKEN > token; env; echo done; sleep 60";
     let mut new = place.plan(shell(script), None);
     new.roles = vec!["orchestrator".to_owned(), "worker".to_owned()];
     let started = supervisor.new_session(new).await.unwrap();
@@ -338,6 +338,9 @@ async fn a_credential_is_good_while_its_session_runs() {
     assert_eq!((identity.session_id.as_str(), identity.roles.len()), (started.session_id.as_str(), 2));
     assert_eq!(supervisor.identify(&format!("{token}0")).unwrap_err().code, Code::Refused);
     assert!(!said(&supervisor, None).await.contains(&token));
+    let log = PathBuf::from(&started.log);
+    until("it has said all", || fs::read_to_string(&log).unwrap().ends_with("done\n")).await;
+    assert!(!fs::read_to_string(&log).unwrap().contains(&token), "also where the agent prints it");
     supervisor.end(&started.session_id, GRACE).await.unwrap();
     assert_eq!(supervisor.identify(&token).unwrap_err().code, Code::Refused);
     let database = fs::read(place.state().join("sessions.db")).unwrap();
