@@ -21,7 +21,12 @@ fn each_agent_is_resumed_after_its_limit_in_the_same_session() {
     for (name, script, source, resumed) in [
         ("claude", claude.to_owned(), "header", "--resume {id} -p Continue where you left off.".to_owned()),
         ("codex", codex, "words", format!("exec resume {uuid} Continue where you left off.")),
-        ("opencode", opencode.to_owned(), "header", "run --session ses_4aBc Continue where you left off.".to_owned()),
+        (
+            "opencode",
+            opencode.to_owned(),
+            "header",
+            "run --session ses_4aBc Continue where you left off.".to_owned(),
+        ),
     ] {
         let program = agent(&project, name, &script);
         let (id, pid, _) = start(&project, &["--prompt", "fix it", "--", &program]);
@@ -37,7 +42,11 @@ fn each_agent_is_resumed_after_its_limit_in_the_same_session() {
         assert_eq!(session["last_stop"]["retry_source"], source, "{session}");
         assert_eq!(project.read(&arguments).lines().last().unwrap(), resumed.replace("{id}", &id));
         let log = String::from_utf8(super::session(&project, &["logs", "--lines", "200"]).stdout).unwrap();
-        for change in ["running → waiting: rate_limit", "waiting → resuming", "resuming → running: resume after rate_limit"] {
+        for change in [
+            "running → waiting: rate_limit",
+            "waiting → resuming",
+            "resuming → running: resume after rate_limit",
+        ] {
             assert!(log.contains(&format!("session {id}: {change}")), "{name}: {change}: {log}");
         }
         ask(&project, &["end", &id, "--grace", "0"]);
@@ -69,7 +78,9 @@ fn what_completes_is_left_alone_and_what_crashes_is_started_again() {
     let (id, first, _) = start(&project, &["--prompt", "x", "--", &broken]);
     wait_until(PATIENCE, "it runs for the third time", || {
         let session = known(&project, &id);
-        session["state"] == "running" && session["pid"] != first && project.read("broken.starts").lines().count() == 3
+        session["state"] == "running"
+            && session["pid"] != first
+            && project.read("broken.starts").lines().count() == 3
     });
     let session = known(&project, &id);
     assert_eq!(session["last_stop"]["reason"], "crash");
@@ -86,7 +97,10 @@ fn a_pause_during_the_wait_holds_it_and_status_says_until_when() {
     let (id, ..) = start(&project, &["--prompt", "x", "--", &agent]);
     until_state(&project, &id, "waiting");
     let status = ask(&project, &["status"]);
-    assert_eq!((text(&status["state"]), text(&status["next_action"]["action"])), ("waiting".to_owned(), "resume".to_owned()));
+    assert_eq!(
+        (text(&status["state"]), text(&status["next_action"]["action"])),
+        ("waiting".to_owned(), "resume".to_owned())
+    );
     assert_eq!(text(&status["next_action"]["session_id"]), id);
     assert!(text(&status["next_action"]["at"]).ends_with('Z'));
     ask(&project, &["pause"]);

@@ -44,11 +44,18 @@ fn a_daemon_is_steered_by_the_command_line() {
     assert_eq!(lines["total_available"], 2);
     let level = ask(&project, &["logs", "--level", "warn"]);
     assert_eq!(level["lines"].as_array().unwrap().len(), 0);
-    for (verb, changed, state) in
-        [("pause", true, "paused"), ("pause", false, "paused"), ("resume", true, "monitoring"), ("resume", false, "monitoring")]
-    {
+    for (verb, changed, state) in [
+        ("pause", true, "paused"),
+        ("pause", false, "paused"),
+        ("resume", true, "monitoring"),
+        ("resume", false, "monitoring"),
+    ] {
         let switched = ask(&project, &[verb]);
-        assert_eq!((switched["success"].clone(), switched["changed"].clone()), (true.into(), changed.into()), "{verb}");
+        assert_eq!(
+            (switched["success"].clone(), switched["changed"].clone()),
+            (true.into(), changed.into()),
+            "{verb}"
+        );
         assert_eq!(text(&switched["state"]), state);
     }
     assert_eq!(ask(&project, &["status"])["stats"]["total_resumes"], 0);
@@ -65,7 +72,7 @@ fn what_cannot_start_is_an_error_that_says_why_and_has_no_id() {
     let _daemon = Daemon::start(&project);
     for (arguments, says) in [
         (&["new", "--json", "--", "no-such-program-here"][..], "no-such-program-here"),
-        (&["new", "--json", "--cwd", "/etc", "--", "true"], "/etc"),
+        (&["new", "--json", "--cwd", "/etc", "--", "true"], "outside the allowed roots"),
         (&["new", "--json", "--as", "emperor", "--", "true"], "no role is called `emperor`"),
         (&["new", "--json"], "no command"),
     ] {
@@ -84,7 +91,10 @@ fn a_second_daemon_does_not_start_and_a_signal_ends_the_first_with_its_sessions(
     let second = session(&project, &["daemon"]);
     let error = String::from_utf8_lossy(&second.stderr);
     assert_eq!(second.status.code(), Some(2), "{error}");
-    assert!(error.contains(&format!("process {} (daemon) supervises there already", daemon.pid())), "{error}");
+    assert!(
+        error.contains(&format!("process {} (daemon) supervises there already", daemon.pid())),
+        "{error}"
+    );
     let (_, pid, _) = start(&project, &["--", "sleep", "300"]);
     drop(daemon);
     assert!(!is_alive(pid), "a daemon that ends leaves nothing behind");
@@ -99,7 +109,12 @@ fn the_state_is_this_users_alone() {
     let mut looked = 0;
     let mut folders = vec![project.state().join("coretools/sessions")];
     while let Some(folder) = folders.pop() {
-        assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700, "{}", folder.display());
+        assert_eq!(
+            fs::metadata(&folder).unwrap().permissions().mode() & 0o777,
+            0o700,
+            "{}",
+            folder.display()
+        );
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {

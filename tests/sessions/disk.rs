@@ -6,9 +6,9 @@ use super::*;
 fn on_a_small_disk(project: &Project, script: &str) -> Option<String> {
     let server = project.server();
     let mut command = Command::new("unshare");
-    command.args(["--mount", "sh", "-ec"]).arg(format!(
-        "mount -t tmpfs -o size=512k,mode=700 none \"$XDG_STATE_HOME\"\n{script}"
-    ));
+    command
+        .args(["--mount", "sh", "-ec"])
+        .arg(format!("mount -t tmpfs -o size=512k,mode=700 none \"$XDG_STATE_HOME\"\n{script}"));
     command.arg("sh").arg(server.get_program()).current_dir(project.path());
     for (name, value) in server.get_envs() {
         match value {
@@ -17,7 +17,10 @@ fn on_a_small_disk(project: &Project, script: &str) -> Option<String> {
         };
     }
     fs::create_dir_all(project.state()).unwrap();
-    let possible = Command::new("unshare").args(["--mount", "true"]).output().is_ok_and(|output| output.status.success());
+    let possible = Command::new("unshare")
+        .args(["--mount", "true"])
+        .output()
+        .is_ok_and(|output| output.status.success());
     integration_tests::found(possible.then_some(()), "no mount namespaces here: run as root")?;
     let output = command.output().unwrap();
     let (said, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -33,10 +36,10 @@ fn a_session_goes_on_when_the_disk_is_full_and_status_says_so() {
         daemon=$!
         until "$1" session status >/dev/null 2>&1; do sleep 0.1; done
         "$1" session new --json -- sh -c 'while :; do echo some words that take room on a small disk; [ -e enough ] && break; done; while [ ! -e stop ]; do sleep 0.05; done; echo over >> survived' >/dev/null
-        until "$1" session status | grep -q 'could not be written'; do sleep 0.1; done
+        until status=$("$1" session status); echo "$status" | grep -q 'could not be written'; do sleep 0.05; done
         touch enough
         echo "== full"
-        "$1" session status
+        echo "$status"
         "$1" session pause
         touch stop
         for i in $(seq 200); do [ -e survived ] && break; sleep 0.1; done

@@ -88,7 +88,11 @@ fn ask(project: &Project, arguments: &[&str]) -> Value {
 fn known(project: &Project, id: &str) -> Value {
     let list = ask(project, &["list", "--all"]);
     let sessions = list["sessions"].as_array().unwrap();
-    sessions.iter().find(|session| session["session_id"] == id).unwrap_or_else(|| panic!("no {id}: {list}")).clone()
+    sessions
+        .iter()
+        .find(|session| session["session_id"] == id)
+        .unwrap_or_else(|| panic!("no {id}: {list}"))
+        .clone()
 }
 
 fn until_state(project: &Project, id: &str, state: &str) -> Value {

@@ -99,7 +99,8 @@ fn a_role_follows_from_the_command_and_is_narrowed_by_the_callers() {
     let path = format!("{}:{}", project.path().display(), std::env::var("PATH").unwrap());
     drop(path);
     let claude = agent(&project, "claude", "echo \"$@\"; sleep 300");
-    for (command, role) in [("/next-build", "worker"), ("next-review", "worker"), ("/prime", "orchestrator")] {
+    for (command, role) in [("/next-build", "worker"), ("next-review", "worker"), ("/prime", "orchestrator")]
+    {
         let result = wire.call("run_agent_command", json!({"command": command, "args": "12"}));
         // The daemon was set up with no agent.
         assert_eq!(result["isError"], true, "{result}");
@@ -111,7 +112,8 @@ fn a_role_follows_from_the_command_and_is_narrowed_by_the_callers() {
     drop(_daemon);
     let _daemon = Daemon::with(&project, daemon);
     let mut wire = Wire::connect(project.server(), Era::Modern);
-    for (command, role) in [("/next-build", "worker"), ("next-review", "worker"), ("/prime", "orchestrator")] {
+    for (command, role) in [("/next-build", "worker"), ("next-review", "worker"), ("/prime", "orchestrator")]
+    {
         let result = wire.call("run_agent_command", json!({"command": command, "args": "12"}));
         assert_eq!(result["isError"], false, "{result}");
         let started = &result["structuredContent"];

@@ -74,8 +74,10 @@ fn the_sessions_of_a_lone_server_end_also_when_it_is_killed() {
 fn many_servers_that_ask_at_once_have_one_supervisor() {
     let project = Project::empty();
     let mut wires: Vec<Wire> = (0..6).map(|_| connect(&project)).collect();
-    let asked: Vec<i64> =
-        wires.iter_mut().map(|wire| wire.ask("tools/call", json!({"name": "status", "arguments": {}}))).collect();
+    let asked: Vec<i64> = wires
+        .iter_mut()
+        .map(|wire| wire.ask("tools/call", json!({"name": "status", "arguments": {}})))
+        .collect();
     let pids: std::collections::BTreeSet<u64> = wires
         .iter_mut()
         .zip(asked)
@@ -95,7 +97,10 @@ fn a_followed_log_is_sent_as_progress() {
     let asked = wire.ask("tools/call", call);
     let answer = wire.answer(asked);
     let said = answer["result"]["content"][0]["text"].as_str().unwrap().to_owned();
-    assert!(said.starts_with("2 of 2 lines; cursor ") && said.contains("one") && said.contains("two"), "{said}");
+    assert!(
+        said.starts_with("2 of 2 lines; cursor ") && said.contains("one") && said.contains("two"),
+        "{said}"
+    );
     let progress: String = wire
         .others()
         .iter()

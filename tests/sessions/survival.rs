@@ -24,10 +24,8 @@ fn a_session_that_runs_on_is_adopted_with_its_output_and_ends_as_others_do() {
     });
     // Not a line is missing.
     let printed = fs::read_to_string(&log).unwrap();
-    let ticks: Vec<u32> = printed
-        .lines()
-        .filter_map(|line| line.rsplit_once("tick ")?.1.parse().ok())
-        .collect();
+    let ticks: Vec<u32> =
+        printed.lines().filter_map(|line| line.rsplit_once("tick ")?.1.parse().ok()).collect();
     assert_eq!(ticks, (1..=u32::try_from(ticks.len()).unwrap()).collect::<Vec<_>>());
     project.write("stop", "");
     let waiting = until_state(&project, &id, "waiting");
@@ -62,7 +60,10 @@ fn a_session_that_was_gone_is_reported_as_lost() {
     wait_until(PATIENCE, "it is gone", || !is_alive(pid));
     let _daemon = Daemon::start(&project);
     let lost = known(&project, &id);
-    assert_eq!((text(&lost["state"]), text(&lost["last_stop"]["reason"])), ("stopped".to_owned(), "lost".to_owned()));
+    assert_eq!(
+        (text(&lost["state"]), text(&lost["last_stop"]["reason"])),
+        ("stopped".to_owned(), "lost".to_owned())
+    );
     assert!(integration_tests::alive("sleep 299.5").is_empty(), "and what it left has an end too");
 }
 
@@ -83,7 +84,10 @@ fn a_wait_and_a_pause_go_on_where_they_were() {
     daemon.kill();
     let _daemon = Daemon::start(&project);
     let status = ask(&project, &["status"]);
-    assert_eq!((text(&status["state"]), status["stats"]["total_resumes"].clone()), ("paused".to_owned(), 0.into()));
+    assert_eq!(
+        (text(&status["state"]), status["stats"]["total_resumes"].clone()),
+        ("paused".to_owned(), 0.into())
+    );
     std::thread::sleep(Duration::from_secs(5));
     assert!(!project.join("seen").exists(), "its time is over, and it is paused");
     ask(&project, &["resume"]);

@@ -139,15 +139,19 @@ pub(crate) fn caller(settings: &Settings, policy: &Policy) -> Resolved {
     let session = session(settings);
     match &session {
         None => {}
-        Some(Ok(identity)) => sources.named.extend(identity.roles.iter().map(|role| Named {
-            source: "the session's credential".to_owned(),
-            role: role.clone(),
-        })),
+        Some(Ok(identity)) => sources.named.extend(
+            identity
+                .roles
+                .iter()
+                .map(|role| Named { source: "the session's credential".to_owned(), role: role.clone() }),
+        ),
         // As with a marker: who shows something that is not good is trusted with nothing.
         Some(Err(why)) => {
             tracing::warn!("the session's credential is not good: {why}");
             let role = policy.minimal_role().to_owned();
-            sources.named.push(Named { source: "the session's credential, which is not good".to_owned(), role });
+            sources
+                .named
+                .push(Named { source: "the session's credential, which is not good".to_owned(), role });
         }
     }
     let mut resolved = resolve(policy, &sources);

@@ -5,8 +5,8 @@ use crate::setup::{self, Settings, chain};
 use crate::{print, serve};
 use core_tools::mcp::Context;
 use core_tools::sessions::{
-    Client, Code, Error, LogAnswer, LogRequest, Owner, Request, Sent, SessionEnded, SessionInfo, SessionList, Status,
-    Supervisor, Switched,
+    Client, Code, Error, LogAnswer, LogRequest, Owner, Request, Sent, SessionEnded, SessionInfo, SessionList,
+    Status, Supervisor, Switched,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -50,7 +50,8 @@ pub(crate) async fn run(settings: Settings, command: SessionCommand) -> Result<E
 async fn daemon(settings: &Settings) -> Result<ExitCode, String> {
     more_descriptors();
     let state = setup::state_folder(settings)?;
-    let options = setup::session_options(&settings.config, &settings.redactor, &settings.secrets, Owner::Daemon)?;
+    let options =
+        setup::session_options(&settings.config, &settings.redactor, &settings.secrets, Owner::Daemon)?;
     let ending = CancellationToken::new();
     let signals = tokio::spawn(serve::signals(ending.clone()));
     let supervisor = Supervisor::host(&state, options).await.map_err(|error| error.to_string())?;
@@ -102,9 +103,15 @@ async fn ask(settings: Settings, command: SessionCommand) -> Result<Outcome, Str
     }
     match command {
         SessionCommand::Daemon => Ok(Outcome::Done(String::new())),
-        SessionCommand::Status { json } => one::<Status>(&client, Request::Status {}, json, status_text).await,
-        SessionCommand::Pause { json } => one::<Switched>(&client, Request::Pause {}, json, switched_text).await,
-        SessionCommand::Resume { json } => one::<Switched>(&client, Request::Resume {}, json, switched_text).await,
+        SessionCommand::Status { json } => {
+            one::<Status>(&client, Request::Status {}, json, status_text).await
+        }
+        SessionCommand::Pause { json } => {
+            one::<Switched>(&client, Request::Pause {}, json, switched_text).await
+        }
+        SessionCommand::Resume { json } => {
+            one::<Switched>(&client, Request::Resume {}, json, switched_text).await
+        }
         SessionCommand::List { all, json } => {
             one::<SessionList>(&client, Request::List { all }, json, |list| {
                 list.sessions.iter().map(session_text).collect::<Vec<_>>().join("\n")
@@ -113,8 +120,10 @@ async fn ask(settings: Settings, command: SessionCommand) -> Result<Outcome, Str
         }
         SessionCommand::Send { session, text, json } => {
             let request = Request::Send { session_id: session, text };
-            one::<Sent>(&client, request, json, |sent| format!("{}: {}, process {}", sent.session_id, sent.delivered, sent.pid))
-                .await
+            one::<Sent>(&client, request, json, |sent| {
+                format!("{}: {}, process {}", sent.session_id, sent.delivered, sent.pid)
+            })
+            .await
         }
         SessionCommand::End { session, grace, json } => {
             let request = Request::End { session_id: session, grace_ms: grace.saturating_mul(1000) };
@@ -127,7 +136,8 @@ async fn ask(settings: Settings, command: SessionCommand) -> Result<Outcome, Str
         SessionCommand::Logs { lines, since, level, session, follow, json } => {
             let level = level.map(|level| serde_json::from_value(json!(level))).transpose();
             let level = level.map_err(|_| "--level is debug, info, warn or error".to_owned())?;
-            let request = LogRequest { lines: lines as usize, since, level, session, cursor: None, wait_ms: 0 };
+            let request =
+                LogRequest { lines: lines as usize, since, level, session, cursor: None, wait_ms: 0 };
             logs(&client, request, follow, json).await
         }
         SessionCommand::New { prompt, session_role, cwd, agent, command, json } => {
@@ -195,7 +205,12 @@ async fn new(server: &setup::Server, wish: Wish, as_json: bool) -> Result<Outcom
     )))
 }
 
-async fn logs(client: &Client, mut request: LogRequest, follow: bool, as_json: bool) -> Result<Outcome, String> {
+async fn logs(
+    client: &Client,
+    mut request: LogRequest,
+    follow: bool,
+    as_json: bool,
+) -> Result<Outcome, String> {
     /// How long one question waits.
     const WAIT: u64 = 2_000;
     loop {

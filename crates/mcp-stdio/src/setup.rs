@@ -270,7 +270,8 @@ pub(crate) fn session_options(
         }
     };
     let max_sessions = usize::try_from(*sessions.max_sessions).unwrap_or(usize::MAX);
-    let mut runner = Runner::builder().secrets(secrets.clone()).max_concurrent(max_sessions.saturating_add(8));
+    let mut runner =
+        Runner::builder().secrets(secrets.clone()).max_concurrent(max_sessions.saturating_add(8));
     if owner == Owner::Server {
         let guardian =
             Guardian::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;

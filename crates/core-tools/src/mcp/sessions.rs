@@ -6,7 +6,8 @@ use super::host::Context;
 use super::tool::{Tool, Toolset};
 use crate::ci::CommandText;
 use crate::sessions::{
-    Error, LogAnswer, LogLevel, LogRequest, NewSession, Request, SessionEnded, Sessions, Started, Status, Switched,
+    Error, LogAnswer, LogLevel, LogRequest, NewSession, Request, SessionEnded, Sessions, Started, Status,
+    Switched,
 };
 use crate::workspace::Workspace;
 use process_runner::CommandLine;
@@ -52,13 +53,14 @@ struct Nothing {}
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct StartSession {
-    /// What the agent is told
+    /// Its task
     prompt: Option<String>,
-    /// Agent program and arguments; default: the configured agent
+    /// Default: configured
     command: Option<CommandText>,
-    /// Role to run as; never more than yours
+    /// At most yours
     role: Option<String>,
     /// Folder; default: the first root
+    #[schemars(extend("unlisted" = true))]
     cwd: Option<String>,
     /// It reads send_message from standard input
     #[schemars(extend("unlisted" = true))]
@@ -69,13 +71,13 @@ struct StartSession {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RunAgentCommand {
-    /// e.g. /next-build; the role may derive from it
+    /// /next-build
     command: String,
-    /// Its arguments
+    /// Arguments
     args: Option<String>,
-    /// Role to run as; never more than yours
+    /// At most yours
     role: Option<String>,
-    /// claude, codex, opencode
+    /// e.g. codex
     agent: Option<String>,
     /// Folder; default: the first root
     #[schemars(extend("unlisted" = true))]
@@ -86,17 +88,18 @@ struct RunAgentCommand {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ReadLogs {
-    /// The last so many
+    /// Most lines
     #[schemars(range(min = 1, max = 1000))]
     #[serde(default = "twenty")]
     lines: usize,
-    /// 10m ago, or a time
+    /// 10m, or a time
     since: Option<String>,
     /// At least this; not for a session
+    #[schemars(extend("unlisted" = true))]
     level: Option<LogLevel>,
-    /// A session's output
+    /// Of its output
     session: Option<String>,
-    /// Wait for new lines
+    /// New lines
     #[serde(default)]
     follow: bool,
     /// Go on from the cursor of an earlier answer
@@ -114,7 +117,7 @@ fn twenty() -> usize {
 struct SendMessage {
     /// Session
     session_id: String,
-    /// What to tell it
+    /// Message
     text: String,
 }
 
@@ -133,28 +136,14 @@ struct ListSessions {
 struct EndSession {
     /// Session
     session_id: String,
-    /// Seconds before the kill; default 5
+    /// Seconds before the kill; 5
     #[schemars(range(min = 0, max = 60))]
     grace: Option<u64>,
 }
 
-/// The part of `status` that is promised in the schema, which every conversation pays for.
+/// What is promised in the list, which every conversation pays for: an object. Its members are documented, and tested.
 #[derive(Serialize, JsonSchema)]
-#[allow(dead_code, reason = "only its schema is used")]
-struct StatusAnswer {
-    running: bool,
-    state: String,
-    #[schemars(with = "Vec<()>")]
-    sessions: (),
-}
-
-/// The same of a session that was started.
-#[derive(Serialize, JsonSchema)]
-#[allow(dead_code, reason = "only its schema is used")]
-struct StartedAnswer {
-    session_id: String,
-    pid: u32,
-}
+struct Object {}
 
 /// What a supervisor answers, as what it is.
 fn read<T: DeserializeOwned>(answer: Value) -> Result<T, ToolError> {
@@ -167,19 +156,19 @@ fn status(sessions: &Sessions) -> Tool {
     let tool = Tool::new(
         "status",
         "Session status",
-        "Supervisor, sessions, last stops, next actions.",
+        "Supervisor, sessions, why they stopped, what is next.",
         move |_: Nothing, _: Context| {
             let sessions = sessions.clone();
             async move { Answer::structured(&read::<Status>(sessions.ask(Request::Status {}).await?)?) }
         },
     );
-    tool.answers::<StatusAnswer>()
+    tool.answers::<Object>()
 }
 
 fn pause_or_resume(sessions: &Sessions, pause: bool) -> Tool {
     let sessions = sessions.clone();
     let (name, title, description) = match pause {
-        true => ("pause", "Pause", "No session is resumed or restarted by itself until resume."),
+        true => ("pause", "Pause", "Resumes and restarts nothing by itself."),
         false => ("resume", "Resume", "Ends pause."),
     };
     let tool = Tool::new(name, title, description, move |_: Nothing, _: Context| {
@@ -189,7 +178,7 @@ fn pause_or_resume(sessions: &Sessions, pause: bool) -> Tool {
             Answer::structured(&read::<Switched>(sessions.ask(request).await?)?)
         }
     });
-    tool.adds().idempotent().answers::<Switched>()
+    tool.adds().idempotent().answers::<Object>()
 }
 
 fn new_session(workspace: &Arc<Workspace>, sessions: &Sessions) -> Tool {
@@ -197,39 +186,44 @@ fn new_session(workspace: &Arc<Workspace>, sessions: &Sessions) -> Tool {
     let tool = Tool::new(
         "new_session",
         "New session",
-        "Starts an agent and answers once it runs. Commands: start_command.",
+        "Starts an agent; answers once it runs. Also cwd.",
         move |input: StartSession, context: Context| {
             let sessions = sessions.clone();
             let cwd = folder(&workspace, &context, input.cwd.as_deref());
             async move {
                 let roles = Roles::new(&context, input.role.as_deref(), None)?;
                 let command = input.command.map(words).transpose()?;
-                let new = NewSession { prompt: input.prompt, command, cwd: cwd?, input: input.input, ..roles.session() };
+                let new = NewSession {
+                    prompt: input.prompt,
+                    command,
+                    cwd: cwd?,
+                    input: input.input,
+                    ..roles.session()
+                };
                 start(&sessions, new).await
             }
         },
     );
-    let effects: &'static [Effect] = &[
-        Effect::Runs { command: "command", environment: "" },
-        Effect::Reads("cwd"),
-        Effect::Role("role"),
-    ];
-    tool.adds().open_world().effects(effects).answers::<StartedAnswer>()
+    let effects: &'static [Effect] =
+        &[Effect::Runs { command: "command", environment: "" }, Effect::Reads("cwd"), Effect::Role("role")];
+    tool.adds().open_world().effects(effects).answers::<Object>()
 }
 
 fn run_agent_command(workspace: &Arc<Workspace>, sessions: &Sessions) -> Tool {
     let (workspace, sessions) = (Arc::clone(workspace), sessions.clone());
     let tool = Tool::new(
         "run_agent_command",
-        "Run an agent command",
-        "Starts a session with a slash command as its prompt.",
+        "Agent command",
+        "Starts a session with it.",
         move |input: RunAgentCommand, context: Context| {
             let sessions = sessions.clone();
             let cwd = folder(&workspace, &context, input.cwd.as_deref());
             async move {
                 let command = input.command.trim();
                 if command.is_empty() || command.contains(char::is_whitespace) {
-                    return Err(ToolError::new("`command` is one word, such as /next-build; the rest goes in `args`"));
+                    return Err(ToolError::new(
+                        "`command` is one word, such as /next-build; the rest goes in `args`",
+                    ));
                 }
                 let roles = Roles::new(&context, input.role.as_deref(), Some(command))?;
                 let slash = format!("/{}", command.trim_start_matches('/'));
@@ -249,7 +243,7 @@ fn run_agent_command(workspace: &Arc<Workspace>, sessions: &Sessions) -> Tool {
             }
         },
     );
-    tool.adds().open_world().effects(&[Effect::Reads("cwd"), Effect::Role("role")]).answers::<StartedAnswer>()
+    tool.adds().open_world().effects(&[Effect::Reads("cwd"), Effect::Role("role")]).answers::<Object>()
 }
 
 async fn start(sessions: &Sessions, new: NewSession) -> Result<Answer, ToolError> {
@@ -273,7 +267,9 @@ fn words(command: CommandText) -> Result<Vec<String>, ToolError> {
             let line = CommandLine::parse(&line)
                 .map_err(|error| ToolError::new(format!("cannot split `command`: {error}; give an array")))?;
             if let Some(syntax) = line.shell_syntax() {
-                return Err(ToolError::new(format!("{syntax}, and there is no shell; give `command` as an array")));
+                return Err(ToolError::new(format!(
+                    "{syntax}, and there is no shell; give `command` as an array"
+                )));
             }
             Ok(std::iter::once(line.program).chain(line.args).collect())
         }
@@ -300,14 +296,20 @@ const STEERING: ToolFacts<'static> = ToolFacts {
 
 impl Roles {
     fn new(context: &Context, asked: Option<&str>, command: Option<&str>) -> Result<Self, ToolError> {
-        let policy = context.policy.as_deref().ok_or_else(|| ToolError::new("there is no policy to start sessions by"))?;
+        let policy = context
+            .policy
+            .as_deref()
+            .ok_or_else(|| ToolError::new("there is no policy to start sessions by"))?;
         if let Some(role) = asked.filter(|role| !policy.declares(role)) {
             let declared: Vec<_> = policy.roles().collect();
-            return Err(ToolError::new(format!("no role is called `{role}`; there are {}", declared.join(", "))));
+            return Err(ToolError::new(format!(
+                "no role is called `{role}`; there are {}",
+                declared.join(", ")
+            )));
         }
         let derived = command.and_then(|command| policy.role_of_command(command));
         let more = asked.into_iter().chain(derived);
-        let caller = more.fold(context.caller.clone(), |caller, role| caller.narrowed_by(role));
+        let caller = more.fold(context.caller.clone(), Caller::narrowed_by);
         let roles: Vec<String> = caller.roles().map(str::to_owned).collect();
         Ok(Self {
             role: narrowest(policy, &caller),
@@ -326,7 +328,10 @@ impl Roles {
 /// The role that takes away most, for a marker that holds only one; of several the last that was named.
 fn narrowest(policy: &Policy, caller: &Caller) -> String {
     let taken = |role: &str| policy.excluded_tools(role).len();
-    caller.roles().max_by_key(|role| taken(role)).map_or_else(|| policy.minimal_role().to_owned(), str::to_owned)
+    caller
+        .roles()
+        .max_by_key(|role| taken(role))
+        .map_or_else(|| policy.minimal_role().to_owned(), str::to_owned)
 }
 
 /// Answers with text: lines as a structured object would be sent twice to who shows both.
@@ -335,7 +340,7 @@ fn logs(sessions: &Sessions) -> Tool {
     let tool = Tool::new(
         "logs",
         "Session logs",
-        "Last lines of the supervisor's log, or of a session's output.",
+        "The supervisor's last lines, or a session's. Also level, cursor.",
         move |input: ReadLogs, context: Context| {
             let sessions = sessions.clone();
             async move {
@@ -351,12 +356,8 @@ fn logs(sessions: &Sessions) -> Tool {
                     false => read(sessions.ask(Request::Logs(request)).await?)?,
                     true => follow(&sessions, request, &context).await?,
                 };
-                let header = format!(
-                    "{} of {} lines; cursor {}",
-                    page.lines.len(),
-                    page.total_available,
-                    page.cursor
-                );
+                let header =
+                    format!("{} of {} lines; cursor {}", page.lines.len(), page.total_available, page.cursor);
                 Ok(Answer::text(std::iter::once(header).chain(page.lines).collect::<Vec<_>>().join("\n")))
             }
         },
@@ -366,7 +367,11 @@ fn logs(sessions: &Sessions) -> Tool {
 
 /// New lines as they come: each as progress where somebody hears of it, until there are as many as asked for or the time
 /// is over; else until the first.
-async fn follow(sessions: &Sessions, mut request: LogRequest, context: &Context) -> Result<LogAnswer, ToolError> {
+async fn follow(
+    sessions: &Sessions,
+    mut request: LogRequest,
+    context: &Context,
+) -> Result<LogAnswer, ToolError> {
     const HEARD: Duration = Duration::from_secs(60);
     const UNHEARD: Duration = Duration::from_secs(10);
     /// One may want to stop meanwhile.
@@ -378,7 +383,8 @@ async fn follow(sessions: &Sessions, mut request: LogRequest, context: &Context)
         let now: LogAnswer = read(sessions.ask(Request::Logs(request.clone())).await?)?;
         request.cursor = Some(now.cursor);
     }
-    let mut all = LogAnswer { lines: Vec::new(), total_available: 0, cursor: request.cursor.unwrap_or_default() };
+    let mut all =
+        LogAnswer { lines: Vec::new(), total_available: 0, cursor: request.cursor.unwrap_or_default() };
     loop {
         let left = ends.saturating_duration_since(Instant::now()).min(AT_A_TIME);
         request.wait_ms = u64::try_from(left.as_millis()).unwrap_or_default();
@@ -404,7 +410,7 @@ fn send_message(sessions: &Sessions) -> Tool {
     let tool = Tool::new(
         "send_message",
         "Message a session",
-        "Tells a session something, by its input or by resuming it.",
+        "By its input, or by resuming it.",
         move |input: SendMessage, _: Context| {
             let sessions = sessions.clone();
             async move {
@@ -426,10 +432,14 @@ fn list_sessions(sessions: &Sessions) -> Tool {
         move |input: ListSessions, _: Context| {
             let sessions = sessions.clone();
             async move {
-                let list: crate::sessions::SessionList = read(sessions.ask(Request::List { all: input.all }).await?)?;
-                let line = |session: &crate::sessions::SessionInfo| serde_json::to_string(session).unwrap_or_default();
+                let list: crate::sessions::SessionList =
+                    read(sessions.ask(Request::List { all: input.all }).await?)?;
+                let line = |session: &crate::sessions::SessionInfo| {
+                    serde_json::to_string(session).unwrap_or_default()
+                };
                 let count = list.sessions.len();
-                let lines = std::iter::once(format!("{count} sessions")).chain(list.sessions.iter().map(line));
+                let lines =
+                    std::iter::once(format!("{count} sessions")).chain(list.sessions.iter().map(line));
                 Ok(Answer::text(lines.collect::<Vec<_>>().join("\n")))
             }
         },
@@ -441,7 +451,7 @@ fn end_session(sessions: &Sessions) -> Tool {
     let tool = Tool::new(
         "end_session",
         "End a session",
-        "Ends a session and every process of it.",
+        "Ends it with every process of it.",
         move |input: EndSession, _: Context| {
             let sessions = sessions.clone();
             async move {

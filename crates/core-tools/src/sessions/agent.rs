@@ -216,7 +216,8 @@ impl Known {
                 return Err(AgentsError::Example {
                     place: place.to_owned(),
                     regex: form.regex,
-                    problem: "does not begin with `^`: it would match in the middle of the agent's own work".to_owned(),
+                    problem: "does not begin with `^`: it would match in the middle of the agent's own work"
+                        .to_owned(),
                 });
             }
             self.patterns.push(Pattern { agent: form.agent, means: form.means, regex });
@@ -301,6 +302,8 @@ mod tests {
         let said = |agent: &str, line: &str| agents.named(agent).unwrap().session_in(line);
         let id = "019c2470-729c-7dc1-b60a-365dad515395";
         assert_eq!(said("codex", &format!("session id: {id}")).as_deref(), Some(id));
+        let event = r#"{"type":"step_start","timestamp":1,"sessionID":"ses_4aBc","part":{}}"#;
+        assert_eq!(said("opencode", event).as_deref(), Some("ses_4aBc"));
         assert_eq!(said("codex", "the session id: 7 is wrong"), None);
         assert_eq!(said("claude", &format!("session id: {id}")), None);
     }

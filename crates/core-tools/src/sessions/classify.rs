@@ -201,7 +201,8 @@ fn judge(found: &[Found<'_>], ending: Ending, last: Option<&str>) -> Stop {
         _ => false,
     };
     #[allow(clippy::cast_precision_loss, reason = "there are at most 20")]
-    let confidence = (base + EACH_MORE * (pieces.saturating_sub(1) + usize::from(agrees)) as f64).min(MOST_CONFIDENT);
+    let confidence =
+        (base + EACH_MORE * (pieces.saturating_sub(1) + usize::from(agrees)) as f64).min(MOST_CONFIDENT);
     let means = match reason {
         Reason::RateLimit => Some(Means::RateLimit),
         Reason::ContextExhausted => Some(Means::ContextExhausted),
@@ -356,16 +357,46 @@ mod tests {
     fn each_agent_is_understood_in_its_own_words() {
         for (agent, code, output, reason) in [
             ("claude", 1, "Claude AI usage limit reached|1762952400\n", Reason::RateLimit),
-            ("claude", 1, "  ⎿  You’ve hit your session limit · resets 12:50am (America/Los_Angeles)", Reason::RateLimit),
+            (
+                "claude",
+                1,
+                "  ⎿  You’ve hit your session limit · resets 12:50am (America/Los_Angeles)",
+                Reason::RateLimit,
+            ),
             ("claude", 1, "API Error: Repeated 529 Overloaded errors", Reason::RateLimit),
             ("claude", 0, "5-hour limit reached ∙ resets 3pm\n\n", Reason::RateLimit),
             ("claude", 1, "Prompt is too long", Reason::ContextExhausted),
-            ("codex", 1, "ERROR: You've hit your usage limit. Upgrade to Pro or try again in 5 minutes.", Reason::RateLimit),
-            ("codex", 1, "ERROR: exceeded retry limit, last status: 429 Too Many Requests, request id: x", Reason::RateLimit),
-            ("codex", 1, "■ Codex ran out of room in the model's context window. Start a new thread.", Reason::ContextExhausted),
+            (
+                "codex",
+                1,
+                "ERROR: You've hit your usage limit. Upgrade to Pro or try again in 5 minutes.",
+                Reason::RateLimit,
+            ),
+            (
+                "codex",
+                1,
+                "ERROR: exceeded retry limit, last status: 429 Too Many Requests, request id: x",
+                Reason::RateLimit,
+            ),
+            (
+                "codex",
+                1,
+                "■ Codex ran out of room in the model's context window. Start a new thread.",
+                Reason::ContextExhausted,
+            ),
             ("opencode", 1, "\u{1b}[91mError: \u{1b}[0mToo Many Requests: slow down", Reason::RateLimit),
-            ("opencode", 1, "AI_APICallError: prompt is too long: 210171 tokens > 200000 maximum", Reason::ContextExhausted),
-            ("claude", 0, r#"{"type":"result","subtype":"success","is_error":false,"result":"Done."}"#, Reason::Completed),
+            (
+                "opencode",
+                1,
+                "AI_APICallError: prompt is too long: 210171 tokens > 200000 maximum",
+                Reason::ContextExhausted,
+            ),
+            (
+                "claude",
+                0,
+                r#"{"type":"result","subtype":"success","is_error":false,"result":"Done."}"#,
+                Reason::Completed,
+            ),
             ("codex", 0, "tokens used: 12,345", Reason::Completed),
             ("claude", 130, "", Reason::UserExit),
             ("codex", 143, "working", Reason::UserExit),

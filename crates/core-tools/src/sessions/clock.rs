@@ -23,7 +23,8 @@ pub(super) fn since(written: &str, now: u64) -> Option<String> {
     let written = written.trim();
     if let Some((number, unit)) = written.len().checked_sub(1).and_then(|at| written.split_at_checked(at))
         && let Ok(number) = number.parse::<u64>()
-        && let Some(unit) = [("s", 1), ("m", 60), ("h", 3600), ("d", 86_400)].iter().find(|(name, _)| *name == unit)
+        && let Some(unit) =
+            [("s", 1), ("m", 60), ("h", 3600), ("d", 86_400)].iter().find(|(name, _)| *name == unit)
     {
         return Some(text(now.saturating_sub(number.saturating_mul(unit.1 * 1000))));
     }
@@ -34,12 +35,13 @@ pub(super) fn since(written: &str, now: u64) -> Option<String> {
         b'T' => matches!(byte, b'T' | b' '),
         wanted => byte == wanted,
     });
-    if !fits || bytes.len() < 10 || !matches!(bytes.len(), 10 | 16.. ) {
+    if !fits || bytes.len() < 10 || !matches!(bytes.len(), 10 | 16..) {
         return None;
     }
     let (time, rest) = written.split_at(bytes.len().min(shape.len()));
     let fraction = rest.strip_suffix('Z').unwrap_or(rest);
-    let is_fraction = fraction.strip_prefix('.').is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
+    let is_fraction =
+        fraction.strip_prefix('.').is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
     (fraction.is_empty() || is_fraction).then(|| format!("{}{fraction}", time.replace(' ', "T")))
 }
 

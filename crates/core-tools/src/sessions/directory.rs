@@ -15,8 +15,7 @@ use std::time::Duration;
 /// The marker of the role filter that came before, which its readers still look for.
 const OLD_ROLE_MARKER: &str = "teleclaude_role";
 
-const FOLDER: OFlags =
-    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// The folder in which everything is kept: 0700, this user's own.
 #[derive(Debug)]
@@ -32,7 +31,10 @@ impl StateFolder {
     /// It cannot be made or opened, or belongs to another user.
     pub fn open(path: &Path) -> io::Result<Self> {
         if !path.is_absolute() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the state directory is not an absolute path"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "the state directory is not an absolute path",
+            ));
         }
         make_all(path)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -241,7 +243,9 @@ fn make_private(folder: BorrowedFd<'_>) -> io::Result<()> {
 
 fn open_own(parent: BorrowedFd<'_>, name: &str) -> io::Result<OwnedFd> {
     let handle = rustix::fs::openat(parent, name, FOLDER, Mode::empty()).map_err(|error| match error {
-        Errno::LOOP | Errno::NOTDIR => foreign("something that is no folder is in the place of the session's folder"),
+        Errno::LOOP | Errno::NOTDIR => {
+            foreign("something that is no folder is in the place of the session's folder")
+        }
         error => error.into(),
     })?;
     make_private(handle.as_fd())?;
@@ -259,7 +263,10 @@ pub(super) fn private_file(folder: BorrowedFd<'_>, name: &str, flags: OFlags) ->
     let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
     let file = rustix::fs::openat(folder, name, flags, Mode::RUSR | Mode::WUSR)?;
     let stat = rustix::fs::fstat(&file)?;
-    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || stat.st_uid != user() || stat.st_nlink != 1 {
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile
+        || stat.st_uid != user()
+        || stat.st_nlink != 1
+    {
         return Err(foreign("it is not a file of this user's own"));
     }
     if stat.st_mode & 0o077 != 0 {

@@ -167,10 +167,14 @@ impl Supervisor {
         let file = self.0.monitor.file_of(&record);
         if let Some(file) = &file {
             match super::monitor::back_up(file, clock::now()) {
-                Ok(copy) => self.say(LogLevel::Info, &format!("session {id}: its file was copied to {}", copy.display())),
+                Ok(copy) => self
+                    .say(LogLevel::Info, &format!("session {id}: its file was copied to {}", copy.display())),
                 // The work goes on without.
                 Err(error) => {
-                    self.say(LogLevel::Warn, &format!("session {id}: its file was not copied: {}", chain(&error)));
+                    self.say(
+                        LogLevel::Warn,
+                        &format!("session {id}: its file was not copied: {}", chain(&error)),
+                    );
                 }
             }
         }
@@ -266,7 +270,12 @@ impl Supervisor {
     }
 
     /// The program, and its arguments with what stands for the prompt.
-    fn arguments(&self, record: &Record, message: Option<&str>, mode: Mode) -> Result<(String, Vec<String>), String> {
+    fn arguments(
+        &self,
+        record: &Record,
+        message: Option<&str>,
+        mode: Mode,
+    ) -> Result<(String, Vec<String>), String> {
         let (program, given) = record.command.split_first().ok_or("the session has no command")?;
         let agent = record.agent.as_deref().and_then(|name| self.0.options.agents.named(name));
         let mut arguments = given.to_vec();
@@ -351,7 +360,8 @@ impl Supervisor {
             past.crashes.drain(..kept);
         }
         let decision = plan.decide(&stop, &past, now, chance());
-        let because = format!("{} ({})", stop.reason.as_str(), stop.evidence.first().map_or("", String::as_str));
+        let because =
+            format!("{} ({})", stop.reason.as_str(), stop.evidence.first().map_or("", String::as_str));
         let (next, given_up, reason) = match decision {
             Decision::Do(next) => {
                 let reason = format!("{because}; {} at {}", words(next.action), clock::text(next.at));
@@ -386,11 +396,18 @@ impl Supervisor {
         let Some(retry) = &mut stop.retry else { return };
         let When::Clock { time, zone } = &retry.when else { return };
         let plain = |c: char| c.is_ascii_alphanumeric() || "_/+-".contains(c);
-        let zone = zone.as_deref().filter(|zone| zone.chars().all(plain));
-        let mut date = Command::new("date", "/").args(["--date", time, "+%s"]).limits(
-            Limits::default().timeout(Duration::from_secs(5)).capture(64),
-        );
-        if let Some(zone) = zone {
+        // One that the system does not know it would take for UTC (tzset(3)).
+        let known = |zone: &str| {
+            zone.chars().all(plain) && std::path::Path::new("/usr/share/zoneinfo").join(zone).is_file()
+        };
+        if zone.as_deref().is_some_and(|zone| !known(zone)) {
+            stop.retry = None;
+            return;
+        }
+        let mut date = Command::new("date", "/")
+            .args(["--date", time, "+%s"])
+            .limits(Limits::default().timeout(Duration::from_secs(5)).capture(64));
+        if let Some(zone) = zone.as_deref() {
             date = date.env("TZ", zone);
         }
         let told = self.0.options.runner.run(date).await.ok().filter(process_runner::Output::success);
@@ -432,10 +449,12 @@ impl Supervisor {
             loop {
                 let mut bytes = vec![0; 64 * 1024];
                 let read = match receiver.try_read(&mut bytes) {
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => match receiver.readable().await {
-                        Ok(()) => continue,
-                        Err(_) => 0,
-                    },
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                        match receiver.readable().await {
+                            Ok(()) => continue,
+                            Err(_) => 0,
+                        }
+                    }
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                     Err(_) => 0,
                     Ok(read) => read,
@@ -478,9 +497,13 @@ impl Supervisor {
         match record.state {
             State::Running { process } if record.input => {
                 let folder = self.0.lock.folder().existing(id);
-                let folder = folder.map_err(|error| Error::broken("cannot use the session's folder", &error))?;
+                let folder =
+                    folder.map_err(|error| Error::broken("cannot use the session's folder", &error))?;
                 self.write_input(&folder, text).await?;
-                self.say(LogLevel::Info, &format!("session {id}: a message of {} bytes was written to it", text.len()));
+                self.say(
+                    LogLevel::Info,
+                    &format!("session {id}: a message of {} bytes was written to it", text.len()),
+                );
                 Ok(Sent { session_id: id.to_owned(), delivered: "input".to_owned(), pid: process.pid })
             }
             State::Running { .. } => wrong(format!(
@@ -506,7 +529,8 @@ impl Supervisor {
                 }
                 self.drive(id);
                 let started = tell.await;
-                let started = started.unwrap_or_else(|_| Err(Error::new(Code::State, "it was ended meanwhile")))?;
+                let started =
+                    started.unwrap_or_else(|_| Err(Error::new(Code::State, "it was ended meanwhile")))?;
                 Ok(Sent { session_id: id.to_owned(), delivered: "resume".to_owned(), pid: started.pid })
             }
             state => wrong(format!("session {id} is {}, and reads no messages", state.name())),
@@ -527,7 +551,10 @@ impl Supervisor {
                         let taken = line.len() - rest.len();
                         return Err(Error::new(
                             Code::State,
-                            format!("the session does not read: it took {taken} bytes and not the other {}", rest.len()),
+                            format!(
+                                "the session does not read: it took {taken} bytes and not the other {}",
+                                rest.len()
+                            ),
                         ));
                     }
                 }
@@ -560,7 +587,10 @@ impl Supervisor {
         self.table().sessions.insert(id.clone(), entry);
         match (&record.state, adopted) {
             (State::Running { .. }, Some(process)) => {
-                self.say(LogLevel::Info, &format!("session {id}: process {} runs, and was adopted", process.pid));
+                self.say(
+                    LogLevel::Info,
+                    &format!("session {id}: process {} runs, and was adopted", process.pid),
+                );
                 if let Some(receiver) = folder.ok().and_then(|folder| receiver(&folder).ok()) {
                     let recorder = self.record_output(&id, &record, receiver, None);
                     if let Some(entry) = self.table().sessions.get_mut(&id) {
@@ -602,7 +632,10 @@ impl Supervisor {
     async fn end_orphans(&self, id: &str) {
         let orphans = process::tree(None, id).len();
         if orphans > 0 {
-            self.say(LogLevel::Warn, &format!("session {id}: {orphans} processes without an owner were ended"));
+            self.say(
+                LogLevel::Warn,
+                &format!("session {id}: {orphans} processes without an owner were ended"),
+            );
             process::end_tree(None, id, Duration::from_millis(500)).await;
         }
     }
@@ -662,7 +695,8 @@ impl Recorder {
             let empty_lines_stay = masked.iter().map(|line| if line.is_empty() { " " } else { line });
             log.write(None, &empty_lines_stay.collect::<Vec<_>>().join("\n"));
         }
-        let named = self.agent.as_ref().and_then(|agent| lines.iter().find_map(|line| agent.session_in(line)));
+        let named =
+            self.agent.as_ref().and_then(|agent| lines.iter().find_map(|line| agent.session_in(line)));
         let mut tail = self.output.tail.lock().unwrap_or_else(PoisonError::into_inner);
         tail.extend(lines);
         let more = tail.len().saturating_sub(TAIL);

@@ -46,7 +46,10 @@ impl Error {
 
     pub(super) fn no_session(id: &str) -> Self {
         let shown: String = id.chars().take(64).collect();
-        Self::new(Code::NoSession, format!("there is no session `{shown}`; list_sessions names those there are"))
+        Self::new(
+            Code::NoSession,
+            format!("there is no session `{shown}`; list_sessions names those there are"),
+        )
     }
 }
 

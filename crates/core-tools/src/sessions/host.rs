@@ -11,7 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Mutex, Semaphore};
 
@@ -32,7 +32,8 @@ impl Supervisor {
     /// # Errors
     /// Somebody else supervises there, or the directory cannot be used.
     pub async fn host(state: &Path, options: Options) -> Result<Self, Error> {
-        let broken = |error| Error::broken(&format!("cannot use the state directory {}", state.display()), &error);
+        let broken =
+            |error| Error::broken(&format!("cannot use the state directory {}", state.display()), &error);
         let folder = StateFolder::open(state).map_err(broken)?;
         let lock = match StateLock::take(folder, options.owner, env!("CARGO_PKG_VERSION")).map_err(broken)? {
             Attempt::Held(lock) => lock,
@@ -110,13 +111,15 @@ async fn serve(supervisor: &Supervisor, stream: UnixStream) -> io::Result<()> {
     }
     let pid = peer.pid().and_then(|pid| u32::try_from(pid).ok());
     write(&mut writer, &hello()).await?;
-    let first = tokio::time::timeout(PATIENCE, read(&mut reader)).await.map_err(|_| io::ErrorKind::TimedOut)??;
+    let first =
+        tokio::time::timeout(PATIENCE, read(&mut reader)).await.map_err(|_| io::ErrorKind::TimedOut)??;
     match first.as_ref().map(|first| version(first)) {
         None => return Ok(()),
         Some(Some(VERSION)) => {}
         Some(other) => {
             let other = other.map_or_else(|| "none".to_owned(), |version| version.to_string());
-            let message = format!("this supervisor speaks version {VERSION} of the protocol, and not {other}");
+            let message =
+                format!("this supervisor speaks version {VERSION} of the protocol, and not {other}");
             return write(&mut writer, &json!({"error": Error::new(Code::Invalid, message)})).await;
         }
     }
@@ -140,7 +143,7 @@ fn version(line: &str) -> Option<u32> {
 }
 
 /// A line, without its end. None at the end.
-async fn read(reader: &mut (impl AsyncRead + Unpin + tokio::io::AsyncBufRead)) -> io::Result<Option<String>> {
+async fn read(reader: &mut (impl tokio::io::AsyncBufRead + Unpin)) -> io::Result<Option<String>> {
     let mut bytes = Vec::new();
     let mut limited = reader.take(LONGEST_LINE);
     limited.read_until(b'\n', &mut bytes).await?;
@@ -178,16 +181,21 @@ impl Client {
         let not_running = |error: &io::Error| match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => Error::new(
                 Code::NotRunning,
-                format!("no supervisor runs for {}; `mcp-stdio session daemon` starts one", self.state.display()),
+                format!(
+                    "no supervisor runs for {}; `mcp-stdio session daemon` starts one",
+                    self.state.display()
+                ),
             ),
             _ => Error::broken("cannot reach the supervisor", error),
         };
-        let stream = UnixStream::connect(self.state.join(SOCKET)).await.map_err(|error| not_running(&error))?;
+        let stream =
+            UnixStream::connect(self.state.join(SOCKET)).await.map_err(|error| not_running(&error))?;
         let peer = stream.peer_cred().map_err(|error| not_running(&error))?;
         if peer.uid() != rustix::process::geteuid().as_raw() {
             return Err(Error::new(Code::Refused, "the supervisor's socket belongs to another user"));
         }
-        let broken = |error: io::Error| Error::broken("the supervisor went away before it had answered", &error);
+        let broken =
+            |error: io::Error| Error::broken("the supervisor went away before it had answered", &error);
         let (reader, mut writer) = stream.into_split();
         let mut reader = BufReader::new(reader);
         let gone = || broken(io::ErrorKind::UnexpectedEof.into());
@@ -199,7 +207,9 @@ impl Client {
             Some(other) => {
                 return Err(Error::new(
                     Code::Broken,
-                    format!("the supervisor speaks version {other} of the protocol, and this program {VERSION}"),
+                    format!(
+                        "the supervisor speaks version {other} of the protocol, and this program {VERSION}"
+                    ),
                 ));
             }
             None => return Err(answered(&first).err().unwrap_or_else(gone)),
@@ -219,12 +229,13 @@ impl Client {
 }
 
 fn answered(line: &str) -> Result<Value, Error> {
-    let mut answer: Value =
-        serde_json::from_str(line).map_err(|error| Error::broken("the supervisor's answer is no JSON", &error))?;
+    let mut answer: Value = serde_json::from_str(line)
+        .map_err(|error| Error::broken("the supervisor's answer is no JSON", &error))?;
     match answer.get_mut("error").map(Value::take) {
         None => Ok(answer.get_mut("ok").map(Value::take).unwrap_or_default()),
         Some(error) => {
-            Err(serde_json::from_value(error).map_err(|error| Error::broken("the supervisor's error", &error))?)
+            Err(serde_json::from_value(error)
+                .map_err(|error| Error::broken("the supervisor's error", &error))?)
         }
     }
 }
@@ -315,7 +326,9 @@ impl Owner {
     pub fn lifetime(self) -> &'static str {
         match self {
             Self::Daemon => "it outlives this server",
-            Self::Server => "it ends with the server that hosts it; run `mcp-stdio session daemon` for sessions that stay",
+            Self::Server => {
+                "it ends with the server that hosts it; run `mcp-stdio session daemon` for sessions that stay"
+            }
         }
     }
 }

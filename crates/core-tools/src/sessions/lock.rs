@@ -78,7 +78,8 @@ impl StateLock {
             Err(Errno::WOULDBLOCK) => return Ok(Attempt::Taken(read(&mut file)?)),
             Err(error) => return Err(error.into()),
         }
-        let process = process::find(std::process::id()).unwrap_or(Process { pid: std::process::id(), started: 0 });
+        let process =
+            process::find(std::process::id()).unwrap_or(Process { pid: std::process::id(), started: 0 });
         let holder = Holder { process, owner, version: version.to_owned() };
         file.set_len(0)?;
         file.seek(SeekFrom::Start(0))?;

@@ -12,7 +12,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 /// How bad what a line says is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum LogLevel {
     /// For whoever works on it.
@@ -272,9 +274,7 @@ fn fits(line: &str, query: &LogQuery) -> bool {
     }
     match query.level {
         None => true,
-        Some(least) => {
-            line.split(' ').nth(1).and_then(LogLevel::of).is_some_and(|level| level >= least)
-        }
+        Some(least) => line.split(' ').nth(1).and_then(LogLevel::of).is_some_and(|level| level >= least),
     }
 }
 
@@ -374,9 +374,11 @@ mod tests {
         let next = LogQuery { lines: 1, cursor: Some(page.cursor), ..LogQuery::default() };
         let page = read(folder.path(), next);
         assert_eq!((said(&page), page.total_available), (vec!["new-1"], 2));
-        let page = read(folder.path(), LogQuery { lines: 9, cursor: Some(page.cursor), ..LogQuery::default() });
+        let page =
+            read(folder.path(), LogQuery { lines: 9, cursor: Some(page.cursor), ..LogQuery::default() });
         assert_eq!(said(&page), ["new-2"]);
-        let end = read(folder.path(), LogQuery { lines: 9, cursor: Some(page.cursor), ..LogQuery::default() });
+        let end =
+            read(folder.path(), LogQuery { lines: 9, cursor: Some(page.cursor), ..LogQuery::default() });
         assert_eq!((end.lines.len(), end.cursor), (0, log.position()));
     }
 
@@ -388,11 +390,15 @@ mod tests {
         for line in 0..200 {
             log.write(None, &format!("line-{line}"));
             if line % 3 == 0 {
-                let page = read(folder.path(), LogQuery { lines: 2, cursor: Some(cursor), ..LogQuery::default() });
+                let page =
+                    read(folder.path(), LogQuery { lines: 2, cursor: Some(cursor), ..LogQuery::default() });
                 seen.extend(said(&page).into_iter().map(str::to_owned));
                 cursor = page.cursor;
                 while seen.len() < line + 1 {
-                    let page = read(folder.path(), LogQuery { lines: 2, cursor: Some(cursor), ..LogQuery::default() });
+                    let page = read(
+                        folder.path(),
+                        LogQuery { lines: 2, cursor: Some(cursor), ..LogQuery::default() },
+                    );
                     seen.extend(said(&page).into_iter().map(str::to_owned));
                     cursor = page.cursor;
                 }
@@ -400,7 +406,9 @@ mod tests {
         }
         assert_eq!(seen, (0..=198).map(|line| format!("line-{line}")).collect::<Vec<_>>());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3, "only so many files are kept");
-        assert!(fs::read_dir(folder.path()).unwrap().all(|file| file.unwrap().metadata().unwrap().len() <= 400));
+        assert!(
+            fs::read_dir(folder.path()).unwrap().all(|file| file.unwrap().metadata().unwrap().len() <= 400)
+        );
     }
 
     #[test]
@@ -423,11 +431,14 @@ mod tests {
         let mut log = Log::open(folder.path(), "a.log", LogLimits::default()).unwrap();
         log.write(Some(LogLevel::Info), "started");
         log.write(Some(LogLevel::Error), "broke");
-        let level = |level| said_owned(&read(folder.path(), LogQuery { lines: 9, level, ..LogQuery::default() }));
+        let level =
+            |level| said_owned(&read(folder.path(), LogQuery { lines: 9, level, ..LogQuery::default() }));
         assert_eq!(level(Some(LogLevel::Warn)), ["broke"]);
         assert_eq!(level(Some(LogLevel::Debug)).len(), 2);
         let since = |since: &str| {
-            read(folder.path(), LogQuery { lines: 9, since: Some(since.to_owned()), ..LogQuery::default() }).lines.len()
+            read(folder.path(), LogQuery { lines: 9, since: Some(since.to_owned()), ..LogQuery::default() })
+                .lines
+                .len()
         };
         assert_eq!((since("2000-01-01"), since("2999-01-01")), (2, 0));
     }
@@ -451,7 +462,10 @@ mod tests {
         log.write(None, "after");
         assert_eq!(log.trouble(), None);
         let text = fs::read_to_string(log.path()).unwrap();
-        assert!(text.contains("[2 lines were lost here]") && text.contains("after") && !text.contains("lost-1"), "{text}");
+        assert!(
+            text.contains("[2 lines were lost here]") && text.contains("after") && !text.contains("lost-1"),
+            "{text}"
+        );
     }
 
     #[test]

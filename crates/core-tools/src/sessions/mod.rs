@@ -74,8 +74,8 @@ pub use log::{Log, LogLevel, LogLimits, LogPage, LogQuery};
 pub use monitor::{FrontMatter, NextStep, back_up, next_step};
 pub use plan::{Decision, Past, Plan};
 pub use protocol::{
-    Identity, LogAnswer, LogRequest, NewSession, NextAction, Request, Sent, SessionEnded, SessionInfo, SessionList,
-    Started, StatsInfo, Status, StopInfo, Switched, VERSION, WatchedSession,
+    Identity, LogAnswer, LogRequest, NewSession, NextAction, Request, Sent, SessionEnded, SessionInfo,
+    SessionList, Started, StatsInfo, Status, StopInfo, Switched, VERSION, WatchedSession,
 };
 pub use state::{Action, Event, Illegal, Machine, Next, Process, State, Transition};
 pub use store::{Kept, Record, Stats, Store};

@@ -69,7 +69,8 @@ impl FrontMatter {
                 continue;
             }
             in_steps = false;
-            let Some((key, value)) = line.split_once(':').filter(|_| !line.starts_with([' ', '\t', '#'])) else {
+            let Some((key, value)) = line.split_once(':').filter(|_| !line.starts_with([' ', '\t', '#']))
+            else {
                 continue;
             };
             let value = value.split(" #").next().unwrap_or(value).trim();
@@ -290,8 +291,15 @@ fn forget_old(folder: &OwnedFd, stem: &str, extension: &str) -> io::Result<()> {
         let time = name.strip_prefix(&prefix).and_then(|rest| rest.strip_suffix(extension));
         // By time and then by number: as text, -10 would come before -2.
         if let Some((time, number)) = time.and_then(|time| time.split_at_checked(15)) {
-            let is_time = time.bytes().enumerate().all(|(at, byte)| if at == 8 { byte == b'-' } else { byte.is_ascii_digit() });
-            let number = if number.is_empty() { Some(0) } else { number.strip_prefix('-').and_then(|n| n.parse().ok()) };
+            let is_time = time
+                .bytes()
+                .enumerate()
+                .all(|(at, byte)| if at == 8 { byte == b'-' } else { byte.is_ascii_digit() });
+            let number = if number.is_empty() {
+                Some(0)
+            } else {
+                number.strip_prefix('-').and_then(|n| n.parse().ok())
+            };
             if let (true, Some(number)) = (is_time, number) {
                 copies.push((time.to_owned(), number, name.to_owned()));
             }
@@ -315,7 +323,9 @@ pub struct NextStep {
 
 /// The step that a `Next-step.md` names: the first line of the form `Step 3: …` or `3. …`, or else its first plain line.
 pub fn next_step(text: &str) -> Option<NextStep> {
-    let lines = || text.lines().map(|line| line.trim().trim_start_matches(['#', '*', '-', ' ']).trim_end_matches('*'));
+    let lines = || {
+        text.lines().map(|line| line.trim().trim_start_matches(['#', '*', '-', ' ']).trim_end_matches('*'))
+    };
     let numbered = lines().find_map(|line| {
         let lower = line.to_ascii_lowercase();
         let rest = if lower.starts_with("step ") { &line[5..] } else { line };
@@ -344,7 +354,8 @@ pub(super) fn next_prompt(file: Option<&Path>, record: &Record) -> Option<String
     let told = places.filter_map(|path| read(&path).ok()).find(|text| !text.trim().is_empty());
     if let Some(text) = told {
         let step = next_step(&text)?;
-        let number = step.number.map(|number| format!("step {number}")).unwrap_or_else(|| "the next step".to_owned());
+        let number =
+            step.number.map(|number| format!("step {number}")).unwrap_or_else(|| "the next step".to_owned());
         return Some(format!("Continue with {number}: {}\n\n{}", step.description, text.trim()));
     }
     let front = file.and_then(|file| FrontMatter::read(&read(file).ok()?));
@@ -370,7 +381,9 @@ mod tests {
 
     #[test]
     fn front_matter_tells_how_far_a_session_is() {
-        let read = front("---\nstepsCompleted: [1, 2, \"3\"]\nlastStep: 5\nstatus: 'in-progress' # now\nproject_name: x\n---\nText");
+        let read = front(
+            "---\nstepsCompleted: [1, 2, \"3\"]\nlastStep: 5\nstatus: 'in-progress' # now\nproject_name: x\n---\nText",
+        );
         assert_eq!((read.steps_completed.len(), read.last_step), (3, Some(5)));
         assert_eq!((read.status.as_deref(), read.following()), (Some("in-progress"), 4));
         let listed = front("---\r\nsteps_completed:\r\n  - 1\r\n  - two\r\nlast_step: 2\r\n---\r\n");
@@ -401,7 +414,10 @@ mod tests {
             assert_eq!(fs::read_to_string(&copy).unwrap(), format!("version {number}"));
             copies.push(copy);
         }
-        assert!(copies[0].ends_with("session-backup-20251121-223700.md") && copies[1].ends_with("session-backup-20251121-223700-1.md"));
+        assert!(
+            copies[0].ends_with("session-backup-20251121-223700.md")
+                && copies[1].ends_with("session-backup-20251121-223700-1.md")
+        );
         let left: Vec<bool> = copies.iter().map(|copy| copy.exists()).collect();
         assert_eq!(left, [[false; 5].as_slice(), &[true; 10]].concat());
         assert!(back_up(&folder.path().join("nothing.md"), second).is_err());
@@ -410,7 +426,10 @@ mod tests {
     #[test]
     fn the_next_step_is_read_from_its_file() {
         let step = |text: &str| next_step(text).map(|step| (step.number, step.description));
-        assert_eq!(step("# Plan\n\nStep 3: Write the tests\nmore"), Some((Some(3), "Write the tests".to_owned())));
+        assert_eq!(
+            step("# Plan\n\nStep 3: Write the tests\nmore"),
+            Some((Some(3), "Write the tests".to_owned()))
+        );
         assert_eq!(step("**Step 4 - Review**"), Some((Some(4), "Review".to_owned())));
         assert_eq!(step("7. Deploy"), Some((Some(7), "Deploy".to_owned())));
         assert_eq!(step("## Step 2\n\nTidy up"), Some((Some(2), "Tidy up".to_owned())));
@@ -426,7 +445,9 @@ mod tests {
         record.cwd = folder.path().to_owned();
         assert_eq!(next_prompt(None, &record).as_deref(), Some("do it"));
         fs::write(&file, "---\nstepsCompleted: [1, 2]\nlastStep: 5\n---\n").unwrap();
-        assert!(next_prompt(Some(&file), &record).unwrap().starts_with("Continue with step 3 of the work that "));
+        assert!(
+            next_prompt(Some(&file), &record).unwrap().starts_with("Continue with step 3 of the work that ")
+        );
         fs::write(folder.path().join(NEXT_STEP), "Step 4: Write\nwith care").unwrap();
         assert_eq!(
             next_prompt(Some(&file), &record).as_deref(),

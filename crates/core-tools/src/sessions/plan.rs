@@ -187,9 +187,8 @@ mod tests {
     #[test]
     fn the_third_crash_in_a_minute_backs_off_and_the_attempts_are_bounded() {
         let crash = stopped(Reason::Crash, None);
-        let after = |crashes: &[u64], attempts| {
-            doing(&crash, &Past { attempts, crashes: crashes.to_vec() }).1
-        };
+        let after =
+            |crashes: &[u64], attempts| doing(&crash, &Past { attempts, crashes: crashes.to_vec() }).1;
         assert_eq!(after(&[999_000, 1_000_000], 1), 1_000);
         assert_eq!(after(&[990_000, 999_000, 1_000_000], 2), 60_000);
         assert_eq!(after(&[900_000, 910_000, 1_000_000], 2), 1_000, "older ones do not count");

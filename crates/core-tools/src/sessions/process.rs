@@ -150,7 +150,9 @@ mod tests {
         let sleeper = |id: &str| {
             // It leaves its session, and its child ignores the polite signal.
             let script = "trap '' TERM; setsid sleep 120 & sleep 120";
-            process_runner::Command::new("sh", "/").args(["-c", script]).env(crate::sessions::SESSION_VARIABLE, id)
+            process_runner::Command::new("sh", "/")
+                .args(["-c", script])
+                .env(crate::sessions::SESSION_VARIABLE, id)
         };
         let ours = runner.start(sleeper(&id)).await.unwrap();
         let other = runner.start(sleeper("another")).await.unwrap();

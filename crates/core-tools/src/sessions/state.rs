@@ -193,7 +193,9 @@ impl State {
             (Self::Starting, Event::NotStarted { why, .. }) => Self::Failed { why, stop: None },
             (Self::Resuming { .. }, Event::NotStarted { next: Some(next), .. }) => Self::Waiting { next },
             // It was over before, and still is.
-            (Self::Resuming { next: done }, Event::NotStarted { next: None, .. }) if done.action == Action::Message => {
+            (Self::Resuming { next: done }, Event::NotStarted { next: None, .. })
+                if done.action == Action::Message =>
+            {
                 Self::Stopped { stop: done.stop.clone() }
             }
             (Self::Resuming { next: done }, Event::NotStarted { why, next: None }) => {
@@ -203,7 +205,9 @@ impl State {
             (Self::Running { .. }, Event::Ended { stop, next: None, given_up: Some(why) }) => {
                 Self::Failed { why, stop: Some(stop) }
             }
-            (Self::Running { .. }, Event::Ended { stop, next: None, given_up: None }) => Self::Stopped { stop },
+            (Self::Running { .. }, Event::Ended { stop, next: None, given_up: None }) => {
+                Self::Stopped { stop }
+            }
             (Self::Waiting { next }, Event::Due) => Self::Resuming { next: next.clone() },
             (Self::Waiting { next }, Event::Pause) => Self::Paused { next: next.clone() },
             (Self::Paused { next }, Event::Unpause) => Self::Waiting { next: next.clone() },

@@ -113,7 +113,8 @@ impl Store {
         let version: i64 = sqlx::query("PRAGMA user_version").fetch_one(&mut connection).await?.try_get(0)?;
         if version > VERSION {
             return Err(sqlx::Error::Configuration(
-                format!("it was written by a newer program (version {version}, this one knows {VERSION})").into(),
+                format!("it was written by a newer program (version {version}, this one knows {VERSION})")
+                    .into(),
             ));
         }
         for statement in [
@@ -146,10 +147,12 @@ impl Store {
     /// It cannot be written.
     pub async fn keep(&self, kept: &Kept) -> Result<(), sqlx::Error> {
         let mut connection = self.connection.lock().await;
-        sqlx::query("INSERT INTO kept VALUES (1, ?) ON CONFLICT (one) DO UPDATE SET record = excluded.record")
-            .bind(json(kept)?)
-            .execute(&mut *connection)
-            .await?;
+        sqlx::query(
+            "INSERT INTO kept VALUES (1, ?) ON CONFLICT (one) DO UPDATE SET record = excluded.record",
+        )
+        .bind(json(kept)?)
+        .execute(&mut *connection)
+        .await?;
         Ok(())
     }
 
@@ -159,7 +162,9 @@ impl Store {
     /// They cannot be read.
     pub async fn sessions(&self) -> Result<Vec<Record>, sqlx::Error> {
         let mut connection = self.connection.lock().await;
-        let rows = sqlx::query("SELECT record FROM sessions ORDER BY created, id").fetch_all(&mut *connection).await?;
+        let rows = sqlx::query("SELECT record FROM sessions ORDER BY created, id")
+            .fetch_all(&mut *connection)
+            .await?;
         rows.into_iter().map(|row| parse(row.try_get(0)?)).collect()
     }
 
@@ -209,10 +214,12 @@ impl Store {
     /// It cannot be read.
     pub async fn transitions(&self, session: &str) -> Result<Vec<Transition>, sqlx::Error> {
         let mut connection = self.connection.lock().await;
-        let rows = sqlx::query("SELECT at, previous, next, reason FROM transitions WHERE session = ? ORDER BY rowid")
-            .bind(session)
-            .fetch_all(&mut *connection)
-            .await?;
+        let rows = sqlx::query(
+            "SELECT at, previous, next, reason FROM transitions WHERE session = ? ORDER BY rowid",
+        )
+        .bind(session)
+        .fetch_all(&mut *connection)
+        .await?;
         let transition = |row: &sqlx::sqlite::SqliteRow| -> Result<Transition, sqlx::Error> {
             let at: i64 = row.try_get(0)?;
             Ok(Transition {
@@ -231,7 +238,10 @@ impl Store {
     /// It cannot be written.
     pub async fn forget(&self, session: &str) -> Result<(), sqlx::Error> {
         let mut connection = self.connection.lock().await;
-        sqlx::query("DELETE FROM transitions WHERE session = ?").bind(session).execute(&mut *connection).await?;
+        sqlx::query("DELETE FROM transitions WHERE session = ?")
+            .bind(session)
+            .execute(&mut *connection)
+            .await?;
         sqlx::query("DELETE FROM sessions WHERE id = ?").bind(session).execute(&mut *connection).await?;
         Ok(())
     }

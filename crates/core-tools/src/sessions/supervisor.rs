@@ -169,7 +169,8 @@ impl Supervisor {
     /// The database or the log cannot be opened.
     pub async fn start(lock: StateLock, options: Options) -> Result<Self, Error> {
         let folder = lock.folder();
-        let log = Log::open(folder.path(), LOG, options.logs).map_err(|error| Error::broken("cannot open the log", &error))?;
+        let log = Log::open(folder.path(), LOG, options.logs)
+            .map_err(|error| Error::broken("cannot open the log", &error))?;
         // Its own file first, for its mode: SQLite makes those beside it alike.
         folder.file("sessions.db").map_err(|error| Error::broken("cannot open the database", &error))?;
         let broken = |error: sqlx::Error| Error::broken("cannot use the database of sessions", &error);
@@ -229,7 +230,10 @@ impl Supervisor {
         let _turn = self.0.writing.lock().await;
         let kept = self.table().kept.clone();
         let kept = self.0.store.keep(&kept).await;
-        self.trouble("database", kept.err().map(|error| format!("what changes is not kept: {}", chain(&error))));
+        self.trouble(
+            "database",
+            kept.err().map(|error| format!("what changes is not kept: {}", chain(&error))),
+        );
     }
 
     /// Writes a session down. What cannot be written is written with the next change.
@@ -315,7 +319,11 @@ impl Supervisor {
             recorder: None,
             driven: false,
             told: None,
-            output: Arc::new(Output { log: Mutex::new(log), tail: Mutex::new(tail.into()), written: Notify::new() }),
+            output: Arc::new(Output {
+                log: Mutex::new(log),
+                tail: Mutex::new(tail.into()),
+                written: Notify::new(),
+            }),
         })
     }
 
@@ -355,9 +363,10 @@ impl Supervisor {
     /// The session that a process belongs to, if to one: by its ancestors, which it cannot choose.
     fn session_of(&self, pid: u32) -> Option<Record> {
         let table = self.table();
-        let running = table.sessions.iter().filter_map(|(id, entry)| {
-            entry.record.state.process().map(|process| (process.pid, id.as_str()))
-        });
+        let running = table
+            .sessions
+            .iter()
+            .filter_map(|(id, entry)| entry.record.state.process().map(|process| (process.pid, id.as_str())));
         let leaders: HashMap<u32, &str> = running.collect();
         let id = process::session_of(pid, &leaders)?;
         table.sessions.get(id).map(|entry| entry.record.clone())
@@ -370,7 +379,11 @@ impl Supervisor {
         let harmless = match request {
             Request::Status {} | Request::List { .. } | Request::Identify { .. } => true,
             Request::Logs(logs) => logs.session.as_deref().is_none_or(own),
-            Request::Pause {} | Request::Resume {} | Request::New(_) | Request::Send { .. } | Request::End { .. } => false,
+            Request::Pause {}
+            | Request::Resume {}
+            | Request::New(_)
+            | Request::Send { .. }
+            | Request::End { .. } => false,
         };
         if harmless || session.orchestrates {
             return Ok(());
@@ -393,9 +406,10 @@ impl Supervisor {
         let shown = sessions.iter().filter(|entry| !hidden.contains(&entry.record.id));
         let next = sessions.iter().filter_map(|entry| Some((entry.record.state.next()?, &entry.record.id)));
         let running = sessions.iter().filter(|entry| !entry.record.state.is_over());
-        let latest = table.latest.as_ref().filter(|id| {
-            table.sessions.get(*id).is_some_and(|entry| !entry.record.state.is_over())
-        });
+        let latest = table
+            .latest
+            .as_ref()
+            .filter(|id| table.sessions.get(*id).is_some_and(|entry| !entry.record.state.is_over()));
         let current = latest.or_else(|| running.map(|entry| &entry.record.id).next_back()).cloned();
         let stats = table.kept.stats;
         Status {
@@ -429,7 +443,9 @@ impl Supervisor {
         let mut sessions: Vec<&Entry> = table.sessions.values().collect();
         sessions.sort_by_key(|entry| entry.record.created);
         let shown = sessions.into_iter().filter(|entry| all || !entry.record.state.is_over());
-        SessionList { sessions: shown.map(|entry| info(&entry.record, &self.log_of(&entry.record.id))).collect() }
+        SessionList {
+            sessions: shown.map(|entry| info(&entry.record, &self.log_of(&entry.record.id))).collect(),
+        }
     }
 
     /// Does nothing by itself from now on, also after a restart.
@@ -514,7 +530,8 @@ impl Supervisor {
         {
             let mut table = self.table();
             let most = self.0.options.max_sessions;
-            let refused = match table.sessions.values().filter(|entry| !entry.record.state.is_over()).count() {
+            let refused = match table.sessions.values().filter(|entry| !entry.record.state.is_over()).count()
+            {
                 _ if table.ending => Some(Error::new(Code::NotRunning, "the supervisor is ending")),
                 count if count >= most => Some(Error::new(
                     Code::Full,
@@ -541,7 +558,10 @@ impl Supervisor {
         self.table().sessions.remove(id);
         let _turn = self.0.writing.lock().await;
         let forgotten = self.0.store.forget(id).await;
-        self.trouble("database", forgotten.err().map(|error| format!("what changes is not kept: {}", chain(&error))));
+        self.trouble(
+            "database",
+            forgotten.err().map(|error| format!("what changes is not kept: {}", chain(&error))),
+        );
         let _ = self.0.lock.folder().remove_session(id);
     }
 
@@ -573,12 +593,16 @@ impl Supervisor {
             (None, None) => options.command.clone(),
         };
         let Some(program) = command.first().filter(|program| !program.is_empty()) else {
-            return Err(invalid("no command: name one, or set sessions.command in the configuration".to_owned()));
+            return Err(invalid(
+                "no command: name one, or set sessions.command in the configuration".to_owned(),
+            ));
         };
         let agent = named.or_else(|| options.agents.of_program(program)).map(|agent| agent.name.clone());
         for text in command.iter().chain(&new.prompt) {
             if text.len() > LONGEST_TEXT || text.contains('\0') {
-                return Err(invalid(format!("a text of the session is longer than {LONGEST_TEXT} bytes, or has a NUL")));
+                return Err(invalid(format!(
+                    "a text of the session is longer than {LONGEST_TEXT} bytes, or has a NUL"
+                )));
             }
         }
         if new.roles.is_empty() || !new.roles.contains(&new.role) {
@@ -683,7 +707,9 @@ impl Supervisor {
             })?),
         };
         if request.level.is_some() && request.session.is_some() {
-            return Err(invalid("`level` is for the supervisor's own log; what a session prints has no levels"));
+            return Err(invalid(
+                "`level` is for the supervisor's own log; what a session prints has no levels",
+            ));
         }
         let (folder, name, output) = match &request.session {
             None => (self.0.lock.folder().path().to_owned(), LOG, None),
@@ -691,7 +717,11 @@ impl Supervisor {
                 let table = self.table();
                 let entry = table.sessions.get(id).ok_or_else(|| Error::no_session(id))?;
                 let path = PathBuf::from(self.log_of(id));
-                (path.parent().map(PathBuf::from).unwrap_or_default(), SESSION_LOG, Some(Arc::clone(&entry.output)))
+                (
+                    path.parent().map(PathBuf::from).unwrap_or_default(),
+                    SESSION_LOG,
+                    Some(Arc::clone(&entry.output)),
+                )
             }
         };
         let query = LogQuery { lines: request.lines, since, level: request.level, cursor: request.cursor };
@@ -759,7 +789,9 @@ impl Supervisor {
         let mut ends = tokio::task::JoinSet::new();
         for id in running {
             let supervisor = self.clone();
-            ends.spawn(async move { supervisor.end_because(&id, grace, "the supervisor ended").await.map(|_| ()) });
+            ends.spawn(async move {
+                supervisor.end_because(&id, grace, "the supervisor ended").await.map(|_| ())
+            });
         }
         while ends.join_next().await.is_some() {}
         self.keep().await;
@@ -853,7 +885,10 @@ fn hash(credential: &str) -> String {
     super::directory::hex(&Sha256::digest(credential.as_bytes()))
 }
 
-#[allow(clippy::disallowed_methods, reason = "the system's generator (random(4)), which is no file of anybody's")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the system's generator (random(4)), which is no file of anybody's"
+)]
 fn random<const N: usize>() -> std::io::Result<[u8; N]> {
     use std::io::Read;
     let mut bytes = [0; N];

@@ -136,7 +136,10 @@ async fn what_cannot_start_is_an_error_and_no_session() {
         (NewSession { cwd: "/no/such/folder".into(), ..place.plan(shell("true"), None) }, "/no/such/folder"),
         (place.plan(vec![], None), "no command"),
         (NewSession { command: None, ..place.plan(vec![], None) }, "sessions.command"),
-        (NewSession { agent: Some("cloud".to_owned()), ..place.plan(vec![], None) }, "known are claude, codex"),
+        (
+            NewSession { agent: Some("cloud".to_owned()), ..place.plan(vec![], None) },
+            "known are claude, codex",
+        ),
         (NewSession { role: "x".to_owned(), ..place.plan(shell("true"), None) }, "role"),
     ] {
         let error = supervisor.new_session(new).await.unwrap_err();
@@ -199,13 +202,19 @@ async fn an_exhausted_context_goes_on_in_a_new_session_with_the_next_step() {
     assert_ne!(new, started.session_id);
     assert!(process::find(session(&supervisor, &new).pid.unwrap()).is_some());
     until("it has been told", || place.read("args").lines().count() == 2).await;
-    assert!(place.read("args").lines().last().unwrap().starts_with("exec Continue with step 3 of the work that "));
-    let copies = fs::read_dir(place.path()).unwrap().filter(|entry| {
-        entry.as_ref().unwrap().file_name().to_str().unwrap().starts_with("work-backup-")
-    });
+    assert!(
+        place.read("args").lines().last().unwrap().starts_with("exec Continue with step 3 of the work that ")
+    );
+    let copies = fs::read_dir(place.path())
+        .unwrap()
+        .filter(|entry| entry.as_ref().unwrap().file_name().to_str().unwrap().starts_with("work-backup-"));
     assert_eq!(copies.count(), 1);
     let stats = supervisor.status().stats;
-    assert_eq!((stats.saves_count, stats.total_resumes), (1, 0), "a new session is saved work, and none was resumed");
+    assert_eq!(
+        (stats.saves_count, stats.total_resumes),
+        (1, 0),
+        "a new session is saved work, and none was resumed"
+    );
     supervisor.shutdown(GRACE).await;
 }
 
@@ -279,6 +288,29 @@ async fn a_wait_can_be_cancelled() {
 }
 
 #[tokio::test]
+async fn a_time_on_a_clock_is_the_next_such_moment_in_its_zone() {
+    let place = Place::new();
+    let supervisor = place.supervisor().await;
+    let mut waits = Vec::new();
+    for zone in ["Asia/Dhaka", "No/Where"] {
+        let said = format!("You've hit your session limit · resets 3:30pm ({zone})");
+        let agent = place.agent("claude", &format!("echo \"{said}\"; sleep 0.1; exit 1"));
+        let started = supervisor.new_session(place.plan(agent, Some("x"))).await.unwrap();
+        until("it waits", || session(&supervisor, &started.session_id).last_stop.is_some()).await;
+        let waiting = session(&supervisor, &started.session_id);
+        waits.push((waiting.next_action.map(|next| next.at), waiting.last_stop.unwrap().retry_source));
+        supervisor.end(&started.session_id, GRACE).await.unwrap();
+    }
+    let zones_are_known = Path::new("/usr/share/zoneinfo/Asia/Dhaka").exists();
+    if zones_are_known {
+        let (at, source) = &waits[0];
+        assert!(at.as_ref().unwrap().contains("T09:30:00"), "half past three in Dhaka: {waits:?}");
+        assert_eq!(source.as_deref(), Some("reset"));
+    }
+    assert_eq!(waits[1].1, None, "a zone that nobody knows says nothing");
+}
+
+#[tokio::test]
 async fn the_end_of_a_session_is_the_end_of_its_tree() {
     let place = Place::new();
     let supervisor = place.supervisor().await;
@@ -290,7 +322,8 @@ async fn the_end_of_a_session_is_the_end_of_its_tree() {
     assert_eq!((ended.state.as_str(), ended.left.len()), ("stopped", 0));
     assert!(process::tree(Some(started.pid), id).is_empty());
     // And what a process leaves behind that ends by itself.
-    let started = supervisor.new_session(place.plan(shell("setsid sleep 200 & echo bye"), None)).await.unwrap();
+    let started =
+        supervisor.new_session(place.plan(shell("setsid sleep 200 & echo bye"), None)).await.unwrap();
     until_state(&supervisor, &started.session_id, "stopped").await;
     assert!(process::tree(None, &started.session_id).is_empty());
 }
@@ -344,7 +377,10 @@ async fn a_credential_is_good_while_its_session_runs() {
     supervisor.end(&started.session_id, GRACE).await.unwrap();
     assert_eq!(supervisor.identify(&token).unwrap_err().code, Code::Refused);
     let database = fs::read(place.state().join("sessions.db")).unwrap();
-    assert!(!database.windows(20).any(|window| window == &token.as_bytes()[..20]), "what is kept is no credential");
+    assert!(
+        !database.windows(20).any(|window| window == &token.as_bytes()[..20]),
+        "what is kept is no credential"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -353,7 +389,8 @@ async fn two_hundred_sessions_run_at_once_and_all_end() {
     let supervisor = place.supervisor().await;
     let mut starting = tokio::task::JoinSet::new();
     for number in 0..200 {
-        let (supervisor, new) = (supervisor.clone(), place.plan(shell(&format!("echo I am {number}; sleep 300")), None));
+        let (supervisor, new) =
+            (supervisor.clone(), place.plan(shell(&format!("echo I am {number}; sleep 300")), None));
         starting.spawn(async move { (number, supervisor.new_session(new).await.unwrap()) });
     }
     let started = starting.join_all().await;
@@ -416,7 +453,8 @@ async fn the_protocol_answers_what_it_does_not_understand() {
         all
     };
     let hello = r#"{"coretools_sessions":1}"#;
-    let answers = lines(&format!("{hello}\n{{\"op\":\"dance\"}}\nno json\n{{\"op\":\"pause\",\"x\":1}}\n")).await;
+    let answers =
+        lines(&format!("{hello}\n{{\"op\":\"dance\"}}\nno json\n{{\"op\":\"pause\",\"x\":1}}\n")).await;
     assert_eq!(answers[0], hello);
     assert!(answers[1].contains("invalid") && answers[1].contains("dance"), "{answers:?}");
     assert!(answers[2].contains("invalid") && answers[3].contains("invalid"), "{answers:?}");
@@ -458,10 +496,14 @@ async fn an_agent_that_goes_to_the_socket_itself_gets_no_more_than_its_session_h
     (lead.role, lead.roles, lead.orchestrates) = ("lead".to_owned(), vec!["lead".to_owned()], true);
     let lead = supervisor.new_session(lead).await.unwrap();
     let mut wish = place.plan(shell("sleep 60"), None);
-    (wish.role, wish.roles, wish.orchestrates) = ("orchestrator".to_owned(), vec!["orchestrator".to_owned()], true);
+    (wish.role, wish.roles, wish.orchestrates) =
+        ("orchestrator".to_owned(), vec!["orchestrator".to_owned()], true);
     let child = supervisor.answer(Request::New(Box::new(wish)), Some(lead.pid)).await.unwrap();
     let record = supervisor.record_of(child["session_id"].as_str().unwrap()).unwrap();
-    assert_eq!((record.roles, record.parent), (vec!["orchestrator".to_owned(), "lead".to_owned()], Some(lead.session_id)));
+    assert_eq!(
+        (record.roles, record.parent),
+        (vec!["orchestrator".to_owned(), "lead".to_owned()], Some(lead.session_id))
+    );
     supervisor.shutdown(GRACE).await;
 }
 
