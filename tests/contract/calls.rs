@@ -116,6 +116,17 @@ fn calls() -> Vec<(&'static str, Value)> {
         ("inspect_state", json!({"path": "process.env.PATH", "depth": 1})),
         ("inspect_state", json!({"path": "a[0]", "target": "file:docs/state.json"})),
         ("get_logs", json!({"level": "error", "limit": 5, "source": "docs/app.log"})),
+        ("status", json!({})),
+        ("pause", json!({})),
+        ("resume", json!({})),
+        ("new_session", json!({"command": ["sleep", "60"], "cwd": "src", "role": "worker"})),
+        ("run_agent_command", json!({"command": "/next-build", "args": "12"})),
+        // To the session that was started last.
+        ("send_message", json!({"session_id": "", "text": "hello"})),
+        ("list_sessions", json!({})),
+        ("logs", json!({"lines": 5, "since": "1h", "level": "info"})),
+        ("end_session", json!({"session_id": "", "grace": 0})),
+        ("status", json!({})),
     ]
 }
 
@@ -154,6 +165,13 @@ fn whole_schema(tool: &str, arguments: &Value) -> Option<Value> {
         "run_tests" | "run_test_suite" | "run_test_task" => {
             settings.into_generator().into_root_schema_for::<core_tools::testing::TestReport>()
         }
+        "status" => settings.into_generator().into_root_schema_for::<core_tools::sessions::Status>(),
+        "pause" | "resume" => {
+            settings.into_generator().into_root_schema_for::<core_tools::sessions::Switched>()
+        }
+        "new_session" | "run_agent_command" => {
+            settings.into_generator().into_root_schema_for::<core_tools::sessions::Started>()
+        }
         "db_bridge" => settings.into_generator().into_root_schema_for::<core_tools::db::Answered>(),
         _ => return None,
     };
@@ -172,7 +190,7 @@ fn check(tool: &Value, arguments: &Value, result: &Value) {
             let structured = result.get("structuredContent").unwrap_or_else(|| panic!("{name}: {result}"));
             jsonschema::validate(schema, structured)
                 .unwrap_or_else(|error| panic!("{name} promised another result: {error}\n{structured}"));
-            let known = schema["properties"].as_object().unwrap();
+            let known = schema["properties"].as_object().cloned().unwrap_or_default();
             if let Some(whole) = whole_schema(name, arguments) {
                 jsonschema::validate(&whole, structured)
                     .unwrap_or_else(|error| panic!("{name} sends another report: {error}\n{structured}"));
@@ -192,12 +210,21 @@ fn every_tool_answers_a_valid_call_with_what_its_schema_promises() {
     let by_name: BTreeMap<_, _> = tools.iter().map(|tool| (name(tool), tool)).collect();
     for era in [Era::Initialize("2025-06-18"), Era::Modern] {
         let project = project();
-        let mut wire = Wire::connect(project.server(), era);
+        let mut command = project.server();
+        command.env("CORETOOLS_SESSIONS_COMMAND", "sh,-c,sleep 60");
+        let mut wire = Wire::connect(command, era);
         let mut called = BTreeSet::new();
-        for (name, arguments) in calls() {
+        let mut session = String::new();
+        for (name, mut arguments) in calls() {
             let tool = by_name.get(name).unwrap_or_else(|| panic!("{name} is not listed"));
+            if arguments.get("session_id").is_some() {
+                arguments["session_id"] = session.clone().into();
+            }
             let result = wire.call(name, arguments.clone());
             assert_eq!(result["isError"], false, "{name} {arguments}: {result}");
+            if let Some(id) = result["structuredContent"]["session_id"].as_str() {
+                session = id.to_owned();
+            }
             check(tool, &arguments, &result);
             called.insert(name);
         }

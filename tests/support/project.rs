@@ -9,18 +9,19 @@ pub struct Project {
     path: PathBuf,
     /// Its folder goes with it, where it was made for it.
     _folder: Option<tempfile::TempDir>,
+    state: tempfile::TempDir,
 }
 
 impl Project {
     /// An empty one.
     pub fn empty() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        Self { path: folder.path().to_owned(), _folder: Some(folder) }
+        Self { path: folder.path().to_owned(), _folder: Some(folder), state: state() }
     }
 
     /// A folder that is another's.
     pub fn at(path: &Path) -> Self {
-        Self { path: path.to_owned(), _folder: None }
+        Self { path: path.to_owned(), _folder: None, state: state() }
     }
 
     /// One with these files.
@@ -35,6 +36,11 @@ impl Project {
     /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Where its servers keep what is to survive them (`XDG_STATE_HOME`).
+    pub fn state(&self) -> &Path {
+        self.state.path()
     }
 
     /// A path in it.
@@ -90,6 +96,7 @@ impl Project {
         command.env_remove("FILESYSTEM_TOOLS_BASE_PATH");
         // Not the developer's. Runs share it, as servers do.
         command.env("XDG_CACHE_HOME", std::env::temp_dir().join("coretools-tests-cache"));
+        command.env("XDG_STATE_HOME", self.state());
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("CORETOOLS_") {
                 command.env_remove(name);
@@ -99,4 +106,8 @@ impl Project {
         command.env("CORETOOLS_TOOLSETS", "all");
         command
     }
+}
+
+fn state() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a temporary folder")
 }

@@ -36,6 +36,7 @@
 //! | [`trace`] | `trace` | profiles of the application: where time goes, what takes memory, whom it talks to |
 //! | [`inspect`] | `inspect` | the state of the application: what it publishes, and what its runtime says |
 //! | [`db`] | `sqlite`, `postgres`, `mysql` | the database of the application: its tables, queries, seeds |
+//! | [`sessions`] | `sessions` | agents as supervised processes: start, wait, resume, end |
 //! | [`redact`] | | masks secrets in text |
 //! | [`config`] | | `coretools.toml`, environment variables and flags |
 //! | [`mcp`] | `mcp` | the areas as tools of the Model Context Protocol, behind one guarded host |
@@ -57,6 +58,7 @@
         feature = "logs",
         feature = "trace",
         feature = "inspect",
+        feature = "sessions",
         feature = "mcp"
     )),
     allow(rustdoc::broken_intra_doc_links, reason = "the table names areas that are off")
@@ -81,9 +83,18 @@ pub mod logs;
 pub mod mcp;
 pub mod nearest;
 pub mod redact;
+#[cfg(all(feature = "sessions", unix))]
+pub mod sessions;
 #[cfg(feature = "testing")]
 pub mod testing;
-#[cfg(any(feature = "filesystem", feature = "git", feature = "inspect", feature = "logs", feature = "mcp"))]
+#[cfg(any(
+    feature = "filesystem",
+    feature = "git",
+    feature = "inspect",
+    feature = "logs",
+    feature = "mcp",
+    feature = "sessions"
+))]
 mod time;
 #[cfg(feature = "trace")]
 pub mod trace;

@@ -50,7 +50,7 @@ impl Tenants {
         let confine = confinement::confine_all(&settings, &workspace)?;
         let confinement = confine.to_string();
         let mut host = setup::host(&settings, loaded.policy);
-        for toolset in setup::toolsets(&settings, &workspace, &runner, confine)? {
+        for toolset in setup::toolsets(&settings, &workspace, &runner, confine, None)? {
             host = host.toolset(toolset);
         }
         let audit = identity::audit(&settings)?;
@@ -104,7 +104,7 @@ impl Tenants {
         let workspace = Arc::new(setup::workspace_of(&self.settings, roots)?);
         let effects = WorkspaceEffects::new(Arc::clone(&workspace), std::env::var_os("PATH"));
         let confine = confinement::confine_all(&self.settings, &workspace)?;
-        let toolsets = setup::toolsets(&self.settings, &workspace, &self.runner, confine)?;
+        let toolsets = setup::toolsets(&self.settings, &workspace, &self.runner, confine, None)?;
         self.whole.over(toolsets, Arc::new(effects)).map_err(|error| error.to_string())
     }
 

@@ -151,6 +151,13 @@ pub(crate) enum Command {
     #[cfg(unix)]
     #[command(after_help = crate::wrap::EXAMPLES)]
     Wrap(Box<crate::wrap::Wrap>),
+    /// Start, watch and end sessions of agents
+    #[cfg(unix)]
+    #[command(after_help = SESSION_EXAMPLES)]
+    Session {
+        #[command(subcommand)]
+        command: SessionCommand,
+    },
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -236,6 +243,119 @@ pub(crate) enum PolicyCommand {
         ttl: u64,
         /// The session's own folder, which is its $TMPDIR
         folder: PathBuf,
+    },
+}
+
+#[cfg(unix)]
+const SESSION_EXAMPLES: &str = "\
+Examples:
+  mcp-stdio session daemon &                              supervise, until it is ended
+  mcp-stdio session new --prompt 'Fix the tests' -- claude
+  mcp-stdio session status --json
+  mcp-stdio session logs --follow
+
+All but daemon ask whoever supervises: the daemon, or the server that hosts the sessions.
+
+Exit codes:
+  0  done
+  1  nobody supervises
+  2  not done";
+
+/// What to do with sessions.
+#[cfg(unix)]
+#[derive(Debug, Subcommand)]
+pub(crate) enum SessionCommand {
+    /// Supervise sessions until SIGTERM, SIGINT or SIGHUP, which ends them
+    Daemon,
+    /// Show how it goes
+    Status {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Resume and restart nothing by itself, also after a restart of the daemon
+    Pause {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// End pause
+    Resume {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Start a session, and answer once its process runs
+    New {
+        /// What the agent is told
+        #[arg(long)]
+        prompt: Option<String>,
+        /// Role of the session; never more than the caller's
+        #[arg(long = "as", value_name = "ROLE")]
+        session_role: Option<String>,
+        /// Folder to run in. Default: the first root
+        #[arg(long, value_name = "DIR")]
+        cwd: Option<String>,
+        /// Agent to start where no command is given: claude, codex, opencode
+        #[arg(long)]
+        agent: Option<String>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+        /// Program and arguments. Default: sessions.command of the configuration
+        #[arg(last = true)]
+        command: Vec<String>,
+    },
+    /// Show the supervisor's log, or what a session printed
+    Logs {
+        /// The last so many lines
+        #[arg(long, default_value_t = 20, visible_alias = "tail", value_parser = clap::value_parser!(u32).range(1..=1000))]
+        lines: u32,
+        /// Not before this: 90s, 10m, 2h, 1d ago, or a time such as 2026-11-22T08:00:00Z
+        #[arg(long)]
+        since: Option<String>,
+        /// Of at least this level: debug, info, warn, error
+        #[arg(long)]
+        level: Option<String>,
+        /// Log of this session
+        #[arg(long)]
+        session: Option<String>,
+        /// Go on with new lines as they come
+        #[arg(long)]
+        follow: bool,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// List the sessions
+    List {
+        /// Also those that are over
+        #[arg(long)]
+        all: bool,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Tell a session something
+    Send {
+        /// Session
+        session: String,
+        /// What to tell it
+        text: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// End a session and every process of it
+    End {
+        /// Session
+        session: String,
+        /// Seconds before the kill
+        #[arg(long, default_value_t = 5)]
+        grace: u64,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
     },
 }
 

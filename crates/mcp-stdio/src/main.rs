@@ -7,6 +7,8 @@ mod doctor;
 mod policy;
 mod print_config;
 mod serve;
+#[cfg(unix)]
+mod session;
 mod transport;
 #[cfg(unix)]
 mod wrap;
@@ -67,6 +69,8 @@ fn run(cli: Cli) -> Result<ExitCode, String> {
             runtime.block_on(context::context(&settings, cli.options.role.as_deref(), &arguments))
         }
         Some(Command::Policy { command }) => policy::run(&settings, cli.options.role.as_deref(), command),
+        #[cfg(unix)]
+        Some(Command::Session { command }) => runtime.block_on(session::run(settings, command)),
         Some(Command::Tools { json }) => Ok(call::tools(&setup::server(settings)?, json)),
         Some(Command::Call { tool, arguments, json }) => {
             let server = setup::server(settings)?;

@@ -31,9 +31,16 @@ pub(crate) async fn serve(server: Server) -> ExitCode {
     });
     let commands_end = {
         let ending = ending.clone();
+        let sessions = server.sessions.clone();
         tokio::spawn(async move {
             ending.cancelled().await;
-            runner.shutdown(GRACE).await;
+            #[cfg(unix)]
+            tokio::join!(runner.shutdown(GRACE), sessions.shutdown(GRACE));
+            #[cfg(not(unix))]
+            {
+                let () = sessions;
+                runner.shutdown(GRACE).await;
+            }
         })
     };
     let last_moment = {

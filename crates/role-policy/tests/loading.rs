@@ -154,21 +154,7 @@ fn the_built_in_policy_is_one() {
         ]
     );
     assert_eq!(policy.missing_role(), "orchestrator");
-    assert_eq!(
-        policy.excluded_tools("worker"),
-        [
-            "next_work",
-            "next_prepare",
-            "mark_phase",
-            "start_session",
-            "send_message",
-            "run_agent_command",
-            "new_session",
-            "end_session",
-            "pause",
-            "resume"
-        ]
-    );
+    assert_eq!(policy.excluded_tools("worker"), ["next_work", "next_prepare", "mark_phase", "start_session"]);
     assert!(policy.excluded_tools("orchestrator").is_empty());
     assert!(policy.roles().all(|role| !policy.description(role).is_empty()));
 }

@@ -140,7 +140,28 @@ pub fn caller(settings: &Settings, policy: &Policy) -> Resolved {
         named.map(|role| Named { source: role.source.to_string(), role: role.value.clone() }).collect();
     sources.command.clone_from(&settings.agent_command);
     sources.marker = marker(settings).transpose();
-    let resolved = resolve(policy, &sources);
+    let session = session(settings);
+    match &session {
+        None => {}
+        Some(Ok(identity)) => sources.named.extend(
+            identity
+                .roles
+                .iter()
+                .map(|role| Named { source: "the session's credential".to_owned(), role: role.clone() }),
+        ),
+        // As with a marker: who shows something that is not good is trusted with nothing.
+        Some(Err(why)) => {
+            tracing::warn!("the session's credential is not good: {why}");
+            let role = policy.minimal_role().to_owned();
+            sources
+                .named
+                .push(Named { source: "the session's credential, which is not good".to_owned(), role });
+        }
+    }
+    let mut resolved = resolve(policy, &sources);
+    if let Some(Ok(identity)) = session {
+        resolved.caller = resolved.caller.with_session(identity.session_id);
+    }
     for Evidence { source, role, distrust, .. } in &resolved.evidence {
         match distrust {
             Some(why) => tracing::warn!("the role from {source} is not used, and {role} instead: {why}"),
@@ -148,6 +169,35 @@ pub fn caller(settings: &Settings, policy: &Policy) -> Resolved {
         }
     }
     resolved
+}
+
+/// Who has the credential that this server was started with: its supervisor is asked, and nobody else would know.
+#[cfg(unix)]
+fn session(settings: &Settings) -> Option<Result<core_tools::sessions::Identity, String>> {
+    use core_tools::sessions::{Client, Request};
+    let credential = settings.credential.clone()?;
+    Some((|| {
+        let state = crate::setup::state_folder(settings)?;
+        // Before any runtime there is: it is one question, to the same machine.
+        let ask = move || -> Result<_, String> {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let runtime = runtime.map_err(|error| error.to_string())?;
+            let answer = runtime.block_on(Client::new(state).ask(&Request::Identify { credential }));
+            serde_json::from_value(answer.map_err(|error| chain(&error))?).map_err(|error| chain(&error))
+        };
+        std::thread::spawn(ask).join().map_err(|_| "it could not be asked about".to_owned())?
+    })())
+}
+
+#[cfg(not(unix))]
+fn session(_: &Settings) -> Option<Result<NoIdentity, String>> {
+    None
+}
+
+#[cfg(not(unix))]
+struct NoIdentity {
+    roles: Vec<String>,
+    session_id: String,
 }
 
 /// The marker in the temporary folder that the session was given.

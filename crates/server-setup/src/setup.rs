@@ -12,6 +12,8 @@ use core_tools::inspect::Inspector;
 use core_tools::logs::Logs;
 use core_tools::mcp::{self, Connection, Host, HostBuilder, Limits, Selection, Toolset, WorkspaceEffects};
 use core_tools::redact::{self, Redactor};
+#[cfg(unix)]
+use core_tools::sessions::{Agents, CREDENTIAL_VARIABLE, Options, Owner, Sessions};
 use core_tools::trace::Traces;
 use core_tools::workspace::Workspace;
 use process_runner::guardian::Guardian;
@@ -69,6 +71,8 @@ pub struct Settings {
     pub temporary_folder: Option<PathBuf>,
     /// The command that the agent was started with.
     pub agent_command: Option<String>,
+    /// The credential of the session that this server runs in.
+    pub credential: Option<String>,
 }
 
 /// A server for one caller that is ready to serve.
@@ -89,7 +93,15 @@ pub struct Server {
     pub checked: (Arc<Workspace>, WorkspaceEffects),
     /// Every tool there could be, for that.
     pub facts: Vec<ToolFacts<'static>>,
+    /// The sessions, those that end with this server among them.
+    pub sessions: SessionHandle,
 }
+
+/// The way to the sessions, where there are any.
+#[cfg(unix)]
+pub type SessionHandle = Sessions;
+#[cfg(not(unix))]
+pub type SessionHandle = ();
 
 impl Server {
     /// What a transport serves.
@@ -121,7 +133,11 @@ pub fn settings(program: Program, flags: &Flags, agent_command: Option<String>) 
     let redaction = redact::Options { enabled: *config.redaction.enabled, values };
     let redactor = Redactor::new(redaction).map_err(|error| chain(&error))?;
     let temporary_folder = std::env::var_os("TMPDIR").filter(|folder| !folder.is_empty()).map(PathBuf::from);
-    Ok(Settings { program, config, roots, redactor, secrets, temporary_folder, agent_command })
+    #[cfg(not(unix))]
+    let credential = None;
+    #[cfg(unix)]
+    let credential = std::env::var_os(CREDENTIAL_VARIABLE).map(|value| value.to_string_lossy().into_owned());
+    Ok(Settings { program, config, roots, redactor, secrets, temporary_folder, agent_command, credential })
 }
 
 /// The environment as text.
@@ -204,12 +220,13 @@ pub fn workspace_of(settings: &Settings, roots: &[PathBuf]) -> Result<Workspace,
     Ok(workspace.protect(identity::protected(settings)).protect_name(FILE_NAME))
 }
 
-/// Every tool there is. What they run is confined by `confine`.
+/// Every tool there is; of sessions, where there is a way to them. What they run is confined by `confine`.
 pub fn toolsets(
     settings: &Settings,
     workspace: &Arc<Workspace>,
     runner: &Runner,
     confine: Confine,
+    sessions: Option<&SessionHandle>,
 ) -> Result<Vec<Toolset>, String> {
     let config = &settings.config;
     let inspector = inspector(config, workspace, runner)?;
@@ -220,7 +237,8 @@ pub fn toolsets(
         })
         .confined(confine);
     let max_timeout = Duration::from_millis(*config.limits.max_timeout_ms);
-    Ok(vec![
+    #[allow(unused_mut, reason = "some are for Unix alone")]
+    let mut toolsets = vec![
         mcp::filesystem::toolset(workspace),
         mcp::git::toolset(&commands),
         mcp::testing::toolset(&commands, max_timeout),
@@ -233,7 +251,91 @@ pub fn toolsets(
             inspector,
             traces(config, workspace, runner),
         ),
-    ])
+    ];
+    #[cfg(unix)]
+    if let Some(sessions) = sessions {
+        toolsets.push(mcp::sessions::toolset(workspace, sessions));
+    }
+    #[cfg(not(unix))]
+    let _ = sessions;
+    Ok(toolsets)
+}
+
+/// The sessions of this user's state directory. Where nobody supervises them this server does, once they are asked for;
+/// its own end with it, by the guardian even if it is killed.
+#[cfg(unix)]
+pub fn sessions(settings: &Settings) -> SessionHandle {
+    let (config, redactor) = (settings.config.clone(), settings.redactor.clone());
+    let secrets = settings.secrets.clone();
+    match state_folder(settings) {
+        Ok(state) => {
+            Sessions::new(state, move || session_options(&config, &redactor, &secrets, Owner::Server))
+        }
+        // The other tools need no such folder; who asks for sessions is told.
+        Err(missing) => Sessions::new("/nonexistent", move || Err(missing.clone())),
+    }
+}
+
+#[cfg(not(unix))]
+pub fn sessions(_: &Settings) -> SessionHandle {}
+
+/// Where sessions are kept: what the configuration says, else `coretools/sessions` in `$XDG_STATE_HOME`, by default
+/// `~/.local/state` (XDG Base Directory Specification).
+#[cfg(unix)]
+pub fn state_folder(settings: &Settings) -> Result<PathBuf, String> {
+    if let Some(folder) = settings.config.sessions.state_dir.as_ref() {
+        return Ok(folder.clone());
+    }
+    let folder = |name| std::env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
+    let state = folder("XDG_STATE_HOME").or_else(|| folder("HOME").map(|home| home.join(".local/state")));
+    let missing = "nowhere to keep sessions: set sessions.state_dir, XDG_STATE_HOME or HOME";
+    Ok(state.ok_or(missing)?.join("coretools/sessions"))
+}
+
+/// How a supervisor of one's own is set up.
+#[cfg(unix)]
+pub fn session_options(
+    config: &Config,
+    redactor: &Redactor,
+    secrets: &Secrets,
+    owner: Owner,
+) -> Result<Options, String> {
+    let sessions = &config.sessions;
+    let agents = match sessions.agents.as_ref() {
+        None => Agents::builtin(),
+        Some(path) => {
+            let text = identity::read(path)
+                .map_err(|error| format!("cannot use sessions.agents {}: {error}", path.display()))?;
+            Agents::with(Some((&path.display().to_string(), &text)))
+        }
+    };
+    let max_sessions = usize::try_from(*sessions.max_sessions).unwrap_or(usize::MAX);
+    let mut runner =
+        Runner::builder().secrets(secrets.clone()).max_concurrent(max_sessions.saturating_add(8));
+    if owner == Owner::Server {
+        let guardian =
+            Guardian::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
+        runner = runner.guardian(guardian);
+    }
+    let agents = agents.map_err(|error| chain(&error))?;
+    let mut options = Options::new(owner, runner.build(), redactor.clone(), agents);
+    options.plan.resume_after_limit = *sessions.resume_after_limit;
+    options.plan.renew_context = *sessions.renew_context;
+    options.plan.restart_after_crash = *sessions.restart_after_crash;
+    options.plan.base = Duration::from_millis(*sessions.backoff_base_ms);
+    options.plan.cap = Duration::from_millis(*sessions.backoff_cap_ms);
+    options.plan.attempts = u32::try_from(*sessions.max_attempts).unwrap_or(u32::MAX);
+    options.command.clone_from(&sessions.command);
+    options.watched.clone_from(&sessions.watch);
+    options.logs.file_bytes = *sessions.log_bytes;
+    options.max_sessions = max_sessions;
+    options.manual_restart = Duration::from_secs(*sessions.manual_restart_s);
+    if let Some(path) = config.policy.marker_key.as_ref() {
+        let key = role_policy::source::read_key(path)
+            .map_err(|error| format!("cannot use policy.marker_key {}: {error}", path.display()))?;
+        options.marker_key = Some(key);
+    }
+    Ok(options)
 }
 
 /// The logs of the application: `$LOG_PATH`, and those that the configuration names.
@@ -319,7 +421,8 @@ pub fn tool_facts(
     workspace: &Arc<Workspace>,
     runner: &Runner,
 ) -> Result<Vec<ToolFacts<'static>>, String> {
-    let toolsets = toolsets(settings, workspace, runner, Confine::off("nothing is run"))?;
+    let confine = Confine::off("nothing is run");
+    let toolsets = toolsets(settings, workspace, runner, confine, Some(&sessions(settings)))?;
     Ok(toolsets.iter().flat_map(Toolset::facts).collect())
 }
 
@@ -347,12 +450,13 @@ pub fn server(settings: Settings) -> Result<Server, String> {
     let confinement = confine.to_string();
     let checked = (Arc::clone(&workspace), effects.clone());
     let mut host = host(&settings, loaded.policy);
-    for toolset in toolsets(&settings, &workspace, &runner, confine)? {
+    let sessions = sessions(&settings);
+    for toolset in toolsets(&settings, &workspace, &runner, confine, Some(&sessions))? {
         host = host.toolset(toolset);
     }
     let host = host.effects(Arc::new(effects)).audit(audit).build().map_err(|error| error.to_string())?;
     let (program, policy_file) = (settings.program, settings.config.policy.file.value);
-    Ok(Server { program, host, caller, runner, confinement, policy_file, facts, checked })
+    Ok(Server { program, host, caller, runner, confinement, policy_file, facts, checked, sessions })
 }
 
 /// What `settings` say of a host, as yet without its tools.

@@ -116,9 +116,12 @@ pub(super) fn apply(config: &mut Config, text: &Text) -> Result<(), Error> {
         file.keeps_limits(config, &table)?;
         file.keeps_policy(config, &table)?;
         file.keeps_http(&table)?;
+        file.keeps_sessions(&table)?;
     }
     let folder = text.path.parent().unwrap_or(&text.path);
-    config.roots.value.iter_mut().for_each(|root| *root = tidy(&folder.join(&*root)));
+    for folders in [&mut config.roots, &mut config.sessions.watch] {
+        folders.value.iter_mut().for_each(|path| *path = tidy(&folder.join(&*path)));
+    }
     Ok(())
 }
 
@@ -331,11 +334,20 @@ impl<'a> File<'a> {
 
     /// Refuses a stranger's file that would say who may call a server, and from where.
     fn keeps_http(&self, table: &DeTable<'_>) -> Result<(), Error> {
-        match table.get("http") {
+        self.leaves_out(table, "http")
+    }
+
+    /// Refuses a stranger's file that would have programs started, and started again, or something kept elsewhere.
+    fn keeps_sessions(&self, table: &DeTable<'_>) -> Result<(), Error> {
+        self.leaves_out(table, "sessions")
+    }
+
+    fn leaves_out(&self, table: &DeTable<'_>, key: &str) -> Result<(), Error> {
+        match table.get(key) {
             None => Ok(()),
             Some(found) => Err(Error::Value {
                 place: self.place(&found.span()),
-                key: "http".to_owned(),
+                key: key.to_owned(),
                 expected: "left out of a file that was not named with --config".to_owned(),
                 found: "a table".to_owned(),
             }),

@@ -13,7 +13,7 @@ use super::{Config, Entry, Setting, Source, VARIABLE_PREFIX};
 pub(super) const BASE_PATH: &str = "FILESYSTEM_TOOLS_BASE_PATH";
 
 /// Every key, with its table.
-pub(super) const KEYS: [&str; 52] = [
+pub(super) const KEYS: [&str; 65] = [
     "roots",
     "toolsets",
     "results",
@@ -66,6 +66,19 @@ pub(super) const KEYS: [&str; 52] = [
     "http.jwt_algorithms",
     "http.jwt_roles",
     "http.jwt_scope",
+    "sessions.state_dir",
+    "sessions.agents",
+    "sessions.command",
+    "sessions.watch",
+    "sessions.max_sessions",
+    "sessions.resume_after_limit",
+    "sessions.renew_context",
+    "sessions.restart_after_crash",
+    "sessions.backoff_base_ms",
+    "sessions.backoff_cap_ms",
+    "sessions.max_attempts",
+    "sessions.log_bytes",
+    "sessions.manual_restart_s",
 ];
 
 /// Keys that are paths, relative to the file they stand in or to the folder the server was started in.
@@ -81,6 +94,20 @@ pub(super) fn path<'a>(
         "http.tls_key" => Some(&mut config.http.tls_key),
         "http.tokens" => Some(&mut config.http.tokens),
         "traces.folder" => Some(&mut config.traces.folder),
+        "sessions.state_dir" => Some(&mut config.sessions.state_dir),
+        "sessions.agents" => Some(&mut config.sessions.agents),
+        _ => None,
+    }
+}
+
+/// Keys that are lists of folders, relative in the same way.
+pub(super) fn folders<'a>(
+    config: &'a mut Config,
+    key: &str,
+) -> Option<&'a mut Setting<Vec<std::path::PathBuf>>> {
+    match key {
+        "roots" => Some(&mut config.roots),
+        "sessions.watch" => Some(&mut config.sessions.watch),
         _ => None,
     }
 }
@@ -203,6 +230,27 @@ fn visit<V: Visit>(config: &mut Config, key: &str, visitor: V) -> Option<V::Resu
         "http.jwt_algorithms" => visitor.visit(&mut http.jwt_algorithms, any()),
         "http.jwt_roles" => visitor.visit(&mut http.jwt_roles, any()),
         "http.jwt_scope" => visitor.visit(&mut http.jwt_scope, any()),
+        "sessions.state_dir" => visitor.visit(&mut config.sessions.state_dir, any()),
+        "sessions.agents" => visitor.visit(&mut config.sessions.agents, any()),
+        "sessions.command" => visitor.visit(&mut config.sessions.command, any()),
+        "sessions.watch" => visitor.visit(&mut config.sessions.watch, any()),
+        "sessions.max_sessions" => visitor.visit(&mut config.sessions.max_sessions, within(1..=10_000, "")),
+        "sessions.resume_after_limit" => visitor.visit(&mut config.sessions.resume_after_limit, any()),
+        "sessions.renew_context" => visitor.visit(&mut config.sessions.renew_context, any()),
+        "sessions.restart_after_crash" => visitor.visit(&mut config.sessions.restart_after_crash, any()),
+        "sessions.backoff_base_ms" => {
+            visitor.visit(&mut config.sessions.backoff_base_ms, within(1..=MAX_TIME, " of milliseconds"))
+        }
+        "sessions.backoff_cap_ms" => {
+            visitor.visit(&mut config.sessions.backoff_cap_ms, within(1..=MAX_TIME, " of milliseconds"))
+        }
+        "sessions.max_attempts" => visitor.visit(&mut config.sessions.max_attempts, within(0..=1000, "")),
+        "sessions.log_bytes" => {
+            visitor.visit(&mut config.sessions.log_bytes, within(4096..=1 << 30, " of bytes"))
+        }
+        "sessions.manual_restart_s" => {
+            visitor.visit(&mut config.sessions.manual_restart_s, within(60..=1800, " of seconds"))
+        }
         _ => return None,
     })
 }
@@ -283,8 +331,8 @@ pub(super) fn set_text(
         };
         return Err(Error::Value { place, key: key.to_owned(), expected, found });
     }
-    if key == "roots" {
-        config.roots.value.iter_mut().for_each(|root| *root = folder.join(&*root));
+    if let Some(folders) = folders(config, key) {
+        folders.value.iter_mut().for_each(|path| *path = folder.join(&*path));
     }
     if let Some(Setting { value: Some(path), .. }) = path(config, key) {
         *path = folder.join(&*path);

@@ -39,6 +39,21 @@
 //! [traces]
 //! folder = "/var/lib/traces"     # where capture_trace keeps profiles; $XDG_STATE_HOME/coretools/traces where left out
 //!
+//! [sessions]
+//! state_dir = "…"                # where sessions are kept; $XDG_STATE_HOME/coretools/sessions where left out
+//! agents = "agents.toml"         # further agents and what they print; the built-in ones where left out
+//! command = []                   # the agent of a session that names none: ["claude"]
+//! watch = []                     # folders of session files that others write
+//! max_sessions = 256             # that are not over, at once
+//! resume_after_limit = true      # wait at a rate limit, and resume
+//! renew_context = true           # go on in a new session when the context is exhausted
+//! restart_after_crash = true
+//! backoff_base_ms = 30000        # the first wait where nobody said how long; each further one is twice as long
+//! backoff_cap_ms = 300000
+//! max_attempts = 5               # in a row, without success
+//! log_bytes = 10485760           # of one file of a log; the four before it are kept
+//! manual_restart_s = 300         # what starting again by hand would take, for the statistics
+//!
 //! [redaction]
 //! enabled = true
 //! environment_values = true      # mask the values of variables whose name says that they are secret
@@ -187,6 +202,8 @@ pub struct Config {
     pub inspect: Inspect,
     /// `[traces]`
     pub traces: Traces,
+    /// `[sessions]`
+    pub sessions: Sessions,
     /// `[redaction]`
     pub redaction: Redaction,
     /// `[http]`
@@ -266,6 +283,37 @@ fn named(entry: &str) -> Option<(String, String)> {
     let (name, what) = entry.split_once('=')?;
     let (name, what) = (name.trim(), what.trim());
     (!name.is_empty() && !what.is_empty()).then(|| (name.to_owned(), what.to_owned()))
+}
+
+/// `[sessions]`
+#[derive(Clone, Debug)]
+pub struct Sessions {
+    /// Where sessions are kept. None, the default: the user's folder for state.
+    pub state_dir: Setting<Option<PathBuf>>,
+    /// A file of further agents. None by default.
+    pub agents: Setting<Option<PathBuf>>,
+    /// Program and arguments of a session that names none. Empty by default.
+    pub command: Setting<Vec<String>>,
+    /// Folders of session files that others write. None by default.
+    pub watch: Setting<Vec<PathBuf>>,
+    /// Sessions that are not over, at once: 1 to 10,000; 256 by default.
+    pub max_sessions: Setting<u64>,
+    /// Whether a session waits at a rate limit and is resumed. True by default.
+    pub resume_after_limit: Setting<bool>,
+    /// Whether one whose context is exhausted goes on as a new one. True by default.
+    pub renew_context: Setting<bool>,
+    /// Whether one that crashed is started again. True by default.
+    pub restart_after_crash: Setting<bool>,
+    /// The first wait where nobody said how long, in milliseconds: 1 to 86,400,000; 30,000 by default.
+    pub backoff_base_ms: Setting<u64>,
+    /// The longest of these waits, in milliseconds: 1 to 86,400,000; 300,000 by default.
+    pub backoff_cap_ms: Setting<u64>,
+    /// Attempts in a row without success: 0 to 1000; 5 by default.
+    pub max_attempts: Setting<u64>,
+    /// The most bytes of one file of a log: 4,096 to 1 GiB; 10 MiB by default.
+    pub log_bytes: Setting<u64>,
+    /// What starting again by hand would take, in seconds: 60 to 1800; 300 by default.
+    pub manual_restart_s: Setting<u64>,
 }
 
 /// `[commands]`
@@ -368,8 +416,8 @@ impl Config {
     }
 
     fn apply_variables(&mut self, folder: &Path, variables: &[(String, String)]) -> Result<(), Error> {
-        /// Variables with our prefix that are flags of the binaries.
-        const FLAGS: [&str; 3] = ["CONFIG", "LOG", "AGENT_COMMAND"];
+        /// Variables with our prefix that are flags of the binaries, or tell of the session that they run in.
+        const FLAGS: [&str; 5] = ["CONFIG", "LOG", "AGENT_COMMAND", "SESSION_ID", "SESSION_TOKEN"];
         if let Some((name, path)) = variables.iter().find(|(name, _)| name == keys::BASE_PATH) {
             keys::set_text(self, "roots", path, folder, Source::Variable(name.clone()))?;
         }
@@ -455,6 +503,21 @@ impl Default for Config {
             inspect: Inspect { target: default(String::new()), allow_signals: default(false) },
             traces: Traces { folder: default(None) },
             commands: Commands { environment: default(EnvironmentMode::Inherit) },
+            sessions: Sessions {
+                state_dir: default(None),
+                agents: default(None),
+                command: default(Vec::new()),
+                watch: default(Vec::new()),
+                max_sessions: default(256),
+                resume_after_limit: default(true),
+                renew_context: default(true),
+                restart_after_crash: default(true),
+                backoff_base_ms: default(30_000),
+                backoff_cap_ms: default(300_000),
+                max_attempts: default(5),
+                log_bytes: default(10 << 20),
+                manual_restart_s: default(300),
+            },
             redaction: Redaction {
                 enabled: default(true),
                 environment_values: default(true),

@@ -110,6 +110,8 @@ pub struct Context {
     /// The caller may call every tool that there is, and the policy requires nothing of the arguments of any. False
     /// outside a host.
     pub unrestricted: bool,
+    /// The policy that the call was judged by. None outside a host.
+    pub policy: Option<Arc<Policy>>,
 }
 
 impl Context {
@@ -125,6 +127,7 @@ impl Context {
             limits: RoleLimits::default(),
             background: None,
             unrestricted: false,
+            policy: None,
         }
     }
 
@@ -452,12 +455,13 @@ impl Host {
     /// From arguments to an answer, with what was decided on the way.
     async fn judge(
         &self,
-        policy: &Policy,
+        policy: &Arc<Policy>,
         registered: &Registered,
         arguments: Map<String, Value>,
         shape: &Shape,
         mut context: Context,
     ) -> (Result<Answer, ToolError>, Said) {
+        context.policy = Some(Arc::clone(policy));
         let name = registered.tool.name();
         let not_run = |decision: &'static str, rule: &str, why: String| {
             (Err(ToolError::new(why)), Said { decision, rule: rule.into() })

@@ -58,6 +58,8 @@ pub mod filesystem;
 pub mod git;
 #[cfg(feature = "introspection")]
 pub mod introspection;
+#[cfg(all(feature = "sessions", unix))]
+pub mod sessions;
 #[cfg(feature = "testing")]
 pub mod testing;
 

@@ -1,0 +1,706 @@
+//! The life of one session: a task that starts its process, waits for its end, and does what is to be done then.
+
+use super::agent::Filling;
+use super::classify::{Ending, Reason, RetrySource, Stop, When, classify};
+use super::clock;
+use super::directory::{Markers, SessionFolder};
+use super::error::{Code, Error, chain};
+use super::log::{Lines, LogLevel};
+use super::plan::{Decision, Past};
+use super::process;
+use super::protocol::{Sent, Started};
+use super::state::{Action, Event, Next, Process, State};
+use super::store::Record;
+use super::supervisor::{Live, Output, Supervisor, TAIL, chance, ended, new_credential};
+use crate::redact::LineRedactor;
+use process_runner::{Command, ExitStatus, Leftovers, Limits, Stdin};
+use std::io;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+use tokio::net::unix::pipe;
+use tokio::task::JoinHandle;
+
+/// How often one looks whether a process lives that somebody else has started.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// How long the last output is waited for once everything that could print has been ended.
+const LAST_OUTPUT: Duration = Duration::from_secs(2);
+/// How long a message may take that a process does not read.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How a process is started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    /// As it was asked for.
+    First,
+    /// To go on where it was.
+    Resume,
+}
+
+impl Supervisor {
+    /// Drives a session, if nobody does.
+    pub(super) fn drive(&self, id: &str) {
+        let mut table = self.table();
+        let Some(entry) = table.sessions.get_mut(id) else { return };
+        if std::mem::replace(&mut entry.driven, true) {
+            entry.nudge.notify_one();
+            return;
+        }
+        tokio::spawn(self.clone().driven(id.to_owned()));
+    }
+
+    async fn driven(self, id: String) {
+        loop {
+            let (state, nudge) = {
+                let mut table = self.table();
+                let ending = table.ending;
+                let Some(entry) = table.sessions.get_mut(&id) else { return };
+                // Of a supervisor that is ending, only what has a process is seen to its end.
+                let idle = ending && entry.record.state.process().is_none();
+                if idle || entry.record.state.is_over() {
+                    // Under the same lock as the look: who makes it begin again starts a task of its own.
+                    (entry.driven, entry.told) = (false, None);
+                    return;
+                }
+                (entry.record.state.clone(), Arc::clone(&entry.nudge))
+            };
+            match state {
+                State::Starting => self.begin_running(&id).await,
+                State::Running { process } => self.follow(&id, process).await,
+                State::Waiting { next } => self.wait(&id, &next, &nudge).await,
+                State::Resuming { next } => self.act(&id, &next).await,
+                State::Paused { .. } => nudge.notified().await,
+                State::Stopped { .. } | State::Failed { .. } => {}
+            }
+        }
+    }
+
+    async fn begin_running(&self, id: &str) {
+        match self.launch(id, Mode::First).await {
+            Ok(process) => self.runs(id, process, "its process runs").await,
+            Err(why) => {
+                let _ = self.apply(id, Event::NotStarted { why: why.clone(), next: None }, &why);
+                let told = self.table().sessions.get_mut(id).and_then(|entry| entry.told.take());
+                // What never ran is no session.
+                self.discard(id).await;
+                if let Some(told) = told {
+                    let _ = told.send(Err(Error::new(Code::NotStarted, why)));
+                }
+            }
+        }
+    }
+
+    /// Its process runs: that is written down before anybody is told.
+    async fn runs(&self, id: &str, process: Process, reason: &str) {
+        if let Err(error) = self.apply(id, Event::Started(process), reason) {
+            self.say(LogLevel::Error, &error.message);
+        }
+        self.write(id).await;
+        let told = self.table().sessions.get_mut(id).and_then(|entry| entry.told.take());
+        if let (Some(told), Ok(record)) = (told, self.record_of(id)) {
+            // Whoever asked may have gone away.
+            let _ = told.send(Ok(Started {
+                session_id: id.to_owned(),
+                pid: process.pid,
+                role: record.role,
+                log: self.log_of(id),
+                started_at: clock::text(record.started),
+                owner: self.0.options.owner,
+            }));
+        }
+    }
+
+    /// Waits until its time has come, or something is asked of it.
+    async fn wait(&self, id: &str, next: &Next, nudge: &tokio::sync::Notify) {
+        // Looked at again every minute: the clock of the machine may be set, and the machine may sleep.
+        const LONGEST: Duration = Duration::from_secs(60);
+        let left = Duration::from_millis(next.at.saturating_sub(clock::now()));
+        if !left.is_zero() {
+            tokio::select! {
+                () = tokio::time::sleep(left.min(LONGEST)) => {}
+                () = nudge.notified() => {}
+            }
+            return;
+        }
+        // Cancelled or paused in the same moment, it is not due.
+        if self.apply(id, Event::Due, &format!("it is time to {}", words(next.action))).is_ok() {
+            self.write(id).await;
+        }
+    }
+
+    /// Does what is to be done.
+    async fn act(&self, id: &str, next: &Next) {
+        let mode = if next.action == Action::Restart { Mode::First } else { Mode::Resume };
+        let failed = match next.action {
+            Action::NewSession => match self.renew(id, next).await {
+                Ok(()) => return,
+                Err(why) => why,
+            },
+            Action::Resume | Action::Restart | Action::Message => match self.launch(id, mode).await {
+                Ok(process) => {
+                    let reason = format!("{} after {}", words(next.action), next.stop.reason.as_str());
+                    self.runs(id, process, &reason).await;
+                    if next.action != Action::Message {
+                        self.count_save(next).await;
+                    }
+                    return;
+                }
+                Err(why) => why,
+            },
+        };
+        let plan = &self.0.options.plan;
+        let again = (next.action != Action::Message && next.attempt < plan.attempts).then(|| {
+            let wait = clock::millis(plan.backoff(next.attempt, chance()));
+            Next { at: clock::now() + wait, attempt: next.attempt + 1, ..next.clone() }
+        });
+        let _ = self.apply(id, Event::NotStarted { why: failed.clone(), next: again }, &failed);
+        self.write(id).await;
+        let told = self.table().sessions.get_mut(id).and_then(|entry| entry.told.take());
+        if let Some(told) = told {
+            let _ = told.send(Err(Error::new(Code::NotStarted, failed)));
+        }
+        self.pause_if_paused(id).await;
+    }
+
+    /// Goes on in a new session: with a copy of the session's file, and the next step as the prompt.
+    async fn renew(&self, id: &str, next: &Next) -> Result<(), String> {
+        let record = self.record_of(id).map_err(|error| error.message)?;
+        let file = self.0.monitor.file_of(&record);
+        if let Some(file) = &file {
+            match super::monitor::back_up(file, clock::now()) {
+                Ok(copy) => self
+                    .say(LogLevel::Info, &format!("session {id}: its file was copied to {}", copy.display())),
+                // The work goes on without.
+                Err(error) => {
+                    self.say(
+                        LogLevel::Warn,
+                        &format!("session {id}: its file was not copied: {}", chain(&error)),
+                    );
+                }
+            }
+        }
+        let prompt = super::monitor::next_prompt(file.as_deref(), &record);
+        let mut fresh = record.clone();
+        let unlucky = |error: io::Error| error.to_string();
+        fresh.id = super::supervisor::new_id().map_err(unlucky)?;
+        let now = clock::now();
+        (fresh.created, fresh.since, fresh.started) = (now, now, now);
+        (fresh.state, fresh.replaces) = (State::Starting, Some(id.to_owned()));
+        (fresh.agent_session, fresh.process, fresh.credential) = (None, None, None);
+        (fresh.attempts, fresh.crashes) = (next.attempt, Vec::new());
+        fresh.prompt.clone_from(&prompt);
+        let fresh_id = fresh.id.clone();
+        let agent_command = self.table().sessions.get(id).and_then(|entry| entry.agent_command.clone());
+        Box::pin(self.begin(fresh, agent_command, prompt)).await.map_err(|error| error.message)?;
+        if let Some(entry) = self.table().sessions.get_mut(id) {
+            entry.record.replaced_by = Some(fresh_id.clone());
+        }
+        let _ = self.apply(id, Event::Replaced, &format!("session {fresh_id} goes on in its place"));
+        self.write(id).await;
+        self.count_save(next).await;
+        Ok(())
+    }
+
+    /// Starts its process.
+    async fn launch(&self, id: &str, mode: Mode) -> Result<Process, String> {
+        let (record, message, agent_command) = {
+            let table = self.table();
+            let entry = table.sessions.get(id).ok_or("the session is gone")?;
+            (entry.record.clone(), entry.message.clone(), entry.agent_command.clone())
+        };
+        let options = &self.0.options;
+        let text = |error: io::Error| format!("cannot use the session's folder: {error}");
+        let folder = self.0.lock.folder().existing(id).map_err(text)?;
+        let lifetime = options.credential_lifetime;
+        let key = options.marker_key.as_deref().map(|key| (key, lifetime.min(Duration::from_secs(86_400))));
+        folder.mark(&Markers { session: id, role: &record.role, key }).map_err(text)?;
+        let (credential, hash) = new_credential().map_err(text)?;
+        let (program, arguments) = self.arguments(&record, message.as_deref(), mode)?;
+        let print = folder.pipe("out").map_err(text)?;
+        let receiver = receiver(&folder).map_err(text)?;
+        let mut command = Command::new(program, &record.cwd)
+            .args(arguments)
+            .env("TMPDIR", folder.temporary())
+            .env(super::SESSION_VARIABLE, id)
+            .env(super::CREDENTIAL_VARIABLE, &credential)
+            .env(super::STATE_VARIABLE, self.0.lock.folder().path())
+            .label(format!("session {id}"))
+            // Nothing that it leaves behind has an owner.
+            .limits(Limits::unlimited().leftovers(Leftovers::KillAll).capture(4096))
+            .merge_stderr()
+            .stdout(print);
+        command = match &agent_command {
+            Some(agent_command) => command.env(super::AGENT_COMMAND_VARIABLE, agent_command),
+            None => command.env_remove(super::AGENT_COMMAND_VARIABLE),
+        };
+        if record.input {
+            command = command.stdin(Stdin::File(Arc::new(folder.pipe("in").map_err(text)?)));
+        }
+        // Good from the moment that there is somebody to have it.
+        if let Some(entry) = self.table().sessions.get_mut(id) {
+            entry.record.credential = Some((hash, clock::now() + clock::millis(lifetime)));
+            entry.record.started = clock::now();
+        }
+        self.write(id).await;
+        if let Some(entry) = self.table().sessions.get(id) {
+            entry.output.begin();
+        }
+        let started = options.runner.start(command).await;
+        let running = match started {
+            Ok(running) => running,
+            Err(error) => {
+                self.revoke(id);
+                let hint = error.hint().map(|hint| format!(". {hint}")).unwrap_or_default();
+                return Err(format!("{}{hint}", chain(&error)));
+            }
+        };
+        let pid = running.pid().ok_or("it was cancelled before it could start")?;
+        let process = process::of(pid);
+        let recorder = self.record_output(id, &record, receiver, Some(credential));
+        let mut table = self.table();
+        let Some(entry) = table.sessions.get_mut(id) else { return Err("the session is gone".to_owned()) };
+        (entry.live, entry.recorder) = (Some(Live::Own(Arc::new(running))), Some(recorder));
+        entry.message = None;
+        Ok(process)
+    }
+
+    fn revoke(&self, id: &str) {
+        if let Some(entry) = self.table().sessions.get_mut(id) {
+            entry.record.credential = None;
+        }
+    }
+
+    /// The program, and its arguments with what stands for the prompt.
+    fn arguments(
+        &self,
+        record: &Record,
+        message: Option<&str>,
+        mode: Mode,
+    ) -> Result<(String, Vec<String>), String> {
+        let (program, given) = record.command.split_first().ok_or("the session has no command")?;
+        let agent = record.agent.as_deref().and_then(|name| self.0.options.agents.named(name));
+        let mut arguments = given.to_vec();
+        let resumed = agent.filter(|agent| mode == Mode::Resume && !agent.resume.is_empty());
+        let (form, prompt) = match (resumed, agent) {
+            (Some(agent), _) => {
+                let by_id = record.agent_session.is_some()
+                    || !agent.resume.iter().any(|argument| argument.contains("{agent_session}"));
+                let form = if by_id { &agent.resume } else { &agent.resume_last };
+                (form.clone(), Some(message.unwrap_or(&agent.resume_prompt)))
+            }
+            (None, Some(agent)) => (agent.start.clone(), message.or(record.prompt.as_deref())),
+            // A script is given its prompt as its last argument, again each time.
+            (None, None) => (vec!["{prompt}".to_owned()], message.or(record.prompt.as_deref())),
+        };
+        if let Some(prompt) = prompt {
+            let agent_session = record.agent_session.as_deref().unwrap_or_default();
+            let filling = Filling { prompt, session: &record.id, agent_session };
+            arguments.extend(filling.fill(&form));
+        }
+        Ok((program.clone(), arguments))
+    }
+
+    /// Waits until its process has ended, finds out why, and decides what is done.
+    async fn follow(&self, id: &str, process: Process) {
+        let (live, recorder) = {
+            let mut table = self.table();
+            let Some(entry) = table.sessions.get_mut(id) else { return };
+            (entry.live.clone(), entry.recorder.take())
+        };
+        let ending = match &live {
+            Some(Live::Own(running)) => {
+                running.finished().await;
+                match running.output().and_then(|output| output.status) {
+                    Some(ExitStatus::Exited { code }) => Ending { code: Some(code), signal: None },
+                    Some(ExitStatus::Signaled { signal, .. }) => Ending { code: None, signal: Some(signal) },
+                    _ => Ending::default(),
+                }
+            }
+            Some(Live::Adopted(_)) | None => {
+                while process::is_alive(process) {
+                    tokio::time::sleep(LOOK_EVERY).await;
+                }
+                process::end_tree(None, id, Duration::ZERO).await;
+                Ending::default()
+            }
+        };
+        if let Some(mut recorder) = recorder {
+            // Somebody whom nobody may end can hold the pipe for ever.
+            if tokio::time::timeout(LAST_OUTPUT, &mut recorder).await.is_err() {
+                recorder.abort();
+            }
+        }
+        let (ended_by, lines, record) = {
+            let mut table = self.table();
+            let Some(entry) = table.sessions.get_mut(id) else { return };
+            entry.live = None;
+            let lines: Vec<String> =
+                entry.output.tail.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect();
+            (entry.ending.take(), lines, entry.record.clone())
+        };
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        let mut stop = classify(&self.0.options.agents, record.agent.as_deref(), ending, &lines);
+        if let Some(why) = &ended_by {
+            stop = Stop { exit_code: stop.exit_code, signal: stop.signal, ..ended(why) };
+        }
+        for evidence in &mut stop.evidence {
+            *evidence = self.0.options.redactor.redact(evidence).into_owned();
+        }
+        self.read_clock(&mut stop).await;
+        self.decide(id, record, stop).await;
+    }
+
+    async fn decide(&self, id: &str, record: Record, stop: Stop) {
+        let now = clock::now();
+        let plan = &self.0.options.plan;
+        let settled = now.saturating_sub(record.started) >= clock::millis(plan.settled);
+        let mut past = Past { attempts: if settled { 0 } else { record.attempts }, crashes: record.crashes };
+        if stop.reason == Reason::Crash {
+            past.crashes.push(now);
+            let kept = past.crashes.len().saturating_sub(plan.crash_limit.max(1));
+            past.crashes.drain(..kept);
+        }
+        let decision = plan.decide(&stop, &past, now, chance());
+        let because =
+            format!("{} ({})", stop.reason.as_str(), stop.evidence.first().map_or("", String::as_str));
+        let (next, given_up, reason) = match decision {
+            Decision::Do(next) => {
+                let reason = format!("{because}; {} at {}", words(next.action), clock::text(next.at));
+                (Some(next), None, reason)
+            }
+            Decision::Nothing => (None, None, because),
+            Decision::GiveUp(why) => (None, Some(why.clone()), format!("{because}; {why}")),
+        };
+        if let Some(entry) = self.table().sessions.get_mut(id) {
+            entry.record.credential = None;
+            entry.record.last_stop = Some(stop.clone());
+            entry.record.attempts = next.as_ref().map_or(0, |next| next.attempt);
+            entry.record.crashes = past.crashes;
+        }
+        if let Err(error) = self.apply(id, Event::Ended { stop, next, given_up }, &reason) {
+            self.say(LogLevel::Error, &error.message);
+        }
+        self.write(id).await;
+        self.pause_if_paused(id).await;
+    }
+
+    async fn pause_if_paused(&self, id: &str) {
+        let waits = matches!(self.record_of(id).map(|record| record.state), Ok(State::Waiting { .. }));
+        if waits && self.is_paused() && self.apply(id, Event::Pause, "everything is paused").is_ok() {
+            self.write(id).await;
+        }
+    }
+
+    /// Turns a time on a clock into a time: that of the next such moment in its zone. The rules of zones are the
+    /// system's, so its own program is asked; where it does not know, the wait is as if nobody had said a time.
+    async fn read_clock(&self, stop: &mut Stop) {
+        let Some(retry) = &mut stop.retry else { return };
+        let When::Clock { time, zone } = &retry.when else { return };
+        let plain = |c: char| c.is_ascii_alphanumeric() || "_/+-".contains(c);
+        // One that the system does not know it would take for UTC (tzset(3)).
+        let known = |zone: &str| {
+            zone.chars().all(plain) && std::path::Path::new("/usr/share/zoneinfo").join(zone).is_file()
+        };
+        if zone.as_deref().is_some_and(|zone| !known(zone)) {
+            stop.retry = None;
+            return;
+        }
+        let mut date = Command::new("date", "/")
+            .args(["--date", time, "+%s"])
+            .limits(Limits::default().timeout(Duration::from_secs(5)).capture(64));
+        if let Some(zone) = zone.as_deref() {
+            date = date.env("TZ", zone);
+        }
+        let told = self.0.options.runner.run(date).await.ok().filter(process_runner::Output::success);
+        let seconds = told.and_then(|output| output.stdout_text().trim().parse::<u64>().ok());
+        const DAY: u64 = 86_400_000;
+        match seconds {
+            Some(seconds) => {
+                let at = seconds.saturating_mul(1000);
+                let at = if at <= clock::now() { at + DAY } else { at };
+                (retry.source, retry.when) = (RetrySource::Reset, When::At(at));
+            }
+            None => stop.retry = None,
+        }
+    }
+
+    /// Records what a session prints.
+    fn record_output(
+        &self,
+        id: &str,
+        record: &Record,
+        receiver: pipe::Receiver,
+        credential: Option<String>,
+    ) -> JoinHandle<()> {
+        let output = match self.table().sessions.get(id) {
+            Some(entry) => Arc::clone(&entry.output),
+            None => return tokio::spawn(async {}),
+        };
+        let unnamed = record.agent_session.is_none();
+        let agent = record.agent.as_deref().and_then(|name| self.0.options.agents.named(name)).cloned();
+        let mut recorder = Recorder {
+            lines: Lines::default(),
+            redactor: self.0.options.redactor.lines(),
+            output,
+            agent: agent.filter(|_| unnamed),
+            credential,
+        };
+        let (supervisor, id) = (self.clone(), id.to_owned());
+        tokio::spawn(async move {
+            loop {
+                let mut bytes = vec![0; 64 * 1024];
+                let read = match receiver.try_read(&mut bytes) {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                        match receiver.readable().await {
+                            Ok(()) => continue,
+                            Err(_) => 0,
+                        }
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    Err(_) => 0,
+                    Ok(read) => read,
+                };
+                bytes.truncate(read);
+                // A disk may be slow, and meanwhile others are served.
+                let recorded = tokio::task::spawn_blocking(move || {
+                    let named = recorder.record(&bytes);
+                    (recorder, named)
+                });
+                let Ok((back, named)) = recorded.await else { return };
+                recorder = back;
+                if let Some(named) = named {
+                    recorder.agent = None;
+                    if let Some(entry) = supervisor.table().sessions.get_mut(&id) {
+                        entry.record.agent_session = Some(named);
+                    }
+                    supervisor.write(&id).await;
+                }
+                let trouble = recorder.output.log.lock().unwrap_or_else(PoisonError::into_inner).trouble();
+                supervisor.trouble("session logs", trouble);
+                recorder.output.written.notify_waiters();
+                if read == 0 {
+                    return;
+                }
+            }
+        })
+    }
+
+    /// Tells a session something: by its standard input while it runs, or by starting its agent again with it.
+    ///
+    /// # Errors
+    /// It was not told, and why.
+    pub async fn send(&self, id: &str, text: &str) -> Result<Sent, Error> {
+        if text.is_empty() || text.len() > 100_000 || text.contains('\0') {
+            return Err(Error::new(Code::Invalid, "a message has 1 to 100000 bytes, and no NUL"));
+        }
+        let record = self.record_of(id)?;
+        let wrong = |why: String| Err(Error::new(Code::State, why));
+        match record.state {
+            State::Running { process } if record.input => {
+                let folder = self.0.lock.folder().existing(id);
+                let folder =
+                    folder.map_err(|error| Error::broken("cannot use the session's folder", &error))?;
+                self.write_input(&folder, text).await?;
+                self.say(
+                    LogLevel::Info,
+                    &format!("session {id}: a message of {} bytes was written to it", text.len()),
+                );
+                Ok(Sent { session_id: id.to_owned(), delivered: "input".to_owned(), pid: process.pid })
+            }
+            State::Running { .. } => wrong(format!(
+                "session {id} works on its prompt and reads no messages meanwhile; send it when the session is stopped, \
+                 or start the agent without a prompt"
+            )),
+            State::Stopped { ref stop } => {
+                let agent = record.agent.as_deref().and_then(|name| self.0.options.agents.named(name));
+                if agent.is_none_or(|agent| agent.resume.is_empty()) || record.replaced_by.is_some() {
+                    let instead = match &record.replaced_by {
+                        Some(other) => format!("session {other} went on in its place"),
+                        None => "its command cannot be resumed".to_owned(),
+                    };
+                    return wrong(format!("session {id} is stopped, and {instead}"));
+                }
+                let now = clock::now();
+                let next =
+                    Next { action: Action::Message, at: now, attempt: 1, since: now, stop: stop.clone() };
+                let (told, tell) = tokio::sync::oneshot::channel();
+                self.apply(id, Event::Again(next), "it was sent a message")?;
+                if let Some(entry) = self.table().sessions.get_mut(id) {
+                    (entry.message, entry.told) = (Some(text.to_owned()), Some(told));
+                }
+                self.drive(id);
+                let started = tell.await;
+                let started =
+                    started.unwrap_or_else(|_| Err(Error::new(Code::State, "it was ended meanwhile")))?;
+                Ok(Sent { session_id: id.to_owned(), delivered: "resume".to_owned(), pid: started.pid })
+            }
+            state => wrong(format!("session {id} is {}, and reads no messages", state.name())),
+        }
+    }
+
+    async fn write_input(&self, folder: &SessionFolder, text: &str) -> Result<(), Error> {
+        let broken = |error| Error::broken("the session's input", &error);
+        let input = folder.pipe_end("in", true).and_then(pipe::Sender::from_owned_fd).map_err(broken)?;
+        let line = format!("{}\n", text.trim_end_matches('\n'));
+        let mut rest = line.as_bytes();
+        let until = tokio::time::Instant::now() + PATIENCE;
+        while !rest.is_empty() {
+            match input.try_write(rest) {
+                Ok(written) => rest = &rest[written..],
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if tokio::time::timeout_at(until, input.writable()).await.is_err() {
+                        let taken = line.len() - rest.len();
+                        return Err(Error::new(
+                            Code::State,
+                            format!(
+                                "the session does not read: it took {taken} bytes and not the other {}",
+                                rest.len()
+                            ),
+                        ));
+                    }
+                }
+                Err(error) => return Err(broken(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes up a session that was written down.
+    pub(super) async fn restore(&self, record: Record, same_boot: bool) {
+        let id = record.id.clone();
+        let folder = self.0.lock.folder().existing(&id);
+        let mut entry = match self.entry(record.clone()) {
+            Ok(entry) => entry,
+            Err(error) => {
+                // Its folder is gone, and with it its log; what is left of it is ended.
+                let _ = self.0.lock.folder().session(&id);
+                match self.entry(record.clone()) {
+                    Ok(entry) => entry,
+                    Err(_) => {
+                        self.say(LogLevel::Error, &format!("session {id} cannot be taken up: {error}"));
+                        return;
+                    }
+                }
+            }
+        };
+        let adopted = record.state.process().filter(|process| same_boot && process::is_alive(*process));
+        entry.live = adopted.map(Live::Adopted);
+        self.table().sessions.insert(id.clone(), entry);
+        match (&record.state, adopted) {
+            (State::Running { .. }, Some(process)) => {
+                self.say(
+                    LogLevel::Info,
+                    &format!("session {id}: process {} runs, and was adopted", process.pid),
+                );
+                if let Some(receiver) = folder.ok().and_then(|folder| receiver(&folder).ok()) {
+                    let recorder = self.record_output(&id, &record, receiver, None);
+                    if let Some(entry) = self.table().sessions.get_mut(&id) {
+                        entry.recorder = Some(recorder);
+                    }
+                }
+            }
+            (State::Running { process }, None) => {
+                self.end_orphans(&id).await;
+                let why = format!("process {} was gone when the supervisor came back", process.pid);
+                self.decide(&id, record.clone(), Stop::plain(Reason::Lost, why)).await;
+            }
+            (State::Starting, _) => {
+                self.end_orphans(&id).await;
+                let why = "the supervisor ended before its process was known to run".to_owned();
+                let _ = self.apply(&id, Event::NotStarted { why: why.clone(), next: None }, &why);
+                self.revoke(&id);
+                self.write(&id).await;
+            }
+            (State::Resuming { next }, _) => {
+                self.end_orphans(&id).await;
+                let why = "the supervisor ended before its process was known to run".to_owned();
+                let next = (next.action != Action::Message).then(|| next.clone());
+                let _ = self.apply(&id, Event::NotStarted { why: why.clone(), next }, &why);
+                self.write(&id).await;
+                self.pause_if_paused(&id).await;
+            }
+            (State::Waiting { .. }, _) => self.pause_if_paused(&id).await,
+            (State::Paused { .. }, _) if !self.is_paused() => {
+                let _ = self.apply(&id, Event::Unpause, "nothing is paused any more");
+                self.write(&id).await;
+            }
+            _ => {}
+        }
+        self.drive(&id);
+    }
+
+    /// Ends what carries the id of a session that has no process any more.
+    async fn end_orphans(&self, id: &str) {
+        let orphans = process::tree(None, id).len();
+        if orphans > 0 {
+            self.say(
+                LogLevel::Warn,
+                &format!("session {id}: {orphans} processes without an owner were ended"),
+            );
+            process::end_tree(None, id, Duration::from_millis(500)).await;
+        }
+    }
+}
+
+impl Output {
+    /// Begins the output of a process: why it ends is not told by what another has printed.
+    fn begin(&self) {
+        self.tail.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.log.lock().unwrap_or_else(PoisonError::into_inner).write(None, super::log::BEGIN);
+    }
+}
+
+fn words(action: Action) -> &'static str {
+    match action {
+        Action::Resume => "resume",
+        Action::NewSession => "go on in a new session",
+        Action::Restart => "restart",
+        Action::Message => "go on with a message",
+    }
+}
+
+fn receiver(folder: &SessionFolder) -> io::Result<pipe::Receiver> {
+    pipe::Receiver::from_owned_fd(folder.pipe_end("out", false)?)
+}
+
+/// Puts what is printed into the log, whole line by whole line and masked.
+struct Recorder {
+    lines: Lines,
+    redactor: LineRedactor,
+    output: Arc<Output>,
+    /// The agent, until it has said what it calls its session.
+    agent: Option<super::agent::Agent>,
+    /// The session's own, where it is known.
+    credential: Option<String>,
+}
+
+impl Recorder {
+    /// Records bytes; none at the end. Says what the agent calls its session, if that is among them.
+    fn record(&mut self, bytes: &[u8]) -> Option<String> {
+        let lines = match bytes {
+            [] => self.lines.end().into_iter().collect(),
+            bytes => self.lines.push(bytes),
+        };
+        if lines.is_empty() {
+            return None;
+        }
+        let own = self.credential.as_deref();
+        let hide = |line: String| match own.filter(|own| line.contains(own)) {
+            Some(own) => line.replace(own, "[redacted:session-credential]"),
+            None => line,
+        };
+        let masked: Vec<String> = lines.iter().map(|line| hide(self.redactor.line(line))).collect();
+        {
+            let mut log = self.output.log.lock().unwrap_or_else(PoisonError::into_inner);
+            // In one piece, for it costs a system call each.
+            let empty_lines_stay = masked.iter().map(|line| if line.is_empty() { " " } else { line });
+            log.write(None, &empty_lines_stay.collect::<Vec<_>>().join("\n"));
+        }
+        let named =
+            self.agent.as_ref().and_then(|agent| lines.iter().find_map(|line| agent.session_in(line)));
+        let mut tail = self.output.tail.lock().unwrap_or_else(PoisonError::into_inner);
+        tail.extend(lines);
+        let more = tail.len().saturating_sub(TAIL);
+        tail.drain(..more);
+        named
+    }
+}

@@ -1,0 +1,334 @@
+//! The socket beside the lock, and the two ways to a supervisor: through it, or in the same process.
+
+use super::directory::StateFolder;
+use super::error::{Code, Error};
+use super::lock::{Attempt, Holder, Owner, StateLock, holder};
+use super::log::LogLevel;
+use super::protocol::{Request, VERSION};
+use super::supervisor::{Options, Supervisor};
+use serde_json::{Value, json};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{Mutex, Semaphore};
+
+/// The name of the socket in the state directory.
+const SOCKET: &str = "socket";
+/// A line of the protocol has so many bytes at most. Answers with logs are the longest.
+const LONGEST_LINE: u64 = 8 << 20;
+/// How long a client may take to say who it is and what it wants.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a supervisor may take to say who it is.
+const HELLO: Duration = Duration::from_secs(5);
+/// Clients at once; further ones wait.
+const CLIENTS: usize = 128;
+
+impl Supervisor {
+    /// Takes the lock of the state directory and supervises there, reachable by its socket.
+    ///
+    /// # Errors
+    /// Somebody else supervises there, or the directory cannot be used.
+    pub async fn host(state: &Path, options: Options) -> Result<Self, Error> {
+        let broken =
+            |error| Error::broken(&format!("cannot use the state directory {}", state.display()), &error);
+        let folder = StateFolder::open(state).map_err(broken)?;
+        let lock = match StateLock::take(folder, options.owner, env!("CARGO_PKG_VERSION")).map_err(broken)? {
+            Attempt::Held(lock) => lock,
+            Attempt::Taken(holder) => return Err(taken(holder.as_ref())),
+        };
+        let supervisor = Self::start(lock, options).await?;
+        let listener = listen(state).map_err(|error| Error::broken("cannot listen on the socket", &error))?;
+        let weak = Arc::downgrade(&supervisor.0);
+        tokio::spawn(async move {
+            let places = Arc::new(Semaphore::new(CLIENTS));
+            loop {
+                let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+                let accepted = listener.accept().await;
+                let Some(inner) = weak.upgrade() else { return };
+                let supervisor = Self(inner);
+                match accepted {
+                    Ok((stream, _)) => {
+                        tokio::spawn(async move {
+                            // What a client breaks off it does not want to know.
+                            let _ = serve(&supervisor, stream).await;
+                            drop(place);
+                        });
+                    }
+                    Err(error) => {
+                        supervisor.say(LogLevel::Warn, &format!("cannot take a client: {error}"));
+                        tokio::time::sleep(Duration::from_millis(100)).await;
+                    }
+                }
+            }
+        });
+        Ok(supervisor)
+    }
+
+    /// Removes the socket: nobody is to come any more.
+    pub fn close(&self) {
+        let _ = rustix::fs::unlink(self.0.lock.folder().path().join(SOCKET));
+    }
+}
+
+fn taken(holder: Option<&Holder>) -> Error {
+    let who = match holder {
+        Some(holder) => format!("process {} ({})", holder.process.pid, holder.owner.as_str()),
+        None => "another process".to_owned(),
+    };
+    Error::new(Code::State, format!("{who} supervises there already"))
+}
+
+/// Binds the socket for this user alone. Only the holder of the lock comes here, so what is there is left over.
+fn listen(state: &Path) -> io::Result<UnixListener> {
+    use rustix::fs::{AtFlags, CWD, Mode, chmodat};
+    let path = state.join(SOCKET);
+    match rustix::fs::unlink(&path) {
+        Ok(()) | Err(rustix::io::Errno::NOENT) => {}
+        Err(error) => return Err(error.into()),
+    }
+    // Until its mode is set the folder keeps others out.
+    let listener = UnixListener::bind(&path)?;
+    chmodat(CWD, &path, Mode::RUSR | Mode::WUSR, AtFlags::empty())?;
+    Ok(listener)
+}
+
+/// The first line of either side.
+fn hello() -> Value {
+    json!({"coretools_sessions": VERSION})
+}
+
+/// Answers one client, line by line.
+async fn serve(supervisor: &Supervisor, stream: UnixStream) -> io::Result<()> {
+    let peer = stream.peer_cred()?;
+    let (reader, mut writer) = stream.into_split();
+    let mut reader = BufReader::new(reader);
+    if peer.uid() != rustix::process::geteuid().as_raw() {
+        let refused = Error::new(Code::Refused, "this supervisor belongs to another user");
+        return write(&mut writer, &json!({"error": refused})).await;
+    }
+    let pid = peer.pid().and_then(|pid| u32::try_from(pid).ok());
+    write(&mut writer, &hello()).await?;
+    let first =
+        tokio::time::timeout(PATIENCE, read(&mut reader)).await.map_err(|_| io::ErrorKind::TimedOut)??;
+    match first.as_ref().map(|first| version(first)) {
+        None => return Ok(()),
+        Some(Some(VERSION)) => {}
+        Some(other) => {
+            let other = other.map_or_else(|| "none".to_owned(), |version| version.to_string());
+            let message =
+                format!("this supervisor speaks version {VERSION} of the protocol, and not {other}");
+            return write(&mut writer, &json!({"error": Error::new(Code::Invalid, message)})).await;
+        }
+    }
+    while let Some(line) = read(&mut reader).await? {
+        let answer = match serde_json::from_str::<Request>(&line) {
+            Ok(request) => supervisor.answer(request, pid).await,
+            Err(error) => Err(Error::new(Code::Invalid, format!("no request: {error}"))),
+        };
+        let answer = match answer {
+            Ok(answer) => json!({"ok": answer}),
+            Err(error) => json!({"error": error}),
+        };
+        write(&mut writer, &answer).await?;
+    }
+    Ok(())
+}
+
+fn version(line: &str) -> Option<u32> {
+    let hello: Value = serde_json::from_str(line).ok()?;
+    u32::try_from(hello.get("coretools_sessions")?.as_u64()?).ok()
+}
+
+/// A line, without its end. None at the end.
+async fn read(reader: &mut (impl tokio::io::AsyncBufRead + Unpin)) -> io::Result<Option<String>> {
+    let mut bytes = Vec::new();
+    let mut limited = reader.take(LONGEST_LINE);
+    limited.read_until(b'\n', &mut bytes).await?;
+    match bytes.pop() {
+        None => Ok(None),
+        Some(b'\n') => String::from_utf8(bytes).map(Some).map_err(|_| io::ErrorKind::InvalidData.into()),
+        Some(_) => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+async fn write(writer: &mut (impl AsyncWrite + Unpin), value: &Value) -> io::Result<()> {
+    let mut line = value.to_string();
+    line.push('\n');
+    writer.write_all(line.as_bytes()).await?;
+    writer.flush().await
+}
+
+/// A client of a supervisor in another process.
+#[derive(Clone, Debug)]
+pub struct Client {
+    state: PathBuf,
+}
+
+impl Client {
+    /// A client of whoever supervises in this state directory.
+    pub fn new(state: impl Into<PathBuf>) -> Self {
+        Self { state: state.into() }
+    }
+
+    /// Asks, and waits for the answer.
+    ///
+    /// # Errors
+    /// What the supervisor answers; [`Code::NotRunning`] where there is none.
+    pub async fn ask(&self, request: &Request) -> Result<Value, Error> {
+        let not_running = |error: &io::Error| match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => Error::new(
+                Code::NotRunning,
+                format!(
+                    "no supervisor runs for {}; `mcp-stdio session daemon` starts one",
+                    self.state.display()
+                ),
+            ),
+            _ => Error::broken("cannot reach the supervisor", error),
+        };
+        let stream =
+            UnixStream::connect(self.state.join(SOCKET)).await.map_err(|error| not_running(&error))?;
+        let peer = stream.peer_cred().map_err(|error| not_running(&error))?;
+        if peer.uid() != rustix::process::geteuid().as_raw() {
+            return Err(Error::new(Code::Refused, "the supervisor's socket belongs to another user"));
+        }
+        let broken =
+            |error: io::Error| Error::broken("the supervisor went away before it had answered", &error);
+        let (reader, mut writer) = stream.into_split();
+        let mut reader = BufReader::new(reader);
+        let gone = || broken(io::ErrorKind::UnexpectedEof.into());
+        let late = |_| Error::new(Code::Broken, "the supervisor does not answer");
+        let first = tokio::time::timeout(HELLO, read(&mut reader)).await.map_err(late)?;
+        let first = first.map_err(broken)?.ok_or_else(gone)?;
+        match version(&first) {
+            Some(VERSION) => {}
+            Some(other) => {
+                return Err(Error::new(
+                    Code::Broken,
+                    format!(
+                        "the supervisor speaks version {other} of the protocol, and this program {VERSION}"
+                    ),
+                ));
+            }
+            None => return Err(answered(&first).err().unwrap_or_else(gone)),
+        }
+        write(&mut writer, &hello()).await.map_err(broken)?;
+        let request = serde_json::to_value(request).map_err(|error| Error::broken("cannot ask", &error))?;
+        write(&mut writer, &request).await.map_err(broken)?;
+        let line = read(&mut reader).await.map_err(broken)?.ok_or_else(gone)?;
+        answered(&line)
+    }
+
+    /// Who supervises, as the lock says.
+    pub fn holder(&self) -> Option<Holder> {
+        let folder = StateFolder::open(&self.state).ok()?;
+        holder(&folder).ok()?.filter(Holder::is_alive)
+    }
+}
+
+fn answered(line: &str) -> Result<Value, Error> {
+    let mut answer: Value = serde_json::from_str(line)
+        .map_err(|error| Error::broken("the supervisor's answer is no JSON", &error))?;
+    match answer.get_mut("error").map(Value::take) {
+        None => Ok(answer.get_mut("ok").map(Value::take).unwrap_or_default()),
+        Some(error) => {
+            Err(serde_json::from_value(error)
+                .map_err(|error| Error::broken("the supervisor's error", &error))?)
+        }
+    }
+}
+
+/// Makes the options of a supervisor, should one be needed.
+type MakeOptions = dyn Fn() -> Result<Options, String> + Send + Sync;
+
+/// The sessions of a state directory, whoever supervises them: the one in another process where there is one, else one
+/// in this process, made when it is first needed. Cheap to clone.
+#[derive(Clone)]
+pub struct Sessions(Arc<Shared>);
+
+struct Shared {
+    client: Client,
+    options: Box<MakeOptions>,
+    own: Mutex<Option<Supervisor>>,
+}
+
+impl std::fmt::Debug for Sessions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sessions").field("state", &self.0.client.state).finish_non_exhaustive()
+    }
+}
+
+impl Sessions {
+    /// Those of `state`. `options` are for a supervisor of one's own.
+    pub fn new(
+        state: impl Into<PathBuf>,
+        options: impl Fn() -> Result<Options, String> + Send + Sync + 'static,
+    ) -> Self {
+        let shared = Shared { client: Client::new(state), options: Box::new(options), own: Mutex::default() };
+        Self(Arc::new(shared))
+    }
+
+    /// Asks whoever supervises.
+    ///
+    /// # Errors
+    /// What it answers.
+    pub async fn ask(&self, request: Request) -> Result<Value, Error> {
+        /// Who has the lock and not yet the socket, or the socket no more, is asked again for so long.
+        const PATIENCE: Duration = Duration::from_secs(5);
+        const PAUSE: Duration = Duration::from_millis(20);
+        let until = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            let mut own = self.0.own.lock().await;
+            if let Some(supervisor) = own.clone() {
+                drop(own);
+                return supervisor.answer(request, None).await;
+            }
+            match self.0.client.ask(&request).await {
+                Err(error) if error.code == Code::NotRunning => {}
+                answered => return answered,
+            }
+            let options = (self.0.options)().map_err(|why| Error::new(Code::Broken, why))?;
+            match Supervisor::host(&self.0.client.state, options).await {
+                Ok(supervisor) => *own = Some(supervisor),
+                Err(error) if error.code == Code::State && tokio::time::Instant::now() < until => {
+                    drop(own);
+                    tokio::time::sleep(PAUSE).await;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Whether the sessions end with this process.
+    pub async fn are_own(&self) -> bool {
+        self.0.own.lock().await.is_some()
+    }
+
+    /// Ends the sessions that are this process's own. Others go on.
+    pub async fn shutdown(&self, grace: Duration) {
+        if let Some(supervisor) = self.0.own.lock().await.take() {
+            supervisor.close();
+            supervisor.shutdown(grace).await;
+        }
+    }
+
+    /// The state directory.
+    pub fn state(&self) -> &Path {
+        &self.0.client.state
+    }
+}
+
+/// Whether sessions live as long as their server or longer.
+impl Owner {
+    /// In words for whoever starts one.
+    pub fn lifetime(self) -> &'static str {
+        match self {
+            Self::Daemon => "it outlives this server",
+            Self::Server => {
+                "it ends with the server that hosts it; run `mcp-stdio session daemon` for sessions that stay"
+            }
+        }
+    }
+}

@@ -1,0 +1,907 @@
+//! The supervisor: what it holds, and what can be asked of it.
+
+use super::agent::Agents;
+use super::classify::{Reason, Stop};
+use super::clock;
+use super::error::{Code, Error, chain};
+use super::lock::{Owner, StateLock};
+use super::log::{Log, LogLevel, LogLimits, LogQuery};
+use super::monitor::Monitor;
+use super::plan::Plan;
+use super::process;
+use super::protocol::{
+    Identity, LogAnswer, LogRequest, NewSession, NextAction, Request, SessionEnded, SessionInfo, SessionList,
+    Started, StatsInfo, Status, StopInfo, Switched,
+};
+use super::state::{Event, Machine, Next, Process, State, Transition};
+use super::store::{Kept, Record, Store};
+use crate::redact::Redactor;
+use process_runner::{Runner, Running};
+use sha2::{Digest, Sha256};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::{Notify, oneshot, watch};
+use tokio::task::JoinHandle;
+
+/// How a supervisor is set up.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Options {
+    /// What hosts it.
+    pub owner: Owner,
+    /// What starts processes. For sessions that end with their server it needs a guardian, for those of a daemon none:
+    /// what lives through the daemon's death is taken over by the next.
+    pub runner: Runner,
+    /// What masks secrets in logs.
+    pub redactor: Redactor,
+    /// What is known of agents.
+    pub agents: Agents,
+    /// What is done when a process ends.
+    pub plan: Plan,
+    /// The command of a session that names none. Empty by default: then it must name one.
+    pub command: Vec<String>,
+    /// What is kept of each log.
+    pub logs: LogLimits,
+    /// Sessions that are not over, at once. 256 by default.
+    pub max_sessions: usize,
+    /// How long a session's credential is good. A day by default; markers that are signed are good for no longer.
+    pub credential_lifetime: Duration,
+    /// The key with which markers are signed.
+    pub marker_key: Option<Vec<u8>>,
+    /// What starting again by hand would have taken, for the statistics. 300 s by default.
+    pub manual_restart: Duration,
+    /// Folders of session files that others write.
+    pub watched: Vec<PathBuf>,
+}
+
+impl Options {
+    /// The defaults.
+    pub fn new(owner: Owner, runner: Runner, redactor: Redactor, agents: Agents) -> Self {
+        Self {
+            owner,
+            runner,
+            redactor,
+            agents,
+            plan: Plan::default(),
+            command: Vec::new(),
+            logs: LogLimits::default(),
+            max_sessions: 256,
+            credential_lifetime: Duration::from_secs(86_400),
+            marker_key: None,
+            manual_restart: Duration::from_secs(300),
+            watched: Vec::new(),
+        }
+    }
+}
+
+/// One supervisor: it owns the sessions of a state directory. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Supervisor(pub(super) Arc<Inner>);
+
+#[derive(Debug)]
+pub(super) struct Inner {
+    pub(super) options: Options,
+    pub(super) lock: StateLock,
+    store: Store,
+    table: Mutex<Table>,
+    /// Held while something is written down, so that the latest is written last.
+    writing: tokio::sync::Mutex<()>,
+    log: Mutex<Log>,
+    /// Tells of every change.
+    changes: watch::Sender<u64>,
+    pub(super) monitor: Monitor,
+    started: Instant,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    kept: Kept,
+    pub(super) sessions: BTreeMap<String, Entry>,
+    /// Nothing starts any more.
+    pub(super) ending: bool,
+    trouble: BTreeMap<&'static str, String>,
+    /// The session in which something happened last.
+    latest: Option<String>,
+}
+
+/// A session, and what of it is not written down.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) record: Record,
+    unwritten: Vec<Transition>,
+    pub(super) live: Option<Live>,
+    /// Wakes the task that drives it.
+    pub(super) nudge: Arc<Notify>,
+    /// Why it is being ended.
+    pub(super) ending: Option<String>,
+    /// What it is told when it is started next.
+    pub(super) message: Option<String>,
+    /// The command from which its role was derived.
+    pub(super) agent_command: Option<String>,
+    pub(super) output: Arc<Output>,
+    /// Records what it prints, until nothing can print any more.
+    pub(super) recorder: Option<JoinHandle<()>>,
+    /// There is a task that drives it.
+    pub(super) driven: bool,
+    /// Who waits for its process to run, or to fail to.
+    pub(super) told: Option<oneshot::Sender<Result<Started, Error>>>,
+}
+
+/// A process that runs.
+#[derive(Clone, Debug)]
+pub(super) enum Live {
+    /// We started it.
+    Own(Arc<Running>),
+    /// An earlier supervisor did.
+    Adopted(Process),
+}
+
+/// What a session has printed.
+#[derive(Debug)]
+pub(super) struct Output {
+    pub(super) log: Mutex<Log>,
+    /// The last lines as they were printed. They do not leave the process.
+    pub(super) tail: Mutex<VecDeque<String>>,
+    pub(super) written: Notify,
+}
+
+/// The lines by which it is judged why a process ended.
+pub(super) const TAIL: usize = 100;
+/// Sessions that are over and can still be asked about.
+const KEPT_OVER: usize = 200;
+/// Of those the last so many are shown with the status.
+const SHOWN_OVER: usize = 5;
+/// A message, a prompt or an argument may have so many bytes: a line of the protocol holds it, and so does a command
+/// line (execve(2)).
+const LONGEST_TEXT: usize = 100_000;
+/// The name of the log of a session.
+pub(super) const SESSION_LOG: &str = "session.log";
+/// The name of the supervisor's own.
+const LOG: &str = "supervisor.log";
+
+impl Supervisor {
+    /// Takes up the work in the state directory of `lock`: what still runs is adopted, what does not is reported as
+    /// lost, what waited goes on waiting.
+    ///
+    /// # Errors
+    /// The database or the log cannot be opened.
+    pub async fn start(lock: StateLock, options: Options) -> Result<Self, Error> {
+        let folder = lock.folder();
+        let log = Log::open(folder.path(), LOG, options.logs)
+            .map_err(|error| Error::broken("cannot open the log", &error))?;
+        // Its own file first, for its mode: SQLite makes those beside it alike.
+        folder.file("sessions.db").map_err(|error| Error::broken("cannot open the database", &error))?;
+        let broken = |error: sqlx::Error| Error::broken("cannot use the database of sessions", &error);
+        let store = Store::open(&folder.path().join("sessions.db")).await.map_err(broken)?;
+        let mut kept = store.kept().await.map_err(broken)?;
+        let records = store.sessions().await.map_err(broken)?;
+        let boot = process::boot();
+        let same_boot = kept.boot == boot;
+        kept.boot = boot;
+        let monitor = Monitor::new(options.watched.clone());
+        let supervisor = Self(Arc::new(Inner {
+            options,
+            lock,
+            store,
+            table: Mutex::new(Table { kept, ..Table::default() }),
+            writing: tokio::sync::Mutex::default(),
+            log: Mutex::new(log),
+            changes: watch::Sender::new(0),
+            monitor,
+            started: Instant::now(),
+        }));
+        supervisor.keep().await;
+        let owner = supervisor.0.options.owner.as_str();
+        supervisor.say(LogLevel::Info, &format!("supervising as {owner}, process {}", std::process::id()));
+        for record in records {
+            supervisor.restore(record, same_boot).await;
+        }
+        super::monitor::watch(&supervisor);
+        Ok(supervisor)
+    }
+
+    pub(super) fn table(&self) -> MutexGuard<'_, Table> {
+        self.0.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes a line to the supervisor's log.
+    pub(super) fn say(&self, level: LogLevel, text: &str) {
+        let text = self.0.options.redactor.redact(text);
+        let mut log = self.0.log.lock().unwrap_or_else(PoisonError::into_inner);
+        log.write(Some(level), &text);
+        let trouble = log.trouble();
+        drop(log);
+        self.trouble("log", trouble);
+        self.0.changes.send_modify(|changes| *changes += 1);
+    }
+
+    pub(super) fn trouble(&self, what: &'static str, trouble: Option<String>) {
+        let mut table = self.table();
+        match trouble {
+            Some(trouble) => table.trouble.insert(what, trouble),
+            None => table.trouble.remove(what),
+        };
+    }
+
+    /// Keeps what is kept beside the sessions.
+    pub(super) async fn keep(&self) {
+        let _turn = self.0.writing.lock().await;
+        let kept = self.table().kept.clone();
+        let kept = self.0.store.keep(&kept).await;
+        self.trouble(
+            "database",
+            kept.err().map(|error| format!("what changes is not kept: {}", chain(&error))),
+        );
+    }
+
+    /// Writes a session down. What cannot be written is written with the next change.
+    pub(super) async fn write(&self, id: &str) {
+        let _turn = self.0.writing.lock().await;
+        let (record, transitions) = match self.table().sessions.get_mut(id) {
+            Some(entry) => (entry.record.clone(), std::mem::take(&mut entry.unwritten)),
+            None => return,
+        };
+        let written = self.0.store.write(&record, &transitions).await;
+        let trouble = written.err().map(|error| format!("what changes is not kept: {}", chain(&error)));
+        if trouble.is_some()
+            && let Some(entry) = self.table().sessions.get_mut(id)
+        {
+            entry.unwritten.splice(0..0, transitions);
+        }
+        self.trouble("database", trouble);
+    }
+
+    /// Changes the state of a session, in memory and in the log. [`write`](Self::write) makes it last.
+    pub(super) fn apply(&self, id: &str, event: Event, reason: &str) -> Result<State, Error> {
+        let transition = {
+            let mut table = self.table();
+            let entry = table.sessions.get_mut(id).ok_or_else(|| Error::no_session(id))?;
+            let mut machine = Machine::restored(entry.record.state.clone(), entry.record.since);
+            let transition = machine
+                .apply(event, clock::now(), reason)
+                .map_err(|error| Error::new(Code::State, format!("session {id}: {error}")))?;
+            (entry.record.state, entry.record.since) = (machine.state().clone(), machine.since());
+            if let Some(process) = machine.state().process() {
+                entry.record.process = Some(process);
+            }
+            entry.unwritten.push(transition.clone());
+            table.latest = Some(id.to_owned());
+            transition
+        };
+        let Transition { from, to, reason, .. } = transition;
+        let level = if to == "failed" { LogLevel::Error } else { LogLevel::Info };
+        self.say(level, &format!("session {id}: {from} → {to}: {reason}"));
+        self.record_of(id).map(|record| record.state)
+    }
+
+    pub(super) fn record_of(&self, id: &str) -> Result<Record, Error> {
+        let table = self.table();
+        table.sessions.get(id).map(|entry| entry.record.clone()).ok_or_else(|| Error::no_session(id))
+    }
+
+    pub(super) fn is_paused(&self) -> bool {
+        self.table().kept.paused
+    }
+
+    /// Counts a session that went on by itself.
+    pub(super) async fn count_save(&self, next: &Next) {
+        let now = clock::now();
+        {
+            let mut table = self.table();
+            let stats = &mut table.kept.stats;
+            stats.saves_count += 1;
+            if next.action == super::state::Action::Resume {
+                stats.total_resumes += 1;
+                stats.last_resume = Some(now);
+            }
+            stats.time_saved_seconds +=
+                now.saturating_sub(next.since) / 1000 + self.0.options.manual_restart.as_secs();
+        }
+        self.keep().await;
+    }
+
+    /// Makes an entry for a session.
+    pub(super) fn entry(&self, record: Record) -> Result<Entry, Error> {
+        let broken = |error| Error::broken("cannot make the session's folder", &error);
+        let folder = self.0.lock.folder().existing(&record.id).map_err(broken)?;
+        let log = Log::open(folder.path(), SESSION_LOG, self.0.options.logs).map_err(broken)?;
+        let tail = super::log::last_printed(folder.path(), SESSION_LOG, TAIL);
+        Ok(Entry {
+            record,
+            unwritten: Vec::new(),
+            live: None,
+            nudge: Arc::default(),
+            ending: None,
+            message: None,
+            agent_command: None,
+            recorder: None,
+            driven: false,
+            told: None,
+            output: Arc::new(Output {
+                log: Mutex::new(log),
+                tail: Mutex::new(tail.into()),
+                written: Notify::new(),
+            }),
+        })
+    }
+
+    /// What is asked, done.
+    ///
+    /// # Errors
+    /// It was not done, and why.
+    pub async fn answer(&self, request: Request, peer: Option<u32>) -> Result<serde_json::Value, Error> {
+        let session = peer.and_then(|pid| self.session_of(pid));
+        if let Some(session) = &session {
+            self.check(session, &request)?;
+        }
+        fn json<T: serde::Serialize>(answer: &T) -> Result<serde_json::Value, Error> {
+            serde_json::to_value(answer).map_err(|error| Error::broken("cannot write the answer", &error))
+        }
+        match request {
+            Request::Status {} => json(&self.status()),
+            Request::Pause {} => json(&self.pause().await),
+            Request::Resume {} => json(&self.resume().await),
+            Request::List { all } => json(&self.list(all)),
+            Request::New(new) => {
+                let new = match &session {
+                    Some(parent) => within(*new, parent),
+                    None => *new,
+                };
+                json(&self.new_session(new).await?)
+            }
+            Request::Send { session_id, text } => json(&self.send(&session_id, &text).await?),
+            Request::End { session_id, grace_ms } => {
+                json(&self.end(&session_id, Duration::from_millis(grace_ms)).await?)
+            }
+            Request::Logs(logs) => json(&self.logs(&logs).await?),
+            Request::Identify { credential } => json(&self.identify(&credential)?),
+        }
+    }
+
+    /// The session that a process belongs to, if to one: by its ancestors, which it cannot choose.
+    fn session_of(&self, pid: u32) -> Option<Record> {
+        let table = self.table();
+        let running = table
+            .sessions
+            .iter()
+            .filter_map(|(id, entry)| entry.record.state.process().map(|process| (process.pid, id.as_str())));
+        let leaders: HashMap<u32, &str> = running.collect();
+        let id = process::session_of(pid, &leaders)?;
+        table.sessions.get(id).map(|entry| entry.record.clone())
+    }
+
+    /// What the agent of a session may ask for itself, whatever its own server lets it: where it may not steer others,
+    /// only what tells of itself.
+    fn check(&self, session: &Record, request: &Request) -> Result<(), Error> {
+        let own = |id: &str| id == session.id;
+        let harmless = match request {
+            Request::Status {} | Request::List { .. } | Request::Identify { .. } => true,
+            Request::Logs(logs) => logs.session.as_deref().is_none_or(own),
+            Request::Pause {}
+            | Request::Resume {}
+            | Request::New(_)
+            | Request::Send { .. }
+            | Request::End { .. } => false,
+        };
+        if harmless || session.orchestrates {
+            return Ok(());
+        }
+        Err(Error::new(
+            Code::Refused,
+            format!("session {} runs as {}, which starts and steers no sessions", session.id, session.role),
+        ))
+    }
+
+    /// How it goes.
+    pub fn status(&self) -> Status {
+        let watched = self.0.monitor.sessions();
+        let table = self.table();
+        let mut sessions: Vec<&Entry> = table.sessions.values().collect();
+        sessions.sort_by_key(|entry| entry.record.created);
+        let over: Vec<_> = sessions.iter().filter(|entry| entry.record.state.is_over()).collect();
+        let hidden = over.len().saturating_sub(SHOWN_OVER);
+        let hidden: Vec<_> = over.iter().take(hidden).map(|entry| entry.record.id.clone()).collect();
+        let shown = sessions.iter().filter(|entry| !hidden.contains(&entry.record.id));
+        let next = sessions.iter().filter_map(|entry| Some((entry.record.state.next()?, &entry.record.id)));
+        let running = sessions.iter().filter(|entry| !entry.record.state.is_over());
+        let latest = table
+            .latest
+            .as_ref()
+            .filter(|id| table.sessions.get(*id).is_some_and(|entry| !entry.record.state.is_over()));
+        let current = latest.or_else(|| running.map(|entry| &entry.record.id).next_back()).cloned();
+        let stats = table.kept.stats;
+        Status {
+            running: true,
+            state: state_name(&table).to_owned(),
+            owner: self.0.options.owner,
+            pid: std::process::id(),
+            uptime_seconds: self.0.started.elapsed().as_secs(),
+            current_session: current.or_else(|| watched.last().map(|session| session.path.clone())),
+            sessions: shown.map(|entry| info(&entry.record, &self.log_of(&entry.record.id))).collect(),
+            watched,
+            next_action: next.min_by_key(|(next, _)| next.at).map(|(next, id)| next_action(next, id)),
+            stats: StatsInfo {
+                saves_count: stats.saves_count,
+                total_resumes: stats.total_resumes,
+                last_resume: stats.last_resume.map(clock::text),
+                time_saved_seconds: stats.time_saved_seconds,
+            },
+            trouble: table.trouble.values().cloned().collect(),
+        }
+    }
+
+    pub(super) fn log_of(&self, id: &str) -> String {
+        let sessions = self.0.lock.folder().path().join("sessions");
+        sessions.join(super::directory::safe_name(id)).join(SESSION_LOG).display().to_string()
+    }
+
+    /// The sessions: those that are not over, or all.
+    pub fn list(&self, all: bool) -> SessionList {
+        let table = self.table();
+        let mut sessions: Vec<&Entry> = table.sessions.values().collect();
+        sessions.sort_by_key(|entry| entry.record.created);
+        let shown = sessions.into_iter().filter(|entry| all || !entry.record.state.is_over());
+        SessionList {
+            sessions: shown.map(|entry| info(&entry.record, &self.log_of(&entry.record.id))).collect(),
+        }
+    }
+
+    /// Does nothing by itself from now on, also after a restart.
+    pub async fn pause(&self) -> Switched {
+        self.switch(true).await
+    }
+
+    /// Goes on with what it did by itself. Sessions whose time has come meanwhile go on at once.
+    pub async fn resume(&self) -> Switched {
+        self.switch(false).await
+    }
+
+    async fn switch(&self, paused: bool) -> Switched {
+        let changed = std::mem::replace(&mut self.table().kept.paused, paused) != paused;
+        if changed {
+            self.keep().await;
+            self.say(LogLevel::Info, if paused { "paused" } else { "monitoring again" });
+            let ids: Vec<String> = self.table().sessions.keys().cloned().collect();
+            for id in ids {
+                let event = if paused { Event::Pause } else { Event::Unpause };
+                let reason = if paused { "everything is paused" } else { "nothing is paused any more" };
+                // Most have nothing to be paused.
+                let concerns = match self.record_of(&id).map(|record| record.state) {
+                    Ok(State::Waiting { .. }) => paused,
+                    Ok(State::Paused { .. }) => !paused,
+                    _ => false,
+                };
+                if concerns && self.apply(&id, event, reason).is_ok() {
+                    self.write(&id).await;
+                    self.nudge(&id);
+                }
+            }
+        }
+        let state = state_name(&self.table()).to_owned();
+        let message = match (paused, changed) {
+            (true, true) => "paused: sessions that run go on, and nothing is resumed or restarted",
+            (true, false) => "it was paused already",
+            (false, true) => "monitoring again",
+            (false, false) => "it was not paused",
+        };
+        let message = match self.table().trouble.get("database") {
+            Some(trouble) => format!("{message}; a restart will not know of it: {trouble}"),
+            None => message.to_owned(),
+        };
+        Switched { success: true, changed, state, message }
+    }
+
+    pub(super) fn nudge(&self, id: &str) {
+        if let Some(entry) = self.table().sessions.get(id) {
+            entry.nudge.notify_one();
+        }
+    }
+
+    /// Starts a session, and answers once its process runs.
+    ///
+    /// # Errors
+    /// It does not run, and why. There is then no session.
+    pub async fn new_session(&self, new: NewSession) -> Result<Started, Error> {
+        let record = self.plan_session(new.clone())?;
+        self.begin(record, new.agent_command, new.prompt).await
+    }
+
+    /// Starts what a record describes.
+    pub(super) async fn begin(
+        &self,
+        record: Record,
+        agent_command: Option<String>,
+        prompt: Option<String>,
+    ) -> Result<Started, Error> {
+        let id = record.id.clone();
+        let broken = |error| Error::broken("cannot make the session's folder", &error);
+        self.0.lock.folder().session(&id).map_err(broken)?;
+        let mut entry = self.entry(record)?;
+        let (told, tell) = oneshot::channel();
+        (entry.agent_command, entry.message, entry.told) = (agent_command, prompt, Some(told));
+        entry.unwritten.push(Transition {
+            at: clock::now(),
+            from: String::new(),
+            to: "starting".to_owned(),
+            reason: "it was asked for".to_owned(),
+        });
+        {
+            let mut table = self.table();
+            let most = self.0.options.max_sessions;
+            let refused = match table.sessions.values().filter(|entry| !entry.record.state.is_over()).count()
+            {
+                _ if table.ending => Some(Error::new(Code::NotRunning, "the supervisor is ending")),
+                count if count >= most => Some(Error::new(
+                    Code::Full,
+                    format!("{most} sessions are not over, which is the most there may be; end one first"),
+                )),
+                _ => None,
+            };
+            if let Some(refused) = refused {
+                drop(table);
+                let _ = self.0.lock.folder().remove_session(&id);
+                return Err(refused);
+            }
+            table.sessions.insert(id.clone(), entry);
+        }
+        self.forget_the_oldest().await;
+        self.write(&id).await;
+        // A task of its own: whoever asks may go away, and the session is started whole or not at all.
+        self.drive(&id);
+        tell.await.unwrap_or_else(|_| Err(Error::new(Code::NotRunning, "the supervisor is ending")))
+    }
+
+    /// Removes what never ran.
+    pub(super) async fn discard(&self, id: &str) {
+        self.table().sessions.remove(id);
+        let _turn = self.0.writing.lock().await;
+        let forgotten = self.0.store.forget(id).await;
+        self.trouble(
+            "database",
+            forgotten.err().map(|error| format!("what changes is not kept: {}", chain(&error))),
+        );
+        let _ = self.0.lock.folder().remove_session(id);
+    }
+
+    async fn forget_the_oldest(&self) {
+        let mut over: Vec<(u64, String)> = {
+            let table = self.table();
+            let over = table.sessions.values().filter(|entry| entry.record.state.is_over());
+            over.map(|entry| (entry.record.since, entry.record.id.clone())).collect()
+        };
+        over.sort();
+        for (_, id) in over.iter().take(over.len().saturating_sub(KEPT_OVER)) {
+            self.discard(id).await;
+        }
+    }
+
+    fn plan_session(&self, new: NewSession) -> Result<Record, Error> {
+        let invalid = |why: String| Error::new(Code::Invalid, why);
+        let options = &self.0.options;
+        let named = match &new.agent {
+            None => None,
+            Some(name) => Some(options.agents.named(name).ok_or_else(|| {
+                let known: Vec<_> = options.agents.names().collect();
+                invalid(format!("no agent is called `{name}`; known are {}", known.join(", ")))
+            })?),
+        };
+        let command = match (new.command, named) {
+            (Some(command), _) => command,
+            (None, Some(agent)) => agent.programs.iter().take(1).cloned().collect(),
+            (None, None) => options.command.clone(),
+        };
+        let Some(program) = command.first().filter(|program| !program.is_empty()) else {
+            return Err(invalid(
+                "no command: name one, or set sessions.command in the configuration".to_owned(),
+            ));
+        };
+        let agent = named.or_else(|| options.agents.of_program(program)).map(|agent| agent.name.clone());
+        for text in command.iter().chain(&new.prompt) {
+            if text.len() > LONGEST_TEXT || text.contains('\0') {
+                return Err(invalid(format!(
+                    "a text of the session is longer than {LONGEST_TEXT} bytes, or has a NUL"
+                )));
+            }
+        }
+        if new.roles.is_empty() || !new.roles.contains(&new.role) {
+            return Err(invalid("a session has a role".to_owned()));
+        }
+        let now = clock::now();
+        Ok(Record {
+            id: new_id().map_err(|error| Error::broken("no random numbers", &error))?,
+            created: now,
+            state: State::Starting,
+            since: now,
+            input: new.input.unwrap_or(agent.is_none() || new.prompt.is_none()),
+            role: new.role,
+            roles: new.roles,
+            orchestrates: new.orchestrates,
+            command,
+            agent,
+            agent_session: None,
+            prompt: new.prompt,
+            cwd: new.cwd,
+            parent: new.parent,
+            replaces: None,
+            replaced_by: None,
+            credential: None,
+            process: None,
+            started: now,
+            attempts: 0,
+            crashes: Vec::new(),
+            last_stop: None,
+        })
+    }
+
+    /// Ends a session: its processes, or what it waits for.
+    ///
+    /// # Errors
+    /// There is no such session.
+    pub async fn end(&self, id: &str, grace: Duration) -> Result<SessionEnded, Error> {
+        self.end_because(id, grace, "somebody ended it").await
+    }
+
+    async fn end_because(&self, id: &str, grace: Duration, why: &str) -> Result<SessionEnded, Error> {
+        let mut changes = self.0.changes.subscribe();
+        let mut changed = false;
+        let mut asked = false;
+        loop {
+            changes.borrow_and_update();
+            let record = self.record_of(id)?;
+            match record.state {
+                State::Stopped { .. } | State::Failed { .. } => {
+                    let leader = record.process;
+                    // Also what it left behind.
+                    process::end_tree(leader, id, Duration::ZERO).await;
+                    let left = process::tree(None, id).into_iter().map(|process| process.pid).collect();
+                    let state = record.state.name().to_owned();
+                    return Ok(SessionEnded { session_id: id.to_owned(), changed, state, left });
+                }
+                State::Waiting { .. } | State::Paused { .. } => {
+                    changed = true;
+                    if self.apply(id, Event::Cancel, why).is_ok() {
+                        self.write(id).await;
+                        self.nudge(id);
+                    }
+                    continue;
+                }
+                State::Running { .. } if !asked => {
+                    (changed, asked) = (true, true);
+                    let live = self.table().sessions.get_mut(id).and_then(|entry| {
+                        entry.ending.get_or_insert_with(|| why.to_owned());
+                        entry.live.clone()
+                    });
+                    match live {
+                        Some(Live::Own(running)) => running.terminate_within(grace),
+                        Some(Live::Adopted(process)) => {
+                            process::end_tree(Some(process), id, grace).await;
+                        }
+                        None => {}
+                    }
+                }
+                State::Running { .. } | State::Starting | State::Resuming { .. } => {}
+            }
+            // Its task says when its process has ended, and when one that was about to start runs.
+            let _ = tokio::time::timeout(Duration::from_secs(1), changes.changed()).await;
+        }
+    }
+
+    /// How the state of a session changed.
+    #[cfg(test)]
+    pub(super) async fn transitions_of(&self, id: &str) -> Vec<Transition> {
+        self.0.store.transitions(id).await.unwrap()
+    }
+
+    /// Lines of a log. Waits for the first new one, where that is asked for.
+    ///
+    /// # Errors
+    /// There is no such session, or an argument cannot be understood.
+    pub async fn logs(&self, request: &LogRequest) -> Result<LogAnswer, Error> {
+        let invalid = |why: &str| Error::new(Code::Invalid, why);
+        let since = match &request.since {
+            None => None,
+            Some(text) => Some(clock::since(text, clock::now()).ok_or_else(|| {
+                invalid("`since` is neither how long ago (90s, 10m, 2h, 1d) nor a time such as 2026-11-22T08:00:00Z (UTC)")
+            })?),
+        };
+        if request.level.is_some() && request.session.is_some() {
+            return Err(invalid(
+                "`level` is for the supervisor's own log; what a session prints has no levels",
+            ));
+        }
+        let (folder, name, output) = match &request.session {
+            None => (self.0.lock.folder().path().to_owned(), LOG, None),
+            Some(id) => {
+                let table = self.table();
+                let entry = table.sessions.get(id).ok_or_else(|| Error::no_session(id))?;
+                let path = PathBuf::from(self.log_of(id));
+                (
+                    path.parent().map(PathBuf::from).unwrap_or_default(),
+                    SESSION_LOG,
+                    Some(Arc::clone(&entry.output)),
+                )
+            }
+        };
+        let query = LogQuery { lines: request.lines, since, level: request.level, cursor: request.cursor };
+        let until = tokio::time::Instant::now() + Duration::from_millis(request.wait_ms);
+        let mut changes = self.0.changes.subscribe();
+        loop {
+            let written = output.as_ref().map(|output| output.written.notified());
+            let mut written = std::pin::pin!(written);
+            if let Some(written) = written.as_mut().as_pin_mut() {
+                written.enable();
+            }
+            changes.borrow_and_update();
+            let (folder, query) = (folder.clone(), query.clone());
+            let read = tokio::task::spawn_blocking(move || Log::read(&folder, name, &query)).await;
+            let page = read
+                .map_err(std::io::Error::other)
+                .and_then(|page| page)
+                .map_err(|error| Error::broken("cannot read the log", &error))?;
+            if !page.lines.is_empty() || tokio::time::Instant::now() >= until {
+                let super::log::LogPage { lines, total_available, cursor } = page;
+                return Ok(LogAnswer { lines, total_available, cursor });
+            }
+            tokio::select! {
+                () = async { match written.as_mut().as_pin_mut() {
+                    Some(written) => written.await,
+                    None => { let _ = changes.changed().await; }
+                } } => {}
+                () = tokio::time::sleep_until(until) => {}
+            }
+        }
+    }
+
+    /// Whose credential it is.
+    ///
+    /// # Errors
+    /// Nobody's, or no longer.
+    pub fn identify(&self, credential: &str) -> Result<Identity, Error> {
+        let hash = hash(credential);
+        let table = self.table();
+        let found = table.sessions.values().find_map(|entry| {
+            let (known, expires) = entry.record.credential.as_ref()?;
+            (*known == hash).then_some((&entry.record, *expires))
+        });
+        match found {
+            Some((record, expires)) if expires > clock::now() => {
+                Ok(Identity { session_id: record.id.clone(), roles: record.roles.clone(), expires })
+            }
+            Some(_) => Err(Error::new(Code::Refused, "the session's credential has expired")),
+            None => Err(Error::new(Code::Refused, "no session that runs has this credential")),
+        }
+    }
+
+    /// Ends all sessions that run, keeps the others as they are, and starts nothing more.
+    pub async fn shutdown(&self, grace: Duration) {
+        let running: Vec<String> = {
+            let mut table = self.table();
+            table.ending = true;
+            // Those that wait have nothing more to wait for.
+            table.sessions.values().for_each(|entry| entry.nudge.notify_one());
+            let live = table.sessions.iter().filter(|(_, entry)| !entry.record.state.is_over());
+            let held = live.filter(|(_, entry)| entry.record.state.process().is_some());
+            held.map(|(id, _)| id.clone()).collect()
+        };
+        self.say(LogLevel::Info, &format!("ending, with {} sessions that run", running.len()));
+        let mut ends = tokio::task::JoinSet::new();
+        for id in running {
+            let supervisor = self.clone();
+            ends.spawn(async move {
+                supervisor.end_because(&id, grace, "the supervisor ended").await.map(|_| ())
+            });
+        }
+        while ends.join_next().await.is_some() {}
+        self.keep().await;
+    }
+}
+
+/// A session within the one that asks for it: in all its roles too, and steering others only if that does.
+fn within(mut new: NewSession, parent: &Record) -> NewSession {
+    for role in &parent.roles {
+        if !new.roles.contains(role) {
+            new.roles.push(role.clone());
+        }
+    }
+    new.orchestrates &= parent.orchestrates;
+    new.parent = Some(parent.id.clone());
+    new
+}
+
+fn state_name(table: &Table) -> &'static str {
+    let any = |wanted: &str| table.sessions.values().any(|entry| entry.record.state.name() == wanted);
+    match () {
+        () if table.kept.paused => "paused",
+        () if any("resuming") => "resuming",
+        () if any("waiting") => "waiting",
+        () => "monitoring",
+    }
+}
+
+fn next_action(next: &Next, id: &str) -> NextAction {
+    NextAction {
+        action: next.action.as_str().to_owned(),
+        session_id: id.to_owned(),
+        at: clock::text(next.at),
+        attempt: next.attempt,
+    }
+}
+
+fn info(record: &Record, log: &str) -> SessionInfo {
+    let command = record.command.join(" ");
+    let command = match command.char_indices().nth(200) {
+        Some((at, _)) => format!("{}…", &command[..at]),
+        None => command,
+    };
+    let stop = |stop: &Stop| StopInfo {
+        reason: stop.reason,
+        confidence: stop.confidence,
+        evidence: stop.evidence.clone(),
+        retry_source: stop
+            .retry
+            .as_ref()
+            .and_then(|retry| serde_json::to_value(retry.source).ok()?.as_str().map(str::to_owned)),
+    };
+    SessionInfo {
+        session_id: record.id.clone(),
+        state: record.state.name().to_owned(),
+        role: record.role.clone(),
+        pid: record.state.process().map(|process| process.pid),
+        since: clock::text(record.since),
+        started_at: clock::text(record.created),
+        agent: record.agent.clone(),
+        command,
+        last_stop: record.last_stop.as_ref().map(stop),
+        next_action: record.state.next().map(|next| next_action(next, &record.id)),
+        failure: match &record.state {
+            State::Failed { why, .. } => Some(why.clone()),
+            _ => None,
+        },
+        parent: record.parent.clone(),
+        replaced_by: record.replaced_by.clone(),
+        log: log.to_owned(),
+    }
+}
+
+/// A UUID of version 4 (RFC 9562), which agents take as the name of a session of their own too.
+pub(super) fn new_id() -> std::io::Result<String> {
+    let mut bytes: [u8; 16] = random()?;
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    let digits = super::directory::hex(&bytes);
+    Ok([&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]].join("-"))
+}
+
+/// A credential, and what is kept of it.
+pub(super) fn new_credential() -> std::io::Result<(String, String)> {
+    let credential = format!("cts_{}", super::directory::hex(&random::<32>()?));
+    let hash = hash(&credential);
+    Ok((credential, hash))
+}
+
+fn hash(credential: &str) -> String {
+    super::directory::hex(&Sha256::digest(credential.as_bytes()))
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the system's generator (random(4)), which is no file of anybody's"
+)]
+fn random<const N: usize>() -> std::io::Result<[u8; N]> {
+    use std::io::Read;
+    let mut bytes = [0; N];
+    std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// From 0 to 1, for the jitter.
+pub(super) fn chance() -> f64 {
+    f64::from(u32::from_ne_bytes(random().unwrap_or_default())) / f64::from(u32::MAX)
+}
+
+/// That a session's process was ended by somebody.
+pub(super) fn ended(why: &str) -> Stop {
+    Stop::plain(Reason::Ended, why)
+}
