@@ -115,7 +115,12 @@ impl Protocol {
             Some(id) => match id.to_str().ok().and_then(|id| app.sessions.visit(id, &principal.name)) {
                 Some(visit) => Some(visit),
                 None => {
-                    return answer::error(StatusCode::NOT_FOUND, asked.id.as_ref(), -32600, "no such session");
+                    return answer::error(
+                        StatusCode::NOT_FOUND,
+                        asked.id.as_ref(),
+                        -32600,
+                        "no such session",
+                    );
                 }
             },
         };

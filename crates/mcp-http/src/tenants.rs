@@ -50,7 +50,7 @@ impl Tenants {
         let confine = confinement::confine_all(&settings, &workspace)?;
         let confinement = confine.to_string();
         let mut host = setup::host(&settings, loaded.policy);
-        for toolset in setup::toolsets(&settings, &workspace, &runner, confine, None)? {
+        for toolset in setup::toolsets(&settings, &workspace, &runner, confine, setup::Callers::Many)? {
             host = host.toolset(toolset);
         }
         let audit = identity::audit(&settings)?;
@@ -58,6 +58,7 @@ impl Tenants {
             .effects(Arc::new(effects))
             .audit(audit)
             .observer(observer)
+            .many_callers(true)
             .build()
             .map_err(|error| error.to_string())?;
         Ok(Self { settings, runner, facts, checked, whole, narrower: Mutex::default(), confinement })
@@ -104,7 +105,8 @@ impl Tenants {
         let workspace = Arc::new(setup::workspace_of(&self.settings, roots)?);
         let effects = WorkspaceEffects::new(Arc::clone(&workspace), std::env::var_os("PATH"));
         let confine = confinement::confine_all(&self.settings, &workspace)?;
-        let toolsets = setup::toolsets(&self.settings, &workspace, &self.runner, confine, None)?;
+        let toolsets =
+            setup::toolsets(&self.settings, &workspace, &self.runner, confine, setup::Callers::Many)?;
         self.whole.over(toolsets, Arc::new(effects)).map_err(|error| error.to_string())
     }
 

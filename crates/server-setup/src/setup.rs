@@ -220,16 +220,25 @@ pub fn workspace_of(settings: &Settings, roots: &[PathBuf]) -> Result<Workspace,
     Ok(workspace.protect(identity::protected(settings)).protect_name(FILE_NAME))
 }
 
-/// Every tool there is; of sessions, where there is a way to them. What they run is confined by `confine`.
+/// Who calls the tools.
+#[derive(Clone, Copy, Debug)]
+pub enum Callers<'a> {
+    /// The user that the server runs for, who has these sessions.
+    One(&'a SessionHandle),
+    /// Several, who are strangers to each other: nothing of the server itself is theirs.
+    Many,
+}
+
+/// Every tool there is for such callers. What they run is confined by `confine`.
 pub fn toolsets(
     settings: &Settings,
     workspace: &Arc<Workspace>,
     runner: &Runner,
     confine: Confine,
-    sessions: Option<&SessionHandle>,
+    callers: Callers<'_>,
 ) -> Result<Vec<Toolset>, String> {
     let config = &settings.config;
-    let inspector = inspector(config, workspace, runner)?;
+    let inspector = inspector(config, workspace, runner, callers)?;
     let commands = Commands::new(runner.clone(), Arc::clone(workspace), settings.redactor.clone())
         .environment(match *config.commands.environment {
             EnvironmentMode::Inherit => EnvironmentPolicy::Inherit,
@@ -253,11 +262,9 @@ pub fn toolsets(
         ),
     ];
     #[cfg(unix)]
-    if let Some(sessions) = sessions {
+    if let Callers::One(sessions) = callers {
         toolsets.push(mcp::sessions::toolset(workspace, sessions));
     }
-    #[cfg(not(unix))]
-    let _ = sessions;
     Ok(toolsets)
 }
 
@@ -356,7 +363,12 @@ pub fn databases(config: &Config, workspace: &Arc<Workspace>) -> Databases {
 
 /// The state of the application: `$STATE_PATH`, `$STATE_URL`, `$NODE_INSPECT_PORT`, `$INSPECT_TARGET`, and what the
 /// configuration says.
-fn inspector(config: &Config, workspace: &Arc<Workspace>, runner: &Runner) -> Result<Inspector, String> {
+fn inspector(
+    config: &Config,
+    workspace: &Arc<Workspace>,
+    runner: &Runner,
+    callers: Callers<'_>,
+) -> Result<Inspector, String> {
     let variable = |name: &str| {
         std::env::var_os(name).and_then(|value| value.into_string().ok()).filter(|value| !value.is_empty())
     };
@@ -369,9 +381,11 @@ fn inspector(config: &Config, workspace: &Arc<Workspace>, runner: &Runner) -> Re
         "" => ("INSPECT_TARGET", variable("INSPECT_TARGET")),
         target => ("inspect.target", Some(target.to_owned())),
     };
-    let environment = std::env::vars_os();
-    let environment =
-        environment.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let environment = matches!(callers, Callers::One(_)).then(std::env::vars_os);
+    let environment = environment
+        .into_iter()
+        .flatten()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     Inspector::new(Arc::clone(workspace))
         .state_path(variable("STATE_PATH"))
         .state_url(variable("STATE_URL").as_deref())?
@@ -422,7 +436,7 @@ pub fn tool_facts(
     runner: &Runner,
 ) -> Result<Vec<ToolFacts<'static>>, String> {
     let confine = Confine::off("nothing is run");
-    let toolsets = toolsets(settings, workspace, runner, confine, Some(&sessions(settings)))?;
+    let toolsets = toolsets(settings, workspace, runner, confine, Callers::One(&sessions(settings)))?;
     Ok(toolsets.iter().flat_map(Toolset::facts).collect())
 }
 
@@ -451,7 +465,7 @@ pub fn server(settings: Settings) -> Result<Server, String> {
     let checked = (Arc::clone(&workspace), effects.clone());
     let mut host = host(&settings, loaded.policy);
     let sessions = sessions(&settings);
-    for toolset in toolsets(&settings, &workspace, &runner, confine, Some(&sessions))? {
+    for toolset in toolsets(&settings, &workspace, &runner, confine, Callers::One(&sessions))? {
         host = host.toolset(toolset);
     }
     let host = host.effects(Arc::new(effects)).audit(audit).build().map_err(|error| error.to_string())?;

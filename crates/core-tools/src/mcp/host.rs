@@ -58,6 +58,7 @@ struct Shared {
     limits: Limits,
     places: Semaphore,
     structured: bool,
+    many_callers: bool,
 }
 
 impl std::fmt::Debug for Shared {
@@ -182,6 +183,7 @@ pub struct HostBuilder {
     redactor: Redactor,
     limits: Limits,
     structured: bool,
+    many_callers: bool,
 }
 
 impl std::fmt::Debug for HostBuilder {
@@ -245,6 +247,15 @@ impl HostBuilder {
         self
     }
 
+    /// Serves callers who are strangers to each other: none of them is
+    /// [`unrestricted`](Context::unrestricted), whatever its role, since others' programs run beside its own. Off by
+    /// default.
+    #[must_use]
+    pub fn many_callers(mut self, many_callers: bool) -> Self {
+        self.many_callers = many_callers;
+        self
+    }
+
     /// Sends answers as text only, for clients that show nothing else. Off by default.
     #[must_use]
     pub fn text_only(mut self, text_only: bool) -> Self {
@@ -271,6 +282,7 @@ impl HostBuilder {
                 places: Semaphore::new(self.limits.max_concurrent_calls),
                 limits: self.limits,
                 structured: self.structured,
+                many_callers: self.many_callers,
             }),
             over: Arc::new(over),
         })
@@ -318,6 +330,7 @@ impl Host {
             redactor,
             limits: Limits::default(),
             structured: true,
+            many_callers: false,
         }
     }
 
@@ -502,7 +515,8 @@ impl Host {
             return not_run("refused", "audit", why.to_owned());
         }
         context.scope = call.scope().clone();
-        context.unrestricted = self.is_unrestricted(policy, &context.caller);
+        context.unrestricted =
+            registered.tool.asks_unrestricted() && self.is_unrestricted(policy, &context.caller);
         context.role_limit = limits.max_seconds.map(Duration::from_secs);
         let most = self.limits().max_timeout;
         context.max_timeout = context.role_limit.map_or(most, |limit| limit.min(most));
@@ -511,10 +525,11 @@ impl Host {
 
     /// Whether the policy keeps nothing from `caller`.
     fn is_unrestricted(&self, policy: &Policy, caller: &Caller) -> bool {
-        self.shared.tools.iter().map(Registered::facts).all(|tool| {
-            policy.sees(caller, &tool)
-                && caller.roles().all(|role| policy.requirements(role, &tool).is_empty())
-        })
+        !self.shared.many_callers
+            && self.over.tools.iter().map(Registered::facts).all(|tool| {
+                policy.sees(caller, &tool)
+                    && caller.roles().all(|role| policy.requirements(role, &tool).is_empty())
+            })
     }
 
     /// What hides a tool, for the audit.

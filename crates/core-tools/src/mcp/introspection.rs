@@ -65,6 +65,7 @@ fn inspect_state(workspace: &Arc<Workspace>, inspector: Inspector) -> Tool {
             }
         },
     )
+    .knows_unrestricted()
 }
 
 /// The part of an answer that is promised in the schema, which every conversation pays for: one of these.
@@ -155,7 +156,7 @@ fn capture_trace(workspace: &Arc<Workspace>, traces: Traces) -> Tool {
             }
         },
     );
-    tool.adds().own_deadline().answers::<TraceAnswer>()
+    tool.adds().own_deadline().knows_unrestricted().answers::<TraceAnswer>()
 }
 
 /// As [`DbAnswer`].

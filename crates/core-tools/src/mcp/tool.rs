@@ -68,6 +68,7 @@ pub struct Tool {
     open_world: bool,
     own_deadline: bool,
     without_place: bool,
+    knows_unrestricted: bool,
     on_leave: Option<Arc<Leave>>,
     handler: Arc<Handler>,
 }
@@ -113,6 +114,7 @@ impl Tool {
             open_world: false,
             own_deadline: false,
             without_place: false,
+            knows_unrestricted: false,
             on_leave: None,
             handler: Arc::new(handler),
         }
@@ -175,6 +177,13 @@ impl Tool {
         self
     }
 
+    /// It does more for who is [`unrestricted`](super::Context::unrestricted), which is found out for it.
+    #[must_use]
+    pub fn knows_unrestricted(mut self) -> Self {
+        self.knows_unrestricted = true;
+        self
+    }
+
     /// It does no work of its own, it answers at once or waits: calls of it take no place among those that
     /// may run at once, so that a command can be stopped when all places are taken.
     #[must_use]
@@ -212,6 +221,10 @@ impl Tool {
 
     pub(crate) fn input(&self) -> &Schema {
         &self.input
+    }
+
+    pub(crate) fn asks_unrestricted(&self) -> bool {
+        self.knows_unrestricted
     }
 
     pub(crate) fn has_own_deadline(&self) -> bool {
