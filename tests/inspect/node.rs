@@ -153,7 +153,7 @@ fn variables_of_a_module_are_found_by_its_closures() {
         let mut wire = serve(&project, &[]);
         assert_eq!(value(&mut wire, "local:state.cjs/hiddenCounter"), 7);
         assert_eq!(value(&mut wire, "local:state.cjs/hiddenTable.a"), 1);
-        assert_eq!(value(&mut wire, "local:state.cjs/cart.items[0].name"), "tea");
+        assert_eq!(value(&mut wire, "local:state.cjs/state.cart.items[0].name"), "tea");
         let failed = failure(&mut wire, json!({"path": "local:state.cjs/nobody"}));
         assert_eq!((&failed["error"], &failed["failed_at"]), (&json!("Path not found"), &json!("nobody")));
         assert!(failed["keys"].as_array().unwrap().contains(&json!("hiddenCounter")), "{failed}");
