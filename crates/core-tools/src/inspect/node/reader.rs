@@ -57,6 +57,7 @@ pub(super) struct Property {
 
 /// What is there instead of a value.
 #[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant, reason = "nearly all of them are values")]
 pub(super) enum Content {
     Value(Remote),
     Getter,

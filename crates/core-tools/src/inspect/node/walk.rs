@@ -238,7 +238,7 @@ impl Walk<'_> {
                 None => self.tree.set(place, remote.value.unwrap_or_default()),
             },
             ("boolean", _) | ("object", Some("null")) => {
-                self.tree.set(place, remote.value.unwrap_or_default())
+                self.tree.set(place, remote.value.unwrap_or_default());
             }
             ("undefined", _) => self.tree.mark(place, "undefined", true),
             ("bigint", _) => {
@@ -414,7 +414,7 @@ fn title(object: &Remote) -> String {
 /// `{"$date": …}` of milliseconds since 1970.
 fn date(milliseconds: f64) -> Value {
     // The range of a Date in JavaScript.
-    if !(milliseconds.abs() <= 8.64e15) {
+    if milliseconds.is_nan() || milliseconds.abs() > 8.64e15 {
         return json!({"$date": "Invalid Date"});
     }
     #[allow(clippy::cast_possible_truncation, reason = "it is a whole number in the range")]
