@@ -11,14 +11,14 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A program that runs until it is dropped.
-pub struct App {
+pub(crate) struct App {
     child: Child,
     lines: Receiver<String>,
 }
 
 impl App {
     /// Starts it, in the folder of the project unless it says otherwise.
-    pub fn start(project: &Project, mut command: Command) -> Self {
+    pub(crate) fn start(project: &Project, mut command: Command) -> Self {
         if command.get_current_dir().is_none() {
             command.current_dir(project.path());
         }
@@ -32,36 +32,36 @@ impl App {
         Self { child, lines }
     }
 
-    pub fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
     /// The next line that it prints.
-    pub fn line(&self) -> String {
+    pub(crate) fn line(&self) -> String {
         self.lines.recv_timeout(PATIENCE).expect("the program prints a line")
     }
 
     /// The port that it says it listens on.
-    pub fn port(&self) -> u16 {
+    pub(crate) fn port(&self) -> u16 {
         let line = self.line();
         line.strip_prefix("listening ").unwrap_or_else(|| panic!("{line}")).parse().unwrap()
     }
 
-    pub fn is_running(&mut self) -> bool {
+    pub(crate) fn is_running(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
     }
 
     /// Waits for its end.
-    pub fn ends_within(&mut self, limit: Duration) {
+    pub(crate) fn ends_within(&mut self, limit: Duration) {
         wait_until(limit, "the program ends", || !self.is_running());
     }
 
-    pub fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    pub fn signal(&self, signal: rustix::process::Signal) {
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
         rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal).unwrap();
     }
 }
@@ -74,19 +74,19 @@ impl Drop for App {
 }
 
 /// A file of `apps`.
-pub fn source(name: &str) -> PathBuf {
+pub(crate) fn source(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("inspect/apps").join(name)
 }
 
 /// A program that tests need; without it they say so, and fail in CI.
-pub fn program(name: &str) -> Option<PathBuf> {
+pub(crate) fn program(name: &str) -> Option<PathBuf> {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let path = std::env::split_paths(&paths).map(|folder| folder.join(name)).find(|path| path.is_file());
     found(path, &format!("no {name} in PATH; .ci/run installs it"))
 }
 
 /// A JavaScript runtime of `.nodes`.
-pub fn installed(path: &str) -> Option<PathBuf> {
+pub(crate) fn installed(path: &str) -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.nodes/node_modules").join(path);
     let path = path.is_file().then(|| path.canonicalize().unwrap());
     found(
@@ -96,20 +96,20 @@ pub fn installed(path: &str) -> Option<PathBuf> {
 }
 
 /// The versions of Node.js.
-pub fn nodes() -> Vec<PathBuf> {
+pub(crate) fn nodes() -> Vec<PathBuf> {
     let all = [program("node"), installed("node22/bin/node"), installed("node24/bin/node")];
     all.into_iter().flatten().collect()
 }
 
 /// The application with every kind of value, ready, with an inspector.
-pub fn state(project: &Project, node: &Path, arguments: &[&str]) -> App {
+pub(crate) fn state(project: &Project, node: &Path, arguments: &[&str]) -> App {
     let app = plain(project, node, &[&["--inspect=127.0.0.1:0"][..], &["state.cjs"], arguments].concat());
     app.port();
     app
 }
 
 /// Node.js with these arguments, in a project that has the applications.
-pub fn plain(project: &Project, node: &Path, arguments: &[&str]) -> App {
+pub(crate) fn plain(project: &Project, node: &Path, arguments: &[&str]) -> App {
     for name in ["state.cjs", "module.mjs"] {
         project.write(name, &std::fs::read_to_string(source(name)).unwrap());
     }

@@ -6,6 +6,7 @@ use serde_json::json;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 /// Answers every connection by `answer`, which gets the first request, until the test ends.
 fn fake(answer: impl Fn(TcpStream, String, u16) + Send + Sync + Clone + 'static) -> u16 {
@@ -103,21 +104,12 @@ fn web_socket(mut stream: TcpStream, request: &str, port: u16, then: impl Fn(Tcp
     }
     let header = "sec-websocket-key:";
     let line = request.lines().find(|line| line.to_ascii_lowercase().starts_with(header)).unwrap();
-    let accept = accept(line[header.len()..].trim());
+    let accept = derive_accept_key(line[header.len()..].trim().as_bytes());
     let _ = write!(
         stream,
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: {accept}\r\n\r\n"
     );
     then(stream);
-}
-
-/// RFC 6455, section 1.3, by programs that every system has.
-fn accept(key: &str) -> String {
-    let script = format!(
-        "import base64,hashlib;print(base64.b64encode(hashlib.sha1(b'{key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11').digest()).decode())"
-    );
-    let output = std::process::Command::new("python3").args(["-c", &script]).output().unwrap();
-    String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
 #[test]

@@ -1,10 +1,12 @@
 //! Times as text.
 
-#[cfg(any(feature = "filesystem", feature = "git", feature = "mcp"))]
 use std::time::{Duration, SystemTime};
 
 /// `time` as RFC 3339 has it, in UTC, to the second: `2026-11-21T22:37:00Z`.
-#[cfg(any(feature = "filesystem", feature = "git", feature = "mcp"))]
+#[cfg_attr(
+    not(any(feature = "filesystem", feature = "git", feature = "mcp")),
+    allow(dead_code, reason = "whoever is left needs the calendar alone")
+)]
 pub(crate) fn rfc3339(time: SystemTime) -> String {
     let seconds = match time.duration_since(SystemTime::UNIX_EPOCH) {
         Ok(after) => i64::try_from(after.as_secs()).unwrap_or(i64::MAX),
@@ -34,7 +36,7 @@ pub(crate) fn civil(days: i64) -> (i64, i64, i64) {
     (era * 400 + year + next, month, day)
 }
 
-#[cfg(all(test, any(feature = "filesystem", feature = "git", feature = "mcp")))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

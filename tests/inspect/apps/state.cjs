@@ -54,7 +54,7 @@ setInterval(() => (state.seen = trapped), 5);
 // Big things, made where they are asked for.
 if (process.argv.includes('--big')) {
   globalThis.keys = {};
-  for (let i = 0; i < 1_000_000; i++) globalThis.keys[`key${i}`] = i;
+  for (let i = 0; i < 1_000_000; i++) globalThis.keys[`item${i}`] = i;
   globalThis.list = Array.from({ length: 1_000_000 }, (_, i) => i);
   globalThis.table = new Map(globalThis.list.map((i) => [i, i]));
   globalThis.texts = Object.fromEntries(Array.from({ length: 5 }, (_, i) => [`t${i}`, 'x'.repeat(10_000_000)]));

@@ -42,63 +42,93 @@ fn missing(path: &StatePath, at: usize, source: String, value: &Value) -> Missin
 
 /// `root`, as deep as the request wants it.
 fn outline(request: &Request<'_>, source: String, root: &Value) -> Found {
-    let mut tree = Tree::default();
-    let first = tree.place();
-    let mut waiting = VecDeque::from([(root, first, 0, request.is_beneath_secret())]);
-    while let Some((value, place, depth, secret)) = waiting.pop_front() {
-        match value {
+    let mut outline = Outline { tree: Tree::default(), most: request.depth(), waiting: VecDeque::new() };
+    let first = outline.tree.place();
+    outline.put(root, first, 0, request.is_beneath_secret());
+    while let Some((value, place, depth, secret)) = outline.waiting.pop_front() {
+        outline.open(value, place, depth, secret);
+    }
+    Found::of(source, outline.tree, first)
+}
+
+struct Outline<'a> {
+    tree: Tree,
+    most: u32,
+    /// Arrays and objects that are opened next.
+    waiting: VecDeque<(&'a Value, usize, u32, bool)>,
+}
+
+impl<'a> Outline<'a> {
+    fn put(&mut self, value: &'a Value, place: usize, depth: u32, secret: bool) {
+        let tree = &mut self.tree;
+        let (class, size) = match value {
+            Value::Array(elements) => ("Array", elements.len()),
+            Value::Object(members) => ("Object", members.len()),
             Value::String(_) | Value::Number(_) if secret => {
                 tree.masked += 1;
-                tree.set(place, MASK.into());
-            }
-            Value::String(_) if depth > 0 && tree.is_full() => {
-                tree.cuts.full += 1;
-                tree.mark(place, "cut", "the answer is full");
+                return tree.set(place, MASK.into());
             }
             Value::String(text) => {
                 let text = tree.text(text, if depth == 0 { MOST_LEAF } else { MOST_TEXT });
-                tree.set(place, text.into());
+                return tree.set(place, text.into());
             }
-            Value::Array(elements) if !elements.is_empty() && depth >= request.depth() => {
-                tree.cuts.depth += 1;
-                tree.mark(place, "cut", format!("Array({})", elements.len()));
-            }
-            Value::Object(members) if !members.is_empty() && depth >= request.depth() => {
-                tree.cuts.depth += 1;
-                tree.mark(place, "cut", format!("Object({})", members.len()));
-            }
-            Value::Array(_) | Value::Object(_) if tree.is_full() => {
-                tree.cuts.full += 1;
-                tree.mark(place, "cut", "the answer is full");
-            }
+            plain => return tree.set(place, plain.clone()),
+        };
+        if size > 0 && depth >= self.most {
+            tree.cuts.depth += 1;
+            tree.mark(place, "cut", format!("{class}({size})"));
+        } else {
+            self.waiting.push_back((value, place, depth, secret));
+        }
+    }
+
+    fn open(&mut self, value: &'a Value, place: usize, depth: u32, secret: bool) {
+        let mut more = 0_u64;
+        match value {
             Value::Array(elements) => {
-                tree.list(place);
-                for element in elements.iter().take(MOST_KEYS) {
-                    waiting.push_back((element, tree.element(place), depth + 1, secret));
+                self.tree.list(place);
+                for (at, element) in elements.iter().enumerate() {
+                    if self.is_cut(at) {
+                        more += 1;
+                        continue;
+                    }
+                    let element_place = self.tree.element(place);
+                    self.put(element, element_place, depth + 1, secret);
                 }
-                if elements.len() > MOST_KEYS {
-                    let more = elements.len() - MOST_KEYS;
-                    tree.cuts.keys += more as u64;
-                    let place = tree.element(place);
-                    tree.mark(place, "more", more);
+                if more > 0 {
+                    let place = self.tree.element(place);
+                    self.tree.mark(place, "more", more);
                 }
             }
             Value::Object(members) => {
-                tree.members(place);
-                for (name, member) in members.iter().take(MOST_KEYS) {
+                self.tree.members(place);
+                for (at, (name, member)) in members.iter().enumerate() {
+                    if self.is_cut(at) {
+                        more += 1;
+                        continue;
+                    }
                     let shown: String = name.chars().take(MOST_TEXT).collect();
-                    let secret = secret || is_secret(name);
-                    waiting.push_back((member, tree.member(place, &shown), depth + 1, secret));
+                    let member_place = self.tree.member(place, &shown);
+                    self.put(member, member_place, depth + 1, secret || is_secret(name));
                 }
-                if members.len() > MOST_KEYS {
-                    let more = members.len() - MOST_KEYS;
-                    tree.cuts.keys += more as u64;
-                    let place = tree.member(place, "$more");
-                    tree.set(place, more.into());
+                if more > 0 {
+                    let place = self.tree.member(place, "$more");
+                    self.tree.set(place, more.into());
                 }
             }
-            plain => tree.set(place, plain.clone()),
+            _ => {}
         }
     }
-    Found::of(source, tree, first)
+
+    /// Whether the member at this place is left out; counts it.
+    fn is_cut(&mut self, at: usize) -> bool {
+        if at >= MOST_KEYS {
+            self.tree.cuts.keys += 1;
+        } else if self.tree.is_full() {
+            self.tree.cuts.full += 1;
+        } else {
+            return false;
+        }
+        true
+    }
 }

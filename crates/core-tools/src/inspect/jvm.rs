@@ -1,10 +1,10 @@
 //! A Java virtual machine by its attach socket, as `jcmd` does it; no JDK is needed.
 //!
-//! HotSpot makes the socket `/tmp/.java_pidN` when it finds a file `.attach_pidN` at a `SIGQUIT`. Once made it stays
+//! The machine makes the socket `/tmp/.java_pidN` when it finds a file `.attach_pidN` at a `SIGQUIT`. Once made it stays
 //! until the process ends, so that the signal is needed once. A machine that was started with `-Xrs` has no handler
 //! for it and would end: that is looked at before.
 //!
-//! Sources: `attachListener_posix.cpp` and `VirtualMachineImpl.java` of OpenJDK 17 and 21.
+//! Sources: `attachListener_posix.cpp` and `VirtualMachineImpl.java` of `OpenJDK` 17 and 21.
 #![allow(
     clippy::disallowed_methods,
     reason = "the attach file and socket are in the target's own /tmp, which is no root, under names made from its process id"

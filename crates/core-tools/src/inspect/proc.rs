@@ -4,7 +4,7 @@
     reason = "/proc is the system's account of processes and no file beneath a root; what may be asked of it is judged in `target`"
 )]
 
-use std::collections::HashSet;
+use std::collections::BTreeMap;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -130,13 +130,15 @@ fn listener(line: &str) -> Option<Listener> {
     Some(Listener { address: SocketAddr::new(address, port), user, inode })
 }
 
-/// The sockets that a process holds, by inode.
-pub(crate) fn sockets(pid: u32) -> HashSet<u64> {
-    let entries = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten();
-    let links = entries.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
-    links
-        .filter_map(|link| link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok())
-        .collect()
+/// The sockets that a process holds: the descriptor of each inode.
+pub(crate) fn sockets(pid: u32) -> BTreeMap<u64, u32> {
+    let entries = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().filter_map(Result::ok);
+    let sockets = entries.filter_map(|entry| {
+        let link = fs::read_link(entry.path()).ok()?;
+        let inode = link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()?;
+        Some((inode, entry.file_name().to_str()?.parse().ok()?))
+    });
+    sockets.collect()
 }
 
 /// How many files and sockets a process has open.
@@ -144,18 +146,19 @@ pub(crate) fn open_files(pid: u32) -> usize {
     fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().count()
 }
 
-/// Where a process itself listens, in the order in which the sockets were made.
+/// Where a process itself listens, in the order of the descriptors: mostly that in which the sockets were made.
 pub(crate) fn listens(pid: u32) -> Vec<SocketAddr> {
     let held = sockets(pid);
     let all = listeners(pid).into_iter();
-    let mut own: Vec<Listener> = all.filter(|listener| held.contains(&listener.inode)).collect();
-    own.sort_by_key(|listener| listener.inode);
-    own.into_iter().map(|listener| listener.address).collect()
+    let mut own: Vec<(u32, SocketAddr)> =
+        all.filter_map(|listener| Some((*held.get(&listener.inode)?, listener.address))).collect();
+    own.sort_unstable_by_key(|(descriptor, _)| *descriptor);
+    own.into_iter().map(|(_, address)| address).collect()
 }
 
 /// The process that holds a listener, among those whose descriptors may be seen.
 pub(crate) fn holder(listener: &Listener) -> Option<u32> {
-    pids().into_iter().find(|pid| sockets(*pid).contains(&listener.inode))
+    pids().into_iter().find(|pid| sockets(*pid).contains_key(&listener.inode))
 }
 
 /// Whether a file holds `needle`, looked for in its first 256 MiB.

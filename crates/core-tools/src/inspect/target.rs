@@ -297,13 +297,13 @@ impl Process {
         let options = proc::strings(self.pid, "environ").unwrap_or_default();
         let options = options.iter().find_map(|variable| variable.strip_prefix("NODE_OPTIONS="));
         let words = options.into_iter().flat_map(str::split_ascii_whitespace);
-        let asked = words.chain(self.command.iter().map(String::as_str)).filter_map(|word| {
+        let mut asked = words.chain(self.command.iter().map(String::as_str)).filter_map(|word| {
             let word = word.strip_prefix("--inspect")?;
             let (option, place) = word.split_once('=').unwrap_or((word, ""));
             let port = place.rsplit(':').next().unwrap_or_default();
             matches!(option, "" | "-brk" | "-wait" | "-port").then(|| port.parse().unwrap_or(DEFAULT))
         });
-        let port: u16 = asked.last().unwrap_or(DEFAULT);
+        let port: u16 = asked.next_back().unwrap_or(DEFAULT);
         self.local_ports().into_iter().find(|address| port == 0 || address.port() == port)
     }
 

@@ -53,7 +53,7 @@ fn inspect_state(workspace: &Arc<Workspace>, inspector: Inspector) -> Tool {
     Tool::new(
         "inspect_state",
         "State",
-        "The running app's live state.",
+        "Live app state.",
         move |request: InspectState, context: Context| {
             let inspector = context
                 .within(&workspace)

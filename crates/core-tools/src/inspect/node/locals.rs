@@ -59,12 +59,16 @@ pub(super) async fn root(reader: &Reader, file: &str, path: &StatePath) -> Resul
             reader.properties(&scopes).await?.into_iter().filter_map(|property| property.value).collect();
         scopes.retain(|scope| scope.description.as_deref() != Some("Global") && scope.object_id.is_some());
         for scope in scopes.iter().rev() {
-            let id = scope.object_id.clone().unwrap_or_default();
+            // The list holds wrappers, of the engine's own making.
+            const VARIABLES: &str = "function(){return this.object}";
+            let wrapper = scope.object_id.as_deref().unwrap_or_default();
+            let Some(scope) = reader.run(wrapper, VARIABLES, Vec::new()).await? else { continue };
+            let Some(id) = scope.object_id.clone() else { continue };
             let first = path.segments.first().map(String::as_str).unwrap_or_default();
             if reader.look(&id, first, 1).await?.is_ok() {
                 return Ok((id, 0));
             }
-            if let Ok(taken) = reader.take(scope, MOST_KEYS, 200, true).await? {
+            if let Ok(taken) = reader.take(&scope, MOST_KEYS, 200, true).await? {
                 let names = taken.members.iter().filter_map(|(key, _)| key.value.as_ref()?.as_str());
                 seen.extend(names.map(str::to_owned));
             }

@@ -5,7 +5,7 @@
 // No proxy may come here but through isProxy: every operation on one would run its traps.
 function (
   ownKeys, describe, prototypeOf, define, detach, apply, Seen, mapGet, mapSet, mapHas, mapEntries, mapNext,
-  setValues, setNext, getTime, textOf, includes, isProxy,
+  setValues, setNext, getTime, textOf, includes, isProxy, isError,
 ) {
   const own = (object, key) => {
     let found;
@@ -29,12 +29,32 @@ function (
   const put = (list, at, value) =>
     define(list, at, { __proto__: null, value, enumerable: true, configurable: true, writable: true });
 
-  // What kind of property it is, and its value: 1 has one, 2 is a getter, 3 a setter without one.
+  const isOwnCode = (found) =>
+    found !== undefined && found.get !== undefined && !apply(includes, apply(textOf, found.get, []), ['[native code]']);
+
+  // Whether the inspector would run the application's code to name a value: it asks an error for its stack, and any
+  // object's prototypes for a class.
+  const isTrap = (value) => {
+    if (isProxy === undefined || value === null || (typeof value !== 'object' && typeof value !== 'function')) return false;
+    if (isProxy(value)) return false;
+    const asked = isError(value);
+    for (let at = value, n = 0; at !== null && n < 64; n++) {
+      if (isProxy(at)) return true;
+      if (asked && (isOwnCode(own(at, 'stack')) || isOwnCode(own(at, 'message')) || isOwnCode(own(at, 'name')))) return true;
+      at = prototypeOf(at);
+    }
+    return false;
+  };
+
+  // What kind of property it is, and its value: 1 has one, 2 is a getter, 3 a setter without one, 4 may not be named.
   const copy = (list, at, found, most) => {
     const has = 'value' in found;
-    put(list, at, has ? 1 : found.get === undefined ? 3 : 2);
-    put(list, at + 1, has ? cut(found.value, most) : undefined);
+    const trap = has && isTrap(found.value);
+    put(list, at, trap ? 4 : has ? 1 : found.get === undefined ? 3 : 2);
+    put(list, at + 1, has && !trap ? cut(found.value, most) : undefined);
   };
+
+  const copyValue = (list, at, value, most) => copy(list, at, { __proto__: null, value }, most);
 
   const entryOf = (map, key) => {
     if (apply(mapHas, map, [key])) return { __proto__: null, value: apply(mapGet, map, [key]) };
@@ -70,7 +90,7 @@ function (
       if (found === undefined || !('value' in found)) throw 0;
       value = found.value;
     }
-    if (typeof value === 'string' && value.length > most) throw 0;
+    if (isTrap(value) || (typeof value === 'string' && value.length > most)) throw 0;
     return value;
   };
 
@@ -101,9 +121,9 @@ function (
       for (; total < count; total++) {
         const item = apply(kind === 'map' ? mapNext : setNext, items, []);
         if (item.done) break;
-        put(list, 3 * total + 1, kind === 'map' ? cut(item.value[0], most) : undefined);
-        put(list, 3 * total + 2, 1);
-        put(list, 3 * total + 3, cut(kind === 'map' ? item.value[1] : item.value, most));
+        const key = kind === 'map' ? item.value[0] : undefined;
+        put(list, 3 * total + 1, isTrap(key) ? 'a key' : cut(key, most));
+        copyValue(list, 3 * total + 2, kind === 'map' ? item.value[1] : item.value, most);
       }
       total = length;
     } else if (kind === 'array' || kind === 'typedarray') {

@@ -57,11 +57,14 @@ pub(super) struct Property {
 
 /// What is there instead of a value.
 #[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant, reason = "nearly all of them are values")]
 pub(super) enum Content {
     Value(Remote),
     Getter,
     /// Without a getter.
     Setter,
+    /// Not mirrored: the inspector would run code of the application to name it.
+    Trap,
 }
 
 impl Content {
@@ -71,6 +74,7 @@ impl Content {
             Some(1) => Some(Self::Value(value)),
             Some(2) => Some(Self::Getter),
             Some(3) => Some(Self::Setter),
+            Some(4) => Some(Self::Trap),
             _ => None,
         }
     }
@@ -109,9 +113,12 @@ impl Reader {
         let global =
             evaluate(&session, "this").await?.and_then(|this| this.object_id).ok_or(Error::Reader)?;
         let mut arguments = built_in(&session).await?;
-        let is_proxy = is_proxy(&session).await;
+        let is_proxy = native(&session, "process.getBuiltinModule('util').types.isProxy").await;
+        let is_error = native(&session, "process.getBuiltinModule('util').types.isNativeError").await;
         // Left out is undefined.
-        arguments.extend(is_proxy.map(|id| json!({"objectId": id})));
+        if let (Some(is_proxy), Some(is_error)) = (is_proxy, is_error) {
+            arguments.extend([json!({"objectId": is_proxy}), json!({"objectId": is_error})]);
+        }
         let made = call(&session, KEPT, &global, include_str!("reader.js"), arguments).await?;
         let made = made.and_then(|made| made.object_id).ok_or(Error::Reader)?;
         let functions = properties(&session, &made).await?;
@@ -361,9 +368,9 @@ async fn checked(session: &Session, list: &Remote) -> Result<Option<Vec<Value>>,
     Ok(found.collect())
 }
 
-/// The function that tells proxies from other objects, where there is one that is built in.
-async fn is_proxy(session: &Session) -> Option<String> {
-    let found = evaluate(session, "process.getBuiltinModule('util').types.isProxy").await.ok()??;
+/// The function of an expression, where there is one that is built in.
+async fn native(session: &Session, expression: &str) -> Option<String> {
+    let found = evaluate(session, expression).await.ok()??;
     let (id, description) = (found.object_id?, found.description?);
     // From Node.js 22 on it has no name, as a bound function would; but a bound one has what it was bound to.
     let params = json!({"objectId": id, "ownProperties": true});

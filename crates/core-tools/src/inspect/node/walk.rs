@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 const AT_ONCE: usize = 32;
 /// How long objects are opened. A busy process answers each question in milliseconds.
 const OPENS_FOR: Duration = Duration::from_secs(8);
+/// What is said of a value that may not be named.
+const TRAP: &str = "to look at it would run the application's code";
 /// Prototypes that are looked through.
 const MOST_PROTOTYPES: usize = 64;
 
@@ -81,6 +83,10 @@ async fn step_by_step(
                 None
             }
             Content::Value(here) => here.object_id.is_some().then_some(here),
+            Content::Trap => {
+                note = Some(TRAP);
+                None
+            }
             Content::Getter | Content::Setter => {
                 note = Some("it is a getter, which is not run");
                 None
@@ -212,6 +218,7 @@ impl Walk<'_> {
         let remote = match content {
             Content::Getter => return self.tree.mark(place, "getter", true),
             Content::Setter => return self.tree.mark(place, "setter", true),
+            Content::Trap => return self.tree.mark(place, "unread", TRAP),
             Content::Value(remote) => remote,
         };
         let described = || remote.description.clone().unwrap_or_default();
@@ -219,10 +226,6 @@ impl Walk<'_> {
             ("string" | "number" | "bigint", _) if asked.secret => {
                 self.tree.masked += 1;
                 self.tree.set(place, MASK.into());
-            }
-            ("string", _) if asked.depth > 0 && self.tree.is_full() => {
-                self.tree.cuts.full += 1;
-                self.tree.mark(place, "cut", "the answer is full");
             }
             ("string", _) => {
                 let text = remote.value.as_ref().and_then(Value::as_str).unwrap_or_default();
@@ -235,7 +238,7 @@ impl Walk<'_> {
                 None => self.tree.set(place, remote.value.unwrap_or_default()),
             },
             ("boolean", _) | ("object", Some("null")) => {
-                self.tree.set(place, remote.value.unwrap_or_default())
+                self.tree.set(place, remote.value.unwrap_or_default());
             }
             ("undefined", _) => self.tree.mark(place, "undefined", true),
             ("bigint", _) => {
@@ -272,7 +275,7 @@ impl Walk<'_> {
             clippy::cast_sign_loss,
             reason = "a count, and none below zero"
         )]
-        let more = (all as u64).saturating_sub(MOST_KEYS as u64);
+        let mut more = (all as u64).saturating_sub(MOST_KEYS as u64);
         let child =
             |place, name: &str, secret| Asked { place, depth: depth + 1, secret, path: join(&path, name) };
         match object.subtype.as_deref() {
@@ -281,6 +284,11 @@ impl Walk<'_> {
                 self.tree.list(place);
                 let mut at = 0;
                 for (key, content) in taken.members {
+                    if self.tree.is_full() {
+                        more += 1;
+                        self.tree.cuts.full += 1;
+                        continue;
+                    }
                     let index = key.value.as_ref().and_then(Value::as_u64).unwrap_or(at);
                     if index > at {
                         let gap = self.tree.element(place);
@@ -308,6 +316,11 @@ impl Walk<'_> {
             Some("map") => {
                 let pairs = list(self, "$map");
                 for (key, content) in taken.members {
+                    if self.tree.is_full() {
+                        more += 1;
+                        self.tree.cuts.full += 1;
+                        continue;
+                    }
                     let key_name = name(&key);
                     let pair = self.tree.element(pairs);
                     self.tree.list(pair);
@@ -320,6 +333,11 @@ impl Walk<'_> {
             Some("set") => {
                 let values = list(self, "$set");
                 for (index, (_, content)) in taken.members.into_iter().enumerate() {
+                    if self.tree.is_full() {
+                        more += 1;
+                        self.tree.cuts.full += 1;
+                        continue;
+                    }
                     let element = self.tree.element(values);
                     self.put(content, child(element, &index.to_string(), secret), next);
                 }
@@ -329,6 +347,11 @@ impl Walk<'_> {
                 self.tree.set(class_place, class.into());
                 let values = list(self, "values");
                 for (index, (_, content)) in taken.members.into_iter().enumerate() {
+                    if self.tree.is_full() {
+                        more += 1;
+                        self.tree.cuts.full += 1;
+                        continue;
+                    }
                     let element = self.tree.element(values);
                     self.put(content, child(element, &index.to_string(), secret), next);
                 }
@@ -344,6 +367,11 @@ impl Walk<'_> {
                     self.tree.set(class_place, class.into());
                 }
                 for (key, content) in taken.members {
+                    if self.tree.is_full() {
+                        more += 1;
+                        self.tree.cuts.full += 1;
+                        continue;
+                    }
                     let name = name(&key);
                     let member = self.tree.member(place, &name);
                     let secret = secret || is_secret(&name);
@@ -386,7 +414,7 @@ fn title(object: &Remote) -> String {
 /// `{"$date": …}` of milliseconds since 1970.
 fn date(milliseconds: f64) -> Value {
     // The range of a Date in JavaScript.
-    if !(milliseconds.abs() <= 8.64e15) {
+    if milliseconds.is_nan() || milliseconds.abs() > 8.64e15 {
         return json!({"$date": "Invalid Date"});
     }
     #[allow(clippy::cast_possible_truncation, reason = "it is a whole number in the range")]
