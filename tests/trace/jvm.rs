@@ -1,7 +1,7 @@
 //! Java virtual machines, by their attach socket.
 
 use crate::support::{App, file, has, source};
-use core_tools::trace::{CaptureTrace, Summary, TraceType, Traces};
+use core_tools::trace::{CaptureTrace, Hot, Summary, TraceType, Traces};
 use core_tools::workspace::Workspace;
 use process_runner::{CancellationToken, Runner};
 use serde_json::json;
