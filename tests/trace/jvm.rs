@@ -55,7 +55,8 @@ async fn methods_and_classes_are_told_and_no_signal_is_sent_unasked() {
     );
 }
 
-#[tokio::test]
+// The virtual machine answers one after the other: a test that waits for `jcmd` must not keep the capture waiting.
+#[tokio::test(flavor = "multi_thread")]
 async fn a_cancelled_recording_is_stopped() {
     if !has("java") || !has("jcmd") {
         return;

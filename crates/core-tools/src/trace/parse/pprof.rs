@@ -322,7 +322,10 @@ mod tests {
         profile.extend(bytes(2, &[bytes(1, &[2, 1]), bytes(2, &[3, 90])].concat()));
         profile.extend(bytes(2, &[number(1, 1), number(2, 1), number(2, 10)].concat()));
         for (id, function) in [(1, 1), (2, 2)] {
-            profile.extend(bytes(4, &[number(1, id), bytes(4, &[number(1, function), number(2, 31)].concat())].concat()));
+            profile.extend(bytes(
+                4,
+                &[number(1, id), bytes(4, &[number(1, function), number(2, 31)].concat())].concat(),
+            ));
         }
         profile.extend(bytes(5, &[number(1, 1), number(2, 5), number(4, 7), number(5, 9)].concat()));
         profile.extend(bytes(5, &[number(1, 2), number(2, 6), number(4, 7)].concat()));
