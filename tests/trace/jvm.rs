@@ -1,7 +1,7 @@
 //! Java virtual machines, by their attach socket.
 
 use crate::support::{App, file, has, source};
-use core_tools::trace::{CaptureTrace, Summary, TraceType, Traces};
+use core_tools::trace::{CaptureTrace, Hot, Summary, TraceType, Traces};
 use core_tools::workspace::Workspace;
 use process_runner::{CancellationToken, Runner};
 use serde_json::json;
@@ -55,7 +55,8 @@ async fn methods_and_classes_are_told_and_no_signal_is_sent_unasked() {
     );
 }
 
-#[tokio::test]
+// The virtual machine answers one after the other: a test that waits for `jcmd` must not keep the capture waiting.
+#[tokio::test(flavor = "multi_thread")]
 async fn a_cancelled_recording_is_stopped() {
     if !has("java") || !has("jcmd") {
         return;

@@ -1,6 +1,6 @@
 //! Native programs and the server itself, by perf.
 
-use crate::support::{App, Server, file, has, hot, source};
+use crate::support::{App, Server, file, has, hot, source, told};
 use integration_tests::wait_until;
 use serde_json::json;
 use std::process::Command;
@@ -51,7 +51,7 @@ fn a_cancelled_capture_ends_perf_and_a_program_that_ends_meanwhile_ends_the_capt
     }
     let folder = tempfile::tempdir().unwrap();
     let (mut app, mut server) = (app(&folder), Server::start());
-    let mark = format!("-p\0{}\0-o", app.pid());
+    let mark = format!("-p {} -o", app.pid());
     let recording = || !integration_tests::alive(&mark).is_empty();
     let ask = json!({"duration_ms": 30_000, "type": "cpu", "target": app.target()});
     let id = server.ask(ask.clone());
@@ -67,7 +67,7 @@ fn a_cancelled_capture_ends_perf_and_a_program_that_ends_meanwhile_ends_the_capt
     std::thread::sleep(Duration::from_secs(2));
     let killed = Instant::now();
     app.kill();
-    let told = server.wire.answer(id)["result"]["structuredContent"].take();
+    let told = told(&server.wire.answer(id)["result"]);
     assert!(killed.elapsed() < Duration::from_secs(20), "{:?}", killed.elapsed());
     assert!(told["kind"] == "gone" || told["warnings"].to_string().contains("the target ended"), "{told}");
 }
@@ -84,7 +84,7 @@ fn the_server_profiles_itself() {
         server.wire.request("tools/list", json!({}));
     }
     let result = server.wire.answer(id)["result"].take();
-    let profile = &result["structuredContent"];
+    let profile = &told(&result);
     assert_eq!(
         (&profile["runtime"], &profile["pid"]),
         (&json!("server"), &json!(server.wire.pid())),

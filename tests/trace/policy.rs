@@ -1,6 +1,6 @@
 //! Who may profile what, and what is refused in which words.
 
-use crate::support::{App, Server, command, source};
+use crate::support::{App, Server, command, source, told};
 use integration_tests::{Era, Project, Wire};
 use serde_json::json;
 use std::os::unix::process::CommandExt as _;
@@ -65,7 +65,7 @@ fn a_role_whose_reach_is_confined_profiles_what_runs_there() {
     let mut call = |target: String| {
         let result =
             wire.call("capture_trace", json!({"duration_ms": 100, "type": "heap", "target": target}));
-        result["structuredContent"].clone()
+        told(&result)
     };
     assert_eq!(call(near.target())["pid"], near.pid());
     for target in [far.target(), "server".to_owned()] {

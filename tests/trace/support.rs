@@ -84,14 +84,14 @@ impl Server {
     pub(crate) fn profile(&mut self, arguments: Value) -> Value {
         let result = self.wire.call("capture_trace", arguments);
         assert_eq!(result["isError"], false, "{result}");
-        result["structuredContent"].clone()
+        told(&result)
     }
 
     /// Why there is none.
     pub(crate) fn refusal(&mut self, arguments: Value) -> Value {
         let result = self.wire.call("capture_trace", arguments);
         assert_eq!(result["isError"], true, "{result}");
-        result["structuredContent"].clone()
+        told(&result)
     }
 
     pub(crate) fn ask(&mut self, arguments: Value) -> i64 {
@@ -115,6 +115,12 @@ pub(crate) fn command(project: &Project) -> Command {
     let path = format!("{}:{}", own.display(), std::env::var("PATH").unwrap());
     command.env("XDG_STATE_HOME", project.join("state")).env("PATH", path).env_remove("INSPECT_TARGET");
     command
+}
+
+/// What a result says: its text is JSON.
+pub(crate) fn told(result: &Value) -> Value {
+    let text = result["content"][0]["text"].as_str().unwrap();
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("no JSON ({error}): {text}"))
 }
 
 /// The function with this name in a list of hot ones.

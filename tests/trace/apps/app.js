@@ -17,10 +17,11 @@ function burnTheProcessor(milliseconds) {
   return sum;
 }
 // A name that would break lines, stacks and markup.
-Object.defineProperty(burnHostile, 'name', { value: 'evil;\n<script>alert(1)</script>' });
-function burnHostile() {
-  return burnTheProcessor(5);
-}
+const hostile = {
+  'evil;\n<script>alert(1)</script>'() {
+    return burnTheProcessor(5);
+  },
+};
 function keepItems() {
   for (let i = 0; i < 200; i++) cart.push(new CartItem(cart.length));
 }
@@ -46,7 +47,7 @@ server.listen(0, '127.0.0.1', () => {
   setInterval(() => {
     if (quiet) return;
     burnTheProcessor(20);
-    burnHostile();
+    hostile['evil;\n<script>alert(1)</script>']();
     if (cart.length < 20000) keepItems();
   }, 50);
   setInterval(() => {

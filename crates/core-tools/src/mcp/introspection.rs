@@ -131,13 +131,14 @@ fn get_logs(workspace: &Arc<Workspace>, logs: Logs) -> Tool {
     )
 }
 
-/// Runs profilers, so it is for who may run something: it changes nothing that is there, and adds a file.
+/// Runs profilers, so it is for who may run something: it changes nothing that is there, and adds a file. Answers with
+/// text, as [`get_logs`].
 fn capture_trace(workspace: &Arc<Workspace>, traces: Traces) -> Tool {
     let workspace = Arc::clone(workspace);
     let tool = Tool::new(
         "capture_trace",
         "Profile",
-        "Profile a running process: hot functions, memory or requests.",
+        "Profile the running app.",
         move |request: CaptureTrace, context: Context| {
             let traces = context
                 .within(&workspace)
@@ -149,20 +150,16 @@ fn capture_trace(workspace: &Arc<Workspace>, traces: Traces) -> Tool {
                             data: STANDARD.encode(png),
                             mime_type: "image/png".to_owned(),
                         });
-                        Ok(Answer::structured(&captured.profile)?.with_media(image))
+                        Ok(json_text(&captured.profile)?.with_media(image))
                     }
-                    Err(error) => Ok(Answer::structured(&error.to_refusal())?.failed_if(true)),
+                    Err(error) => Ok(json_text(&error.to_refusal())?.failed_if(true)),
                 }
             }
         },
     );
-    tool.adds().own_deadline().knows_unrestricted().answers::<TraceAnswer>()
+    tool.adds().own_deadline().knows_unrestricted()
 }
 
-/// As [`DbAnswer`].
-#[derive(Serialize, JsonSchema)]
-#[allow(dead_code, reason = "only its schema is used")]
-struct TraceAnswer {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    path: Option<String>,
+fn json_text<T: Serialize>(value: &T) -> Result<Answer, ToolError> {
+    Ok(Answer::text(serde_json::to_string(value).map_err(|error| ToolError::from_error(&error))?))
 }

@@ -14,6 +14,8 @@ pub struct Frame {
     pub line: Option<u32>,
 }
 
+/// What a function without a name is called.
+const ANONYMOUS: &str = "(anonymous)";
 /// The longest name, in characters.
 const NAME: usize = 200;
 /// Calls within calls that are kept. Of a deeper stack the middle is left out.
@@ -27,7 +29,7 @@ impl Frame {
     pub fn new(function: &str, file: Option<&str>, line: Option<u32>) -> Self {
         let function = printable(function);
         Self {
-            function: if function.is_empty() { "(anonymous)".to_owned() } else { function },
+            function: if function.is_empty() { ANONYMOUS.to_owned() } else { function },
             file: file.map(printable).filter(|file| !file.is_empty()),
             line: line.filter(|line| *line > 0),
         }
@@ -38,6 +40,18 @@ impl Frame {
         match (&self.file, self.line) {
             (Some(file), Some(line)) => format!("{} ({file}:{line})", self.function),
             (Some(file), None) => format!("{} ({file})", self.function),
+            _ => self.function.clone(),
+        }
+    }
+}
+
+impl Frame {
+    /// What stands on a bar of a picture: the name, and for one without a name where it is.
+    pub(super) fn label(&self) -> String {
+        match (&self.file, self.line) {
+            (Some(file), Some(line)) if self.function == ANONYMOUS => {
+                format!("{ANONYMOUS} {}:{line}", file.rsplit('/').next().unwrap_or(file))
+            }
             _ => self.function.clone(),
         }
     }

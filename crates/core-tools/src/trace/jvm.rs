@@ -5,7 +5,7 @@ use super::parse::heap_snapshot::Heap;
 use super::parse::{histogram, jfr};
 use super::profile::{HeapSummary, Summary};
 use super::programs::{Programs, said, was_cancelled};
-use super::run::{Run, Taken, Waited, blocking, millis};
+use super::run::{Run, Taken, Waited, blocking, cpu_time, millis};
 use crate::inspect::jvm::{Error as JvmError, Jvm};
 use std::time::{Duration, Instant};
 
@@ -64,9 +64,11 @@ pub(super) async fn cpu(run: &Run<'_>, may_signal: bool) -> Result<Taken, Error>
         return Err(Error::failed("JFR.start", said.trim().chars().take(300).collect::<String>()));
     }
     let starting = begun.elapsed();
+    let before = cpu_time(run.pid());
     if let Waited::Gone(after) = run.wait(run.duration).await? {
         return Err(run.gone(after));
     }
+    let used = before.zip(cpu_time(run.pid())).map(|(before, after)| after.saturating_sub(before));
     let path = run.files.path(FILE);
     let stop = format!("JFR.stop name={name} filename=\"{}\"", path.display());
     let said_at_end = jvm.command(&stop, ANSWERS_WITHIN).await.map_err(|error| refused(run, &error))?;
@@ -75,7 +77,7 @@ pub(super) async fn cpu(run: &Run<'_>, may_signal: bool) -> Result<Taken, Error>
     if run.files.length(FILE) == 0 {
         return Err(Error::failed("JFR.stop", said_at_end.trim().chars().take(300).collect::<String>()));
     }
-    let mut taken = Taken { format: FILE, extension: FILE, lasted: run.duration, ..Taken::default() };
+    let mut taken = Taken { format: FILE, extension: FILE, lasted: run.duration, used, ..Taken::default() };
     if starting > Duration::from_secs(1) {
         let note = format!("the machine took {} ms to start its first recording", millis(starting));
         taken.warnings.push(note);

@@ -22,6 +22,8 @@ pub(super) async fn heap(run: &Run<'_>, why: String) -> Result<Taken, Error> {
         _ => return Err(run.gone(lasted)),
     };
     let mut summary = HeapSummary::of_heap(&after, Some(&before));
+    // What is mapped and not in memory says nothing.
+    summary.biggest.retain(|big| big.bytes > 0 || big.grown.is_some_and(|grown| grown != 0));
     summary.objects = None;
     summary.used_bytes = Some([before.bytes, after.bytes]);
     let json =

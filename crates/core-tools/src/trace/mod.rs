@@ -57,6 +57,7 @@ mod programs;
 mod python;
 mod request;
 mod run;
+#[cfg(target_os = "linux")]
 mod sockets;
 mod subject;
 
@@ -198,6 +199,7 @@ impl Traces {
         let after = pid.and_then(cpu_time);
         let looked = looking.elapsed();
         let used = before.zip(after).map(|(before, after)| after.saturating_sub(before));
+        let used = taken.used.or(used);
         let drawn = match taken.cpu.take() {
             Some(cpu) => {
                 let title = title(runtime, pid, taken.lasted, cpu.samples);
@@ -280,9 +282,9 @@ impl Traces {
         match (request.kind, subject.runtime_of()) {
             (TraceType::Network, Some(Runtime::Node | Runtime::Deno)) => {
                 let note = format!("connections only: for requests {INSPECT}");
-                sockets::network(run, vec![note]).await
+                connections(run, vec![note]).await
             }
-            (TraceType::Network, _) => sockets::network(run, Vec::new()).await,
+            (TraceType::Network, _) => connections(run, Vec::new()).await,
             (TraceType::Cpu | TraceType::Heap, Some(Runtime::Node | Runtime::Deno)) => {
                 Err(unsupported("it has no inspector open", INSPECT))
             }
@@ -339,6 +341,18 @@ impl Traces {
         };
         Ok(Kept { graph, data })
     }
+}
+
+/// The connections of a process.
+#[cfg(target_os = "linux")]
+async fn connections(run: &Run<'_>, warnings: Vec<String>) -> Result<Taken, Error> {
+    sockets::network(run, warnings).await
+}
+
+/// Elsewhere no process is found, and so this is not asked for.
+#[cfg(not(target_os = "linux"))]
+async fn connections(run: &Run<'_>, _warnings: Vec<String>) -> Result<Taken, Error> {
+    Err(run.gone(Duration::ZERO))
 }
 
 /// What is in the folder.

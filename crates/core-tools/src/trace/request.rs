@@ -39,7 +39,7 @@ pub struct CaptureTrace {
     #[allow(missing_docs, reason = "its name and values say it, and every conversation pays for words")]
     #[serde(rename = "type")]
     pub kind: TraceType,
-    /// pid:N, port:N or server; default: the app
+    /// pid:N, port:N, server
     #[serde(default)]
     pub target: Option<String>,
     /// Answer the flame graph of a `cpu` profile as a picture too.

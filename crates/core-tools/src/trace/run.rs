@@ -35,6 +35,8 @@ pub(super) struct Taken {
     pub(super) extension: &'static str,
     /// How long was looked.
     pub(super) lasted: Duration,
+    /// The time on processors meanwhile, where what is done beside takes a part of it.
+    pub(super) used: Option<Duration>,
     pub(super) samples: Option<u64>,
     pub(super) cpu: Option<Cpu>,
     pub(super) summary: Option<Summary>,

@@ -82,7 +82,7 @@ pub(super) async fn network(run: &Run<'_>, mut warnings: Vec<String>) -> Result<
                 })
                 .collect(),
         };
-        for socket in sockets.into_iter().filter(|socket| held.contains(&socket.inode)) {
+        for socket in sockets.into_iter().filter(|socket| held.contains_key(&socket.inode)) {
             const LISTEN: u8 = 10;
             if socket.state == LISTEN {
                 listening.insert(socket.local.port());
@@ -324,7 +324,7 @@ mod tests {
         let sockets = Diagnosis::open().unwrap().sockets().unwrap();
         let held = proc::sockets(std::process::id());
         let own = sockets.iter().find(|socket| socket.local == client.local_addr().unwrap()).unwrap();
-        assert!(held.contains(&own.inode));
+        assert!(held.contains_key(&own.inode));
         assert_eq!(own.remote, listener.local_addr().unwrap());
         assert_eq!(own.traffic.unwrap().sent, 12_345);
         let other = sockets.iter().find(|socket| socket.remote == client.local_addr().unwrap()).unwrap();

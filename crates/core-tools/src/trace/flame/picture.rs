@@ -4,7 +4,7 @@
 use super::layout::Layout;
 use super::svg::fit;
 use super::{ROOT, Rgb, SHADES, Title, colour, percent, shade};
-use crate::trace::calls::CallTree;
+use crate::trace::calls::{CallTree, Frame};
 use flate2::write::ZlibEncoder;
 use flate2::{Compression, Crc};
 use noto_sans_mono_bitmap::{FontWeight, RasterHeight, get_raster, get_raster_width};
@@ -51,10 +51,10 @@ pub fn png(tree: &CallTree, title: &Title, amount: impl Fn(u64) -> String) -> Ve
         // A gap to the neighbours, where there is room for one.
         let width = (right - left).max(2) - 1;
         picture.fill(left, top, width, ROW - 1, colour);
-        let name = bar.frame.map_or("all", |frame| frame.function.as_str());
+        let name = bar.frame.map_or_else(|| "all".to_owned(), Frame::label);
         let room = width.saturating_sub(6) / CHARACTER;
         let told = format!("{name}  {} {}", amount(bar.total), percent(bar.total, layout.total));
-        let label = if told.chars().count() <= room { told } else { fit(name, room) };
+        let label = if told.chars().count() <= room { told } else { fit(&name, room) };
         picture.write(left + 3, top + 1, &label);
     }
     picture.encode()

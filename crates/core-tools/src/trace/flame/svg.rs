@@ -35,7 +35,7 @@ pub fn svg(tree: &CallTree, title: &Title, amount: impl Fn(u64) -> String) -> St
         #[allow(clippy::cast_precision_loss, reason = "rows of a picture")]
         let top = height - MARGIN - (bar.row as f64 + 1.0) * ROW;
         let [red, green, blue] = bar.frame.map_or(ROOT, |frame| colour(shade(frame)));
-        let name = bar.frame.map_or_else(|| "all".to_owned(), |frame| frame.function.clone());
+        let name = bar.frame.map_or_else(|| "all".to_owned(), crate::trace::Frame::label);
         let told = bar.frame.map_or_else(|| "all".to_owned(), crate::trace::Frame::to_text);
         let left = MARGIN + bar.left;
         let _ = writeln!(

@@ -174,6 +174,8 @@ fn parse(bytes: &[u8]) -> Option<Profile> {
     let mut strings: Vec<&str> = Vec::new();
     let (mut kinds, mut samples, mut locations, mut functions) =
         (Vec::new(), Vec::new(), HashMap::new(), HashMap::new());
+    // Of each function the first line that was seen, for those who do not say where it begins.
+    let mut first_lines: HashMap<u64, u64> = HashMap::new();
     let mut profile = Profile::default();
     fields(bytes, |number, field| {
         match (number, field) {
@@ -199,26 +201,29 @@ fn parse(bytes: &[u8]) -> Option<Profile> {
                 samples.push((at, values));
             }
             (4, Field::Bytes(message)) => {
-                let (mut id, mut lines, mut address) = (0, Vec::new(), 0);
+                let (mut id, mut lines) = (0, Vec::new());
                 fields(message, |number, field| {
                     match (number, field) {
                         (1, Field::Number(number)) => id = number,
-                        (3, Field::Number(number)) => address = number,
                         (4, Field::Bytes(line)) => {
-                            let mut function = 0;
+                            let (mut function, mut at) = (0, u64::MAX);
                             fields(line, |number, field| {
-                                if let (1, Field::Number(number)) = (number, field) {
-                                    function = number;
+                                match (number, field) {
+                                    (1, Field::Number(number)) => function = number,
+                                    (2, Field::Number(number)) => at = number,
+                                    _ => {}
                                 }
                                 Some(())
                             })?;
+                            let first: &mut u64 = first_lines.entry(function).or_insert(at);
+                            *first = at.min(*first);
                             lines.push(function);
                         }
                         _ => {}
                     }
                     Some(())
                 })?;
-                locations.insert(id, (lines, address));
+                locations.insert(id, lines);
             }
             (5, Field::Bytes(message)) => {
                 let (mut id, mut function) = (0, Function::default());
@@ -252,7 +257,10 @@ fn parse(bytes: &[u8]) -> Option<Profile> {
                 Some(found) => Frame::new(
                     string(found.name),
                     Some(string(found.file)),
-                    u32::try_from(found.start_line).ok(),
+                    match (found.start_line, first_lines.get(&function)) {
+                        (0, Some(seen)) => u32::try_from(*seen).ok(),
+                        (line, _) => u32::try_from(line).ok(),
+                    },
                 ),
                 None => Frame::new("[unknown]", None, None),
             });
@@ -263,7 +271,7 @@ fn parse(bytes: &[u8]) -> Option<Profile> {
         let mut stack = Vec::new();
         // The leaf comes first, and of one place what was inlined into the others comes first.
         for location in at.iter().rev() {
-            let Some((lines, _)) = locations.get(location) else { continue };
+            let Some(lines) = locations.get(location) else { continue };
             if lines.is_empty() {
                 stack.push(frame_of(0, &mut profile.frames));
             }
@@ -314,7 +322,10 @@ mod tests {
         profile.extend(bytes(2, &[bytes(1, &[2, 1]), bytes(2, &[3, 90])].concat()));
         profile.extend(bytes(2, &[number(1, 1), number(2, 1), number(2, 10)].concat()));
         for (id, function) in [(1, 1), (2, 2)] {
-            profile.extend(bytes(4, &[number(1, id), bytes(4, &number(1, function))].concat()));
+            profile.extend(bytes(
+                4,
+                &[number(1, id), bytes(4, &[number(1, function), number(2, 31)].concat())].concat(),
+            ));
         }
         profile.extend(bytes(5, &[number(1, 1), number(2, 5), number(4, 7), number(5, 9)].concat()));
         profile.extend(bytes(5, &[number(1, 2), number(2, 6), number(4, 7)].concat()));
@@ -337,7 +348,7 @@ mod tests {
             let folded = profile.tree("cpu", 1, 1).to_folded();
             assert_eq!(
                 folded,
-                "main.main (/app/main.go:9) 10\nmain.main (/app/main.go:9);main.burn (/app/main.go) 90\n"
+                "main.main (/app/main.go:9) 10\nmain.main (/app/main.go:9);main.burn (/app/main.go:31) 90\n"
             );
         }
     }

@@ -25,12 +25,10 @@ struct FileFrame {
 #[derive(Deserialize)]
 struct Profile {
     #[serde(default)]
-    name: String,
-    #[serde(default)]
     samples: Vec<Vec<usize>>,
 }
 
-/// Reads a file of which each sample stands for `interval_us` microseconds.
+/// Reads a file, of all threads together, of which each sample stands for `interval_us` microseconds.
 ///
 /// # Errors
 /// It is no such file.
@@ -44,13 +42,10 @@ pub fn read(text: &[u8], interval_us: u64) -> Result<Cpu, Malformed> {
         .iter()
         .map(|frame| tree.frame(Frame::new(&frame.name, frame.file.as_deref(), frame.line)))
         .collect();
-    let several = file.profiles.len() > 1;
     let mut samples = 0;
     for profile in &file.profiles {
-        let thread = several.then(|| tree.frame(Frame::new(&profile.name, None, None)));
         for sample in &profile.samples {
-            let calls = sample.iter().filter_map(|at| frames.get(*at).copied());
-            let stack: Vec<usize> = thread.into_iter().chain(calls).collect();
+            let stack: Vec<usize> = sample.iter().filter_map(|at| frames.get(*at).copied()).collect();
             tree.add(&stack, interval_us);
             samples += 1;
         }
