@@ -23,6 +23,8 @@ const LONGEST_LINE: u64 = 8 << 20;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a supervisor may take to say who it is.
 const HELLO: Duration = Duration::from_secs(5);
+/// How long a client may be silent between two requests.
+const IDLE: Duration = Duration::from_secs(60);
 /// Clients at once; further ones wait.
 const CLIENTS: usize = 128;
 
@@ -123,7 +125,9 @@ async fn serve(supervisor: &Supervisor, stream: UnixStream) -> io::Result<()> {
             return write(&mut writer, &json!({"error": Error::new(Code::Invalid, message)})).await;
         }
     }
-    while let Some(line) = read(&mut reader).await? {
+    // One that says nothing more takes nobody's place.
+    while let Ok(line) = tokio::time::timeout(IDLE, read(&mut reader)).await {
+        let Some(line) = line? else { break };
         let answer = match serde_json::from_str::<Request>(&line) {
             Ok(request) => supervisor.answer(request, pid).await,
             Err(error) => Err(Error::new(Code::Invalid, format!("no request: {error}"))),

@@ -61,7 +61,8 @@ mod protocol;
 mod state;
 mod store;
 mod supervisor;
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests;
 
 pub use agent::{Agent, Agents, AgentsError, Filling};
