@@ -2,7 +2,7 @@
 
 use super::directory::StateFolder;
 use super::error::{Code, Error};
-use super::lock::{Attempt, Holder, Owner, StateLock, holder};
+use super::lock::{Attempt, Holder, StateLock};
 use super::log::LogLevel;
 use super::protocol::{Request, VERSION};
 use super::supervisor::{Options, Supervisor};
@@ -224,12 +224,6 @@ impl Client {
         let line = read(&mut reader).await.map_err(broken)?.ok_or_else(gone)?;
         answered(&line)
     }
-
-    /// Who supervises, as the lock says.
-    pub fn holder(&self) -> Option<Holder> {
-        let folder = StateFolder::open(&self.state).ok()?;
-        holder(&folder).ok()?.filter(Holder::is_alive)
-    }
 }
 
 fn answered(line: &str) -> Result<Value, Error> {
@@ -321,18 +315,5 @@ impl Sessions {
     /// The state directory.
     pub fn state(&self) -> &Path {
         &self.0.client.state
-    }
-}
-
-/// Whether sessions live as long as their server or longer.
-impl Owner {
-    /// In words for whoever starts one.
-    pub fn lifetime(self) -> &'static str {
-        match self {
-            Self::Daemon => "it outlives this server",
-            Self::Server => {
-                "it ends with the server that hosts it; run `mcp-stdio session daemon` for sessions that stay"
-            }
-        }
     }
 }

@@ -79,7 +79,7 @@ const MOST_BYTES: usize = 2 << 20;
 pub struct LogQuery {
     /// The most lines.
     pub lines: usize,
-    /// Only lines whose time is not before this, as [`clock::text`] writes it.
+    /// Only lines whose time is not before this, as RFC 3339 has it, in UTC to the millisecond, or the beginning of that.
     pub since: Option<String>,
     /// Only lines of at least this level.
     pub level: Option<LogLevel>,
