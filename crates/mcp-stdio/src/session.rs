@@ -216,9 +216,12 @@ async fn logs(
     loop {
         let answer = client.ask(&Request::Logs(request.clone())).await;
         let answer = match answer {
-            // It ended while its log was followed.
-            Err(error) if error.code == Code::NotRunning => return Ok(Outcome::NotRunning(error.message)),
-            answer => answer.map_err(|error| error.message)?,
+            Ok(answer) => answer,
+            // It may have ended while its log was followed, be it in the middle of an answer.
+            Err(error) => match client.ask(&Request::Status {}).await {
+                Err(gone) if gone.code == Code::NotRunning => return Ok(Outcome::NotRunning(gone.message)),
+                _ => return Err(error.message),
+            },
         };
         let page: LogAnswer = serde_json::from_value(answer.clone()).map_err(|error| chain(&error))?;
         if !follow {

@@ -17,8 +17,8 @@ pub(super) fn text(at: u64) -> String {
     format!("{}.{:03}Z", seconds.trim_end_matches('Z'), at % 1000)
 }
 
-/// What a caller writes: `90s`, `10m`, `2h`, `1d` ago, or a time or a date of RFC 3339 in UTC, as the beginning of
-/// [`text`]s. The text that the texts of the times meant are not less than.
+/// What a caller writes: `90s`, `10m`, `2h`, `1d` ago, or a time or date of RFC 3339 in UTC. As the beginning of a
+/// [`text`]: the times meant are those whose text is not less.
 pub(super) fn since(written: &str, now: u64) -> Option<String> {
     let written = written.trim();
     if let Some((number, unit)) = written.len().checked_sub(1).and_then(|at| written.split_at_checked(at))

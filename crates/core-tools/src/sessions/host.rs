@@ -2,7 +2,7 @@
 
 use super::directory::StateFolder;
 use super::error::{Code, Error};
-use super::lock::{Attempt, Holder, Owner, StateLock, holder};
+use super::lock::{Attempt, Holder, StateLock};
 use super::log::LogLevel;
 use super::protocol::{Request, VERSION};
 use super::supervisor::{Options, Supervisor};
@@ -23,6 +23,8 @@ const LONGEST_LINE: u64 = 8 << 20;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a supervisor may take to say who it is.
 const HELLO: Duration = Duration::from_secs(5);
+/// How long a client may be silent between two requests.
+const IDLE: Duration = Duration::from_secs(60);
 /// Clients at once; further ones wait.
 const CLIENTS: usize = 128;
 
@@ -123,7 +125,9 @@ async fn serve(supervisor: &Supervisor, stream: UnixStream) -> io::Result<()> {
             return write(&mut writer, &json!({"error": Error::new(Code::Invalid, message)})).await;
         }
     }
-    while let Some(line) = read(&mut reader).await? {
+    // One that says nothing more takes nobody's place.
+    while let Ok(line) = tokio::time::timeout(IDLE, read(&mut reader)).await {
+        let Some(line) = line? else { break };
         let answer = match serde_json::from_str::<Request>(&line) {
             Ok(request) => supervisor.answer(request, pid).await,
             Err(error) => Err(Error::new(Code::Invalid, format!("no request: {error}"))),
@@ -220,12 +224,6 @@ impl Client {
         let line = read(&mut reader).await.map_err(broken)?.ok_or_else(gone)?;
         answered(&line)
     }
-
-    /// Who supervises, as the lock says.
-    pub fn holder(&self) -> Option<Holder> {
-        let folder = StateFolder::open(&self.state).ok()?;
-        holder(&folder).ok()?.filter(Holder::is_alive)
-    }
 }
 
 fn answered(line: &str) -> Result<Value, Error> {
@@ -317,18 +315,5 @@ impl Sessions {
     /// The state directory.
     pub fn state(&self) -> &Path {
         &self.0.client.state
-    }
-}
-
-/// Whether sessions live as long as their server or longer.
-impl Owner {
-    /// In words for whoever starts one.
-    pub fn lifetime(self) -> &'static str {
-        match self {
-            Self::Daemon => "it outlives this server",
-            Self::Server => {
-                "it ends with the server that hosts it; run `mcp-stdio session daemon` for sessions that stay"
-            }
-        }
     }
 }

@@ -71,12 +71,15 @@ pub struct Log {
     trouble: Option<String>,
 }
 
+/// The most bytes of lines that are read at once.
+const MOST_BYTES: usize = 2 << 20;
+
 /// What is wanted of a log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogQuery {
     /// The most lines.
     pub lines: usize,
-    /// Only lines whose time is not before this, as [`clock::text`] writes it.
+    /// Only lines whose time is not before this, as RFC 3339 has it, in UTC to the millisecond, or the beginning of that.
     pub since: Option<String>,
     /// Only lines of at least this level.
     pub level: Option<LogLevel>,
@@ -225,7 +228,9 @@ impl Log {
         let mut page = LogPage::default();
         let mut last = VecDeque::new();
         let from = query.cursor.unwrap_or(0);
-        let mut full = false;
+        // The first lines from a cursor on, or the last of all.
+        let forward = query.cursor.is_some();
+        let (mut full, mut kept) = (false, 0);
         for (start, file) in files {
             let length = file.metadata()?.len();
             if start + length <= from {
@@ -247,11 +252,13 @@ impl Log {
                 let line = String::from_utf8_lossy(&bytes[..bytes.len() - 1]);
                 if fits(&line, query) {
                     page.total_available += 1;
-                    full |= query.cursor.is_some() && last.len() == query.lines;
+                    full |= forward && (last.len() >= query.lines || kept > MOST_BYTES);
                     if !full {
+                        kept += line.len();
                         last.push_back(line.into_owned());
-                        if last.len() > query.lines {
-                            last.pop_front();
+                        while !forward && (last.len() > query.lines || (kept > MOST_BYTES && last.len() > 1))
+                        {
+                            kept -= last.pop_front().map_or(0, |line| line.len());
                         }
                     }
                 }
@@ -349,6 +356,7 @@ impl Lines {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::disallowed_methods, reason = "a test looks at the files as everybody does")]
+    #![allow(clippy::needless_pass_by_value, reason = "calls read better with a value")]
     use super::*;
     use std::fs;
 
@@ -423,6 +431,23 @@ mod tests {
         log.write(None, "after");
         let page = read(folder.path(), LogQuery { lines: 9, cursor: Some(position), ..LogQuery::default() });
         assert_eq!(said(&page), ["after"]);
+    }
+
+    #[test]
+    fn of_long_lines_fewer_are_read_and_reading_on_gives_the_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut log = Log::open(folder.path(), "a.log", LogLimits::default()).unwrap();
+        (0..100).for_each(|line| log.write(None, &format!("{}-{line}", "x".repeat(60_000))));
+        let page = read(folder.path(), LogQuery { lines: 1000, ..LogQuery::default() });
+        assert!((30..40).contains(&page.lines.len()) && page.lines.last().unwrap().ends_with("-99"));
+        assert_eq!(page.total_available, 100);
+        let (mut cursor, mut seen) = (0, 0);
+        while seen < 100 {
+            let next = LogQuery { lines: 1000, cursor: Some(cursor), ..LogQuery::default() };
+            let page = read(folder.path(), next);
+            assert!(page.lines.len() < 40 && page.lines[0].ends_with(&format!("-{seen}")));
+            (cursor, seen) = (page.cursor, seen + page.lines.len());
+        }
     }
 
     #[test]

@@ -28,7 +28,7 @@
 //! # How a session lives
 //!
 //! `starting → running → stopped`, or, when its process has ended at a rate limit, with its context exhausted, or by a
-//! crash: `running → waiting → resuming → running`. [`classify`] finds out why it ended, [`Plan`] says what is done, and
+//! crash: `running → waiting → resuming → running`. [`classify()`] finds out why it ended, [`Plan`] says what is done, and
 //! [`State`] allows nothing else. Each change is kept in SQLite with its time and reason.
 //!
 //! Its process has a folder of its own as `TMPDIR`, with the markers that say who runs there, written before it starts;
@@ -61,7 +61,8 @@ mod protocol;
 mod state;
 mod store;
 mod supervisor;
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests;
 
 pub use agent::{Agent, Agents, AgentsError, Filling};

@@ -156,6 +156,10 @@ const SHOWN_OVER: usize = 5;
 /// A message, a prompt or an argument may have so many bytes: a line of the protocol holds it, and so does a command
 /// line (execve(2)).
 const LONGEST_TEXT: usize = 100_000;
+/// Lines of a log in one answer.
+const MOST_LINES: usize = 10_000;
+/// How long one waits for the first of them, in milliseconds.
+const LONGEST_WAIT: u64 = 60_000;
 /// The name of the log of a session.
 pub(super) const SESSION_LOG: &str = "session.log";
 /// The name of the supervisor's own.
@@ -724,8 +728,13 @@ impl Supervisor {
                 )
             }
         };
-        let query = LogQuery { lines: request.lines, since, level: request.level, cursor: request.cursor };
-        let until = tokio::time::Instant::now() + Duration::from_millis(request.wait_ms);
+        let query = LogQuery {
+            lines: request.lines.min(MOST_LINES),
+            since,
+            level: request.level,
+            cursor: request.cursor,
+        };
+        let until = tokio::time::Instant::now() + Duration::from_millis(request.wait_ms.min(LONGEST_WAIT));
         let mut changes = self.0.changes.subscribe();
         loop {
             let written = output.as_ref().map(|output| output.written.notified());
