@@ -288,7 +288,11 @@ fn an_unknown_key_is_asked_for_and_not_more_often_than_it_could_have_come() {
     for _ in 0..50 {
         assert_eq!(list(&server, &forged).status, 401);
     }
-    assert!(asked.load(Ordering::Relaxed) <= before + 2, "asked {} times", asked.load(Ordering::Relaxed) - before);
+    assert!(
+        asked.load(Ordering::Relaxed) <= before + 2,
+        "asked {} times",
+        asked.load(Ordering::Relaxed) - before
+    );
     // What cannot be read changes nothing.
     *keys.lock().unwrap() = "nonsense".to_owned();
     assert_eq!(list(&server, &token).status, 200);
