@@ -45,15 +45,22 @@ fn calls_wait_for_a_place_and_a_line_has_an_end() {
     let call = json!({"name": "run_command", "arguments": {"command": ["sleep", seconds]}});
     let running: Vec<_> = (0..2).map(|_| client.begin("tools/call", call.clone())).collect();
     wait_until(SOON, "they run", || alive(&seconds).len() == 2);
-    let mut waiting: Vec<_> = (0..2)
-        .map(|_| client.begin("tools/call", json!({"name": "read_file", "arguments": {"path": "a.txt"}})))
-        .collect();
-    // The line is full once both stand in it.
-    wait_until(SOON, "one is turned away", || {
-        let mut beyond =
-            client.begin("tools/call", json!({"name": "read_file", "arguments": {"path": "a.txt"}}));
-        beyond.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
-        Reply::try_from(&mut beyond).is_ok_and(|reply| reply.status == 429)
+    let read = json!({"name": "read_file", "arguments": {"path": "a.txt"}});
+    let mut waiting: Vec<_> = (0..5).map(|_| client.begin("tools/call", read.clone())).collect();
+    let mut refused = 0;
+    wait_until(SOON, "those for whom there is no room in the line are turned away", || {
+        waiting.retain_mut(|stream| {
+            stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+            if stream.peek(&mut [0]).is_err() {
+                return true;
+            }
+            stream.set_read_timeout(Some(SOON)).unwrap();
+            let reply = Reply::try_from(stream).unwrap();
+            assert_eq!(reply.status, 429, "{reply:?}");
+            refused += 1;
+            false
+        });
+        refused == 3
     });
     assert_eq!(alive(&seconds).len(), 2);
     // What needs no place is served, and so is another.
@@ -63,6 +70,7 @@ fn calls_wait_for_a_place_and_a_line_has_an_end() {
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     drop(running);
     for stream in &mut waiting {
+        stream.set_read_timeout(Some(SOON)).unwrap();
         assert_eq!(Reply::try_from(stream).unwrap().message()["result"]["isError"], false);
     }
 }

@@ -140,6 +140,7 @@ impl Listener {
                 // An answer leaves in several small writes; held back for a client's delayed acknowledgement, each
                 // would take 40 ms longer.
                 stream.set_nodelay(true)?;
+                keep_alive(&stream)?;
                 Ok((Stream::Tcp(stream), Peer::Tcp(from)))
             }
             Socket::Unix(listener, _) => {
@@ -282,6 +283,15 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Impatient<S> {
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(cx)
     }
+}
+
+/// Finds out within two minutes that a client is gone which could not say so: a call without progress writes nothing.
+fn keep_alive(stream: &TcpStream) -> io::Result<()> {
+    use rustix::net::sockopt;
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, Duration::from_secs(60))?;
+    sockopt::set_tcp_keepintvl(stream, Duration::from_secs(15))?;
+    Ok(sockopt::set_tcp_keepcnt(stream, 4)?)
 }
 
 /// Removes the socket of a server that is no more. One that still answers is left alone, and so is what is no socket.

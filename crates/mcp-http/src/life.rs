@@ -330,7 +330,7 @@ async fn watch(app: Arc<App>, files: Files, again: Arc<Notify>) {
                     tracing::warn!("the tokens {} were read again", path.display());
                 }
                 Err(error) => {
-                    tracing::error!("the changed tokens are not used, and those before stay: {error}")
+                    tracing::error!("the changed tokens are not used, and those before stay: {error}");
                 }
             }
         }

@@ -85,14 +85,11 @@ impl Protocol {
                 &format!("the header {name} is there twice"),
             );
         }
-        let narrowed_by = match narrowing(&parts.headers, app) {
-            Ok(role) => role,
-            Err(response) => return response,
-        };
+        let narrowed_by = narrowing(&parts.headers, app);
         let body = match parts.method {
             Method::POST => match self.read(&parts.headers, body).await {
                 Ok(body) => body,
-                Err(response) => return response,
+                Err(refusal) => return *refusal,
             },
             _ => Bytes::new(),
         };
@@ -101,7 +98,7 @@ impl Protocol {
         let asked = match parts.method {
             Method::POST => match Asked::read(&body) {
                 Ok(asked) => asked,
-                Err(response) => return response,
+                Err(refusal) => return *refusal,
             },
             _ => Asked::default(),
         };
@@ -187,8 +184,8 @@ impl Protocol {
         };
         tracing::debug!(principal = %principal.name, from = peer.place(), method = %asked.method, "a request");
         let ends = match (&parts.method, asked.method.as_str()) {
-            (&Method::GET, _) => Some(Ends::Body(both(&app.closing, &life))),
-            (_, "subscriptions/listen") => Some(Ends::Call(both(&app.closing, &life), call.clone())),
+            (&Method::GET, _) => Some(Ends::with(&app.closing, &life, None)),
+            (_, "subscriptions/listen") => Some(Ends::with(&app.closing, &life, Some(call.clone()))),
             _ => None,
         };
         let (limits, background) = (RoleLimits::default(), usize::try_from(principal.limits.processes).ok());
@@ -206,29 +203,28 @@ impl Protocol {
         })
     }
 
-    async fn read(&self, headers: &HeaderMap, body: Incoming) -> Result<Bytes, Response<Body>> {
+    async fn read(&self, headers: &HeaderMap, body: Incoming) -> Result<Bytes, Refusal> {
+        let refuse = |status, code, why: &str| Err(Box::new(answer::error(status, None, code, why)));
         let too_large = || {
-            let message = format!("a request may have {} bytes", self.most);
-            answer::error(StatusCode::PAYLOAD_TOO_LARGE, None, -32600, &message)
+            let why = format!("a request may have {} bytes", self.most);
+            refuse(StatusCode::PAYLOAD_TOO_LARGE, -32600, &why)
         };
         let length =
             headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
         if length.is_some_and(|length| length > self.most as u64) {
-            return Err(too_large());
+            return too_large();
         }
         match tokio::time::timeout(self.patience, Limited::new(body, self.most).collect()).await {
             Ok(Ok(body)) => Ok(body.to_bytes()),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
-            Ok(Err(_)) => Err(answer::error(StatusCode::BAD_REQUEST, None, -32700, "the request broke off")),
-            Err(_) => Err(answer::error(
-                StatusCode::REQUEST_TIMEOUT,
-                None,
-                -32700,
-                "the request did not come to its end",
-            )),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => too_large(),
+            Ok(Err(_)) => refuse(StatusCode::BAD_REQUEST, -32700, "the request broke off"),
+            Err(_) => refuse(StatusCode::REQUEST_TIMEOUT, -32700, "the request did not come to its end"),
         }
     }
 }
+
+/// The answer to a request that goes no further.
+type Refusal = Box<Response<Body>>;
 
 /// What is asked.
 #[derive(Debug, Default)]
@@ -241,10 +237,10 @@ struct Asked {
 
 impl Asked {
     /// Reads a message strictly: what two parsers could read differently is refused, and then rmcp reads the same.
-    fn read(body: &[u8]) -> Result<Self, Response<Body>> {
+    fn read(body: &[u8]) -> Result<Self, Refusal> {
         let message = Message::parse(body).map_err(|invalid| {
-            let code = if invalid.code == -32700 { -32700 } else { invalid.code };
-            answer::error(StatusCode::BAD_REQUEST, invalid.id.as_ref(), code, &invalid.problem)
+            let (id, code) = (invalid.id.as_ref(), invalid.code);
+            Box::new(answer::error(StatusCode::BAD_REQUEST, id, code, &invalid.problem))
         })?;
         let tool =
             message.params().and_then(|params| params.get("name")).and_then(Json::as_str).unwrap_or_default();
@@ -266,24 +262,28 @@ fn is_stateless(headers: &HeaderMap) -> bool {
 }
 
 /// The role that a client asks to be narrowed to. One that there is not takes away as much as can be.
-fn narrowing(headers: &HeaderMap, app: &App) -> Result<Option<String>, Response<Body>> {
-    let Some(role) = headers.get(ROLE) else { return Ok(None) };
+fn narrowing(headers: &HeaderMap, app: &App) -> Option<String> {
+    let role = headers.get(ROLE)?;
     let policy = app.tenants.whole().policy();
     let role = role.to_str().ok().filter(|role| policy.declares(role));
-    Ok(Some(role.map_or_else(|| policy.minimal_role().to_owned(), str::to_owned)))
+    Some(role.map_or_else(|| policy.minimal_role().to_owned(), str::to_owned))
 }
 
-/// Cancelled when either is.
-fn both(one: &CancellationToken, other: &CancellationToken) -> [Pin<Box<WaitForCancellationFutureOwned>>; 2] {
-    [one, other].map(|token| Box::pin(token.clone().cancelled_owned()))
+/// When a stream without an end of its own ends: with the server, or with its caller's life.
+struct Ends {
+    either: [Pin<Box<WaitForCancellationFutureOwned>>; 2],
+    /// The call that is told then, and says goodbye. Without one the stream ends there.
+    call: Option<CancellationToken>,
 }
 
-/// What happens to a stream without an end of its own when the server or its caller's life ends.
-enum Ends {
-    /// It ends.
-    Body([Pin<Box<WaitForCancellationFutureOwned>>; 2]),
-    /// Its call is told, and says goodbye.
-    Call([Pin<Box<WaitForCancellationFutureOwned>>; 2], CancellationToken),
+impl Ends {
+    fn with(closing: &CancellationToken, life: &CancellationToken, call: Option<CancellationToken>) -> Self {
+        Self { either: [closing, life].map(|token| Box::pin(token.clone().cancelled_owned())), call }
+    }
+
+    fn have_come(&mut self, cx: &mut Context<'_>) -> bool {
+        self.either.iter_mut().any(|token| token.as_mut().poll(cx).is_ready())
+    }
 }
 
 /// What a request holds until its answer has been sent, or its client has gone away.
@@ -333,23 +333,14 @@ impl http_body::Body for Guarded {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let this = &mut *self;
-        let over = |tokens: &mut [Pin<Box<WaitForCancellationFutureOwned>>; 2], cx: &mut Context<'_>| {
-            tokens.iter_mut().any(|token| token.as_mut().poll(cx).is_ready())
-        };
-        match &mut this.ends {
-            Some(Ends::Body(tokens)) => {
-                if over(tokens, cx) {
+        if this.ends.as_mut().is_some_and(|ends| ends.have_come(cx)) {
+            match this.ends.take().and_then(|ends| ends.call) {
+                Some(call) => call.cancel(),
+                None => {
                     this.guard.finished = true;
                     return Poll::Ready(None);
                 }
             }
-            Some(Ends::Call(tokens, call)) => {
-                if over(tokens, cx) {
-                    call.cancel();
-                    this.ends = None;
-                }
-            }
-            None => {}
         }
         let frame = std::task::ready!(Pin::new(&mut this.body).poll_frame(cx));
         match &frame {

@@ -24,6 +24,9 @@ pub fn policy(settings: &Settings, tools: &[ToolFacts<'_>]) -> Result<Loaded, St
 }
 
 /// The policy in the file at `path`.
+///
+/// # Errors
+/// As [`policy`].
 pub fn load(path: &Path, tools: &[ToolFacts<'_>]) -> Result<Loaded, String> {
     let text = read(path).map_err(|error| format!("cannot use the policy {}: {error}", path.display()))?;
     Policy::load(&text, &path.display().to_string(), tools).map_err(|error| error.to_string())
@@ -329,6 +332,9 @@ pub fn stamp(path: &Path) -> Option<(std::time::SystemTime, u64)> {
 }
 
 /// Opens the audit that `settings` name.
+///
+/// # Errors
+/// It cannot be written, or others may write to it.
 pub fn audit(settings: &Settings) -> Result<Option<core_tools::mcp::Audit>, String> {
     use core_tools::config::AuditWhenFull;
     use core_tools::mcp::{Audit, WhenFull};
