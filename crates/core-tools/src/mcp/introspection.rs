@@ -42,21 +42,16 @@ pub fn toolset(
 // every process by where it runs.
 fn inspect_state(workspace: &Arc<Workspace>, inspector: Inspector) -> Tool {
     let workspace = Arc::clone(workspace);
-    Tool::new(
-        "inspect_state",
-        "State",
-        "Live app state.",
-        move |request: InspectState, context: Context| {
-            let inspector = context
-                .within(&workspace)
-                .map(|workspace| inspector.within(workspace).unrestricted(context.unrestricted));
-            async move {
-                let answered = inspector?.inspect(&request, &context.cancel).await?;
-                let text = serde_json::to_string(&answered).map_err(|error| ToolError::from_error(&error))?;
-                Ok(Answer::text(text).failed_if(answered.is_failed()))
-            }
-        },
-    )
+    Tool::new("inspect_state", "State", "Live app state.", move |request: InspectState, context: Context| {
+        let inspector = context
+            .within(&workspace)
+            .map(|workspace| inspector.within(workspace).unrestricted(context.unrestricted));
+        async move {
+            let answered = inspector?.inspect(&request, &context.cancel).await?;
+            let text = serde_json::to_string(&answered).map_err(|error| ToolError::from_error(&error))?;
+            Ok(Answer::text(text).failed_if(answered.is_failed()))
+        }
+    })
 }
 
 /// The part of an answer that is promised in the schema, which every conversation pays for: one of these.
