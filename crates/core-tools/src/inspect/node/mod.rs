@@ -22,7 +22,7 @@ use tokio::sync::Mutex;
 /// Connections that are kept.
 const MOST_KEPT: usize = 8;
 /// How long a process may take to say whether it has an inspector.
-const ASKED_FOR: Duration = Duration::from_secs(3);
+const ASKED_FOR: Duration = Duration::from_secs(5);
 /// How long the only process that was found is taken for the only one. To look at all of them takes a millisecond.
 const IS_RECENT: Duration = Duration::from_secs(2);
 /// How long a process may take to open its inspector.
@@ -86,15 +86,20 @@ impl Node {
         {
             return self.read_by(&reader, request).await;
         }
+        // Whoever comes meanwhile waits for the same connection.
+        let connecting = self.connecting.lock().await;
+        if name.is_empty()
+            && let Some(reader) = self.recent(request).await
+        {
+            drop(connecting);
+            return self.read_by(&reader, request).await;
+        }
         let place = self.place(request, name).await?;
-        let reader = {
-            // Whoever comes meanwhile waits for the same connection.
-            let _connecting = self.connecting.lock().await;
-            match self.kept(&place.name).await {
-                Some(reader) => reader,
-                None => self.connect(&place).await?,
-            }
+        let reader = match self.kept(&place.name).await {
+            Some(reader) => reader,
+            None => self.connect(&place).await?,
         };
+        drop(connecting);
         let read = self.read_by(&reader, request).await;
         if place.opened {
             self.kept.lock().await.remove(&place.name);

@@ -9,6 +9,8 @@ use tokio::sync::Mutex;
 
 /// What is kept in the process as long as the connection is.
 const KEPT: &str = "coretools";
+/// How long a function of `reader.js` may take: a second for a million keys, and more on a busy machine.
+const WORKS_FOR: std::time::Duration = std::time::Duration::from_secs(20);
 /// What belongs to one reading.
 pub(super) const READING: &str = "coretools-reading";
 
@@ -324,7 +326,7 @@ async fn call(
     let params = json!({
         "functionDeclaration": function, "objectId": object, "arguments": arguments, "silent": true, "objectGroup": group
     });
-    let answer = session.call("Runtime.callFunctionOn", params).await?;
+    let answer = session.call_within("Runtime.callFunctionOn", params, WORKS_FOR).await?;
     Ok(result(&answer))
 }
 
