@@ -115,6 +115,7 @@ fn calls() -> Vec<(&'static str, Value)> {
         ("db_bridge", json!({"action": "schema", "database": "docs/app.db"})),
         ("inspect_state", json!({"path": "process.env.PATH", "depth": 1})),
         ("inspect_state", json!({"path": "a[0]", "target": "file:docs/state.json"})),
+        ("capture_trace", json!({"duration_ms": 100, "type": "network", "target": "server"})),
         ("get_logs", json!({"level": "error", "limit": 5, "source": "docs/app.log"})),
         ("status", json!({})),
         ("pause", json!({})),

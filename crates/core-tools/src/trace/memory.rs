@@ -1,4 +1,4 @@
-//! What the system says of a process's memory (proc_pid_smaps(5)): for those whose runtime tells nothing.
+//! What the system says of a process's memory (`proc_pid_smaps(5)`): for those whose runtime tells nothing.
 
 use super::Error;
 use super::parse::heap_snapshot::{Group, Heap};
@@ -17,10 +17,7 @@ pub(super) async fn heap(run: &Run<'_>, why: String) -> Result<Taken, Error> {
     let waited = run.wait(run.duration).await?;
     let lasted = started.elapsed();
     let mut warnings = vec![why];
-    let after = match (look(run), waited) {
-        (Ok(after), Waited::Whole) => after,
-        _ => return Err(run.gone(lasted)),
-    };
+    let (Ok(after), Waited::Whole) = (look(run), waited) else { return Err(run.gone(lasted)) };
     let mut summary = HeapSummary::of_heap(&after, Some(&before));
     // What is mapped and not in memory says nothing.
     summary.biggest.retain(|big| big.bytes > 0 || big.grown.is_some_and(|grown| grown != 0));

@@ -146,7 +146,7 @@ async fn read(run: &Run<'_>, perf: &Path, interval_us: u64, taken: &mut Taken) -
 async fn lines(run: &Run<'_>, addresses: &perf::Addresses, functions: &[super::Spent<'_>]) -> Vec<Place> {
     let Some(program) = run.programs.find("addr2line") else { return Vec::new() };
     let mut by_total: Vec<_> = functions.iter().collect();
-    by_total.sort_by(|a, b| b.total.cmp(&a.total));
+    by_total.sort_by_key(|spent| std::cmp::Reverse(spent.total));
     let told = functions.iter().take(MOST_LINES / 2).chain(by_total.into_iter().take(MOST_LINES / 2));
     let mut libraries: Vec<(&str, Vec<(&Frame, u64)>)> = Vec::new();
     for spent in told {

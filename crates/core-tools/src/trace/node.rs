@@ -38,6 +38,8 @@ const MOST_WAITING: u64 = 5_000;
 const MOST_EXCHANGES: usize = 50_000;
 /// How long the listeners stay when nobody has come back.
 const OUTLIVES: Duration = Duration::from_secs(5);
+/// How long a process may take from closing its connections to its end.
+const ENDS_WITHIN: Duration = Duration::from_millis(500);
 const HOOK: &str = include_str!("hook.js");
 
 /// The inspector of `process`, among where it listens.
@@ -60,12 +62,21 @@ pub(super) async fn capture(run: &Run<'_>, url: &Url, snapshot: bool) -> Result<
         () = run.cancel.cancelled() => return Err(Error::Cancelled),
     };
     let node = Node { run, session };
-    match (run.kind, snapshot) {
+    let began = Instant::now();
+    let taken = match (run.kind, snapshot) {
         (TraceType::Cpu, _) => node.cpu().await,
         (TraceType::Heap, false) => node.heap().await,
         (TraceType::Heap, true) => node.snapshot().await,
         (TraceType::Network, _) => node.network().await,
+    };
+    // A process that ends closes its connections a moment before it is gone.
+    if matches!(taken, Err(Error::Failed { .. }))
+        && node.session.is_closed()
+        && let Waited::Gone(_) = run.wait(ENDS_WITHIN).await?
+    {
+        return Err(run.gone(began.elapsed()));
     }
+    taken
 }
 
 fn failed(run: &Run<'_>, what: &str, error: &cdp::Error) -> Error {

@@ -1,4 +1,4 @@
-//! The TCP connections of any process, by the kernel's own statistics (sock_diag(7)): nothing is attached, and no
+//! The TCP connections of any process, by the kernel's own statistics (`sock_diag(7)`): nothing is attached, and no
 //! content is seen. Looked at four times a second, so what lives shorter than that may be missed.
 
 use super::Error;
@@ -222,8 +222,9 @@ impl Diagnosis {
     }
 
     fn ask(&self, family: u8) -> io::Result<()> {
-        let mut request = Vec::with_capacity(HEADER + 56);
-        request.extend((HEADER as u32 + 56).to_ne_bytes());
+        const LENGTH: u32 = 16 + 56;
+        let mut request = Vec::new();
+        request.extend(LENGTH.to_ne_bytes());
         request.extend(BY_FAMILY.to_ne_bytes());
         request.extend(DUMP.to_ne_bytes());
         request.extend([0; 8]);

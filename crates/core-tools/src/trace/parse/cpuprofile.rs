@@ -1,4 +1,4 @@
-//! V8's `.cpuprofile`: `Profiler.Profile` of the Chrome DevTools Protocol.
+//! V8's `.cpuprofile`: `Profiler.Profile` of the inspector protocol.
 
 use super::{Cpu, Malformed};
 use crate::trace::calls::{CallTree, Frame};

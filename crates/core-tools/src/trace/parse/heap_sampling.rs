@@ -1,4 +1,4 @@
-//! V8's `.heapprofile`: `HeapProfiler.SamplingHeapProfile` of the Chrome DevTools Protocol. It holds what was
+//! V8's `.heapprofile`: `HeapProfiler.SamplingHeapProfile` of the inspector protocol. It holds what was
 //! allocated while it was taken and is still alive, by the calls that allocated it.
 
 use super::Malformed;

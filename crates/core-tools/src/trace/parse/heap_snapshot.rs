@@ -180,7 +180,7 @@ struct Json<R> {
     input: R,
 }
 
-fn failed(error: IoError) -> Malformed {
+fn failed(error: &IoError) -> Malformed {
     Malformed::new(FORMAT, error.to_string())
 }
 
@@ -190,7 +190,7 @@ fn cut() -> Malformed {
 
 impl<R: BufRead> Json<R> {
     fn byte(&mut self) -> Result<u8, Malformed> {
-        let byte = self.input.fill_buf().map_err(failed)?.first().copied().ok_or_else(cut)?;
+        let byte = self.input.fill_buf().map_err(|error| failed(&error))?.first().copied().ok_or_else(cut)?;
         self.input.consume(1);
         Ok(byte)
     }
@@ -198,7 +198,8 @@ impl<R: BufRead> Json<R> {
     /// The next byte that is no space, which stays.
     fn peek(&mut self) -> Result<u8, Malformed> {
         loop {
-            let byte = self.input.fill_buf().map_err(failed)?.first().copied().ok_or_else(cut)?;
+            let byte =
+                self.input.fill_buf().map_err(|error| failed(&error))?.first().copied().ok_or_else(cut)?;
             if !byte.is_ascii_whitespace() {
                 return Ok(byte);
             }
@@ -228,7 +229,7 @@ impl<R: BufRead> Json<R> {
         let mut text = vec![b'"'];
         let mut whole = true;
         loop {
-            let buffer = self.input.fill_buf().map_err(failed)?;
+            let buffer = self.input.fill_buf().map_err(|error| failed(&error))?;
             if buffer.is_empty() {
                 return Err(cut());
             }
@@ -266,7 +267,7 @@ impl<R: BufRead> Json<R> {
         let (mut depth, mut quoted, mut escaped) = (0_usize, false, false);
         self.peek()?;
         loop {
-            let buffer = self.input.fill_buf().map_err(failed)?;
+            let buffer = self.input.fill_buf().map_err(|error| failed(&error))?;
             let Some(&byte) = buffer.first() else { return Err(cut()) };
             if !quoted && depth == 0 && matches!(byte, b',' | b'}' | b']') {
                 return Ok(text);
@@ -295,7 +296,7 @@ impl<R: BufRead> Json<R> {
         self.expect(b'[')?;
         let mut number = None;
         loop {
-            let buffer = self.input.fill_buf().map_err(failed)?;
+            let buffer = self.input.fill_buf().map_err(|error| failed(&error))?;
             if buffer.is_empty() {
                 return Err(cut());
             }
