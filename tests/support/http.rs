@@ -7,7 +7,7 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A server, its tokens, and what it logs. Dropping it kills the server.
 #[derive(Debug)]
@@ -227,6 +227,9 @@ pub fn exchange(address: SocketAddr, request: &[u8]) -> Reply {
 }
 
 /// Reads one answer.
+///
+/// # Errors
+/// There is none, or the connection breaks off in the middle of it.
 pub fn read(stream: &mut impl Read) -> io::Result<Reply> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -426,11 +429,4 @@ impl TryFrom<&mut TcpStream> for Reply {
     fn try_from(stream: &mut TcpStream) -> io::Result<Self> {
         read(stream)
     }
-}
-
-/// How long `work` takes.
-pub fn took(work: impl FnOnce()) -> Duration {
-    let started = Instant::now();
-    work();
-    started.elapsed()
 }
