@@ -96,11 +96,7 @@ impl Project {
         command.env_remove("FILESYSTEM_TOOLS_BASE_PATH");
         // Not the developer's. Runs share it, as servers do.
         command.env("XDG_CACHE_HOME", std::env::temp_dir().join("coretools-tests-cache"));
-<<<<<<< HEAD
         command.env("XDG_STATE_HOME", self.state());
-=======
-        command.env("XDG_STATE_HOME", std::env::temp_dir().join("coretools-tests-state"));
->>>>>>> trace
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("CORETOOLS_") {
                 command.env_remove(name);

@@ -50,24 +50,6 @@ pub fn toolset(
 // every process by where it runs.
 fn inspect_state(workspace: &Arc<Workspace>, inspector: Inspector) -> Tool {
     let workspace = Arc::clone(workspace);
-<<<<<<< HEAD
-    Tool::new(
-        "inspect_state",
-        "State",
-        "Live app state.",
-        move |request: InspectState, context: Context| {
-            let inspector = context
-                .within(&workspace)
-                .map(|workspace| inspector.within(workspace).unrestricted(context.unrestricted));
-            async move {
-                let answered = inspector?.inspect(&request, &context.cancel).await?;
-                let text = serde_json::to_string(&answered).map_err(|error| ToolError::from_error(&error))?;
-                Ok(Answer::text(text).failed_if(answered.is_failed()))
-            }
-        },
-    )
-    .knows_unrestricted()
-=======
     Tool::new("inspect_state", "State", "Live app state.", move |request: InspectState, context: Context| {
         let inspector = context
             .within(&workspace)
@@ -78,7 +60,7 @@ fn inspect_state(workspace: &Arc<Workspace>, inspector: Inspector) -> Tool {
             Ok(Answer::text(text).failed_if(answered.is_failed()))
         }
     })
->>>>>>> inspect
+    .knows_unrestricted()
 }
 
 /// The part of an answer that is promised in the schema, which every conversation pays for: one of these.
