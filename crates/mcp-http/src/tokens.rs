@@ -214,7 +214,7 @@ fn make(settings: &Settings, path: &Path, new: &NewToken) -> Result<ExitCode, St
 fn check_role(settings: &Settings, role: &str) -> Result<(), String> {
     let workspace = Arc::new(setup::workspace(settings)?);
     let runner = process_runner::Runner::new();
-    let policy = identity::policy(settings, &setup::tool_facts(settings, &workspace, &runner))?.policy;
+    let policy = identity::policy(settings, &setup::tool_facts(settings, &workspace, &runner)?)?.policy;
     let declared: Vec<&str> = policy.roles().collect();
     match declared.contains(&role) {
         true => Ok(()),
