@@ -230,6 +230,9 @@ pub enum Callers<'a> {
 }
 
 /// Every tool there is for such callers. What they run is confined by `confine`.
+///
+/// # Errors
+/// What is wrong, in words.
 pub fn toolsets(
     settings: &Settings,
     workspace: &Arc<Workspace>,
@@ -288,6 +291,9 @@ pub fn sessions(_: &Settings) -> SessionHandle {}
 
 /// Where sessions are kept: what the configuration says, else `coretools/sessions` in `$XDG_STATE_HOME`, by default
 /// `~/.local/state` (XDG Base Directory Specification).
+///
+/// # Errors
+/// What is wrong, in words.
 #[cfg(unix)]
 pub fn state_folder(settings: &Settings) -> Result<PathBuf, String> {
     if let Some(folder) = settings.config.sessions.state_dir.as_ref() {
@@ -300,6 +306,9 @@ pub fn state_folder(settings: &Settings) -> Result<PathBuf, String> {
 }
 
 /// How a supervisor of one's own is set up.
+///
+/// # Errors
+/// What is wrong, in words.
 #[cfg(unix)]
 pub fn session_options(
     config: &Config,
@@ -430,6 +439,9 @@ pub fn documents(commands: Commands) -> Documents {
 }
 
 /// What a policy knows of every tool there is.
+///
+/// # Errors
+/// What is wrong, in words.
 pub fn tool_facts(
     settings: &Settings,
     workspace: &Arc<Workspace>,
