@@ -202,7 +202,10 @@ impl Server {
         };
         let output = command.output().ok()?;
         if !output.status.success() {
-            eprintln!("{}", String::from_utf8_lossy(&output.stderr));
+            #[allow(clippy::print_stderr, reason = "what a test waits for in vain is to be seen")]
+            {
+                eprintln!("{}", String::from_utf8_lossy(&output.stderr));
+            }
             return None;
         }
         Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
