@@ -89,6 +89,19 @@ fn without_file_variables_and_flags_every_key_has_its_documented_default() {
     policy.audit_when_full = "count" (default)
     policy.confinement = "auto" (default)
     policy.network = true (default)
+    sessions.state_dir = "" (default)
+    sessions.agents = "" (default)
+    sessions.command = [] (default)
+    sessions.watch = [] (default)
+    sessions.max_sessions = 256 (default)
+    sessions.resume_after_limit = true (default)
+    sessions.renew_context = true (default)
+    sessions.restart_after_crash = true (default)
+    sessions.backoff_base_ms = 30000 (default)
+    sessions.backoff_cap_ms = 300000 (default)
+    sessions.max_attempts = 5 (default)
+    sessions.log_bytes = 10485760 (default)
+    sessions.manual_restart_s = 300 (default)
     "#);
     assert_eq!(config.file, None);
     assert!(config.warnings.is_empty());
@@ -152,6 +165,19 @@ sources = ["api=logs/*.log"]
     policy.audit_when_full = "count" (default)
     policy.confinement = "on" ($P/coretools.toml:17)
     policy.network = false ($P/coretools.toml:18)
+    sessions.state_dir = "" (default)
+    sessions.agents = "" (default)
+    sessions.command = [] (default)
+    sessions.watch = [] (default)
+    sessions.max_sessions = 256 (default)
+    sessions.resume_after_limit = true (default)
+    sessions.renew_context = true (default)
+    sessions.restart_after_crash = true (default)
+    sessions.backoff_base_ms = 30000 (default)
+    sessions.backoff_cap_ms = 300000 (default)
+    sessions.max_attempts = 5 (default)
+    sessions.log_bytes = 10485760 (default)
+    sessions.manual_restart_s = 300 (default)
     "#);
     assert_eq!(config.file, Some(project.path().join(FILE_NAME)));
 }
@@ -169,7 +195,14 @@ fn the_example_in_the_documentation_is_the_defaults() {
     let project = Project::new(&example);
     // Named: one that is found brings no policy.
     let written = project.load_with(&[], &naming(&project.path().join(FILE_NAME))).unwrap();
-    let example_paths = ["policy.file", "policy.marker_key", "policy.audit", "traces.folder"];
+    let example_paths = [
+        "policy.file",
+        "policy.marker_key",
+        "policy.audit",
+        "traces.folder",
+        "sessions.state_dir",
+        "sessions.agents",
+    ];
     for (entry, default) in written.entries().iter().zip(Config::default().entries()) {
         // Those are told where `Http` is.
         if entry.key.starts_with("http.") && entry.key != "http.listen" {
@@ -392,6 +425,17 @@ fn a_found_file_brings_no_policy_and_takes_no_confinement_away() {
     let config = project.load_with(&[], &naming(&project.path().join(FILE_NAME))).unwrap();
     assert!(config.policy.file.as_ref().unwrap().ends_with("roles.toml"));
     assert!(!config.policy.file.as_ref().unwrap().to_string_lossy().contains(".."));
+}
+
+#[test]
+fn a_found_file_says_nothing_of_sessions_and_a_named_one_may() {
+    let project =
+        Project::new("[sessions]\ncommand = [\"claude\"]\nwatch = [\"work\"]\nstate_dir = \"state\"\n");
+    let refused = project.error(&[]);
+    assert!(refused.contains("`sessions` must be left out of a file that was not named"), "{refused}");
+    let config = project.load_with(&[], &naming(&project.path().join(FILE_NAME))).unwrap();
+    assert_eq!(*config.sessions.watch, [project.path().join("work")]);
+    assert_eq!(*config.sessions.state_dir, Some(project.path().join("state")));
 }
 
 #[test]
