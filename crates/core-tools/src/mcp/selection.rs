@@ -42,6 +42,8 @@ const SELDOM: &[&str] = &[
     "git_blame",
     "git_restore",
     "git_stash",
+    "write_command_input",
+    "run_agent_command",
     "list_sessions",
 ];
 

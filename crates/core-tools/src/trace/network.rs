@@ -310,10 +310,10 @@ mod tests {
     }
 
     proptest! {
-            #[test]
-            fn no_path_is_a_panic_and_no_query_stays(path in "(?s).{0,400}", query in "[a-z]{30}") {
-                    let asked = [path, "?".to_owned(), query.clone()].concat();
-                    prop_assert!(!route(&asked).contains(&query));
-            }
+        #[test]
+        fn no_path_is_a_panic_and_no_query_stays(path in "(?s).{0,400}", query in "[a-z]{30}") {
+                let asked = [path, "?".to_owned(), query.clone()].concat();
+                prop_assert!(!route(&asked).contains(&query));
         }
+    }
 }

@@ -169,7 +169,7 @@ mod tests {
         let document = roxmltree::Document::parse(&svg).unwrap();
         let elements: std::collections::BTreeSet<_> = document
             .descendants()
-            .filter(|node| node.is_element())
+            .filter(roxmltree::Node::is_element)
             .map(|node| node.tag_name().name())
             .collect();
         assert_eq!(elements.into_iter().collect::<Vec<_>>(), ["g", "rect", "style", "svg", "text", "title"]);
