@@ -6,6 +6,7 @@ use std::process::{Output, Stdio};
 
 fn run(project: &Project, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
     let mut command = project.server();
+    command.env_remove("CORETOOLS_TOOLSETS");
     command.args(arguments).envs(variables.iter().copied()).stdin(Stdio::null()).output().unwrap()
 }
 

@@ -94,13 +94,13 @@ fn the_user_behind_a_unix_socket_is_known() {
         }}})
         .to_string();
         let mut stream = UnixStream::connect(&path).unwrap();
-        write!(
-            stream,
+        let request = format!(
             "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nMCP-Protocol-Version: 2026-07-28\r\n\
              Mcp-Method: tools/list\r\nAccept: application/json, text/event-stream\r\n{token}Content-Length: {}\r\n\r\n{body}",
             body.len()
-        )
-        .unwrap();
+        );
+        // At once: who is refused by the head alone reads no more.
+        stream.write_all(request.as_bytes()).unwrap();
         integration_tests::read_reply(&mut stream).unwrap()
     };
     let reply = ask("");

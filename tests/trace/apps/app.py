@@ -18,7 +18,8 @@ def burn_the_processor(seconds):
 
 
 # A name that would break lines, stacks and markup.
-hostile = burn_the_processor.__code__.replace(co_name="evil;\n<b>")
+named = ["co_name", "co_qualname"] if sys.version_info >= (3, 11) else ["co_name"]
+hostile = burn_the_processor.__code__.replace(**dict.fromkeys(named, "evil;\n<b>"))
 burn_hostile = type(burn_the_processor)(hostile, globals())
 
 

@@ -281,8 +281,14 @@ impl Shared {
     ///
     /// Whether the connection goes on.
     async fn take(&self, text: &str) -> bool {
-        let incoming = serde_json::from_str(text).or_else(|_| serde_json::from_str(&well_formed(text)));
-        let Ok(incoming) = incoming else { return true };
+        let mut fixed = None;
+        if ["\\ud", "\\uD"]
+            .iter()
+            .any(|half| memchr::memmem::find(text.as_bytes(), half.as_bytes()).is_some())
+        {
+            fixed = Some(well_formed(text));
+        }
+        let Ok(incoming) = serde_json::from_str(fixed.as_deref().unwrap_or(text)) else { return true };
         let Incoming { id, method, params, result, error } = incoming;
         if let Some(id) = id {
             let waiting = lock(&self.waiting).as_mut().and_then(|waiting| waiting.remove(&id));

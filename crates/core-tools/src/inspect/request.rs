@@ -10,10 +10,10 @@ use serde_json::Value;
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InspectState {
-    /// a.b[0], local:FILE/name
+    /// `a.b[0]`, `local:FILE/name`
     pub path: String,
-    /// How deep.
-    #[schemars(description = "", range(min = 1, max = 10), extend("default" = 3))]
+    /// Levels
+    #[schemars(range(min = 1, max = 10), extend("default" = 3))]
     #[serde(default)]
     pub depth: Option<u32>,
     /// pid:N, port:N, URL, file:

@@ -42,7 +42,7 @@ const SELDOM: &[&str] = &[
     "git_blame",
     "git_restore",
     "git_stash",
-    "write_command_input",
+    "send_message",
     "run_agent_command",
     "list_sessions",
 ];
