@@ -82,6 +82,10 @@ pub(super) async fn cpu(run: &Run<'_>, unwind: Unwind) -> Result<Taken, Error> {
     if was_cancelled(&output) || run.cancel.is_cancelled() {
         return Err(Error::Cancelled);
     }
+    // perf sees the end of its target too, perhaps before we do, and then ends by a signal of its own.
+    if gone.is_none() && output.code().is_none() && started.elapsed() < run.duration {
+        gone = Some(started.elapsed());
+    }
     judge(run, &output, gone)?;
     let lasted = gone.unwrap_or(run.duration).min(started.elapsed());
     let mut taken = Taken { format: FILE, extension: FILE, lasted, ..Taken::default() };
