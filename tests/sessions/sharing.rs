@@ -90,12 +90,12 @@ fn many_servers_that_ask_at_once_have_one_supervisor() {
 fn a_followed_log_is_sent_as_progress() {
     let project = Project::empty();
     let mut wire = connect(&project);
-    let script = "while [ ! -e go ]; do sleep 0.1; done; echo one; sleep 0.5; echo two; sleep 300";
+    let script = "while [ ! -e go ]; do sleep 0.1; done; echo one; sleep 3; echo two; sleep 300";
     let new = started(&mut wire, json!({"command": ["sh", "-c", script]}));
     let arguments = json!({"session": new["session_id"], "follow": true, "lines": 2});
     let call = json!({"name": "logs", "arguments": arguments, "_meta": {"progressToken": "t"}});
     let asked = wire.ask("tools/call", call);
-    // What was said before the call is no progress.
+    // What was said before the call is no progress, which is sent once a second.
     std::thread::sleep(std::time::Duration::from_secs(2));
     project.write("go", "");
     let answer = wire.answer(asked);

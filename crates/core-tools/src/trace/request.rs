@@ -33,7 +33,7 @@ impl TraceType {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CaptureTrace {
-    #[allow(missing_docs, reason = "its name and range say it, and every conversation pays for words")]
+    /// How long
     #[schemars(range(min = 100, max = 30_000))]
     pub duration_ms: u64,
     #[allow(missing_docs, reason = "its name and values say it, and every conversation pays for words")]
