@@ -96,7 +96,7 @@ fn a_followed_log_is_sent_as_progress() {
     let call = json!({"name": "logs", "arguments": arguments, "_meta": {"progressToken": "t"}});
     let asked = wire.ask("tools/call", call);
     // What was said before the call is no progress, which is sent once a second.
-    std::thread::sleep(std::time::Duration::from_secs(2));
+    std::thread::sleep(Duration::from_secs(2));
     project.write("go", "");
     let answer = wire.answer(asked);
     let said = answer["result"]["content"][0]["text"].as_str().unwrap().to_owned();

@@ -8,7 +8,7 @@ use std::time::Duration;
 /// What a profile is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-#[schemars(inline)]
+#[schemars(description = "Of what", inline)]
 pub enum TraceType {
     /// Where time goes.
     Cpu,
@@ -33,7 +33,7 @@ impl TraceType {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CaptureTrace {
-    /// How long
+    /// Time
     #[schemars(range(min = 100, max = 30_000))]
     pub duration_ms: u64,
     #[allow(missing_docs, reason = "its name and values say it, and every conversation pays for words")]
