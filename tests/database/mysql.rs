@@ -140,6 +140,13 @@ fn mariadb_is_told_to_stop_at_the_time_limit_when_cancelled_and_when_the_client_
     wait_until(Duration::from_secs(20), "the statement runs", sleeping);
     wire.notify("notifications/cancelled", json!({"requestId": id}));
     wait_until(Duration::from_secs(20), "the cancelled statement ends", || !working());
+    // Wherever it was: connecting, between two statements, in one.
+    for pause in (0..50).step_by(5) {
+        let id = wire.ask("tools/call", long.clone());
+        std::thread::sleep(Duration::from_millis(pause));
+        wire.notify("notifications/cancelled", json!({"requestId": id}));
+    }
+    wait_until(Duration::from_secs(20), "all that was cancelled ends", || !working());
     wire.ask("tools/call", long);
     wait_until(Duration::from_secs(20), "the statement runs", sleeping);
     wire.close_input();

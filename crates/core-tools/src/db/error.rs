@@ -81,9 +81,33 @@ pub enum Error {
 }
 
 impl Error {
-    #[cfg_attr(not(any(feature = "postgres", feature = "mysql")), allow(dead_code, reason = "for servers"))]
     pub(super) fn argument(parameter: &'static str, reason: impl Into<String>) -> Self {
         Self::Argument { parameter, reason: reason.into() }
+    }
+
+    /// The URL of the database `name`: the reader's own words may show it.
+    #[cfg(any(feature = "postgres", feature = "mysql"))]
+    pub(super) fn unreadable_url(name: &str) -> Self {
+        Self::Setting {
+            name: name.to_owned(),
+            reason: "its URL cannot be read: scheme, user, password, host and database, escaped with %"
+                .to_owned(),
+        }
+    }
+
+    /// Why there is no connection to `name`. A code that `denies` refuses the user, whom the server's words name.
+    #[cfg(any(feature = "postgres", feature = "mysql"))]
+    pub(super) fn refused(name: &str, error: sqlx::Error, denies: impl Fn(&str) -> bool) -> Self {
+        Self::Connect {
+            name: name.to_owned(),
+            reason: match &error {
+                sqlx::Error::Database(said) if said.code().is_some_and(|code| denies(&code)) => {
+                    "the server refused the user or the password".to_owned()
+                }
+                sqlx::Error::Io(error) => error.kind().to_string(),
+                _ => Self::from(error).to_string(),
+            },
+        }
     }
 }
 

@@ -54,9 +54,10 @@ pub(super) async fn run(
         let _ = connection.close().await;
         answered
     };
-    let stop = async || {
+    let (options, process) = (&options, &process);
+    let stop = move || async move {
         if let Some(process) = process.get() {
-            let _ = kill(&options, *process).await;
+            let _ = kill(options, *process).await;
         }
     };
     bounded(request.time_limit(), cancel, work, stop).await
@@ -65,12 +66,7 @@ pub(super) async fn run(
 fn options(name: &str, url: &str) -> Result<MySqlConnectOptions, Error> {
     // The server may be called by its own name; sqlx knows one.
     let url = url.strip_prefix("mariadb:").map_or_else(|| url.to_owned(), |rest| format!("mysql:{rest}"));
-    let options = MySqlConnectOptions::from_str(&url).map_err(|_| Error::Setting {
-        name: name.to_owned(),
-        // Its own words may show the URL.
-        reason: "its URL cannot be read: scheme, user, password, host and database, escaped with %"
-            .to_owned(),
-    })?;
+    let options = MySqlConnectOptions::from_str(&url).map_err(|_| Error::unreadable_url(name))?;
     // The server's own mode holds: statements mean what they mean to the application.
     Ok(options
         .pipes_as_concat(false)
@@ -80,18 +76,7 @@ fn options(name: &str, url: &str) -> Result<MySqlConnectOptions, Error> {
 }
 
 async fn connect(name: &str, options: &MySqlConnectOptions) -> Result<MySqlConnection, Error> {
-    let refused = |error: sqlx::Error| Error::Connect {
-        name: name.to_owned(),
-        reason: match &error {
-            // Its words name the user.
-            sqlx::Error::Database(said) if said.code().is_some_and(|code| code == "28000") => {
-                "the server refused the user or the password".to_owned()
-            }
-            sqlx::Error::Io(error) => error.kind().to_string(),
-            _ => Error::from(error).to_string(),
-        },
-    };
-    options.connect().await.map_err(refused)
+    options.connect().await.map_err(|error| Error::refused(name, error, |code| code == "28000"))
 }
 
 /// Ends what the other connection does. A user may do that to itself.

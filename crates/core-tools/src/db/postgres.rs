@@ -41,21 +41,17 @@ pub(super) async fn run(
         let _ = connection.close().await;
         answered
     };
-    let stop = async || {
+    let (options, process) = (&options, &process);
+    let stop = move || async move {
         if let Some(process) = process.get() {
-            let _ = cancel_statement(&options, *process).await;
+            let _ = cancel_statement(options, *process).await;
         }
     };
     bounded(request.time_limit(), cancel, work, stop).await
 }
 
 fn options(name: &str, url: &str) -> Result<PgConnectOptions, Error> {
-    let options = PgConnectOptions::from_str(url).map_err(|_| Error::Setting {
-        name: name.to_owned(),
-        // Its own words may show the URL.
-        reason: "its URL cannot be read: scheme, user, password, host and database, escaped with %"
-            .to_owned(),
-    })?;
+    let options = PgConnectOptions::from_str(url).map_err(|_| Error::unreadable_url(name))?;
     Ok(options
         .application_name("coretools db_bridge")
         .statement_cache_capacity(0)
@@ -63,18 +59,7 @@ fn options(name: &str, url: &str) -> Result<PgConnectOptions, Error> {
 }
 
 async fn connect(name: &str, options: &PgConnectOptions) -> Result<PgConnection, Error> {
-    let refused = |error: sqlx::Error| Error::Connect {
-        name: name.to_owned(),
-        reason: match &error {
-            // Its words name the user.
-            sqlx::Error::Database(said) if said.code().is_some_and(|code| code.starts_with("28")) => {
-                "the server refused the user or the password".to_owned()
-            }
-            sqlx::Error::Io(error) => error.kind().to_string(),
-            _ => Error::from(error).to_string(),
-        },
-    };
-    options.connect().await.map_err(refused)
+    options.connect().await.map_err(|error| Error::refused(name, error, |code| code.starts_with("28")))
 }
 
 /// Ends what the other connection does. A user may do that to itself.

@@ -74,6 +74,7 @@ impl Collector {
         true
     }
 
+    #[cfg(any(feature = "postgres", feature = "mysql"))]
     pub(super) fn note(&mut self, note: impl Into<String>) {
         self.rows.notes.push(note.into());
     }

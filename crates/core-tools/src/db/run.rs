@@ -79,14 +79,17 @@ impl Databases {
 
 /// How long a statement that was told to stop may take to.
 const STOPPING: Duration = Duration::from_secs(3);
+/// When it is told again: what was told between two statements of ours stopped neither.
+const AGAIN: Duration = Duration::from_millis(100);
 
 /// Runs `work` until it is done, `limit` has passed or `cancel` says so. In the last two cases `stop` is run, which
-/// makes the engine end what it does, and `work` is waited for: it ends with what the engine says of that.
-pub(super) async fn bounded<T>(
+/// makes the engine end what it does, until `work` has ended with what the engine says of that. What was done
+/// nevertheless, in the last moment, is answered as done.
+pub(super) async fn bounded<T, Stopped: Future>(
     limit: Duration,
     cancel: &CancellationToken,
     work: impl Future<Output = Result<T, Error>>,
-    stop: impl AsyncFnOnce(),
+    stop: impl Fn() -> Stopped,
 ) -> Result<T, Error> {
     tokio::pin!(work);
     let error = tokio::select! {
@@ -96,13 +99,18 @@ pub(super) async fn bounded<T>(
             Error::TimedOut { limit_ms: u64::try_from(limit.as_millis()).unwrap_or(u64::MAX) }
         }
     };
-    let ended = async {
-        tokio::join!(stop(), async {
-            // That it was done in the last moment does not matter: the caller is gone, or was promised a limit.
-            let _ = work.await;
-        });
-    };
     // A server that does not answer is left; its own limit ends the statement.
-    let _ = tokio::time::timeout(STOPPING, ended).await;
-    Err(error)
+    let ends = tokio::time::sleep(STOPPING);
+    tokio::pin!(ends);
+    loop {
+        let stopping = async {
+            stop().await;
+            tokio::time::sleep(AGAIN).await;
+        };
+        tokio::select! {
+            done = &mut work => return done.or(Err(error)),
+            () = &mut ends => return Err(error),
+            () = stopping => {}
+        }
+    }
 }

@@ -12,6 +12,7 @@ const DEFAULT_FILE: &str = "app.db";
 /// The databases that the settings name, and those beneath the roots of a workspace. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Databases {
+    #[cfg_attr(not(feature = "sqlite"), allow(dead_code, reason = "a file is SQLite's"))]
     pub(super) workspace: Arc<Workspace>,
     path: Option<String>,
     url: Option<Secret>,
@@ -98,6 +99,7 @@ impl Databases {
     }
 
     /// What to do where a file is missing.
+    #[cfg(feature = "sqlite")]
     pub(super) fn hint(&self, asked: Option<&str>) -> String {
         let names = self.named.iter().map(|(name, _)| name.as_str());
         match asked.and_then(|asked| nearest(asked, names)) {

@@ -45,6 +45,7 @@ pub(super) fn text(text: &str) -> Cell {
 }
 
 /// Bytes, of `length` in all, up to the most of a value.
+#[cfg(any(test, feature = "sqlite", feature = "mysql"))]
 pub(super) fn bytes(bytes: &[u8], length: usize) -> Cell {
     let kept = &bytes[..bytes.len().min(MOST_OF_A_VALUE)];
     (json!({"$base64": STANDARD.encode(kept), "bytes": length}), kept.len() < length)
@@ -68,6 +69,7 @@ pub(super) fn from_base64(value: &Value) -> Result<Option<Vec<u8>>, Error> {
 }
 
 /// A parameter as text in the way that engines read it; nothing for NULL.
+#[cfg(feature = "postgres")]
 pub(super) fn parameter_text(value: &Value) -> Option<String> {
     match value {
         Value::Null => None,

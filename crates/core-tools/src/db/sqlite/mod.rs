@@ -54,7 +54,7 @@ pub(super) async fn run(
         closed?;
         Ok(answered)
     };
-    let stop = async || guard.stop();
+    let stop = || std::future::ready(guard.stop());
     bounded(request.time_limit(), cancel, work, stop).await
 }
 
