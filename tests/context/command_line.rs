@@ -53,6 +53,28 @@ fn roles_of_a_file_are_used_and_what_is_wrong_in_it_is_said_with_its_place() {
 }
 
 #[test]
+fn the_configuration_names_a_file_of_roles_that_lies_beneath_a_root() {
+    let project = project();
+    let elsewhere = Project::with([("roles.toml", "[roles.reviewer]\ndocuments = ['STACK.md']\n")]);
+    project.write("coretools.toml", "[context]\ncatalogue = 'roles.toml'\n");
+    project.write("roles.toml", &elsewhere.read("roles.toml"));
+    let text = printed(&project, &["--role", "reviewer"]);
+    assert!(text.contains("Rust.") && !text.contains("Tabs."), "{text}");
+    let refused = |why: &str| {
+        let output = run(&project, &["--role", "reviewer"]);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(error.contains("cannot use context.catalogue") && error.contains(why), "{error}");
+    };
+    project.write("roles.toml", "[roles.reviewer]\nextend = 'qa'\n");
+    refused("line 2, column 1: unknown field `extend`");
+    std::fs::remove_file(project.join("roles.toml")).unwrap();
+    refused("not found");
+    std::os::unix::fs::symlink(elsewhere.join("roles.toml"), project.join("roles.toml")).unwrap();
+    refused("outside");
+}
+
+#[test]
 fn failures_of_tests_are_taken_and_a_budget_that_is_too_small_is_said() {
     let project = project();
     project.write("failures", "test adds ... FAILED\n");

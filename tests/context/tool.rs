@@ -43,6 +43,15 @@ fn a_dev_gets_its_documents_the_plans_of_the_phase_and_what_changed() {
 }
 
 #[test]
+fn roles_and_layout_come_from_the_file_that_the_configuration_names() {
+    let project = project();
+    project.write("coretools.toml", "[context]\ncatalogue = 'planning/roles.toml'\n");
+    project.write("planning/roles.toml", "[roles.dev]\ndocuments = ['STACK.md']\n");
+    let (prefix, ..) = compile(&mut connect(&project, &["--role", "dev"]), json!({}));
+    assert!(prefix.contains("STACK.md") && !prefix.contains("CONVENTIONS.md"), "{prefix}");
+}
+
+#[test]
 fn what_the_last_tests_said_is_in_the_tail_and_forges_nothing() {
     let project = project();
     let mut wire = connect(&project, &["--role", "dev"]);

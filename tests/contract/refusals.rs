@@ -95,3 +95,47 @@ fn bad_calls_are_refused_in_the_words_recorded() {
     let root = project.path().canonicalize().unwrap().display().to_string();
     insta::assert_snapshot!("refusals", said.replace(&root, "/project"));
 }
+
+/// Whatever stands in an argument, the server answers, briefly, and goes on.
+#[test]
+fn nonsense_in_any_argument_of_any_tool_is_answered() {
+    let project = Project::empty();
+    let mut wire = Wire::connect(project.server(), Era::Modern);
+    let nonsense = [
+        Value::Null,
+        json!(1),
+        json!(-1),
+        json!(1e300),
+        json!([]),
+        json!({}),
+        json!(""),
+        json!("x".repeat(1 << 20)),
+        json!("a\u{0}b"),
+        json!("../../etc/passwd"),
+        json!("-rf"),
+        json!({"a": [[[[1]]]]}),
+        json!([null, "x", 1]),
+    ];
+    for tool in crate::all() {
+        let schema = &tool["inputSchema"];
+        let name = crate::name(&tool);
+        let required = schema["required"].as_array().cloned().unwrap_or_default();
+        let filled: serde_json::Map<String, Value> =
+            required.iter().map(|name| (name.as_str().unwrap().to_owned(), json!("x"))).collect();
+        let properties = schema["properties"].as_object().cloned().unwrap_or_default();
+        for property in properties.keys().map(String::as_str).chain(["no_such_argument"]) {
+            for value in &nonsense {
+                let mut arguments = filled.clone();
+                arguments.insert(property.to_owned(), value.clone());
+                let result = wire.call(name, arguments.into());
+                let text = result["content"][0]["text"].as_str().unwrap_or_default();
+                let shown: String = value.to_string().chars().take(40).collect();
+                assert!(!text.contains("panicked"), "{name} {property} {shown}: {text}");
+                if result["isError"] == true {
+                    assert!(text.len() < 8_000, "{name} {property} {shown}: {} bytes", text.len());
+                }
+            }
+        }
+    }
+    wire.text("list_directory", json!({}));
+}

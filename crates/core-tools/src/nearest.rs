@@ -1,10 +1,14 @@
 //! The nearest of several names, for "did you mean …?".
 
+/// A longer name, in bytes, is nobody's slip of the pen; to compare it would take its time.
+const MAX_NAME: usize = 256;
+
 /// The candidate that `name` was probably meant to be, or none that is near enough.
 ///
 /// Case, `_`, `-` and `.` do not count: `maxResults` is `max_results`. Past that, a third of the letters may
 /// be wrong, left out, doubled or swapped; or one name may be a whole word of the other (`timeout` for
-/// `call_timeout_ms`), or its start (`old_str` for `old_string`). The first of equally near candidates wins.
+/// `call_timeout_ms`), or its start (`old_str` for `old_string`). The first of equally near candidates wins. A name of
+/// more than 256 bytes is near to none.
 ///
 /// ```
 /// use core_tools::nearest::nearest;
@@ -13,6 +17,9 @@
 /// assert_eq!(nearest("colour", ["path", "max_results"]), None);
 /// ```
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if name.len() > MAX_NAME {
+        return None;
+    }
     let wanted = letters(name);
     let allowed = (wanted.chars().count() / 3).max(1);
     candidates
@@ -75,6 +82,7 @@ mod tests {
             assert_eq!(nearest(given, NAMES), None, "{given}");
         }
         assert_eq!(nearest("path", []), None);
+        assert_eq!(nearest(&"x".repeat(257), ["x".repeat(257).as_str()]), None);
     }
 
     #[test]

@@ -65,7 +65,7 @@ pub(crate) struct Arguments {
     /// File with the failures of the last test run; "-" reads standard input
     #[arg(long, value_name = "FILE")]
     failures: Option<PathBuf>,
-    /// File of roles and layout, in TOML, beside the built-in ones
+    /// File of roles and layout, in TOML, beside the built-in ones. Default: what the configuration names
     #[arg(long, value_name = "FILE")]
     catalogue: Option<PathBuf>,
     /// Print what is inside, and what is not, instead of the document
@@ -112,7 +112,10 @@ pub(crate) async fn context(
         files = files => files?,
         _ = &mut interrupted => return Ok(ExitCode::SUCCESS),
     };
-    let mut documents = setup::documents(commands);
+    let mut documents = match &arguments.catalogue {
+        Some(_) => setup::documents(commands),
+        None => setup::project_documents(&settings.config, &workspace, commands)?,
+    };
     if let (Some(path), Some(text)) = (&arguments.catalogue, catalogue) {
         let catalogue = Catalogue::read(&text).map_err(|error| format!("{}: {error}", path.display()))?;
         documents = documents.catalogue(catalogue);

@@ -21,6 +21,8 @@ use crate::tree::exhausted;
 const DEFAULT_PATH: &str = "/usr/bin:/bin";
 /// Names that are compared for "did you mean".
 const MOST_NAMES: usize = 20_000;
+/// The longest name of a file, in bytes: `NAME_MAX` of `limits.h`.
+const NAME_MAX: usize = 255;
 
 /// The file to start: as named if the name has a `/`, else the first executable in the child's `PATH`.
 pub(crate) fn find<'a>(
@@ -76,6 +78,10 @@ fn may_execute(path: &Path) -> bool {
 }
 
 fn nearest_name(name: &str, folders: &[PathBuf]) -> Option<String> {
+    // A longer one is no name of a file, and takes its time to compare.
+    if name.len() > NAME_MAX {
+        return None;
+    }
     // One slip in a short name, two in a longer one, three in a long one.
     let allowed = match name.chars().count() {
         0..=2 => return None,

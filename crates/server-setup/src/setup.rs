@@ -6,7 +6,7 @@ use core_tools::ci::{Commands, Confine, EnvironmentPolicy, ServerFacts};
 use core_tools::config::{
     Config, EnvironmentMode, FILE_NAME, Flags, Preset, Results, Toolsets, VARIABLE_PREFIX,
 };
-use core_tools::context::Documents;
+use core_tools::context::{Catalogue, Documents};
 use core_tools::db::Databases;
 use core_tools::inspect::Inspector;
 use core_tools::logs::Logs;
@@ -20,6 +20,7 @@ use process_runner::guardian::Guardian;
 use process_runner::{Runner, Secrets};
 use role_policy::{Caller, Policy, ToolFacts};
 use std::ffi::OsString;
+use std::io::Read as _;
 use std::num::NonZeroU16;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -254,7 +255,7 @@ pub fn toolsets(
         mcp::filesystem::toolset(workspace),
         mcp::git::toolset(&commands),
         mcp::testing::toolset(&commands, max_timeout),
-        mcp::context::toolset(&documents(commands.clone())),
+        mcp::context::toolset(&project_documents(config, workspace, commands.clone())?),
         mcp::ci::toolset(commands, facts(settings.program), max_timeout),
         mcp::introspection::toolset(
             workspace,
@@ -438,6 +439,32 @@ pub fn documents(commands: Commands) -> Documents {
     }
 }
 
+/// The same, by the catalogue that the configuration names. What it names lies beneath a root and is opened as any file
+/// there, for a stranger's configuration may name it.
+///
+/// # Errors
+/// It cannot be read, or is no catalogue.
+pub fn project_documents(
+    config: &Config,
+    workspace: &Workspace,
+    commands: Commands,
+) -> Result<Documents, String> {
+    const MAX_BYTES: u64 = 1 << 20;
+    let documents = documents(commands);
+    let Some(path) = config.context.catalogue.as_ref() else { return Ok(documents) };
+    let failed =
+        |error: &dyn std::fmt::Display| format!("cannot use context.catalogue {}: {error}", path.display());
+    let (file, metadata) =
+        workspace.locate(path).and_then(|path| path.open_read()).map_err(|error| failed(&chain(&error)))?;
+    if metadata.size > MAX_BYTES {
+        return Err(failed(&format!("it has more than {MAX_BYTES} bytes")));
+    }
+    let mut text = String::new();
+    file.take(MAX_BYTES).read_to_string(&mut text).map_err(|error| failed(&error))?;
+    let catalogue = Catalogue::read(&text).map_err(|error| failed(&error))?;
+    Ok(documents.catalogue(catalogue))
+}
+
 /// What a policy knows of every tool there is.
 ///
 /// # Errors
@@ -462,7 +489,11 @@ pub fn server(settings: Settings) -> Result<Server, String> {
     for warning in &settings.config.warnings {
         tracing::warn!("{warning}");
     }
-    let facts = tool_facts(&settings, &workspace, &runner)?;
+    // The tools are described once: the policy judges them before it is known how their commands are confined.
+    let (confine, confined) = Confine::later();
+    let sessions = sessions(&settings);
+    let toolsets = toolsets(&settings, &workspace, &runner, confine, Callers::One(&sessions))?;
+    let facts: Vec<ToolFacts<'static>> = toolsets.iter().flat_map(Toolset::facts).collect();
     let loaded = identity::policy(&settings, &facts)?;
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
@@ -474,10 +505,10 @@ pub fn server(settings: Settings) -> Result<Server, String> {
     let audit = identity::audit(&settings)?;
     let confine = confinement::confine(&settings, &workspace, &loaded.policy, &caller, &facts)?;
     let confinement = confine.to_string();
+    confined.decide(confine);
     let checked = (Arc::clone(&workspace), effects.clone());
     let mut host = host(&settings, loaded.policy);
-    let sessions = sessions(&settings);
-    for toolset in toolsets(&settings, &workspace, &runner, confine, Callers::One(&sessions))? {
+    for toolset in toolsets {
         host = host.toolset(toolset);
     }
     let host = host.effects(Arc::new(effects)).audit(audit).build().map_err(|error| error.to_string())?;

@@ -24,7 +24,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Whether commands are confined, and how.
 ///
@@ -37,12 +37,40 @@ pub struct Confine(Setting);
 enum Setting {
     Off { why: String },
     On { confinement: Confinement, best_effort: bool, temp: Arc<PrivateTemp> },
+    Later(Arc<OnceLock<Confine>>),
+}
+
+/// Says how commands are confined whose tools are there already; see [`Confine::later`].
+#[derive(Debug)]
+pub struct Decide(Arc<OnceLock<Confine>>);
+
+impl Decide {
+    /// It is `confine` from now on.
+    pub fn decide(self, confine: Confine) {
+        // There is one of us, and this is its end.
+        let _ = self.0.set(confine);
+    }
 }
 
 impl Confine {
     /// Commands may reach what the server may. `why` is shown to who asks.
     pub fn off(why: impl Into<String>) -> Self {
         Self(Setting::Off { why: why.into() })
+    }
+
+    /// What is decided when more is known: how a caller's commands are confined follows from the policy, which judges
+    /// tools that are there. Until then commands reach nothing, and so none starts.
+    pub fn later() -> (Self, Decide) {
+        let decided = Arc::default();
+        (Self(Setting::Later(Arc::clone(&decided))), Decide(decided))
+    }
+
+    /// What was decided, where that was left for later.
+    fn setting(&self) -> &Setting {
+        match &self.0 {
+            Setting::Later(decided) => decided.get().map_or(&self.0, Self::setting),
+            setting => setting,
+        }
     }
 
     /// Commands may read and write the roots of `workspace` and `temp`, read the system's programs and
@@ -80,6 +108,7 @@ impl Confine {
     }
 
     fn map(mut self, change: impl FnOnce(Confinement) -> Confinement) -> Self {
+        self.0 = self.setting().clone();
         if let Setting::On { confinement, .. } = &mut self.0 {
             *confinement = change(std::mem::take(confinement));
         }
@@ -89,17 +118,18 @@ impl Confine {
     /// The temporary folder that commands may write, where they may not write everything.
     #[cfg_attr(not(feature = "testing"), allow(dead_code, reason = "reports of tests go there"))]
     pub(super) fn temp_folder(&self) -> Option<&Path> {
-        match &self.0 {
-            Setting::Off { .. } => None,
+        match self.setting() {
+            Setting::Off { .. } | Setting::Later(_) => None,
             Setting::On { temp, .. } => Some(temp.path()),
         }
     }
 
     /// `command`, confined if that is the setting.
     pub(crate) fn apply(&self, command: Command) -> Command {
-        match &self.0 {
+        match self.setting() {
             Setting::Off { .. } => command,
             Setting::On { confinement, .. } => command.confined(confinement.clone()),
+            Setting::Later(_) => command.confined(Confinement::default()),
         }
     }
 }
@@ -107,8 +137,9 @@ impl Confine {
 impl fmt::Display for Confine {
     /// "off: …", "Landlock ABI 7: files, …", or "not available: …".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
+        match self.setting() {
             Setting::Off { why } => write!(f, "off: {why}"),
+            Setting::Later(_) => f.write_str("not decided; so no command starts"),
             Setting::On { confinement, best_effort, .. } => {
                 let refused = match Confinement::available() {
                     Ok(_) => {
@@ -484,6 +515,27 @@ mod tests {
         assert!(!sh(&narrow, "echo text > src/file").await.is_success());
         assert!(!sh(&narrow, &place.read_token()).await.is_success());
         assert!(sh(&confined, "echo text > src/file").await.is_success(), "the others are as they were");
+    }
+
+    #[tokio::test]
+    async fn before_it_is_decided_no_command_starts_and_then_all_are_confined_as_decided() {
+        let place = place!();
+        let (later, decide) = Confine::later();
+        let commands = place.commands().confined(later);
+        let mut command = RunCommand::new("");
+        command.command = CommandText::Vector(vec!["true".into()]);
+        let never = CancellationToken::new();
+        let limit = Duration::from_secs(120);
+        for commands in [&commands, &commands.narrowed(&Reach::default())] {
+            let refused = commands.run(&command, limit, &never, |_| {}).await;
+            assert!(!refused.is_ok_and(|report| report.is_success()));
+        }
+        assert_eq!(commands.confinement(), "not decided; so no command starts");
+        decide.decide(place.confine(&ToolchainPlaces::default()));
+        assert!(sh(&commands, "echo text > file && cat file").await.is_success());
+        assert!(!sh(&commands, &place.read_token()).await.is_success());
+        assert!(!sh(&commands.narrowed(&Reach::default()), &place.read_token()).await.is_success());
+        assert!(commands.confinement().starts_with("Landlock"), "{}", commands.confinement());
     }
 
     #[tokio::test]

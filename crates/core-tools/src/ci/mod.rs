@@ -37,7 +37,7 @@ pub use command::{CommandError, CommandText, Commands, EnvironmentPolicy};
 #[cfg(feature = "testing")]
 pub(crate) use command::{quoted, without_ours};
 pub use compiler::{Diagnostic, DiagnosticReader};
-pub use confine::{Confine, PrivateTemp, Reach, ToolchainPlaces};
+pub use confine::{Confine, Decide, PrivateTemp, Reach, ToolchainPlaces};
 pub use diagnostics::{Diagnostics, GetDiagnostics, ServerFacts, Toolchain, diagnose, toolchains};
 pub use ecosystem::Ecosystem;
 #[cfg(feature = "testing")]

@@ -36,6 +36,7 @@ impl Project {
         Some(String::from_utf8_lossy(&text).into_owned())
     }
 
+    #[cfg(feature = "testing")]
     pub(crate) fn says(&self, path: &str, what: &str) -> bool {
         self.read(path).is_some_and(|text| text.contains(what))
     }

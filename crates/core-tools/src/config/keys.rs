@@ -13,7 +13,7 @@ use super::{Config, Entry, Setting, Source, VARIABLE_PREFIX};
 pub(super) const BASE_PATH: &str = "FILESYSTEM_TOOLS_BASE_PATH";
 
 /// Every key, with its table.
-pub(super) const KEYS: [&str; 65] = [
+pub(super) const KEYS: [&str; 66] = [
     "roots",
     "toolsets",
     "results",
@@ -22,6 +22,7 @@ pub(super) const KEYS: [&str; 65] = [
     "limits.max_concurrent_calls",
     "limits.max_output_bytes",
     "commands.environment",
+    "context.catalogue",
     "logs.sources",
     "databases.connections",
     "inspect.target",
@@ -93,6 +94,7 @@ pub(super) fn path<'a>(
         "http.tls_certificate" => Some(&mut config.http.tls_certificate),
         "http.tls_key" => Some(&mut config.http.tls_key),
         "http.tokens" => Some(&mut config.http.tokens),
+        "context.catalogue" => Some(&mut config.context.catalogue),
         "traces.folder" => Some(&mut config.traces.folder),
         "sessions.state_dir" => Some(&mut config.sessions.state_dir),
         "sessions.agents" => Some(&mut config.sessions.agents),
@@ -180,6 +182,7 @@ fn visit<V: Visit>(config: &mut Config, key: &str, visitor: V) -> Option<V::Resu
         ),
         "inspect.target" => visitor.visit(&mut config.inspect.target, any()),
         "inspect.allow_signals" => visitor.visit(&mut config.inspect.allow_signals, any()),
+        "context.catalogue" => visitor.visit(&mut config.context.catalogue, any()),
         "traces.folder" => visitor.visit(&mut config.traces.folder, any()),
         "redaction.enabled" => visitor.visit(&mut redaction.enabled, any()),
         "redaction.environment_values" => visitor.visit(&mut redaction.environment_values, any()),

@@ -26,6 +26,9 @@
 //! confinement = "auto"           # or "on", "off": whether programs reach only what their caller may
 //! network = true                 # whether confined programs may use TCP
 //!
+//! [context]
+//! catalogue = "context.toml"     # roles and layout of compile_context, beneath a root; the built-in ones where left out
+//!
 //! [logs]
 //! sources = []                   # logs by name: "api=logs/api.log", with what was rotated away, or a glob
 //!
@@ -194,6 +197,8 @@ pub struct Config {
     pub policy: Policy,
     /// `[commands]`
     pub commands: Commands,
+    /// `[context]`
+    pub context: Context,
     /// `[logs]`
     pub logs: Logs,
     /// `[databases]`
@@ -241,6 +246,13 @@ pub struct Policy {
     pub confinement: Setting<ConfinementMode>,
     /// Whether confined programs may use TCP. True by default.
     pub network: Setting<bool>,
+}
+
+/// `[context]`
+#[derive(Clone, Debug)]
+pub struct Context {
+    /// A file beneath a root, of roles and layout beside the built-in ones. None by default.
+    pub catalogue: Setting<Option<PathBuf>>,
 }
 
 /// `[logs]`
@@ -501,6 +513,7 @@ impl Default for Config {
             logs: Logs { sources: default(Vec::new()) },
             databases: Databases { connections: default(Vec::new()) },
             inspect: Inspect { target: default(String::new()), allow_signals: default(false) },
+            context: Context { catalogue: default(None) },
             traces: Traces { folder: default(None) },
             commands: Commands { environment: default(EnvironmentMode::Inherit) },
             sessions: Sessions {

@@ -75,6 +75,7 @@ fn without_file_variables_and_flags_every_key_has_its_documented_default() {
     limits.max_concurrent_calls = 64 (default)
     limits.max_output_bytes = 4194304 (default)
     commands.environment = "inherit" (default)
+    context.catalogue = "" (default)
     logs.sources = [] (default)
     databases.connections = [not shown] (default)
     inspect.target = "" (default)
@@ -199,6 +200,7 @@ fn the_example_in_the_documentation_is_the_defaults() {
         "policy.file",
         "policy.marker_key",
         "policy.audit",
+        "context.catalogue",
         "traces.folder",
         "sessions.state_dir",
         "sessions.agents",
