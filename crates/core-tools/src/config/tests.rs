@@ -152,6 +152,7 @@ sources = ["api=logs/*.log"]
     limits.max_concurrent_calls = 2 ($P/coretools.toml:8)
     limits.max_output_bytes = 5000 ($P/coretools.toml:9)
     commands.environment = "minimal" ($P/coretools.toml:11)
+    context.catalogue = "" (default)
     logs.sources = ["api=logs/*.log"] ($P/coretools.toml:20)
     databases.connections = [not shown] (default)
     inspect.target = "" (default)
@@ -267,8 +268,8 @@ fn an_unknown_key_is_an_error_with_its_place_and_the_nearest_key() {
     insta::assert_snapshot!(error("limits = { timeout = 1 }\n"), @"$P/coretools.toml:1:12: there is no key `limits.timeout`; did you mean `call_timeout_ms`?");
     insta::assert_snapshot!(error("environment = \"minimal\"\n"), @"$P/coretools.toml:1:1: there is no key `environment`; did you mean `commands.environment`?");
     insta::assert_snapshot!(error("[redaction]\ncolour = true\n"), @"$P/coretools.toml:2:1: there is no key `redaction.colour`; the keys here are enabled, environment_values, variables");
-    insta::assert_snapshot!(error("[extra]\nkey = true\n"), @"$P/coretools.toml:1:2: there is no key `extra`; the keys here are roots, toolsets, results, limits, commands, logs, databases, inspect, traces, redaction, policy, http, sessions, role");
-    insta::assert_snapshot!(error("\"ключ\" = 1\nx = 2\n"), @"$P/coretools.toml:1:1: there is no key `ключ`; the keys here are roots, toolsets, results, limits, commands, logs, databases, inspect, traces, redaction, policy, http, sessions, role");
+    insta::assert_snapshot!(error("[extra]\nkey = true\n"), @"$P/coretools.toml:1:2: there is no key `extra`; the keys here are roots, toolsets, results, limits, commands, context, logs, databases, inspect, traces, redaction, policy, http, sessions, role");
+    insta::assert_snapshot!(error("\"ключ\" = 1\nx = 2\n"), @"$P/coretools.toml:1:1: there is no key `ключ`; the keys here are roots, toolsets, results, limits, commands, context, logs, databases, inspect, traces, redaction, policy, http, sessions, role");
 }
 
 #[test]
