@@ -102,10 +102,16 @@ fn a_target_that_is_none_is_told_what_one_is() {
         ("port:1", "nothing listens on port 1"),
         ("http://192.0.2.1/state", "is not this machine"),
         ("http://169.254.169.254/latest/meta-data", "is not this machine"),
+        ("http://metadata.google.internal/computeMetadata/v1/", "is not this machine"),
+        ("http://[fe80::1]/", "is not this machine"),
+        ("http://[::ffff:169.254.169.254]/", "is not this machine"),
+        ("http://2852039166/", "is not this machine"),
         ("ws://example.org:9229/x", "is not this machine"),
         ("file:nothing.json", "nothing.json"),
         ("file:../outside.json", "outside.json"),
         ("file:/etc/passwd", "/etc/passwd"),
+        ("file:///etc/passwd", "/etc/passwd"),
+        ("file:/proc/self/environ", "/proc/self/environ"),
     ] {
         let said = said(&mut wire, json!({"path": "a", "target": target}));
         assert!(said.contains(expected) && !said.contains("root:x"), "{target}: {said}");

@@ -3,6 +3,7 @@
 use crate::{answer, failure, said, serve, value};
 use integration_tests::Project;
 use serde_json::json;
+use std::time::{Duration, Instant};
 
 #[test]
 fn a_file_is_read_by_its_usual_name_by_setting_and_by_target() {
@@ -61,6 +62,33 @@ fn a_file_that_is_no_document_is_said_so() {
     let mut wire = serve(&project, &[]);
     assert!(said(&mut wire, json!({"path": "half"})).contains("holds no JSON document"));
     assert!(said(&mut wire, json!({"path": "a", "target": "file:big.json"})).contains("more than 16 MiB"));
+}
+
+#[test]
+fn a_state_file_that_never_ends_or_leads_elsewhere_is_refused_at_once() {
+    let (project, outside) = (Project::empty(), Project::with([("secret.json", "{\"a\": \"sesame\"}")]));
+    let fifo = rustix::fs::FileType::Fifo;
+    rustix::fs::mknodat(rustix::fs::CWD, project.join("fifo"), fifo, rustix::fs::Mode::RUSR, 0).unwrap();
+    let link = |to: &str, name: &str| std::os::unix::fs::symlink(to, project.join(name)).unwrap();
+    link("/dev/zero", "zero");
+    link(outside.join("secret.json").to_str().unwrap(), "elsewhere");
+    link("loop", "loop");
+    link("fifo", "to-fifo");
+    let _socket = std::os::unix::net::UnixListener::bind(project.join("socket")).unwrap();
+    std::fs::create_dir(project.join("folder")).unwrap();
+    std::fs::File::create(project.join("endless")).unwrap().set_len(1 << 40).unwrap();
+    let mut wire = serve(&project, &[]);
+    for name in ["fifo", "zero", "elsewhere", "loop", "to-fifo", "socket", "folder", "endless"] {
+        let started = Instant::now();
+        let answered = said(&mut wire, json!({"path": "a", "target": format!("file:{name}")}));
+        assert!(answered.contains(name) && !answered.contains("sesame"), "{name}: {answered}");
+        assert!(started.elapsed() < Duration::from_secs(15), "{name}: {:?}", started.elapsed());
+        // Where the settings name it, it is the same.
+        let mut named = serve(&project, &[("STATE_PATH", name)]);
+        let answered = said(&mut named, json!({"path": "a"}));
+        assert!(answered.contains(name) && !answered.contains("sesame"), "{name}: {answered}");
+    }
+    assert!(integration_tests::peak_memory_kib(wire.pid()) < 300 << 10, "memory");
 }
 
 #[test]

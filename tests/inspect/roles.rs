@@ -77,6 +77,17 @@ fn a_restricted_role_looks_only_into_processes_under_its_roots() {
         let said = said(&mut confined, json!({"path": "n", "target": target}));
         assert!(said.contains("outside the folders that you may read"), "{target}: {said}");
     }
+    // Whoever runs the tests: it is theirs and elsewhere, or root's, or has more rights.
+    for path in ["process.env", "process.argv", "state"] {
+        let said = said(&mut confined, json!({"path": path, "target": "pid:1"}));
+        assert!(
+            ["outside", "another user", "does not let"].iter().any(|why| said.contains(why)),
+            "{path}: {said}"
+        );
+    }
+    let own = format!("pid:{}", confined.pid());
+    let said = said(&mut confined, json!({"path": "process.env", "target": own}));
+    assert!(said.contains("is this server"), "{said}");
     // What the operator names is for everybody.
     let mut named = serve_as(&project, "readonly", &[("INSPECT_TARGET", &targets[1])]);
     assert_eq!(value(&mut named, "n"), 1);

@@ -17,5 +17,6 @@ mod native;
 mod node;
 mod policy;
 mod python;
+mod rights;
 mod sockets;
 mod support;

@@ -1,19 +1,79 @@
-//! Node.js, by its inspector.
+//! Node.js and Deno, by their inspector.
 
 use crate::support::{App, Server, command, file, has, hot, source, told};
 use integration_tests::{Era, Project, Wire, wait_until};
 use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+/// What runs JavaScript.
+struct Engine {
+    /// As answers name it.
+    name: &'static str,
+    program: PathBuf,
+    arguments: &'static [&'static str],
+}
+
+const NODE: &[&str] = &["--inspect=127.0.0.1:0"];
+/// Where they are, and what makes them open their inspector: the system's Node.js, and those of `.nodes`.
+const ENGINES: [(&str, &str, &[&str]); 4] = [
+    ("node", "node", NODE),
+    ("node", ".nodes/node_modules/node22/bin/node", NODE),
+    ("node", ".nodes/node_modules/node24/bin/node", NODE),
+    ("deno", ".nodes/node_modules/deno/deno", &["run", "--allow-all", "--inspect=127.0.0.1:0"]),
+];
+
+impl Engine {
+    /// Those that are here; where one is not the test says so, and fails in CI.
+    fn all() -> impl Iterator<Item = Self> {
+        ENGINES.into_iter().filter_map(|(name, program, arguments)| {
+            let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(program).canonicalize();
+            let program = match program.contains('/') {
+                true => integration_tests::found(here.ok(), &format!("no {program}; .ci/run installs it"))?,
+                false => has(program).then(|| program.into())?,
+            };
+            Some(Self { name, program, arguments })
+        })
+    }
+
+    /// The application, with an inspector.
+    fn app(&self, arguments: &[&str]) -> App {
+        let mut command = Command::new(&self.program);
+        command.args(self.arguments).arg(source("app.cjs")).args(arguments);
+        command.env_remove("NODE_OPTIONS").env_remove("NODE_V8_COVERAGE");
+        App::start(command)
+    }
+}
+
+/// The same, by the system's Node.js.
 fn app(arguments: &[&str]) -> App {
-    let mut command = Command::new("node");
-    command.arg("--inspect=127.0.0.1:0").arg(source("app.js")).args(arguments);
-    App::start(command)
+    let node = Engine { name: "node", program: "node".into(), arguments: NODE };
+    node.app(arguments)
 }
 
 #[test]
-fn the_hot_function_is_told_with_file_line_share_and_flame_graph() {
+fn the_hot_function_is_told_with_file_line_and_share() {
+    for engine in Engine::all() {
+        // The second capture finds a program that is optimised throughout.
+        let (app, mut server) = (engine.app(&[]), Server::start());
+        for _ in 0..2 {
+            let ask = json!({"duration_ms": 1500, "type": "cpu", "target": app.target()});
+            let profile = server.profile(ask);
+            assert_eq!(
+                (&profile["runtime"], &profile["format"]),
+                (&json!(engine.name), &json!("cpuprofile"))
+            );
+            let hottest = &profile["summary"]["top_self"][0];
+            assert_eq!(hottest["function"], "burnTheProcessor", "{:?}: {profile}", engine.program);
+            assert!(hottest["file"].as_str().unwrap().ends_with("trace/apps/app.cjs"), "{hottest}");
+            assert!(hottest["pct"].as_f64().unwrap() > 20.0, "{hottest}");
+        }
+    }
+}
+
+#[test]
+fn the_line_and_the_flame_graph_are_those_of_the_program() {
     if !has("node") {
         return;
     }
@@ -28,11 +88,11 @@ fn the_hot_function_is_told_with_file_line_share_and_flame_graph() {
     let summary = &profile["summary"];
     let hottest = &summary["top_self"][0];
     assert_eq!(hottest["function"], "burnTheProcessor", "{summary}");
-    let source_text = std::fs::read_to_string(source("app.js")).unwrap();
+    let source_text = std::fs::read_to_string(source("app.cjs")).unwrap();
     let line =
         source_text.lines().position(|line| line.starts_with("function burnTheProcessor")).unwrap() + 1;
     assert_eq!(hottest["line"], line);
-    assert!(hottest["file"].as_str().unwrap().ends_with("trace/apps/app.js"), "{hottest}");
+    assert!(hottest["file"].as_str().unwrap().ends_with("trace/apps/app.cjs"), "{hottest}");
     assert!(hottest["pct"].as_f64().unwrap() > 40.0, "{hottest}");
     // It waits for half of the time, more or less.
     let idle = summary["idle_pct"].as_f64().unwrap();
@@ -67,98 +127,101 @@ fn decode(text: &str) -> Vec<u8> {
 
 #[test]
 fn who_allocates_is_told_without_halting_and_what_there_is_by_a_snapshot() {
-    if !has("node") {
-        return;
-    }
-    let (app, mut server) = (app(&[]), Server::start());
-    let profile = server.profile(json!({"duration_ms": 1500, "type": "heap", "target": app.target()}));
-    assert_eq!(profile["format"], "heapprofile");
-    assert_eq!(profile.get("paused_ms"), None);
-    let summary = &profile["summary"];
-    assert!(summary["used_bytes"][1].as_u64().unwrap() > 1 << 20, "{summary}");
-    assert!(!summary["top_allocators"].as_array().unwrap().is_empty(), "{summary}");
-    assert!(serde_json::from_slice::<Value>(&file(&profile["path"])).unwrap()["head"].is_object());
+    for engine in Engine::all() {
+        let (app, mut server) = (engine.app(&[]), Server::start());
+        let profile = server.profile(json!({"duration_ms": 1500, "type": "heap", "target": app.target()}));
+        assert_eq!(profile["format"], "heapprofile");
+        assert_eq!(profile.get("paused_ms"), None);
+        let summary = &profile["summary"];
+        assert!(summary["used_bytes"][1].as_u64().unwrap() > 1 << 20, "{summary}");
+        assert!(!summary["top_allocators"].as_array().unwrap().is_empty(), "{summary}");
+        assert!(serde_json::from_slice::<Value>(&file(&profile["path"])).unwrap()["head"].is_object());
 
-    let profile =
-        server.profile(json!({"duration_ms": 100, "type": "heap", "target": app.target(), "snapshot": true}));
-    assert_eq!(profile["format"], "heapsnapshot");
-    assert!(profile["paused_ms"].as_u64().is_some(), "{profile}");
-    let summary = &profile["summary"];
-    let items = summary["biggest"].as_array().unwrap().iter().find(|big| big["name"] == "CartItem");
-    assert!(items.unwrap()["count"].as_u64().unwrap() >= 200, "{summary}");
-    let bytes = file(&profile["path"]);
-    assert!(bytes.starts_with(b"{\"snapshot\"") && bytes.len() > 1 << 20, "{}", bytes.len());
-    assert_eq!(profile["bytes"], bytes.len());
+        let profile = server
+            .profile(json!({"duration_ms": 100, "type": "heap", "target": app.target(), "snapshot": true}));
+        assert_eq!(profile["format"], "heapsnapshot");
+        assert!(profile["paused_ms"].as_u64().is_some(), "{profile}");
+        let summary = &profile["summary"];
+        let items = summary["biggest"].as_array().unwrap().iter().find(|big| big["name"] == "CartItem");
+        assert!(items.unwrap()["count"].as_u64().unwrap() >= 200, "{summary}");
+        let bytes = file(&profile["path"]);
+        assert!(bytes.starts_with(b"{\"snapshot\"") && bytes.len() > 1 << 20, "{}", bytes.len());
+        assert_eq!(profile["bytes"], bytes.len());
+    }
 }
 
 #[test]
 fn requests_are_told_by_route_without_secrets_and_nobody_listens_afterwards() {
-    if !has("node") {
-        return;
+    for engine in Engine::all() {
+        let (app, mut server) = (engine.app(&[]), Server::start());
+        assert_eq!(app.get("/subscribers"), "[]");
+        let profile = server.profile(json!({"duration_ms": 2500, "type": "network", "target": app.target()}));
+        assert_eq!(app.get("/subscribers"), "[]");
+        let summary = &profile["summary"];
+        let route = |direction: &str, route: &str| {
+            let routes = summary["routes"].as_array().unwrap();
+            let found = routes.iter().find(|told| told["direction"] == direction && told["route"] == route);
+            found.unwrap_or_else(|| panic!("no {direction} {route} in {summary}"))
+        };
+        assert!(route("in", "/slow")["p50_ms"].as_f64().unwrap() >= 115.0, "{summary}");
+        assert!(route("in", "/users/:id")["count"].as_u64().unwrap() > 1, "{summary}");
+        assert!(route("out", "/broken")["statuses"]["503"].as_u64().unwrap() > 0, "{summary}");
+        // Deno's own `fetch` is seen as what it is to the system.
+        match engine.name {
+            "deno" => {
+                assert!(!summary["connections"].as_array().unwrap().is_empty(), "{summary}");
+                assert!(profile["warnings"].to_string().contains("Deno.serve"), "{profile}");
+            }
+            _ => assert_eq!(route("out", "/fetched")["method"], "GET"),
+        }
+        assert!(summary["errors"].as_u64().unwrap() > 0);
+        let text = format!("{profile}{}", String::from_utf8(file(&profile["path"])).unwrap());
+        assert!(!text.contains("sesame"), "{text}");
     }
-    let (app, mut server) = (app(&[]), Server::start());
-    assert_eq!(app.get("/subscribers"), "[]");
-    let profile = server.profile(json!({"duration_ms": 2500, "type": "network", "target": app.target()}));
-    assert_eq!(app.get("/subscribers"), "[]");
-    let summary = &profile["summary"];
-    let route = |direction: &str, route: &str| {
-        let routes = summary["routes"].as_array().unwrap();
-        let found = routes.iter().find(|told| told["direction"] == direction && told["route"] == route);
-        found.unwrap_or_else(|| panic!("no {direction} {route} in {summary}"))
-    };
-    assert!(route("in", "/slow")["p50_ms"].as_f64().unwrap() >= 115.0, "{summary}");
-    assert!(route("in", "/users/:id")["count"].as_u64().unwrap() > 1, "{summary}");
-    assert!(route("out", "/broken")["statuses"]["503"].as_u64().unwrap() > 0, "{summary}");
-    assert_eq!(route("out", "/fetched")["method"], "GET");
-    assert!(summary["errors"].as_u64().unwrap() > 0);
-    let text = format!("{profile}{}", String::from_utf8(file(&profile["path"])).unwrap());
-    assert!(!text.contains("sesame"), "{text}");
 }
 
 #[test]
 fn a_cancelled_capture_leaves_nothing_behind() {
-    if !has("node") {
-        return;
-    }
-    let (app, mut server) = (app(&[]), Server::start());
-    for kind in ["network", "cpu", "heap"] {
-        let id = server.ask(json!({"duration_ms": 30_000, "type": kind, "target": app.target()}));
-        if kind == "network" {
-            wait_until(Duration::from_secs(20), "it listens", || app.get("/subscribers") != "[]");
-        } else {
-            wait_until(Duration::from_secs(20), "it has begun", || {
-                std::fs::read_dir(server.traces()).is_ok()
-            });
-            std::thread::sleep(Duration::from_millis(300));
+    for engine in Engine::all() {
+        let (app, mut server) = (engine.app(&[]), Server::start());
+        for kind in ["network", "cpu", "heap"] {
+            let id = server.ask(json!({"duration_ms": 30_000, "type": kind, "target": app.target()}));
+            if kind == "network" {
+                wait_until(Duration::from_secs(20), "it listens", || app.get("/subscribers") != "[]");
+            } else {
+                wait_until(Duration::from_secs(20), "it has begun", || {
+                    std::fs::read_dir(server.traces()).is_ok()
+                });
+                std::thread::sleep(Duration::from_millis(300));
+            }
+            server.cancel(id);
+            wait_until(Duration::from_secs(10), "nobody listens", || app.get("/subscribers") == "[]");
         }
-        server.cancel(id);
-        wait_until(Duration::from_secs(10), "nobody listens", || app.get("/subscribers") == "[]");
-    }
-    // The place is free, and no half a profile is left.
-    let again = Instant::now();
-    loop {
-        let result = server
-            .wire
-            .call("capture_trace", json!({"duration_ms": 100, "type": "cpu", "target": app.target()}));
-        if result["isError"] == false {
-            break;
+        // The place is free, and no half a profile is left.
+        let again = Instant::now();
+        loop {
+            let result = server
+                .wire
+                .call("capture_trace", json!({"duration_ms": 100, "type": "cpu", "target": app.target()}));
+            if result["isError"] == false {
+                break;
+            }
+            assert!(again.elapsed() < Duration::from_secs(10), "{result}");
         }
-        assert!(again.elapsed() < Duration::from_secs(10), "{result}");
+        let left = std::fs::read_dir(server.traces()).unwrap().count();
+        assert_eq!(left, 3, "profile, stacks and graph of the last one");
     }
-    let left = std::fs::read_dir(server.traces()).unwrap().count();
-    assert_eq!(left, 3, "profile, stacks and graph of the last one");
 }
 
 #[test]
 fn listeners_end_by_themselves_where_the_server_was_killed() {
-    if !has("node") {
-        return;
+    for engine in Engine::all() {
+        let (app, mut server) = (engine.app(&[]), Server::start());
+        server.ask(json!({"duration_ms": 5000, "type": "network", "target": app.target()}));
+        wait_until(Duration::from_secs(20), "it listens", || app.get("/subscribers") != "[]");
+        server.wire.signal(rustix::process::Signal::KILL);
+        wait_until(Duration::from_secs(30), "nobody listens", || app.get("/subscribers") == "[]");
     }
-    let (app, mut server) = (app(&[]), Server::start());
-    server.ask(json!({"duration_ms": 5000, "type": "network", "target": app.target()}));
-    wait_until(Duration::from_secs(20), "it listens", || app.get("/subscribers") != "[]");
-    server.wire.signal(rustix::process::Signal::KILL);
-    wait_until(Duration::from_secs(30), "nobody listens", || app.get("/subscribers") == "[]");
 }
 
 #[test]
@@ -178,20 +241,21 @@ fn a_second_capture_of_a_process_is_busy_and_of_another_is_not() {
 
 #[test]
 fn a_target_that_ends_meanwhile_is_gone_at_once() {
-    if !has("node") {
-        return;
-    }
-    for kind in ["cpu", "network", "heap"] {
-        let (mut app, mut server) = (app(&["quiet"]), Server::start());
-        let id = server.ask(json!({"duration_ms": 30_000, "type": kind, "target": app.target()}));
-        wait_until(Duration::from_secs(20), "it has begun", || std::fs::read_dir(server.traces()).is_ok());
-        std::thread::sleep(Duration::from_millis(500));
-        let killed = Instant::now();
-        app.kill();
-        let result = server.wire.answer(id)["result"].take();
-        assert_eq!(told(&result)["kind"], "gone", "{kind}: {result}");
-        assert!(killed.elapsed() < Duration::from_secs(10), "{:?}", killed.elapsed());
-        assert_eq!(std::fs::read_dir(server.traces()).unwrap().count(), 0);
+    for engine in Engine::all() {
+        for kind in ["cpu", "network", "heap"] {
+            let (mut app, mut server) = (engine.app(&["quiet"]), Server::start());
+            let id = server.ask(json!({"duration_ms": 30_000, "type": kind, "target": app.target()}));
+            wait_until(Duration::from_secs(20), "it has begun", || {
+                std::fs::read_dir(server.traces()).is_ok()
+            });
+            std::thread::sleep(Duration::from_millis(500));
+            let killed = Instant::now();
+            app.kill();
+            let result = server.wire.answer(id)["result"].take();
+            assert_eq!(told(&result)["kind"], "gone", "{kind}: {result}");
+            assert!(killed.elapsed() < Duration::from_secs(10), "{:?}", killed.elapsed());
+            assert_eq!(std::fs::read_dir(server.traces()).unwrap().count(), 0);
+        }
     }
 }
 
@@ -201,7 +265,7 @@ fn without_an_inspector_the_remedy_is_told_and_connections_are() {
         return;
     }
     let mut command = Command::new("node");
-    command.arg(source("app.js"));
+    command.arg(source("app.cjs"));
     let (app, mut server) = (App::start(command), Server::start());
     let refusal = server.refusal(json!({"duration_ms": 100, "type": "cpu", "target": app.target()}));
     assert_eq!(refusal["kind"], "unsupported");
@@ -216,14 +280,14 @@ fn the_application_is_found_where_no_target_is_named() {
     if !has("node") {
         return;
     }
-    let project = Project::with([("app.js", std::fs::read_to_string(source("app.js")).unwrap().as_str())]);
+    let project = Project::with([("app.cjs", std::fs::read_to_string(source("app.cjs")).unwrap().as_str())]);
     let mut wire = Wire::connect(command(&project), Era::Modern);
     let ask = json!({"duration_ms": 200, "type": "cpu"});
     let none = wire.call("capture_trace", ask.clone());
     assert_eq!(told(&none)["kind"], "no_target", "{none}");
     let start = || {
         let mut command = Command::new("node");
-        command.args(["--inspect=127.0.0.1:0", "app.js", "quiet"]).current_dir(project.path());
+        command.args(["--inspect=127.0.0.1:0", "app.cjs", "quiet"]).current_dir(project.path());
         App::start(command)
     };
     let app = start();

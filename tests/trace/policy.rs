@@ -1,7 +1,7 @@
 //! Who may profile what, and what is refused in which words.
 
 use crate::support::{App, Server, command, source, told};
-use integration_tests::{Era, Project, Wire};
+use integration_tests::{Era, HttpServer, Project, Wire};
 use serde_json::json;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
@@ -68,9 +68,61 @@ fn a_role_whose_reach_is_confined_profiles_what_runs_there() {
         told(&result)
     };
     assert_eq!(call(near.target())["pid"], near.pid());
-    let refusal = call(far.target());
-    assert_eq!(refusal["kind"], "refused", "{refusal}");
-    assert!(refusal["error"].as_str().unwrap().contains("outside"), "{refusal}");
+    for target in [far.target(), "pid:1".to_owned()] {
+        let refusal = call(target);
+        assert_eq!(refusal["kind"], "refused", "{refusal}");
+        let error = refusal["error"].as_str().unwrap();
+        // Whoever runs the tests: the first process is theirs and elsewhere, or root's, or has more rights.
+        assert!(
+            ["outside", "another user", "does not let"].iter().any(|why| error.contains(why)),
+            "{refusal}"
+        );
+    }
+}
+
+#[test]
+fn the_server_itself_is_not_for_callers_with_restrictions() {
+    let policy = "version = 1\n[roles.part]\nallow = [\"*\"]\n[[roles.part.require]]\nid = \"all\"\n\
+                  tools = [\"*\"]\nread_within = [\".\"]\n";
+    let project = Project::with([("roles.toml", policy)]);
+    let mut command = command(&project);
+    command.args(["--policy", "roles.toml", "--role", "part"]);
+    let mut wire = Wire::connect(command, Era::Modern);
+    for target in ["server".to_owned(), format!("pid:{}", wire.pid())] {
+        for kind in ["cpu", "heap", "network"] {
+            let ask = json!({"duration_ms": 100, "type": kind, "target": target});
+            let refusal = told(&wire.call("capture_trace", ask));
+            assert_eq!(refusal["kind"], "refused", "{refusal}");
+            assert!(refusal["error"].as_str().unwrap().contains("is this server"), "{refusal}");
+            assert!(refusal["remedy"].as_str().unwrap().contains("operator"), "{refusal}");
+        }
+        let ask = json!({"path": "process.env", "target": target});
+        let said = wire.failure("inspect_state", ask);
+        assert!(said.contains("is this server") || said.contains("names no target"), "{said}");
+    }
+}
+
+#[test]
+fn over_http_the_server_itself_is_for_nobody() {
+    let project = Project::empty();
+    let server = HttpServer::start(&project, &[]);
+    let token = server.token("chief", "orchestrator", &[]);
+    let mut client = server.connect(&token, Era::Modern);
+    for target in [
+        "server".to_owned(),
+        format!("pid:{}", server.pid()),
+        format!("port:{}", server.address().port()),
+        format!("http://127.0.0.1:{}/", server.address().port()),
+    ] {
+        let ask = json!({"duration_ms": 100, "type": "heap", "target": target});
+        let refusal = told(&client.call("capture_trace", ask));
+        assert_eq!(refusal["kind"], "refused", "{target}: {refusal}");
+        assert!(refusal["error"].as_str().unwrap().contains("is this server"), "{target}: {refusal}");
+        if target != "server" {
+            let said = client.failure("inspect_state", json!({"path": "process.env", "target": target}));
+            assert!(said.contains("is this server"), "{target}: {said}");
+        }
+    }
 }
 
 #[test]
@@ -91,6 +143,12 @@ fn what_does_not_fit_is_told_with_what_does() {
         ("pid:4194304", "gone"),
         ("port:1", "refused"),
         ("http://192.0.2.1/debug/pprof", "refused"),
+        ("http://169.254.169.254/latest/meta-data/", "refused"),
+        ("http://metadata.google.internal/", "refused"),
+        ("http://[fe80::1]:9229/json/list", "refused"),
+        ("http://0x7f.1/", "refused"),
+        ("ws://me:secret@127.0.0.1/x", "argument"),
+        ("file:/etc/passwd", "argument"),
         ("ws://example.org/x", "refused"),
     ] {
         let refusal = server.refusal(json!({"duration_ms": 100, "type": "cpu", "target": target}));

@@ -16,7 +16,6 @@ pub(super) fn is_secret(name: &str) -> bool {
     !plain
         && (is_secret_variable(name)
             || upper.contains("COOKIE")
-            || upper.contains("AUTHORIZATION")
             || upper.ends_with("DSN")
             || upper == "PASS"
             || upper.ends_with("PASS") && name.ends_with("Pass"))

@@ -164,11 +164,8 @@ impl Request<'_> {
             None => None,
         };
         if let Some(process) = of_target {
-            if self.within().is_some_and(|workspace| !process.is_beneath(workspace)) {
-                return Err(
-                    Error::from(super::Unreachable::Outside(format!("process {}", process.pid))).into()
-                );
-            }
+            let pid = process.pid;
+            let process = process.within(self.within(), || format!("process {pid}")).map_err(Error::from)?;
             return if runtimes.contains(&process.runtime) {
                 Ok(process)
             } else {

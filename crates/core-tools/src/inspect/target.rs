@@ -193,7 +193,8 @@ pub enum Unreachable {
     Gone(u32),
     /// It belongs to somebody else.
     #[error(
-        "{what} belongs to another user ({user}), and only processes of this server's user ({own}) are looked into"
+        "{what} belongs to another user ({user}), and only processes of this server's user ({own}) are looked into; run \
+         the server as that user"
     )]
     AnotherUser {
         /// The process or port.
@@ -203,11 +204,22 @@ pub enum Unreachable {
         /// Whose processes may be looked into.
         own: u32,
     },
+    /// The system keeps it from this server, though it belongs to the same user.
+    #[error(
+        "the system does not let this server look into process {0}: it has rights that the server has not, or guards \
+         itself against its own user (not dumpable); run the server as root, or with CAP_SYS_PTRACE"
+    )]
+    Denied(u32),
     /// It has nothing to do with what the caller may see.
     #[error(
         "{0} runs outside the folders that you may read; its working folder or program must lie beneath a root"
     )]
     Outside(String),
+    /// It is this server, or what guards it.
+    #[error(
+        "{0} is this server; only callers whom the policy leaves every tool look into it, and over HTTP nobody"
+    )]
+    Itself(String),
     /// Nothing listens there.
     #[error("nothing listens on port {0}")]
     NotListening(u16),
@@ -247,7 +259,13 @@ impl Process {
         if let Some(user) = users.into_iter().find(|user| *user != own) {
             return Err(Unreachable::AnotherUser { what: format!("process {pid}"), user, own });
         }
-        let exe = proc::link(pid, "exe").ok();
+        // What may not see its program may not see its memory, files and folder either.
+        let exe = match proc::link(pid, "exe") {
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+                return Err(Unreachable::Denied(pid));
+            }
+            exe => exe.ok(),
+        };
         Ok(Self {
             pid,
             started,
@@ -270,6 +288,28 @@ impl Process {
         let cwd = located(&self.cwd)
             .is_some_and(|path| path.open_folder().is_ok_and(|folder| folder.entries().is_ok()));
         cwd || located(&self.exe).is_some_and(|path| path.open_read().is_ok())
+    }
+
+    /// Whether it is this server, or runs the same program: what guards it, or another one of its kind.
+    pub(crate) fn is_server(&self) -> bool {
+        self.pid == std::process::id()
+            || self.exe.is_some() && self.exe == proc::link(std::process::id(), "exe").ok()
+    }
+
+    /// The process, named `what`, where `workspace` says who asks: that of one who is restricted to it.
+    ///
+    /// # Errors
+    /// It lies outside, or is this server.
+    pub(crate) fn within(
+        self,
+        workspace: Option<&Workspace>,
+        what: impl Fn() -> String,
+    ) -> Result<Self, Unreachable> {
+        match workspace {
+            Some(_) if self.is_server() => Err(Unreachable::Itself(what())),
+            Some(workspace) if !self.is_beneath(workspace) => Err(Unreachable::Outside(what())),
+            _ => Ok(self),
+        }
     }
 
     /// For people: `node 123 (node server.js)`.
@@ -434,10 +474,10 @@ pub(crate) fn behind(port: u16, within: Option<&Workspace>) -> Result<Option<Pro
     }
     let Some(first) = listeners.first() else { return Err(Unreachable::NotListening(port)) };
     let process = proc::holder(first).map(Process::find).transpose()?;
-    match (within, &process) {
-        (None, _) => Ok(process),
-        (Some(workspace), Some(found)) if found.is_beneath(workspace) => Ok(process),
-        (Some(_), _) => Err(Unreachable::Outside(format!("what listens on port {port}"))),
+    let what = || format!("what listens on port {port}");
+    match process {
+        None if within.is_some() => Err(Unreachable::Outside(what())),
+        process => process.map(|found| found.within(within, what)).transpose(),
     }
 }
 

@@ -14,18 +14,21 @@ const SECRET: &[&str] = &[
     "CONNECTION_STRING",
     "CONNECTIONSTRING",
 ];
-/// Names that have such a part and mean another thing.
+/// Words that have such a part and mean another thing. What else the name says still counts: `KEYRING_PASSWORD` is
+/// a secret.
 const HARMLESS: &[&str] = &[
+    "AUTHORIZED_KEYS",
     "AUTHOR",
+    "AUTHENTICATION_METHOD",
     "KEYBOARD",
     "KEYMAP",
     "KEYRING",
     "KEYCHAIN",
     "MONKEY",
-    "PUBLIC",
     "TOKENIZ",
-    "AUTHENTICATION_METHOD",
 ];
+/// Words that begin with one of those, and are of a secret all the same: `AUTHORIZATION=Bearer …`.
+const SECRET_ALL_THE_SAME: &[&str] = &["AUTHORIZATION", "AUTHORISATION"];
 /// Endings of names whose value says where a secret is, or how many of a thing, and not what it is.
 const PLACES: &[&str] = &[
     "_FILE", "_PATH", "_DIR", "_SOCK", "_SOCKET", "_URL", "_URI", "_HOST", "_PORT", "_NAME", "_TYPE",
@@ -37,16 +40,17 @@ pub const MIN_VALUE_BYTES: usize = 8;
 
 /// Whether the value of the environment variable `name` is a secret, by its name alone: a name that holds
 /// `TOKEN`, `KEY`, `SECRET`, `PASSWORD`, `CREDENTIAL`, `PRIVATE`, `AUTH` or `CONNECTION_STRING` in any case.
-/// `GIT_AUTHOR_NAME`, `SSH_AUTH_SOCK`, `KEYMAP`, `MAX_TOKENS` and their like hold none.
+/// `GIT_AUTHOR_NAME`, `SSH_AUTH_SOCK`, `KEYMAP`, `MAX_TOKENS` and their like hold none; `AUTHORIZATION` does.
 #[must_use]
 pub fn is_secret_variable(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    let secret = SECRET.iter().any(|part| name.contains(part))
+    let rest = HARMLESS.iter().fold(name.clone(), |rest, word| rest.replace(word, "-"));
+    let secret = SECRET.iter().any(|part| rest.contains(part))
+        || SECRET_ALL_THE_SAME.iter().any(|word| name.contains(word))
         || name.ends_with("_PASS")
         || name.ends_with("PWD") && name != "PWD" && name != "OLDPWD";
-    secret
-        && !HARMLESS.iter().any(|part| name.contains(part))
-        && !PLACES.iter().any(|end| name.ends_with(end))
+    // What is public is so by its owner's word: `NEXT_PUBLIC_API_KEY`.
+    secret && !name.contains("PUBLIC") && !PLACES.iter().any(|end| name.ends_with(end))
 }
 
 /// The values of those variables whose name says that they are secret, for [`Options::values`](super::Options).
@@ -82,4 +86,38 @@ fn is_distinct(name: &str, value: &str) -> bool {
     let path = value.starts_with(['/', '~'])
         && !["SECRET", "PASSWORD", "TOKEN"].iter().any(|part| name.contains(part));
     value.trim().len() >= MIN_VALUE_BYTES && !word && !number && !path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_harmless_word_hides_no_secret_beside_it() {
+        for name in [
+            "AUTHORIZATION",
+            "Authorization",
+            "PROXY_AUTHORIZATION",
+            "authorisation",
+            "AUTHOR_API_KEY",
+            "KEYRING_PASSWORD",
+            "MONKEY_TOKEN",
+            "TOKENIZER_SECRET",
+        ] {
+            assert!(is_secret_variable(name), "{name}");
+        }
+        for name in [
+            "GIT_AUTHOR_EMAIL",
+            "COAUTHORS",
+            "XAUTHORITY",
+            "AUTHORIZED",
+            "AUTHORIZED_KEYS",
+            "AUTHORIZATION_URL",
+            "TOKENIZERS_PARALLELISM",
+            "XKB_KEYMAP",
+            "NEXT_PUBLIC_API_KEY",
+        ] {
+            assert!(!is_secret_variable(name), "{name}");
+        }
+    }
 }

@@ -130,6 +130,12 @@ impl Error {
             Self::Unreachable(Unreachable::AnotherUser { .. }) => {
                 ("refused", some("run this server as that user"))
             }
+            Self::Unreachable(Unreachable::Denied(_)) => {
+                ("refused", some("run this server as root, or with CAP_SYS_PTRACE"))
+            }
+            Self::Unreachable(Unreachable::Itself(_)) => {
+                ("refused", some("let the operator profile it, over stdio with a role without restrictions"))
+            }
             Self::Unreachable(_) => ("refused", None),
             Self::NoTarget { .. } => {
                 ("no_target", some("give `target`: pid:N or port:N; `server` is this server itself"))

@@ -10,15 +10,17 @@ use crate::inspect::jvm::{Error as JvmError, Jvm};
 use std::time::{Duration, Instant};
 
 /// The first recording of a machine loads classes for seconds.
-const STARTS_WITHIN: Duration = Duration::from_secs(20);
+const STARTS_WITHIN: Duration = Duration::from_secs(40);
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 /// What reading a recording may take until only its file is answered.
 const READS_WITHIN: Duration = Duration::from_secs(20);
 /// What `jfr print` may print.
 const MOST_TEXT: usize = 128 << 20;
 const FILE: &str = "jfr";
-/// Of `profile.jfc`, which is asked for below.
-const INTERVAL_US: u64 = 10_000;
+/// Milliseconds between two samples, as `profile.jfc` has it.
+const INTERVAL_MS: u64 = 10;
+/// Samples that a busy thread is to have; a capture that is too short for so many at that interval has a shorter one.
+const SAMPLES: u64 = 500;
 
 fn refused(run: &Run<'_>, error: &JvmError) -> Error {
     if run.process.is_some_and(|process| !process.is_there()) {
@@ -55,11 +57,20 @@ pub(super) async fn cpu(run: &Run<'_>, may_signal: bool) -> Result<Taken, Error>
     let name = format!("coretools-{}-{}", std::process::id(), millis(since_epoch()));
     let begun = Instant::now();
     let mut recording = Recording { jvm: jvm.clone(), name: Some(name.clone()) };
-    let start = format!("JFR.start name={name} settings=profile");
-    let said = tokio::select! {
-        said = jvm.command(&start, STARTS_WITHIN) => said.map_err(|error| refused(run, &error))?,
-        () = run.cancel.cancelled() => return Err(Error::Cancelled),
+    let start = async |settings: &str| {
+        let start = format!("JFR.start name={name} settings=profile{settings}");
+        tokio::select! {
+            said = jvm.command(&start, STARTS_WITHIN) => said.map_err(|error| refused(run, &error)),
+            () = run.cancel.cancelled() => Err(Error::Cancelled),
+        }
     };
+    let mut interval_ms = (millis(run.duration) / SAMPLES).clamp(1, INTERVAL_MS);
+    let mut said = start(&format!(" jdk.ExecutionSample#period={interval_ms}ms")).await?;
+    // Before Java 17 a setting cannot be given so.
+    if said.contains("nknown argument") {
+        interval_ms = INTERVAL_MS;
+        said = start("").await?;
+    }
     if !said.contains("Started recording") {
         return Err(Error::failed("JFR.start", said.trim().chars().take(300).collect::<String>()));
     }
@@ -82,7 +93,7 @@ pub(super) async fn cpu(run: &Run<'_>, may_signal: bool) -> Result<Taken, Error>
         let note = format!("the machine took {} ms to start its first recording", millis(starting));
         taken.warnings.push(note);
     }
-    read(run, &mut taken).await?;
+    read(run, &mut taken, interval_ms * 1000).await?;
     Ok(taken)
 }
 
@@ -116,7 +127,7 @@ impl Drop for Recording {
 }
 
 /// Reads the recording by a JDK's own program, where there is one.
-async fn read(run: &Run<'_>, taken: &mut Taken) -> Result<(), Error> {
+async fn read(run: &Run<'_>, taken: &mut Taken, interval_us: u64) -> Result<(), Error> {
     let path = run.files.path(FILE);
     let Some(program) = run.programs.find("jfr") else {
         let note = "the recording is kept but was not read: that takes a JDK's `jfr` in PATH; JDK Mission Control opens it too";
@@ -143,7 +154,7 @@ async fn read(run: &Run<'_>, taken: &mut Taken) -> Result<(), Error> {
         taken.warnings.push(format!("the recording is kept but was not read: {}", said(&output)));
         return Ok(());
     }
-    let read = blocking(move || jfr::read(output.stdout.bytes(), INTERVAL_US)).await?;
+    let read = blocking(move || jfr::read(output.stdout.bytes(), interval_us)).await?;
     let (cpu, native) = read.map_err(|error| Error::failed("reading the recording", error.to_string()))?;
     if native > 0 {
         taken

@@ -67,7 +67,7 @@ pub use network::{NetworkSummary, Peer, Route, Slow};
 pub use profile::{Big, CpuSummary, HeapSummary, Hot, ProfileData, Summary};
 pub use request::{CaptureTrace, TraceType};
 
-use crate::inspect::target::Runtime;
+use crate::inspect::target::{Runtime, Url};
 use crate::workspace::Workspace;
 use artifacts::{Artifacts, Files};
 use base64::Engine as _;
@@ -264,7 +264,10 @@ impl Traces {
             ));
         }
         if let Some(url) = &subject.inspector {
-            return node::capture(run, url, request.snapshot).await;
+            return match (request.kind, subject.runtime_of()) {
+                (TraceType::Network, Some(Runtime::Deno)) => requests_of_deno(run, url).await,
+                _ => node::capture(run, url, request.snapshot).await,
+            };
         }
         if run.process.is_none() {
             return match (request.kind, &subject.pprof) {
@@ -341,6 +344,19 @@ impl Traces {
         };
         Ok(Kept { graph, data })
     }
+}
+
+/// Requests, and the connections beside them: Deno's own `fetch` and `Deno.serve` tell nobody of their requests.
+async fn requests_of_deno(run: &Run<'_>, url: &Url) -> Result<Taken, Error> {
+    let (requests, seen) = tokio::join!(node::capture(run, url, false), connections(run, Vec::new()));
+    let (mut taken, seen) = (requests?, seen?);
+    if let (Some(Summary::Network(told)), Some(Summary::Network(seen))) = (&mut taken.summary, seen.summary) {
+        told.connections = seen.connections;
+    }
+    let note = "requests are those of node:http; those of Deno's own `fetch` and `Deno.serve` are told as connections";
+    taken.warnings.push(note.to_owned());
+    taken.warnings.extend(seen.warnings);
+    Ok(taken)
 }
 
 /// The connections of a process.

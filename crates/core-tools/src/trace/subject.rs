@@ -93,16 +93,8 @@ impl Traces {
 
     async fn process(&self, pid: u32) -> Result<Process, Error> {
         let beneath = (!self.unrestricted).then(|| self.programs.workspace.clone());
-        blocking(move || {
-            let process = Process::find(pid)?;
-            match beneath {
-                Some(workspace) if !process.is_beneath(&workspace) => {
-                    Err(Unreachable::Outside(format!("process {pid}")).into())
-                }
-                _ => Ok(process),
-            }
-        })
-        .await?
+        blocking(move || Ok(Process::find(pid)?.within(beneath.as_deref(), || format!("process {pid}"))?))
+            .await?
     }
 
     async fn behind(&self, port: u16) -> Result<Subject, Error> {

@@ -284,9 +284,7 @@ impl Walk<'_> {
                 self.tree.list(place);
                 let mut at = 0;
                 for (key, content) in taken.members {
-                    if self.tree.is_full() {
-                        more += 1;
-                        self.tree.cuts.full += 1;
+                    if !self.has_room(&mut more) {
                         continue;
                     }
                     let index = key.value.as_ref().and_then(Value::as_u64).unwrap_or(at);
@@ -316,9 +314,7 @@ impl Walk<'_> {
             Some("map") => {
                 let pairs = list(self, "$map");
                 for (key, content) in taken.members {
-                    if self.tree.is_full() {
-                        more += 1;
-                        self.tree.cuts.full += 1;
+                    if !self.has_room(&mut more) {
                         continue;
                     }
                     let key_name = name(&key);
@@ -330,26 +326,16 @@ impl Walk<'_> {
                     self.put(content, child(right, &key_name, secret), next);
                 }
             }
-            Some("set") => {
-                let values = list(self, "$set");
+            Some(subtype @ ("set" | "typedarray")) => {
+                let values = if subtype == "set" {
+                    list(self, "$set")
+                } else {
+                    let class_place = self.tree.member(place, "$type");
+                    self.tree.set(class_place, class.into());
+                    list(self, "values")
+                };
                 for (index, (_, content)) in taken.members.into_iter().enumerate() {
-                    if self.tree.is_full() {
-                        more += 1;
-                        self.tree.cuts.full += 1;
-                        continue;
-                    }
-                    let element = self.tree.element(values);
-                    self.put(content, child(element, &index.to_string(), secret), next);
-                }
-            }
-            Some("typedarray") => {
-                let class_place = self.tree.member(place, "$type");
-                self.tree.set(class_place, class.into());
-                let values = list(self, "values");
-                for (index, (_, content)) in taken.members.into_iter().enumerate() {
-                    if self.tree.is_full() {
-                        more += 1;
-                        self.tree.cuts.full += 1;
+                    if !self.has_room(&mut more) {
                         continue;
                     }
                     let element = self.tree.element(values);
@@ -367,9 +353,7 @@ impl Walk<'_> {
                     self.tree.set(class_place, class.into());
                 }
                 for (key, content) in taken.members {
-                    if self.tree.is_full() {
-                        more += 1;
-                        self.tree.cuts.full += 1;
+                    if !self.has_room(&mut more) {
                         continue;
                     }
                     let name = name(&key);
@@ -384,6 +368,16 @@ impl Walk<'_> {
             self.tree.set(place, more.into());
             self.tree.cuts.keys += more;
         }
+    }
+
+    /// Whether the answer has room for another value. One that it has not is counted, among `more` as well.
+    fn has_room(&mut self, more: &mut u64) -> bool {
+        let is_full = self.tree.is_full();
+        if is_full {
+            *more += 1;
+            self.tree.cuts.full += 1;
+        }
+        !is_full
     }
 
     /// A text as `reader.js` gives it: one that it cut has its length behind the cut.
