@@ -13,6 +13,7 @@
 
 mod attacks;
 mod clients;
+mod compression;
 mod conformance;
 mod ending;
 mod every_pair;

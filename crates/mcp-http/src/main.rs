@@ -6,6 +6,7 @@ mod address;
 mod answer;
 mod bearer;
 mod cli;
+mod compress;
 mod connection;
 mod file;
 mod gate;
