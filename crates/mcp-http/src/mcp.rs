@@ -25,7 +25,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
+use tokio::time::Sleep;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 const SESSION: &str = "mcp-session-id";
@@ -184,8 +185,10 @@ impl Protocol {
         };
         tracing::debug!(principal = %principal.name, from = peer.place(), method = %asked.method, "a request");
         let ends = match (&parts.method, asked.method.as_str()) {
-            (&Method::GET, _) => Some(Ends::with(&app.closing, &life, None)),
-            (_, "subscriptions/listen") => Some(Ends::with(&app.closing, &life, Some(call.clone()))),
+            (&Method::GET, _) => Some(Ends::with(&app.closing, &life, principal.until, None)),
+            (_, "subscriptions/listen") => {
+                Some(Ends::with(&app.closing, &life, principal.until, Some(call.clone())))
+            }
             _ => None,
         };
         let (limits, background) = (RoleLimits::default(), usize::try_from(principal.limits.processes).ok());
@@ -269,20 +272,32 @@ fn narrowing(headers: &HeaderMap, app: &App) -> Option<String> {
     Some(role.map_or_else(|| policy.minimal_role().to_owned(), str::to_owned))
 }
 
-/// When a stream without an end of its own ends: with the server, or with its caller's life.
+/// When a stream without an end of its own ends: with the server, with its caller's life, or when what the caller
+/// presented is over.
 struct Ends {
     either: [Pin<Box<WaitForCancellationFutureOwned>>; 2],
+    over: Option<Pin<Box<Sleep>>>,
     /// The call that is told then, and says goodbye. Without one the stream ends there.
     call: Option<CancellationToken>,
 }
 
 impl Ends {
-    fn with(closing: &CancellationToken, life: &CancellationToken, call: Option<CancellationToken>) -> Self {
-        Self { either: [closing, life].map(|token| Box::pin(token.clone().cancelled_owned())), call }
+    fn with(
+        closing: &CancellationToken,
+        life: &CancellationToken,
+        until: Option<SystemTime>,
+        call: Option<CancellationToken>,
+    ) -> Self {
+        let over = until.map(|until| {
+            let left = until.duration_since(SystemTime::now()).unwrap_or_default();
+            Box::pin(tokio::time::sleep(left))
+        });
+        Self { either: [closing, life].map(|token| Box::pin(token.clone().cancelled_owned())), over, call }
     }
 
     fn have_come(&mut self, cx: &mut Context<'_>) -> bool {
         self.either.iter_mut().any(|token| token.as_mut().poll(cx).is_ready())
+            || self.over.as_mut().is_some_and(|over| over.as_mut().poll(cx).is_ready())
     }
 }
 
