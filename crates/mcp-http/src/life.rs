@@ -3,7 +3,7 @@
 use crate::address::{Address, Range};
 use crate::connection::{Listener, Terms};
 use crate::gate::Gate;
-use crate::governor::{Governor, Limits};
+use crate::governor::{Governor, Limits, Totals};
 use crate::identity::Identity;
 use crate::jwt::Jwts;
 use crate::mcp::Protocol;
@@ -98,7 +98,12 @@ impl Server {
         let metrics = Arc::new(Metrics::default());
         let narrowing = settings.config.roles.iter().map(|role| role.value.clone()).collect();
         let policy = settings.config.policy.file.value.clone();
-        let places = usize::try_from(*settings.config.limits.max_concurrent_calls).unwrap_or(usize::MAX >> 4);
+        let totals = Totals {
+            calls_in_flight: *settings.config.limits.max_concurrent_calls,
+            queue: *http.max_queue,
+            bytes_per_second: *http.max_bytes_per_second,
+            processes: *http.max_processes,
+        };
         let observer = {
             let metrics = Arc::clone(&metrics);
             Arc::new(move |record: &core_tools::mcp::Record<'_>| metrics.call(record))
@@ -119,7 +124,7 @@ impl Server {
         let app = Arc::new(App {
             gate,
             identity,
-            governor: Governor::new(places),
+            governor: Governor::new(totals),
             sessions,
             tenants,
             metrics,

@@ -9,7 +9,7 @@ use crate::metrics::Metrics;
 use crate::route::App;
 use crate::sessions::{Sessions, Visit};
 use bytes::Bytes;
-use core_tools::mcp::{Connection, Visitor};
+use core_tools::mcp::{Connection, Needs, Programs, Visitor};
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
@@ -151,12 +151,10 @@ impl Protocol {
         if let Some(visit) = &visit {
             caller = caller.with_session(&*visit.id);
         }
-        let place = match asked.tool.as_deref().is_some_and(|tool| host.takes_place(&caller, tool)) {
-            false => None,
-            true => match account.place().await {
-                Ok(place) => Some(place),
-                Err(not_now) => return app.not_now(&principal, asked.id.as_ref(), &not_now),
-            },
+        let needs = asked.tool.as_deref().map_or(Needs::default(), |tool| host.needs(&caller, tool));
+        let place = match account.place(needs).await {
+            Ok(place) => Arc::new(place),
+            Err(not_now) => return app.not_now(&principal, asked.id.as_ref(), &not_now),
         };
         let life = visit.as_ref().map_or(&principal.live, |visit| &visit.live).clone();
         if life.is_cancelled() {
@@ -177,11 +175,11 @@ impl Protocol {
             call: call.clone(),
             visit,
             adopted,
-            account,
+            account: Arc::clone(&account),
             metrics: Arc::clone(&app.metrics),
             counted: asked.tool.is_some(),
             finished: false,
-            _place: place,
+            _place: Arc::clone(&place),
         };
         tracing::debug!(principal = %principal.name, from = peer.place(), method = %asked.method, "a request");
         let ends = match (&parts.method, asked.method.as_str()) {
@@ -191,8 +189,10 @@ impl Protocol {
             }
             _ => None,
         };
-        let (limits, background) = (RoleLimits::default(), usize::try_from(principal.limits.processes).ok());
-        parts.extensions.insert(Visitor { host, caller, limits, background, cancel: call });
+        let (limits, programs) = (RoleLimits::default(), Some(Programs::new(move || account.program())));
+        parts.extensions.insert(Visitor { host, caller, limits, programs, cancel: call });
+        // A call in a session may go on without its client: until it has ended the place is taken.
+        parts.extensions.insert(place);
         let response = self.service.handle(Request::from_parts(parts, Full::new(body))).await;
         if let (Some(room), Some(id)) =
             (&room, response.headers().get(SESSION).and_then(|id| id.to_str().ok()))
@@ -311,7 +311,7 @@ struct Guard {
     metrics: Arc<Metrics>,
     counted: bool,
     finished: bool,
-    _place: Option<Place>,
+    _place: Arc<Place>,
 }
 
 impl Drop for Guard {

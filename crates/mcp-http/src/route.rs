@@ -111,7 +111,7 @@ impl App {
         principal: Principal,
     ) -> Response<Body> {
         let account = self.governor.account(&principal.name, &principal.limits);
-        if let Err(not_now) = account.admit() {
+        if let Err(not_now) = self.governor.admit(&account) {
             return self.not_now(&principal, None, &not_now);
         }
         self.protocol.answer(self, request, peer, principal, account).await
@@ -184,6 +184,7 @@ impl App {
     fn figures(&self) -> Response<Body> {
         let now = Now {
             sessions: self.sessions.count(),
+            waiting: self.governor.waiting(),
             children: self.tenants.runner.running(),
             draining: self.closing.is_cancelled(),
         };
