@@ -7,7 +7,7 @@ use crate::governor::{Account, Place};
 use crate::identity::Principal;
 use crate::metrics::Metrics;
 use crate::route::App;
-use crate::sessions::{Sessions, Visit};
+use crate::sessions::{Return, Sessions, Visit};
 use bytes::Bytes;
 use core_tools::mcp::{Connection, Needs, Programs, Visitor};
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
@@ -167,14 +167,14 @@ impl Protocol {
         }
         let call = life.child_token();
         let returning = parts.method == Method::GET && parts.headers.contains_key("last-event-id");
-        let adopted = visit.as_ref().filter(|_| returning).map(Visit::adopt).unwrap_or_default();
+        let returned = visit.as_ref().filter(|_| returning).map(Visit::come_back);
         if asked.tool.is_some() {
             app.metrics.in_flight.fetch_add(1, Ordering::Relaxed);
         }
         let mut guard = Guard {
             call: call.clone(),
             visit,
-            adopted,
+            _returned: returned,
             account: Arc::clone(&account),
             metrics: Arc::clone(&app.metrics),
             counted: asked.tool.is_some(),
@@ -305,8 +305,7 @@ impl Ends {
 struct Guard {
     call: CancellationToken,
     visit: Option<Visit>,
-    /// Calls for whose answers the client has come back.
-    adopted: Vec<CancellationToken>,
+    _returned: Option<Return>,
     account: Arc<Account>,
     metrics: Arc<Metrics>,
     counted: bool,
@@ -323,10 +322,7 @@ impl Drop for Guard {
             return;
         }
         match &self.visit {
-            Some(visit) => {
-                let left = std::mem::take(&mut self.adopted);
-                left.into_iter().chain([self.call.clone()]).for_each(|call| visit.abandon(call));
-            }
+            Some(visit) => visit.abandon(self.call.clone()),
             None => self.call.cancel(),
         }
     }
