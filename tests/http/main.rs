@@ -11,6 +11,7 @@
     reason = "calls read better with a `json!` than with a reference to one"
 )]
 
+mod archive;
 mod attacks;
 mod clients;
 mod compression;
@@ -22,6 +23,9 @@ mod figures;
 mod jwt;
 mod limits;
 mod routes;
+#[path = "../database/servers.rs"]
+#[allow(dead_code, reason = "the other database, and what other tests ask")]
+mod servers;
 mod sessions;
 mod slow;
 mod tls;

@@ -4,6 +4,11 @@
 
 mod address;
 mod answer;
+#[cfg(feature = "audit-database")]
+mod archive;
+#[cfg(not(feature = "audit-database"))]
+#[path = "no_archive.rs"]
+mod archive;
 mod bearer;
 mod cli;
 mod compress;
