@@ -69,7 +69,7 @@ fn the_configuration_names_a_file_of_roles_that_lies_beneath_a_root() {
     project.write("roles.toml", "[roles.reviewer]\nextend = 'qa'\n");
     refused("line 2, column 1: unknown field `extend`");
     std::fs::remove_file(project.join("roles.toml")).unwrap();
-    refused("not found");
+    refused("does not exist");
     std::os::unix::fs::symlink(elsewhere.join("roles.toml"), project.join("roles.toml")).unwrap();
     refused("outside");
 }

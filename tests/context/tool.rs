@@ -46,7 +46,7 @@ fn a_dev_gets_its_documents_the_plans_of_the_phase_and_what_changed() {
 fn roles_and_layout_come_from_the_file_that_the_configuration_names() {
     let project = project();
     project.write("coretools.toml", "[context]\ncatalogue = 'planning/roles.toml'\n");
-    project.write("planning/roles.toml", "[roles.dev]\ndocuments = ['STACK.md']\n");
+    project.write("planning/roles.toml", "[roles.dev]\noverride = true\ndocuments = ['STACK.md']\n");
     let (prefix, ..) = compile(&mut connect(&project, &["--role", "dev"]), json!({}));
     assert!(prefix.contains("STACK.md") && !prefix.contains("CONVENTIONS.md"), "{prefix}");
 }

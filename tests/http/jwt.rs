@@ -3,7 +3,7 @@
 use crate::SOON;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use integration_tests::{Ask, Era, Http, HttpServer, Project, Reply, wait_until};
+use integration_tests::{Ask, Era, Http, HttpServer, Project, Reply, found, wait_until};
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair};
 use serde_json::{Value, json};
@@ -12,6 +12,7 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
@@ -121,6 +122,18 @@ fn what_does_not_hold_is_refused_and_says_where_to_get_one_that_does() {
     let body = signed.split_once('.').unwrap().1;
     let header = |header: Value| format!("{}.{body}.{sealed}", encode(header.to_string()));
     let stranger = Issuer::new("one");
+    let one = json!({"alg": "ES256", "kid": "one"});
+    // Claims of which one is written as it stands here.
+    let raw = |member: &str| {
+        let mut claims = claims();
+        claims.as_object_mut().unwrap().remove("exp");
+        issuer.sign(&one, &claims.to_string().replacen('{', &format!("{{{member},"), 1))
+    };
+    let raw_header = |header: &str| {
+        let signed = format!("{}.{}", encode(header), encode(claims().to_string()));
+        let sealed = issuer.key.sign(&SystemRandom::new(), signed.as_bytes()).unwrap();
+        format!("{signed}.{}", encode(sealed.as_ref()))
+    };
     let point = issuer.key.public_key().as_ref();
     let mut bad = vec![
         ("alg none", format!("{}.{body}.", encode(r#"{"alg":"none"}"#))),
@@ -171,6 +184,90 @@ fn what_does_not_hold_is_refused_and_says_where_to_get_one_that_does() {
             ),
         ),
         ("nothing", "..".to_owned()),
+        // What another reader might take differently.
+        ("the audience among words", with("aud", json!("https://evil.example https://tools.example/mcp"))),
+        ("an audience that is an object", with("aud", json!({"https://tools.example/mcp": true}))),
+        ("an issuer that is a list", with("iss", json!(["https://issuer.example"]))),
+        ("an end in milliseconds", with("exp", json!((now() + 600) * 1000))),
+        ("an end that is no finite number", raw(r#""exp":1e999"#)),
+        ("an end with more digits than a number has", raw(r#""exp":99999999999999999999999999"#)),
+        ("an end before 1970", with("exp", json!(-1))),
+        ("an end that is true", with("exp", json!(true))),
+        ("an end that is null", with("exp", Value::Null)),
+        ("a beginning that is text", with("nbf", json!("0"))),
+        ("a beginning that is null", with("nbf", Value::Null)),
+        ("two ends", raw(&format!(r#""exp":{},"exp":{}"#, now() + 600, now() + 600))),
+        (
+            "two ends, one of them escaped",
+            raw(&format!(r#""\u0065xp":{},"exp":{}"#, now() - 600, now() + 600)),
+        ),
+        ("a subject with a line of its own", with("sub", json!("ada\n2026-11-22 root logged in"))),
+        ("a subject that is turned round", with("sub", json!("\u{202e}ada"))),
+        ("a subject that is a number", with("sub", json!(1))),
+        ("no subject but one that is empty", with("sub", json!(""))),
+        ("a subject that is too long", with("sub", json!("a".repeat(257)))),
+        ("a token that is too long", with("more", json!("a".repeat(20_000)))),
+        (
+            "a token with deep claims",
+            raw(&format!(r#""x":{}{},"exp":{}"#, "[".repeat(4000), "]".repeat(4000), now() + 600)),
+        ),
+        ("a mark before the claims", issuer.sign(&one, &format!("\u{feff}{}", claims()))),
+        ("claims that are a list", issuer.sign(&one, "[]")),
+        ("more behind the claims", issuer.sign(&one, &format!("{} {{}}", claims()))),
+        (
+            "a key that is named by a number",
+            issuer.sign(&json!({"alg": "ES256", "kid": 1}), &claims().to_string()),
+        ),
+        (
+            "a key that is named by a list",
+            issuer.sign(&json!({"alg": "ES256", "kid": ["one"]}), &claims().to_string()),
+        ),
+        (
+            "a key that is a path",
+            issuer.sign(&json!({"alg": "ES256", "kid": "../../dev/null"}), &claims().to_string()),
+        ),
+        (
+            "a key in other letters",
+            issuer.sign(&json!({"alg": "ES256", "kid": "ONE"}), &claims().to_string()),
+        ),
+        (
+            "keys somewhere else",
+            stranger.sign(
+                &json!({"alg": "ES256", "kid": "one", "jku": "http://127.0.0.1:1/"}),
+                &claims().to_string(),
+            ),
+        ),
+        (
+            "algorithms to choose from",
+            issuer.sign(&json!({"alg": ["ES256"], "kid": "one"}), &claims().to_string()),
+        ),
+        (
+            "an algorithm in other letters",
+            issuer.sign(&json!({"alg": "es256", "kid": "one"}), &claims().to_string()),
+        ),
+        ("two algorithms", raw_header(r#"{"alg":"none","alg":"ES256","kid":"one"}"#)),
+        (
+            "an empty list of extensions",
+            issuer.sign(&json!({"alg": "ES256", "kid": "one", "crit": []}), &claims().to_string()),
+        ),
+        (
+            "a token for logging out",
+            issuer.sign(&json!({"alg": "ES256", "kid": "one", "typ": "logout+jwt"}), &claims().to_string()),
+        ),
+        (
+            "a kind that is a number",
+            issuer.sign(&json!({"alg": "ES256", "kid": "one", "typ": 1}), &claims().to_string()),
+        ),
+        ("a signature with padding", format!("{good}==")),
+        ("a signature with a line end", format!("{}%0A", good)),
+        ("a signature in the other alphabet", other_alphabet(&issuer)),
+        ("a signature with loose bits", loose_bits(&good)),
+        ("a signature in the form of X.509", {
+            let raw = URL_SAFE_NO_PAD.decode(sealed).unwrap();
+            format!("{signed}.{}", encode(der(&raw)))
+        }),
+        ("a signature of zeros", format!("{signed}.{}", encode([0_u8; 64]))),
+        ("an encrypted token", format!("{good}.{body}.{sealed}")),
     ];
     // The public key as a secret, which anybody has.
     let hmac = {
@@ -213,6 +310,202 @@ fn what_does_not_hold_is_refused_and_says_where_to_get_one_that_does() {
     }
     let challenge = server.get("/mcp", None);
     assert!(challenge.header("www-authenticate").unwrap().contains("scope=\"mcp:tools\""), "{challenge:?}");
+}
+
+/// A token whose signature is written in the alphabet of RFC 4648 §4, where that differs.
+fn other_alphabet(issuer: &Issuer) -> String {
+    loop {
+        let token = issuer.token(&claims());
+        let (signed, sealed) = token.rsplit_once('.').unwrap();
+        if sealed.contains(['-', '_']) {
+            return format!("{signed}.{}", sealed.replace('-', "+").replace('_', "/"));
+        }
+    }
+}
+
+/// The same signature with bits set that no byte has.
+fn loose_bits(token: &str) -> String {
+    let (rest, last) = token.split_at(token.len() - 1);
+    const ALPHABET: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let place = ALPHABET.find(last).unwrap();
+    format!("{rest}{}", &ALPHABET[place + 1..place + 2])
+}
+
+/// A signature of two numbers, as X9.62 writes it.
+fn der(raw: &[u8]) -> Vec<u8> {
+    let number = |bytes: &[u8]| {
+        let first = bytes.iter().position(|byte| *byte != 0).unwrap_or(bytes.len() - 1);
+        let sign = if bytes[first] >= 128 { vec![0] } else { Vec::new() };
+        let number = [&sign, &bytes[first..]].concat();
+        [&[2, u8::try_from(number.len()).unwrap()], &*number].concat()
+    };
+    let (r, s) = raw.split_at(raw.len() / 2);
+    let both = [number(r), number(s)].concat();
+    [&[0x30, u8::try_from(both.len()).unwrap()], &*both].concat()
+}
+
+/// The two numbers of a signature, each in `size` bytes.
+fn fixed(der: &[u8], size: usize) -> Vec<u8> {
+    let mut rest = &der[if der[1] & 0x80 == 0 { 2 } else { 3 }..];
+    let mut raw = Vec::new();
+    for _ in 0..2 {
+        let (number, after) = rest[2..].split_at(usize::from(rest[1]));
+        let number = &number[number.iter().take_while(|byte| **byte == 0).count()..];
+        raw.extend(std::iter::repeat_n(0, size - number.len()));
+        raw.extend(number);
+        rest = after;
+    }
+    raw
+}
+
+/// Keys that are made, and used, by openssl.
+struct OpenSsl<'a>(&'a Path);
+
+impl OpenSsl<'_> {
+    fn run(&self, arguments: &[&str]) -> Vec<u8> {
+        let output = Command::new("openssl").args(arguments).current_dir(self.0).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        output.stdout
+    }
+
+    fn rsa(&self, name: &str, bits: u32) -> Value {
+        let size = format!("rsa_keygen_bits:{bits}");
+        self.run(&["genpkey", "-quiet", "-algorithm", "RSA", "-pkeyopt", &size, "-out", name]);
+        let modulus = String::from_utf8(self.run(&["rsa", "-in", name, "-noout", "-modulus"])).unwrap();
+        let digits = modulus.trim().strip_prefix("Modulus=").unwrap().as_bytes().chunks(2);
+        let byte = |digits: &[u8]| u8::from_str_radix(std::str::from_utf8(digits).unwrap(), 16).unwrap();
+        json!({"kty": "RSA", "kid": name, "n": encode(digits.map(byte).collect::<Vec<_>>()), "e": "AQAB"})
+    }
+
+    fn p384(&self, name: &str) -> Value {
+        self.run(&[
+            "genpkey",
+            "-quiet",
+            "-algorithm",
+            "EC",
+            "-pkeyopt",
+            "ec_paramgen_curve:P-384",
+            "-out",
+            name,
+        ]);
+        let public = self.run(&["pkey", "-in", name, "-pubout", "-outform", "DER"]);
+        let (x, y) = public[public.len() - 96..].split_at(48);
+        json!({"kty": "EC", "crv": "P-384", "kid": name, "x": encode(x), "y": encode(y)})
+    }
+
+    fn token(&self, name: &str, algorithm: &str) -> String {
+        let header = json!({"alg": algorithm, "kid": name, "typ": "at+jwt"});
+        let signed = format!("{}.{}", encode(header.to_string()), encode(claims().to_string()));
+        fs::write(self.0.join("signed"), &signed).unwrap();
+        let hash = format!("-sha{}", &algorithm[2..]);
+        let mut arguments = vec!["dgst", &*hash, "-sign", name];
+        if algorithm.starts_with("PS") {
+            arguments.extend(["-sigopt", "rsa_padding_mode:pss", "-sigopt", "rsa_pss_saltlen:digest"]);
+        }
+        arguments.push("signed");
+        let sealed = self.run(&arguments);
+        let sealed = if algorithm == "ES384" { fixed(&sealed, 48) } else { sealed };
+        format!("{signed}.{}", encode(sealed))
+    }
+}
+
+#[test]
+fn what_openssl_signs_is_good_by_every_algorithm_and_by_no_other_than_its_key_is_for() {
+    let (project, outside) = (Project::empty(), Project::empty());
+    let Some(()) = found(Command::new("openssl").arg("version").output().ok().map(drop), "no openssl") else {
+        return;
+    };
+    let openssl = OpenSsl(outside.path());
+    let with = |key: &Value, more: Value| {
+        let mut key = key.clone();
+        key.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        key
+    };
+    let (rsa, other, small) =
+        (openssl.rsa("rsa", 2048), openssl.rsa("other", 3072), openssl.rsa("small", 1024));
+    let p384 = openssl.p384("p384");
+    let keys = [
+        // For others: none of these may be in the way, or be used.
+        json!({"kty": "oct", "kid": "rsa", "k": rsa["n"]}),
+        json!({"kty": "RSA", "kid": "rsa"}),
+        json!({"kty": "EC", "crv": "P-521", "kid": "p384", "x": "AA", "y": "AA"}),
+        with(&other, json!({"kid": "encrypts", "use": "enc"})),
+        with(&other, json!({"kid": "wraps", "alg": "RSA-OAEP"})),
+        with(&other, json!({"kid": "signs", "key_ops": ["sign"]})),
+        with(&other, json!({"kid": "odd", "use": ["sig"]})),
+        with(&other, json!({"kid": "pss", "alg": "PS256", "use": "sig"})),
+        with(&other, json!({"key_ops": ["verify"]})),
+        small,
+        rsa,
+        p384,
+    ];
+    put_keys(&outside.join("jwks.json"), &keys);
+    let config = format!(
+        "[http]\npublic_url = \"https://tools.example/mcp\"\njwt_issuer = \"https://issuer.example\"\n\
+         jwt_keys = \"{}\"\njwt_roles = [\"groups=developers:dev\"]\n\
+         jwt_algorithms = [\"RS256\", \"RS384\", \"RS512\", \"PS256\", \"PS384\", \"PS512\", \"ES384\"]\n",
+        outside.join("jwks.json").display()
+    );
+    fs::write(outside.join("coretools.toml"), config).unwrap();
+    let server = HttpServer::start(&project, &["--config", outside.join("coretools.toml").to_str().unwrap()]);
+    for algorithm in ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"] {
+        let reply = list(&server, &openssl.token("rsa", algorithm));
+        assert_eq!(reply.status, 200, "{algorithm}: {reply:?}\n{}", server.log());
+    }
+    assert_eq!(list(&server, &openssl.token("p384", "ES384")).status, 200, "{}", server.log());
+    assert_eq!(list(&server, &openssl.token("other", "RS256")).status, 200, "{}", server.log());
+    // The same signatures under another name, by another algorithm, or by a key that is for something else.
+    let renamed = |token: &str, header: Value| {
+        let (_, rest) = token.split_once('.').unwrap();
+        format!("{}.{rest}", encode(header.to_string()))
+    };
+    let good = openssl.token("rsa", "RS256");
+    let mut bad = vec![
+        ("PSS of PKCS 1", renamed(&good, json!({"alg": "PS256", "kid": "rsa"}))),
+        ("another hash", renamed(&good, json!({"alg": "RS384", "kid": "rsa"}))),
+        ("another key", renamed(&good, json!({"alg": "RS256", "kid": "other"}))),
+        ("a key of another kind", renamed(&good, json!({"alg": "RS256", "kid": "p384"}))),
+        ("a key that is too small", openssl.token("small", "RS256")),
+        ("not allowed", renamed(&openssl.token("p384", "ES384"), json!({"alg": "ES256", "kid": "p384"}))),
+    ];
+    // The key `other` under its other names.
+    for (name, algorithm) in
+        [("encrypts", "RS256"), ("wraps", "RS256"), ("signs", "RS256"), ("odd", "RS256"), ("pss", "RS256")]
+    {
+        fs::copy(outside.join("other"), outside.join(name)).unwrap();
+        bad.push((name, openssl.token(name, algorithm)));
+    }
+    for (what, token) in bad {
+        assert_eq!(list(&server, &token).status, 401, "{what}");
+    }
+    assert_eq!(list(&server, &openssl.token("pss", "PS256")).status, 200, "{}", server.log());
+}
+
+#[test]
+fn a_name_that_somebody_chose_gives_no_role_by_a_word_in_it() {
+    let (project, outside, issuer) = (Project::empty(), Project::empty(), Issuer::new("one"));
+    let server = server(&project, &outside, &issuer);
+    let mut chosen = claims();
+    chosen["groups"] = json!("friends of admins developers");
+    assert_eq!(list(&server, &issuer.token(&chosen)).status, 403);
+}
+
+#[test]
+fn an_end_with_a_fraction_counts_and_a_stream_does_not_outlive_it() {
+    let (project, outside, issuer) = (Project::empty(), Project::empty(), Issuer::new("one"));
+    let server = server(&project, &outside, &issuer);
+    let mut short = claims();
+    // Over but for the leeway of 30 s.
+    short["exp"] = serde_json::from_str(&format!("{}.5", now() - 26)).unwrap();
+    let token = issuer.token(&short);
+    let mut client = Http::silent(server.address(), Some(&token), Era::Modern);
+    assert_eq!(client.reply("tools/list", json!({})).status, 200);
+    let filter = json!({"notifications": {"toolsListChanged": true}});
+    let mut stream = client.begin("subscriptions/listen", filter);
+    stream.set_read_timeout(Some(SOON)).unwrap();
+    let reply = Reply::try_from(&mut stream).unwrap();
+    assert_eq!(reply.status, 200, "{reply:?}");
+    wait_until(SOON, "it is over", || list(&server, &token).status == 401);
 }
 
 #[test]

@@ -135,3 +135,90 @@ fn every_call_and_every_refusal_is_a_line_with_its_principal() {
     assert!(strangers.iter().any(|line| line["rule"] == "http: host"), "{audit}");
     assert!(!audit.contains("secret words"));
 }
+
+#[test]
+fn a_callers_programs_are_counted_in_calls_and_in_the_background_together() {
+    let (project, outside) = (Project::with([("a.txt", "a")]), Project::empty());
+    let server = server("[http]\nqueue_ms = 500\n", &project, &outside);
+    let (greedy, other) =
+        (server.token("greedy", "dev", &["--processes", "2"]), server.token("other", "dev", &[]));
+    let seconds = unique_seconds();
+    let sleep = json!({"command": ["sleep", seconds]});
+    for era in Era::BOTH {
+        let mut client = server.connect(&greedy, era);
+        let started = client.call("start_command", sleep.clone());
+        let running = client.begin("tools/call", json!({"name": "run_command", "arguments": sleep}));
+        wait_until(SOON, "both run", || alive(&seconds).len() == 2);
+        for tool in ["run_command", "git_status", "build"] {
+            let reply = client.reply("tools/call", json!({"name": tool, "arguments": if tool == "run_command" { sleep.clone() } else { json!({}) }}));
+            assert_eq!(reply.status, 429, "{tool}: {reply:?}");
+            assert!(reply.header("retry-after").unwrap().parse::<u64>().unwrap() >= 1);
+            let said = reply.message()["error"]["message"].as_str().unwrap().to_owned();
+            assert!(said.contains("2 programs at once"), "{tool}: {said}");
+        }
+        assert!(client.failure("start_command", sleep.clone()).contains("2 programs at once"));
+        assert_eq!(alive(&seconds).len(), 2);
+        // What runs none is served, and so is another caller.
+        client.text("read_file", json!({"path": "a.txt"}));
+        server.connect(&other, era).text("run_command", json!({"command": ["echo", "x"]}));
+        // Who goes away leaves no place taken.
+        drop(running);
+        client.call("stop_command", json!({"id": started["structuredContent"]["id"], "grace_ms": 0}));
+        wait_until(SOON, "they end", || alive(&seconds).is_empty());
+        wait_until(SOON, "both places are free", || {
+            client
+                .reply("tools/call", json!({"name": "run_command", "arguments": {"command": ["true"]}}))
+                .status
+                == 200
+        });
+    }
+}
+
+#[test]
+fn one_floods_the_server_with_programs_and_the_other_is_served() {
+    let (project, outside) = (Project::empty(), Project::empty());
+    let config = "[http]\nprocesses = 3\nmax_processes = 4\nqueue_ms = 60000\n";
+    let server = server(config, &project, &outside);
+    let [greedy, quiet, third] = ["greedy", "quiet", "third"].map(|name| server.token(name, "dev", &[]));
+    let seconds = unique_seconds();
+    let mut client = server.connect(&greedy, Era::Modern);
+    let sleep = json!({"command": ["sleep", seconds]});
+    let call = json!({"name": "run_command", "arguments": sleep});
+    let flood: Vec<_> = (0..12).map(|_| client.begin("tools/call", call.clone())).collect();
+    wait_until(SOON, "as many run as may", || alive(&seconds).len() == 3);
+    let began = Instant::now();
+    server.connect(&quiet, Era::Modern).text("run_command", json!({"command": ["echo", "x"]}));
+    assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
+    assert_eq!(alive(&seconds).len(), 3);
+    // All that the server may run.
+    let mut quiet = server.connect(&quiet, Era::Modern);
+    quiet.text("start_command", sleep.clone());
+    let said = server.connect(&third, Era::Modern).failure("start_command", sleep);
+    assert!(said.contains("the server runs all") && said.contains("1000 ms"), "{said}");
+    let figures = server.get("/metrics", Some(&greedy)).body;
+    assert!(figures.contains("\ncoretools_calls_waiting 9\n"), "{figures}");
+    drop(flood);
+}
+
+#[test]
+fn beyond_the_servers_bytes_the_one_waits_who_has_more_than_its_share() {
+    let (project, outside) =
+        (Project::with([("a.txt", "a"), ("long.txt", &*"a".repeat(60_000))]), Project::empty());
+    let server = server("[http]\nmax_bytes_per_second = 50000\n", &project, &outside);
+    let [greedy, quiet] = ["greedy", "quiet"].map(|name| server.token(name, "dev", &[]));
+    let mut client = Http::silent(server.address(), Some(&greedy), Era::Modern);
+    let mut other = server.connect(&quiet, Era::Modern);
+    let read = json!({"name": "read_file", "arguments": {"path": "long.txt", "limit": 100_000}});
+    let mut refused = 0;
+    wait_until(SOON, "the greedy one is refused", || {
+        let reply = client.reply("tools/call", read.clone());
+        if reply.status == 429 {
+            assert!(reply.message()["error"]["message"].as_str().unwrap().contains("its share"), "{reply:?}");
+            assert!(reply.header("retry-after").unwrap().parse::<u64>().unwrap() >= 1);
+            refused += 1;
+        }
+        other.text("read_file", json!({"path": "a.txt"}));
+        refused >= 3
+    });
+    wait_until(SOON, "it is served again", || client.reply("tools/call", read.clone()).status == 200);
+}

@@ -11,8 +11,11 @@
     reason = "calls read better with a `json!` than with a reference to one"
 )]
 
+mod archive;
 mod attacks;
 mod clients;
+mod compression;
+mod conformance;
 mod ending;
 mod every_pair;
 mod exposure;
@@ -20,6 +23,9 @@ mod figures;
 mod jwt;
 mod limits;
 mod routes;
+#[path = "../database/servers.rs"]
+#[allow(dead_code, reason = "the other database, and what other tests ask")]
+mod servers;
 mod sessions;
 mod slow;
 mod tls;

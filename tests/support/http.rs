@@ -183,6 +183,8 @@ pub struct Reply {
     headers: Vec<(String, String)>,
     /// Its body, as one piece.
     pub body: String,
+    /// The same, where it is no text.
+    pub bytes: Vec<u8>,
 }
 
 impl Reply {
@@ -243,7 +245,7 @@ pub fn read(stream: &mut impl Read) -> io::Result<Reply> {
         .filter_map(|line| line.split_once(':'))
         .map(|(name, value)| (name.to_owned(), value.trim().to_owned()))
         .collect();
-    let mut reply = Reply { status, headers, body: String::new() };
+    let mut reply = Reply { status, headers, body: String::new(), bytes: Vec::new() };
     let mut body = Vec::new();
     if reply.header("transfer-encoding") == Some("chunked") {
         loop {
@@ -267,6 +269,7 @@ pub fn read(stream: &mut impl Read) -> io::Result<Reply> {
         stream.read_to_end(&mut body)?;
     }
     reply.body = String::from_utf8_lossy(&body).into_owned();
+    reply.bytes = body;
     Ok(reply)
 }
 

@@ -113,6 +113,23 @@ pub fn filesystem_server() -> Option<PathBuf> {
     present(found.then_some(entry), &format!("no node, or no filesystem server; install it: {how}"))
 }
 
+/// A Node.js that can run it (22 and newer), and the entry of the official conformance suite: the repository's own
+/// `.nodes` and `.peers`, or `$CORETOOLS_TEST_NODE` and `$CORETOOLS_TEST_CONFORMANCE`. Without them the test says so and
+/// passes; in CI it fails.
+pub fn conformance_suite() -> Option<(PathBuf, PathBuf)> {
+    let own = |place: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(place);
+    let given = |name: &str, place: &str| std::env::var_os(name).map_or_else(|| own(place), PathBuf::from);
+    let node = given("CORETOOLS_TEST_NODE", ".nodes/node_modules/node24/bin/node");
+    let entry = given(
+        "CORETOOLS_TEST_CONFORMANCE",
+        ".peers/node_modules/@modelcontextprotocol/conformance/dist/index.js",
+    );
+    let found = node.is_file() && entry.is_file();
+    let how = "npm install --prefix .peers --no-save @modelcontextprotocol/conformance@0.2.0-alpha.12, and --prefix \
+               .nodes node24@npm:node@24";
+    self::found(found.then_some((node, entry)), &format!("no conformance suite; install it: {how}"))
+}
+
 fn present(found: Option<PathBuf>, missing: &str) -> Option<PathBuf> {
     self::found(found, missing)
 }

@@ -2,6 +2,7 @@
 
 use crate::address::{Address, Peer, Range};
 use crate::answer::Body;
+use crate::compress;
 use crate::route::{App, Area};
 use crate::tls::Tls;
 use http::Response;
@@ -197,7 +198,11 @@ async fn requests(
         service_fn(move |request| {
             let app = Arc::clone(&app);
             spoken.store(true, Ordering::Relaxed);
-            async move { Ok::<Response<Body>, Infallible>(app.answer(request, peer, area).await) }
+            async move {
+                let asked = compress::is_asked_for(request.headers());
+                let answer = app.answer(request, peer, area).await;
+                Ok::<Response<Body>, Infallible>(compress::compress(asked, answer).await)
+            }
         })
     };
     let mut connection = std::pin::pin!(

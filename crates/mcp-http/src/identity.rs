@@ -8,6 +8,7 @@ use http::{HeaderMap, header};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::SystemTime;
 use tokio_util::sync::CancellationToken;
 
 /// Who is calling, and what that gives.
@@ -21,6 +22,8 @@ pub(crate) struct Principal {
     pub(crate) limits: Limits,
     /// Cancelled once it may make no further call.
     pub(crate) live: CancellationToken,
+    /// When what it presented is over; a token's life ends of itself.
+    pub(crate) until: Option<SystemTime>,
 }
 
 /// Why somebody is not let in.
@@ -102,12 +105,13 @@ impl Identity {
                 roots: Arc::clone(&token.roots),
                 limits: token.limits.clone(),
                 live: token.live.clone(),
+                until: None,
             });
         }
         let jwts = self.jwts.as_ref().ok_or(Denied::Invalid("no such token"))?;
         let known = jwts.check(bearer).await?;
         let name: Arc<str> = format!("jwt:{}", known.subject).into();
-        Ok(self.principal(name, known.role))
+        Ok(Principal { until: Some(known.until), ..self.principal(name, known.role) })
     }
 
     /// One who presents nothing.
@@ -130,7 +134,7 @@ impl Identity {
             lives.clear();
         }
         let live = lives.entry(Arc::clone(&name)).or_insert_with(|| self.everybody.child_token()).clone();
-        Principal { name, role, roots: Arc::default(), limits: self.limits.clone(), live }
+        Principal { name, role, roots: Arc::default(), limits: self.limits.clone(), live, until: None }
     }
 
     /// Ends every life.

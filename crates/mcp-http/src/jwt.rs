@@ -30,6 +30,8 @@ pub(crate) struct Jwts {
 pub(crate) struct Known {
     pub(crate) subject: String,
     pub(crate) role: String,
+    /// When it is over.
+    pub(crate) until: SystemTime,
 }
 
 /// Where the issuer's keys are.
@@ -77,7 +79,9 @@ struct Key {
 }
 
 /// Clocks differ by so much.
-const LEEWAY: u64 = 30;
+const LEEWAY: Duration = Duration::from_secs(30);
+/// Seconds since 1970 up to the year 9999; what is beyond is no time, or counts milliseconds.
+const MAX_TIME: f64 = 253_402_300_800.0;
 /// Between two looks at a URL because of a key that is not known.
 const ASK_AGAIN: Duration = Duration::from_secs(10);
 /// A longer token, or a larger set of keys, is a mistake.
@@ -196,10 +200,21 @@ impl Jwts {
         if header.contains_key("crit") {
             return Err(Denied::Invalid("a header with an extension that is not known"));
         }
+        // A token of another kind, as for logging out, is signed with the same key (RFC 8725 §3.11, RFC 9068 §4).
+        if let Some(kind) = header.get("typ") {
+            let kind = kind.as_str().unwrap_or_default().to_ascii_lowercase();
+            if !matches!(kind.strip_prefix("application/").unwrap_or(&kind), "jwt" | "at+jwt") {
+                return Err(Denied::Invalid("a token of another kind"));
+            }
+        }
         let algorithm = header.get("alg").and_then(Value::as_str).and_then(Algorithm::parse);
         let algorithm = algorithm.filter(|algorithm| self.algorithms.contains(algorithm));
         let algorithm = algorithm.ok_or(Denied::Invalid("an algorithm that is not taken"))?;
-        let id = header.get("kid").and_then(Value::as_str);
+        let id = match header.get("kid") {
+            None => None,
+            Some(Value::String(id)) => Some(id.as_str()),
+            Some(_) => return Err(Denied::Invalid("a key that is named by no name")),
+        };
         let signature = URL_SAFE_NO_PAD.decode(sealed).map_err(|_| no_jwt)?;
         let signed = token.get(..head.len() + 1 + claims.len()).unwrap_or_default();
         let keys = Arc::clone(&self.keys.read().unwrap_or_else(PoisonError::into_inner));
@@ -221,40 +236,50 @@ impl Jwts {
         if !claims.get("aud").is_some_and(|audience| is_or_holds(audience, &self.audience)) {
             return Err(Denied::Invalid("another audience"));
         }
-        let now = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        let time = |name: &str| claims.get(name).and_then(Value::as_f64);
-        #[allow(clippy::cast_precision_loss, reason = "times are far below 2^53")]
-        let (earliest, latest) = (now.saturating_sub(LEEWAY) as f64, (now + LEEWAY) as f64);
-        if !time("exp").is_some_and(|end| end > earliest) {
-            return Err(Denied::Invalid("its time is over, or it has no end"));
-        }
-        if claims.contains_key("nbf") && !time("nbf").is_some_and(|begin| begin <= latest) {
+        let time = |name: &str| {
+            let seconds = claims.get(name)?.as_f64().filter(|seconds| (0.0..MAX_TIME).contains(seconds))?;
+            Some(SystemTime::UNIX_EPOCH + Duration::from_secs_f64(seconds))
+        };
+        let until = time("exp").filter(|end| *end + LEEWAY > now);
+        let until = until.ok_or(Denied::Invalid("its time is over, or it has no end"))? + LEEWAY;
+        if claims.contains_key("nbf") && !time("nbf").is_some_and(|begin| begin <= now + LEEWAY) {
             return Err(Denied::Invalid("its time has not come"));
         }
-        let subject =
-            claims.get("sub").and_then(Value::as_str).filter(|subject| (1..=256).contains(&subject.len()));
+        // It stands in the log and the audit, where what moves the cursor or turns the writing would mislead.
+        let is_name = |subject: &&str| {
+            (1..=256).contains(&subject.len())
+                && subject.chars().flat_map(char::escape_debug).eq(subject.chars())
+        };
+        let subject = claims.get("sub").and_then(Value::as_str).filter(is_name);
         let subject = subject.ok_or(Denied::Invalid("no subject"))?;
         if let Some(scope) = &self.scope
             && !["scope", "scp"]
                 .iter()
-                .any(|name| claims.get(*name).is_some_and(|held| is_or_holds(held, scope)))
+                .any(|name| claims.get(*name).is_some_and(|held| has_word(held, scope)))
         {
             return Err(Denied::Insufficient(Some(scope.clone())));
         }
         let rule = self.rules.iter().find(|rule| rule.fits(claims)).ok_or(Denied::Insufficient(None))?;
-        Ok(Known { subject: subject.to_owned(), role: rule.role.clone() })
+        Ok(Known { subject: subject.to_owned(), role: rule.role.clone(), until })
     }
 }
 
 const UNKNOWN_KEY: &str = "a key that is not known";
 
-/// Whether a claim is `wanted`, or a list that holds it, or text of which it is a word.
+/// Whether a claim is `wanted`, or a list that holds it.
 fn is_or_holds(claim: &Value, wanted: &str) -> bool {
     match claim {
-        Value::String(text) => text == wanted || text.split(' ').any(|word| word == wanted),
+        Value::String(text) => text == wanted,
         Value::Array(list) => list.iter().any(|value| value.as_str() == Some(wanted)),
         _ => false,
     }
+}
+
+/// The same of scopes, which are words of one text too (RFC 8693 §4.2). No other claim is read so: a name that somebody
+/// chose may have any words.
+fn has_word(claim: &Value, wanted: &str) -> bool {
+    is_or_holds(claim, wanted)
+        || claim.as_str().is_some_and(|text| text.split(' ').any(|word| word == wanted))
 }
 
 /// The object in a part of a token, read strictly: a name that is there twice could be read in two ways.
@@ -288,7 +313,11 @@ impl Key {
     fn read(key: &Value) -> Option<Self> {
         let text = |name: &str| key.get(name).and_then(Value::as_str);
         let bytes = |name: &str| URL_SAFE_NO_PAD.decode(text(name)?).ok();
-        if text("use").is_some_and(|purpose| purpose != "sig") {
+        // For what the issuer made it, and nothing else (RFC 7517 §4.2, §4.3).
+        if key.get("use").is_some_and(|purpose| purpose != "sig") {
+            return None;
+        }
+        if key.get("key_ops").is_some_and(|uses| !is_or_holds(uses, "verify")) {
             return None;
         }
         let point = |size: usize| {
@@ -302,9 +331,9 @@ impl Key {
             ("OKP", Some("Ed25519")) => Material::Ed25519(bytes("x").filter(|x| x.len() == 32)?),
             _ => return None,
         };
-        let algorithm = match text("alg") {
+        let algorithm = match key.get("alg") {
             None => None,
-            Some(name) => Some(Algorithm::parse(name)?),
+            Some(name) => Some(Algorithm::parse(name.as_str()?)?),
         };
         Some(Self { id: text("kid").map(str::to_owned), algorithm, material })
     }
@@ -384,7 +413,8 @@ impl Rule {
     /// A claim that lies deeper is named by its way: `realm_access.roles`.
     fn fits(&self, claims: &Map<String, Value>) -> bool {
         if let Some(claim) = claims.get(&self.claim) {
-            return is_or_holds(claim, &self.value);
+            let holds = if matches!(&*self.claim, "scope" | "scp") { has_word } else { is_or_holds };
+            return holds(claim, &self.value);
         }
         let mut way = self.claim.split('.');
         let first = way.next().and_then(|name| claims.get(name));

@@ -1,9 +1,10 @@
 //! The server's life: up, reading again what changes, and down with everything it started.
 
 use crate::address::{Address, Range};
+use crate::archive::{Archive, Writer};
 use crate::connection::{Listener, Terms};
 use crate::gate::Gate;
-use crate::governor::{Governor, Limits};
+use crate::governor::{Governor, Limits, Totals};
 use crate::identity::Identity;
 use crate::jwt::Jwts;
 use crate::mcp::Protocol;
@@ -38,8 +39,27 @@ const KEYS: Duration = Duration::from_secs(600);
 
 /// Serves until a signal comes. An error is one that kept the server from starting.
 pub(crate) async fn serve(settings: Settings) -> Result<ExitCode, String> {
-    let server = Server::new(settings)?;
-    server.run().await
+    check_secrets(&settings, &settings.config.http)?;
+    let (archive, writer) = match audit_database(&settings.config.http)? {
+        None => (None, None),
+        Some(place) => Archive::open(&place).await.map(|(archive, writer)| (Some(archive), Some(writer)))?,
+    };
+    let served = match Server::new(settings, archive) {
+        Ok(server) => server.run().await,
+        Err(error) => Err(error),
+    };
+    if let Some(writer) = writer {
+        Writer::close(writer).await;
+    }
+    served
+}
+
+/// The database of the audit; what a variable says where one is named.
+fn audit_database(http: &Http) -> Result<Option<String>, String> {
+    let Some(place) = http.audit_database.as_ref() else { return Ok(None) };
+    let Some(name) = place.strip_prefix('$') else { return Ok(Some(place.clone())) };
+    let said = std::env::var(name).ok().filter(|said| !said.is_empty());
+    said.map(Some).ok_or_else(|| format!("http.audit_database: the variable {name} is not set"))
 }
 
 struct Server {
@@ -62,7 +82,7 @@ struct Files {
 }
 
 impl Server {
-    fn new(settings: Settings) -> Result<Self, String> {
+    fn new(settings: Settings, archive: Option<Archive>) -> Result<Self, String> {
         let http = settings.config.http.clone();
         let addresses = http.listen.iter().map(|text| Address::parse(text)).collect::<Result<Vec<_>, _>>();
         let addresses = addresses.map_err(|error| format!("http.listen: {error}"))?;
@@ -79,7 +99,6 @@ impl Server {
         };
         let jwts = Jwts::new(&http)?.map(Arc::new);
         check_exposure(&http, &addresses, metrics_at.as_ref(), tls.is_some(), jwts.is_some())?;
-        check_secrets(&settings, &http)?;
         let limits = Limits::of(&http);
         let identity =
             Identity::new(&http.peers, http.anonymous_role.value.clone(), jwts.clone(), limits.clone())?;
@@ -98,10 +117,20 @@ impl Server {
         let metrics = Arc::new(Metrics::default());
         let narrowing = settings.config.roles.iter().map(|role| role.value.clone()).collect();
         let policy = settings.config.policy.file.value.clone();
-        let places = usize::try_from(*settings.config.limits.max_concurrent_calls).unwrap_or(usize::MAX >> 4);
+        let totals = Totals {
+            calls_in_flight: *settings.config.limits.max_concurrent_calls,
+            queue: *http.max_queue,
+            bytes_per_second: *http.max_bytes_per_second,
+            processes: *http.max_processes,
+        };
         let observer = {
-            let metrics = Arc::clone(&metrics);
-            Arc::new(move |record: &core_tools::mcp::Record<'_>| metrics.call(record))
+            let (metrics, archive) = (Arc::clone(&metrics), archive.clone());
+            Arc::new(move |record: &core_tools::mcp::Record<'_>| {
+                metrics.call(record);
+                if let Some(archive) = &archive {
+                    archive.record(record);
+                }
+            })
         };
         let tenants = Tenants::new(settings, observer)?;
         declared(&tenants, &http)?;
@@ -119,9 +148,10 @@ impl Server {
         let app = Arc::new(App {
             gate,
             identity,
-            governor: Governor::new(places),
+            governor: Governor::new(totals),
             sessions,
             tenants,
+            archive,
             metrics,
             protocol,
             oauth,
@@ -252,7 +282,10 @@ fn check_exposure(
 /// What a caller could read or write, and so become another, lies in no root.
 fn check_secrets(settings: &Settings, http: &Http) -> Result<(), String> {
     let keys = http.jwt_keys.as_ref().filter(|place| !place.contains("://")).map(PathBuf::from);
+    let database = audit_database(http)?;
+    let database = database.as_deref().and_then(|place| place.strip_prefix("sqlite:")).map(PathBuf::from);
     let named = [
+        ("http.audit_database", database),
         ("http.tokens", http.tokens.value.clone()),
         ("http.tls_key", http.tls_key.value.clone()),
         ("http.jwt_keys", keys),
@@ -261,7 +294,9 @@ fn check_secrets(settings: &Settings, http: &Http) -> Result<(), String> {
     ];
     for (key, path) in named {
         let Some(path) = path else { continue };
-        let real = path.canonicalize().unwrap_or(path);
+        // One that is not there yet will be where its folder is.
+        let folder = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
+        let real = path.canonicalize().ok().or_else(folder).unwrap_or(path);
         let inside = |root: &PathBuf| root.canonicalize().is_ok_and(|root| real.starts_with(root));
         if settings.roots.iter().any(inside) {
             return Err(format!(

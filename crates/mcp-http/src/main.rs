@@ -4,8 +4,14 @@
 
 mod address;
 mod answer;
+#[cfg(feature = "audit-database")]
+mod archive;
+#[cfg(not(feature = "audit-database"))]
+#[path = "no_archive.rs"]
+mod archive;
 mod bearer;
 mod cli;
+mod compress;
 mod connection;
 mod file;
 mod gate;

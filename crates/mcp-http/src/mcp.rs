@@ -7,9 +7,9 @@ use crate::governor::{Account, Place};
 use crate::identity::Principal;
 use crate::metrics::Metrics;
 use crate::route::App;
-use crate::sessions::{Sessions, Visit};
+use crate::sessions::{Return, Sessions, Visit};
 use bytes::Bytes;
-use core_tools::mcp::{Connection, Visitor};
+use core_tools::mcp::{Connection, Needs, Programs, Visitor};
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
@@ -25,7 +25,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
+use tokio::time::Sleep;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 const SESSION: &str = "mcp-session-id";
@@ -150,12 +151,10 @@ impl Protocol {
         if let Some(visit) = &visit {
             caller = caller.with_session(&*visit.id);
         }
-        let place = match asked.tool.as_deref().is_some_and(|tool| host.takes_place(&caller, tool)) {
-            false => None,
-            true => match account.place().await {
-                Ok(place) => Some(place),
-                Err(not_now) => return app.not_now(&principal, asked.id.as_ref(), &not_now),
-            },
+        let needs = asked.tool.as_deref().map_or(Needs::default(), |tool| host.needs(&caller, tool));
+        let place = match account.place(needs).await {
+            Ok(place) => Arc::new(place),
+            Err(not_now) => return app.not_now(&principal, asked.id.as_ref(), &not_now),
         };
         let life = visit.as_ref().map_or(&principal.live, |visit| &visit.live).clone();
         if life.is_cancelled() {
@@ -168,28 +167,32 @@ impl Protocol {
         }
         let call = life.child_token();
         let returning = parts.method == Method::GET && parts.headers.contains_key("last-event-id");
-        let adopted = visit.as_ref().filter(|_| returning).map(Visit::adopt).unwrap_or_default();
+        let returned = visit.as_ref().filter(|_| returning).map(Visit::come_back);
         if asked.tool.is_some() {
             app.metrics.in_flight.fetch_add(1, Ordering::Relaxed);
         }
         let mut guard = Guard {
             call: call.clone(),
             visit,
-            adopted,
-            account,
+            _returned: returned,
+            account: Arc::clone(&account),
             metrics: Arc::clone(&app.metrics),
             counted: asked.tool.is_some(),
             finished: false,
-            _place: place,
+            _place: Arc::clone(&place),
         };
         tracing::debug!(principal = %principal.name, from = peer.place(), method = %asked.method, "a request");
         let ends = match (&parts.method, asked.method.as_str()) {
-            (&Method::GET, _) => Some(Ends::with(&app.closing, &life, None)),
-            (_, "subscriptions/listen") => Some(Ends::with(&app.closing, &life, Some(call.clone()))),
+            (&Method::GET, _) => Some(Ends::with(&app.closing, &life, principal.until, None)),
+            (_, "subscriptions/listen") => {
+                Some(Ends::with(&app.closing, &life, principal.until, Some(call.clone())))
+            }
             _ => None,
         };
-        let (limits, background) = (RoleLimits::default(), usize::try_from(principal.limits.processes).ok());
-        parts.extensions.insert(Visitor { host, caller, limits, background, cancel: call });
+        let (limits, programs) = (RoleLimits::default(), Some(Programs::new(move || account.program())));
+        parts.extensions.insert(Visitor { host, caller, limits, programs, cancel: call });
+        // A call in a session may go on without its client: until it has ended the place is taken.
+        parts.extensions.insert(place);
         let response = self.service.handle(Request::from_parts(parts, Full::new(body))).await;
         if let (Some(room), Some(id)) =
             (&room, response.headers().get(SESSION).and_then(|id| id.to_str().ok()))
@@ -269,20 +272,32 @@ fn narrowing(headers: &HeaderMap, app: &App) -> Option<String> {
     Some(role.map_or_else(|| policy.minimal_role().to_owned(), str::to_owned))
 }
 
-/// When a stream without an end of its own ends: with the server, or with its caller's life.
+/// When a stream without an end of its own ends: with the server, with its caller's life, or when what the caller
+/// presented is over.
 struct Ends {
     either: [Pin<Box<WaitForCancellationFutureOwned>>; 2],
+    over: Option<Pin<Box<Sleep>>>,
     /// The call that is told then, and says goodbye. Without one the stream ends there.
     call: Option<CancellationToken>,
 }
 
 impl Ends {
-    fn with(closing: &CancellationToken, life: &CancellationToken, call: Option<CancellationToken>) -> Self {
-        Self { either: [closing, life].map(|token| Box::pin(token.clone().cancelled_owned())), call }
+    fn with(
+        closing: &CancellationToken,
+        life: &CancellationToken,
+        until: Option<SystemTime>,
+        call: Option<CancellationToken>,
+    ) -> Self {
+        let over = until.map(|until| {
+            let left = until.duration_since(SystemTime::now()).unwrap_or_default();
+            Box::pin(tokio::time::sleep(left))
+        });
+        Self { either: [closing, life].map(|token| Box::pin(token.clone().cancelled_owned())), over, call }
     }
 
     fn have_come(&mut self, cx: &mut Context<'_>) -> bool {
         self.either.iter_mut().any(|token| token.as_mut().poll(cx).is_ready())
+            || self.over.as_mut().is_some_and(|over| over.as_mut().poll(cx).is_ready())
     }
 }
 
@@ -290,13 +305,12 @@ impl Ends {
 struct Guard {
     call: CancellationToken,
     visit: Option<Visit>,
-    /// Calls for whose answers the client has come back.
-    adopted: Vec<CancellationToken>,
+    _returned: Option<Return>,
     account: Arc<Account>,
     metrics: Arc<Metrics>,
     counted: bool,
     finished: bool,
-    _place: Option<Place>,
+    _place: Arc<Place>,
 }
 
 impl Drop for Guard {
@@ -308,10 +322,7 @@ impl Drop for Guard {
             return;
         }
         match &self.visit {
-            Some(visit) => {
-                let left = std::mem::take(&mut self.adopted);
-                left.into_iter().chain([self.call.clone()]).for_each(|call| visit.abandon(call));
-            }
+            Some(visit) => visit.abandon(self.call.clone()),
             None => self.call.cancel(),
         }
     }

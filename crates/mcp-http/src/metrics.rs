@@ -34,6 +34,9 @@ const BOUNDS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.25, 1.0, 5.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Now {
     pub(crate) sessions: usize,
+    pub(crate) waiting: u64,
+    /// Rows of the audit that its database has, and that were lost.
+    pub(crate) archived: Option<(u64, u64)>,
     pub(crate) children: usize,
     pub(crate) draining: bool,
 }
@@ -124,9 +127,17 @@ impl Metrics {
                 number.load(Ordering::Relaxed)
             );
         }
+        if let Some((written, lost)) = now.archived {
+            let help = "Records of the audit, by whether its database has them.";
+            head(&mut text, "coretools_audit_rows_total", "counter", help);
+            for (outcome, number) in [("written", written), ("lost", lost)] {
+                let _ = writeln!(text, "coretools_audit_rows_total{{outcome=\"{outcome}\"}} {number}");
+            }
+        }
         let gauge = |counter: &AtomicI64| counter.load(Ordering::Relaxed).to_string();
         for (name, help, value) in [
             ("coretools_calls_in_flight", "Calls that are running.", gauge(&self.in_flight)),
+            ("coretools_calls_waiting", "Calls that wait for a place.", now.waiting.to_string()),
             ("coretools_connections", "Connections that are open.", gauge(&self.connections)),
             ("coretools_sessions", "Sessions that are open.", now.sessions.to_string()),
             ("coretools_children", "Programs that are running.", now.children.to_string()),
@@ -169,7 +180,8 @@ mod tests {
                 bytes_out: 0,
             });
         }
-        let text = metrics.render(Now { sessions: 1, children: 2, draining: false });
+        let text =
+            metrics.render(Now { sessions: 1, waiting: 0, archived: None, children: 2, draining: false });
         for line in [
             r#"coretools_calls_total{tool="read\"file",role="dev",outcome="failed"} 1"#,
             r#"coretools_call_duration_seconds_bucket{tool="read\"file",role="dev",le="0.0025"} 0"#,

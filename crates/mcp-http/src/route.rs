@@ -2,6 +2,7 @@
 
 use crate::address::Peer;
 use crate::answer::{self, Body};
+use crate::archive::Archive;
 use crate::gate::{Gate, Refused};
 use crate::governor::{Governor, NotNow};
 use crate::identity::{Denied, Identity, Principal};
@@ -26,6 +27,8 @@ pub(crate) struct App {
     pub(crate) governor: Governor,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) tenants: Tenants,
+    /// Where the audit goes too.
+    pub(crate) archive: Option<Archive>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) protocol: Protocol,
     pub(crate) oauth: Option<OAuth>,
@@ -111,7 +114,7 @@ impl App {
         principal: Principal,
     ) -> Response<Body> {
         let account = self.governor.account(&principal.name, &principal.limits);
-        if let Err(not_now) = account.admit() {
+        if let Err(not_now) = self.governor.admit(&account) {
             return self.not_now(&principal, None, &not_now);
         }
         self.protocol.answer(self, request, peer, principal, account).await
@@ -140,37 +143,32 @@ impl App {
     }
 
     /// Records that a known caller was turned away.
-    pub(crate) fn refused(&self, caller: &Caller, rule: &'static str) {
+    pub(crate) fn refused(&self, caller: &Caller, rule: &str) {
+        let record = Record {
+            caller,
+            tool: "",
+            decision: "refused",
+            rule,
+            outcome: Outcome::NotRun,
+            duration: Duration::ZERO,
+            arguments: "",
+            bytes_in: 0,
+            bytes_out: 0,
+        };
         if let Some(audit) = self.tenants.whole().audit() {
-            audit.end(&Record {
-                caller,
-                tool: "",
-                decision: "refused",
-                rule,
-                outcome: Outcome::NotRun,
-                duration: Duration::ZERO,
-                arguments: "",
-                bytes_in: 0,
-                bytes_out: 0,
-            });
+            audit.end(&record);
+        }
+        if let Some(archive) = &self.archive {
+            archive.record(&record);
         }
     }
 
     /// Records that somebody unknown was turned away: of many who come at once, how many.
     fn stranger(&self, peer: Peer, reason: &'static str) {
-        if let (Some(audit), Some(before)) = (self.tenants.whole().audit(), self.strangers.tell(reason)) {
+        if let Some(before) = self.strangers.tell(reason) {
             let more = if before > 0 { format!(", and {before} before") } else { String::new() };
-            audit.end(&Record {
-                caller: &Caller::new("none").with_principal(format!("stranger:{}", peer.place())),
-                tool: "",
-                decision: "refused",
-                rule: &format!("http: {reason}{more}"),
-                outcome: Outcome::NotRun,
-                duration: Duration::ZERO,
-                arguments: "",
-                bytes_in: 0,
-                bytes_out: 0,
-            });
+            let caller = Caller::new("none").with_principal(format!("stranger:{}", peer.place()));
+            self.refused(&caller, &format!("http: {reason}{more}"));
         }
     }
 
@@ -184,6 +182,8 @@ impl App {
     fn figures(&self) -> Response<Body> {
         let now = Now {
             sessions: self.sessions.count(),
+            waiting: self.governor.waiting(),
+            archived: self.archive.as_ref().map(Archive::counts),
             children: self.tenants.runner.running(),
             draining: self.closing.is_cancelled(),
         };

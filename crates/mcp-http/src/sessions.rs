@@ -34,9 +34,10 @@ struct Session {
     live: CancellationToken,
     /// When its life was seen to be over.
     over: Option<Instant>,
-    /// Calls whose client has gone and may come back for the answer, each with a number of its own.
-    orphans: HashMap<u64, CancellationToken>,
-    abandoned: u64,
+    /// Streams for which the client came back, and when it last went away from one. It may come back before it is seen
+    /// that it had gone.
+    returns: usize,
+    returned: Instant,
 }
 
 /// A request or stream of a session, until it is dropped.
@@ -46,6 +47,13 @@ pub(crate) struct Visit {
     pub(crate) id: Arc<str>,
     /// Parent of what the session runs.
     pub(crate) live: CancellationToken,
+}
+
+/// A stream for which a client has come back, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Return {
+    sessions: Arc<Sessions>,
+    id: Arc<str>,
 }
 
 /// Room for a session that is about to begin.
@@ -128,8 +136,8 @@ impl Sessions {
             open: 0,
             live: live.child_token(),
             over: None,
-            orphans: HashMap::new(),
-            abandoned: 0,
+            returns: 0,
+            returned: Instant::now(),
         };
         self.table().sessions.insert(id.into(), session);
     }
@@ -172,31 +180,43 @@ impl Sessions {
 }
 
 impl Visit {
-    /// The client of a call has gone away. It may come back for the answer, for a moment.
+    /// The client of a call has gone away. It may come back for the answer, for a moment, and from then on the call ends
+    /// with the stream for which it came.
     pub(crate) fn abandon(&self, call: CancellationToken) {
-        let number = {
-            let mut table = self.sessions.table();
-            let Some(session) = table.sessions.get_mut(&self.id) else { return call.cancel() };
-            session.abandoned += 1;
-            session.orphans.insert(session.abandoned, call);
-            session.abandoned
-        };
         let (sessions, id) = (Arc::clone(&self.sessions), Arc::clone(&self.id));
+        let gone = Instant::now();
         tokio::spawn(async move {
-            tokio::time::sleep(COMING_BACK).await;
-            let orphan =
-                sessions.table().sessions.get_mut(&id).and_then(|session| session.orphans.remove(&number));
-            if let Some(call) = orphan {
-                call.cancel();
+            loop {
+                let since = match sessions.table().sessions.get(&id) {
+                    None => break,
+                    Some(session) if session.returns > 0 => Instant::now(),
+                    Some(session) => session.returned.max(gone),
+                };
+                let left = COMING_BACK.saturating_sub(since.elapsed());
+                if left.is_zero() {
+                    break;
+                }
+                tokio::time::sleep(left).await;
             }
+            call.cancel();
         });
     }
 
-    /// The client has come back: what it had left is its again.
-    pub(crate) fn adopt(&self) -> Vec<CancellationToken> {
-        let mut table = self.sessions.table();
-        let session = table.sessions.get_mut(&self.id);
-        session.map(|session| session.orphans.drain().map(|(_, call)| call).collect()).unwrap_or_default()
+    /// The client has come back with a stream: what it had left is its again, until that is dropped.
+    pub(crate) fn come_back(&self) -> Return {
+        if let Some(session) = self.sessions.table().sessions.get_mut(&self.id) {
+            session.returns += 1;
+        }
+        Return { sessions: Arc::clone(&self.sessions), id: Arc::clone(&self.id) }
+    }
+}
+
+impl Drop for Return {
+    fn drop(&mut self) {
+        if let Some(session) = self.sessions.table().sessions.get_mut(&self.id) {
+            session.returns = session.returns.saturating_sub(1);
+            session.returned = Instant::now();
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use super::transcript::Transcript;
 use process_runner::{By, Event, EventOptions, Events, Lag, Limits, Output, Running, Stdin, Termination};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::any::Any;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -245,11 +246,11 @@ impl Background {
     }
 
     /// A place among those of `owner`.
-    fn own(&self, owner: &str, most: usize) -> Result<Own, CommandError> {
+    fn own(&self, owner: &str) -> Result<Own, CommandError> {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let count = running.entry(owner.to_owned()).or_default();
-        if *count >= most {
-            return Err(CommandError::TooMany(most));
+        if *count >= MAX_RUNNING {
+            return Err(CommandError::TooMany(MAX_RUNNING));
         }
         *count += 1;
         Ok(Own { owner: owner.to_owned(), running: Arc::clone(&self.running) })
@@ -281,7 +282,7 @@ impl Background {
         self.start_within(input, owner, &Reach::default(), None).await
     }
 
-    /// The same for a caller whose commands may reach less, and of whose at most `most` may run.
+    /// The same for a caller whose commands may reach less. What is `held` for the command is dropped when it ends.
     ///
     /// # Errors
     ///
@@ -291,10 +292,9 @@ impl Background {
         input: &StartCommand,
         owner: &str,
         reach: &Reach,
-        most: Option<usize>,
+        held: Option<Box<dyn Any + Send + Sync>>,
     ) -> Result<StartedCommand, CommandError> {
-        let most = most.unwrap_or(MAX_RUNNING).min(MAX_RUNNING);
-        let own = self.own(owner, most)?;
+        let own = self.own(owner)?;
         let place =
             Arc::clone(&self.places).try_acquire_owned().map_err(|_| CommandError::TooMany(MAX_ALL))?;
         let (command, _) = self.commands.narrowed(reach).prepare(
@@ -334,7 +334,7 @@ impl Background {
         };
         let started = StartedCommand { id: entry.id, pid };
         // Ends with the command; the command ends with the table, which holds the other handle to it.
-        tokio::spawn(follow(Arc::downgrade(&entry), Arc::downgrade(&running), events, (own, place)));
+        tokio::spawn(follow(Arc::downgrade(&entry), Arc::downgrade(&running), events, (own, place, held)));
         Ok(started)
     }
 
@@ -447,7 +447,7 @@ async fn follow(
     entry: Weak<Entry>,
     running: Weak<Running>,
     events: Option<Events>,
-    place: (Own, OwnedSemaphorePermit),
+    place: (Own, OwnedSemaphorePermit, Option<Box<dyn Any + Send + Sync>>),
 ) {
     let mut events = events;
     while let Some(event) = match &mut events {

@@ -57,8 +57,18 @@ pub struct Http {
     pub queue_ms: Setting<u64>,
     /// Bytes in a minute of one caller, sent and received: 1,024 and more; 1 GiB by default.
     pub bytes_per_minute: Setting<u64>,
-    /// Programs of one caller that run in the background at once: 0 to 4,096; 16 by default.
+    /// Programs of one caller that run at once, in the background and in calls: 0 to 4,096; 16 by default.
     pub processes: Setting<u64>,
+    /// Calls of all callers that wait for a place: 0 to 1,000,000; 1,024 by default.
+    pub max_queue: Setting<u64>,
+    /// Bytes in a second of all callers, sent and received: 1,024 and more; 256 MiB by default. Beyond it those wait who
+    /// have more than their share.
+    pub max_bytes_per_second: Setting<u64>,
+    /// Programs of all callers that run at once: 0 to 65,536; 256 by default.
+    pub max_processes: Setting<u64>,
+    /// A database for the audit, beside or instead of `policy.audit`: `sqlite:PATH` or `postgres://…`; a `$VARIABLE` is
+    /// looked up. None by default.
+    pub audit_database: Setting<Option<String>>,
     /// What clients call the server by, `https://name/mcp`: the resource of RFC 9728 and the default audience. None by
     /// default.
     pub public_url: Setting<Option<String>>,
@@ -107,6 +117,10 @@ impl Default for Http {
             queue_ms: default(10_000),
             bytes_per_minute: default(1 << 30),
             processes: default(16),
+            max_queue: default(1024),
+            max_bytes_per_second: default(256 << 20),
+            max_processes: default(256),
+            audit_database: default(None),
             public_url: default(None),
             jwt_issuer: default(None),
             jwt_audience: default(None),

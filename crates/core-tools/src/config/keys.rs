@@ -13,7 +13,7 @@ use super::{Config, Entry, Setting, Source, VARIABLE_PREFIX};
 pub(super) const BASE_PATH: &str = "FILESYSTEM_TOOLS_BASE_PATH";
 
 /// Every key, with its table.
-pub(super) const KEYS: [&str; 66] = [
+pub(super) const KEYS: [&str; 70] = [
     "roots",
     "toolsets",
     "results",
@@ -60,6 +60,10 @@ pub(super) const KEYS: [&str; 66] = [
     "http.queue_ms",
     "http.bytes_per_minute",
     "http.processes",
+    "http.max_queue",
+    "http.max_bytes_per_second",
+    "http.max_processes",
+    "http.audit_database",
     "http.public_url",
     "http.jwt_issuer",
     "http.jwt_audience",
@@ -226,6 +230,12 @@ fn visit<V: Visit>(config: &mut Config, key: &str, visitor: V) -> Option<V::Resu
             visitor.visit(&mut http.bytes_per_minute, within(1024..=1 << 50, " of bytes"))
         }
         "http.processes" => visitor.visit(&mut http.processes, within(0..=4096, "")),
+        "http.max_queue" => visitor.visit(&mut http.max_queue, within(0..=1_000_000, "")),
+        "http.max_bytes_per_second" => {
+            visitor.visit(&mut http.max_bytes_per_second, within(1024..=1 << 40, " of bytes"))
+        }
+        "http.max_processes" => visitor.visit(&mut http.max_processes, within(0..=65_536, "")),
+        "http.audit_database" => visitor.visit(&mut http.audit_database, any()),
         "http.public_url" => visitor.visit(&mut http.public_url, any()),
         "http.jwt_issuer" => visitor.visit(&mut http.jwt_issuer, any()),
         "http.jwt_audience" => visitor.visit(&mut http.jwt_audience, any()),
@@ -272,7 +282,7 @@ fn are_connections(connections: &[String]) -> bool {
 
 /// Whether what the key holds may have a password in it, so that no message shows it.
 fn is_secret(key: &str) -> bool {
-    key == "databases.connections"
+    matches!(key, "databases.connections" | "http.audit_database")
 }
 
 /// Sets `key` to what the file has at `place`.

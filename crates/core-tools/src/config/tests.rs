@@ -109,6 +109,83 @@ fn without_file_variables_and_flags_every_key_has_its_documented_default() {
 }
 
 #[test]
+fn every_key_of_http_has_its_documented_default() {
+    let config = Project::new("").load(&[]).unwrap();
+    let entries = config.entries();
+    let entries = entries.iter().filter(|entry| entry.key.starts_with("http."));
+    let entries: Vec<String> = entries.map(|entry| format!("{} = {}", entry.key, entry.value)).collect();
+    insta::assert_snapshot!(entries.join("\n"), @r#"
+    http.listen = ["127.0.0.1:8717"]
+    http.behind_proxy = []
+    http.hosts = []
+    http.origins = []
+    http.tls_certificate = ""
+    http.tls_key = ""
+    http.tokens = ""
+    http.anonymous_role = ""
+    http.peers = []
+    http.metrics_listen = ""
+    http.max_body_bytes = 4194304
+    http.max_connections = 4096
+    http.header_timeout_ms = 30000
+    http.body_timeout_ms = 30000
+    http.drain_ms = 10000
+    http.max_sessions = 1024
+    http.session_idle_ms = 1800000
+    http.calls_per_second = 100
+    http.calls_in_flight = 16
+    http.queue = 64
+    http.queue_ms = 10000
+    http.bytes_per_minute = 1073741824
+    http.processes = 16
+    http.max_queue = 1024
+    http.max_bytes_per_second = 268435456
+    http.max_processes = 256
+    http.audit_database = [not shown]
+    http.public_url = ""
+    http.jwt_issuer = ""
+    http.jwt_audience = ""
+    http.jwt_keys = ""
+    http.jwt_algorithms = ["RS256", "ES256", "EdDSA"]
+    http.jwt_roles = []
+    http.jwt_scope = ""
+    "#);
+}
+
+#[test]
+fn a_key_of_http_that_there_is_not_is_named_with_the_nearest_and_none_takes_a_value_of_another_kind() {
+    let given = |text: &str| {
+        let project = Project::new("");
+        let file = project.path().join("given.toml");
+        fs::write(&file, text).unwrap();
+        #[cfg(unix)]
+        set_mode(&file, 0o644);
+        project.load_with(&[], &naming(&file)).map_err(|error| error.to_string())
+    };
+    for (wrong, meant) in [
+        ("procesess = 3", "processes"),
+        ("max_proceses = 3", "max_processes"),
+        ("tls_certificat = \"x\"", "tls_certificate"),
+        ("jwt_role = []", "jwt_roles"),
+        ("Listen = []", "listen"),
+    ] {
+        let error = given(&format!("[http]\n{wrong}\n")).unwrap_err();
+        let key = wrong.split(' ').next().unwrap();
+        assert!(error.contains(key) && error.contains(meant) && error.contains(":2"), "{wrong}: {error}");
+    }
+    assert!(given("[http]\n[http.limits]\n").is_err());
+    assert!(given("[htttp]\n").unwrap_err().contains("http"));
+    for key in keys::KEYS.iter().filter_map(|key| key.strip_prefix("http.")) {
+        for value in ["true", "1.5", "{}", "1979-05-27", "[1]", "-1"] {
+            assert!(given(&format!("[http]\n{key} = {value}\n")).is_err(), "{key} = {value}");
+        }
+    }
+    // A password is not shown.
+    let error = given("[http]\naudit_database = [\"postgres://me:secret@host\"]\n").unwrap_err();
+    assert!(!error.contains("secret"), "{error}");
+}
+
+#[test]
 fn the_file_is_found_upward_and_every_key_of_it_is_read() {
     let project = Project::new(
         r#"

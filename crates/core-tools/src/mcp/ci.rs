@@ -2,6 +2,7 @@
 
 use super::answer::{Answer, ToolError};
 use super::host::Context;
+use super::limits::Programs;
 use super::tool::{Tool, Toolset};
 use crate::ci::{
     Background, Build, BuildError, CommandError, CommandList, CommandReport, Commands, Diagnostics,
@@ -74,6 +75,7 @@ fn run_command(commands: Commands, max_timeout: Duration) -> Tool {
     .open_world()
     .effects(COMMAND)
     .own_deadline()
+    .runs_programs()
     .maximum("timeout_ms", u64::try_from(max_timeout.as_millis()).unwrap_or(u64::MAX))
     .answers::<CommandReport>()
 }
@@ -91,8 +93,9 @@ fn start_command(commands: Commands, background: Arc<Background>) -> Tool {
             let background = Arc::clone(&background);
             let reach = reach(&commands, &context);
             async move {
-                let started =
-                    background.start_within(&input, owner(&context), &reach?, context.background).await?;
+                let held = context.programs.as_ref().map(Programs::reserve).transpose();
+                let held = held.map_err(ToolError::new)?;
+                let started = background.start_within(&input, owner(&context), &reach?, held).await?;
                 Answer::structured(&started)
             }
         },
@@ -200,6 +203,7 @@ fn build_or_restore(commands: Commands, goal: Goal, max_timeout: Duration) -> To
     .open_world()
     .effects(&[Effect::Reads("project_path")])
     .own_deadline()
+    .runs_programs()
     .answers::<Verdict>()
     .maximum("timeout_ms", u64::try_from(max_timeout.as_millis()).unwrap_or(u64::MAX))
 }

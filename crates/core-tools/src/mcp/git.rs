@@ -66,6 +66,7 @@ where
         let git = reach(&commands, &context).map(|reach| Git::new(commands.narrowed(&reach)));
         async move { run(git?, input, context.cancel).await }
     })
+    .runs_programs()
 }
 
 fn git_status(commands: &Commands) -> Tool {

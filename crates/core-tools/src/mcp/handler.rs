@@ -3,6 +3,7 @@
 use super::answer::{Answer, Shape};
 use super::errors;
 use super::host::{Context, Host};
+use super::limits::Programs;
 use super::progress::Progress;
 use crate::redact::Redactor;
 use rmcp::ErrorData;
@@ -43,8 +44,8 @@ pub struct Visitor {
     pub caller: Caller,
     /// What the caller itself may use, on top of what its role may.
     pub limits: RoleLimits,
-    /// Programs that it may have in the background at once; the tool's own number if there is none.
-    pub background: Option<usize>,
+    /// Where programs that outlive a call get a place; without it the tool's own number bounds them.
+    pub programs: Option<Programs>,
     /// Ends its requests, as the transport does when the client cancels or goes away.
     pub cancel: CancellationToken,
 }
@@ -78,7 +79,7 @@ impl Connection {
         instructions: impl Into<String>,
     ) -> Self {
         let (limits, cancel) = (RoleLimits::default(), CancellationToken::new());
-        let visitor = Visitor { host, caller, limits, background: None, cancel };
+        let visitor = Visitor { host, caller, limits, programs: None, cancel };
         Self::of(Visitors::One { visitor, instructions: instructions.into() }, name, version)
     }
 
@@ -229,14 +230,14 @@ impl ServerHandler for Connection {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Visitor { host, caller, limits, background, cancel } = self.visitor(&context.extensions)?;
+        let Visitor { host, caller, limits, programs, cancel } = self.visitor(&context.extensions)?;
         let shape = if host.sends_structured() && knows_structured(&context) {
             Shape::Structured
         } else {
             Shape::TextOnly
         };
         let mut call = Context::new(caller, context.ct.child_token());
-        (call.limits, call.background) = (limits, background);
+        (call.limits, call.programs) = (limits, programs);
         if context.meta.get_progress_token().is_some() {
             call.progress = Progress::heard();
         }

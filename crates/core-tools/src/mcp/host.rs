@@ -6,7 +6,7 @@ use super::answer::{Answer, ToolError};
 use super::arguments;
 use super::audit::{Audit, Outcome, Record, shape};
 use super::effects::ScopeLimit;
-use super::limits::Limits;
+use super::limits::{Limits, Needs, Programs};
 use super::meter::Meter;
 use super::progress::Progress;
 use super::selection::Selection;
@@ -106,8 +106,8 @@ pub struct Context {
     pub scope: Scope,
     /// What the caller itself may use, on top of what its role may. No limit by default.
     pub limits: RoleLimits,
-    /// Programs that the caller may have in the background at once; the tool's own number by default.
-    pub background: Option<usize>,
+    /// Where programs that outlive the call get a place; without it the tool's own number bounds them.
+    pub programs: Option<Programs>,
     /// The caller may call every tool that there is, and the policy requires nothing of the arguments of any. False
     /// outside a host.
     pub unrestricted: bool,
@@ -126,7 +126,7 @@ impl Context {
             role_limit: None,
             scope: Scope::default(),
             limits: RoleLimits::default(),
-            background: None,
+            programs: None,
             unrestricted: false,
             policy: None,
         }
@@ -398,11 +398,11 @@ impl Host {
         self.shared.reloads.subscribe()
     }
 
-    /// Whether a call of `tool` takes one of the places for calls that run at once. One that `caller` does not see does:
-    /// so does one that there is not.
-    pub fn takes_place(&self, caller: &Caller, tool: &str) -> bool {
+    /// What a call of `tool` needs. One that `caller` does not see needs what one needs that there is not.
+    pub fn needs(&self, caller: &Caller, tool: &str) -> Needs {
         let policy = self.shared.policy.load();
-        self.find(&policy, caller, tool).is_none_or(|registered| registered.tool.takes_place())
+        let found = self.find(&policy, caller, tool);
+        found.map_or(Needs { place: true, program: false }, |registered| registered.tool.needs())
     }
 
     /// Where calls are recorded, if they are.
@@ -545,9 +545,9 @@ impl Host {
     fn shape(&self, registered: Option<&Registered>, arguments: &Map<String, Value>) -> Shape {
         let properties = registered.and_then(|registered| registered.tool.input().get("properties"));
         let known = |name: &str| properties.is_some_and(|properties| properties.get(name).is_some());
-        let text = match &self.shared.audit {
-            Some(_) => shape(arguments, known),
-            None => String::new(),
+        let text = match self.shared.audit.is_some() || self.shared.observer.is_some() {
+            true => shape(arguments, known),
+            false => String::new(),
         };
         Shape { text, bytes: object_size(arguments) }
     }
@@ -633,7 +633,7 @@ impl Host {
             (context.role_limit.map_or(limits.call_timeout, |most| most.min(limits.call_timeout)), STOPPING)
         };
         let deadline = Instant::now() + limit;
-        let _place = match registered.tool.takes_place() {
+        let _place = match registered.tool.needs().place {
             false => None,
             true => tokio::select! {
                 place = self.shared.places.acquire() => Some(place.map_err(|_| ToolError::new("the server is ending"))?),

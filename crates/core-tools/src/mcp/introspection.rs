@@ -152,7 +152,7 @@ fn capture_trace(workspace: &Arc<Workspace>, traces: Traces) -> Tool {
             }
         },
     );
-    tool.adds().own_deadline().knows_unrestricted()
+    tool.adds().own_deadline().runs_programs().knows_unrestricted()
 }
 
 fn json_text<T: Serialize>(value: &T) -> Result<Answer, ToolError> {

@@ -1,5 +1,8 @@
 //! What one server gives at most.
 
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Bounds on every call. The tools have narrower ones of their own and say so when they bite; these hold
@@ -27,5 +30,44 @@ impl Default for Limits {
             max_timeout: Duration::from_secs(600),
             max_answer_bytes: 4 << 20,
         }
+    }
+}
+
+/// What a call needs of what is shared by all calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// One of the places for calls that run at once.
+    pub place: bool,
+    /// One of the places for programs: it runs one until it ends.
+    pub program: bool,
+}
+
+/// Where what outlives its call gets a place among the programs that its caller may run.
+#[derive(Clone)]
+pub struct Programs(Arc<Reserve>);
+
+type Reserve = dyn Fn() -> Result<Held, String> + Send + Sync;
+
+/// A place that is held, until it is dropped.
+pub type Held = Box<dyn Any + Send + Sync>;
+
+impl Programs {
+    /// `reserve` gives a place at once, or says why there is none and what to do.
+    pub fn new(reserve: impl Fn() -> Result<Held, String> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(reserve))
+    }
+
+    /// A place, if there is one now.
+    ///
+    /// # Errors
+    /// Why there is none, and what to do.
+    pub fn reserve(&self) -> Result<Held, String> {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for Programs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Programs")
     }
 }

@@ -69,7 +69,7 @@ pub use audit::{Audit, Outcome, Record, WhenFull};
 pub use effects::WorkspaceEffects;
 pub use handler::{Connection, Visitor};
 pub use host::{Context, Host, HostBuilder, HostError, NoSuchTool, Observer};
-pub use limits::Limits;
+pub use limits::{Held, Limits, Needs, Programs};
 pub use progress::Progress;
 pub use selection::{PRESETS, Selection};
 pub use tool::{Prepared, Tool, Toolset};

@@ -155,7 +155,7 @@ fn task(commands: Commands) -> Tool {
 }
 
 fn runs_programs(tool: Tool) -> Tool {
-    tool.destroys().open_world().own_deadline().answers::<Verdict>()
+    tool.destroys().open_world().own_deadline().runs_programs().answers::<Verdict>()
 }
 
 async fn run(commands: &Commands, context: &Context, request: &RunTests) -> Result<TestReport, ToolError> {

@@ -3,6 +3,7 @@
 use super::Context;
 use super::answer::{Answer, ToolError};
 use super::arguments::{self, InvalidArguments};
+use super::limits::Needs;
 use super::schema::{self, Schema};
 use futures_util::future::{BoxFuture, FutureExt};
 use rmcp::model::ToolAnnotations;
@@ -68,6 +69,7 @@ pub struct Tool {
     open_world: bool,
     own_deadline: bool,
     without_place: bool,
+    runs_programs: bool,
     knows_unrestricted: bool,
     on_leave: Option<Arc<Leave>>,
     handler: Arc<Handler>,
@@ -114,6 +116,7 @@ impl Tool {
             open_world: false,
             own_deadline: false,
             without_place: false,
+            runs_programs: false,
             knows_unrestricted: false,
             on_leave: None,
             handler: Arc::new(handler),
@@ -192,6 +195,13 @@ impl Tool {
         self
     }
 
+    /// It runs a program for as long as it is called, which counts among those that its caller may run.
+    #[must_use]
+    pub fn runs_programs(mut self) -> Self {
+        self.runs_programs = true;
+        self
+    }
+
     /// What it keeps for a principal beyond a call is given up by `leave` once that principal is gone. It must not
     /// block.
     #[must_use]
@@ -248,8 +258,8 @@ impl Tool {
         }
     }
 
-    pub(crate) fn takes_place(&self) -> bool {
-        !self.without_place
+    pub(crate) fn needs(&self) -> Needs {
+        Needs { place: !self.without_place, program: self.runs_programs }
     }
 
     /// Takes only a call that a policy has allowed.

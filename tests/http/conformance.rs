@@ -1,0 +1,75 @@
+//! The official conformance suite against the built server: `docs/conformance.md` has what holds, and this checks it.
+
+use integration_tests::{HttpServer, Project, conformance_suite};
+use std::collections::BTreeMap;
+use std::process::Command;
+
+/// Checks that hold, of those that were made: `2/3`.
+type Counts = BTreeMap<String, String>;
+
+/// What the page says of a revision, whose column is the `column`th.
+fn documented(column: usize) -> Counts {
+    let page =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/conformance.md")).unwrap();
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `"));
+    let rows = rows.map(|row| row.split('|').map(|cell| cell.trim().trim_matches('`')).collect::<Vec<_>>());
+    rows.filter(|row| row[column] != "–").map(|row| (row[0].to_owned(), row[column].to_owned())).collect()
+}
+
+/// What the suite says: `✓ NAME: 3 passed, 0 failed`.
+fn summary(said: &str) -> Counts {
+    let line = |line: &str| {
+        let (name, counts) = line.strip_prefix(['✓', '✗'])?.trim().split_once(": ")?;
+        let (passed, failed) = counts.strip_suffix(" failed")?.split_once(" passed, ")?;
+        let (passed, failed): (u32, u32) = (passed.parse().ok()?, failed.parse().ok()?);
+        Some((name.to_owned(), format!("{passed}/{}", passed + failed)))
+    };
+    said.lines().filter_map(line).collect()
+}
+
+fn run(revision: &str, column: usize) {
+    let Some((node, suite)) = conformance_suite() else { return };
+    let (project, outside) = (Project::with([("a.txt", "hello\n")]), Project::empty());
+    let config = outside.join("coretools.toml");
+    std::fs::write(&config, "[http]\nanonymous_role = \"orchestrator\"\ncalls_per_second = 10000\n").unwrap();
+    let server = HttpServer::start(&project, &["--config", config.to_str().unwrap()]);
+    let results = outside.join("results");
+    let output = Command::new(node)
+        .arg(suite)
+        .args(["server", "--url", &format!("http://{}/mcp", server.address())])
+        .args(["--requirements", revision, "-o", results.to_str().unwrap()])
+        .current_dir(outside.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let found = summary(&said);
+    assert!(!found.is_empty(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
+    let documented = documented(column);
+    let differs = |name: &&String| found.get(*name) != documented.get(*name);
+    let all = found.keys().chain(documented.keys().filter(|name| !found.contains_key(*name)));
+    let different: Vec<String> = all
+        .filter(differs)
+        .map(|name| format!("{name}: {:?}, and the page says {:?}", found.get(name), documented.get(name)))
+        .collect();
+    assert!(different.is_empty(), "{different:#?}");
+    let mut looked_at = 0;
+    for scenario in std::fs::read_dir(&results).unwrap() {
+        let checks = std::fs::read_to_string(scenario.unwrap().path().join("checks.json")).unwrap();
+        let checks: Vec<serde_json::Value> = serde_json::from_str(&checks).unwrap();
+        for check in checks.iter().filter(|check| check["id"] == "wire-schema-valid") {
+            assert_eq!(check["status"], "SUCCESS", "{check:#}");
+            looked_at += 1;
+        }
+    }
+    assert!(looked_at >= 20, "{looked_at}");
+}
+
+#[test]
+fn of_the_conformance_suite_for_2026_07_28_holds_what_is_documented() {
+    run("2026-07-28", 2);
+}
+
+#[test]
+fn of_the_conformance_suite_for_2025_11_25_holds_what_is_documented() {
+    run("2025-11-25", 1);
+}
