@@ -19,6 +19,7 @@ mod exposure;
 mod figures;
 mod jwt;
 mod limits;
+mod packaging;
 mod routes;
 mod sessions;
 mod slow;
