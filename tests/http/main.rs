@@ -22,6 +22,7 @@ mod exposure;
 mod figures;
 mod jwt;
 mod limits;
+mod packaging;
 mod routes;
 #[path = "../database/servers.rs"]
 #[allow(dead_code, reason = "the other database, and what other tests ask")]

@@ -134,6 +134,16 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: TokenCommand,
     },
+    /// Ask the server that runs with the same options whether it serves: exit code 0, or 1 and the reason
+    Health(Health),
+}
+
+/// What to ask.
+#[derive(Args, Debug)]
+pub(crate) struct Health {
+    /// Whether its process lives, rather than whether it takes calls
+    #[arg(long)]
+    pub(crate) alive: bool,
 }
 
 /// What to do with tokens.

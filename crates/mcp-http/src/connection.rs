@@ -54,6 +54,11 @@ pub(crate) struct Terms {
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// How long a client may leave an answer unread.
 const UNREAD: Duration = Duration::from_secs(60);
+/// How long a server that ends still takes connections. The system completes them before they are accepted, and a proxy
+/// that has sent a request on one cannot know whether it may send it again elsewhere.
+const LAST_CONNECTIONS: Duration = Duration::from_millis(50);
+/// How long a client that has connected may take to ask, once the server ends: for the same reason.
+const FIRST_WORDS: Duration = Duration::from_millis(200);
 /// Bytes of the head of a request.
 const HEAD: usize = 32 * 1024;
 
@@ -93,12 +98,17 @@ impl Listener {
         }
     }
 
-    /// Serves everybody who connects, until the app closes.
+    /// Serves everybody who connects, until the app closes, and who is connecting at that moment.
     pub(crate) async fn serve(self, app: Arc<App>, terms: Terms, connections: TaskTracker) {
+        let mut closed = std::pin::pin!(async {
+            app.closing.cancelled().await;
+            tokio::time::sleep(LAST_CONNECTIONS).await;
+        });
         loop {
             let accepted = tokio::select! {
-                () = app.closing.cancelled() => return,
+                biased;
                 accepted = self.accept() => accepted,
+                () = &mut closed => return,
             };
             let (stream, peer) = match accepted {
                 Ok(accepted) => accepted,
@@ -218,8 +228,13 @@ async fn requests(
         () = app.closing.cancelled() => {}
     }
     if !spoken.load(Ordering::Relaxed) {
-        // It would be waited for until it says something.
-        return Ok(());
+        if let Ok(ended) = tokio::time::timeout(FIRST_WORDS, connection.as_mut()).await {
+            return ended.map_err(|error| error.to_string());
+        }
+        if !spoken.load(Ordering::Relaxed) {
+            // It would be waited for until it says something.
+            return Ok(());
+        }
     }
     connection.as_mut().graceful_shutdown();
     connection.await.map_err(|error| error.to_string())

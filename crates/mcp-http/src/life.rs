@@ -9,6 +9,7 @@ use crate::identity::Identity;
 use crate::jwt::Jwts;
 use crate::mcp::Protocol;
 use crate::metrics::Metrics;
+use crate::notify::Manager;
 use crate::route::{App, Area, OAuth};
 use crate::say;
 use crate::sessions::Sessions;
@@ -198,8 +199,10 @@ impl Server {
             listening.spawn(listener.serve(Arc::clone(&app), self.terms.clone(), connections.clone()));
         }
         let again = Arc::new(Notify::new());
-        let watching = tokio::spawn(watch(Arc::clone(&app), self.files, Arc::clone(&again)));
+        let manager = Manager::from_environment();
+        let watching = tokio::spawn(watch(Arc::clone(&app), self.files, Arc::clone(&again), manager.clone()));
         let policies = self.policy.map(|path| tokio::spawn(watch_policy(Arc::clone(&app), path)));
+        manager.ready();
         let name = loop {
             tokio::select! {
                 _ = terminate.recv() => break "SIGTERM",
@@ -208,6 +211,7 @@ impl Server {
             }
         };
         tracing::info!(name, "ending");
+        manager.stopping();
         app.ready.store(false, Ordering::Relaxed);
         // Nobody new; streams without an end say goodbye; what runs may end by itself.
         app.closing.cancel();
@@ -324,7 +328,7 @@ fn declared(tenants: &Tenants, http: &Http) -> Result<(), String> {
 }
 
 /// Looks at the files that may change, and ends what has no right to go on.
-async fn watch(app: Arc<App>, files: Files, again: Arc<Notify>) {
+async fn watch(app: Arc<App>, files: Files, again: Arc<Notify>, manager: Manager) {
     let stamps = |files: &Files| {
         let stamp = |path: &Path| policies::stamp(path);
         [
@@ -349,6 +353,9 @@ async fn watch(app: Arc<App>, files: Files, again: Arc<Notify>) {
                 false
             }
         };
+        if all {
+            manager.reloading();
+        }
         let now = stamps(&files);
         let changed = |place: usize| all || now.get(place) != seen.get(place);
         if changed(0)
@@ -384,6 +391,9 @@ async fn watch(app: Arc<App>, files: Files, again: Arc<Notify>) {
         let tokens = app.identity.tokens();
         gone(&app, tokens.end_others(&tokens));
         app.sessions.sweep().await;
+        if all {
+            manager.ready();
+        }
     }
 }
 

@@ -16,11 +16,13 @@ mod connection;
 mod file;
 mod gate;
 mod governor;
+mod health;
 mod identity;
 mod jwt;
 mod life;
 mod mcp;
 mod metrics;
+mod notify;
 mod route;
 mod sessions;
 mod tenants;
@@ -52,8 +54,10 @@ fn main() -> ExitCode {
 fn run(cli: Cli) -> Result<ExitCode, String> {
     let settings = setup::settings(PROGRAM, &cli.options.flags(), None)?;
     let _log = log::start(cli.options.log.as_deref().unwrap_or("warn"), settings.redactor.clone())?;
-    if let Some(Command::Token { command }) = cli.command {
-        return tokens::run(&settings, command);
+    match cli.command {
+        Some(Command::Token { command }) => return tokens::run(&settings, command),
+        Some(Command::Health(asked)) => return health::run(&settings, &asked),
+        None => {}
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
