@@ -100,10 +100,19 @@ pub fn read_multiple_files(
                 FileOrError::File(file)
             }
             Err(Error::Cancelled) => return Err(Error::Cancelled),
-            Err(error) => FileOrError::Error { path: path.clone(), error: whole(&error) },
+            Err(error) => FileOrError::Error { path: named(path), error: whole(&error) },
         });
     }
     Ok(FilesRead { files })
+}
+
+/// `path` as it was given; of what is too long to be one, the start.
+fn named(path: &str) -> String {
+    const LONGEST: usize = 4096;
+    match path.len() {
+        0..=LONGEST => path.to_owned(),
+        _ => path.chars().take(80).chain(['…']).collect(),
+    }
 }
 
 /// The error with what caused it.
