@@ -8,6 +8,7 @@ use crate::identity::Principal;
 use crate::metrics::Metrics;
 use crate::route::App;
 use crate::sessions::{Sessions, Visit};
+use crate::ui::Seen;
 use bytes::Bytes;
 use core_tools::mcp::{Connection, Visitor};
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
@@ -172,6 +173,8 @@ impl Protocol {
         if asked.tool.is_some() {
             app.metrics.in_flight.fetch_add(1, Ordering::Relaxed);
         }
+        let seen =
+            asked.tool.as_deref().map(|tool| app.ui.recent.begin(&caller, &host.redactor().redact(tool)));
         let mut guard = Guard {
             call: call.clone(),
             visit,
@@ -181,6 +184,7 @@ impl Protocol {
             counted: asked.tool.is_some(),
             finished: false,
             _place: place,
+            _seen: seen,
         };
         tracing::debug!(principal = %principal.name, from = peer.place(), method = %asked.method, "a request");
         let ends = match (&parts.method, asked.method.as_str()) {
@@ -297,6 +301,7 @@ struct Guard {
     counted: bool,
     finished: bool,
     _place: Option<Place>,
+    _seen: Option<Seen>,
 }
 
 impl Drop for Guard {

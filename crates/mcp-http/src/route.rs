@@ -9,6 +9,7 @@ use crate::mcp::Protocol;
 use crate::metrics::{Metrics, Now};
 use crate::sessions::Sessions;
 use crate::tenants::Tenants;
+use crate::ui::{self, Ui};
 use core_tools::mcp::{Outcome, Record};
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
@@ -35,6 +36,7 @@ pub(crate) struct App {
     pub(crate) closing: CancellationToken,
     pub(crate) ready: AtomicBool,
     pub(crate) strangers: Strangers,
+    pub(crate) ui: Ui,
 }
 
 /// What clients are told of the authorization server.
@@ -90,6 +92,7 @@ impl App {
                 Ok(principal) => self.admit(request, peer, principal).await,
                 Err(denied) => self.deny(&denied, peer),
             },
+            path if path == "/ui" || path.starts_with("/ui/") => ui::answer(self, request, peer).await,
             path if read && path.strip_prefix(METADATA).is_some_and(|rest| matches!(rest, "" | "/mcp")) => {
                 match &self.oauth {
                     Some(oauth) => answer::with(StatusCode::OK, "application/json", oauth.document()),
@@ -140,37 +143,30 @@ impl App {
     }
 
     /// Records that a known caller was turned away.
-    pub(crate) fn refused(&self, caller: &Caller, rule: &'static str) {
+    pub(crate) fn refused(&self, caller: &Caller, rule: &str) {
+        let record = Record {
+            caller,
+            tool: "",
+            decision: "refused",
+            rule,
+            outcome: Outcome::NotRun,
+            duration: Duration::ZERO,
+            arguments: "",
+            bytes_in: 0,
+            bytes_out: 0,
+        };
         if let Some(audit) = self.tenants.whole().audit() {
-            audit.end(&Record {
-                caller,
-                tool: "",
-                decision: "refused",
-                rule,
-                outcome: Outcome::NotRun,
-                duration: Duration::ZERO,
-                arguments: "",
-                bytes_in: 0,
-                bytes_out: 0,
-            });
+            audit.end(&record);
         }
+        self.ui.recent.ended(&record);
     }
 
     /// Records that somebody unknown was turned away: of many who come at once, how many.
     fn stranger(&self, peer: Peer, reason: &'static str) {
-        if let (Some(audit), Some(before)) = (self.tenants.whole().audit(), self.strangers.tell(reason)) {
+        if let Some(before) = self.strangers.tell(reason) {
             let more = if before > 0 { format!(", and {before} before") } else { String::new() };
-            audit.end(&Record {
-                caller: &Caller::new("none").with_principal(format!("stranger:{}", peer.place())),
-                tool: "",
-                decision: "refused",
-                rule: &format!("http: {reason}{more}"),
-                outcome: Outcome::NotRun,
-                duration: Duration::ZERO,
-                arguments: "",
-                bytes_in: 0,
-                bytes_out: 0,
-            });
+            let caller = Caller::new("none").with_principal(format!("stranger:{}", peer.place()));
+            self.refused(&caller, &format!("http: {reason}{more}"));
         }
     }
 
@@ -191,7 +187,7 @@ impl App {
     }
 
     /// RFC 6750 §3 and RFC 9728 §5.1: why not, and where to get what is missing.
-    fn deny(&self, denied: &Denied, peer: Peer) -> Response<Body> {
+    pub(crate) fn deny(&self, denied: &Denied, peer: Peer) -> Response<Body> {
         let (status, reason, error) = match denied {
             Denied::Missing => (StatusCode::UNAUTHORIZED, "no_token", None),
             Denied::Invalid(why) => {
