@@ -31,6 +31,7 @@ mod sessions;
 mod slow;
 mod tls;
 mod tokens;
+mod ui;
 
 use std::time::Duration;
 

@@ -16,9 +16,10 @@ use crate::sessions::Sessions;
 use crate::tenants::Tenants;
 use crate::tls::Tls;
 use crate::tokens::Tokens;
+use crate::ui::{Recent, Ui};
 use core_tools::config::Http;
 use server_setup::identity as policies;
-use server_setup::setup::Settings;
+use server_setup::setup::{Settings, traces_folder};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -116,6 +117,8 @@ impl Server {
         let mut hosts = http.hosts.value.clone();
         hosts.extend(http.public_url.as_ref().and_then(|url| url.split('/').nth(2)).map(str::to_owned));
         let metrics = Arc::new(Metrics::default());
+        let recent = Arc::new(Recent::default());
+        let ui = Ui::new(Arc::clone(&recent), traces_folder(&settings.config));
         let narrowing = settings.config.roles.iter().map(|role| role.value.clone()).collect();
         let policy = settings.config.policy.file.value.clone();
         let totals = Totals {
@@ -125,12 +128,13 @@ impl Server {
             processes: *http.max_processes,
         };
         let observer = {
-            let (metrics, archive) = (Arc::clone(&metrics), archive.clone());
+            let (metrics, archive, recent) = (Arc::clone(&metrics), archive.clone(), Arc::clone(&recent));
             Arc::new(move |record: &core_tools::mcp::Record<'_>| {
                 metrics.call(record);
                 if let Some(archive) = &archive {
                     archive.record(record);
                 }
+                recent.ended(record);
             })
         };
         let tenants = Tenants::new(settings, observer)?;
@@ -160,6 +164,7 @@ impl Server {
             closing: CancellationToken::new(),
             ready: AtomicBool::new(true),
             strangers: crate::route::Strangers::default(),
+            ui,
         });
         let terms = Terms {
             header_timeout: Duration::from_millis(*http.header_timeout_ms),

@@ -28,6 +28,7 @@ mod sessions;
 mod tenants;
 mod tls;
 mod tokens;
+mod ui;
 
 use clap::Parser;
 use cli::{Cli, Command};

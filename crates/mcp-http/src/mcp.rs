@@ -8,6 +8,7 @@ use crate::identity::Principal;
 use crate::metrics::Metrics;
 use crate::route::App;
 use crate::sessions::{Return, Sessions, Visit};
+use crate::ui::Seen;
 use bytes::Bytes;
 use core_tools::mcp::{Connection, Needs, Programs, Visitor};
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
@@ -171,6 +172,8 @@ impl Protocol {
         if asked.tool.is_some() {
             app.metrics.in_flight.fetch_add(1, Ordering::Relaxed);
         }
+        let seen =
+            asked.tool.as_deref().map(|tool| app.ui.recent.begin(&caller, &host.redactor().redact(tool)));
         let mut guard = Guard {
             call: call.clone(),
             visit,
@@ -180,6 +183,7 @@ impl Protocol {
             counted: asked.tool.is_some(),
             finished: false,
             _place: Arc::clone(&place),
+            _seen: seen,
         };
         tracing::debug!(principal = %principal.name, from = peer.place(), method = %asked.method, "a request");
         let ends = match (&parts.method, asked.method.as_str()) {
@@ -311,6 +315,7 @@ struct Guard {
     counted: bool,
     finished: bool,
     _place: Arc<Place>,
+    _seen: Option<Seen>,
 }
 
 impl Drop for Guard {

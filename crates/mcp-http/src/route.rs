@@ -10,6 +10,7 @@ use crate::mcp::Protocol;
 use crate::metrics::{Metrics, Now};
 use crate::sessions::Sessions;
 use crate::tenants::Tenants;
+use crate::ui::{self, Ui};
 use core_tools::mcp::{Outcome, Record};
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
@@ -38,6 +39,7 @@ pub(crate) struct App {
     pub(crate) closing: CancellationToken,
     pub(crate) ready: AtomicBool,
     pub(crate) strangers: Strangers,
+    pub(crate) ui: Ui,
 }
 
 /// What clients are told of the authorization server.
@@ -93,6 +95,7 @@ impl App {
                 Ok(principal) => self.admit(request, peer, principal).await,
                 Err(denied) => self.deny(&denied, peer),
             },
+            path if path == "/ui" || path.starts_with("/ui/") => ui::answer(self, request, peer).await,
             path if read && path.strip_prefix(METADATA).is_some_and(|rest| matches!(rest, "" | "/mcp")) => {
                 match &self.oauth {
                     Some(oauth) => answer::with(StatusCode::OK, "application/json", oauth.document()),
@@ -161,6 +164,7 @@ impl App {
         if let Some(archive) = &self.archive {
             archive.record(&record);
         }
+        self.ui.recent.ended(&record);
     }
 
     /// Records that somebody unknown was turned away: of many who come at once, how many.
@@ -191,7 +195,7 @@ impl App {
     }
 
     /// RFC 6750 §3 and RFC 9728 §5.1: why not, and where to get what is missing.
-    fn deny(&self, denied: &Denied, peer: Peer) -> Response<Body> {
+    pub(crate) fn deny(&self, denied: &Denied, peer: Peer) -> Response<Body> {
         let (status, reason, error) = match denied {
             Denied::Missing => (StatusCode::UNAUTHORIZED, "no_token", None),
             Denied::Invalid(why) => {

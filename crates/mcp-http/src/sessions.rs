@@ -40,6 +40,16 @@ struct Session {
     returned: Instant,
 }
 
+/// What is told of a session. Not its id: with the token of its caller it is all that it takes.
+#[derive(Debug)]
+pub(crate) struct Listed {
+    pub(crate) principal: Arc<str>,
+    /// Requests and streams that are open.
+    pub(crate) open: usize,
+    /// Since it was used.
+    pub(crate) idle: Duration,
+}
+
 /// A request or stream of a session, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Visit {
@@ -77,6 +87,19 @@ impl Sessions {
 
     fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// All there are, those used last first.
+    pub(crate) fn list(&self) -> Vec<Listed> {
+        let table = self.table();
+        let listed = |session: &Session| Listed {
+            principal: Arc::clone(&session.principal),
+            open: session.open,
+            idle: session.used.elapsed(),
+        };
+        let mut all: Vec<Listed> = table.sessions.values().map(listed).collect();
+        all.sort_by_key(|listed| listed.idle);
+        all
     }
 
     /// How many there are.

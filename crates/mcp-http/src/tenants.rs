@@ -127,11 +127,15 @@ impl Tenants {
         self.narrower().retain(|roots, _| named.contains(roots));
     }
 
+    /// All the hosts that somebody used.
+    pub(crate) fn hosts(&self) -> Vec<Host> {
+        let narrower: Vec<Host> = self.narrower().values().cloned().collect();
+        std::iter::once(self.whole.clone()).chain(narrower).collect()
+    }
+
     /// Ends what `principal` left running.
     pub(crate) fn leave(&self, principal: &str) {
-        self.whole.leave(principal);
-        let hosts: Vec<Host> = self.narrower().values().cloned().collect();
-        hosts.iter().for_each(|host| host.leave(principal));
+        self.hosts().iter().for_each(|host| host.leave(principal));
     }
 }
 

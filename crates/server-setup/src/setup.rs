@@ -407,24 +407,26 @@ fn inspector(
         .map_err(|error| format!("{}: {error}", target.0))
 }
 
-/// Profiles, which are kept in the user's folder for state: `$XDG_STATE_HOME`, by default `~/.local/state` (XDG Base
+/// Where profiles are kept: in the user's folder for state, `$XDG_STATE_HOME`, by default `~/.local/state` (XDG Base
 /// Directory Specification), unless the configuration names one.
-fn traces(config: &Config, workspace: &Arc<Workspace>, runner: &Runner) -> Traces {
+pub fn traces_folder(config: &Config) -> PathBuf {
+    if let Some(folder) = config.traces.folder.as_ref() {
+        return folder.clone();
+    }
     let folder = |name| std::env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
     let state = folder("XDG_STATE_HOME").or_else(|| folder("HOME").map(|home| home.join(".local/state")));
-    let usual = || state.unwrap_or_else(std::env::temp_dir).join("coretools/traces");
+    state.unwrap_or_else(std::env::temp_dir).join("coretools/traces")
+}
+
+fn traces(config: &Config, workspace: &Arc<Workspace>, runner: &Runner) -> Traces {
     let target = match config.inspect.target.as_str() {
         "" => std::env::var_os("INSPECT_TARGET").and_then(|target| target.into_string().ok()),
         target => Some(target.to_owned()),
     };
-    Traces::new(
-        Arc::clone(workspace),
-        runner.clone(),
-        config.traces.folder.value.clone().unwrap_or_else(usual),
-    )
-    .path(std::env::var_os("PATH"))
-    .target(target)
-    .allow_signals(*config.inspect.allow_signals)
+    Traces::new(Arc::clone(workspace), runner.clone(), traces_folder(config))
+        .path(std::env::var_os("PATH"))
+        .target(target)
+        .allow_signals(*config.inspect.allow_signals)
 }
 
 /// Documents that remember what files were in the user's folder for caches: `$XDG_CACHE_HOME`, by default `~/.cache`

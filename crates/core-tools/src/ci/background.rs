@@ -434,6 +434,11 @@ impl Background {
         });
     }
 
+    /// Everybody's commands, each with its owner.
+    pub fn all(&self) -> Vec<(String, BackgroundState)> {
+        self.table().entries.values().map(|entry| (entry.owner.clone(), entry.state())).collect()
+    }
+
     /// The commands of `owner`.
     pub fn list(&self, owner: &str) -> CommandList {
         let table = self.table();

@@ -3,7 +3,7 @@
 use super::answer::{Answer, ToolError};
 use super::host::Context;
 use super::limits::Programs;
-use super::tool::{Tool, Toolset};
+use super::tool::{Left, Tool, Toolset};
 use crate::ci::{
     Background, Build, BuildError, CommandError, CommandList, CommandReport, Commands, Diagnostics,
     GetDiagnostics, Goal, ListCommands, Reach, ReadCommandOutput, RunCommand, ServerFacts, StartCommand,
@@ -154,6 +154,7 @@ fn stop_command(background: Arc<Background>) -> Tool {
 }
 
 fn list_commands(background: Arc<Background>) -> Tool {
+    let left = Arc::clone(&background);
     Tool::new(
         "list_commands",
         "List background commands",
@@ -165,6 +166,16 @@ fn list_commands(background: Arc<Background>) -> Tool {
     )
     .answers::<CommandList>()
     .without_place()
+    .tells_left(move || {
+        let left = left.all().into_iter().map(|(principal, state)| Left {
+            principal,
+            id: state.id,
+            command: state.command,
+            state: state.state,
+            duration: Duration::from_millis(state.duration_ms),
+        });
+        left.collect()
+    })
 }
 
 fn get_diagnostics(commands: Commands, facts: ServerFacts) -> Tool {
@@ -230,5 +241,5 @@ pub(super) fn reach(commands: &Commands, context: &Context) -> Result<Reach, Too
 
 /// Background commands belong to who started them; a local server has one user.
 fn owner(context: &Context) -> &str {
-    context.caller.principal().unwrap_or_default()
+    context.owner.as_deref().or_else(|| context.caller.principal()).unwrap_or_default()
 }

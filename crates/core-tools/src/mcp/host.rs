@@ -10,7 +10,7 @@ use super::limits::{Limits, Needs, Programs};
 use super::meter::Meter;
 use super::progress::Progress;
 use super::selection::Selection;
-use super::tool::{Tool, Toolset};
+use super::tool::{Left, Tool, Toolset};
 use crate::nearest::nearest;
 use crate::redact::Redactor;
 use crate::workspace::{Limit, Workspace};
@@ -113,6 +113,9 @@ pub struct Context {
     pub unrestricted: bool,
     /// The policy that the call was judged by. None outside a host.
     pub policy: Option<Arc<Policy>>,
+    /// Whose background programs the call is about; the caller's own by default. Whoever sets it has made sure that the
+    /// caller may.
+    pub owner: Option<String>,
 }
 
 impl Context {
@@ -129,6 +132,7 @@ impl Context {
             programs: None,
             unrestricted: false,
             policy: None,
+            owner: None,
         }
     }
 
@@ -353,6 +357,17 @@ impl Host {
         for registered in &self.over.tools {
             registered.tool.leave(principal);
         }
+    }
+
+    /// What callers have in the background, masked as an answer would be. For whoever answers for the server: nobody is
+    /// asked whether they may see it.
+    pub fn left(&self) -> Vec<Left> {
+        let mut left: Vec<Left> =
+            self.over.tools.iter().flat_map(|registered| registered.tool.left()).collect();
+        for left in &mut left {
+            left.command = self.shared.redactor.redact(&left.command).into_owned();
+        }
+        left
     }
 
     /// The tools that `caller` sees, in their stable order.

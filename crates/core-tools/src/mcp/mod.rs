@@ -72,4 +72,4 @@ pub use host::{Context, Host, HostBuilder, HostError, NoSuchTool, Observer};
 pub use limits::{Held, Limits, Needs, Programs};
 pub use progress::Progress;
 pub use selection::{PRESETS, Selection};
-pub use tool::{Prepared, Tool, Toolset};
+pub use tool::{Left, Prepared, Tool, Toolset};

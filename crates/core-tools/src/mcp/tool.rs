@@ -12,8 +12,10 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::sync::Arc;
+use std::time::Duration;
 
 type Leave = dyn Fn(&str) + Send + Sync;
+type TellsLeft = dyn Fn() -> Vec<Left> + Send + Sync;
 type Handler =
     dyn Fn(Map<String, Value>, Context) -> BoxFuture<'static, Result<Answer, ToolError>> + Send + Sync;
 
@@ -72,7 +74,23 @@ pub struct Tool {
     runs_programs: bool,
     knows_unrestricted: bool,
     on_leave: Option<Arc<Leave>>,
+    tells_left: Option<Arc<TellsLeft>>,
     handler: Arc<Handler>,
+}
+
+/// A program that outlives the call that started it.
+#[derive(Clone, Debug)]
+pub struct Left {
+    /// Whose it is; empty for who has no name.
+    pub principal: String,
+    /// What its tools know it by.
+    pub id: u32,
+    /// The command.
+    pub command: String,
+    /// `running`, or how it ended.
+    pub state: &'static str,
+    /// How long it ran, or has run.
+    pub duration: Duration,
 }
 
 /// What a tool does to what is there.
@@ -119,6 +137,7 @@ impl Tool {
             runs_programs: false,
             knows_unrestricted: false,
             on_leave: None,
+            tells_left: None,
             handler: Arc::new(handler),
         }
     }
@@ -210,6 +229,13 @@ impl Tool {
         self
     }
 
+    /// It can say what callers have in the background, and so knows it all.
+    #[must_use]
+    pub fn tells_left(mut self, tell: impl Fn() -> Vec<Left> + Send + Sync + 'static) -> Self {
+        self.tells_left = Some(Arc::new(tell));
+        self
+    }
+
     /// The largest value of a number among its parameters, where a setting bounds it and not the type.
     #[must_use]
     pub fn maximum(mut self, parameter: &str, maximum: u64) -> Self {
@@ -256,6 +282,10 @@ impl Tool {
         if let Some(leave) = &self.on_leave {
             leave(principal);
         }
+    }
+
+    pub(crate) fn left(&self) -> Vec<Left> {
+        self.tells_left.as_ref().map(|tell| tell()).unwrap_or_default()
     }
 
     pub(crate) fn needs(&self) -> Needs {

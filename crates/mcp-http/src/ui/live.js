@@ -1,0 +1,55 @@
+// Keeps the page up to date: asks for it again, and puts in what has changed. Without this script it reloads itself.
+'use strict';
+
+const EVERY_MS = 2000;
+const bar = document.getElementById('bar');
+const state = document.createElement('span');
+state.className = 'faint';
+const button = document.createElement('button');
+button.type = 'button';
+let paused = false;
+
+function say(text) {
+  if (state.textContent !== text) state.textContent = text;
+}
+
+button.addEventListener('click', () => {
+  paused = !paused;
+  show();
+});
+
+function show() {
+  button.textContent = paused ? 'Go on updating' : 'Stop updating';
+  say(paused ? 'Not updated' : 'Updated every 2 seconds');
+}
+
+async function update() {
+  if (paused || document.hidden) return;
+  let fresh;
+  try {
+    const answer = await fetch(location.pathname, { credentials: 'same-origin', cache: 'no-store' });
+    if (answer.status === 401) {
+      // Signed out: the form to sign in.
+      location.assign(location.pathname);
+      return;
+    }
+    if (!answer.ok) throw new Error(String(answer.status));
+    fresh = new DOMParser().parseFromString(await answer.text(), 'text/html');
+  } catch {
+    say('Not updated: the server does not answer');
+    return;
+  }
+  if (paused) return;
+  show();
+  for (const section of document.querySelectorAll('[data-live]')) {
+    const next = fresh.getElementById(section.id);
+    if (!next || next.innerHTML === section.innerHTML) continue;
+    const focused = section.contains(document.activeElement) ? document.activeElement.id : '';
+    section.replaceChildren(...next.childNodes);
+    if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
+  }
+}
+
+bar.append(button, state);
+show();
+setInterval(update, EVERY_MS);

@@ -1,0 +1,319 @@
+//! The page for people.
+
+use crate::SOON;
+use integration_tests::{
+    Ask, Era, HttpServer, Project, Reply, alive, exchange, unique_seconds, wait_until, wait_until_gone,
+};
+use serde_json::json;
+
+const POST: &str = "Content-Type: application/x-www-form-urlencoded\r\n";
+
+pub(crate) fn ask(server: &HttpServer, method: &str, path: &str, headers: &str, body: &str) -> Reply {
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nHost: localhost\r\n{headers}Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    exchange(server.address(), request.as_bytes())
+}
+
+/// Signs in; the header of the cookie.
+fn sign_in(server: &HttpServer, token: &str) -> String {
+    let reply = ask(server, "POST", "/ui/sign-in", POST, &format!("token={token}"));
+    assert_eq!((reply.status, reply.header("location")), (303, Some("/ui")), "{reply:?}");
+    let cookie = reply.header("set-cookie").unwrap();
+    format!("Cookie: {}\r\n", cookie.split(';').next().unwrap())
+}
+
+fn page(server: &HttpServer, path: &str, cookie: &str) -> String {
+    let reply = ask(server, "GET", path, cookie, "");
+    assert_eq!(reply.status, 200, "{path}: {reply:?}");
+    reply.body
+}
+
+/// The text of the section `id`.
+fn section<'a>(page: &'a str, id: &str) -> &'a str {
+    let begin = page.find(&format!("<section id=\"{id}\"")).unwrap_or_else(|| panic!("no {id} in {page}"));
+    let rest = &page[begin..];
+    &rest[..rest.find("</section>").unwrap()]
+}
+
+/// The value of the hidden field `name` that comes first.
+fn hidden<'a>(page: &'a str, name: &str) -> &'a str {
+    let mark = format!("name=\"{name}\" value=\"");
+    let begin = page.find(&mark).unwrap_or_else(|| panic!("no field {name} in {page}")) + mark.len();
+    let rest = &page[begin..];
+    &rest[..rest.find('"').unwrap()]
+}
+
+#[test]
+fn the_page_and_all_below_it_need_a_token_also_where_calls_need_none() {
+    let project = Project::empty();
+    let server = HttpServer::start(&project, &["--anonymous-role", "dev"]);
+    for path in
+        ["/ui", "/ui/", "/ui/roles", "/ui/traces", "/ui/live.js", "/ui/trace/trace-1.svg", "/ui/nowhere"]
+    {
+        let reply = ask(&server, "GET", path, "", "");
+        assert_eq!(reply.status, 401, "{path}: {reply:?}");
+        assert!(reply.header("www-authenticate").unwrap().starts_with("Bearer"), "{reply:?}");
+        assert!(reply.body.contains("action=\"/ui/sign-in\""), "{reply:?}");
+    }
+    for body in ["", "token=", "token=ctk_nonsense", "token=%0d%0a", "other=1"] {
+        let reply = ask(&server, "POST", "/ui/sign-in", POST, body);
+        assert_eq!((reply.status, reply.header("set-cookie")), (401, None), "{body}: {reply:?}");
+    }
+    for (body, status) in [("token=%zz", 400), ("token=a&token=b", 400), (&*"x".repeat(20_000), 400)] {
+        assert_eq!(ask(&server, "POST", "/ui/sign-in", POST, body).status, status, "{body}");
+    }
+    for cookie in ["coretools_ui=", "coretools_ui=x", "coretools_ui=a; coretools_ui=b"] {
+        assert_eq!(ask(&server, "GET", "/ui", &format!("Cookie: {cookie}\r\n"), "").status, 401, "{cookie}");
+    }
+    let token = server.token("ada", "dev", &[]);
+    assert_eq!(ask(&server, "GET", &format!("/ui?token={token}"), "", "").status, 401);
+    let bearer = format!("Authorization: Bearer {token}\r\n");
+    assert_eq!(ask(&server, "GET", "/ui", &bearer, "").status, 200);
+    assert_eq!(ask(&server, "GET", "/ui/nowhere", &bearer, "").status, 404);
+    assert_eq!(ask(&server, "PUT", "/ui", &bearer, "").status, 405);
+}
+
+#[test]
+fn one_signs_in_with_a_token_and_is_out_with_it() {
+    let project = Project::empty();
+    let server = HttpServer::start(&project, &["--origins", "https://tools.example"]);
+    let token = server.token("ada", "dev", &[]);
+    let form = format!("token=+{token}+");
+    let reply = ask(&server, "POST", "/ui/sign-in", POST, &form);
+    let cookie = reply.header("set-cookie").unwrap();
+    for part in ["; Path=/ui", "; HttpOnly", "; SameSite=Strict", "; Max-Age=43200"] {
+        assert!(cookie.contains(part), "{cookie}");
+    }
+    assert!(!cookie.contains("Secure") && !cookie.contains(&token), "{cookie}");
+    let by_tls =
+        ask(&server, "POST", "/ui/sign-in", &format!("{POST}Origin: https://tools.example\r\n"), &form);
+    assert!(by_tls.header("set-cookie").unwrap().ends_with("; Secure"), "{by_tls:?}");
+    let (first, second) = (sign_in(&server, &token), sign_in(&server, &token));
+    assert!(page(&server, "/ui", &first).contains("ada, role dev"));
+    let out = ask(&server, "POST", "/ui/sign-out", &first, "");
+    assert!(out.status == 303 && out.header("set-cookie").unwrap().contains("Max-Age=0"), "{out:?}");
+    assert_eq!(ask(&server, "GET", "/ui", &first, "").status, 401);
+    page(&server, "/ui", &second);
+    assert!(server.tokens(&["revoke", "ada"]).status.success());
+    wait_until(SOON, "it is out", || ask(&server, "GET", "/ui", &second, "").status == 401);
+}
+
+#[test]
+fn nothing_inline_runs_and_no_other_page_has_a_part_in_it() {
+    let project = Project::empty();
+    let server = HttpServer::start(&project, &[]);
+    let cookie = sign_in(&server, &server.token("boss", "orchestrator", &[]));
+    for (path, cookie) in [("/ui", &*cookie), ("/ui/roles", &*cookie), ("/ui/traces", &*cookie), ("/ui", "")]
+    {
+        let reply = ask(&server, "GET", path, cookie, "");
+        let policy = reply.header("content-security-policy").unwrap();
+        assert!(policy.starts_with("default-src 'none'; ") && !policy.contains("unsafe"), "{policy}");
+        assert!(
+            policy.contains("frame-ancestors 'none'") && policy.contains("form-action 'self'"),
+            "{policy}"
+        );
+        for (header, value) in [
+            ("x-content-type-options", "nosniff"),
+            ("cache-control", "no-store"),
+            ("referrer-policy", "same-origin"),
+            ("cross-origin-resource-policy", "same-origin"),
+        ] {
+            assert_eq!(reply.header(header), Some(value), "{path}");
+        }
+        for tag in reply.body.split('<').filter(|tag| tag.starts_with("script")) {
+            assert_eq!(tag, "script src=\"/ui/live.js\" defer>", "{path}");
+        }
+        let attributes =
+            reply.body.split(' ').filter(|word| word.starts_with("on") || word.starts_with("style="));
+        assert_eq!(attributes.filter(|word| word.contains("=\"")).count(), 0, "{path}");
+        // For those who hear it: a language, one heading above all, where things are, what a column is.
+        for part in ["<html lang=\"en\">", "<main id=\"main\"", "<title>"] {
+            assert!(reply.body.contains(part), "{path}: {part}");
+        }
+        assert_eq!(reply.body.matches("<h1>").count(), 1, "{path}");
+        for tag in reply.body.split('<').filter(|tag| tag.starts_with("th ") || tag.starts_with("th>")) {
+            assert!(tag.starts_with("th scope=\""), "{path}: {tag}");
+        }
+    }
+}
+
+#[test]
+fn a_caller_sees_its_own_and_who_is_kept_from_nothing_sees_all() {
+    let project = Project::with([("a.txt", "a")]);
+    let root = project.path().to_str().unwrap().to_owned();
+    let server = HttpServer::start(&project, &[]);
+    let [ada, bob] = ["ada", "bob"].map(|name| server.token(name, "dev", &[]));
+    let boss = server.token("boss", "orchestrator", &[]);
+    // All tools, and not all roots.
+    let limited = server.token("limited", "orchestrator", &["--only-root", &root]);
+    let seconds = unique_seconds();
+    let mut client = server.connect(&ada, Era::Modern);
+    client.text("read_file", json!({"path": "a.txt"}));
+    client.text("start_command", json!({"command": ["sleep", seconds]}));
+    client.failure("read_file", json!({"path": 1}));
+    let _session = server.connect(&ada, Era::Initialize("2025-06-18"));
+    let slow = unique_seconds();
+    let _open =
+        client.begin("tools/call", json!({"name": "run_command", "arguments": {"command": ["sleep", slow]}}));
+    wait_until(SOON, "it runs", || !alive(&slow).is_empty());
+    let mut other = server.connect(&bob, Era::Modern);
+    other.text("list_directory", json!({"path": "."}));
+    assert_eq!(ask(&server, "GET", "/mcp", "Authorization: Bearer x\r\n", "").status, 401);
+    let cookie = sign_in(&server, &ada);
+    let own = page(&server, "/ui", &cookie);
+    assert!(section(&own, "now").contains("run_command"), "{own}");
+    assert!(section(&own, "programs").contains(&seconds), "{own}");
+    let lately = section(&own, "lately");
+    assert!(lately.contains("read_file") && lately.contains("path:5c"), "{lately}");
+    assert!(section(&own, "refused").contains("invalid"), "{own}");
+    assert!(section(&own, "sessions").contains("ada"), "{own}");
+    assert!(!own.contains("bob") && !own.contains("stranger"), "{own}");
+    for token in [&bob, &limited] {
+        let others = page(&server, "/ui", &sign_in(&server, token));
+        assert!(
+            !others.contains("ada") && !others.contains(&seconds) && !others.contains("stranger"),
+            "{others}"
+        );
+        assert_eq!(ask(&server, "GET", "/ui/traces", &sign_in(&server, token), "").status, 404);
+    }
+    let all = page(&server, "/ui", &sign_in(&server, &boss));
+    for words in ["ada", "bob", "stranger:127.0.0.1", "bad_token", &seconds, "list_directory", "run_command"]
+    {
+        assert!(all.contains(words), "{words} is missing in {all}");
+    }
+}
+
+#[test]
+fn what_callers_send_is_shown_as_text() {
+    let project = Project::empty();
+    let server = HttpServer::start(&project, &[]);
+    let token = server.token("ada", "dev", &[]);
+    let mut client = server.connect(&token, Era::Modern);
+    let script = format!("sleep {} # <script>alert(1)</script> \" onfocus=\"alert(2)", unique_seconds());
+    client.text("start_command", json!({"command": ["sh", "-c", script]}));
+    client.request("tools/call", json!({"name": "<script>alert(3)</script>", "arguments": {}}));
+    client.call("read_file", json!({"<script>alert(4)</script>": "<script>alert(5)</script>"}));
+    let page = page(&server, "/ui", &sign_in(&server, &token));
+    assert!(!page.contains("<script>alert") && !page.contains("\" onfocus"), "{page}");
+    assert!(section(&page, "programs").contains("&lt;script&gt;alert(1)&lt;/script&gt; &quot;"), "{page}");
+    assert!(section(&page, "refused").contains("&lt;script&gt;alert(3)&lt;/script&gt;"), "{page}");
+    // Not even as text: names that no tool has, and values.
+    assert!(!page.contains("alert(4)") && !page.contains("alert(5)"), "{page}");
+}
+
+#[test]
+fn a_tool_that_is_hidden_is_not_told_from_one_that_there_is_not() {
+    let project = Project::empty();
+    let server = HttpServer::start(&project, &[]);
+    let token = server.token("ro", "readonly", &[]);
+    let mut client = server.connect(&token, Era::Modern);
+    for tool in ["run_command", "no_such_tool"] {
+        client.request("tools/call", json!({"name": tool, "arguments": {"command": "x"}}));
+    }
+    let cookie = sign_in(&server, &token);
+    let calls = page(&server, "/ui", &cookie);
+    let rows: Vec<&str> = section(&calls, "refused").split("<tr>").filter(|row| row.contains("_")).collect();
+    let [hidden, unknown] = ["run_command", "no_such_tool"].map(|tool| {
+        let row = rows.iter().find(|row| row.contains(tool)).unwrap();
+        row[row.find(tool).unwrap() + tool.len()..row.find("</tr>").unwrap()].to_owned()
+    });
+    assert_eq!(hidden, unknown);
+    assert!(!section(&calls, "programs").contains("<form"), "{calls}");
+    let roles = page(&server, "/ui/roles", &cookie);
+    assert!(roles.contains("read_file") && roles.contains(">readonly<"), "{roles}");
+    assert!(!roles.contains("run_command") && !roles.contains("orchestrator"), "{roles}");
+    let all = page(&server, "/ui/roles", &sign_in(&server, &server.token("boss", "orchestrator", &[])));
+    for words in ["run_command", ">orchestrator</th>", ">readonly</th>", ">yes<", ">rules<", ">no<"] {
+        assert!(all.contains(words), "{words} is missing in {all}");
+    }
+}
+
+#[test]
+fn a_program_is_stopped_by_who_may_and_by_nobody_else() {
+    let (project, outside) = (Project::empty(), Project::empty());
+    let audit = outside.join("audit.jsonl");
+    let server = HttpServer::start(&project, &["--audit", audit.to_str().unwrap()]);
+    let [ada, bob] = ["ada", "bob"].map(|name| server.token(name, "dev", &[]));
+    let boss = server.token("boss", "orchestrator", &[]);
+    let [first, second] = [(); 2].map(|()| unique_seconds());
+    let mut client = server.connect(&ada, Era::Modern);
+    for seconds in [&first, &second] {
+        client.text("start_command", json!({"command": ["sleep", seconds]}));
+    }
+    let id = |seconds: &str| if seconds == first { 1 } else { 2 };
+    let post = |headers: &str, body: &str| {
+        let reply = ask(&server, "POST", "/ui/stop", &format!("{POST}{headers}"), body);
+        (reply.status, reply.header("location").unwrap_or_default().to_owned())
+    };
+    let cookie = sign_in(&server, &ada);
+    let secret = hidden(&page(&server, "/ui", &cookie), "secret").to_owned();
+    let other = sign_in(&server, &bob);
+    let mut others = server.connect(&bob, Era::Modern);
+    others.text("start_command", json!({"command": ["sleep", unique_seconds()]}));
+    let others_secret = hidden(&page(&server, "/ui", &other), "secret").to_owned();
+    let form = |seconds: &str, secret: &str| format!("owner=ada&id={}&secret={secret}", id(seconds));
+    // From another page, with another's form, without any, and by another.
+    let bearer = format!("Authorization: Bearer {bob}\r\n");
+    for (headers, body, status) in [
+        (format!("{cookie}Sec-Fetch-Site: same-site\r\n"), form(&first, &secret), 403),
+        (format!("{cookie}Sec-Fetch-Site: cross-site\r\n"), form(&first, &secret), 403),
+        (format!("{cookie}Origin: http://evil.example\r\n"), form(&first, &secret), 403),
+        (cookie.clone(), form(&first, &others_secret), 403),
+        (cookie.clone(), "owner=ada&id=1".to_owned(), 403),
+        (cookie.clone(), format!("owner=ada&id=x&secret={secret}"), 400),
+        (String::new(), form(&first, &secret), 401),
+        (other.clone(), form(&first, &others_secret), 303),
+        (bearer, "owner=ada&id=1".to_owned(), 303),
+    ] {
+        assert_eq!(post(&headers, &body).0, status, "{headers} {body}");
+    }
+    assert_eq!(ask(&server, "GET", &format!("/ui/stop?{}", form(&first, &secret)), &cookie, "").status, 404);
+    assert_eq!((alive(&first).len(), alive(&second).len()), (1, 1));
+    // By whose it is, and by who is kept from nothing.
+    let here = format!("{cookie}Sec-Fetch-Site: same-origin\r\nOrigin: http://localhost\r\n");
+    assert_eq!(post(&here, &form(&first, &secret)), (303, "/ui?said=stopped#programs".to_owned()));
+    wait_until_gone(&first, SOON);
+    assert_eq!(post(&here, "owner=ada&id=77&secret=").0, 403);
+    assert_eq!(post(&here, &format!("owner=ada&id=77&secret={secret}")).1, "/ui?said=gone#programs");
+    let bearer = format!("Authorization: Bearer {boss}\r\n");
+    assert_eq!(post(&bearer, "owner=ada&id=2").1, "/ui?said=stopped#programs");
+    wait_until_gone(&second, SOON);
+    let lines = std::fs::read_to_string(&audit).unwrap();
+    let stops: Vec<&str> = lines.lines().filter(|line| line.contains("stop_command")).collect();
+    for principal in ["ada", "boss"] {
+        let recorded = format!("\"principal\":\"{principal}\"");
+        assert!(stops.iter().any(|line| line.contains(&recorded)), "{stops:?}");
+    }
+    assert!(server.log().contains("boss stops the program 2 of ada"), "{}", server.log());
+}
+
+#[test]
+fn flame_graphs_are_shown_and_nothing_else_of_their_folder() {
+    let (project, outside) = (Project::empty(), Project::empty());
+    let traces = outside.join("traces");
+    std::fs::create_dir(&traces).unwrap();
+    let name = "trace-2026-11-22T120304.123-node-4711-cpu-17.0";
+    std::fs::write(traces.join(format!("{name}.svg")), "<svg xmlns=\"http://www.w3.org/2000/svg\"/>")
+        .unwrap();
+    std::fs::write(traces.join(format!("{name}.cpuprofile")), "all of it").unwrap();
+    let config = outside.join("coretools.toml");
+    std::fs::write(&config, format!("[traces]\nfolder = {:?}\n", traces.to_str().unwrap())).unwrap();
+    let server = HttpServer::start(&project, &["--config", config.to_str().unwrap()]);
+    let cookie = sign_in(&server, &server.token("boss", "orchestrator", &[]));
+    let page = page(&server, "/ui/traces", &cookie);
+    assert!(page.contains("alt=\"Flame graph of node, process 4711, cpu, 2026-11-22 12:03:04 UTC"), "{page}");
+    let picture = ask(&server, "GET", &format!("/ui/trace/{name}.svg"), &cookie, "");
+    assert_eq!(picture.header("content-type"), Some("image/svg+xml"));
+    assert!(picture.header("content-security-policy").unwrap().ends_with("; sandbox"), "{picture:?}");
+    for path in [
+        format!("/ui/trace/{name}.cpuprofile"),
+        "/ui/trace/../coretools.toml".to_owned(),
+        "/ui/trace/".to_owned(),
+    ] {
+        assert_eq!(ask(&server, "GET", &path, &cookie, "").status, 404, "{path}");
+    }
+    let other = sign_in(&server, &server.token("ada", "dev", &[]));
+    assert_eq!(ask(&server, "GET", &format!("/ui/trace/{name}.svg"), &other, "").status, 404);
+}
