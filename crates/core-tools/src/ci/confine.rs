@@ -164,6 +164,15 @@ impl Commands {
         commands
     }
 
+    /// The fence that they are behind, where there is one.
+    #[cfg_attr(not(all(feature = "sessions", feature = "mcp")), allow(dead_code, reason = "sessions are behind it too"))]
+    pub(crate) fn fence(&self) -> Option<&Confinement> {
+        match &self.confine.0 {
+            Setting::Off { .. } => None,
+            Setting::On { confinement, .. } => Some(confinement),
+        }
+    }
+
     /// Where commands run.
     pub fn workspace(&self) -> &Arc<Workspace> {
         &self.workspace
