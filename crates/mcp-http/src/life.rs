@@ -32,6 +32,8 @@ use tokio_util::task::TaskTracker;
 
 /// What commands get to end by themselves once the server has to.
 const GRACE: Duration = Duration::from_millis(250);
+/// What agents get to end by themselves.
+const AGENTS_GRACE: Duration = Duration::from_secs(5);
 /// What the last answers get to leave.
 const LAST_ANSWERS: Duration = Duration::from_millis(500);
 /// How soon a change of a file counts.
@@ -207,6 +209,15 @@ impl Server {
         let manager = Manager::from_environment();
         let watching = tokio::spawn(watch(Arc::clone(&app), self.files, Arc::clone(&again), manager.clone()));
         let policies = self.policy.map(|path| tokio::spawn(watch_policy(Arc::clone(&app), path)));
+        let agents = app.tenants.agents.clone();
+        tokio::spawn({
+            let agents = agents.clone();
+            async move {
+                if let Err(error) = agents.take_up().await {
+                    tracing::error!("the sessions of agents are not taken up: {error}");
+                }
+            }
+        });
         manager.ready();
         let name = loop {
             tokio::select! {
@@ -234,6 +245,7 @@ impl Server {
         let _ = tokio::time::timeout(LAST_ANSWERS, connections.wait()).await;
         self.cut.cancel();
         app.tenants.runner.shutdown(GRACE).await;
+        agents.shutdown(AGENTS_GRACE).await;
         watching.abort();
         if let Some(policies) = policies {
             policies.abort();

@@ -4,7 +4,7 @@ use core_tools::mcp::{Host, Observer, WorkspaceEffects};
 use core_tools::workspace::Workspace;
 use process_runner::Runner;
 use role_policy::{Caller, Policy, ToolFacts};
-use server_setup::setup::{self, Settings};
+use server_setup::setup::{self, SessionHandle, Settings};
 use server_setup::{confinement, identity};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -15,6 +15,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(crate) struct Tenants {
     settings: Settings,
     pub(crate) runner: Runner,
+    /// Agents' sessions, each its caller's.
+    pub(crate) agents: SessionHandle,
     /// What a policy knows of the tools.
     pub(crate) facts: Vec<ToolFacts<'static>>,
     /// What the rules of a policy must fit.
@@ -50,7 +52,9 @@ impl Tenants {
         let confine = confinement::confine_all(&settings, &workspace)?;
         let confinement = confine.to_string();
         let mut host = setup::host(&settings, loaded.policy);
-        for toolset in setup::toolsets(&settings, &workspace, &runner, confine, setup::Callers::Many)? {
+        let agents = setup::sessions(&settings, true);
+        let callers = setup::Callers::Many(&agents);
+        for toolset in setup::toolsets(&settings, &workspace, &runner, confine, callers)? {
             host = host.toolset(toolset);
         }
         let audit = identity::audit(&settings)?;
@@ -61,7 +65,7 @@ impl Tenants {
             .many_callers(true)
             .build()
             .map_err(|error| error.to_string())?;
-        Ok(Self { settings, runner, facts, checked, whole, narrower: Mutex::default(), confinement })
+        Ok(Self { settings, runner, agents, facts, checked, whole, narrower: Mutex::default(), confinement })
     }
 
     /// Refuses a policy whose exclusions do not hold here.
@@ -105,8 +109,8 @@ impl Tenants {
         let workspace = Arc::new(setup::workspace_of(&self.settings, roots)?);
         let effects = WorkspaceEffects::new(Arc::clone(&workspace), std::env::var_os("PATH"));
         let confine = confinement::confine_all(&self.settings, &workspace)?;
-        let toolsets =
-            setup::toolsets(&self.settings, &workspace, &self.runner, confine, setup::Callers::Many)?;
+        let callers = setup::Callers::Many(&self.agents);
+        let toolsets = setup::toolsets(&self.settings, &workspace, &self.runner, confine, callers)?;
         self.whole.over(toolsets, Arc::new(effects)).map_err(|error| error.to_string())
     }
 

@@ -71,6 +71,7 @@ use crate::tree;
 /// since (perhaps by a confined program) is not granted. A place that does not exist when a program starts is
 /// left out. A file is granted as such, and not what replaces it by `rename(2)`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Confinement {
     grants: Vec<Grant>,
     network: bool,
@@ -80,6 +81,7 @@ pub struct Confinement {
 
 /// One place and what may be done there.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Grant {
     /// Absolute and without links, as far as it existed.
     pub(crate) path: PathBuf,

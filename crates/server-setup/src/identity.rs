@@ -143,8 +143,7 @@ pub fn caller(settings: &Settings, policy: &Policy) -> Resolved {
         named.map(|role| Named { source: role.source.to_string(), role: role.value.clone() }).collect();
     sources.command.clone_from(&settings.agent_command);
     sources.marker = marker(settings).transpose();
-    let session = session(settings);
-    match &session {
+    match &settings.session {
         None => {}
         Some(Ok(identity)) => sources.named.extend(
             identity
@@ -162,8 +161,8 @@ pub fn caller(settings: &Settings, policy: &Policy) -> Resolved {
         }
     }
     let mut resolved = resolve(policy, &sources);
-    if let Some(Ok(identity)) = session {
-        resolved.caller = resolved.caller.with_session(identity.session_id);
+    if let Some(Ok(identity)) = &settings.session {
+        resolved.caller = resolved.caller.with_session(identity.session_id.clone());
     }
     for Evidence { source, role, distrust, .. } in &resolved.evidence {
         match distrust {
@@ -174,33 +173,22 @@ pub fn caller(settings: &Settings, policy: &Policy) -> Resolved {
     resolved
 }
 
-/// Who has the credential that this server was started with: its supervisor is asked, and nobody else would know.
+/// Whose credential it is: its supervisor is asked, and nobody else would know.
+///
+/// # Errors
+/// Nobody's, or the supervisor cannot be reached.
 #[cfg(unix)]
-fn session(settings: &Settings) -> Option<Result<core_tools::sessions::Identity, String>> {
+pub fn session(settings: &Settings, credential: String) -> Result<crate::setup::SessionIdentity, String> {
     use core_tools::sessions::{Client, Request};
-    let credential = settings.credential.clone()?;
-    Some((|| {
-        let state = crate::setup::state_folder(settings)?;
-        // Before any runtime there is: it is one question, to the same machine.
-        let ask = move || -> Result<_, String> {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            let runtime = runtime.map_err(|error| error.to_string())?;
-            let answer = runtime.block_on(Client::new(state).ask(&Request::Identify { credential }));
-            serde_json::from_value(answer.map_err(|error| chain(&error))?).map_err(|error| chain(&error))
-        };
-        std::thread::spawn(ask).join().map_err(|_| "it could not be asked about".to_owned())?
-    })())
-}
-
-#[cfg(not(unix))]
-fn session(_: &Settings) -> Option<Result<NoIdentity, String>> {
-    None
-}
-
-#[cfg(not(unix))]
-struct NoIdentity {
-    roles: Vec<String>,
-    session_id: String,
+    let state = crate::setup::state_folder(settings)?;
+    // Before any runtime there is: it is one question, to the same machine.
+    let ask = move || -> Result<_, String> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| error.to_string())?;
+        let answer = runtime.block_on(Client::new(state).ask(&Request::Identify { credential }));
+        serde_json::from_value(answer.map_err(|error| chain(&error))?).map_err(|error| chain(&error))
+    };
+    std::thread::spawn(ask).join().map_err(|_| "it could not be asked about".to_owned())?
 }
 
 /// The marker in the temporary folder that the session was given.

@@ -72,8 +72,22 @@ pub struct Settings {
     pub temporary_folder: Option<PathBuf>,
     /// The command that the agent was started with.
     pub agent_command: Option<String>,
-    /// The credential of the session that this server runs in.
-    pub credential: Option<String>,
+    /// The session that this server runs in, or why what it shows of one is not good.
+    pub session: Option<Result<SessionIdentity, String>>,
+}
+
+/// What the supervisor of a session says of it.
+#[cfg(unix)]
+pub type SessionIdentity = core_tools::sessions::Identity;
+
+/// What would be said of a session, if there were any here.
+#[cfg(not(unix))]
+#[derive(Debug)]
+pub struct SessionIdentity {
+    /// Its roles.
+    pub roles: Vec<String>,
+    /// Its id.
+    pub session_id: String,
 }
 
 /// A server for one caller that is ready to serve.
@@ -134,11 +148,51 @@ pub fn settings(program: Program, flags: &Flags, agent_command: Option<String>) 
     let redaction = redact::Options { enabled: *config.redaction.enabled, values };
     let redactor = Redactor::new(redaction).map_err(|error| chain(&error))?;
     let temporary_folder = std::env::var_os("TMPDIR").filter(|folder| !folder.is_empty()).map(PathBuf::from);
-    #[cfg(not(unix))]
-    let credential = None;
+    #[allow(unused_mut, reason = "sessions are for Unix alone")]
+    let mut settings = Settings {
+        program,
+        config,
+        roots,
+        redactor,
+        secrets,
+        temporary_folder,
+        agent_command,
+        session: None,
+    };
     #[cfg(unix)]
-    let credential = std::env::var_os(CREDENTIAL_VARIABLE).map(|value| value.to_string_lossy().into_owned());
-    Ok(Settings { program, config, roots, redactor, secrets, temporary_folder, agent_command, credential })
+    if let Some(credential) = std::env::var_os(CREDENTIAL_VARIABLE) {
+        let session = identity::session(&settings, credential.to_string_lossy().into_owned());
+        if let Ok(session) = &session
+            && !session.roots.is_empty()
+        {
+            settings.roots = narrowed(&settings.roots, &session.roots)?;
+        }
+        settings.session = Some(session);
+    }
+    Ok(settings)
+}
+
+/// What of `roots` lies in `within`.
+#[cfg(unix)]
+fn narrowed(roots: &[PathBuf], within: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
+    let mut narrowed: Vec<PathBuf> = Vec::new();
+    for root in roots {
+        let Ok(real) = root.canonicalize() else { continue };
+        let common = within.iter().filter_map(|outer| match real.starts_with(outer) {
+            true => Some(&real),
+            false => outer.starts_with(&real).then_some(outer),
+        });
+        for common in common {
+            if !narrowed.contains(common) {
+                narrowed.push(common.clone());
+            }
+        }
+    }
+    if narrowed.is_empty() {
+        let within: Vec<_> = within.iter().map(|root| root.display().to_string()).collect();
+        return Err(format!("this session may use {}, and no root lies there", within.join(", ")));
+    }
+    Ok(narrowed)
 }
 
 /// The environment as text.
@@ -226,8 +280,9 @@ pub fn workspace_of(settings: &Settings, roots: &[PathBuf]) -> Result<Workspace,
 pub enum Callers<'a> {
     /// The user that the server runs for, who has these sessions.
     One(&'a SessionHandle),
-    /// Several, who are strangers to each other: nothing of the server itself is theirs.
-    Many,
+    /// Several, who are strangers to each other: nothing of the server itself is theirs. Each has its own of these
+    /// sessions.
+    Many(&'a SessionHandle),
 }
 
 /// Every tool there is for such callers. What they run is confined by `confine`.
@@ -243,6 +298,8 @@ pub fn toolsets(
 ) -> Result<Vec<Toolset>, String> {
     let config = &settings.config;
     let inspector = inspector(config, workspace, runner, callers)?;
+    #[cfg(unix)]
+    let (Callers::One(sessions) | Callers::Many(sessions)) = callers;
     let commands = Commands::new(runner.clone(), Arc::clone(workspace), settings.redactor.clone())
         .environment(match *config.commands.environment {
             EnvironmentMode::Inherit => EnvironmentPolicy::Inherit,
@@ -256,7 +313,7 @@ pub fn toolsets(
         mcp::git::toolset(&commands),
         mcp::testing::toolset(&commands, max_timeout),
         mcp::context::toolset(&project_documents(config, workspace, commands.clone())?),
-        mcp::ci::toolset(commands, facts(settings.program), max_timeout),
+        mcp::ci::toolset(commands.clone(), facts(settings.program), max_timeout),
         mcp::introspection::toolset(
             workspace,
             logs(config, workspace),
@@ -266,29 +323,32 @@ pub fn toolsets(
         ),
     ];
     #[cfg(unix)]
-    if let Callers::One(sessions) = callers {
-        toolsets.push(mcp::sessions::toolset(workspace, sessions));
-    }
+    toolsets.push(mcp::sessions::toolset(&commands, sessions));
     Ok(toolsets)
 }
 
-/// The sessions of this user's state directory. Where nobody supervises them this server does, once they are asked for;
-/// its own end with it, by the guardian even if it is killed.
+/// The sessions of this user's state directory. Where nobody supervises them this server does, once they are asked for.
+///
+/// For one user its own end with it, by the guardian even if it is killed. A server `for_many` is as a daemon to them:
+/// they end when it is told to end, and what outlives it otherwise is taken up by the next.
 #[cfg(unix)]
-pub fn sessions(settings: &Settings) -> SessionHandle {
+pub fn sessions(settings: &Settings, for_many: bool) -> SessionHandle {
     let (config, redactor) = (settings.config.clone(), settings.redactor.clone());
     let secrets = settings.secrets.clone();
     match state_folder(settings) {
-        Ok(state) => {
-            Sessions::new(state, move || session_options(&config, &redactor, &secrets, Owner::Server))
-        }
+        Ok(state) => Sessions::new(state, move || {
+            let owner = if for_many { Owner::Daemon } else { Owner::Server };
+            let mut options = session_options(&config, &redactor, &secrets, owner)?;
+            options.strangers = for_many;
+            Ok(options)
+        }),
         // The other tools need no such folder; who asks for sessions is told.
         Err(missing) => Sessions::new("/nonexistent", move || Err(missing.clone())),
     }
 }
 
 #[cfg(not(unix))]
-pub fn sessions(_: &Settings) -> SessionHandle {}
+pub fn sessions(_: &Settings, _: bool) -> SessionHandle {}
 
 /// Where sessions are kept: what the configuration says, else `coretools/sessions` in `$XDG_STATE_HOME`, by default
 /// `~/.local/state` (XDG Base Directory Specification).
@@ -346,6 +406,7 @@ pub fn session_options(
     options.watched.clone_from(&sessions.watch);
     options.logs.file_bytes = *sessions.log_bytes;
     options.max_sessions = max_sessions;
+    options.max_per_caller = usize::try_from(*sessions.max_per_caller).unwrap_or(usize::MAX);
     options.manual_restart = Duration::from_secs(*sessions.manual_restart_s);
     if let Some(path) = config.policy.marker_key.as_ref() {
         let key = role_policy::source::read_key(path)
@@ -477,7 +538,7 @@ pub fn tool_facts(
     runner: &Runner,
 ) -> Result<Vec<ToolFacts<'static>>, String> {
     let confine = Confine::off("nothing is run");
-    let toolsets = toolsets(settings, workspace, runner, confine, Callers::One(&sessions(settings)))?;
+    let toolsets = toolsets(settings, workspace, runner, confine, Callers::One(&sessions(settings, false)))?;
     Ok(toolsets.iter().flat_map(Toolset::facts).collect())
 }
 
@@ -493,7 +554,7 @@ pub fn server(settings: Settings) -> Result<Server, String> {
     }
     // The tools are described once: the policy judges them before it is known how their commands are confined.
     let (confine, confined) = Confine::later();
-    let sessions = sessions(&settings);
+    let sessions = sessions(&settings, false);
     let toolsets = toolsets(&settings, &workspace, &runner, confine, Callers::One(&sessions))?;
     let facts: Vec<ToolFacts<'static>> = toolsets.iter().flat_map(Toolset::facts).collect();
     let loaded = identity::policy(&settings, &facts)?;

@@ -195,6 +195,19 @@ impl Commands {
         commands
     }
 
+    /// The fence that they are behind, where there is one.
+    #[cfg_attr(
+        not(all(feature = "sessions", feature = "mcp")),
+        allow(dead_code, reason = "sessions are behind it too")
+    )]
+    pub(crate) fn fence(&self) -> Option<Confinement> {
+        match self.confine.setting() {
+            Setting::Off { .. } => None,
+            Setting::On { confinement, .. } => Some(confinement.clone()),
+            Setting::Later(_) => Some(Confinement::default()),
+        }
+    }
+
     /// Where commands run.
     pub fn workspace(&self) -> &Arc<Workspace> {
         &self.workspace

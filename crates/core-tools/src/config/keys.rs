@@ -13,7 +13,7 @@ use super::{Config, Entry, Setting, Source, VARIABLE_PREFIX};
 pub(super) const BASE_PATH: &str = "FILESYSTEM_TOOLS_BASE_PATH";
 
 /// Every key, with its table.
-pub(super) const KEYS: [&str; 70] = [
+pub(super) const KEYS: [&str; 71] = [
     "roots",
     "toolsets",
     "results",
@@ -76,6 +76,7 @@ pub(super) const KEYS: [&str; 70] = [
     "sessions.command",
     "sessions.watch",
     "sessions.max_sessions",
+    "sessions.max_per_caller",
     "sessions.resume_after_limit",
     "sessions.renew_context",
     "sessions.restart_after_crash",
@@ -248,6 +249,9 @@ fn visit<V: Visit>(config: &mut Config, key: &str, visitor: V) -> Option<V::Resu
         "sessions.command" => visitor.visit(&mut config.sessions.command, any()),
         "sessions.watch" => visitor.visit(&mut config.sessions.watch, any()),
         "sessions.max_sessions" => visitor.visit(&mut config.sessions.max_sessions, within(1..=10_000, "")),
+        "sessions.max_per_caller" => {
+            visitor.visit(&mut config.sessions.max_per_caller, within(1..=10_000, ""))
+        }
         "sessions.resume_after_limit" => visitor.visit(&mut config.sessions.resume_after_limit, any()),
         "sessions.renew_context" => visitor.visit(&mut config.sessions.renew_context, any()),
         "sessions.restart_after_crash" => visitor.visit(&mut config.sessions.restart_after_crash, any()),

@@ -48,6 +48,7 @@
 //! command = []                   # the agent of a session that names none: ["claude"]
 //! watch = []                     # folders of session files that others write
 //! max_sessions = 256             # that are not over, at once
+//! max_per_caller = 16            # those of them that one caller of mcp-http may have
 //! resume_after_limit = true      # wait at a rate limit, and resume
 //! renew_context = true           # go on in a new session when the context is exhausted
 //! restart_after_crash = true
@@ -310,6 +311,8 @@ pub struct Sessions {
     pub watch: Setting<Vec<PathBuf>>,
     /// Sessions that are not over, at once: 1 to 10,000; 256 by default.
     pub max_sessions: Setting<u64>,
+    /// Those of them that one caller of a server for many may have: 1 to 10,000; 16 by default.
+    pub max_per_caller: Setting<u64>,
     /// Whether a session waits at a rate limit and is resumed. True by default.
     pub resume_after_limit: Setting<bool>,
     /// Whether one whose context is exhausted goes on as a new one. True by default.
@@ -522,6 +525,7 @@ impl Default for Config {
                 command: default(Vec::new()),
                 watch: default(Vec::new()),
                 max_sessions: default(256),
+                max_per_caller: default(16),
                 resume_after_limit: default(true),
                 renew_context: default(true),
                 restart_after_crash: default(true),

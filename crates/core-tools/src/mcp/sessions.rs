@@ -2,22 +2,21 @@
 #![allow(clippy::doc_markdown, reason = "the comments on inputs are what a client reads")]
 
 use super::answer::{Answer, ToolError};
+use super::ci::reach;
 use super::host::Context;
 use super::tool::{Tool, Toolset};
-use crate::ci::CommandText;
+use crate::ci::{CommandText, Commands};
 use crate::sessions::{
     Error, LogAnswer, LogLevel, LogRequest, NewSession, Request, SessionEnded, Sessions, Started, Status,
     Switched,
 };
-use crate::workspace::Workspace;
-use process_runner::CommandLine;
+use process_runner::{CommandLine, Confinement};
 use role_policy::{Caller, Effect, Policy, ToolFacts};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 impl From<Error> for ToolError {
@@ -26,22 +25,27 @@ impl From<Error> for ToolError {
     }
 }
 
-/// The toolset `sessions`, for sessions in folders of `workspace`.
-pub fn toolset(workspace: &Arc<Workspace>, sessions: &Sessions) -> Toolset {
+/// The toolset `sessions`. A session may reach what commands of its caller may that are run by `commands`.
+pub fn toolset(commands: &Commands, sessions: &Sessions) -> Toolset {
     Toolset {
         name: "sessions",
         tools: vec![
             status(sessions),
             pause_or_resume(sessions, true),
             pause_or_resume(sessions, false),
-            new_session(workspace, sessions),
+            new_session(commands, sessions),
             logs(sessions),
-            run_agent_command(workspace, sessions),
+            run_agent_command(commands, sessions),
             send_message(sessions),
             list_sessions(sessions),
             end_session(sessions),
         ],
     }
+}
+
+/// What there is for whoever calls: to a caller among others its own sessions.
+fn of(sessions: &Sessions, context: &Context) -> Sessions {
+    sessions.of(context.caller.principal())
 }
 
 /// Nothing to choose.
@@ -157,8 +161,8 @@ fn status(sessions: &Sessions) -> Tool {
         "status",
         "Session status",
         "Supervisor, sessions, why they stopped, what is next.",
-        move |_: Nothing, _: Context| {
-            let sessions = sessions.clone();
+        move |_: Nothing, context: Context| {
+            let sessions = of(&sessions, &context);
             async move { Answer::structured(&read::<Status>(sessions.ask(Request::Status {}).await?)?) }
         },
     );
@@ -171,8 +175,8 @@ fn pause_or_resume(sessions: &Sessions, pause: bool) -> Tool {
         true => ("pause", "Pause", "Resumes and restarts nothing by itself."),
         false => ("resume", "Resume", "Ends pause."),
     };
-    let tool = Tool::new(name, title, description, move |_: Nothing, _: Context| {
-        let sessions = sessions.clone();
+    let tool = Tool::new(name, title, description, move |_: Nothing, context: Context| {
+        let sessions = of(&sessions, &context);
         async move {
             let request = if pause { Request::Pause {} } else { Request::Resume {} };
             Answer::structured(&read::<Switched>(sessions.ask(request).await?)?)
@@ -181,43 +185,44 @@ fn pause_or_resume(sessions: &Sessions, pause: bool) -> Tool {
     tool.adds().idempotent().answers::<Object>()
 }
 
-fn new_session(workspace: &Arc<Workspace>, sessions: &Sessions) -> Tool {
-    let (workspace, sessions) = (Arc::clone(workspace), sessions.clone());
+fn new_session(commands: &Commands, sessions: &Sessions) -> Tool {
+    let (commands, sessions, left) = (commands.clone(), sessions.clone(), sessions.clone());
     let tool = Tool::new(
         "new_session",
         "New session",
         "Starts an agent; answers once it runs. Also cwd.",
         move |input: StartSession, context: Context| {
-            let sessions = sessions.clone();
-            let cwd = folder(&workspace, &context, input.cwd.as_deref());
+            let sessions = of(&sessions, &context);
+            let place = Place::new(&commands, &context, input.cwd.as_deref());
             async move {
                 let roles = Roles::new(&context, input.role.as_deref(), None)?;
                 let command = input.command.map(words).transpose()?;
-                let new = NewSession {
-                    prompt: input.prompt,
-                    command,
-                    cwd: cwd?,
-                    input: input.input,
-                    ..roles.session()
-                };
+                let new =
+                    NewSession { prompt: input.prompt, command, input: input.input, ..roles.session(place?) };
                 start(&sessions, new).await
             }
         },
     );
     let effects: &'static [Effect] =
         &[Effect::Runs { command: "command", environment: "" }, Effect::Reads("cwd"), Effect::Role("role")];
-    tool.adds().open_world().effects(effects).answers::<Object>()
+    tool.adds().open_world().effects(effects).answers::<Object>().on_leave(move |principal| {
+        let left = left.of(Some(principal));
+        tokio::spawn(async move { left.end_all(LAST_WORDS).await });
+    })
 }
 
-fn run_agent_command(workspace: &Arc<Workspace>, sessions: &Sessions) -> Tool {
-    let (workspace, sessions) = (Arc::clone(workspace), sessions.clone());
+/// What the sessions of a caller get to end by themselves that may call no more.
+const LAST_WORDS: Duration = Duration::from_millis(250);
+
+fn run_agent_command(commands: &Commands, sessions: &Sessions) -> Tool {
+    let (commands, sessions) = (commands.clone(), sessions.clone());
     let tool = Tool::new(
         "run_agent_command",
         "Agent command",
         "Starts a session with it.",
         move |input: RunAgentCommand, context: Context| {
-            let sessions = sessions.clone();
-            let cwd = folder(&workspace, &context, input.cwd.as_deref());
+            let sessions = of(&sessions, &context);
+            let place = Place::new(&commands, &context, input.cwd.as_deref());
             async move {
                 let command = input.command.trim();
                 if command.is_empty() || command.contains(char::is_whitespace) {
@@ -235,9 +240,8 @@ fn run_agent_command(workspace: &Arc<Workspace>, sessions: &Sessions) -> Tool {
                 let new = NewSession {
                     prompt: Some(prompt),
                     agent: input.agent,
-                    cwd: cwd?,
                     agent_command: Some(slash),
-                    ..roles.session()
+                    ..roles.session(place?)
                 };
                 start(&sessions, new).await
             }
@@ -251,13 +255,25 @@ async fn start(sessions: &Sessions, new: NewSession) -> Result<Answer, ToolError
     Answer::structured(&started)
 }
 
-/// The folder of a session: one that the caller may reach.
-fn folder(workspace: &Arc<Workspace>, context: &Context, cwd: Option<&str>) -> Result<PathBuf, ToolError> {
-    let workspace = context.within(workspace)?;
-    let folder = workspace.locate(cwd.unwrap_or(".")).map_err(|error| ToolError::from_error(&error))?;
-    // That it is a folder that may be opened is seen here; the process is started by its path.
-    folder.folder_handle().map_err(|error| ToolError::from_error(&error))?;
-    Ok(folder.to_absolute())
+/// Where a session runs and what it may reach there: no more than a command of its caller.
+struct Place {
+    cwd: PathBuf,
+    confinement: Option<Confinement>,
+    roots: Vec<PathBuf>,
+}
+
+impl Place {
+    fn new(commands: &Commands, context: &Context, cwd: Option<&str>) -> Result<Self, ToolError> {
+        let commands = commands.narrowed(&reach(commands, context)?);
+        let workspace = commands.workspace();
+        let folder = workspace.locate(cwd.unwrap_or(".")).map_err(|error| ToolError::from_error(&error))?;
+        // That it is a folder that may be opened is seen here; the process is started by its path.
+        folder.folder_handle().map_err(|error| ToolError::from_error(&error))?;
+        // The one user that a server runs for may give its agents other roots than its own.
+        let is_one_of_many = context.caller.principal().is_some();
+        let roots = workspace.roots().filter(|_| is_one_of_many).map(Path::to_owned).collect();
+        Ok(Self { cwd: folder.to_absolute(), confinement: commands.fence(), roots })
+    }
 }
 
 fn words(command: CommandText) -> Result<Vec<String>, ToolError> {
@@ -319,9 +335,10 @@ impl Roles {
         })
     }
 
-    fn session(self) -> NewSession {
+    fn session(self, place: Place) -> NewSession {
         let Self { role, roles, orchestrates, parent } = self;
-        NewSession { role, roles, orchestrates, parent, ..NewSession::default() }
+        let Place { cwd, confinement, roots } = place;
+        NewSession { role, roles, orchestrates, parent, cwd, confinement, roots, ..NewSession::default() }
     }
 }
 
@@ -342,7 +359,7 @@ fn logs(sessions: &Sessions) -> Tool {
         "Session logs",
         "The supervisor's last lines, or a session's. Also level, cursor.",
         move |input: ReadLogs, context: Context| {
-            let sessions = sessions.clone();
+            let sessions = of(&sessions, &context);
             async move {
                 let request = LogRequest {
                     lines: input.lines,
@@ -411,8 +428,8 @@ fn send_message(sessions: &Sessions) -> Tool {
         "send_message",
         "Message a session",
         "By its input, or by resuming it.",
-        move |input: SendMessage, _: Context| {
-            let sessions = sessions.clone();
+        move |input: SendMessage, context: Context| {
+            let sessions = of(&sessions, &context);
             async move {
                 let request = Request::Send { session_id: input.session_id, text: input.text };
                 let sent: crate::sessions::Sent = read(sessions.ask(request).await?)?;
@@ -429,8 +446,8 @@ fn list_sessions(sessions: &Sessions) -> Tool {
         "list_sessions",
         "List sessions",
         "Sessions with state, role, process.",
-        move |input: ListSessions, _: Context| {
-            let sessions = sessions.clone();
+        move |input: ListSessions, context: Context| {
+            let sessions = of(&sessions, &context);
             async move {
                 let list: crate::sessions::SessionList =
                     read(sessions.ask(Request::List { all: input.all }).await?)?;
@@ -452,8 +469,8 @@ fn end_session(sessions: &Sessions) -> Tool {
         "end_session",
         "End a session",
         "Ends it with every process of it.",
-        move |input: EndSession, _: Context| {
-            let sessions = sessions.clone();
+        move |input: EndSession, context: Context| {
+            let sessions = of(&sessions, &context);
             async move {
                 let grace_ms = input.grace.unwrap_or(5) * 1000;
                 let request = Request::End { session_id: input.session_id, grace_ms };

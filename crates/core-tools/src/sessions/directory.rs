@@ -87,6 +87,18 @@ impl StateFolder {
         Ok(SessionFolder { path: self.path.join("sessions").join(name), handle, temporary })
     }
 
+    /// The folder of what is kept for a caller of a server for many. It is made where it is missing.
+    ///
+    /// # Errors
+    /// Something else is in its place, or it cannot be made.
+    pub(super) fn caller(&self, principal: &str) -> io::Result<PathBuf> {
+        // Of the name itself nothing is made: two could be alike to the file system.
+        let name = hex(&Sha256::digest(principal.as_bytes())[..16]);
+        let callers = subfolder(self.handle.as_fd(), "callers")?;
+        subfolder(callers.as_fd(), &name)?;
+        Ok(self.path.join("callers").join(name))
+    }
+
     /// Removes the folder of a session and all that is in it.
     ///
     /// # Errors

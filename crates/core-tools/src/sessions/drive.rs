@@ -140,7 +140,7 @@ impl Supervisor {
                     let reason = format!("{} after {}", words(next.action), next.stop.reason.as_str());
                     self.runs(id, process, &reason).await;
                     if next.action != Action::Message {
-                        self.count_save(next).await;
+                        self.count_save(id, next).await;
                     }
                     return;
                 }
@@ -164,17 +164,16 @@ impl Supervisor {
     /// Goes on in a new session: with a copy of the session's file, and the next step as the prompt.
     async fn renew(&self, id: &str, next: &Next) -> Result<(), String> {
         let record = self.record_of(id).map_err(|error| error.message)?;
-        let file = self.0.monitor.file_of(&record);
+        // The watched folders are the user's that the supervisor runs for.
+        let file = record.principal.is_none().then(|| self.0.monitor.file_of(&record)).flatten();
         if let Some(file) = &file {
             match super::monitor::back_up(file, clock::now()) {
-                Ok(copy) => self
-                    .say(LogLevel::Info, &format!("session {id}: its file was copied to {}", copy.display())),
+                Ok(copy) => {
+                    self.say_of(id, LogLevel::Info, &format!("its file was copied to {}", copy.display()));
+                }
                 // The work goes on without.
                 Err(error) => {
-                    self.say(
-                        LogLevel::Warn,
-                        &format!("session {id}: its file was not copied: {}", chain(&error)),
-                    );
+                    self.say_of(id, LogLevel::Warn, &format!("its file was not copied: {}", chain(&error)));
                 }
             }
         }
@@ -196,7 +195,7 @@ impl Supervisor {
         }
         let _ = self.apply(id, Event::Replaced, &format!("session {fresh_id} goes on in its place"));
         self.write(id).await;
-        self.count_save(next).await;
+        self.count_save(id, next).await;
         Ok(())
     }
 
@@ -228,6 +227,11 @@ impl Supervisor {
             .limits(Limits::unlimited().leftovers(Leftovers::KillAll).capture(4096))
             .merge_stderr()
             .stdout(print);
+        if let Some(confinement) = &record.confinement {
+            // Its own folder for temporary files, instead of the server's.
+            let tmp = folder.temporary();
+            command = command.confined(confinement.clone().write(&tmp)).env("TMPDIR", tmp);
+        }
         command = match &agent_command {
             Some(agent_command) => command.env(super::AGENT_COMMAND_VARIABLE, agent_command),
             None => command.env_remove(super::AGENT_COMMAND_VARIABLE),
@@ -384,8 +388,9 @@ impl Supervisor {
     }
 
     async fn pause_if_paused(&self, id: &str) {
-        let waits = matches!(self.record_of(id).map(|record| record.state), Ok(State::Waiting { .. }));
-        if waits && self.is_paused() && self.apply(id, Event::Pause, "everything is paused").is_ok() {
+        let Ok(record) = self.record_of(id) else { return };
+        let waits = matches!(record.state, State::Waiting { .. });
+        if waits && self.is_paused(&record) && self.apply(id, Event::Pause, "everything is paused").is_ok() {
             self.write(id).await;
         }
     }
@@ -500,9 +505,10 @@ impl Supervisor {
                 let folder =
                     folder.map_err(|error| Error::broken("cannot use the session's folder", &error))?;
                 self.write_input(&folder, text).await?;
-                self.say(
+                self.say_of(
+                    id,
                     LogLevel::Info,
-                    &format!("session {id}: a message of {} bytes was written to it", text.len()),
+                    &format!("a message of {} bytes was written to it", text.len()),
                 );
                 Ok(Sent { session_id: id.to_owned(), delivered: "input".to_owned(), pid: process.pid })
             }
@@ -587,10 +593,7 @@ impl Supervisor {
         self.table().sessions.insert(id.clone(), entry);
         match (&record.state, adopted) {
             (State::Running { .. }, Some(process)) => {
-                self.say(
-                    LogLevel::Info,
-                    &format!("session {id}: process {} runs, and was adopted", process.pid),
-                );
+                self.say_of(&id, LogLevel::Info, &format!("process {} runs, and was adopted", process.pid));
                 if let Some(receiver) = folder.ok().and_then(|folder| receiver(&folder).ok()) {
                     let recorder = self.record_output(&id, &record, receiver, None);
                     if let Some(entry) = self.table().sessions.get_mut(&id) {
@@ -619,7 +622,7 @@ impl Supervisor {
                 self.pause_if_paused(&id).await;
             }
             (State::Waiting { .. }, _) => self.pause_if_paused(&id).await,
-            (State::Paused { .. }, _) if !self.is_paused() => {
+            (State::Paused { .. }, _) if !self.is_paused(&record) => {
                 let _ = self.apply(&id, Event::Unpause, "nothing is paused any more");
                 self.write(&id).await;
             }
@@ -632,10 +635,7 @@ impl Supervisor {
     async fn end_orphans(&self, id: &str) {
         let orphans = process::tree(None, id).len();
         if orphans > 0 {
-            self.say(
-                LogLevel::Warn,
-                &format!("session {id}: {orphans} processes without an owner were ended"),
-            );
+            self.say_of(id, LogLevel::Warn, &format!("{orphans} processes without an owner were ended"));
             process::end_tree(None, id, Duration::from_millis(500)).await;
         }
     }

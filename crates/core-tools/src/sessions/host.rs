@@ -1,10 +1,12 @@
 //! The socket beside the lock, and the two ways to a supervisor: through it, or in the same process.
 
+use super::access::Asker;
 use super::directory::StateFolder;
 use super::error::{Code, Error};
 use super::lock::{Attempt, Holder, StateLock};
 use super::log::LogLevel;
-use super::protocol::{Request, VERSION};
+use super::protocol::{Request, SessionList, VERSION};
+use super::store::Store;
 use super::supervisor::{Options, Supervisor};
 use serde_json::{Value, json};
 use std::io;
@@ -125,11 +127,19 @@ async fn serve(supervisor: &Supervisor, stream: UnixStream) -> io::Result<()> {
             return write(&mut writer, &json!({"error": Error::new(Code::Invalid, message)})).await;
         }
     }
+    let mut principal = None;
     // One that says nothing more takes nobody's place.
     while let Ok(line) = tokio::time::timeout(IDLE, read(&mut reader)).await {
         let Some(line) = line? else { break };
         let answer = match serde_json::from_str::<Request>(&line) {
-            Ok(request) => supervisor.answer(request, pid).await,
+            Ok(Request::For { principal: name }) if principal.is_none() => {
+                principal = Some(name);
+                Ok(Value::Null)
+            }
+            Ok(request) => match supervisor.asker(pid, principal.as_deref()) {
+                Ok(asker) => supervisor.answer(request, &asker).await,
+                Err(error) => Err(error),
+            },
             Err(error) => Err(Error::new(Code::Invalid, format!("no request: {error}"))),
         };
         let answer = match answer {
@@ -169,12 +179,20 @@ async fn write(writer: &mut (impl AsyncWrite + Unpin), value: &Value) -> io::Res
 #[derive(Clone, Debug)]
 pub struct Client {
     state: PathBuf,
+    principal: Option<Arc<str>>,
 }
 
 impl Client {
     /// A client of whoever supervises in this state directory.
     pub fn new(state: impl Into<PathBuf>) -> Self {
-        Self { state: state.into() }
+        Self { state: state.into(), principal: None }
+    }
+
+    /// The same for a caller of a server for many, to whom its own sessions are all that there are.
+    #[must_use]
+    pub fn of(mut self, principal: Option<&str>) -> Self {
+        self.principal = principal.map(Arc::from);
+        self
     }
 
     /// Asks, and waits for the answer.
@@ -219,6 +237,13 @@ impl Client {
             None => return Err(answered(&first).err().unwrap_or_else(gone)),
         }
         write(&mut writer, &hello()).await.map_err(broken)?;
+        if let Some(principal) = &self.principal {
+            let said = Request::For { principal: principal.to_string() };
+            let said = serde_json::to_value(said).map_err(|error| Error::broken("cannot ask", &error))?;
+            write(&mut writer, &said).await.map_err(broken)?;
+            let line = tokio::time::timeout(HELLO, read(&mut reader)).await.map_err(late)?;
+            answered(&line.map_err(broken)?.ok_or_else(gone)?)?;
+        }
         let request = serde_json::to_value(request).map_err(|error| Error::broken("cannot ask", &error))?;
         write(&mut writer, &request).await.map_err(broken)?;
         let line = read(&mut reader).await.map_err(broken)?.ok_or_else(gone)?;
@@ -244,17 +269,23 @@ type MakeOptions = dyn Fn() -> Result<Options, String> + Send + Sync;
 /// The sessions of a state directory, whoever supervises them: the one in another process where there is one, else one
 /// in this process, made when it is first needed. Cheap to clone.
 #[derive(Clone)]
-pub struct Sessions(Arc<Shared>);
+pub struct Sessions {
+    shared: Arc<Shared>,
+    principal: Option<Arc<str>>,
+}
 
 struct Shared {
-    client: Client,
+    state: PathBuf,
     options: Box<MakeOptions>,
     own: Mutex<Option<Supervisor>>,
 }
 
 impl std::fmt::Debug for Sessions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Sessions").field("state", &self.0.client.state).finish_non_exhaustive()
+        f.debug_struct("Sessions")
+            .field("state", &self.shared.state)
+            .field("principal", &self.principal)
+            .finish_non_exhaustive()
     }
 }
 
@@ -264,11 +295,17 @@ impl Sessions {
         state: impl Into<PathBuf>,
         options: impl Fn() -> Result<Options, String> + Send + Sync + 'static,
     ) -> Self {
-        let shared = Shared { client: Client::new(state), options: Box::new(options), own: Mutex::default() };
-        Self(Arc::new(shared))
+        let shared = Shared { state: state.into(), options: Box::new(options), own: Mutex::default() };
+        Self { shared: Arc::new(shared), principal: None }
     }
 
-    /// Asks whoever supervises.
+    /// Those of them that belong to a caller of a server for many. Where it has no name: all.
+    #[must_use]
+    pub fn of(&self, principal: Option<&str>) -> Self {
+        Self { shared: Arc::clone(&self.shared), principal: principal.map(Arc::from) }
+    }
+
+    /// Asks whoever supervises. Where nobody does, this process does from now on.
     ///
     /// # Errors
     /// What it answers.
@@ -278,17 +315,16 @@ impl Sessions {
         const PAUSE: Duration = Duration::from_millis(20);
         let until = tokio::time::Instant::now() + PATIENCE;
         loop {
-            let mut own = self.0.own.lock().await;
-            if let Some(supervisor) = own.clone() {
-                drop(own);
-                return supervisor.answer(request, None).await;
-            }
-            match self.0.client.ask(&request).await {
+            match self.ask_if_there(request.clone()).await {
                 Err(error) if error.code == Code::NotRunning => {}
                 answered => return answered,
             }
-            let options = (self.0.options)().map_err(|why| Error::new(Code::Broken, why))?;
-            match Supervisor::host(&self.0.client.state, options).await {
+            let mut own = self.shared.own.lock().await;
+            if own.is_some() {
+                continue;
+            }
+            let options = (self.shared.options)().map_err(|why| Error::new(Code::Broken, why))?;
+            match Supervisor::host(&self.shared.state, options).await {
                 Ok(supervisor) => *own = Some(supervisor),
                 Err(error) if error.code == Code::State && tokio::time::Instant::now() < until => {
                     drop(own);
@@ -299,14 +335,53 @@ impl Sessions {
         }
     }
 
+    /// Asks whoever supervises, if anybody does.
+    ///
+    /// # Errors
+    /// What it answers; [`Code::NotRunning`] where nobody does.
+    pub async fn ask_if_there(&self, request: Request) -> Result<Value, Error> {
+        let own = self.shared.own.lock().await.clone();
+        match own {
+            Some(supervisor) => supervisor.answer(request, &Asker::of(self.principal.as_deref())).await,
+            None => Client::new(&self.shared.state).of(self.principal.as_deref()).ask(&request).await,
+        }
+    }
+
+    /// Takes up what was left here: goes on with the sessions that there are, where there are any and nobody supervises.
+    ///
+    /// # Errors
+    /// It cannot.
+    pub async fn take_up(&self) -> Result<(), Error> {
+        match Store::is_at(&self.shared.state) {
+            true => self.ask(Request::Status {}).await.map(|_| ()),
+            false => Ok(()),
+        }
+    }
+
+    /// Ends all of them, where somebody supervises.
+    pub async fn end_all(&self, grace: Duration) {
+        let Ok(list) = self.ask_if_there(Request::List { all: false }).await else { return };
+        let Ok(list) = serde_json::from_value::<SessionList>(list) else { return };
+        let grace_ms = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
+        let mut ends = tokio::task::JoinSet::new();
+        for session in list.sessions {
+            let (sessions, session_id) = (self.clone(), session.session_id);
+            ends.spawn(async move {
+                // One that is over meanwhile needs no end.
+                let _ = sessions.ask_if_there(Request::End { session_id, grace_ms }).await;
+            });
+        }
+        ends.join_all().await;
+    }
+
     /// Whether the sessions end with this process.
     pub async fn are_own(&self) -> bool {
-        self.0.own.lock().await.is_some()
+        self.shared.own.lock().await.is_some()
     }
 
     /// Ends the sessions that are this process's own. Others go on.
     pub async fn shutdown(&self, grace: Duration) {
-        if let Some(supervisor) = self.0.own.lock().await.take() {
+        if let Some(supervisor) = self.shared.own.lock().await.take() {
             supervisor.close();
             supervisor.shutdown(grace).await;
         }
@@ -314,6 +389,6 @@ impl Sessions {
 
     /// The state directory.
     pub fn state(&self) -> &Path {
-        &self.0.client.state
+        &self.shared.state
     }
 }

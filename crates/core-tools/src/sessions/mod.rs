@@ -45,6 +45,7 @@
 //!
 //! A terminal: agents run without one. A sandbox: a session may do what its user may.
 
+mod access;
 mod agent;
 mod classify;
 mod clock;
@@ -58,6 +59,7 @@ mod monitor;
 mod plan;
 mod process;
 mod protocol;
+mod report;
 mod state;
 mod store;
 mod supervisor;
@@ -65,6 +67,7 @@ mod supervisor;
 #[cfg(target_os = "linux")]
 mod tests;
 
+pub use access::Asker;
 pub use agent::{Agent, Agents, AgentsError, Filling};
 pub use classify::{Ending, Reason, RetryAt, RetrySource, Stop, When, classify};
 pub use directory::{Markers, SessionFolder, StateFolder, safe_name};
@@ -79,7 +82,7 @@ pub use protocol::{
     SessionList, Started, StatsInfo, Status, StopInfo, Switched, VERSION, WatchedSession,
 };
 pub use state::{Action, Event, Illegal, Machine, Next, Process, State, Transition};
-pub use store::{Kept, Record, Stats, Store};
+pub use store::{Kept, KeptFor, Record, Stats, Store};
 pub use supervisor::{Options, Supervisor};
 
 /// The variable that names a session to its processes.

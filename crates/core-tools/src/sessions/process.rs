@@ -44,6 +44,14 @@ pub(super) fn is_alive(process: Process) -> bool {
     find(process.pid) == Some(process)
 }
 
+/// Whether a process can gain no privileges, and neither can what it starts (`PR_SET_NO_NEW_PRIVS`, prctl(2)). None if it
+/// is gone.
+pub(super) fn is_restricted(pid: u32) -> Option<bool> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let value = status.lines().find_map(|line| line.strip_prefix("NoNewPrivs:"))?;
+    Some(value.trim() != "0")
+}
+
 /// What differs after each start of the system: process ids and their times begin anew.
 pub(super) fn boot() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()

@@ -4,6 +4,7 @@
 use super::classify::Reason;
 use super::lock::Owner;
 use super::log::LogLevel;
+use process_runner::Confinement;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -15,6 +16,12 @@ pub const VERSION: u32 = 1;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Request {
+    /// What follows on this connection is asked for one caller of a server for many: for it there are its own sessions
+    /// and no others.
+    For {
+        /// Its name.
+        principal: String,
+    },
     /// How it goes.
     Status {},
     /// Do nothing by yourself.
@@ -76,6 +83,12 @@ pub struct NewSession {
     pub input: Option<bool>,
     /// The command of the agent from which its role was derived.
     pub agent_command: Option<String>,
+    /// The fence that its processes are behind. None: they reach what the supervisor does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confinement: Option<Confinement>,
+    /// The folders that its agent's own server may use. Empty: all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roots: Vec<PathBuf>,
 }
 
 /// Lines that are wanted of a log.
@@ -148,6 +161,9 @@ pub struct SessionInfo {
     pub state: String,
     /// Its role.
     pub role: String,
+    /// The caller of a server for many whose it is.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub principal: Option<String>,
     /// Its process, while it runs.
     pub pid: Option<u32>,
     /// Since when it is in this state.
@@ -303,6 +319,9 @@ pub struct Identity {
     pub session_id: String,
     /// All its roles.
     pub roles: Vec<String>,
+    /// The folders that its server may use. Empty: all.
+    #[serde(default)]
+    pub roots: Vec<PathBuf>,
     /// Until when the credential is good, in milliseconds since 1970.
     pub expires: u64,
 }

@@ -2,9 +2,11 @@
 
 use super::classify::Stop;
 use super::state::{Process, State, Transition};
+use process_runner::Confinement;
 use serde::{Deserialize, Serialize};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection, Row};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::sync::Mutex;
@@ -20,12 +22,21 @@ pub struct Record {
     pub state: State,
     /// Since when, in milliseconds since 1970.
     pub since: u64,
+    /// The caller of a server for many whose it is. None: the user that the supervisor runs for.
+    #[serde(default)]
+    pub principal: Option<String>,
     /// The role that its marker names.
     pub role: String,
     /// All the roles that its agent is in: each must allow what it does.
     pub roles: Vec<String>,
     /// Its agent may start and steer others.
     pub orchestrates: bool,
+    /// The fence that its processes are behind.
+    #[serde(default)]
+    pub confinement: Option<Confinement>,
+    /// The folders that its agent's own server may use. Empty: all.
+    #[serde(default)]
+    pub roots: Vec<PathBuf>,
     /// Program and arguments, without those that stand for the prompt.
     pub command: Vec<String>,
     /// Which agent that is, if one that is known.
@@ -58,6 +69,13 @@ pub struct Record {
     pub last_stop: Option<Stop>,
 }
 
+impl Record {
+    /// Whether it is that caller's; to the user that the supervisor runs for all of them belong.
+    pub(super) fn is_of(&self, principal: Option<&str>) -> bool {
+        principal.is_none_or(|principal| self.principal.as_deref() == Some(principal))
+    }
+}
+
 /// What is counted, over all restarts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stats {
@@ -80,6 +98,35 @@ pub struct Kept {
     pub stats: Stats,
     /// The start of the system at which processes were last written down.
     pub boot: String,
+    /// What is kept for each caller of a server for many.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub callers: BTreeMap<String, KeptFor>,
+}
+
+/// What is kept for a caller of a server for many.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptFor {
+    /// Nothing is done by itself with its sessions.
+    pub paused: bool,
+    /// What is counted of them.
+    pub stats: Stats,
+}
+
+impl Kept {
+    /// Whether nothing is done by itself with the sessions of a caller.
+    pub(super) fn is_paused(&self, principal: Option<&str>) -> bool {
+        let own = principal.and_then(|principal| self.callers.get(principal));
+        self.paused || own.is_some_and(|own| own.paused)
+    }
+
+    /// Pauses everything, or the sessions of one caller. Whether that changes anything.
+    pub(super) fn pause(&mut self, principal: Option<&str>, paused: bool) -> bool {
+        let place = match principal {
+            None => &mut self.paused,
+            Some(principal) => &mut self.callers.entry(principal.to_owned()).or_default().paused,
+        };
+        std::mem::replace(place, paused) != paused
+    }
 }
 
 /// The database.
@@ -90,6 +137,9 @@ pub struct Store {
 
 /// Raised where an older program could not read what a newer one wrote.
 const VERSION: i64 = 1;
+
+/// Its name in the state directory.
+pub(super) const NAME: &str = "sessions.db";
 
 /// Changes of state that are kept of each session.
 const KEPT_TRANSITIONS: i64 = 200;
@@ -129,6 +179,11 @@ impl Store {
             sqlx::query(statement).execute(&mut connection).await?;
         }
         Ok(Self { connection: Mutex::new(connection) })
+    }
+
+    /// Whether there is one in the state directory `state`.
+    pub fn is_at(state: &Path) -> bool {
+        rustix::fs::access(state.join(NAME), rustix::fs::Access::EXISTS).is_ok()
     }
 
     /// What is kept beside the sessions.
@@ -266,9 +321,12 @@ pub(super) mod tests {
             created: 1,
             state: State::Starting,
             since: 1,
+            principal: Some("ada".to_owned()),
             role: "worker".to_owned(),
             roles: vec!["orchestrator".to_owned(), "worker".to_owned()],
             orchestrates: false,
+            confinement: Some(Confinement::project(["/"], "/tmp").network(false)),
+            roots: vec![PathBuf::from("/")],
             command: vec!["sh".to_owned()],
             agent: None,
             agent_session: None,

@@ -9,12 +9,10 @@ use super::log::{Log, LogLevel, LogLimits, LogQuery};
 use super::monitor::Monitor;
 use super::plan::Plan;
 use super::process;
-use super::protocol::{
-    Identity, LogAnswer, LogRequest, NewSession, NextAction, Request, SessionEnded, SessionInfo, SessionList,
-    Started, StatsInfo, Status, StopInfo, Switched,
-};
+use super::protocol::{Identity, LogAnswer, LogRequest, NewSession, SessionEnded, Started, Switched};
+use super::report::state_name;
 use super::state::{Event, Machine, Next, Process, State, Transition};
-use super::store::{Kept, Record, Store};
+use super::store::{Kept, Record, Stats, Store};
 use crate::redact::Redactor;
 use process_runner::{Runner, Running};
 use sha2::{Digest, Sha256};
@@ -46,6 +44,11 @@ pub struct Options {
     pub logs: LogLimits,
     /// Sessions that are not over, at once. 256 by default.
     pub max_sessions: usize,
+    /// Those of them that one caller of a server for many may have. 16 by default.
+    pub max_per_caller: usize,
+    /// This process runs programs for callers who are strangers to each other: what descends from it, and from no
+    /// session, speaks for nobody. False by default.
+    pub strangers: bool,
     /// How long a session's credential is good. A day by default; markers that are signed are good for no longer.
     pub credential_lifetime: Duration,
     /// The key with which markers are signed.
@@ -68,6 +71,8 @@ impl Options {
             command: Vec::new(),
             logs: LogLimits::default(),
             max_sessions: 256,
+            max_per_caller: 16,
+            strangers: false,
             credential_lifetime: Duration::from_secs(86_400),
             marker_key: None,
             manual_restart: Duration::from_secs(300),
@@ -88,22 +93,31 @@ pub(super) struct Inner {
     table: Mutex<Table>,
     /// Held while something is written down, so that the latest is written last.
     writing: tokio::sync::Mutex<()>,
-    log: Mutex<Log>,
+    logs: Mutex<Logs>,
     /// Tells of every change.
     changes: watch::Sender<u64>,
     pub(super) monitor: Monitor,
-    started: Instant,
+    pub(super) started: Instant,
+}
+
+/// What a supervisor writes of what it does.
+#[derive(Debug)]
+struct Logs {
+    /// All of it.
+    own: Log,
+    /// What is about the sessions of a caller.
+    callers: HashMap<String, Log>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Table {
-    kept: Kept,
+    pub(super) kept: Kept,
     pub(super) sessions: BTreeMap<String, Entry>,
     /// Nothing starts any more.
     pub(super) ending: bool,
-    trouble: BTreeMap<&'static str, String>,
+    pub(super) trouble: BTreeMap<&'static str, String>,
     /// The session in which something happened last.
-    latest: Option<String>,
+    pub(super) latest: Option<String>,
 }
 
 /// A session, and what of it is not written down.
@@ -151,8 +165,6 @@ pub(super) struct Output {
 pub(super) const TAIL: usize = 100;
 /// Sessions that are over and can still be asked about.
 const KEPT_OVER: usize = 200;
-/// Of those the last so many are shown with the status.
-const SHOWN_OVER: usize = 5;
 /// A message, a prompt or an argument may have so many bytes: a line of the protocol holds it, and so does a command
 /// line (execve(2)).
 const LONGEST_TEXT: usize = 100_000;
@@ -176,9 +188,9 @@ impl Supervisor {
         let log = Log::open(folder.path(), LOG, options.logs)
             .map_err(|error| Error::broken("cannot open the log", &error))?;
         // Its own file first, for its mode: SQLite makes those beside it alike.
-        folder.file("sessions.db").map_err(|error| Error::broken("cannot open the database", &error))?;
+        folder.file(super::store::NAME).map_err(|error| Error::broken("cannot open the database", &error))?;
         let broken = |error: sqlx::Error| Error::broken("cannot use the database of sessions", &error);
-        let store = Store::open(&folder.path().join("sessions.db")).await.map_err(broken)?;
+        let store = Store::open(&folder.path().join(super::store::NAME)).await.map_err(broken)?;
         let mut kept = store.kept().await.map_err(broken)?;
         let records = store.sessions().await.map_err(broken)?;
         let boot = process::boot();
@@ -191,7 +203,7 @@ impl Supervisor {
             store,
             table: Mutex::new(Table { kept, ..Table::default() }),
             writing: tokio::sync::Mutex::default(),
-            log: Mutex::new(log),
+            logs: Mutex::new(Logs { own: log, callers: HashMap::new() }),
             changes: watch::Sender::new(0),
             monitor,
             started: Instant::now(),
@@ -212,13 +224,38 @@ impl Supervisor {
 
     /// Writes a line to the supervisor's log.
     pub(super) fn say(&self, level: LogLevel, text: &str) {
+        self.say_to(None, level, text);
+    }
+
+    /// The same of a session, of which its owner has a log as well.
+    pub(super) fn say_of(&self, id: &str, level: LogLevel, text: &str) {
+        let principal = self.record_of(id).ok().and_then(|record| record.principal);
+        self.say_to(principal.as_deref(), level, &format!("session {id}: {text}"));
+    }
+
+    fn say_to(&self, principal: Option<&str>, level: LogLevel, text: &str) {
         let text = self.0.options.redactor.redact(text);
-        let mut log = self.0.log.lock().unwrap_or_else(PoisonError::into_inner);
-        log.write(Some(level), &text);
-        let trouble = log.trouble();
-        drop(log);
+        let trouble = {
+            let mut logs = self.0.logs.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(principal) = principal
+                && let Ok(log) = self.log_for(&mut logs, principal)
+            {
+                log.write(Some(level), &text);
+            }
+            logs.own.write(Some(level), &text);
+            logs.own.trouble()
+        };
         self.trouble("log", trouble);
         self.0.changes.send_modify(|changes| *changes += 1);
+    }
+
+    /// The log of what happens to the sessions of a caller.
+    fn log_for<'a>(&self, logs: &'a mut Logs, principal: &str) -> std::io::Result<&'a mut Log> {
+        if !logs.callers.contains_key(principal) {
+            let folder = self.0.lock.folder().caller(principal)?;
+            logs.callers.insert(principal.to_owned(), Log::open(&folder, LOG, self.0.options.logs)?);
+        }
+        logs.callers.get_mut(principal).ok_or_else(|| std::io::ErrorKind::NotFound.into())
     }
 
     pub(super) fn trouble(&self, what: &'static str, trouble: Option<String>) {
@@ -276,7 +313,7 @@ impl Supervisor {
         };
         let Transition { from, to, reason, .. } = transition;
         let level = if to == "failed" { LogLevel::Error } else { LogLevel::Info };
-        self.say(level, &format!("session {id}: {from} → {to}: {reason}"));
+        self.say_of(id, level, &format!("{from} → {to}: {reason}"));
         self.record_of(id).map(|record| record.state)
     }
 
@@ -285,23 +322,30 @@ impl Supervisor {
         table.sessions.get(id).map(|entry| entry.record.clone()).ok_or_else(|| Error::no_session(id))
     }
 
-    pub(super) fn is_paused(&self) -> bool {
-        self.table().kept.paused
+    pub(super) fn is_paused(&self, record: &Record) -> bool {
+        self.table().kept.is_paused(record.principal.as_deref())
     }
 
     /// Counts a session that went on by itself.
-    pub(super) async fn count_save(&self, next: &Next) {
+    pub(super) async fn count_save(&self, id: &str, next: &Next) {
         let now = clock::now();
-        {
-            let mut table = self.table();
-            let stats = &mut table.kept.stats;
+        let saved = now.saturating_sub(next.since) / 1000 + self.0.options.manual_restart.as_secs();
+        let resumed = next.action == super::state::Action::Resume;
+        let count = |stats: &mut Stats| {
             stats.saves_count += 1;
-            if next.action == super::state::Action::Resume {
+            if resumed {
                 stats.total_resumes += 1;
                 stats.last_resume = Some(now);
             }
-            stats.time_saved_seconds +=
-                now.saturating_sub(next.since) / 1000 + self.0.options.manual_restart.as_secs();
+            stats.time_saved_seconds += saved;
+        };
+        {
+            let mut table = self.table();
+            let principal = table.sessions.get(id).and_then(|entry| entry.record.principal.clone());
+            count(&mut table.kept.stats);
+            if let Some(principal) = principal {
+                count(&mut table.kept.callers.entry(principal).or_default().stats);
+            }
         }
         self.keep().await;
     }
@@ -331,166 +375,50 @@ impl Supervisor {
         })
     }
 
-    /// What is asked, done.
-    ///
-    /// # Errors
-    /// It was not done, and why.
-    pub async fn answer(&self, request: Request, peer: Option<u32>) -> Result<serde_json::Value, Error> {
-        let session = peer.and_then(|pid| self.session_of(pid));
-        if let Some(session) = &session {
-            self.check(session, &request)?;
-        }
-        fn json<T: serde::Serialize>(answer: &T) -> Result<serde_json::Value, Error> {
-            serde_json::to_value(answer).map_err(|error| Error::broken("cannot write the answer", &error))
-        }
-        match request {
-            Request::Status {} => json(&self.status()),
-            Request::Pause {} => json(&self.pause().await),
-            Request::Resume {} => json(&self.resume().await),
-            Request::List { all } => json(&self.list(all)),
-            Request::New(new) => {
-                let new = match &session {
-                    Some(parent) => within(*new, parent),
-                    None => *new,
-                };
-                json(&self.new_session(new).await?)
-            }
-            Request::Send { session_id, text } => json(&self.send(&session_id, &text).await?),
-            Request::End { session_id, grace_ms } => {
-                json(&self.end(&session_id, Duration::from_millis(grace_ms)).await?)
-            }
-            Request::Logs(logs) => json(&self.logs(&logs).await?),
-            Request::Identify { credential } => json(&self.identify(&credential)?),
-        }
-    }
-
-    /// The session that a process belongs to, if to one: by its ancestors, which it cannot choose.
-    fn session_of(&self, pid: u32) -> Option<Record> {
-        let table = self.table();
-        let running = table
-            .sessions
-            .iter()
-            .filter_map(|(id, entry)| entry.record.state.process().map(|process| (process.pid, id.as_str())));
-        let leaders: HashMap<u32, &str> = running.collect();
-        let id = process::session_of(pid, &leaders)?;
-        table.sessions.get(id).map(|entry| entry.record.clone())
-    }
-
-    /// What the agent of a session may ask for itself, whatever its own server lets it: where it may not steer others,
-    /// only what tells of itself.
-    fn check(&self, session: &Record, request: &Request) -> Result<(), Error> {
-        let own = |id: &str| id == session.id;
-        let harmless = match request {
-            Request::Status {} | Request::List { .. } | Request::Identify { .. } => true,
-            Request::Logs(logs) => logs.session.as_deref().is_none_or(own),
-            Request::Pause {}
-            | Request::Resume {}
-            | Request::New(_)
-            | Request::Send { .. }
-            | Request::End { .. } => false,
-        };
-        if harmless || session.orchestrates {
-            return Ok(());
-        }
-        Err(Error::new(
-            Code::Refused,
-            format!("session {} runs as {}, which starts and steers no sessions", session.id, session.role),
-        ))
-    }
-
-    /// How it goes.
-    pub fn status(&self) -> Status {
-        let watched = self.0.monitor.sessions();
-        let table = self.table();
-        let mut sessions: Vec<&Entry> = table.sessions.values().collect();
-        sessions.sort_by_key(|entry| entry.record.created);
-        let over: Vec<_> = sessions.iter().filter(|entry| entry.record.state.is_over()).collect();
-        let hidden = over.len().saturating_sub(SHOWN_OVER);
-        let hidden: Vec<_> = over.iter().take(hidden).map(|entry| entry.record.id.clone()).collect();
-        let shown = sessions.iter().filter(|entry| !hidden.contains(&entry.record.id));
-        let next = sessions.iter().filter_map(|entry| Some((entry.record.state.next()?, &entry.record.id)));
-        let running = sessions.iter().filter(|entry| !entry.record.state.is_over());
-        let latest = table
-            .latest
-            .as_ref()
-            .filter(|id| table.sessions.get(*id).is_some_and(|entry| !entry.record.state.is_over()));
-        let current = latest.or_else(|| running.map(|entry| &entry.record.id).next_back()).cloned();
-        let stats = table.kept.stats;
-        Status {
-            running: true,
-            state: state_name(&table).to_owned(),
-            owner: self.0.options.owner,
-            pid: std::process::id(),
-            uptime_seconds: self.0.started.elapsed().as_secs(),
-            current_session: current.or_else(|| watched.last().map(|session| session.path.clone())),
-            sessions: shown.map(|entry| info(&entry.record, &self.log_of(&entry.record.id))).collect(),
-            watched,
-            next_action: next.min_by_key(|(next, _)| next.at).map(|(next, id)| next_action(next, id)),
-            stats: StatsInfo {
-                saves_count: stats.saves_count,
-                total_resumes: stats.total_resumes,
-                last_resume: stats.last_resume.map(clock::text),
-                time_saved_seconds: stats.time_saved_seconds,
-            },
-            trouble: table.trouble.values().cloned().collect(),
-        }
-    }
-
-    pub(super) fn log_of(&self, id: &str) -> String {
-        let sessions = self.0.lock.folder().path().join("sessions");
-        sessions.join(super::directory::safe_name(id)).join(SESSION_LOG).display().to_string()
-    }
-
-    /// The sessions: those that are not over, or all.
-    pub fn list(&self, all: bool) -> SessionList {
-        let table = self.table();
-        let mut sessions: Vec<&Entry> = table.sessions.values().collect();
-        sessions.sort_by_key(|entry| entry.record.created);
-        let shown = sessions.into_iter().filter(|entry| all || !entry.record.state.is_over());
-        SessionList {
-            sessions: shown.map(|entry| info(&entry.record, &self.log_of(&entry.record.id))).collect(),
-        }
-    }
-
     /// Does nothing by itself from now on, also after a restart.
     pub async fn pause(&self) -> Switched {
-        self.switch(true).await
+        self.switch(None, true).await
     }
 
     /// Goes on with what it did by itself. Sessions whose time has come meanwhile go on at once.
     pub async fn resume(&self) -> Switched {
-        self.switch(false).await
+        self.switch(None, false).await
     }
 
-    async fn switch(&self, paused: bool) -> Switched {
-        let changed = std::mem::replace(&mut self.table().kept.paused, paused) != paused;
+    /// Pauses everything, or the sessions of one caller.
+    pub(super) async fn switch(&self, principal: Option<&str>, paused: bool) -> Switched {
+        let changed = self.table().kept.pause(principal, paused);
         if changed {
             self.keep().await;
-            self.say(LogLevel::Info, if paused { "paused" } else { "monitoring again" });
+            self.say_to(principal, LogLevel::Info, if paused { "paused" } else { "monitoring again" });
             let ids: Vec<String> = self.table().sessions.keys().cloned().collect();
             for id in ids {
-                let event = if paused { Event::Pause } else { Event::Unpause };
-                let reason = if paused { "everything is paused" } else { "nothing is paused any more" };
                 // Most have nothing to be paused.
-                let concerns = match self.record_of(&id).map(|record| record.state) {
-                    Ok(State::Waiting { .. }) => paused,
-                    Ok(State::Paused { .. }) => !paused,
-                    _ => false,
+                let Ok(record) = self.record_of(&id) else { continue };
+                let is_paused = self.is_paused(&record);
+                let (event, reason) = match record.state {
+                    State::Waiting { .. } if is_paused => (Event::Pause, "everything is paused"),
+                    State::Paused { .. } if !is_paused => (Event::Unpause, "nothing is paused any more"),
+                    _ => continue,
                 };
-                if concerns && self.apply(&id, event, reason).is_ok() {
+                if self.apply(&id, event, reason).is_ok() {
                     self.write(&id).await;
                     self.nudge(&id);
                 }
             }
         }
-        let state = state_name(&self.table()).to_owned();
+        let table = self.table();
+        let state = state_name(&table, principal).to_owned();
         let message = match (paused, changed) {
+            (false, _) if table.kept.paused && principal.is_some() => {
+                "yours go on once everybody's do: the server's user has paused everything"
+            }
             (true, true) => "paused: sessions that run go on, and nothing is resumed or restarted",
             (true, false) => "it was paused already",
             (false, true) => "monitoring again",
             (false, false) => "it was not paused",
         };
-        let message = match self.table().trouble.get("database") {
+        let message = match table.trouble.get("database") {
             Some(trouble) => format!("{message}; a restart will not know of it: {trouble}"),
             None => message.to_owned(),
         };
@@ -508,7 +436,16 @@ impl Supervisor {
     /// # Errors
     /// It does not run, and why. There is then no session.
     pub async fn new_session(&self, new: NewSession) -> Result<Started, Error> {
-        let record = self.plan_session(new.clone())?;
+        self.new_session_for(None, new).await
+    }
+
+    /// The same for a caller, whose it is.
+    pub(super) async fn new_session_for(
+        &self,
+        principal: Option<&str>,
+        new: NewSession,
+    ) -> Result<Started, Error> {
+        let record = self.plan_session(principal, new.clone())?;
         self.begin(record, new.agent_command, new.prompt).await
     }
 
@@ -533,14 +470,25 @@ impl Supervisor {
         });
         {
             let mut table = self.table();
-            let most = self.0.options.max_sessions;
-            let refused = match table.sessions.values().filter(|entry| !entry.record.state.is_over()).count()
-            {
+            let live = |entry: &&Entry| !entry.record.state.is_over();
+            let all = table.sessions.values().filter(live);
+            let principal = entry.record.principal.as_deref();
+            let own = all.clone().filter(|entry| entry.record.is_of(principal)).count();
+            let options = &self.0.options;
+            let full = |most: usize, whose: &str| {
+                let message = format!(
+                    "{most} {whose}sessions are not over, which is the most there may be; end one first"
+                );
+                Some(Error::new(Code::Full, message))
+            };
+            let refused = match all.count() {
                 _ if table.ending => Some(Error::new(Code::NotRunning, "the supervisor is ending")),
-                count if count >= most => Some(Error::new(
-                    Code::Full,
-                    format!("{most} sessions are not over, which is the most there may be; end one first"),
-                )),
+                // One that goes on in the place of another takes its place.
+                _ if entry.record.replaces.is_some() => None,
+                _ if principal.is_some() && own >= options.max_per_caller => {
+                    full(options.max_per_caller, "of your ")
+                }
+                count if count >= options.max_sessions => full(options.max_sessions, ""),
                 _ => None,
             };
             if let Some(refused) = refused {
@@ -581,7 +529,7 @@ impl Supervisor {
         }
     }
 
-    fn plan_session(&self, new: NewSession) -> Result<Record, Error> {
+    fn plan_session(&self, principal: Option<&str>, new: NewSession) -> Result<Record, Error> {
         let invalid = |why: String| Error::new(Code::Invalid, why);
         let options = &self.0.options;
         let named = match &new.agent {
@@ -619,9 +567,12 @@ impl Supervisor {
             state: State::Starting,
             since: now,
             input: new.input.unwrap_or(agent.is_none() || new.prompt.is_none()),
+            principal: principal.map(str::to_owned),
             role: new.role,
             roles: new.roles,
             orchestrates: new.orchestrates,
+            confinement: new.confinement,
+            roots: new.roots,
             command,
             agent,
             agent_session: None,
@@ -703,6 +654,14 @@ impl Supervisor {
     /// # Errors
     /// There is no such session, or an argument cannot be understood.
     pub async fn logs(&self, request: &LogRequest) -> Result<LogAnswer, Error> {
+        self.logs_for(None, request).await
+    }
+
+    pub(super) async fn logs_for(
+        &self,
+        principal: Option<&str>,
+        request: &LogRequest,
+    ) -> Result<LogAnswer, Error> {
         let invalid = |why: &str| Error::new(Code::Invalid, why);
         let since = match &request.since {
             None => None,
@@ -716,7 +675,14 @@ impl Supervisor {
             ));
         }
         let (folder, name, output) = match &request.session {
-            None => (self.0.lock.folder().path().to_owned(), LOG, None),
+            None => {
+                let folder = self.0.lock.folder();
+                let folder = match principal {
+                    None => Ok(folder.path().to_owned()),
+                    Some(principal) => folder.caller(principal),
+                };
+                (folder.map_err(|error| Error::broken("cannot read the log", &error))?, LOG, None)
+            }
             Some(id) => {
                 let table = self.table();
                 let entry = table.sessions.get(id).ok_or_else(|| Error::no_session(id))?;
@@ -775,9 +741,12 @@ impl Supervisor {
             (*known == hash).then_some((&entry.record, *expires))
         });
         match found {
-            Some((record, expires)) if expires > clock::now() => {
-                Ok(Identity { session_id: record.id.clone(), roles: record.roles.clone(), expires })
-            }
+            Some((record, expires)) if expires > clock::now() => Ok(Identity {
+                session_id: record.id.clone(),
+                roles: record.roles.clone(),
+                roots: record.roots.clone(),
+                expires,
+            }),
             Some(_) => Err(Error::new(Code::Refused, "the session's credential has expired")),
             None => Err(Error::new(Code::Refused, "no session that runs has this credential")),
         }
@@ -804,73 +773,6 @@ impl Supervisor {
         }
         while ends.join_next().await.is_some() {}
         self.keep().await;
-    }
-}
-
-/// A session within the one that asks for it: in all its roles too, and steering others only if that does.
-fn within(mut new: NewSession, parent: &Record) -> NewSession {
-    for role in &parent.roles {
-        if !new.roles.contains(role) {
-            new.roles.push(role.clone());
-        }
-    }
-    new.orchestrates &= parent.orchestrates;
-    new.parent = Some(parent.id.clone());
-    new
-}
-
-fn state_name(table: &Table) -> &'static str {
-    let any = |wanted: &str| table.sessions.values().any(|entry| entry.record.state.name() == wanted);
-    match () {
-        () if table.kept.paused => "paused",
-        () if any("resuming") => "resuming",
-        () if any("waiting") => "waiting",
-        () => "monitoring",
-    }
-}
-
-fn next_action(next: &Next, id: &str) -> NextAction {
-    NextAction {
-        action: next.action.as_str().to_owned(),
-        session_id: id.to_owned(),
-        at: clock::text(next.at),
-        attempt: next.attempt,
-    }
-}
-
-fn info(record: &Record, log: &str) -> SessionInfo {
-    let command = record.command.join(" ");
-    let command = match command.char_indices().nth(200) {
-        Some((at, _)) => format!("{}…", &command[..at]),
-        None => command,
-    };
-    let stop = |stop: &Stop| StopInfo {
-        reason: stop.reason,
-        confidence: stop.confidence,
-        evidence: stop.evidence.clone(),
-        retry_source: stop
-            .retry
-            .as_ref()
-            .and_then(|retry| serde_json::to_value(retry.source).ok()?.as_str().map(str::to_owned)),
-    };
-    SessionInfo {
-        session_id: record.id.clone(),
-        state: record.state.name().to_owned(),
-        role: record.role.clone(),
-        pid: record.state.process().map(|process| process.pid),
-        since: clock::text(record.since),
-        started_at: clock::text(record.created),
-        agent: record.agent.clone(),
-        command,
-        last_stop: record.last_stop.as_ref().map(stop),
-        next_action: record.state.next().map(|next| next_action(next, &record.id)),
-        failure: match &record.state {
-            State::Failed { why, .. } => Some(why.clone()),
-            _ => None,
-        },
-        parent: record.parent.clone(),
-        replaced_by: record.replaced_by.clone(),
-        log: log.to_owned(),
     }
 }
 

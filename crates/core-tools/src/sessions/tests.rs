@@ -471,7 +471,7 @@ async fn an_agent_that_goes_to_the_socket_itself_gets_no_more_than_its_session_h
     worker.roles = vec!["orchestrator".to_owned(), "worker".to_owned()];
     let worker = supervisor.new_session(worker).await.unwrap();
     let other = supervisor.new_session(place.plan(shell("sleep 60"), None)).await.unwrap();
-    let as_worker = Some(worker.pid);
+    let as_worker = supervisor.asker(Some(worker.pid), None).unwrap();
     for request in [
         Request::Pause {},
         Request::Resume {},
@@ -487,10 +487,10 @@ async fn an_agent_that_goes_to_the_socket_itself_gets_no_more_than_its_session_h
             wait_ms: 0,
         }),
     ] {
-        let refused = supervisor.answer(request.clone(), as_worker).await.unwrap_err();
+        let refused = supervisor.answer(request.clone(), &as_worker).await.unwrap_err();
         assert_eq!(refused.code, Code::Refused, "{request:?}");
     }
-    assert!(supervisor.answer(Request::Status {}, as_worker).await.is_ok());
+    assert!(supervisor.answer(Request::Status {}, &as_worker).await.is_ok());
     // One that may steer others cannot give more than it has.
     let mut lead = place.plan(shell("sleep 60"), None);
     (lead.role, lead.roles, lead.orchestrates) = ("lead".to_owned(), vec!["lead".to_owned()], true);
@@ -498,7 +498,8 @@ async fn an_agent_that_goes_to_the_socket_itself_gets_no_more_than_its_session_h
     let mut wish = place.plan(shell("sleep 60"), None);
     (wish.role, wish.roles, wish.orchestrates) =
         ("orchestrator".to_owned(), vec!["orchestrator".to_owned()], true);
-    let child = supervisor.answer(Request::New(Box::new(wish)), Some(lead.pid)).await.unwrap();
+    let as_lead = supervisor.asker(Some(lead.pid), None).unwrap();
+    let child = supervisor.answer(Request::New(Box::new(wish)), &as_lead).await.unwrap();
     let record = supervisor.record_of(child["session_id"].as_str().unwrap()).unwrap();
     assert_eq!(
         (record.roles, record.parent),
