@@ -20,7 +20,12 @@ pub struct Answer {
     structured: Option<Value>,
     media: Vec<Media>,
     failed: bool,
+    /// It says why there is none.
+    explains: bool,
 }
+
+/// What an explanation may have: in most that are longer, what was wrong is quoted whole.
+const MOST_OF_AN_EXPLANATION: usize = 16 * 1024;
 
 /// A picture, a sound or a document: its bytes in base64, and its media type, such as `image/png`.
 #[derive(Clone, Debug)]
@@ -123,7 +128,7 @@ impl Answer {
 
     /// An answer that says why there is none.
     pub fn error(error: &ToolError) -> Self {
-        Self { text: Some(error.0.clone()), failed: true, ..Self::default() }
+        Self { text: Some(error.0.clone()), failed: true, explains: true, ..Self::default() }
     }
 
     /// The same answer, marked as work that failed where `failed`.
@@ -168,7 +173,10 @@ impl Answer {
 
     /// Masks secrets and then cuts what is too long. Every answer passes here on its way out, once.
     pub(crate) fn leave(mut self, redactor: &Redactor, limits: &Limits, structured: bool) -> Self {
-        let most = limits.max_answer_bytes;
+        let most = match self.explains {
+            true => limits.max_answer_bytes.min(MOST_OF_AN_EXPLANATION),
+            false => limits.max_answer_bytes,
+        };
         if !structured && self.structured.is_some() {
             // What is not sent need not fit.
             self.text = Some(self.to_text());

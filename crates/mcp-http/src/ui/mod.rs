@@ -87,7 +87,7 @@ pub(crate) async fn answer(app: &Arc<App>, request: Request<Incoming>, peer: Pee
         Err(denied) => return sign_in_page(app, &denied, peer, None),
     };
     let account = app.governor.account(&viewer.principal.name, &viewer.principal.limits);
-    if let Err(not_now) = account.admit() {
+    if let Err(not_now) = app.governor.admit(&account) {
         return app.not_now(&viewer.principal, None, &not_now);
     }
     match (&parts.method, path) {
