@@ -151,7 +151,7 @@ async fn client(
         if over.load(Ordering::Relaxed) {
             return;
         }
-        let session = (number + round) % 2 == 0;
+        let session = (number + round).is_multiple_of(2);
         let mut client = if session {
             Client::handshake(address, &token).await
         } else {
