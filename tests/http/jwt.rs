@@ -259,7 +259,7 @@ fn what_does_not_hold_is_refused_and_says_where_to_get_one_that_does() {
             issuer.sign(&json!({"alg": "ES256", "kid": "one", "typ": 1}), &claims().to_string()),
         ),
         ("a signature with padding", format!("{good}==")),
-        ("a signature with a line end", format!("{}%0A", good)),
+        ("a signature with a line end", format!("{good}%0A")),
         ("a signature in the other alphabet", other_alphabet(&issuer)),
         ("a signature with loose bits", loose_bits(&good)),
         ("a signature in the form of X.509", {

@@ -207,7 +207,7 @@ mod store {
     /// A database with a connection to it, or, after a failure, without.
     #[derive(Debug)]
     pub(super) enum Store {
-        Sqlite(SqliteConnectOptions, Option<SqliteConnection>),
+        Sqlite(Box<SqliteConnectOptions>, Option<SqliteConnection>),
         Postgres(Box<PgConnectOptions>, Option<PgConnection>),
     }
 
@@ -270,7 +270,7 @@ mod store {
                         .synchronous(SqliteSynchronous::Normal)
                         .busy_timeout(Duration::from_secs(5))
                         .disable_statement_logging();
-                    Self::Sqlite(options, None)
+                    Self::Sqlite(Box::new(options), None)
                 }
                 None if place.starts_with("postgres://") || place.starts_with("postgresql://") => {
                     let options = PgConnectOptions::from_str(place).map_err(failed)?;

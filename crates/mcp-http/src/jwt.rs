@@ -242,7 +242,11 @@ impl Jwts {
         };
         let until = time("exp").filter(|end| *end + LEEWAY > now);
         let until = until.ok_or(Denied::Invalid("its time is over, or it has no end"))? + LEEWAY;
-        if claims.contains_key("nbf") && !time("nbf").is_some_and(|begin| begin <= now + LEEWAY) {
+        let has_begun = match claims.contains_key("nbf") {
+            true => time("nbf").is_some_and(|begin| begin <= now + LEEWAY),
+            false => true,
+        };
+        if !has_begun {
             return Err(Denied::Invalid("its time has not come"));
         }
         // It stands in the log and the audit, where what moves the cursor or turns the writing would mislead.
