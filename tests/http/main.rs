@@ -12,6 +12,7 @@
 )]
 
 mod attacks;
+mod browser;
 mod clients;
 mod ending;
 mod every_pair;
