@@ -1,4 +1,4 @@
-//! The page in a real browser: a Chromium without a window, driven by its DevTools protocol. `$CORETOOLS_SCREENSHOTS` names
+//! The page in a real browser: a Chromium without a window, driven by its `DevTools` protocol. `$CORETOOLS_SCREENSHOTS` names
 //! a folder in which it leaves pictures to look at.
 
 use crate::SOON;
