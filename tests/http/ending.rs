@@ -159,12 +159,7 @@ fn a_server_that_is_killed_leaves_no_orphan_and_the_next_one_starts() {
     assert!(!server.wait(SOON).success());
     wait_until_gone(&seconds, SOON);
     let tokens = std::fs::read(server.home().join("tokens.toml")).unwrap();
-    let next = HttpServer::start_with(&project, &["--audit", audit], |home| {
-        use std::os::unix::fs::PermissionsExt;
-        let path = home.join("tokens.toml");
-        std::fs::write(&path, &tokens).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
-    });
+    let next = HttpServer::start_with(&project, &["--audit", audit], |home| put_tokens(home, &tokens));
     let mut client = Http::connect(next.address(), Some(&token), Era::Modern);
     client.text("get_diagnostics", json!({}));
     let lines = std::fs::read_to_string(audit).unwrap();
@@ -218,4 +213,90 @@ fn sighup_reads_again_and_ends_nothing() {
     wait_until(SOON, "it reads again", || server.log().matches("were read again").count() > before);
     assert_eq!(alive(&seconds).len(), 1);
     assert!(!client.listed().is_empty());
+}
+
+#[test]
+fn a_server_that_is_killed_under_load_leaves_whole_files_and_the_next_one_goes_on_with_them() {
+    let (project, outside) = (Project::with([("a.txt", "a\n")]), Project::empty());
+    let audit = outside.join("audit.jsonl");
+    let mut kept: Option<Vec<u8>> = None;
+    let mut answered = 0;
+    for round in 0..3_u64 {
+        let mut server = HttpServer::start_with(&project, &["--audit", audit.to_str().unwrap()], |home| {
+            if let Some(tokens) = &kept {
+                put_tokens(home, tokens);
+            }
+        });
+        let tokens: Vec<String> =
+            (0..4).map(|number| server.token(&format!("t{round}-{number}"), "dev", &[])).collect();
+        let seconds = unique_seconds();
+        let mut starter = server.connect(&tokens[0], Era::Modern);
+        starter.text(
+            "start_command",
+            json!({"command": ["sh", "-c", format!("setsid sleep {seconds} & sleep {seconds}")]}),
+        );
+        let _stream = starter.begin("tools/call", tree(&seconds));
+        wait_until(SOON, "it runs", || alive(&seconds).len() >= 4);
+        let address = server.address();
+        let callers: Vec<_> = tokens
+            .iter()
+            .enumerate()
+            .map(|(number, token)| {
+                let token = token.clone();
+                std::thread::spawn(move || {
+                    let mut done = 0_u64;
+                    // Until the server is gone, whose answer then breaks off.
+                    while let Ok(true) = std::panic::catch_unwind(|| {
+                        let mut client = Http::connect(address, Some(&token), Era::Modern);
+                        client.text("read_file", json!({"path": "a.txt"}));
+                        let path = format!("out-{round}-{number}.txt");
+                        client.text(
+                            "write_file",
+                            json!({"path": path, "content": "x".repeat(100_000), "mode": "overwrite"}),
+                        );
+                        true
+                    }) {
+                        done += 1;
+                    }
+                    done
+                })
+            })
+            .collect();
+        let lines = || std::fs::read_to_string(&audit).unwrap_or_default().lines().count() as u64;
+        let before = lines();
+        wait_until(SOON, "there is load", || lines() > before + 40 + 17 * round);
+        server.signal(Signal::KILL);
+        assert!(!server.wait(SOON).success());
+        answered += callers.into_iter().map(|caller| caller.join().unwrap()).sum::<u64>() * 2;
+        wait_until_gone(&seconds, SOON);
+        kept = Some(std::fs::read(server.home().join("tokens.toml")).unwrap());
+    }
+    // Each file is the old one or the new one.
+    for entry in std::fs::read_dir(project.path()).unwrap() {
+        let entry = entry.unwrap();
+        let name = entry.file_name().into_string().unwrap();
+        if name.starts_with("out-") && name.ends_with(".txt") {
+            assert_eq!(entry.metadata().unwrap().len(), 100_000, "{name}");
+        }
+    }
+    // What was answered is recorded. Where a line broke off, the next server began a new one.
+    let text = std::fs::read_to_string(&audit).unwrap();
+    let (whole, broken): (Vec<&str>, Vec<&str>) =
+        text.lines().partition(|line| serde_json::from_str::<serde_json::Value>(line).is_ok());
+    assert!(broken.is_empty(), "{broken:?}");
+    let calls = whole.iter().filter(|line| line.contains("_file\"")).count() as u64;
+    assert!(calls >= answered && answered > 0, "{calls} of {answered} calls are recorded");
+    // The tokens of every round are good.
+    let server = HttpServer::start_with(&project, &[], |home| put_tokens(home, kept.as_deref().unwrap()));
+    let listed = String::from_utf8(server.tokens(&["list"]).stdout).unwrap();
+    for round in 0..3 {
+        assert!(listed.contains(&format!("t{round}-3")), "{listed}");
+    }
+}
+
+fn put_tokens(home: &std::path::Path, tokens: &[u8]) {
+    use std::os::unix::fs::PermissionsExt;
+    let path = home.join("tokens.toml");
+    std::fs::write(&path, tokens).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
 }

@@ -13,6 +13,7 @@
 
 mod archive;
 mod attacks;
+mod browser;
 mod clients;
 mod compression;
 mod conformance;

@@ -59,7 +59,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
     let style = STANDARD.encode(Sha256::digest(STYLE.as_bytes()));
     let policy = format!(
-        "default-src 'none'; style-src 'sha256-{style}'; script-src 'self'; connect-src 'self'; img-src 'self'; \
+        "default-src 'none'; style-src 'sha256-{style}'; script-src 'self'; connect-src 'self'; img-src 'self' data:; \
          form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
     );
     HeaderValue::from_str(&policy).unwrap_or_else(|_| HeaderValue::from_static("default-src 'none'"))
@@ -277,8 +277,8 @@ fn decoded(bytes: &[u8]) -> Option<String> {
         match (byte, tail) {
             (b'+', _) => decoded.push(b' '),
             (b'%', [high, low, after @ ..]) => {
-                let digits = [*high, *low];
-                decoded.push(u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?);
+                let digit = |byte: u8| char::from(byte).to_digit(16);
+                decoded.push(u8::try_from(digit(*high)? * 16 + digit(*low)?).ok()?);
                 rest = after;
             }
             (b'%', _) => return None,

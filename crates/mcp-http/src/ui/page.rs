@@ -186,7 +186,7 @@ pub(super) fn roles(app: &App, viewer: &Viewer) -> Html {
     roles.dedup();
     html.raw("<p class=\"faint\">A role may call a tool (yes), call it with arguments that its rules allow (rules), or ");
     html.raw("does not know of it (no).</p>");
-    html.raw("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Roles and tools\"><table><thead><tr>");
+    html.raw("<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Roles and tools\"><table><thead><tr>");
     html.raw("<th scope=\"col\">Tool</th>");
     for role in &roles {
         html.raw("<th scope=\"col\">").text(role).raw("</th>");
@@ -341,7 +341,7 @@ fn table(
         return;
     }
     // Reached by the keyboard, for a window that is too narrow for it.
-    html.raw("<div class=\"scroll\" tabindex=\"0\" role=\"region\" id=\"")
+    html.raw("<div class=\"scroll\" tabindex=\"0\" role=\"group\" id=\"")
         .raw(id)
         .raw("-table\" aria-labelledby=\"");
     html.raw(id).raw("-title\"><table><thead><tr>");
