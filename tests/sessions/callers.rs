@@ -72,10 +72,10 @@ fn a_caller_sees_and_steers_its_own_sessions_and_others_are_as_if_they_were_not(
         assert!(is_alive(pid));
         // Her pause is hers, and the user of the machine sees all.
         assert_eq!(ada.call("pause", json!({}))["structuredContent"]["state"], "paused");
-        assert_eq!((text(&status(&mut ada)["state"]), text(&status(&mut bob)["state"])), (
-            "paused".to_owned(),
-            "monitoring".to_owned()
-        ));
+        assert_eq!(
+            (text(&status(&mut ada)["state"]), text(&status(&mut bob)["state"])),
+            ("paused".to_owned(), "monitoring".to_owned())
+        );
         assert_eq!(ask(&project, &["status"])["state"], "monitoring");
         assert_eq!(known(&project, &hers)["principal"], "ada");
         assert_eq!(known(&project, &his)["principal"], "bob");
@@ -146,7 +146,8 @@ fn a_session_has_no_role_that_its_caller_has_not() {
     assert!(said["error"].is_object(), "{said}");
     let mut narrowed = server.connect(&server.token("ada2", "orchestrator", &[]), MODERN);
     narrowed.headers = "X-CoreTools-Role: worker\r\n".to_owned();
-    let said = narrowed.request("tools/call", json!({"name": "new_session", "arguments": {"command": ["true"]}}));
+    let said =
+        narrowed.request("tools/call", json!({"name": "new_session", "arguments": {"command": ["true"]}}));
     assert!(said["error"].is_object(), "{said}");
 }
 
@@ -165,12 +166,9 @@ fn a_program_that_a_caller_runs_cannot_go_around_the_tools() {
         let mut dev = server.connect(&server.token("dev", "dev", &[]), MODERN);
         let program = program(&project, "mcp-stdio");
         let inherited = project.state().display().to_string();
-        for arguments in [
-            vec!["list"],
-            vec!["end", &id],
-            vec!["new", "--", "sleep", "300"],
-        ] {
-            let script = "XDG_STATE_HOME=$1 exec \"$0\" session \"$@\"".replace("\"$@\"", &arguments.join(" "));
+        for arguments in [vec!["list"], vec!["end", &id], vec!["new", "--", "sleep", "300"]] {
+            let script =
+                "XDG_STATE_HOME=$1 exec \"$0\" session \"$@\"".replace("\"$@\"", &arguments.join(" "));
             let said = dev.call("run_command", json!({"command": ["sh", "-c", script, program, inherited]}));
             let report = &said["structuredContent"];
             let error = text(&report["stderr"]);

@@ -165,7 +165,10 @@ impl Commands {
     }
 
     /// The fence that they are behind, where there is one.
-    #[cfg_attr(not(all(feature = "sessions", feature = "mcp")), allow(dead_code, reason = "sessions are behind it too"))]
+    #[cfg_attr(
+        not(all(feature = "sessions", feature = "mcp")),
+        allow(dead_code, reason = "sessions are behind it too")
+    )]
     pub(crate) fn fence(&self) -> Option<&Confinement> {
         match &self.confine.0 {
             Setting::Off { .. } => None,

@@ -69,6 +69,9 @@ struct StartSession {
     /// It reads send_message from standard input
     #[schemars(extend("unlisted" = true))]
     input: Option<bool>,
+    /// It has a terminal, into which send_message types
+    #[schemars(extend("unlisted" = true))]
+    pty: Option<bool>,
 }
 
 /// A command for an agent.
@@ -201,6 +204,7 @@ fn new_session(commands: &Commands, sessions: &Sessions) -> Tool {
                     prompt: input.prompt,
                     command,
                     input: input.input,
+                    pty: input.pty,
                     ..roles.session(place?)
                 };
                 start(&sessions, new).await

@@ -38,7 +38,10 @@ impl Supervisor {
         let session = self.session_of(pid);
         let own = session.as_ref().and_then(|session| session.principal.clone());
         if own.is_some() && principal.is_some() && own.as_deref() != principal {
-            return Err(Error::new(Code::Refused, "a session asks for whom it belongs to, and for nobody else"));
+            return Err(Error::new(
+                Code::Refused,
+                "a session asks for whom it belongs to, and for nobody else",
+            ));
         }
         let is_stranger = session.is_none() && self.is_stranger(pid);
         Ok(Asker { session, principal: own.or_else(|| principal.map(str::to_owned)), is_stranger })
@@ -99,6 +102,11 @@ impl Supervisor {
             // Of a connection, where it is answered.
             Request::For { .. } => Err(Error::new(Code::Invalid, "who asks is said first, and once")),
         }
+    }
+
+    /// Whether whoever asks may steer sessions.
+    pub(super) fn may_steer(&self, asker: &Asker) -> Result<(), Error> {
+        check(asker, &Request::Pause {})
     }
 
     /// A session of another is answered as one that there is not.

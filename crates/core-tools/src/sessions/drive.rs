@@ -12,6 +12,7 @@ use super::protocol::{Sent, Started};
 use super::state::{Action, Event, Next, Process, State};
 use super::store::Record;
 use super::supervisor::{Live, Output, Supervisor, TAIL, chance, ended, new_credential};
+use super::terminal::{Line, Terminal};
 use crate::redact::LineRedactor;
 use process_runner::{Command, ExitStatus, Leftovers, Limits, Stdin};
 use std::io;
@@ -147,7 +148,8 @@ impl Supervisor {
                 Err(why) => why,
             },
         };
-        let plan = &self.0.options.plan;
+        let tuned = self.tuned();
+        let plan = &tuned.plan;
         let again = (next.action != Action::Message && next.attempt < plan.attempts).then(|| {
             let wait = clock::millis(plan.backoff(next.attempt, chance()));
             Next { at: clock::now() + wait, attempt: next.attempt + 1, ..next.clone() }
@@ -163,6 +165,23 @@ impl Supervisor {
 
     /// Goes on in a new session: with a copy of the session's file, and the next step as the prompt.
     async fn renew(&self, id: &str, next: &Next) -> Result<(), String> {
+        let fresh_id = self.begin_in_place_of(id, next.attempt).await?;
+        let _ = self.apply(id, Event::Replaced, &format!("session {fresh_id} goes on in its place"));
+        self.write(id).await;
+        self.count_save(id, next).await;
+        Ok(())
+    }
+
+    /// The same for one that runs or waits, which then ends.
+    pub(super) async fn replace(&self, id: &str) -> Result<(), Error> {
+        let failed = |why| Error::new(Code::NotStarted, why);
+        let fresh_id = self.begin_in_place_of(id, 0).await.map_err(failed)?;
+        self.write(id).await;
+        let why = format!("session {fresh_id} goes on in its place");
+        self.end_because(id, Duration::from_secs(5), &why).await.map(|_| ())
+    }
+
+    async fn begin_in_place_of(&self, id: &str, attempts: u32) -> Result<String, String> {
         let record = self.record_of(id).map_err(|error| error.message)?;
         // The watched folders are the user's that the supervisor runs for.
         let file = record.principal.is_none().then(|| self.0.monitor.file_of(&record)).flatten();
@@ -173,11 +192,7 @@ impl Supervisor {
                 }
                 // The work goes on without.
                 Err(error) => {
-                    self.say_of(
-                        id,
-                        LogLevel::Warn,
-                        &format!("its file was not copied: {}", chain(&error)),
-                    );
+                    self.say_of(id, LogLevel::Warn, &format!("its file was not copied: {}", chain(&error)));
                 }
             }
         }
@@ -189,7 +204,7 @@ impl Supervisor {
         (fresh.created, fresh.since, fresh.started) = (now, now, now);
         (fresh.state, fresh.replaces) = (State::Starting, Some(id.to_owned()));
         (fresh.agent_session, fresh.process, fresh.credential) = (None, None, None);
-        (fresh.attempts, fresh.crashes) = (next.attempt, Vec::new());
+        (fresh.attempts, fresh.crashes) = (attempts, Vec::new());
         fresh.prompt.clone_from(&prompt);
         let fresh_id = fresh.id.clone();
         let agent_command = self.table().sessions.get(id).and_then(|entry| entry.agent_command.clone());
@@ -197,10 +212,7 @@ impl Supervisor {
         if let Some(entry) = self.table().sessions.get_mut(id) {
             entry.record.replaced_by = Some(fresh_id.clone());
         }
-        let _ = self.apply(id, Event::Replaced, &format!("session {fresh_id} goes on in its place"));
-        self.write(id).await;
-        self.count_save(id, next).await;
-        Ok(())
+        Ok(fresh_id)
     }
 
     /// Starts its process.
@@ -218,8 +230,17 @@ impl Supervisor {
         folder.mark(&Markers { session: id, role: &record.role, key }).map_err(text)?;
         let (credential, hash) = new_credential().map_err(text)?;
         let (program, arguments) = self.arguments(&record, message.as_deref(), mode)?;
-        let print = folder.pipe("out").map_err(text)?;
-        let receiver = receiver(&folder).map_err(text)?;
+        let (print, source, line) = match record.pty {
+            false => {
+                let print = folder.pipe("out").map_err(text)?;
+                (print, Source::Pipe(receiver(&folder).map_err(text)?), None)
+            }
+            true => {
+                let opened = Terminal::open().map_err(|error| format!("cannot make a terminal: {error}"))?;
+                let (terminal, Line { path, file }) = opened;
+                (file, Source::Terminal(terminal), Some(path))
+            }
+        };
         let mut command = Command::new(program, &record.cwd)
             .args(arguments)
             .env("TMPDIR", folder.temporary())
@@ -234,13 +255,17 @@ impl Supervisor {
         if let Some(confinement) = &record.confinement {
             // Its own folder for temporary files, instead of the server's.
             let tmp = folder.temporary();
-            command = command.confined(confinement.clone().write(&tmp)).env("TMPDIR", tmp);
+            let confinement = confinement.clone().write(&tmp);
+            let confinement = line.iter().fold(confinement, |fence, line| fence.write(line));
+            command = command.confined(confinement).env("TMPDIR", tmp);
         }
         command = match &agent_command {
             Some(agent_command) => command.env(super::AGENT_COMMAND_VARIABLE, agent_command),
             None => command.env_remove(super::AGENT_COMMAND_VARIABLE),
         };
-        if record.input {
+        if let Some(line) = line {
+            command = command.env("TERM", "xterm-256color").stdin(Stdin::Terminal(line));
+        } else if record.input {
             command = command.stdin(Stdin::File(Arc::new(folder.pipe("in").map_err(text)?)));
         }
         // Good from the moment that there is somebody to have it.
@@ -263,11 +288,12 @@ impl Supervisor {
         };
         let pid = running.pid().ok_or("it was cancelled before it could start")?;
         let process = process::of(pid);
-        let recorder = self.record_output(id, &record, receiver, Some(credential));
+        let terminal = source.terminal();
+        let recorder = self.record_output(id, &record, source, Some(credential));
         let mut table = self.table();
         let Some(entry) = table.sessions.get_mut(id) else { return Err("the session is gone".to_owned()) };
         (entry.live, entry.recorder) = (Some(Live::Own(Arc::new(running))), Some(recorder));
-        entry.message = None;
+        (entry.message, entry.terminal) = (None, terminal);
         Ok(process)
     }
 
@@ -285,7 +311,8 @@ impl Supervisor {
         mode: Mode,
     ) -> Result<(String, Vec<String>), String> {
         let (program, given) = record.command.split_first().ok_or("the session has no command")?;
-        let agent = record.agent.as_deref().and_then(|name| self.0.options.agents.named(name));
+        let tuned = self.tuned();
+        let agent = record.agent.as_deref().and_then(|name| tuned.agents.named(name));
         let mut arguments = given.to_vec();
         let resumed = agent.filter(|agent| mode == Mode::Resume && !agent.resume.is_empty());
         let (form, prompt) = match (resumed, agent) {
@@ -340,13 +367,13 @@ impl Supervisor {
         let (ended_by, lines, record) = {
             let mut table = self.table();
             let Some(entry) = table.sessions.get_mut(id) else { return };
-            entry.live = None;
+            (entry.live, entry.terminal) = (None, None);
             let lines: Vec<String> =
                 entry.output.tail.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect();
             (entry.ending.take(), lines, entry.record.clone())
         };
         let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-        let mut stop = classify(&self.0.options.agents, record.agent.as_deref(), ending, &lines);
+        let mut stop = classify(&self.tuned().agents, record.agent.as_deref(), ending, &lines);
         if let Some(why) = &ended_by {
             stop = Stop { exit_code: stop.exit_code, signal: stop.signal, ..ended(why) };
         }
@@ -359,7 +386,8 @@ impl Supervisor {
 
     async fn decide(&self, id: &str, record: Record, stop: Stop) {
         let now = clock::now();
-        let plan = &self.0.options.plan;
+        let tuned = self.tuned();
+        let plan = &tuned.plan;
         let settled = now.saturating_sub(record.started) >= clock::millis(plan.settled);
         let mut past = Past { attempts: if settled { 0 } else { record.attempts }, crashes: record.crashes };
         if stop.reason == Reason::Crash {
@@ -437,7 +465,7 @@ impl Supervisor {
         &self,
         id: &str,
         record: &Record,
-        receiver: pipe::Receiver,
+        source: Source,
         credential: Option<String>,
     ) -> JoinHandle<()> {
         let output = match self.table().sessions.get(id) {
@@ -445,7 +473,7 @@ impl Supervisor {
             None => return tokio::spawn(async {}),
         };
         let unnamed = record.agent_session.is_none();
-        let agent = record.agent.as_deref().and_then(|name| self.0.options.agents.named(name)).cloned();
+        let agent = record.agent.as_deref().and_then(|name| self.tuned().agents.named(name).cloned());
         let mut recorder = Recorder {
             lines: Lines::default(),
             redactor: self.0.options.redactor.lines(),
@@ -457,17 +485,7 @@ impl Supervisor {
         tokio::spawn(async move {
             loop {
                 let mut bytes = vec![0; 64 * 1024];
-                let read = match receiver.try_read(&mut bytes) {
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                        match receiver.readable().await {
-                            Ok(()) => continue,
-                            Err(_) => 0,
-                        }
-                    }
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                    Err(_) => 0,
-                    Ok(read) => read,
-                };
+                let read = source.read(&mut bytes).await;
                 bytes.truncate(read);
                 // A disk may be slow, and meanwhile others are served.
                 let recorded = tokio::task::spawn_blocking(move || {
@@ -505,6 +523,20 @@ impl Supervisor {
         let wrong = |why: String| Err(Error::new(Code::State, why));
         match record.state {
             State::Running { process } if record.input => {
+                let terminal = self.table().sessions.get(id).and_then(|entry| entry.terminal.clone());
+                if record.pty {
+                    type_in(terminal, text).await?;
+                    self.say_of(
+                        id,
+                        LogLevel::Info,
+                        &format!("a message of {} bytes was typed in", text.len()),
+                    );
+                    return Ok(Sent {
+                        session_id: id.to_owned(),
+                        delivered: "input".to_owned(),
+                        pid: process.pid,
+                    });
+                }
                 let folder = self.0.lock.folder().existing(id);
                 let folder =
                     folder.map_err(|error| Error::broken("cannot use the session's folder", &error))?;
@@ -521,7 +553,8 @@ impl Supervisor {
                  or start the agent without a prompt"
             )),
             State::Stopped { ref stop } => {
-                let agent = record.agent.as_deref().and_then(|name| self.0.options.agents.named(name));
+                let tuned = self.tuned();
+                let agent = record.agent.as_deref().and_then(|name| tuned.agents.named(name));
                 if agent.is_none_or(|agent| agent.resume.is_empty()) || record.replaced_by.is_some() {
                     let instead = match &record.replaced_by {
                         Some(other) => format!("session {other} went on in its place"),
@@ -597,13 +630,9 @@ impl Supervisor {
         self.table().sessions.insert(id.clone(), entry);
         match (&record.state, adopted) {
             (State::Running { .. }, Some(process)) => {
-                self.say_of(
-                    &id,
-                    LogLevel::Info,
-                    &format!("process {} runs, and was adopted", process.pid),
-                );
+                self.say_of(&id, LogLevel::Info, &format!("process {} runs, and was adopted", process.pid));
                 if let Some(receiver) = folder.ok().and_then(|folder| receiver(&folder).ok()) {
-                    let recorder = self.record_output(&id, &record, receiver, None);
+                    let recorder = self.record_output(&id, &record, Source::Pipe(receiver), None);
                     if let Some(entry) = self.table().sessions.get_mut(&id) {
                         entry.recorder = Some(recorder);
                     }
@@ -643,11 +672,7 @@ impl Supervisor {
     async fn end_orphans(&self, id: &str) {
         let orphans = process::tree(None, id).len();
         if orphans > 0 {
-            self.say_of(
-                id,
-                LogLevel::Warn,
-                &format!("{orphans} processes without an owner were ended"),
-            );
+            self.say_of(id, LogLevel::Warn, &format!("{orphans} processes without an owner were ended"));
             process::end_tree(None, id, Duration::from_millis(500)).await;
         }
     }
@@ -667,6 +692,52 @@ fn words(action: Action) -> &'static str {
         Action::NewSession => "go on in a new session",
         Action::Restart => "restart",
         Action::Message => "go on with a message",
+    }
+}
+
+async fn type_in(terminal: Option<Terminal>, text: &str) -> Result<(), Error> {
+    let Some(terminal) = terminal else {
+        return Err(Error::new(Code::State, "its terminal is gone with the supervisor that had it"));
+    };
+    terminal.type_in(text).await.map_err(|(taken, error)| {
+        Error::new(Code::State, format!("the session does not read: it took {taken} bytes, then {error}"))
+    })
+}
+
+/// Where what a session prints is read.
+enum Source {
+    Pipe(pipe::Receiver),
+    Terminal(Terminal),
+}
+
+impl Source {
+    fn terminal(&self) -> Option<Terminal> {
+        match self {
+            Self::Pipe(_) => None,
+            Self::Terminal(terminal) => Some(terminal.clone()),
+        }
+    }
+
+    /// Waits for something. Nothing at the end, or where it cannot be read.
+    async fn read(&self, bytes: &mut [u8]) -> usize {
+        loop {
+            let read = match self {
+                Self::Pipe(receiver) => match receiver.try_read(bytes) {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                        match receiver.readable().await {
+                            Ok(()) => continue,
+                            Err(error) => Err(error),
+                        }
+                    }
+                    read => read,
+                },
+                Self::Terminal(terminal) => terminal.read(bytes).await,
+            };
+            match read {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => return read.unwrap_or(0),
+            }
+        }
     }
 }
 

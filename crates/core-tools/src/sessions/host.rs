@@ -1,13 +1,14 @@
 //! The socket beside the lock, and the two ways to a supervisor: through it, or in the same process.
 
+use super::access::Asker;
 use super::directory::StateFolder;
 use super::error::{Code, Error};
 use super::lock::{Attempt, Holder, StateLock};
 use super::log::LogLevel;
-use super::access::Asker;
 use super::protocol::{Request, SessionList, VERSION};
 use super::store::Store;
 use super::supervisor::{Options, Supervisor};
+use super::words::Word;
 use serde_json::{Value, json};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -114,9 +115,17 @@ async fn serve(supervisor: &Supervisor, stream: UnixStream) -> io::Result<()> {
         return write(&mut writer, &json!({"error": refused})).await;
     }
     let pid = peer.pid().and_then(|pid| u32::try_from(pid).ok());
-    write(&mut writer, &hello()).await?;
     let first =
         tokio::time::timeout(PATIENCE, read(&mut reader)).await.map_err(|_| io::ErrorKind::TimedOut)??;
+    if let Some(word) = first.as_deref().and_then(Word::of) {
+        let answer = match supervisor.asker(pid, None) {
+            Ok(asker) => supervisor.obey(word, &asker).await,
+            Err(error) => format!("ERR: {}", error.message),
+        };
+        writer.write_all(format!("{answer}\n").as_bytes()).await?;
+        return writer.flush().await;
+    }
+    write(&mut writer, &hello()).await?;
     match first.as_ref().map(|first| version(first)) {
         None => return Ok(()),
         Some(Some(VERSION)) => {}
@@ -222,6 +231,7 @@ impl Client {
         let mut reader = BufReader::new(reader);
         let gone = || broken(io::ErrorKind::UnexpectedEof.into());
         let late = |_| Error::new(Code::Broken, "the supervisor does not answer");
+        write(&mut writer, &hello()).await.map_err(broken)?;
         let first = tokio::time::timeout(HELLO, read(&mut reader)).await.map_err(late)?;
         let first = first.map_err(broken)?.ok_or_else(gone)?;
         match version(&first) {
@@ -236,7 +246,6 @@ impl Client {
             }
             None => return Err(answered(&first).err().unwrap_or_else(gone)),
         }
-        write(&mut writer, &hello()).await.map_err(broken)?;
         if let Some(principal) = &self.principal {
             let said = Request::For { principal: principal.to_string() };
             let said = serde_json::to_value(said).map_err(|error| Error::broken("cannot ask", &error))?;
@@ -343,9 +352,7 @@ impl Sessions {
         let own = self.shared.own.lock().await.clone();
         match own {
             Some(supervisor) => supervisor.answer(request, &Asker::of(self.principal.as_deref())).await,
-            None => {
-                Client::new(&self.shared.state).of(self.principal.as_deref()).ask(&request).await
-            }
+            None => Client::new(&self.shared.state).of(self.principal.as_deref()).ask(&request).await,
         }
     }
 

@@ -43,7 +43,7 @@
 //!
 //! # What it leaves out
 //!
-//! A terminal: agents run without one. A sandbox: a session may do what its user may.
+//! A sandbox of its own: a session may do what its user may, or what it is told to keep to by a fence.
 
 mod access;
 mod agent;
@@ -63,9 +63,11 @@ mod report;
 mod state;
 mod store;
 mod supervisor;
+mod terminal;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod tests;
+mod words;
 
 pub use access::Asker;
 pub use agent::{Agent, Agents, AgentsError, Filling};
@@ -83,7 +85,7 @@ pub use protocol::{
 };
 pub use state::{Action, Event, Illegal, Machine, Next, Process, State, Transition};
 pub use store::{Kept, KeptFor, Record, Stats, Store};
-pub use supervisor::{Options, Supervisor};
+pub use supervisor::{Again, Options, Supervisor};
 
 /// The variable that names a session to its processes.
 pub const SESSION_VARIABLE: &str = "CORETOOLS_SESSION_ID";

@@ -67,8 +67,7 @@ impl Supervisor {
 
     pub(super) fn list_for(&self, principal: Option<&str>, all: bool) -> SessionList {
         let table = self.table();
-        let shown =
-            of(&table, principal).into_iter().filter(|entry| all || !entry.record.state.is_over());
+        let shown = of(&table, principal).into_iter().filter(|entry| all || !entry.record.state.is_over());
         SessionList {
             sessions: shown.map(|entry| info(&entry.record, &self.log_of(&entry.record.id))).collect(),
         }

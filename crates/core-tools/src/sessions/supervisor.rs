@@ -13,6 +13,7 @@ use super::protocol::{Identity, LogAnswer, LogRequest, NewSession, SessionEnded,
 use super::report::state_name;
 use super::state::{Event, Machine, Next, Process, State, Transition};
 use super::store::{Kept, Record, Stats, Store};
+use super::terminal::Terminal;
 use crate::redact::Redactor;
 use process_runner::{Runner, Running};
 use sha2::{Digest, Sha256};
@@ -57,6 +58,49 @@ pub struct Options {
     pub manual_restart: Duration,
     /// Folders of session files that others write.
     pub watched: Vec<PathBuf>,
+    /// Reads the options again. None by default: they stay.
+    pub again: Option<Again>,
+}
+
+/// A way to read [`Options`] again.
+#[derive(Clone)]
+pub struct Again(Arc<dyn Fn() -> Result<Options, String> + Send + Sync>);
+
+impl Again {
+    /// By `read`.
+    pub fn new(read: impl Fn() -> Result<Options, String> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(read))
+    }
+}
+
+impl std::fmt::Debug for Again {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Again")
+    }
+}
+
+/// What of the options can change while a supervisor works.
+#[derive(Debug)]
+pub(super) struct Tuned {
+    pub(super) agents: Agents,
+    pub(super) plan: Plan,
+    command: Vec<String>,
+    max_sessions: usize,
+    max_per_caller: usize,
+    manual_restart: Duration,
+}
+
+impl Tuned {
+    fn of(options: &Options) -> Arc<Self> {
+        Arc::new(Self {
+            agents: options.agents.clone(),
+            plan: options.plan.clone(),
+            command: options.command.clone(),
+            max_sessions: options.max_sessions,
+            max_per_caller: options.max_per_caller,
+            manual_restart: options.manual_restart,
+        })
+    }
 }
 
 impl Options {
@@ -77,6 +121,7 @@ impl Options {
             marker_key: None,
             manual_restart: Duration::from_secs(300),
             watched: Vec::new(),
+            again: None,
         }
     }
 }
@@ -88,6 +133,7 @@ pub struct Supervisor(pub(super) Arc<Inner>);
 #[derive(Debug)]
 pub(super) struct Inner {
     pub(super) options: Options,
+    tuned: Mutex<Arc<Tuned>>,
     pub(super) lock: StateLock,
     store: Store,
     table: Mutex<Table>,
@@ -126,6 +172,8 @@ pub(super) struct Entry {
     pub(super) record: Record,
     unwritten: Vec<Transition>,
     pub(super) live: Option<Live>,
+    /// Its terminal, if it has one.
+    pub(super) terminal: Option<Terminal>,
     /// Wakes the task that drives it.
     pub(super) nudge: Arc<Notify>,
     /// Why it is being ended.
@@ -198,6 +246,7 @@ impl Supervisor {
         kept.boot = boot;
         let monitor = Monitor::new(options.watched.clone());
         let supervisor = Self(Arc::new(Inner {
+            tuned: Mutex::new(Tuned::of(&options)),
             options,
             lock,
             store,
@@ -220,6 +269,37 @@ impl Supervisor {
 
     pub(super) fn table(&self) -> MutexGuard<'_, Table> {
         self.0.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What of the options can change, as it is now.
+    pub(super) fn tuned(&self) -> Arc<Tuned> {
+        Arc::clone(&self.0.tuned.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Reads again what is known of agents, what is done when they stop, the command, and how many sessions there may
+    /// be. What runs goes on. Settings that cannot be used change nothing.
+    ///
+    /// # Errors
+    /// They cannot be used, or were given once for all.
+    pub fn reload(&self) -> Result<(), Error> {
+        let Some(again) = &self.0.options.again else {
+            return Err(Error::new(
+                Code::State,
+                "the settings are read when this supervisor starts, and not again",
+            ));
+        };
+        match (again.0)() {
+            Ok(options) => {
+                *self.0.tuned.lock().unwrap_or_else(PoisonError::into_inner) = Tuned::of(&options);
+                self.say(LogLevel::Info, "the settings were read again");
+                Ok(())
+            }
+            Err(why) => {
+                let why = format!("the changed settings are not used, and those before stay: {why}");
+                self.say(LogLevel::Error, &why);
+                Err(Error::new(Code::Invalid, why))
+            }
+        }
     }
 
     /// Writes a line to the supervisor's log.
@@ -329,7 +409,7 @@ impl Supervisor {
     /// Counts a session that went on by itself.
     pub(super) async fn count_save(&self, id: &str, next: &Next) {
         let now = clock::now();
-        let saved = now.saturating_sub(next.since) / 1000 + self.0.options.manual_restart.as_secs();
+        let saved = now.saturating_sub(next.since) / 1000 + self.tuned().manual_restart.as_secs();
         let resumed = next.action == super::state::Action::Resume;
         let count = |stats: &mut Stats| {
             stats.saves_count += 1;
@@ -360,6 +440,7 @@ impl Supervisor {
             record,
             unwritten: Vec::new(),
             live: None,
+            terminal: None,
             nudge: Arc::default(),
             ending: None,
             message: None,
@@ -474,20 +555,21 @@ impl Supervisor {
             let all = table.sessions.values().filter(live);
             let principal = entry.record.principal.as_deref();
             let own = all.clone().filter(|entry| entry.record.is_of(principal)).count();
-            let options = &self.0.options;
+            let tuned = self.tuned();
             let full = |most: usize, whose: &str| {
-                let message =
-                    format!("{most} {whose}sessions are not over, which is the most there may be; end one first");
+                let message = format!(
+                    "{most} {whose}sessions are not over, which is the most there may be; end one first"
+                );
                 Some(Error::new(Code::Full, message))
             };
             let refused = match all.count() {
                 _ if table.ending => Some(Error::new(Code::NotRunning, "the supervisor is ending")),
                 // One that goes on in the place of another takes its place.
                 _ if entry.record.replaces.is_some() => None,
-                _ if principal.is_some() && own >= options.max_per_caller => {
-                    full(options.max_per_caller, "of your ")
+                _ if principal.is_some() && own >= tuned.max_per_caller => {
+                    full(tuned.max_per_caller, "of your ")
                 }
-                count if count >= options.max_sessions => full(options.max_sessions, ""),
+                count if count >= tuned.max_sessions => full(tuned.max_sessions, ""),
                 _ => None,
             };
             if let Some(refused) = refused {
@@ -530,25 +612,27 @@ impl Supervisor {
 
     fn plan_session(&self, principal: Option<&str>, new: NewSession) -> Result<Record, Error> {
         let invalid = |why: String| Error::new(Code::Invalid, why);
-        let options = &self.0.options;
+        let tuned = self.tuned();
         let named = match &new.agent {
             None => None,
-            Some(name) => Some(options.agents.named(name).ok_or_else(|| {
-                let known: Vec<_> = options.agents.names().collect();
+            Some(name) => Some(tuned.agents.named(name).ok_or_else(|| {
+                let known: Vec<_> = tuned.agents.names().collect();
                 invalid(format!("no agent is called `{name}`; known are {}", known.join(", ")))
             })?),
         };
         let command = match (new.command, named) {
             (Some(command), _) => command,
             (None, Some(agent)) => agent.programs.iter().take(1).cloned().collect(),
-            (None, None) => options.command.clone(),
+            (None, None) => tuned.command.clone(),
         };
         let Some(program) = command.first().filter(|program| !program.is_empty()) else {
             return Err(invalid(
                 "no command: name one, or set sessions.command in the configuration".to_owned(),
             ));
         };
-        let agent = named.or_else(|| options.agents.of_program(program)).map(|agent| agent.name.clone());
+        let agent = named.or_else(|| tuned.agents.of_program(program));
+        let pty = new.pty.unwrap_or_else(|| agent.is_some_and(|agent| agent.pty));
+        let agent = agent.map(|agent| agent.name.clone());
         for text in command.iter().chain(&new.prompt) {
             if text.len() > LONGEST_TEXT || text.contains('\0') {
                 return Err(invalid(format!(
@@ -565,7 +649,9 @@ impl Supervisor {
             created: now,
             state: State::Starting,
             since: now,
-            input: new.input.unwrap_or(agent.is_none() || new.prompt.is_none()),
+            // What has a terminal reads it.
+            input: pty || new.input.unwrap_or(agent.is_none() || new.prompt.is_none()),
+            pty,
             principal: principal.map(str::to_owned),
             role: new.role,
             roles: new.roles,
@@ -597,7 +683,12 @@ impl Supervisor {
         self.end_because(id, grace, "somebody ended it").await
     }
 
-    async fn end_because(&self, id: &str, grace: Duration, why: &str) -> Result<SessionEnded, Error> {
+    pub(super) async fn end_because(
+        &self,
+        id: &str,
+        grace: Duration,
+        why: &str,
+    ) -> Result<SessionEnded, Error> {
         let mut changes = self.0.changes.subscribe();
         let mut changed = false;
         let mut asked = false;
@@ -740,14 +831,12 @@ impl Supervisor {
             (*known == hash).then_some((&entry.record, *expires))
         });
         match found {
-            Some((record, expires)) if expires > clock::now() => {
-                Ok(Identity {
-                    session_id: record.id.clone(),
-                    roles: record.roles.clone(),
-                    roots: record.roots.clone(),
-                    expires,
-                })
-            }
+            Some((record, expires)) if expires > clock::now() => Ok(Identity {
+                session_id: record.id.clone(),
+                roles: record.roles.clone(),
+                roots: record.roots.clone(),
+                expires,
+            }),
             Some(_) => Err(Error::new(Code::Refused, "the session's credential has expired")),
             None => Err(Error::new(Code::Refused, "no session that runs has this credential")),
         }
