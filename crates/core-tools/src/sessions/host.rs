@@ -5,9 +5,10 @@ use super::directory::StateFolder;
 use super::error::{Code, Error};
 use super::lock::{Attempt, Holder, StateLock};
 use super::log::LogLevel;
+use super::options::Options;
 use super::protocol::{Request, SessionList, VERSION};
 use super::store::Store;
-use super::supervisor::{Options, Supervisor};
+use super::supervisor::Supervisor;
 use super::words::Word;
 use serde_json::{Value, json};
 use std::io;
@@ -117,7 +118,8 @@ async fn serve(supervisor: &Supervisor, stream: UnixStream) -> io::Result<()> {
     let pid = peer.pid().and_then(|pid| u32::try_from(pid).ok());
     let first =
         tokio::time::timeout(PATIENCE, read(&mut reader)).await.map_err(|_| io::ErrorKind::TimedOut)??;
-    if let Some(word) = first.as_deref().and_then(Word::of) {
+    let Some(first) = first else { return Ok(()) };
+    if let Some(word) = Word::of(&first) {
         let answer = match supervisor.asker(pid, None) {
             Ok(asker) => supervisor.obey(word, &asker).await,
             Err(error) => format!("ERR: {}", error.message),
@@ -126,10 +128,9 @@ async fn serve(supervisor: &Supervisor, stream: UnixStream) -> io::Result<()> {
         return writer.flush().await;
     }
     write(&mut writer, &hello()).await?;
-    match first.as_ref().map(|first| version(first)) {
-        None => return Ok(()),
-        Some(Some(VERSION)) => {}
-        Some(other) => {
+    match version(&first) {
+        Some(VERSION) => {}
+        other => {
             let other = other.map_or_else(|| "none".to_owned(), |version| version.to_string());
             let message =
                 format!("this supervisor speaks version {VERSION} of the protocol, and not {other}");

@@ -1,130 +1,26 @@
 //! The supervisor: what it holds, and what can be asked of it.
 
-use super::agent::Agents;
 use super::classify::{Reason, Stop};
 use super::clock;
 use super::error::{Code, Error, chain};
-use super::lock::{Owner, StateLock};
-use super::log::{Log, LogLevel, LogLimits, LogQuery};
+use super::lock::StateLock;
+use super::log::{Log, LogLevel, LogQuery};
 use super::monitor::Monitor;
-use super::plan::Plan;
+use super::options::{Options, Tuned};
 use super::process;
 use super::protocol::{Identity, LogAnswer, LogRequest, NewSession, SessionEnded, Started, Switched};
+use super::random::{hash, new_id};
 use super::report::state_name;
 use super::state::{Event, Machine, Next, Process, State, Transition};
 use super::store::{Kept, Record, Stats, Store};
 use super::terminal::Terminal;
-use crate::redact::Redactor;
-use process_runner::{Runner, Running};
-use sha2::{Digest, Sha256};
+use process_runner::Running;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::JoinHandle;
-
-/// How a supervisor is set up.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Options {
-    /// What hosts it.
-    pub owner: Owner,
-    /// What starts processes. For sessions that end with their server it needs a guardian, for those of a daemon none:
-    /// what lives through the daemon's death is taken over by the next.
-    pub runner: Runner,
-    /// What masks secrets in logs.
-    pub redactor: Redactor,
-    /// What is known of agents.
-    pub agents: Agents,
-    /// What is done when a process ends.
-    pub plan: Plan,
-    /// The command of a session that names none. Empty by default: then it must name one.
-    pub command: Vec<String>,
-    /// What is kept of each log.
-    pub logs: LogLimits,
-    /// Sessions that are not over, at once. 256 by default.
-    pub max_sessions: usize,
-    /// Those of them that one caller of a server for many may have. 16 by default.
-    pub max_per_caller: usize,
-    /// This process runs programs for callers who are strangers to each other: what descends from it, and from no
-    /// session, speaks for nobody. False by default.
-    pub strangers: bool,
-    /// How long a session's credential is good. A day by default; markers that are signed are good for no longer.
-    pub credential_lifetime: Duration,
-    /// The key with which markers are signed.
-    pub marker_key: Option<Vec<u8>>,
-    /// What starting again by hand would have taken, for the statistics. 300 s by default.
-    pub manual_restart: Duration,
-    /// Folders of session files that others write.
-    pub watched: Vec<PathBuf>,
-    /// Reads the options again. None by default: they stay.
-    pub again: Option<Again>,
-}
-
-/// A way to read [`Options`] again.
-#[derive(Clone)]
-pub struct Again(Arc<dyn Fn() -> Result<Options, String> + Send + Sync>);
-
-impl Again {
-    /// By `read`.
-    pub fn new(read: impl Fn() -> Result<Options, String> + Send + Sync + 'static) -> Self {
-        Self(Arc::new(read))
-    }
-}
-
-impl std::fmt::Debug for Again {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Again")
-    }
-}
-
-/// What of the options can change while a supervisor works.
-#[derive(Debug)]
-pub(super) struct Tuned {
-    pub(super) agents: Agents,
-    pub(super) plan: Plan,
-    command: Vec<String>,
-    max_sessions: usize,
-    max_per_caller: usize,
-    manual_restart: Duration,
-}
-
-impl Tuned {
-    fn of(options: &Options) -> Arc<Self> {
-        Arc::new(Self {
-            agents: options.agents.clone(),
-            plan: options.plan.clone(),
-            command: options.command.clone(),
-            max_sessions: options.max_sessions,
-            max_per_caller: options.max_per_caller,
-            manual_restart: options.manual_restart,
-        })
-    }
-}
-
-impl Options {
-    /// The defaults.
-    pub fn new(owner: Owner, runner: Runner, redactor: Redactor, agents: Agents) -> Self {
-        Self {
-            owner,
-            runner,
-            redactor,
-            agents,
-            plan: Plan::default(),
-            command: Vec::new(),
-            logs: LogLimits::default(),
-            max_sessions: 256,
-            max_per_caller: 16,
-            strangers: false,
-            credential_lifetime: Duration::from_secs(86_400),
-            marker_key: None,
-            manual_restart: Duration::from_secs(300),
-            watched: Vec::new(),
-            again: None,
-        }
-    }
-}
 
 /// One supervisor: it owns the sessions of a state directory. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -864,42 +760,6 @@ impl Supervisor {
         while ends.join_next().await.is_some() {}
         self.keep().await;
     }
-}
-
-/// A UUID of version 4 (RFC 9562), which agents take as the name of a session of their own too.
-pub(super) fn new_id() -> std::io::Result<String> {
-    let mut bytes: [u8; 16] = random()?;
-    bytes[6] = bytes[6] & 0x0f | 0x40;
-    bytes[8] = bytes[8] & 0x3f | 0x80;
-    let digits = super::directory::hex(&bytes);
-    Ok([&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]].join("-"))
-}
-
-/// A credential, and what is kept of it.
-pub(super) fn new_credential() -> std::io::Result<(String, String)> {
-    let credential = format!("cts_{}", super::directory::hex(&random::<32>()?));
-    let hash = hash(&credential);
-    Ok((credential, hash))
-}
-
-fn hash(credential: &str) -> String {
-    super::directory::hex(&Sha256::digest(credential.as_bytes()))
-}
-
-#[allow(
-    clippy::disallowed_methods,
-    reason = "the system's generator (random(4)), which is no file of anybody's"
-)]
-fn random<const N: usize>() -> std::io::Result<[u8; N]> {
-    use std::io::Read;
-    let mut bytes = [0; N];
-    std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(bytes)
-}
-
-/// From 0 to 1, for the jitter.
-pub(super) fn chance() -> f64 {
-    f64::from(u32::from_ne_bytes(random().unwrap_or_default())) / f64::from(u32::MAX)
 }
 
 /// That a session's process was ended by somebody.

@@ -43,7 +43,10 @@ impl Terminal {
             ioctl_tiocgptpeer(&master, OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
         tcsetwinsize(&master, Winsize { ws_row: ROWS, ws_col: COLUMNS, ws_xpixel: 0, ws_ypixel: 0 })?;
         fcntl_setfl(&master, fcntl_getfl(&master)? | OFlags::NONBLOCK)?;
-        #[allow(deprecated, reason = "sound for an `OwnedFd`, which is one descriptor for as long as it lives")]
+        #[allow(
+            deprecated,
+            reason = "sound for an `OwnedFd`, which is one descriptor for as long as it lives"
+        )]
         let master = AsyncFd::new(master)?;
         Ok((Self(Arc::new(master)), Line { path, file: File::from(line) }))
     }
