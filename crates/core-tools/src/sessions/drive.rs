@@ -15,7 +15,7 @@ use super::state::{Action, Event, Next, Process, State};
 use super::store::Record;
 use super::supervisor::{Live, Supervisor, ended};
 use super::terminal::{Line, Terminal};
-use process_runner::{Command, ExitStatus, Leftovers, Limits, Stdin};
+use process_runner::{Command, Confinement, ExitStatus, Leftovers, Limits, Stdin};
 use std::io;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -253,7 +253,7 @@ impl Supervisor {
             // Its own folder for temporary files, instead of the server's.
             let tmp = folder.temporary();
             let confinement = confinement.clone().write(&tmp);
-            let confinement = line.iter().fold(confinement, |fence, line| fence.write(line));
+            let confinement = line.iter().fold(confinement, Confinement::write);
             command = command.confined(confinement).env("TMPDIR", tmp);
         }
         command = match &agent_command {
