@@ -61,13 +61,13 @@ fn a_caller_sees_and_steers_its_own_sessions_and_others_are_as_if_they_were_not(
             ("end_session", json!({"grace": 0})),
             ("logs", json!({})),
         ] {
-            let mut said = [&hers, unknown].map(|id| {
+            let said = [&hers, unknown].map(|id| {
                 let mut arguments = arguments.clone();
                 arguments[if tool == "logs" { "session" } else { "session_id" }] = json!(id);
                 bob.failure(tool, arguments).replace(id, "ID")
             });
             assert_eq!(said[0], said[1], "{tool}");
-            assert!(said[0].contains("there is no session"), "{}", std::mem::take(&mut said[0]));
+            assert!(said[0].contains("there is no session"), "{}", said[0]);
         }
         assert!(is_alive(pid));
         // Her pause is hers, and the user of the machine sees all.

@@ -18,6 +18,7 @@ mod disk;
 mod roles;
 mod sharing;
 mod survival;
+mod words;
 
 use integration_tests::{Era, Project, Wire, is_alive, wait_until};
 use serde_json::{Value, json};

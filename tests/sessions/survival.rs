@@ -95,3 +95,19 @@ fn a_wait_and_a_pause_go_on_where_they_were() {
     assert_eq!(project.read("seen"), "resumed\n");
     assert_eq!(ask(&project, &["status"])["stats"]["total_resumes"], 1);
 }
+
+#[test]
+fn what_a_newer_program_kept_is_left_alone_and_said() {
+    let project = Project::empty();
+    drop(Daemon::start(&project));
+    let database = project.state().join("coretools/sessions/sessions.db");
+    let script = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute('PRAGMA user_version = 99'); c.close()";
+    let set = Command::new("python3").args(["-c", script]).arg(&database).status().expect("python3 is there");
+    assert!(set.success());
+    let before = fs::read(&database).unwrap();
+    let refused = session(&project, &["daemon"]);
+    let error = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{error}");
+    assert!(error.contains("written by a newer program (version 99, this one knows 1)"), "{error}");
+    assert_eq!(fs::read(&database).unwrap(), before);
+}

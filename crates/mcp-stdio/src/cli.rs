@@ -299,6 +299,9 @@ pub(crate) enum SessionCommand {
         /// Agent to start where no command is given: claude, codex, opencode
         #[arg(long)]
         agent: Option<String>,
+        /// Give it a terminal
+        #[arg(long)]
+        pty: bool,
         /// Print JSON
         #[arg(long)]
         json: bool,

@@ -70,7 +70,11 @@ fn run(cli: Cli) -> Result<ExitCode, String> {
         }
         Some(Command::Policy { command }) => policy::run(&settings, cli.options.role.as_deref(), command),
         #[cfg(unix)]
-        Some(Command::Session { command }) => runtime.block_on(session::run(settings, command)),
+        Some(Command::Session { command }) => {
+            let (flags, agent_command) = (cli.options.flags(), cli.options.agent_command.clone());
+            let again = move || setup::settings(PROGRAM, &flags, agent_command.clone());
+            runtime.block_on(session::run(settings, command, again))
+        }
         Some(Command::Tools { json }) => Ok(call::tools(&setup::server(settings)?, json)),
         Some(Command::Call { tool, arguments, json }) => {
             let server = setup::server(settings)?;

@@ -1,18 +1,19 @@
 //! `mcp-stdio session`: the daemon, and what one asks of whoever supervises.
 
 use crate::cli::SessionCommand;
+use crate::print;
 use crate::setup::{self, Settings, chain};
-use crate::{print, serve};
 use core_tools::mcp::Context;
 use core_tools::sessions::{
-    Client, Code, Error, LogAnswer, LogRequest, Owner, Request, Sent, SessionEnded, SessionInfo, SessionList,
-    Status, Supervisor, Switched,
+    Again, Client, Code, Error, LogAnswer, LogRequest, Owner, Request, Sent, SessionEnded, SessionInfo,
+    SessionList, Status, Supervisor, Switched,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 /// Nobody supervises.
@@ -31,9 +32,14 @@ enum Outcome {
 }
 
 /// Runs `mcp-stdio session COMMAND`. An error is anything that was not done, but that nobody supervises.
-pub(crate) async fn run(settings: Settings, command: SessionCommand) -> Result<ExitCode, String> {
+/// `again` reads the settings again.
+pub(crate) async fn run(
+    settings: Settings,
+    command: SessionCommand,
+    again: impl Fn() -> Result<Settings, String> + Send + Sync + 'static,
+) -> Result<ExitCode, String> {
     let outcome = match command {
-        SessionCommand::Daemon => return daemon(&settings).await,
+        SessionCommand::Daemon => return daemon(&settings, again).await,
         command => ask(settings, command).await?,
     };
     Ok(match outcome {
@@ -46,24 +52,42 @@ pub(crate) async fn run(settings: Settings, command: SessionCommand) -> Result<E
     })
 }
 
-/// Supervises until a signal comes.
-async fn daemon(settings: &Settings) -> Result<ExitCode, String> {
+/// Supervises until a signal comes. SIGHUP is none of those: it has the settings read again.
+async fn daemon(
+    settings: &Settings,
+    again: impl Fn() -> Result<Settings, String> + Send + Sync + 'static,
+) -> Result<ExitCode, String> {
     more_descriptors();
     let state = setup::state_folder(settings)?;
-    let options =
-        setup::session_options(&settings.config, &settings.redactor, &settings.secrets, Owner::Daemon)?;
-    let ending = CancellationToken::new();
-    let signals = tokio::spawn(serve::signals(ending.clone()));
-    let supervisor = Supervisor::host(&state, options).await.map_err(|error| error.to_string())?;
+    let options = |settings: &Settings| {
+        setup::session_options(&settings.config, &settings.redactor, &settings.secrets, Owner::Daemon)
+    };
+    let mut supervised = options(settings)?;
+    supervised.again = Some(Again::new(move || options(&again()?)));
+    let failed = |error: std::io::Error| format!("cannot wait for signals: {error}");
+    let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+    let mut hangup = signal(SignalKind::hangup()).map_err(failed)?;
+    let supervisor = Supervisor::host(&state, supervised).await.map_err(|error| error.to_string())?;
     crate::print_error(&format!(
         "mcp-stdio: supervising sessions in {}, process {}",
         state.display(),
         std::process::id()
     ));
-    ending.cancelled().await;
+    loop {
+        tokio::select! {
+            _ = terminate.recv() => break,
+            _ = interrupt.recv() => break,
+            _ = hangup.recv() => {
+                // Its log says what came of it; so does ours.
+                if let Err(error) = supervisor.reload() {
+                    tracing::error!("{error}");
+                }
+            }
+        }
+    }
     supervisor.close();
     supervisor.shutdown(GRACE).await;
-    signals.abort();
     Ok(ExitCode::SUCCESS)
 }
 
@@ -140,8 +164,8 @@ async fn ask(settings: Settings, command: SessionCommand) -> Result<Outcome, Str
                 LogRequest { lines: lines as usize, since, level, session, cursor: None, wait_ms: 0 };
             logs(&client, request, follow, json).await
         }
-        SessionCommand::New { prompt, session_role, cwd, agent, command, json } => {
-            new(&server, Wish { prompt, role: session_role, cwd, agent, command }, json).await
+        SessionCommand::New { prompt, session_role, cwd, agent, pty, command, json } => {
+            new(&server, Wish { prompt, role: session_role, cwd, agent, pty, command }, json).await
         }
     }
 }
@@ -170,6 +194,7 @@ struct Wish {
     role: Option<String>,
     cwd: Option<String>,
     agent: Option<String>,
+    pty: bool,
     command: Vec<String>,
 }
 
@@ -179,6 +204,9 @@ async fn new(server: &setup::Server, wish: Wish, as_json: bool) -> Result<Outcom
     let given = [("prompt", wish.prompt), ("role", wish.role), ("cwd", wish.cwd)];
     let given = given.into_iter().filter_map(|(key, value)| Some((key.to_owned(), Value::from(value?))));
     arguments.extend(given);
+    if wish.pty {
+        arguments.insert("pty".to_owned(), true.into());
+    }
     let mut command = wish.command;
     if command.is_empty() {
         command.extend(wish.agent);

@@ -75,6 +75,11 @@ pub enum Stdin {
     Reader(SharedReader),
     /// What [`Running::write_stdin`](crate::Running::write_stdin) writes.
     Piped,
+    /// This terminal, a device such as `/dev/pts/3` that controls no session yet. It is opened in the program's own new
+    /// session, whose controlling terminal it becomes (`open(2)`, `O_NOCTTY`; Linux). Behind a fence it must
+    /// be granted. The program's output goes there only where [`Command::stdout`] is the same terminal.
+    #[cfg(unix)]
+    Terminal(PathBuf),
 }
 
 /// A reader that the first run of a [`Command`] takes.
@@ -109,6 +114,8 @@ impl fmt::Debug for Stdin {
             Self::File(_) => f.write_str("File"),
             Self::Reader(_) => f.write_str("Reader"),
             Self::Piped => f.write_str("Piped"),
+            #[cfg(unix)]
+            Self::Terminal(path) => write!(f, "Terminal({})", path.display()),
         }
     }
 }

@@ -628,3 +628,21 @@ async fn both_ends_of_a_conversation_can_be_the_callers_own_pipes() {
     assert_eq!(echoed.await.unwrap(), "hello");
     assert!(output.stdout.is_empty() && output.stdout.complete);
 }
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_terminal_given_as_standard_input_controls_the_session() {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    use std::os::unix::ffi::OsStringExt;
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+    grantpt(&master).unwrap();
+    unlockpt(&master).unwrap();
+    let name = ptsname(&master, Vec::new()).unwrap();
+    let path = std::path::PathBuf::from(std::ffi::OsString::from_vec(name.into_bytes()));
+    let found = sh("tty; (: < /dev/tty) && echo it controls").stdin(Stdin::Terminal(path.clone()));
+    let output = found.run().await.unwrap();
+    assert_eq!(output.stdout_text(), format!("{}\nit controls\n", path.display()));
+    // Another program has none.
+    let output = sh("tty; (: < /dev/tty) && echo it controls").run().await.unwrap();
+    assert_eq!(output.stdout_text(), "not a tty\n");
+}

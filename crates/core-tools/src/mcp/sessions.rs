@@ -69,6 +69,9 @@ struct StartSession {
     /// It reads send_message from standard input
     #[schemars(extend("unlisted" = true))]
     input: Option<bool>,
+    /// It has a terminal, into which send_message types
+    #[schemars(extend("unlisted" = true))]
+    pty: Option<bool>,
 }
 
 /// A command for an agent.
@@ -197,8 +200,13 @@ fn new_session(commands: &Commands, sessions: &Sessions) -> Tool {
             async move {
                 let roles = Roles::new(&context, input.role.as_deref(), None)?;
                 let command = input.command.map(words).transpose()?;
-                let new =
-                    NewSession { prompt: input.prompt, command, input: input.input, ..roles.session(place?) };
+                let new = NewSession {
+                    prompt: input.prompt,
+                    command,
+                    input: input.input,
+                    pty: input.pty,
+                    ..roles.session(place?)
+                };
                 start(&sessions, new).await
             }
         },

@@ -104,6 +104,11 @@ impl Supervisor {
         }
     }
 
+    /// Whether whoever asks may steer sessions.
+    pub(super) fn may_steer(&self, asker: &Asker) -> Result<(), Error> {
+        check(asker, &Request::Pause {})
+    }
+
     /// A session of another is answered as one that there is not.
     fn check_owner(&self, id: &str, principal: Option<&str>) -> Result<(), Error> {
         match self.record_of(id)?.is_of(principal) {

@@ -38,6 +38,9 @@ pub struct Agent {
     /// Finds that name, `id`, in what it prints.
     #[serde(default)]
     id: Option<String>,
+    /// It is given a terminal. False by default.
+    #[serde(default)]
+    pub pty: bool,
     /// What it is told when it goes on.
     #[serde(default = "go_on")]
     pub resume_prompt: String,

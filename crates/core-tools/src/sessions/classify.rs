@@ -410,6 +410,86 @@ mod tests {
         }
     }
 
+    /// What Claude Code 2.1.197, Codex 0.169.0 and opencode 1.18.33 printed, run as sessions are: without an account,
+    /// and against a server on this machine that answered 401, 429, 529 and 400.
+    #[test]
+    fn what_agents_without_an_account_print_is_a_crash_and_no_limit_and_limits_are_limits() {
+        let codex = "OpenAI Codex v0.169.0\n--------\nmodel: gpt-5\nprovider: fake\nsandbox: read-only\n\
+                     session id: 01a20324-5d82-7d63-93c0-eb923a716f36\n--------\nuser\nsay hello\n\
+                     warning: Model metadata for `gpt-5` not found. Defaulting to fallback metadata; this can degrade \
+                     performance and cause issues.\n";
+        let twice = |line: &str| format!("{codex}ERROR: Reconnecting... 1/1\n{line}\n{line}");
+        for (agent, output, reason) in [
+            ("claude", "Not logged in · Please run /login".to_owned(), Reason::Crash),
+            ("claude", "Invalid API key · Fix external API key".to_owned(), Reason::Crash),
+            (
+                "claude",
+                "No conversation found with session ID: 00000000-0000-4000-8000-000000000003".to_owned(),
+                Reason::Crash,
+            ),
+            (
+                "claude",
+                "API Error: Request rejected (429) · This request would exceed your account's rate limit. Please try \
+                 again later."
+                    .to_owned(),
+                Reason::RateLimit,
+            ),
+            (
+                "claude",
+                "API Error: 529 Overloaded. This is a server-side issue, usually temporary — try again in a moment. If \
+                 it persists, check your inference gateway (127.0.0.1:8529)."
+                    .to_owned(),
+                Reason::RateLimit,
+            ),
+            (
+                "claude",
+                "Prompt is too long · the request is ~210171 tokens (limit 200000) but this conversation is only ~1536 \
+                 tokens — the rest is system prompt, tool definitions, and attachment content."
+                    .to_owned(),
+                Reason::ContextExhausted,
+            ),
+            (
+                "codex",
+                twice(
+                    "ERROR: unexpected status 401 Unauthorized: Incorrect API key provided: sk-invalid., url: \
+                     http://127.0.0.1:9401/v1/responses",
+                ),
+                Reason::Crash,
+            ),
+            ("codex", twice("ERROR: exceeded retry limit, last status: 429 Too Many Requests"), Reason::RateLimit),
+            ("codex", twice("ERROR: Quota exceeded. Check your plan and billing details."), Reason::RateLimit),
+            (
+                "codex",
+                twice(
+                    "ERROR: Codex ran out of room in the model's context window. Start a new thread or clear earlier \
+                     history before retrying.",
+                ) + "\ntokens used\n0",
+                Reason::ContextExhausted,
+            ),
+            (
+                "opencode",
+                "\u{1b}[0m\n> build · m\n\u{1b}[0m\n\u{1b}[91m\u{1b}[1mError: \u{1b}[0mIncorrect API key provided: \
+                 sk-invalid."
+                    .to_owned(),
+                Reason::Crash,
+            ),
+            (
+                "opencode",
+                "\u{1b}[0m\n> build · m\n\u{1b}[0m\n\u{1b}[91m\u{1b}[1mError: \u{1b}[0mYour input exceeds the context \
+                 window of this model. Please adjust your input and try again."
+                    .to_owned(),
+                Reason::ContextExhausted,
+            ),
+        ] {
+            let stop = told(agent, 1, &output);
+            assert_eq!(stop.reason, reason, "{agent}: {output}: {stop:?}");
+            let last = output.lines().next_back().unwrap();
+            let said = process_runner::clean(last).chars().take(40).collect::<String>();
+            let told = stop.evidence.join("\n");
+            assert!(reason != Reason::Crash || process_runner::clean(&told).contains(&said), "{agent}: {told}");
+        }
+    }
+
     #[test]
     fn what_the_agent_works_on_is_not_why_it_stopped() {
         for output in [

@@ -3,29 +3,27 @@
 use super::agent::Filling;
 use super::classify::{Ending, Reason, RetrySource, Stop, When, classify};
 use super::clock;
-use super::directory::{Markers, SessionFolder};
+use super::directory::Markers;
 use super::error::{Code, Error, chain};
-use super::log::{Lines, LogLevel};
+use super::log::LogLevel;
 use super::plan::{Decision, Past};
 use super::process;
-use super::protocol::{Sent, Started};
+use super::protocol::Started;
+use super::random::{chance, new_credential, new_id};
+use super::recorder::{Source, receiver};
 use super::state::{Action, Event, Next, Process, State};
 use super::store::Record;
-use super::supervisor::{Live, Output, Supervisor, TAIL, chance, ended, new_credential};
-use crate::redact::LineRedactor;
-use process_runner::{Command, ExitStatus, Leftovers, Limits, Stdin};
+use super::supervisor::{Live, Supervisor, ended};
+use super::terminal::{Line, Terminal};
+use process_runner::{Command, Confinement, ExitStatus, Leftovers, Limits, Stdin};
 use std::io;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
-use tokio::net::unix::pipe;
-use tokio::task::JoinHandle;
 
 /// How often one looks whether a process lives that somebody else has started.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// How long the last output is waited for once everything that could print has been ended.
 const LAST_OUTPUT: Duration = Duration::from_secs(2);
-/// How long a message may take that a process does not read.
-const PATIENCE: Duration = Duration::from_secs(2);
 
 /// How a process is started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,7 +145,8 @@ impl Supervisor {
                 Err(why) => why,
             },
         };
-        let plan = &self.0.options.plan;
+        let tuned = self.tuned();
+        let plan = &tuned.plan;
         let again = (next.action != Action::Message && next.attempt < plan.attempts).then(|| {
             let wait = clock::millis(plan.backoff(next.attempt, chance()));
             Next { at: clock::now() + wait, attempt: next.attempt + 1, ..next.clone() }
@@ -163,6 +162,23 @@ impl Supervisor {
 
     /// Goes on in a new session: with a copy of the session's file, and the next step as the prompt.
     async fn renew(&self, id: &str, next: &Next) -> Result<(), String> {
+        let fresh_id = self.begin_in_place_of(id, next.attempt).await?;
+        let _ = self.apply(id, Event::Replaced, &format!("session {fresh_id} goes on in its place"));
+        self.write(id).await;
+        self.count_save(id, next).await;
+        Ok(())
+    }
+
+    /// The same for one that runs or waits, which then ends.
+    pub(super) async fn replace(&self, id: &str) -> Result<(), Error> {
+        let failed = |why| Error::new(Code::NotStarted, why);
+        let fresh_id = self.begin_in_place_of(id, 0).await.map_err(failed)?;
+        self.write(id).await;
+        let why = format!("session {fresh_id} goes on in its place");
+        self.end_because(id, Duration::from_secs(5), &why).await.map(|_| ())
+    }
+
+    async fn begin_in_place_of(&self, id: &str, attempts: u32) -> Result<String, String> {
         let record = self.record_of(id).map_err(|error| error.message)?;
         // The watched folders are the user's that the supervisor runs for.
         let file = record.principal.is_none().then(|| self.0.monitor.file_of(&record)).flatten();
@@ -180,12 +196,12 @@ impl Supervisor {
         let prompt = super::monitor::next_prompt(file.as_deref(), &record);
         let mut fresh = record.clone();
         let unlucky = |error: io::Error| error.to_string();
-        fresh.id = super::supervisor::new_id().map_err(unlucky)?;
+        fresh.id = new_id().map_err(unlucky)?;
         let now = clock::now();
         (fresh.created, fresh.since, fresh.started) = (now, now, now);
         (fresh.state, fresh.replaces) = (State::Starting, Some(id.to_owned()));
         (fresh.agent_session, fresh.process, fresh.credential) = (None, None, None);
-        (fresh.attempts, fresh.crashes) = (next.attempt, Vec::new());
+        (fresh.attempts, fresh.crashes) = (attempts, Vec::new());
         fresh.prompt.clone_from(&prompt);
         let fresh_id = fresh.id.clone();
         let agent_command = self.table().sessions.get(id).and_then(|entry| entry.agent_command.clone());
@@ -193,10 +209,7 @@ impl Supervisor {
         if let Some(entry) = self.table().sessions.get_mut(id) {
             entry.record.replaced_by = Some(fresh_id.clone());
         }
-        let _ = self.apply(id, Event::Replaced, &format!("session {fresh_id} goes on in its place"));
-        self.write(id).await;
-        self.count_save(id, next).await;
-        Ok(())
+        Ok(fresh_id)
     }
 
     /// Starts its process.
@@ -214,8 +227,17 @@ impl Supervisor {
         folder.mark(&Markers { session: id, role: &record.role, key }).map_err(text)?;
         let (credential, hash) = new_credential().map_err(text)?;
         let (program, arguments) = self.arguments(&record, message.as_deref(), mode)?;
-        let print = folder.pipe("out").map_err(text)?;
-        let receiver = receiver(&folder).map_err(text)?;
+        let (print, source, line) = match record.pty {
+            false => {
+                let print = folder.pipe("out").map_err(text)?;
+                (print, Source::Pipe(receiver(&folder).map_err(text)?), None)
+            }
+            true => {
+                let opened = Terminal::open().map_err(|error| format!("cannot make a terminal: {error}"))?;
+                let (terminal, Line { path, file }) = opened;
+                (file, Source::Terminal(terminal), Some(path))
+            }
+        };
         let mut command = Command::new(program, &record.cwd)
             .args(arguments)
             .env("TMPDIR", folder.temporary())
@@ -230,13 +252,17 @@ impl Supervisor {
         if let Some(confinement) = &record.confinement {
             // Its own folder for temporary files, instead of the server's.
             let tmp = folder.temporary();
-            command = command.confined(confinement.clone().write(&tmp)).env("TMPDIR", tmp);
+            let confinement = confinement.clone().write(&tmp);
+            let confinement = line.iter().fold(confinement, Confinement::write);
+            command = command.confined(confinement).env("TMPDIR", tmp);
         }
         command = match &agent_command {
             Some(agent_command) => command.env(super::AGENT_COMMAND_VARIABLE, agent_command),
             None => command.env_remove(super::AGENT_COMMAND_VARIABLE),
         };
-        if record.input {
+        if let Some(line) = line {
+            command = command.env("TERM", "xterm-256color").stdin(Stdin::Terminal(line));
+        } else if record.input {
             command = command.stdin(Stdin::File(Arc::new(folder.pipe("in").map_err(text)?)));
         }
         // Good from the moment that there is somebody to have it.
@@ -259,15 +285,16 @@ impl Supervisor {
         };
         let pid = running.pid().ok_or("it was cancelled before it could start")?;
         let process = process::of(pid);
-        let recorder = self.record_output(id, &record, receiver, Some(credential));
+        let terminal = source.terminal();
+        let recorder = self.record_output(id, &record, source, Some(credential));
         let mut table = self.table();
         let Some(entry) = table.sessions.get_mut(id) else { return Err("the session is gone".to_owned()) };
         (entry.live, entry.recorder) = (Some(Live::Own(Arc::new(running))), Some(recorder));
-        entry.message = None;
+        (entry.message, entry.terminal) = (None, terminal);
         Ok(process)
     }
 
-    fn revoke(&self, id: &str) {
+    pub(super) fn revoke(&self, id: &str) {
         if let Some(entry) = self.table().sessions.get_mut(id) {
             entry.record.credential = None;
         }
@@ -281,7 +308,8 @@ impl Supervisor {
         mode: Mode,
     ) -> Result<(String, Vec<String>), String> {
         let (program, given) = record.command.split_first().ok_or("the session has no command")?;
-        let agent = record.agent.as_deref().and_then(|name| self.0.options.agents.named(name));
+        let tuned = self.tuned();
+        let agent = record.agent.as_deref().and_then(|name| tuned.agents.named(name));
         let mut arguments = given.to_vec();
         let resumed = agent.filter(|agent| mode == Mode::Resume && !agent.resume.is_empty());
         let (form, prompt) = match (resumed, agent) {
@@ -336,13 +364,13 @@ impl Supervisor {
         let (ended_by, lines, record) = {
             let mut table = self.table();
             let Some(entry) = table.sessions.get_mut(id) else { return };
-            entry.live = None;
+            (entry.live, entry.terminal) = (None, None);
             let lines: Vec<String> =
                 entry.output.tail.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect();
             (entry.ending.take(), lines, entry.record.clone())
         };
         let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-        let mut stop = classify(&self.0.options.agents, record.agent.as_deref(), ending, &lines);
+        let mut stop = classify(&self.tuned().agents, record.agent.as_deref(), ending, &lines);
         if let Some(why) = &ended_by {
             stop = Stop { exit_code: stop.exit_code, signal: stop.signal, ..ended(why) };
         }
@@ -353,9 +381,10 @@ impl Supervisor {
         self.decide(id, record, stop).await;
     }
 
-    async fn decide(&self, id: &str, record: Record, stop: Stop) {
+    pub(super) async fn decide(&self, id: &str, record: Record, stop: Stop) {
         let now = clock::now();
-        let plan = &self.0.options.plan;
+        let tuned = self.tuned();
+        let plan = &tuned.plan;
         let settled = now.saturating_sub(record.started) >= clock::millis(plan.settled);
         let mut past = Past { attempts: if settled { 0 } else { record.attempts }, crashes: record.crashes };
         if stop.reason == Reason::Crash {
@@ -387,7 +416,7 @@ impl Supervisor {
         self.pause_if_paused(id).await;
     }
 
-    async fn pause_if_paused(&self, id: &str) {
+    pub(super) async fn pause_if_paused(&self, id: &str) {
         let Ok(record) = self.record_of(id) else { return };
         let waits = matches!(record.state, State::Waiting { .. });
         if waits && self.is_paused(&record) && self.apply(id, Event::Pause, "everything is paused").is_ok() {
@@ -427,226 +456,6 @@ impl Supervisor {
             None => stop.retry = None,
         }
     }
-
-    /// Records what a session prints.
-    fn record_output(
-        &self,
-        id: &str,
-        record: &Record,
-        receiver: pipe::Receiver,
-        credential: Option<String>,
-    ) -> JoinHandle<()> {
-        let output = match self.table().sessions.get(id) {
-            Some(entry) => Arc::clone(&entry.output),
-            None => return tokio::spawn(async {}),
-        };
-        let unnamed = record.agent_session.is_none();
-        let agent = record.agent.as_deref().and_then(|name| self.0.options.agents.named(name)).cloned();
-        let mut recorder = Recorder {
-            lines: Lines::default(),
-            redactor: self.0.options.redactor.lines(),
-            output,
-            agent: agent.filter(|_| unnamed),
-            credential,
-        };
-        let (supervisor, id) = (self.clone(), id.to_owned());
-        tokio::spawn(async move {
-            loop {
-                let mut bytes = vec![0; 64 * 1024];
-                let read = match receiver.try_read(&mut bytes) {
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                        match receiver.readable().await {
-                            Ok(()) => continue,
-                            Err(_) => 0,
-                        }
-                    }
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                    Err(_) => 0,
-                    Ok(read) => read,
-                };
-                bytes.truncate(read);
-                // A disk may be slow, and meanwhile others are served.
-                let recorded = tokio::task::spawn_blocking(move || {
-                    let named = recorder.record(&bytes);
-                    (recorder, named)
-                });
-                let Ok((back, named)) = recorded.await else { return };
-                recorder = back;
-                if let Some(named) = named {
-                    recorder.agent = None;
-                    if let Some(entry) = supervisor.table().sessions.get_mut(&id) {
-                        entry.record.agent_session = Some(named);
-                    }
-                    supervisor.write(&id).await;
-                }
-                let trouble = recorder.output.log.lock().unwrap_or_else(PoisonError::into_inner).trouble();
-                supervisor.trouble("session logs", trouble);
-                recorder.output.written.notify_waiters();
-                if read == 0 {
-                    return;
-                }
-            }
-        })
-    }
-
-    /// Tells a session something: by its standard input while it runs, or by starting its agent again with it.
-    ///
-    /// # Errors
-    /// It was not told, and why.
-    pub async fn send(&self, id: &str, text: &str) -> Result<Sent, Error> {
-        if text.is_empty() || text.len() > 100_000 || text.contains('\0') {
-            return Err(Error::new(Code::Invalid, "a message has 1 to 100000 bytes, and no NUL"));
-        }
-        let record = self.record_of(id)?;
-        let wrong = |why: String| Err(Error::new(Code::State, why));
-        match record.state {
-            State::Running { process } if record.input => {
-                let folder = self.0.lock.folder().existing(id);
-                let folder =
-                    folder.map_err(|error| Error::broken("cannot use the session's folder", &error))?;
-                self.write_input(&folder, text).await?;
-                self.say_of(
-                    id,
-                    LogLevel::Info,
-                    &format!("a message of {} bytes was written to it", text.len()),
-                );
-                Ok(Sent { session_id: id.to_owned(), delivered: "input".to_owned(), pid: process.pid })
-            }
-            State::Running { .. } => wrong(format!(
-                "session {id} works on its prompt and reads no messages meanwhile; send it when the session is stopped, \
-                 or start the agent without a prompt"
-            )),
-            State::Stopped { ref stop } => {
-                let agent = record.agent.as_deref().and_then(|name| self.0.options.agents.named(name));
-                if agent.is_none_or(|agent| agent.resume.is_empty()) || record.replaced_by.is_some() {
-                    let instead = match &record.replaced_by {
-                        Some(other) => format!("session {other} went on in its place"),
-                        None => "its command cannot be resumed".to_owned(),
-                    };
-                    return wrong(format!("session {id} is stopped, and {instead}"));
-                }
-                let now = clock::now();
-                let next =
-                    Next { action: Action::Message, at: now, attempt: 1, since: now, stop: stop.clone() };
-                let (told, tell) = tokio::sync::oneshot::channel();
-                self.apply(id, Event::Again(next), "it was sent a message")?;
-                if let Some(entry) = self.table().sessions.get_mut(id) {
-                    (entry.message, entry.told) = (Some(text.to_owned()), Some(told));
-                }
-                self.drive(id);
-                let started = tell.await;
-                let started =
-                    started.unwrap_or_else(|_| Err(Error::new(Code::State, "it was ended meanwhile")))?;
-                Ok(Sent { session_id: id.to_owned(), delivered: "resume".to_owned(), pid: started.pid })
-            }
-            state => wrong(format!("session {id} is {}, and reads no messages", state.name())),
-        }
-    }
-
-    async fn write_input(&self, folder: &SessionFolder, text: &str) -> Result<(), Error> {
-        let broken = |error| Error::broken("the session's input", &error);
-        let input = folder.pipe_end("in", true).and_then(pipe::Sender::from_owned_fd).map_err(broken)?;
-        let line = format!("{}\n", text.trim_end_matches('\n'));
-        let mut rest = line.as_bytes();
-        let until = tokio::time::Instant::now() + PATIENCE;
-        while !rest.is_empty() {
-            match input.try_write(rest) {
-                Ok(written) => rest = &rest[written..],
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    if tokio::time::timeout_at(until, input.writable()).await.is_err() {
-                        let taken = line.len() - rest.len();
-                        return Err(Error::new(
-                            Code::State,
-                            format!(
-                                "the session does not read: it took {taken} bytes and not the other {}",
-                                rest.len()
-                            ),
-                        ));
-                    }
-                }
-                Err(error) => return Err(broken(error)),
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes up a session that was written down.
-    pub(super) async fn restore(&self, record: Record, same_boot: bool) {
-        let id = record.id.clone();
-        let folder = self.0.lock.folder().existing(&id);
-        let mut entry = match self.entry(record.clone()) {
-            Ok(entry) => entry,
-            Err(error) => {
-                // Its folder is gone, and with it its log; what is left of it is ended.
-                let _ = self.0.lock.folder().session(&id);
-                match self.entry(record.clone()) {
-                    Ok(entry) => entry,
-                    Err(_) => {
-                        self.say(LogLevel::Error, &format!("session {id} cannot be taken up: {error}"));
-                        return;
-                    }
-                }
-            }
-        };
-        let adopted = record.state.process().filter(|process| same_boot && process::is_alive(*process));
-        entry.live = adopted.map(Live::Adopted);
-        self.table().sessions.insert(id.clone(), entry);
-        match (&record.state, adopted) {
-            (State::Running { .. }, Some(process)) => {
-                self.say_of(&id, LogLevel::Info, &format!("process {} runs, and was adopted", process.pid));
-                if let Some(receiver) = folder.ok().and_then(|folder| receiver(&folder).ok()) {
-                    let recorder = self.record_output(&id, &record, receiver, None);
-                    if let Some(entry) = self.table().sessions.get_mut(&id) {
-                        entry.recorder = Some(recorder);
-                    }
-                }
-            }
-            (State::Running { process }, None) => {
-                self.end_orphans(&id).await;
-                let why = format!("process {} was gone when the supervisor came back", process.pid);
-                self.decide(&id, record.clone(), Stop::plain(Reason::Lost, why)).await;
-            }
-            (State::Starting, _) => {
-                self.end_orphans(&id).await;
-                let why = "the supervisor ended before its process was known to run".to_owned();
-                let _ = self.apply(&id, Event::NotStarted { why: why.clone(), next: None }, &why);
-                self.revoke(&id);
-                self.write(&id).await;
-            }
-            (State::Resuming { next }, _) => {
-                self.end_orphans(&id).await;
-                let why = "the supervisor ended before its process was known to run".to_owned();
-                let next = (next.action != Action::Message).then(|| next.clone());
-                let _ = self.apply(&id, Event::NotStarted { why: why.clone(), next }, &why);
-                self.write(&id).await;
-                self.pause_if_paused(&id).await;
-            }
-            (State::Waiting { .. }, _) => self.pause_if_paused(&id).await,
-            (State::Paused { .. }, _) if !self.is_paused(&record) => {
-                let _ = self.apply(&id, Event::Unpause, "nothing is paused any more");
-                self.write(&id).await;
-            }
-            _ => {}
-        }
-        self.drive(&id);
-    }
-
-    /// Ends what carries the id of a session that has no process any more.
-    async fn end_orphans(&self, id: &str) {
-        let orphans = process::tree(None, id).len();
-        if orphans > 0 {
-            self.say_of(id, LogLevel::Warn, &format!("{orphans} processes without an owner were ended"));
-            process::end_tree(None, id, Duration::from_millis(500)).await;
-        }
-    }
-}
-
-impl Output {
-    /// Begins the output of a process: why it ends is not told by what another has printed.
-    fn begin(&self) {
-        self.tail.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        self.log.lock().unwrap_or_else(PoisonError::into_inner).write(None, super::log::BEGIN);
-    }
 }
 
 fn words(action: Action) -> &'static str {
@@ -655,52 +464,5 @@ fn words(action: Action) -> &'static str {
         Action::NewSession => "go on in a new session",
         Action::Restart => "restart",
         Action::Message => "go on with a message",
-    }
-}
-
-fn receiver(folder: &SessionFolder) -> io::Result<pipe::Receiver> {
-    pipe::Receiver::from_owned_fd(folder.pipe_end("out", false)?)
-}
-
-/// Puts what is printed into the log, whole line by whole line and masked.
-struct Recorder {
-    lines: Lines,
-    redactor: LineRedactor,
-    output: Arc<Output>,
-    /// The agent, until it has said what it calls its session.
-    agent: Option<super::agent::Agent>,
-    /// The session's own, where it is known.
-    credential: Option<String>,
-}
-
-impl Recorder {
-    /// Records bytes; none at the end. Says what the agent calls its session, if that is among them.
-    fn record(&mut self, bytes: &[u8]) -> Option<String> {
-        let lines = match bytes {
-            [] => self.lines.end().into_iter().collect(),
-            bytes => self.lines.push(bytes),
-        };
-        if lines.is_empty() {
-            return None;
-        }
-        let own = self.credential.as_deref();
-        let hide = |line: String| match own.filter(|own| line.contains(own)) {
-            Some(own) => line.replace(own, "[redacted:session-credential]"),
-            None => line,
-        };
-        let masked: Vec<String> = lines.iter().map(|line| hide(self.redactor.line(line))).collect();
-        {
-            let mut log = self.output.log.lock().unwrap_or_else(PoisonError::into_inner);
-            // In one piece, for it costs a system call each.
-            let empty_lines_stay = masked.iter().map(|line| if line.is_empty() { " " } else { line });
-            log.write(None, &empty_lines_stay.collect::<Vec<_>>().join("\n"));
-        }
-        let named =
-            self.agent.as_ref().and_then(|agent| lines.iter().find_map(|line| agent.session_in(line)));
-        let mut tail = self.output.tail.lock().unwrap_or_else(PoisonError::into_inner);
-        tail.extend(lines);
-        let more = tail.len().saturating_sub(TAIL);
-        tail.drain(..more);
-        named
     }
 }

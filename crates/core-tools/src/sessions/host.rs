@@ -5,9 +5,11 @@ use super::directory::StateFolder;
 use super::error::{Code, Error};
 use super::lock::{Attempt, Holder, StateLock};
 use super::log::LogLevel;
+use super::options::Options;
 use super::protocol::{Request, SessionList, VERSION};
 use super::store::Store;
-use super::supervisor::{Options, Supervisor};
+use super::supervisor::Supervisor;
+use super::words::Word;
 use serde_json::{Value, json};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -114,13 +116,21 @@ async fn serve(supervisor: &Supervisor, stream: UnixStream) -> io::Result<()> {
         return write(&mut writer, &json!({"error": refused})).await;
     }
     let pid = peer.pid().and_then(|pid| u32::try_from(pid).ok());
-    write(&mut writer, &hello()).await?;
     let first =
         tokio::time::timeout(PATIENCE, read(&mut reader)).await.map_err(|_| io::ErrorKind::TimedOut)??;
-    match first.as_ref().map(|first| version(first)) {
-        None => return Ok(()),
-        Some(Some(VERSION)) => {}
-        Some(other) => {
+    let Some(first) = first else { return Ok(()) };
+    if let Some(word) = Word::of(&first) {
+        let answer = match supervisor.asker(pid, None) {
+            Ok(asker) => supervisor.obey(word, &asker).await,
+            Err(error) => format!("ERR: {}", error.message),
+        };
+        writer.write_all(format!("{answer}\n").as_bytes()).await?;
+        return writer.flush().await;
+    }
+    write(&mut writer, &hello()).await?;
+    match version(&first) {
+        Some(VERSION) => {}
+        other => {
             let other = other.map_or_else(|| "none".to_owned(), |version| version.to_string());
             let message =
                 format!("this supervisor speaks version {VERSION} of the protocol, and not {other}");
@@ -222,6 +232,7 @@ impl Client {
         let mut reader = BufReader::new(reader);
         let gone = || broken(io::ErrorKind::UnexpectedEof.into());
         let late = |_| Error::new(Code::Broken, "the supervisor does not answer");
+        write(&mut writer, &hello()).await.map_err(broken)?;
         let first = tokio::time::timeout(HELLO, read(&mut reader)).await.map_err(late)?;
         let first = first.map_err(broken)?.ok_or_else(gone)?;
         match version(&first) {
@@ -236,7 +247,6 @@ impl Client {
             }
             None => return Err(answered(&first).err().unwrap_or_else(gone)),
         }
-        write(&mut writer, &hello()).await.map_err(broken)?;
         if let Some(principal) = &self.principal {
             let said = Request::For { principal: principal.to_string() };
             let said = serde_json::to_value(said).map_err(|error| Error::broken("cannot ask", &error))?;

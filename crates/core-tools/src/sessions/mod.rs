@@ -43,7 +43,7 @@
 //!
 //! # What it leaves out
 //!
-//! A terminal: agents run without one. A sandbox: a session may do what its user may.
+//! A sandbox of its own: a session may do what its user may, or what it is told to keep to by a fence.
 
 mod access;
 mod agent;
@@ -55,17 +55,24 @@ mod error;
 mod host;
 mod lock;
 mod log;
+mod message;
 mod monitor;
+mod options;
 mod plan;
 mod process;
 mod protocol;
+mod random;
+mod recorder;
 mod report;
+mod restore;
 mod state;
 mod store;
 mod supervisor;
+mod terminal;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod tests;
+mod words;
 
 pub use access::Asker;
 pub use agent::{Agent, Agents, AgentsError, Filling};
@@ -76,6 +83,7 @@ pub use host::{Client, Sessions};
 pub use lock::{Attempt, Holder, Owner, StateLock, holder};
 pub use log::{Log, LogLevel, LogLimits, LogPage, LogQuery};
 pub use monitor::{FrontMatter, NextStep, back_up, next_step};
+pub use options::{Again, Options};
 pub use plan::{Decision, Past, Plan};
 pub use protocol::{
     Identity, LogAnswer, LogRequest, NewSession, NextAction, Request, Sent, SessionEnded, SessionInfo,
@@ -83,7 +91,7 @@ pub use protocol::{
 };
 pub use state::{Action, Event, Illegal, Machine, Next, Process, State, Transition};
 pub use store::{Kept, KeptFor, Record, Stats, Store};
-pub use supervisor::{Options, Supervisor};
+pub use supervisor::Supervisor;
 
 /// The variable that names a session to its processes.
 pub const SESSION_VARIABLE: &str = "CORETOOLS_SESSION_ID";

@@ -9,7 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// The version of the protocol: the first line that either side sends is `{"coretools_sessions":1}`.
+/// The version of the protocol: the first line that either side sends, the client before the supervisor, is
+/// `{"coretools_sessions":1}`.
 pub const VERSION: u32 = 1;
 
 /// What is asked. One line of JSON each.
@@ -81,6 +82,8 @@ pub struct NewSession {
     pub parent: Option<String>,
     /// Whether it reads messages from standard input. None: those do that are no known agent with a prompt.
     pub input: Option<bool>,
+    /// Whether it is given a terminal. None: as is known of its agent.
+    pub pty: Option<bool>,
     /// The command of the agent from which its role was derived.
     pub agent_command: Option<String>,
     /// The fence that its processes are behind. None: they reach what the supervisor does.

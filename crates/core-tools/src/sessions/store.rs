@@ -55,6 +55,9 @@ pub struct Record {
     pub replaced_by: Option<String>,
     /// It reads messages from its standard input.
     pub input: bool,
+    /// It has a terminal.
+    #[serde(default)]
+    pub pty: bool,
     /// The SHA-256 of its credential, and until when that is good; none where it is revoked.
     pub credential: Option<(String, u64)>,
     /// Its last process.
@@ -336,6 +339,7 @@ pub(super) mod tests {
             replaces: None,
             replaced_by: None,
             input: true,
+            pty: false,
             credential: Some(("ab".to_owned(), 9)),
             process: None,
             started: 0,

@@ -1,85 +1,26 @@
 //! The supervisor: what it holds, and what can be asked of it.
 
-use super::agent::Agents;
 use super::classify::{Reason, Stop};
 use super::clock;
 use super::error::{Code, Error, chain};
-use super::lock::{Owner, StateLock};
-use super::log::{Log, LogLevel, LogLimits, LogQuery};
+use super::lock::StateLock;
+use super::log::{Log, LogLevel, LogQuery};
 use super::monitor::Monitor;
-use super::plan::Plan;
+use super::options::{Options, Tuned};
 use super::process;
 use super::protocol::{Identity, LogAnswer, LogRequest, NewSession, SessionEnded, Started, Switched};
+use super::random::{hash, new_id};
 use super::report::state_name;
 use super::state::{Event, Machine, Next, Process, State, Transition};
 use super::store::{Kept, Record, Stats, Store};
-use crate::redact::Redactor;
-use process_runner::{Runner, Running};
-use sha2::{Digest, Sha256};
+use super::terminal::Terminal;
+use process_runner::Running;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::JoinHandle;
-
-/// How a supervisor is set up.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Options {
-    /// What hosts it.
-    pub owner: Owner,
-    /// What starts processes. For sessions that end with their server it needs a guardian, for those of a daemon none:
-    /// what lives through the daemon's death is taken over by the next.
-    pub runner: Runner,
-    /// What masks secrets in logs.
-    pub redactor: Redactor,
-    /// What is known of agents.
-    pub agents: Agents,
-    /// What is done when a process ends.
-    pub plan: Plan,
-    /// The command of a session that names none. Empty by default: then it must name one.
-    pub command: Vec<String>,
-    /// What is kept of each log.
-    pub logs: LogLimits,
-    /// Sessions that are not over, at once. 256 by default.
-    pub max_sessions: usize,
-    /// Those of them that one caller of a server for many may have. 16 by default.
-    pub max_per_caller: usize,
-    /// This process runs programs for callers who are strangers to each other: what descends from it, and from no
-    /// session, speaks for nobody. False by default.
-    pub strangers: bool,
-    /// How long a session's credential is good. A day by default; markers that are signed are good for no longer.
-    pub credential_lifetime: Duration,
-    /// The key with which markers are signed.
-    pub marker_key: Option<Vec<u8>>,
-    /// What starting again by hand would have taken, for the statistics. 300 s by default.
-    pub manual_restart: Duration,
-    /// Folders of session files that others write.
-    pub watched: Vec<PathBuf>,
-}
-
-impl Options {
-    /// The defaults.
-    pub fn new(owner: Owner, runner: Runner, redactor: Redactor, agents: Agents) -> Self {
-        Self {
-            owner,
-            runner,
-            redactor,
-            agents,
-            plan: Plan::default(),
-            command: Vec::new(),
-            logs: LogLimits::default(),
-            max_sessions: 256,
-            max_per_caller: 16,
-            strangers: false,
-            credential_lifetime: Duration::from_secs(86_400),
-            marker_key: None,
-            manual_restart: Duration::from_secs(300),
-            watched: Vec::new(),
-        }
-    }
-}
 
 /// One supervisor: it owns the sessions of a state directory. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -88,6 +29,7 @@ pub struct Supervisor(pub(super) Arc<Inner>);
 #[derive(Debug)]
 pub(super) struct Inner {
     pub(super) options: Options,
+    tuned: Mutex<Arc<Tuned>>,
     pub(super) lock: StateLock,
     store: Store,
     table: Mutex<Table>,
@@ -126,6 +68,8 @@ pub(super) struct Entry {
     pub(super) record: Record,
     unwritten: Vec<Transition>,
     pub(super) live: Option<Live>,
+    /// Its terminal, if it has one.
+    pub(super) terminal: Option<Terminal>,
     /// Wakes the task that drives it.
     pub(super) nudge: Arc<Notify>,
     /// Why it is being ended.
@@ -198,6 +142,7 @@ impl Supervisor {
         kept.boot = boot;
         let monitor = Monitor::new(options.watched.clone());
         let supervisor = Self(Arc::new(Inner {
+            tuned: Mutex::new(Tuned::of(&options)),
             options,
             lock,
             store,
@@ -220,6 +165,37 @@ impl Supervisor {
 
     pub(super) fn table(&self) -> MutexGuard<'_, Table> {
         self.0.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What of the options can change, as it is now.
+    pub(super) fn tuned(&self) -> Arc<Tuned> {
+        Arc::clone(&self.0.tuned.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Reads again what is known of agents, what is done when they stop, the command, and how many sessions there may
+    /// be. What runs goes on. Settings that cannot be used change nothing.
+    ///
+    /// # Errors
+    /// They cannot be used, or were given once for all.
+    pub fn reload(&self) -> Result<(), Error> {
+        let Some(again) = &self.0.options.again else {
+            return Err(Error::new(
+                Code::State,
+                "the settings are read when this supervisor starts, and not again",
+            ));
+        };
+        match (again.0)() {
+            Ok(options) => {
+                *self.0.tuned.lock().unwrap_or_else(PoisonError::into_inner) = Tuned::of(&options);
+                self.say(LogLevel::Info, "the settings were read again");
+                Ok(())
+            }
+            Err(why) => {
+                let why = format!("the changed settings are not used, and those before stay: {why}");
+                self.say(LogLevel::Error, &why);
+                Err(Error::new(Code::Invalid, why))
+            }
+        }
     }
 
     /// Writes a line to the supervisor's log.
@@ -329,7 +305,7 @@ impl Supervisor {
     /// Counts a session that went on by itself.
     pub(super) async fn count_save(&self, id: &str, next: &Next) {
         let now = clock::now();
-        let saved = now.saturating_sub(next.since) / 1000 + self.0.options.manual_restart.as_secs();
+        let saved = now.saturating_sub(next.since) / 1000 + self.tuned().manual_restart.as_secs();
         let resumed = next.action == super::state::Action::Resume;
         let count = |stats: &mut Stats| {
             stats.saves_count += 1;
@@ -360,6 +336,7 @@ impl Supervisor {
             record,
             unwritten: Vec::new(),
             live: None,
+            terminal: None,
             nudge: Arc::default(),
             ending: None,
             message: None,
@@ -474,7 +451,7 @@ impl Supervisor {
             let all = table.sessions.values().filter(live);
             let principal = entry.record.principal.as_deref();
             let own = all.clone().filter(|entry| entry.record.is_of(principal)).count();
-            let options = &self.0.options;
+            let tuned = self.tuned();
             let full = |most: usize, whose: &str| {
                 let message = format!(
                     "{most} {whose}sessions are not over, which is the most there may be; end one first"
@@ -485,10 +462,10 @@ impl Supervisor {
                 _ if table.ending => Some(Error::new(Code::NotRunning, "the supervisor is ending")),
                 // One that goes on in the place of another takes its place.
                 _ if entry.record.replaces.is_some() => None,
-                _ if principal.is_some() && own >= options.max_per_caller => {
-                    full(options.max_per_caller, "of your ")
+                _ if principal.is_some() && own >= tuned.max_per_caller => {
+                    full(tuned.max_per_caller, "of your ")
                 }
-                count if count >= options.max_sessions => full(options.max_sessions, ""),
+                count if count >= tuned.max_sessions => full(tuned.max_sessions, ""),
                 _ => None,
             };
             if let Some(refused) = refused {
@@ -531,25 +508,27 @@ impl Supervisor {
 
     fn plan_session(&self, principal: Option<&str>, new: NewSession) -> Result<Record, Error> {
         let invalid = |why: String| Error::new(Code::Invalid, why);
-        let options = &self.0.options;
+        let tuned = self.tuned();
         let named = match &new.agent {
             None => None,
-            Some(name) => Some(options.agents.named(name).ok_or_else(|| {
-                let known: Vec<_> = options.agents.names().collect();
+            Some(name) => Some(tuned.agents.named(name).ok_or_else(|| {
+                let known: Vec<_> = tuned.agents.names().collect();
                 invalid(format!("no agent is called `{name}`; known are {}", known.join(", ")))
             })?),
         };
         let command = match (new.command, named) {
             (Some(command), _) => command,
             (None, Some(agent)) => agent.programs.iter().take(1).cloned().collect(),
-            (None, None) => options.command.clone(),
+            (None, None) => tuned.command.clone(),
         };
         let Some(program) = command.first().filter(|program| !program.is_empty()) else {
             return Err(invalid(
                 "no command: name one, or set sessions.command in the configuration".to_owned(),
             ));
         };
-        let agent = named.or_else(|| options.agents.of_program(program)).map(|agent| agent.name.clone());
+        let agent = named.or_else(|| tuned.agents.of_program(program));
+        let pty = new.pty.unwrap_or_else(|| agent.is_some_and(|agent| agent.pty));
+        let agent = agent.map(|agent| agent.name.clone());
         for text in command.iter().chain(&new.prompt) {
             if text.len() > LONGEST_TEXT || text.contains('\0') {
                 return Err(invalid(format!(
@@ -566,7 +545,9 @@ impl Supervisor {
             created: now,
             state: State::Starting,
             since: now,
-            input: new.input.unwrap_or(agent.is_none() || new.prompt.is_none()),
+            // What has a terminal reads it.
+            input: pty || new.input.unwrap_or(agent.is_none() || new.prompt.is_none()),
+            pty,
             principal: principal.map(str::to_owned),
             role: new.role,
             roles: new.roles,
@@ -598,7 +579,12 @@ impl Supervisor {
         self.end_because(id, grace, "somebody ended it").await
     }
 
-    async fn end_because(&self, id: &str, grace: Duration, why: &str) -> Result<SessionEnded, Error> {
+    pub(super) async fn end_because(
+        &self,
+        id: &str,
+        grace: Duration,
+        why: &str,
+    ) -> Result<SessionEnded, Error> {
         let mut changes = self.0.changes.subscribe();
         let mut changed = false;
         let mut asked = false;
@@ -774,42 +760,6 @@ impl Supervisor {
         while ends.join_next().await.is_some() {}
         self.keep().await;
     }
-}
-
-/// A UUID of version 4 (RFC 9562), which agents take as the name of a session of their own too.
-pub(super) fn new_id() -> std::io::Result<String> {
-    let mut bytes: [u8; 16] = random()?;
-    bytes[6] = bytes[6] & 0x0f | 0x40;
-    bytes[8] = bytes[8] & 0x3f | 0x80;
-    let digits = super::directory::hex(&bytes);
-    Ok([&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]].join("-"))
-}
-
-/// A credential, and what is kept of it.
-pub(super) fn new_credential() -> std::io::Result<(String, String)> {
-    let credential = format!("cts_{}", super::directory::hex(&random::<32>()?));
-    let hash = hash(&credential);
-    Ok((credential, hash))
-}
-
-fn hash(credential: &str) -> String {
-    super::directory::hex(&Sha256::digest(credential.as_bytes()))
-}
-
-#[allow(
-    clippy::disallowed_methods,
-    reason = "the system's generator (random(4)), which is no file of anybody's"
-)]
-fn random<const N: usize>() -> std::io::Result<[u8; N]> {
-    use std::io::Read;
-    let mut bytes = [0; N];
-    std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(bytes)
-}
-
-/// From 0 to 1, for the jitter.
-pub(super) fn chance() -> f64 {
-    f64::from(u32::from_ne_bytes(random().unwrap_or_default())) / f64::from(u32::MAX)
 }
 
 /// That a session's process was ended by somebody.

@@ -358,6 +358,44 @@ async fn a_message_reaches_a_session_that_reads_and_resumes_one_that_is_over() {
 }
 
 #[tokio::test]
+async fn a_session_with_a_terminal_sees_one_is_typed_to_and_hung_up() {
+    let place = Place::new();
+    let supervisor = place.supervisor().await;
+    let script = "[ -t 0 ] && [ -t 1 ] && [ -t 2 ] && echo all three; tty; stty size; \
+                  (: < /dev/tty) && echo it controls; printf '\\033[31mred\\033[0m\\n'; \
+                  read line; echo \"heard $line\"; sleep 60";
+    let new = NewSession { pty: Some(true), ..place.plan(shell(script), None) };
+    let started = supervisor.new_session(new).await.unwrap();
+    let id = started.session_id.as_str();
+    let said = || fs::read_to_string(&started.log).unwrap();
+    until("it has looked", || said().contains("red")).await;
+    assert!(
+        said().contains("all three") && said().contains("/dev/pts/") && said().contains("40 120"),
+        "{}",
+        said()
+    );
+    assert!(said().contains("it controls"), "{}", said());
+    let sent = supervisor.send(id, "hello there").await.unwrap();
+    assert_eq!((sent.delivered.as_str(), sent.pid), ("input", started.pid));
+    until("it has heard", || said().contains("heard hello there")).await;
+    let ended = supervisor.end(id, Duration::from_millis(200)).await.unwrap();
+    assert!(ended.state == "stopped" && ended.left.is_empty());
+    assert!(process::tree(Some(started.pid), id).is_empty());
+    // Why one stopped is told from its words, without what paints them.
+    let script = "printf '\\033[31mAPI Error: Repeated 529 Overloaded errors\\033[0m\\r\\n'; exit 1";
+    let agent = place.agent("claude", script);
+    let new = NewSession { pty: Some(true), ..place.plan(agent, Some("x")) };
+    let started = supervisor.new_session(new).await.unwrap();
+    until("it has an end", || session(&supervisor, &started.session_id).last_stop.is_some()).await;
+    let stop = session(&supervisor, &started.session_id).last_stop.unwrap();
+    assert_eq!(
+        (stop.reason, stop.evidence[0].as_str()),
+        (Reason::RateLimit, "it printed: API Error: Repeated 529 Overloaded errors")
+    );
+    supervisor.shutdown(GRACE).await;
+}
+
+#[tokio::test]
 async fn a_credential_is_good_while_its_session_runs() {
     let place = Place::new();
     let supervisor = place.supervisor().await;
@@ -460,7 +498,7 @@ async fn the_protocol_answers_what_it_does_not_understand() {
     assert!(answers[2].contains("invalid") && answers[3].contains("invalid"), "{answers:?}");
     let other = lines("{\"coretools_sessions\":2}\n{\"op\":\"status\"}\n").await;
     assert!(other.len() == 2 && other[1].contains("speaks version 1"), "{other:?}");
-    assert_eq!(lines("").await, [hello]);
+    assert_eq!(lines("").await, [""; 0]);
 }
 
 #[tokio::test]

@@ -44,6 +44,8 @@ impl StdinCopy {
     pub(super) fn new(pipe: Option<StdinPipe>, stdin: &Stdin) -> (Self, Option<StdinPipe>) {
         let (source, pipe, piped) = match stdin {
             Stdin::Null | Stdin::File(_) => (StdinSource::Nothing, None, None),
+            #[cfg(unix)]
+            Stdin::Terminal(_) => (StdinSource::Nothing, None, None),
             Stdin::Piped => (StdinSource::Piped, None, pipe),
             Stdin::Bytes(bytes) => (StdinSource::Bytes { bytes: Arc::clone(bytes), at: 0 }, pipe, None),
             Stdin::Reader(shared) => match shared.0.lock().unwrap_or_else(PoisonError::into_inner).take() {

@@ -147,7 +147,8 @@ pub(crate) fn open_pipes(command: &Command) -> Result<(ChildEnds, OurEnds), Spaw
             Stdin::Bytes(_) | Stdin::Reader(_) | Stdin::Piped => Some(pipe_ends()?).unzip(),
             // Above 2, whatever number the caller's has.
             Stdin::File(file) => (Some(above_stdio(file.as_fd())?), None),
-            Stdin::Null => (None, None),
+            // That one is opened in the child.
+            Stdin::Null | Stdin::Terminal(_) => (None, None),
         };
         let ours = OurEnds {
             stdin: our_stdin.map(sender).transpose()?,
@@ -175,6 +176,13 @@ pub(crate) fn launch(
         Some(stdin) => stdin.as_fd(),
         None => dev_null().map_err(|error| resource_error(command, error))?,
     };
+    let terminal = match &command.stdin {
+        Stdin::Terminal(path) => Some(CString::new(path.as_os_str().as_bytes()).map_err(|_| {
+            let place = "the terminal".to_owned();
+            command.error(SpawnErrorKind::InvalidInput { place, problem: "has a NUL byte" }, None)
+        })?),
+        _ => None,
+    };
     let request = SpawnRequest {
         program: &prepared.program,
         arguments: &prepared.arguments,
@@ -185,6 +193,7 @@ pub(crate) fn launch(
             None => Directory::Path(&prepared.folder),
         },
         stdio: [stdin, ends.stdout.as_fd(), ends.stderr.as_ref().unwrap_or(&ends.stdout).as_fd()],
+        terminal: terminal.as_deref(),
     };
     let started =
         super::confined(command.confinement.as_ref(), || spawn_patiently(&request, busy_retry, given_up));
@@ -232,6 +241,7 @@ pub(crate) fn launch_helper(
         environment: &environment,
         directory: Directory::Path(c"/"),
         stdio: [stdin, dev_null()?, dev_null()?],
+        terminal: None,
     };
     let (pid, _) = spawn_patiently(&request, Duration::from_secs(2), &|| false)?;
     Ok(Arc::new(Leader::new(pid, RunNumber(0), false)))

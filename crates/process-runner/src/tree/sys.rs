@@ -33,6 +33,8 @@ pub(super) struct SpawnRequest<'a> {
     pub(super) environment: &'a [Cow<'a, CStr>],
     pub(super) directory: Directory<'a>,
     pub(super) stdio: [BorrowedFd<'a>; 3],
+    /// Opened in place of the first, so that it becomes the new session's controlling terminal.
+    pub(super) terminal: Option<&'a CStr>,
 }
 
 /// How a process ended, from `siginfo_t`.
@@ -64,6 +66,9 @@ pub(super) fn spawn(request: &SpawnRequest<'_>) -> io::Result<libc::pid_t> {
     actions.change_directory(request.directory)?;
     for (descriptor, target) in request.stdio.iter().zip(0..) {
         actions.duplicate(*descriptor, target)?;
+    }
+    if let Some(terminal) = request.terminal {
+        actions.open(terminal, 0)?;
     }
     actions.close_everything_else()?;
     let attributes = Attributes::new()?;
@@ -132,6 +137,15 @@ impl FileActions {
         // SAFETY: initialised actions; the numbers are only recorded.
         check(unsafe {
             libc::posix_spawn_file_actions_adddup2(&raw mut self.0, descriptor.as_raw_fd(), target)
+        })
+    }
+
+    /// Opens a file for reading and writing. The child leads its session by then: glibc and musl call `setsid(2)` before
+    /// they do what is listed here.
+    fn open(&mut self, path: &CStr, target: libc::c_int) -> io::Result<()> {
+        // SAFETY: initialised actions and a NUL-terminated path, which the call copies.
+        check(unsafe {
+            libc::posix_spawn_file_actions_addopen(&raw mut self.0, target, path.as_ptr(), libc::O_RDWR, 0)
         })
     }
 
