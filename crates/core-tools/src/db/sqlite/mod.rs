@@ -54,7 +54,10 @@ pub(super) async fn run(
         closed?;
         Ok(answered)
     };
-    let stop = || std::future::ready(guard.stop());
+    let stop = || {
+        guard.stop();
+        std::future::ready(())
+    };
     bounded(request.time_limit(), cancel, work, stop).await
 }
 
