@@ -60,6 +60,7 @@ fn run(cli: Cli) -> Result<ExitCode, String> {
         Some(Command::Health(asked)) => return health::run(&settings, &asked),
         None => {}
     }
+    setup::more_descriptors();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

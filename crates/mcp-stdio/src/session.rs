@@ -20,8 +20,6 @@ use tokio_util::sync::CancellationToken;
 const NOT_RUNNING: u8 = 1;
 /// What sessions get to end by themselves when the daemon ends.
 const GRACE: Duration = Duration::from_secs(5);
-/// Descriptors that the daemon asks for: some eight for each session.
-const DESCRIPTORS: u64 = 8192;
 
 /// What a command came to.
 enum Outcome {
@@ -57,7 +55,7 @@ async fn daemon(
     settings: &Settings,
     again: impl Fn() -> Result<Settings, String> + Send + Sync + 'static,
 ) -> Result<ExitCode, String> {
-    more_descriptors();
+    setup::more_descriptors();
     let state = setup::state_folder(settings)?;
     let options = |settings: &Settings| {
         setup::session_options(&settings.config, &settings.redactor, &settings.secrets, Owner::Daemon)
@@ -89,18 +87,6 @@ async fn daemon(
     supervisor.close();
     supervisor.shutdown(GRACE).await;
     Ok(ExitCode::SUCCESS)
-}
-
-/// Raises the soft limit of open files towards the hard one (getrlimit(2)).
-fn more_descriptors() {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    let wanted = maximum.map_or(DESCRIPTORS, |maximum| maximum.min(DESCRIPTORS));
-    if current.is_some_and(|current| current < wanted)
-        && let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum })
-    {
-        tracing::warn!(%error, "the limit of open files stays as it is");
-    }
 }
 
 async fn ask(settings: Settings, command: SessionCommand) -> Result<Outcome, String> {

@@ -600,6 +600,20 @@ pub fn host(settings: &Settings, policy: Policy) -> HostBuilder {
         .text_only(*config.results == Results::Text)
 }
 
+/// Raises the soft limit of open files towards the hard one (getrlimit(2)): connections and sessions have several each.
+#[cfg(unix)]
+pub fn more_descriptors() {
+    const DESCRIPTORS: u64 = 8192;
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let wanted = maximum.map_or(DESCRIPTORS, |maximum| maximum.min(DESCRIPTORS));
+    if current.is_some_and(|current| current < wanted)
+        && let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum })
+    {
+        tracing::warn!(%error, "the limit of open files stays as it is");
+    }
+}
+
 /// An error and everything that led to it.
 pub fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
