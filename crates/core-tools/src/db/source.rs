@@ -1,7 +1,6 @@
 //! Where databases are: what the settings name, and files beneath the roots.
 
 use super::Error;
-use crate::nearest::nearest;
 use crate::workspace::Workspace;
 use std::fmt;
 use std::sync::Arc;
@@ -102,7 +101,7 @@ impl Databases {
     #[cfg(feature = "sqlite")]
     pub(super) fn hint(&self, asked: Option<&str>) -> String {
         let names = self.named.iter().map(|(name, _)| name.as_str());
-        match asked.and_then(|asked| nearest(asked, names)) {
+        match asked.and_then(|asked| crate::nearest::nearest(asked, names)) {
             Some(near) => format!("; did you mean `{near}`?"),
             None => format!("; set DB_PATH or DB_URL, or give `database`{}", self.names()),
         }

@@ -3,7 +3,7 @@
 use super::Error;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// The most characters, or bytes, of one value.
 pub(super) const MOST_OF_A_VALUE: usize = 2000;
@@ -48,7 +48,7 @@ pub(super) fn text(text: &str) -> Cell {
 #[cfg(any(test, feature = "sqlite", feature = "mysql"))]
 pub(super) fn bytes(bytes: &[u8], length: usize) -> Cell {
     let kept = &bytes[..bytes.len().min(MOST_OF_A_VALUE)];
-    (json!({"$base64": STANDARD.encode(kept), "bytes": length}), kept.len() < length)
+    (serde_json::json!({"$base64": STANDARD.encode(kept), "bytes": length}), kept.len() < length)
 }
 
 /// JSON as itself, unless a number in it would be rounded: then as the text it is.
@@ -81,6 +81,7 @@ pub(super) fn parameter_text(value: &Value) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn an_integer_that_a_double_cannot_hold_is_a_string() {
