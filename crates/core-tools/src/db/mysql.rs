@@ -43,7 +43,7 @@ pub(super) async fn run(
         let own: u64 =
             sqlx::query_scalar("SELECT CAST(CONNECTION_ID() AS UNSIGNED)").fetch_one(&mut connection).await?;
         let _ = process.set(own);
-        let answered = answer(&mut connection, request).await;
+        let answered = answer(&mut connection, request, cancel).await;
         if let Ok(Answered::Rows(rows)) = &answered
             && rows.truncated
         {
@@ -86,7 +86,11 @@ async fn kill(options: &MySqlConnectOptions, process: u64) -> Result<(), sqlx::E
     connection.close().await
 }
 
-async fn answer(connection: &mut MySqlConnection, request: &DbBridge) -> Result<Answered, Error> {
+async fn answer(
+    connection: &mut MySqlConnection,
+    request: &DbBridge,
+    cancel: &CancellationToken,
+) -> Result<Answered, Error> {
     let limit = request.time_limit() + GRACE;
     let version: String =
         sqlx::query_scalar("SELECT CAST(VERSION() AS CHAR)").fetch_one(&mut *connection).await?;
@@ -103,6 +107,9 @@ async fn answer(connection: &mut MySqlConnection, request: &DbBridge) -> Result<
         // The session as well: what ends a transaction by itself, as DDL does, begins another that is no better.
         own(connection, "SET SESSION TRANSACTION READ ONLY").await?;
         own(connection, "START TRANSACTION READ ONLY").await?;
+    }
+    if cancel.is_cancelled() {
+        return Err(Error::Cancelled);
     }
     match request.action {
         Action::Schema => schema(connection, &request.payload).await.map(Answered::Schema),

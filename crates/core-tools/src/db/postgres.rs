@@ -36,7 +36,9 @@ pub(super) async fn run(
         let mut connection = connect(name, &options).await?;
         let started: i32 = sqlx::query_scalar("SELECT pg_backend_pid()").fetch_one(&mut connection).await?;
         let _ = process.set(started);
-        let answered = answer(&mut connection, request).await;
+        // A client that is gone, with all of this process, ends its statement: PostgreSQL 14 looks, where the system can.
+        let _ = execute(&mut connection, "SET client_connection_check_interval = 1000").await;
+        let answered = answer(&mut connection, request, cancel).await;
         // Whatever was begun and not committed ends with the connection.
         let _ = connection.close().await;
         answered
@@ -69,7 +71,11 @@ async fn cancel_statement(options: &PgConnectOptions, process: i32) -> Result<()
     connection.close().await
 }
 
-async fn answer(connection: &mut PgConnection, request: &DbBridge) -> Result<Answered, Error> {
+async fn answer(
+    connection: &mut PgConnection,
+    request: &DbBridge,
+    cancel: &CancellationToken,
+) -> Result<Answered, Error> {
     let limit = (request.time_limit() + GRACE).as_millis();
     let begin = if request.action == Action::Seed { "BEGIN READ WRITE" } else { "BEGIN READ ONLY" };
     execute(connection, begin).await?;
@@ -82,6 +88,9 @@ async fn answer(connection: &mut PgConnection, request: &DbBridge) -> Result<Ans
     .execute(&mut *connection)
     .await?;
     let warning = lower(connection, request).await?;
+    if cancel.is_cancelled() {
+        return Err(Error::Cancelled);
+    }
     match request.action {
         Action::Schema => schema(connection, &request.payload).await.map(Answered::Schema),
         Action::Query => query(connection, request, warning).await.map(Answered::Rows),

@@ -18,6 +18,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// A file that was changed so lately may be changed again with the same time, and is read each time: in milliseconds.
+/// File systems tell times as coarse as two seconds (FAT).
+const LATELY: u64 = 3_000;
 /// Of a session file so much is read.
 const LARGEST: u64 = 1 << 20;
 /// Files in one folder that are looked at.
@@ -145,12 +148,15 @@ impl Monitor {
     fn look(&self) -> Vec<String> {
         let mut said = Vec::new();
         let mut found = BTreeMap::new();
+        let now = clock::now();
         for folder in &self.folders {
             // One that is not there may come.
             let Ok(files) = session_files(folder) else { continue };
             for (path, changed) in files {
                 let before = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&path).cloned();
-                if let Some(before) = before.filter(|before| before.changed == changed) {
+                if let Some(before) =
+                    before.filter(|before| before.changed == changed && changed + LATELY < now)
+                {
                     found.insert(path, before);
                 } else if let Some(front) = read(&path).ok().and_then(|text| FrontMatter::read(&text)) {
                     found.insert(path, Watched { changed, front });
