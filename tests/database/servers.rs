@@ -87,7 +87,16 @@ pub(crate) fn postgres() -> Option<Server> {
         .arg(&data)
         .arg("-k")
         .arg(folder.path())
-        .args(["-c", "listen_addresses=", "-c", "fsync=off", "-c", "max_connections=20"])
+        .args([
+            "-c",
+            "listen_addresses=",
+            "-c",
+            "fsync=off",
+            "-c",
+            "max_connections=20",
+            "-c",
+            "dynamic_shared_memory_type=mmap",
+        ])
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()

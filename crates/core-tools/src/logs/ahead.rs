@@ -89,7 +89,7 @@ mod tests {
     fn chunks_in_a_row_and_any_others_are_what_the_file_has() {
         let mut file = tempfile::tempfile().unwrap();
         let bytes: Vec<u8> =
-            (0..5 << 20).map(|at: u32| at.wrapping_mul(2_654_435_761).to_le_bytes()[3]).collect();
+            (0..12 << 20).map(|at: u32| at.wrapping_mul(2_654_435_761).to_le_bytes()[3]).collect();
         file.write_all(&bytes).unwrap();
         let end = bytes.len() as u64;
         let row = (0..end / CHUNK as u64).rev().map(|chunk| (chunk * CHUNK as u64, CHUNK));
@@ -109,14 +109,14 @@ mod tests {
     #[test]
     fn a_file_that_gets_shorter_meanwhile_is_an_error_and_no_zeros() {
         let mut file = tempfile::tempfile().unwrap();
-        file.write_all(&vec![b'x'; 5 << 20]).unwrap();
-        Ahead::reading(&file, 5 << 20, |ahead| {
+        file.write_all(&vec![b'x'; 12 << 20]).unwrap();
+        Ahead::reading(&file, 12 << 20, |ahead| {
             let mut buffer = Vec::new();
-            ahead.fill(&mut buffer, 4 << 20, CHUNK).unwrap();
+            ahead.fill(&mut buffer, 10 << 20, CHUNK).unwrap();
             file.set_len(1 << 20).unwrap();
             // One chunk was read before, perhaps.
             let results =
-                [3 << 20, (3 << 20) - CHUNK as u64].map(|offset| ahead.fill(&mut buffer, offset, CHUNK));
+                [8 << 20, (8 << 20) - CHUNK as u64].map(|offset| ahead.fill(&mut buffer, offset, CHUNK));
             assert!(results[1].is_err());
         });
     }
