@@ -30,6 +30,7 @@ mod routes;
 mod servers;
 mod sessions;
 mod slow;
+mod telemetry;
 mod tls;
 mod tokens;
 mod ui;

@@ -290,6 +290,66 @@ fn a_program_is_stopped_by_who_may_and_by_nobody_else() {
 }
 
 #[test]
+fn an_agents_session_is_seen_and_ended_by_who_may_and_by_nobody_else() {
+    let project = Project::empty();
+    let server = HttpServer::start(&project, &[]);
+    let [ada, bob] = ["ada", "bob"].map(|name| server.token(name, "lead", &[]));
+    let boss = server.token("boss", "orchestrator", &[]);
+    let worker = server.token("worker", "worker", &[]);
+    let empty = page(&server, "/ui", &sign_in(&server, &ada));
+    assert!(section(&empty, "agents").contains("None."), "nobody supervises yet: {empty}");
+    let [hers, his] = [(); 2].map(|()| unique_seconds());
+    let mut client = server.connect(&boss, Era::Modern);
+    for (token, seconds) in [(&ada, &hers), (&boss, &his)] {
+        let may = server
+            .connect(token, Era::Modern)
+            .call("new_session", json!({"command": ["sleep", seconds], "role": "worker"}));
+        assert_eq!(may["isError"], false, "{may}");
+    }
+    let seen = |token: &str| {
+        let cookie = sign_in(&server, token);
+        let page = page(&server, "/ui", &cookie);
+        (cookie, page.clone(), section(&page, "agents").to_owned())
+    };
+    let (cookie, _, own) = seen(&ada);
+    assert!(own.contains(&hers) && !own.contains(&his), "{own}");
+    assert!(
+        own.contains("<td>running") && own.contains(">worker<") && own.contains("aria-label=\"End "),
+        "{own}"
+    );
+    let (_, _, all) = seen(&boss);
+    assert!(all.contains(&hers) && all.contains(&his), "{all}");
+    let (_, _, none) = seen(&worker);
+    assert!(none.contains("None."), "{none}");
+    let id = hidden(&own, "session").to_owned();
+    let secret = hidden(&own, "secret").to_owned();
+    let post = |headers: &str, body: &str| {
+        let reply = ask(&server, "POST", "/ui/stop", &format!("{POST}{headers}"), body);
+        (reply.status, reply.header("location").unwrap_or_default().to_owned())
+    };
+    // By another, by whom the policy lets end none, and without the secret of the page.
+    let form = format!("owner=ada&session={id}");
+    let bearer = |token: &str| format!("Authorization: Bearer {token}\r\n");
+    assert_eq!(post(&bearer(&bob), &form).1, "/ui?said=gone#agents");
+    assert_eq!(post(&bearer(&bob), &format!("owner=bob&session={id}")).1, "/ui?said=not-ended#agents");
+    assert_eq!(post(&bearer(&worker), &format!("owner=worker&session={id}")).1, "/ui?said=not-ended#agents");
+    assert_eq!(post(&cookie, &form).0, 403);
+    assert_eq!(alive(&hers).len(), 1);
+    assert_eq!(post(&cookie, &format!("{form}&secret={secret}")).1, "/ui?said=ended#agents");
+    wait_until_gone(&hers, SOON);
+    let list = client.text("list_sessions", json!({}));
+    assert!(list.contains(&his), "{list}");
+    // Who is kept from nothing ends anybody's.
+    let again = server
+        .connect(&ada, Era::Modern)
+        .call("new_session", json!({"command": ["sleep", &hers], "role": "worker"}));
+    let id = again["structuredContent"]["session_id"].as_str().unwrap().to_owned();
+    assert_eq!(post(&bearer(&boss), &format!("owner=ada&session={id}")).1, "/ui?said=ended#agents");
+    wait_until_gone(&hers, SOON);
+    assert!(server.log().contains("of ada"), "{}", server.log());
+}
+
+#[test]
 fn flame_graphs_are_shown_and_nothing_else_of_their_folder() {
     let (project, outside) = (Project::empty(), Project::empty());
     let traces = outside.join("traces");

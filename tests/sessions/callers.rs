@@ -240,3 +240,47 @@ fn the_sessions_of_a_revoked_token_end() {
     until_state(&project, &id, "stopped");
     assert!(is_alive(goes_on));
 }
+
+#[test]
+fn the_sessions_of_a_token_that_was_removed_while_the_server_was_away_end_at_its_next_start() {
+    let project = Project::empty();
+    let mut first = HttpServer::start(&project, &[]);
+    let [ada, bob] = ["ada", "bob"].map(|name| first.token(name, "orchestrator", &[]));
+    let (id, ends, _) = started(&mut first.connect(&ada, MODERN), json!({"command": ["sleep", "300"]}));
+    let (_, goes_on, _) = started(&mut first.connect(&bob, MODERN), json!({"command": ["sleep", "300"]}));
+    first.signal(Signal::KILL);
+    first.wait(PATIENCE);
+    assert!(first.tokens(&["revoke", "ada"]).status.success());
+    let tokens = fs::read(first.home().join("tokens.toml")).unwrap();
+    assert!(is_alive(ends) && is_alive(goes_on));
+    let _next = HttpServer::start_with(&project, &[], |home| {
+        let path = home.join("tokens.toml");
+        fs::write(&path, &tokens).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    });
+    wait_until(PATIENCE, "it ends", || !is_alive(ends));
+    until_state(&project, &id, "stopped");
+    assert!(is_alive(goes_on), "its owner may still call");
+}
+
+#[test]
+fn the_settings_of_sessions_are_read_again_on_sighup_and_wrong_ones_are_not_used() {
+    let (project, outside) = (Project::empty(), Project::empty());
+    outside.write("coretools.toml", "[sessions]\nmax_per_caller = 1\n");
+    let config = outside.join("coretools.toml");
+    let server = HttpServer::start(&project, &["--config", config.to_str().unwrap()]);
+    let mut ada = server.connect(&server.token("ada", "orchestrator", &[]), MODERN);
+    let sleep = json!({"command": ["sleep", "300"]});
+    started(&mut ada, sleep.clone());
+    assert!(ada.failure("new_session", sleep.clone()).contains("1 of your sessions"));
+    outside.write("coretools.toml", "[sessions]\nmax_per_callers = 2\n");
+    server.signal(Signal::HUP);
+    wait_until(PATIENCE, "it is told", || server.log().contains("max_per_callers"));
+    assert!(ada.failure("new_session", sleep.clone()).contains("1 of your sessions"));
+    outside.write("coretools.toml", "[sessions]\nmax_per_caller = 2\n");
+    server.signal(Signal::HUP);
+    wait_until(PATIENCE, "a second one may be started", || {
+        ada.call("new_session", sleep.clone())["isError"] == false
+    });
+    assert!(ada.failure("new_session", sleep).contains("2 of your sessions"));
+}

@@ -38,6 +38,20 @@ impl HttpServer {
 
     /// The same, where `prepare` has the folder in which its tokens and its log are.
     pub fn start_with(project: &Project, arguments: &[&str], prepare: impl FnOnce(&std::path::Path)) -> Self {
+        Self::start_as(project, arguments, &[], prepare)
+    }
+
+    /// The same, with these variables in its environment.
+    pub fn start_in(project: &Project, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
+        Self::start_as(project, arguments, variables, |_| {})
+    }
+
+    fn start_as(
+        project: &Project,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+        prepare: impl FnOnce(&std::path::Path),
+    ) -> Self {
         let home = tempfile::tempdir().expect("a temporary folder");
         prepare(home.path());
         let given = arguments.iter().position(|argument| *argument == "--policy");
@@ -53,7 +67,7 @@ impl HttpServer {
         if !arguments.contains(&"--listen") {
             command.args(["--listen", "127.0.0.1:0"]);
         }
-        command.args(["--log", "info"]).args(arguments);
+        command.args(["--log", "info"]).args(arguments).envs(variables.iter().copied());
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().expect("a server");
         let mut server = Self {
             child,

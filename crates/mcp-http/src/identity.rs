@@ -137,6 +137,19 @@ impl Identity {
         Principal { name, role, roots: Arc::default(), limits: self.limits.clone(), live, until: None }
     }
 
+    /// Whether somebody of this name may call, as far as the server can know without them.
+    pub(crate) fn may_come(&self, name: &str) -> bool {
+        match name.split_once(':') {
+            None => self.tokens().has(name),
+            Some(("jwt", _)) => self.jwts.is_some(),
+            Some(("uid", uid)) => {
+                self.peers.iter().any(|(user, _)| user.is_none_or(|user| user.to_string() == uid))
+            }
+            Some(("anonymous", _)) => self.anonymous.is_some(),
+            Some(_) => false,
+        }
+    }
+
     /// Ends every life.
     pub(crate) fn end(&self) {
         self.everybody.cancel();

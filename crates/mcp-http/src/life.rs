@@ -13,13 +13,16 @@ use crate::notify::Manager;
 use crate::route::{App, Area, OAuth};
 use crate::say;
 use crate::sessions::Sessions;
+use crate::telemetry::Spans;
 use crate::tenants::Tenants;
 use crate::tls::Tls;
 use crate::tokens::Tokens;
 use crate::ui::{Recent, Ui};
 use core_tools::config::Http;
+use core_tools::mcp::Observer;
 use server_setup::identity as policies;
 use server_setup::setup::{Settings, traces_folder};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,14 +44,21 @@ const LOOK: Duration = Duration::from_millis(500);
 /// How often a set of keys is asked for that has no file.
 const KEYS: Duration = Duration::from_secs(600);
 
+/// How the settings are read again.
+type Again = Box<dyn Fn() -> Result<Settings, String> + Send + Sync>;
+
 /// Serves until a signal comes. An error is one that kept the server from starting.
-pub(crate) async fn serve(settings: Settings) -> Result<ExitCode, String> {
+pub(crate) async fn serve(
+    settings: Settings,
+    again: Again,
+    spans: Option<Spans>,
+) -> Result<ExitCode, String> {
     check_secrets(&settings, &settings.config.http)?;
     let (archive, writer) = match audit_database(&settings.config.http)? {
         None => (None, None),
         Some(place) => Archive::open(&place).await.map(|(archive, writer)| (Some(archive), Some(writer)))?,
     };
-    let served = match Server::new(settings, archive) {
+    let served = match Server::new(settings, again, archive, spans) {
         Ok(server) => server.run().await,
         Err(error) => Err(error),
     };
@@ -86,7 +96,12 @@ struct Files {
 }
 
 impl Server {
-    fn new(settings: Settings, archive: Option<Archive>) -> Result<Self, String> {
+    fn new(
+        settings: Settings,
+        again: Again,
+        archive: Option<Archive>,
+        spans: Option<Spans>,
+    ) -> Result<Self, String> {
         let http = settings.config.http.clone();
         let addresses = http.listen.iter().map(|text| Address::parse(text)).collect::<Result<Vec<_>, _>>();
         let addresses = addresses.map_err(|error| format!("http.listen: {error}"))?;
@@ -131,7 +146,7 @@ impl Server {
         };
         let observer = {
             let (metrics, archive, recent) = (Arc::clone(&metrics), archive.clone(), Arc::clone(&recent));
-            Arc::new(move |record: &core_tools::mcp::Record<'_>| {
+            Observer::new(move |record| {
                 metrics.call(record);
                 if let Some(archive) = &archive {
                     archive.record(record);
@@ -139,7 +154,7 @@ impl Server {
                 recent.ended(record);
             })
         };
-        let tenants = Tenants::new(settings, observer)?;
+        let tenants = Tenants::new(settings, again)?;
         declared(&tenants, &http)?;
         let all = addresses.iter().map(|address| (address, Area::All));
         let all = all.chain(metrics_at.as_ref().map(|address| (address, Area::Metrics)));
@@ -160,6 +175,8 @@ impl Server {
             tenants,
             archive,
             metrics,
+            observer,
+            spans,
             protocol,
             oauth,
             narrowing,
@@ -210,14 +227,7 @@ impl Server {
         let watching = tokio::spawn(watch(Arc::clone(&app), self.files, Arc::clone(&again), manager.clone()));
         let policies = self.policy.map(|path| tokio::spawn(watch_policy(Arc::clone(&app), path)));
         let agents = app.tenants.agents.clone();
-        tokio::spawn({
-            let agents = agents.clone();
-            async move {
-                if let Err(error) = agents.take_up().await {
-                    tracing::error!("the sessions of agents are not taken up: {error}");
-                }
-            }
-        });
+        tokio::spawn(take_up(Arc::clone(&app)));
         manager.ready();
         let name = loop {
             tokio::select! {
@@ -344,6 +354,24 @@ fn declared(tenants: &Tenants, http: &Http) -> Result<(), String> {
     }
 }
 
+/// Takes up the sessions of agents that were left here, and ends those of who may call no more since then.
+async fn take_up(app: Arc<App>) {
+    let agents = &app.tenants.agents;
+    let list = match agents.take_up().await {
+        Ok(()) => agents.list(false).await,
+        Err(error) => Err(error),
+    };
+    match list {
+        Ok(list) => {
+            let owners: BTreeSet<String> =
+                list.sessions.into_iter().filter_map(|session| session.principal).collect();
+            let stale = owners.into_iter().filter(|owner| !app.identity.may_come(owner));
+            gone(&app, stale.map(Arc::from).collect());
+        }
+        Err(error) => tracing::error!("the sessions of agents are not taken up: {error}"),
+    }
+}
+
 /// Looks at the files that may change, and ends what has no right to go on.
 async fn watch(app: Arc<App>, files: Files, again: Arc<Notify>, manager: Manager) {
     let stamps = |files: &Files| {
@@ -372,6 +400,9 @@ async fn watch(app: Arc<App>, files: Files, again: Arc<Notify>, manager: Manager
         };
         if all {
             manager.reloading();
+            if let Err(error) = app.tenants.agents.reload().await {
+                tracing::error!("agents' sessions: {error}");
+            }
         }
         let now = stamps(&files);
         let changed = |place: usize| all || now.get(place) != seen.get(place);

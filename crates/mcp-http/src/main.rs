@@ -25,6 +25,11 @@ mod metrics;
 mod notify;
 mod route;
 mod sessions;
+#[cfg(feature = "telemetry")]
+mod telemetry;
+#[cfg(not(feature = "telemetry"))]
+#[path = "no_telemetry.rs"]
+mod telemetry;
 mod tenants;
 mod tls;
 mod tokens;
@@ -35,6 +40,7 @@ use cli::{Cli, Command};
 use server_setup::log;
 use server_setup::setup::{self, Program};
 use std::process::ExitCode;
+use telemetry::Telemetry;
 
 /// This server, as it names itself.
 const PROGRAM: Program = Program { name: env!("CARGO_PKG_NAME"), version: env!("CARGO_PKG_VERSION") };
@@ -54,7 +60,14 @@ fn main() -> ExitCode {
 /// Does what was asked for. An error is one that kept the work from starting.
 fn run(cli: Cli) -> Result<ExitCode, String> {
     let settings = setup::settings(PROGRAM, &cli.options.flags(), None)?;
-    let _log = log::start(cli.options.log.as_deref().unwrap_or("warn"), settings.redactor.clone())?;
+    // Only the server itself is watched: the other commands end at once.
+    let telemetry = match cli.command {
+        None => Telemetry::from_environment(PROGRAM.name, PROGRAM.version)?,
+        Some(_) => None,
+    };
+    let further = telemetry.as_ref().and_then(|telemetry| telemetry.further(settings.redactor.clone()));
+    let level = cli.options.log.as_deref().unwrap_or("warn");
+    let _log = log::start(level, settings.redactor.clone(), further)?;
     match cli.command {
         Some(Command::Token { command }) => return tokens::run(&settings, command),
         Some(Command::Health(asked)) => return health::run(&settings, &asked),
@@ -65,7 +78,13 @@ fn run(cli: Cli) -> Result<ExitCode, String> {
         .enable_all()
         .build()
         .map_err(|error| format!("cannot start the runtime: {error}"))?;
-    let code = runtime.block_on(life::serve(settings));
+    let spans = telemetry.as_ref().and_then(Telemetry::spans);
+    let flags = cli.options.flags();
+    let again = Box::new(move || setup::settings(PROGRAM, &flags, None));
+    let code = runtime.block_on(life::serve(settings, again, spans));
+    if let Some(telemetry) = telemetry {
+        telemetry.close();
+    }
     // A thread that hangs in the file system must not keep the process.
     runtime.shutdown_background();
     code

@@ -8,9 +8,10 @@ use crate::identity::Principal;
 use crate::metrics::Metrics;
 use crate::route::App;
 use crate::sessions::{Return, Sessions, Visit};
+use crate::telemetry::{Begun, Parent, Span};
 use crate::ui::Seen;
 use bytes::Bytes;
-use core_tools::mcp::{Connection, Needs, Programs, Visitor};
+use core_tools::mcp::{Connection, Needs, Observer, Programs, Visitor};
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
@@ -152,6 +153,22 @@ impl Protocol {
         if let Some(visit) = &visit {
             caller = caller.with_session(&*visit.id);
         }
+        let span = app.spans.as_ref().map(|spans| {
+            let header = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok());
+            let in_headers = || {
+                let tracestate = header("tracestate").map(str::to_owned);
+                Some(Parent { traceparent: header("traceparent")?.to_owned(), tracestate })
+            };
+            spans.begin(Begun {
+                method: &asked.method,
+                id: asked.id.as_ref().map(ToString::to_string),
+                parent: asked.parent.clone().or_else(in_headers).as_ref(),
+                version: header(VERSION),
+                principal: &principal.name,
+                role: &principal.role,
+                from: peer.place(),
+            })
+        });
         let needs = asked.tool.as_deref().map_or(Needs::default(), |tool| host.needs(&caller, tool));
         let place = match account.place(needs).await {
             Ok(place) => Arc::new(place),
@@ -181,6 +198,7 @@ impl Protocol {
             account: Arc::clone(&account),
             metrics: Arc::clone(&app.metrics),
             counted: asked.tool.is_some(),
+            span,
             finished: false,
             _place: Arc::clone(&place),
             _seen: seen,
@@ -194,10 +212,28 @@ impl Protocol {
             _ => None,
         };
         let (limits, programs) = (RoleLimits::default(), Some(Programs::new(move || account.program())));
-        parts.extensions.insert(Visitor { host, caller, limits, programs, cancel: call });
+        let observer = match guard.span.clone() {
+            None => app.observer.clone(),
+            Some(span) => {
+                let all = app.observer.clone();
+                Observer::new(move |record| {
+                    all.tell(record);
+                    span.came_out(record);
+                })
+            }
+        };
+        let visitor = Visitor { host, caller, limits, programs, observer: Some(observer), cancel: call };
+        parts.extensions.insert(visitor);
         // A call in a session may go on without its client: until it has ended the place is taken.
         parts.extensions.insert(place);
-        let response = self.service.handle(Request::from_parts(parts, Full::new(body))).await;
+        let handled = self.service.handle(Request::from_parts(parts, Full::new(body)));
+        let response = match &guard.span {
+            None => handled.await,
+            Some(span) => span.around(handled).await,
+        };
+        if let Some(span) = &guard.span {
+            span.answered(response.status());
+        }
         if let (Some(room), Some(id)) =
             (&room, response.headers().get(SESSION).and_then(|id| id.to_str().ok()))
         {
@@ -240,6 +276,8 @@ struct Asked {
     method: String,
     /// The tool, where it is a call of one.
     tool: Option<String>,
+    /// The client's span.
+    parent: Option<Parent>,
 }
 
 impl Asked {
@@ -252,12 +290,15 @@ impl Asked {
         let tool =
             message.params().and_then(|params| params.get("name")).and_then(Json::as_str).unwrap_or_default();
         let tool = tool.to_owned();
+        let text = |name: &str| message.meta()?.get(name)?.as_str().map(str::to_owned);
+        let parent =
+            text("traceparent").map(|traceparent| Parent { traceparent, tracestate: text("tracestate") });
         Ok(match message.kind {
             Kind::Request { id, method } => {
                 let tool = (method == "tools/call").then_some(tool);
-                Self { id: Some(id), method, tool }
+                Self { id: Some(id), method, tool, parent }
             }
-            Kind::Notification { method } => Self { id: None, method, tool: None },
+            Kind::Notification { method } => Self { id: None, method, tool: None, parent },
             Kind::Response { .. } => Self::default(),
         })
     }
@@ -313,6 +354,7 @@ struct Guard {
     account: Arc<Account>,
     metrics: Arc<Metrics>,
     counted: bool,
+    span: Option<Span>,
     finished: bool,
     _place: Arc<Place>,
     _seen: Option<Seen>,
@@ -322,6 +364,12 @@ impl Drop for Guard {
     fn drop(&mut self) {
         if self.counted {
             self.metrics.in_flight.fetch_sub(1, Ordering::Relaxed);
+        }
+        if let Some(span) = &self.span {
+            if !self.finished {
+                span.abandoned();
+            }
+            span.end();
         }
         if self.finished {
             return;

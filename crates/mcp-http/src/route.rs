@@ -9,9 +9,10 @@ use crate::identity::{Denied, Identity, Principal};
 use crate::mcp::Protocol;
 use crate::metrics::{Metrics, Now};
 use crate::sessions::Sessions;
+use crate::telemetry::Spans;
 use crate::tenants::Tenants;
 use crate::ui::{self, Ui};
-use core_tools::mcp::{Outcome, Record};
+use core_tools::mcp::{Observer, Outcome, Record};
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use role_policy::Caller;
@@ -31,6 +32,9 @@ pub(crate) struct App {
     /// Where the audit goes too.
     pub(crate) archive: Option<Archive>,
     pub(crate) metrics: Arc<Metrics>,
+    /// Hears of every call.
+    pub(crate) observer: Observer,
+    pub(crate) spans: Option<Spans>,
     pub(crate) protocol: Protocol,
     pub(crate) oauth: Option<OAuth>,
     /// Roles that narrow whoever calls.

@@ -1,6 +1,6 @@
 //! The same host over the roots of each caller.
 
-use core_tools::mcp::{Host, Observer, WorkspaceEffects};
+use core_tools::mcp::{Host, WorkspaceEffects};
 use core_tools::workspace::Workspace;
 use process_runner::Runner;
 use role_policy::{Caller, Policy, ToolFacts};
@@ -38,8 +38,11 @@ impl std::fmt::Debug for Tenants {
 const MAX_CHOICES: usize = 4096;
 
 impl Tenants {
-    /// Sets up what `settings` describe. `observer` hears of every call.
-    pub(crate) fn new(settings: Settings, observer: Observer) -> Result<Self, String> {
+    /// Sets up what `settings` describe. `again` reads them again.
+    pub(crate) fn new(
+        settings: Settings,
+        again: impl Fn() -> Result<Settings, String> + Send + Sync + 'static,
+    ) -> Result<Self, String> {
         let workspace = Arc::new(setup::workspace(&settings)?);
         let runner = setup::runner(settings.secrets.clone())?;
         let facts = setup::tool_facts(&settings, &workspace, &runner)?;
@@ -52,7 +55,7 @@ impl Tenants {
         let confine = confinement::confine_all(&settings, &workspace)?;
         let confinement = confine.to_string();
         let mut host = setup::host(&settings, loaded.policy);
-        let agents = setup::sessions(&settings, true);
+        let agents = setup::sessions_for_many(&settings, again);
         let callers = setup::Callers::Many(&agents);
         for toolset in setup::toolsets(&settings, &workspace, &runner, confine, callers)? {
             host = host.toolset(toolset);
@@ -61,7 +64,6 @@ impl Tenants {
         let whole = host
             .effects(Arc::new(effects))
             .audit(audit)
-            .observer(observer)
             .many_callers(true)
             .build()
             .map_err(|error| error.to_string())?;

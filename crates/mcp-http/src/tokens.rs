@@ -110,6 +110,12 @@ impl Tokens {
         (token.hash.is(&hash) && token.is_good(SystemTime::now())).then_some(token)
     }
 
+    /// Whether one of this name is good.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        let now = SystemTime::now();
+        self.0.values().any(|token| &*token.name == name && token.is_good(now))
+    }
+
     /// Ends the life of each that is not in `after`, or whose time is over. Their names.
     pub(crate) fn end_others(&self, after: &Self) -> Vec<Arc<str>> {
         let now = SystemTime::now();

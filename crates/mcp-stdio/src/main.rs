@@ -52,7 +52,7 @@ fn run(cli: Cli) -> Result<ExitCode, String> {
         _ => {}
     }
     let settings = setup::settings(PROGRAM, &cli.options.flags(), cli.options.agent_command.clone())?;
-    let _log = log::start(cli.options.log.as_deref().unwrap_or("warn"), settings.redactor.clone())?;
+    let _log = log::start(cli.options.log.as_deref().unwrap_or("warn"), settings.redactor.clone(), None)?;
     #[cfg(unix)]
     if let Some(Command::Wrap(wrap)) = cli.command {
         return wrap::wrap(*wrap, &settings);

@@ -29,7 +29,7 @@ pub(crate) fn run(
         &workspace,
         &setup::runner(settings.secrets.clone())?,
         Confine::off("nothing is run"),
-        setup::Callers::One(&setup::sessions(settings, false)),
+        setup::Callers::One(&setup::sessions(settings)),
     )?;
     let tools: Vec<ToolFacts<'static>> = toolsets.iter().flat_map(core_tools::mcp::Toolset::facts).collect();
     // As a server would: a name from elsewhere is the tool that it calls, and arguments are brought into form.

@@ -14,6 +14,7 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Layer, Registry};
 
 /// Bytes that may wait to be written; one record more is taken whatever its length.
 const QUEUE_BYTES: usize = 1 << 20;
@@ -21,12 +22,15 @@ const QUEUE_BYTES: usize = 1 << 20;
 /// How long the last records may take when the process ends.
 const FLUSH: Duration = Duration::from_millis(100);
 
-/// Starts logging at `level`. What is returned writes the last records when it is dropped.
+/// Where records go beside standard error.
+pub type Further = Box<dyn Layer<Registry> + Send + Sync>;
+
+/// Starts logging at `level`, to `further` places too. What is returned writes the last records when it is dropped.
 ///
 /// # Errors
 ///
 /// Where `level` is no level, and where there is a log already.
-pub fn start(level: &str, redactor: Redactor) -> Result<Log, String> {
+pub fn start(level: &str, redactor: Redactor, further: Option<Further>) -> Result<Log, String> {
     let level: LevelFilter = level.parse().map_err(|_| {
         format!("--log {level:?} is no level: expected off, error, warn, info, debug or trace")
     })?;
@@ -42,7 +46,8 @@ pub fn start(level: &str, redactor: Redactor) -> Result<Log, String> {
         redactor,
         writer: AtomicBool::new(false),
     });
-    tracing_subscriber::registry().with(layer).with(targets).try_init().map_err(|error| error.to_string())?;
+    let registry = tracing_subscriber::registry().with(further).with(layer).with(targets);
+    registry.try_init().map_err(|error| error.to_string())?;
     Ok(log)
 }
 

@@ -13,7 +13,7 @@ use core_tools::logs::Logs;
 use core_tools::mcp::{self, Connection, Host, HostBuilder, Limits, Selection, Toolset, WorkspaceEffects};
 use core_tools::redact::{self, Redactor};
 #[cfg(unix)]
-use core_tools::sessions::{Agents, CREDENTIAL_VARIABLE, Options, Owner, Sessions};
+use core_tools::sessions::{Again, Agents, CREDENTIAL_VARIABLE, Options, Owner, Sessions};
 use core_tools::trace::Traces;
 use core_tools::workspace::Workspace;
 use process_runner::guardian::Guardian;
@@ -56,7 +56,7 @@ pub struct Program {
 }
 
 /// Everything that is read from outside, read.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Settings {
     /// The server that is set up.
     pub program: Program,
@@ -329,26 +329,49 @@ pub fn toolsets(
 
 /// The sessions of this user's state directory. Where nobody supervises them this server does, once they are asked for.
 ///
-/// For one user its own end with it, by the guardian even if it is killed. A server `for_many` is as a daemon to them:
-/// they end when it is told to end, and what outlives it otherwise is taken up by the next.
+/// For one user its own end with it, by the guardian even if it is killed.
 #[cfg(unix)]
-pub fn sessions(settings: &Settings, for_many: bool) -> SessionHandle {
-    let (config, redactor) = (settings.config.clone(), settings.redactor.clone());
-    let secrets = settings.secrets.clone();
+pub fn sessions(settings: &Settings) -> SessionHandle {
+    let own = settings.clone();
+    supervised(settings, move || session_options(&own.config, &own.redactor, &own.secrets, Owner::Server))
+}
+
+#[cfg(not(unix))]
+pub fn sessions(_: &Settings) -> SessionHandle {}
+
+/// The sessions of a server's many callers. It is as a daemon to them: they end when it is told to end, and what outlives
+/// it otherwise is taken up by the next. `again` reads the settings again.
+#[cfg(unix)]
+pub fn sessions_for_many(
+    settings: &Settings,
+    again: impl Fn() -> Result<Settings, String> + Send + Sync + 'static,
+) -> SessionHandle {
+    let options = |settings: &Settings| {
+        let mut options =
+            session_options(&settings.config, &settings.redactor, &settings.secrets, Owner::Daemon)?;
+        options.strangers = true;
+        Ok::<_, String>(options)
+    };
+    let (first, again) = (settings.clone(), Arc::new(again));
+    supervised(settings, move || {
+        let again = Arc::clone(&again);
+        let mut supervised = options(&first)?;
+        supervised.again = Some(Again::new(move || options(&again()?)));
+        Ok(supervised)
+    })
+}
+
+#[cfg(unix)]
+fn supervised(
+    settings: &Settings,
+    options: impl Fn() -> Result<Options, String> + Send + Sync + 'static,
+) -> SessionHandle {
     match state_folder(settings) {
-        Ok(state) => Sessions::new(state, move || {
-            let owner = if for_many { Owner::Daemon } else { Owner::Server };
-            let mut options = session_options(&config, &redactor, &secrets, owner)?;
-            options.strangers = for_many;
-            Ok(options)
-        }),
+        Ok(state) => Sessions::new(state, options),
         // The other tools need no such folder; who asks for sessions is told.
         Err(missing) => Sessions::new("/nonexistent", move || Err(missing.clone())),
     }
 }
-
-#[cfg(not(unix))]
-pub fn sessions(_: &Settings, _: bool) -> SessionHandle {}
 
 /// Where sessions are kept: what the configuration says, else `coretools/sessions` in `$XDG_STATE_HOME`, by default
 /// `~/.local/state` (XDG Base Directory Specification).
@@ -538,7 +561,7 @@ pub fn tool_facts(
     runner: &Runner,
 ) -> Result<Vec<ToolFacts<'static>>, String> {
     let confine = Confine::off("nothing is run");
-    let toolsets = toolsets(settings, workspace, runner, confine, Callers::One(&sessions(settings, false)))?;
+    let toolsets = toolsets(settings, workspace, runner, confine, Callers::One(&sessions(settings)))?;
     Ok(toolsets.iter().flat_map(Toolset::facts).collect())
 }
 
@@ -554,7 +577,7 @@ pub fn server(settings: Settings) -> Result<Server, String> {
     }
     // The tools are described once: the policy judges them before it is known how their commands are confined.
     let (confine, confined) = Confine::later();
-    let sessions = sessions(&settings, false);
+    let sessions = sessions(&settings);
     let toolsets = toolsets(&settings, &workspace, &runner, confine, Callers::One(&sessions))?;
     let facts: Vec<ToolFacts<'static>> = toolsets.iter().flat_map(Toolset::facts).collect();
     let loaded = identity::policy(&settings, &facts)?;

@@ -2,7 +2,7 @@
 
 use super::answer::{Answer, Shape};
 use super::errors;
-use super::host::{Context, Host};
+use super::host::{Context, Host, Observer};
 use super::limits::Programs;
 use super::progress::Progress;
 use crate::redact::Redactor;
@@ -36,7 +36,7 @@ pub struct Connection {
 }
 
 /// Who makes a request, and on which host.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Visitor {
     /// The tools.
     pub host: Host,
@@ -46,6 +46,8 @@ pub struct Visitor {
     pub limits: RoleLimits,
     /// Where programs that outlive a call get a place; without it the tool's own number bounds them.
     pub programs: Option<Programs>,
+    /// Hears of its calls.
+    pub observer: Option<Observer>,
     /// Ends its requests, as the transport does when the client cancels or goes away.
     pub cancel: CancellationToken,
 }
@@ -79,7 +81,7 @@ impl Connection {
         instructions: impl Into<String>,
     ) -> Self {
         let (limits, cancel) = (RoleLimits::default(), CancellationToken::new());
-        let visitor = Visitor { host, caller, limits, programs: None, cancel };
+        let visitor = Visitor { host, caller, limits, programs: None, observer: None, cancel };
         Self::of(Visitors::One { visitor, instructions: instructions.into() }, name, version)
     }
 
@@ -230,14 +232,15 @@ impl ServerHandler for Connection {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Visitor { host, caller, limits, programs, cancel } = self.visitor(&context.extensions)?;
+        let Visitor { host, caller, limits, programs, observer, cancel } =
+            self.visitor(&context.extensions)?;
         let shape = if host.sends_structured() && knows_structured(&context) {
             Shape::Structured
         } else {
             Shape::TextOnly
         };
         let mut call = Context::new(caller, context.ct.child_token());
-        (call.limits, call.programs) = (limits, programs);
+        (call.limits, call.programs, call.observer) = (limits, programs, observer);
         if context.meta.get_progress_token().is_some() {
             call.progress = Progress::heard();
         }

@@ -53,7 +53,6 @@ struct Shared {
     reloads: watch::Sender<u64>,
     meter: Meter,
     audit: Option<Audit>,
-    observer: Option<Observer>,
     redactor: Redactor,
     limits: Limits,
     places: Semaphore,
@@ -73,8 +72,27 @@ impl std::fmt::Debug for Over {
     }
 }
 
-/// Told of each call and each refusal, once it has ended.
-pub type Observer = Arc<dyn Fn(&Record<'_>) + Send + Sync>;
+/// Told of a call or a refusal, once it has ended, for figures and traces. It must not block.
+#[derive(Clone)]
+pub struct Observer(Arc<dyn Fn(&Record<'_>) + Send + Sync>);
+
+impl Observer {
+    /// Calls `observe` with each.
+    pub fn new(observe: impl Fn(&Record<'_>) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(observe))
+    }
+
+    /// Tells it of one.
+    pub fn tell(&self, record: &Record<'_>) {
+        (self.0)(record);
+    }
+}
+
+impl std::fmt::Debug for Observer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Observer")
+    }
+}
 
 #[derive(Debug)]
 struct Registered {
@@ -108,12 +126,14 @@ pub struct Context {
     pub limits: RoleLimits,
     /// Where programs that outlive the call get a place; without it the tool's own number bounds them.
     pub programs: Option<Programs>,
+    /// Hears how the call came out.
+    pub observer: Option<Observer>,
     /// The caller may call every tool that there is, and the policy requires nothing of the arguments of any. False
     /// outside a host.
     pub unrestricted: bool,
     /// The policy that the call was judged by. None outside a host.
     pub policy: Option<Arc<Policy>>,
-    /// Whose background programs the call is about; the caller's own by default. Whoever sets it has made sure that the
+    /// Whose background programs and sessions the call is about; the caller's own by default. Whoever sets it has made sure that the
     /// caller may.
     pub owner: Option<String>,
 }
@@ -130,6 +150,7 @@ impl Context {
             scope: Scope::default(),
             limits: RoleLimits::default(),
             programs: None,
+            observer: None,
             unrestricted: false,
             policy: None,
             owner: None,
@@ -183,7 +204,6 @@ pub struct HostBuilder {
     policy: Policy,
     effects: Arc<dyn Effects + Send + Sync>,
     audit: Option<Audit>,
-    observer: Option<Observer>,
     redactor: Redactor,
     limits: Limits,
     structured: bool,
@@ -237,13 +257,6 @@ impl HostBuilder {
         self
     }
 
-    /// Tells `observer` of every call, for figures. It must not block.
-    #[must_use]
-    pub fn observer(mut self, observer: Observer) -> Self {
-        self.observer = Some(observer);
-        self
-    }
-
     /// The bounds on every call.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
@@ -281,7 +294,6 @@ impl HostBuilder {
                 reloads: watch::Sender::new(0),
                 meter: Meter::default(),
                 audit: self.audit,
-                observer: self.observer,
                 redactor: self.redactor,
                 places: Semaphore::new(self.limits.max_concurrent_calls),
                 limits: self.limits,
@@ -330,7 +342,6 @@ impl Host {
             policy,
             effects: Arc::new(Lexical),
             audit: None,
-            observer: None,
             redactor,
             limits: Limits::default(),
             structured: true,
@@ -453,21 +464,21 @@ impl Host {
         arguments: Map<String, Value>,
         context: Context,
     ) -> Result<Answer, NoSuchTool> {
-        let started = Instant::now();
+        let made =
+            Made { by: context.caller.clone(), at: Instant::now(), observer: context.observer.clone() };
         // One policy for the whole call.
         let policy = self.shared.policy.load_full();
-        let caller = context.caller.clone();
-        let Some(registered) = self.find(&policy, &caller, name) else {
+        let Some(registered) = self.find(&policy, &made.by, name) else {
             let hidden = self.over.names.get(name).and_then(|place| self.over.tools.get(*place));
             let said = match hidden {
-                Some(hidden) => Said { decision: "hidden", rule: self.hides(&policy, &caller, hidden) },
+                Some(hidden) => Said { decision: "hidden", rule: self.hides(&policy, &made.by, hidden) },
                 None => Said { decision: "unknown", rule: "".into() },
             };
-            let shape = self.shape(None, &arguments);
-            self.record(&caller, name, &said, Outcome::NotRun, started, &shape, 0);
-            return Err(self.no_such_tool(&policy, &caller, name));
+            let shape = self.shape(&made, None, &arguments);
+            self.record(&made, name, &said, Outcome::NotRun, &shape, 0);
+            return Err(self.no_such_tool(&policy, &made.by, name));
         };
-        let shape = self.shape(Some(registered), &arguments);
+        let shape = self.shape(&made, Some(registered), &arguments);
         let (answer, said) = self.judge(&policy, registered, arguments, &shape, context).await;
         let ran = said.decision == "allowed";
         let answer = self.send_off(answer.unwrap_or_else(|error| Answer::error(&error))).await;
@@ -476,7 +487,7 @@ impl Host {
             (true, true) => Outcome::Failed,
             (true, false) => Outcome::Ok,
         };
-        self.record(&caller, registered.tool.name(), &said, outcome, started, &shape, answer.weight());
+        self.record(&made, registered.tool.name(), &said, outcome, &shape, answer.weight());
         Ok(answer)
     }
 
@@ -557,40 +568,38 @@ impl Host {
     }
 
     /// What is recorded of arguments. Nothing costs anything where nothing asks for it.
-    fn shape(&self, registered: Option<&Registered>, arguments: &Map<String, Value>) -> Shape {
+    fn shape(&self, made: &Made, registered: Option<&Registered>, arguments: &Map<String, Value>) -> Shape {
         let properties = registered.and_then(|registered| registered.tool.input().get("properties"));
         let known = |name: &str| properties.is_some_and(|properties| properties.get(name).is_some());
-        let text = match self.shared.audit.is_some() || self.shared.observer.is_some() {
+        let text = match self.shared.audit.is_some() || made.observer.is_some() {
             true => shape(arguments, known),
             false => String::new(),
         };
         Shape { text, bytes: object_size(arguments) }
     }
 
-    #[allow(clippy::too_many_arguments, reason = "a record has so many parts")]
     fn record(
         &self,
-        caller: &Caller,
+        made: &Made,
         tool: &str,
         said: &Said,
         outcome: Outcome,
-        started: Instant,
         shape: &Shape,
         bytes_out: usize,
     ) {
-        let (audit, observer) = (&self.shared.audit, &self.shared.observer);
+        let (audit, observer) = (&self.shared.audit, &made.observer);
         if audit.is_none() && observer.is_none() {
             return;
         }
         // A name that nobody registered may hold anything.
         let tool = self.shared.redactor.redact(tool);
         let record = Record {
-            caller,
+            caller: &made.by,
             tool: &tool,
             decision: said.decision,
             rule: &said.rule,
             outcome,
-            duration: started.elapsed(),
+            duration: made.at.elapsed(),
             arguments: &shape.text,
             bytes_in: shape.bytes,
             bytes_out,
@@ -599,7 +608,7 @@ impl Host {
             audit.end(&record);
         }
         if let Some(observer) = observer {
-            observer(&record);
+            observer.tell(&record);
         }
     }
 
@@ -688,6 +697,13 @@ impl Host {
             None => Err(cancelled()),
         }
     }
+}
+
+/// A call, as it came.
+struct Made {
+    by: Caller,
+    at: Instant,
+    observer: Option<Observer>,
 }
 
 /// What was decided of a call.

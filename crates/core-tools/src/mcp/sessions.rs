@@ -45,7 +45,7 @@ pub fn toolset(commands: &Commands, sessions: &Sessions) -> Toolset {
 
 /// What there is for whoever calls: to a caller among others its own sessions.
 fn of(sessions: &Sessions, context: &Context) -> Sessions {
-    sessions.of(context.caller.principal())
+    sessions.of(context.owner.as_deref().or(context.caller.principal()))
 }
 
 /// Nothing to choose.

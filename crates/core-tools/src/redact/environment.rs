@@ -48,6 +48,8 @@ pub fn is_secret_variable(name: &str) -> bool {
     let secret = SECRET.iter().any(|part| rest.contains(part))
         || SECRET_ALL_THE_SAME.iter().any(|word| name.contains(word))
         || name.ends_with("_PASS")
+        // `Authorization=Bearer …` for a collector.
+        || name.contains("OTLP") && name.ends_with("_HEADERS")
         || name.ends_with("PWD") && name != "PWD" && name != "OLDPWD";
     // What is public is so by its owner's word: `NEXT_PUBLIC_API_KEY`.
     secret && !name.contains("PUBLIC") && !PLACES.iter().any(|end| name.ends_with(end))
@@ -98,6 +100,8 @@ mod tests {
             "AUTHORIZATION",
             "Authorization",
             "PROXY_AUTHORIZATION",
+            "OTEL_EXPORTER_OTLP_HEADERS",
+            "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
             "authorisation",
             "AUTHOR_API_KEY",
             "KEYRING_PASSWORD",

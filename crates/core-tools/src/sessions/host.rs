@@ -357,6 +357,30 @@ impl Sessions {
         }
     }
 
+    /// Those there are: those that are not over, or all. None, where nobody supervises.
+    ///
+    /// # Errors
+    /// What whoever supervises answers.
+    pub async fn list(&self, all: bool) -> Result<SessionList, Error> {
+        match self.ask_if_there(Request::List { all }).await {
+            Ok(list) => serde_json::from_value(list)
+                .map_err(|error| Error::broken("the supervisor's list cannot be read", &error)),
+            Err(error) if error.code == Code::NotRunning => Ok(SessionList { sessions: Vec::new() }),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Has the settings of a supervisor in this process read again, if there is one: [`Supervisor::reload`].
+    ///
+    /// # Errors
+    /// They cannot be used; those before stay.
+    pub async fn reload(&self) -> Result<(), Error> {
+        match &*self.shared.own.lock().await {
+            Some(supervisor) => supervisor.reload(),
+            None => Ok(()),
+        }
+    }
+
     /// Takes up what was left here: goes on with the sessions that there are, where there are any and nobody supervises.
     ///
     /// # Errors
@@ -370,8 +394,7 @@ impl Sessions {
 
     /// Ends all of them, where somebody supervises.
     pub async fn end_all(&self, grace: Duration) {
-        let Ok(list) = self.ask_if_there(Request::List { all: false }).await else { return };
-        let Ok(list) = serde_json::from_value::<SessionList>(list) else { return };
+        let Ok(list) = self.list(false).await else { return };
         let grace_ms = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
         let mut ends = tokio::task::JoinSet::new();
         for session in list.sessions {

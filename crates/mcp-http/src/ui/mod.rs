@@ -22,6 +22,7 @@ use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use login::{Login, Logins};
 use role_policy::Caller;
+use serde_json::Map;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -91,7 +92,7 @@ pub(crate) async fn answer(app: &Arc<App>, request: Request<Incoming>, peer: Pee
         return app.not_now(&viewer.principal, None, &not_now);
     }
     match (&parts.method, path) {
-        (&Method::GET | &Method::HEAD, _) => look(app, &viewer, path, parts.uri.query()),
+        (&Method::GET | &Method::HEAD, _) => look(app, &viewer, path, parts.uri.query()).await,
         (&Method::POST, "/ui/stop") => stop(app, &viewer, body).await,
         (&Method::POST, "/ui/sign-out") => {
             let mut response = see("/ui");
@@ -103,9 +104,13 @@ pub(crate) async fn answer(app: &Arc<App>, request: Request<Incoming>, peer: Pee
 }
 
 /// Answers what changes nothing.
-fn look(app: &App, viewer: &Viewer, path: &str, query: Option<&str>) -> Response<Body> {
+async fn look(app: &App, viewer: &Viewer, path: &str, query: Option<&str>) -> Response<Body> {
     match path {
-        "/ui" => shown(StatusCode::OK, page::calls(app, viewer, query.unwrap_or_default())),
+        "/ui" => {
+            let own = (!viewer.sees_all).then_some(&*viewer.principal.name);
+            let agents = app.tenants.agents.of(own).list(false).await;
+            shown(StatusCode::OK, page::calls(app, viewer, agents, query.unwrap_or_default()))
+        }
         "/ui/roles" => shown(StatusCode::OK, page::roles(app, viewer)),
         "/ui/traces" if viewer.sees_all => shown(StatusCode::OK, page::traces(app, viewer)),
         "/ui/live.js" => {
@@ -203,7 +208,8 @@ fn sign_in_page(app: &App, denied: &Denied, peer: Peer, said: Option<&'static st
     response
 }
 
-/// Ends a background program, as a call of `stop_command` by the viewer: judged and recorded as any other.
+/// Ends a background program or an agent's session, as a call of `stop_command` or `end_session` by the viewer: judged
+/// and recorded as any other.
 async fn stop(app: &App, viewer: &Viewer, body: Incoming) -> Response<Body> {
     let form = match form(body).await {
         Ok(form) => form,
@@ -219,6 +225,22 @@ async fn stop(app: &App, viewer: &Viewer, body: Incoming) -> Response<Body> {
     }
     let own = &*viewer.principal.name;
     let owner = form.get("owner").map_or(own, String::as_str);
+    let mut context = Context::new(viewer.caller.clone(), viewer.principal.live.child_token());
+    context.owner = Some(owner.to_owned());
+    context.observer = Some(app.observer.clone());
+    if let Some(session) = form.get("session") {
+        if owner != own && !viewer.sees_all {
+            return see("/ui?said=gone#agents");
+        }
+        if owner != own {
+            tracing::warn!("{own} ends the session {session:?} of {owner}");
+        }
+        let arguments = Map::from_iter([("session_id".to_owned(), session.as_str().into())]);
+        return match app.tenants.whole().call("end_session", arguments, context).await {
+            Ok(answer) if !answer.is_failed() => see("/ui?said=ended#agents"),
+            _ => see("/ui?said=not-ended#agents"),
+        };
+    }
     let Some(id) = form.get("id").and_then(|id| id.parse::<u32>().ok()) else {
         return answer::text(StatusCode::BAD_REQUEST, "which program?\n");
     };
@@ -232,9 +254,7 @@ async fn stop(app: &App, viewer: &Viewer, body: Incoming) -> Response<Body> {
     if owner != own {
         tracing::warn!("{own} stops the program {id} of {owner}");
     }
-    let mut context = Context::new(viewer.caller.clone(), viewer.principal.live.child_token());
-    context.owner = Some(owner.to_owned());
-    let arguments = serde_json::Map::from_iter([("id".to_owned(), id.into())]);
+    let arguments = Map::from_iter([("id".to_owned(), id.into())]);
     match host.call("stop_command", arguments, context).await {
         Ok(answer) if !answer.is_failed() => see("/ui?said=stopped#programs"),
         _ => see("/ui?said=refused#programs"),

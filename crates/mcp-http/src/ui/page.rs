@@ -5,6 +5,7 @@ use super::recent::Ended;
 use super::{STYLE, Viewer, traces as kept};
 use crate::route::App;
 use core_tools::mcp::{Left, Outcome};
+use core_tools::sessions::SessionList;
 use std::time::{Duration, SystemTime};
 
 /// The form to sign in.
@@ -25,7 +26,12 @@ pub(super) fn sign_in(said: Option<&'static str>) -> Html {
 }
 
 /// What runs and what ran.
-pub(super) fn calls(app: &App, viewer: &Viewer, query: &str) -> Html {
+pub(super) fn calls(
+    app: &App,
+    viewer: &Viewer,
+    agents: Result<SessionList, core_tools::sessions::Error>,
+    query: &str,
+) -> Html {
     let mut html = begin("Calls", viewer, true);
     html.raw("<p class=\"said\" role=\"status\">").raw(outcome_of(query)).raw("</p>");
     html.raw("<p class=\"bar\" id=\"bar\"><span>").raw(match viewer.sees_all {
@@ -39,6 +45,7 @@ pub(super) fn calls(app: &App, viewer: &Viewer, query: &str) -> Html {
     let [calls, refusals] = app.ui.recent.lately(own);
     lately(&mut html, &calls);
     not_run(&mut html, &refusals, viewer.sees_all);
+    self::agents(&mut html, app, viewer, agents);
     sessions(&mut html, app, own);
     end(html)
 }
@@ -48,6 +55,8 @@ fn outcome_of(query: &str) -> &'static str {
     match query {
         "said=stopped" => "The program was stopped.",
         "said=gone" => "There is no such program any more.",
+        "said=ended" => "The session was ended.",
+        "said=not-ended" => "The session was not ended: it is over, or the policy does not let you.",
         "said=refused" => "The program was not stopped: the policy does not let you.",
         _ => "",
     }
@@ -73,10 +82,7 @@ fn programs(html: &mut Html, app: &App, viewer: &Viewer, own: Option<&str>) {
     let mine = |left: &Left| own.is_none_or(|own| left.principal == own);
     let mut programs: Vec<Left> = hosts.iter().flat_map(core_tools::mcp::Host::left).filter(mine).collect();
     programs.sort_by_key(|left| (left.state != "running", left.duration));
-    let policy = app.tenants.whole().policy();
-    let facts = app.tenants.whole().facts();
-    let stop = facts.iter().find(|tool| tool.name == "stop_command");
-    let may_stop = stop.is_some_and(|tool| policy.sees(&viewer.caller, tool));
+    let may_stop = may_call(app, viewer, "stop_command");
     section(html, "programs", "Background programs", |html| {
         let columns = ["Caller", "Command", "State", "For", "Stop"];
         let columns = if may_stop { &columns[..] } else { columns.get(..4).unwrap_or_default() };
@@ -88,7 +94,8 @@ fn programs(html: &mut Html, app: &App, viewer: &Viewer, own: Option<&str>) {
                 if may_stop {
                     html.raw("<td>");
                     if left.state == "running" {
-                        stop_button(html, viewer, left);
+                        let what = What::Program(left.id);
+                        button(html, viewer, &left.principal, &what, &left.command);
                     }
                     html.raw("</td>");
                 }
@@ -98,16 +105,36 @@ fn programs(html: &mut Html, app: &App, viewer: &Viewer, own: Option<&str>) {
     });
 }
 
-fn stop_button(html: &mut Html, viewer: &Viewer, left: &Left) {
+/// What a button ends.
+enum What<'a> {
+    Program(u32),
+    Session(&'a str),
+}
+
+fn button(html: &mut Html, viewer: &Viewer, owner: &str, what: &What<'_>, command: &str) {
     html.raw("<form method=\"post\" action=\"/ui/stop\"><input type=\"hidden\" name=\"owner\" value=\"");
-    html.text(&left.principal).raw("\"><input type=\"hidden\" name=\"id\" value=\"").text(left.id);
+    html.text(owner).raw("\"><input type=\"hidden\" name=\"");
+    match what {
+        What::Program(id) => html.raw("id\" value=\"").text(*id),
+        What::Session(id) => html.raw("session\" value=\"").text(*id),
+    };
     if let Some(login) = &viewer.login {
         html.raw("\"><input type=\"hidden\" name=\"secret\" value=\"").text(&login.secret);
     }
     // Its own name, for whoever hears buttons without their rows; its own id, for the focus to come back to.
-    html.raw("\"><button class=\"stop\" id=\"stop-").text(left.id).raw("-").text(&left.principal);
-    html.raw("\" aria-label=\"Stop ").text(cut(&left.command, 60)).raw(" of ").text(&left.principal);
-    html.raw("\">Stop</button></form>");
+    html.raw("\"><button class=\"stop\" id=\"");
+    let word = match what {
+        What::Program(id) => {
+            html.raw("stop-").text(*id).raw("-").text(owner);
+            "Stop"
+        }
+        What::Session(id) => {
+            html.raw("end-").text(*id);
+            "End"
+        }
+    };
+    html.raw("\" aria-label=\"").raw(word).raw(" ").text(cut(command, 60)).raw(" of ").text(owner);
+    html.raw("\">").raw(word).raw("</button></form>");
 }
 
 fn lately(html: &mut Html, calls: &[Ended]) {
@@ -168,6 +195,54 @@ fn sessions(html: &mut Html, app: &App, own: Option<&str>) {
             }
         });
     });
+}
+
+/// Agents that are supervised here.
+fn agents(
+    html: &mut Html,
+    app: &App,
+    viewer: &Viewer,
+    agents: Result<SessionList, core_tools::sessions::Error>,
+) {
+    let may_end = may_call(app, viewer, "end_session");
+    section(html, "agents", "Agents’ sessions", |html| {
+        let agents = match agents {
+            Ok(agents) => agents.sessions,
+            Err(error) => {
+                html.raw("<p class=\"bad\">").text(error).raw("</p>");
+                return;
+            }
+        };
+        let columns = ["Caller", "Session", "Role", "State", "Since (UTC)", "Command", "End"];
+        let columns = if may_end { &columns[..] } else { columns.get(..6).unwrap_or_default() };
+        table(html, "agents", columns, agents.len(), |html| {
+            for agent in &agents {
+                let owner = agent.principal.as_deref().unwrap_or("this host");
+                html.raw("<tr><td class=\"name\">").text(owner).raw("</td><td class=\"name\"><code>");
+                html.text(&agent.session_id).raw("</code></td><td>").text(&agent.role).raw("</td><td>");
+                html.text(&agent.state);
+                if let Some(next) = &agent.next_action {
+                    html.raw(", ").text(&next.action).raw(" at ").text(&next.at);
+                }
+                html.raw("</td><td class=\"time\">").text(&agent.since).raw("</td><td><code>");
+                html.text(&agent.command).raw("</code></td>");
+                if may_end {
+                    html.raw("<td>");
+                    if let Some(owner) = &agent.principal {
+                        let what = What::Session(&agent.session_id);
+                        button(html, viewer, owner, &what, &agent.command);
+                    }
+                    html.raw("</td>");
+                }
+                html.raw("</tr>");
+            }
+        });
+    });
+}
+
+fn may_call(app: &App, viewer: &Viewer, tool: &str) -> bool {
+    let (policy, facts) = (app.tenants.whole().policy(), app.tenants.whole().facts());
+    facts.iter().find(|known| known.name == tool).is_some_and(|tool| policy.sees(&viewer.caller, tool))
 }
 
 /// Who may call what: all roles for who sees everything, the caller's own for others.
