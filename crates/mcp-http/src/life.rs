@@ -33,6 +33,7 @@ use tokio_util::task::TaskTracker;
 /// What commands get to end by themselves once the server has to.
 const GRACE: Duration = Duration::from_millis(250);
 /// What agents get to end by themselves.
+#[cfg(feature = "sessions")]
 const AGENTS_GRACE: Duration = Duration::from_secs(5);
 /// What the last answers get to leave.
 const LAST_ANSWERS: Duration = Duration::from_millis(500);
@@ -139,6 +140,7 @@ impl Server {
                 recent.ended(record);
             })
         };
+        let program = settings.program;
         let tenants = Tenants::new(settings, observer)?;
         declared(&tenants, &http)?;
         let all = addresses.iter().map(|address| (address, Area::All));
@@ -151,7 +153,7 @@ impl Server {
         let sessions = Sessions::new(size(*http.max_sessions), Duration::from_millis(*http.session_idle_ms));
         let cut = CancellationToken::new();
         let patience = Duration::from_millis(*http.body_timeout_ms);
-        let protocol = Protocol::new(&sessions, size(*http.max_body_bytes), patience, cut.clone());
+        let protocol = Protocol::new(program, &sessions, size(*http.max_body_bytes), patience, cut.clone());
         let app = Arc::new(App {
             gate,
             identity,
@@ -209,7 +211,9 @@ impl Server {
         let manager = Manager::from_environment();
         let watching = tokio::spawn(watch(Arc::clone(&app), self.files, Arc::clone(&again), manager.clone()));
         let policies = self.policy.map(|path| tokio::spawn(watch_policy(Arc::clone(&app), path)));
+        #[cfg(feature = "sessions")]
         let agents = app.tenants.agents.clone();
+        #[cfg(feature = "sessions")]
         tokio::spawn({
             let agents = agents.clone();
             async move {
@@ -245,6 +249,7 @@ impl Server {
         let _ = tokio::time::timeout(LAST_ANSWERS, connections.wait()).await;
         self.cut.cancel();
         app.tenants.runner.shutdown(GRACE).await;
+        #[cfg(feature = "sessions")]
         agents.shutdown(AGENTS_GRACE).await;
         watching.abort();
         if let Some(policies) = policies {
