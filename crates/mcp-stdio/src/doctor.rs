@@ -2,6 +2,7 @@
 
 use crate::setup::{self, Settings};
 use core_tools::ci::{Commands, diagnose, toolchains};
+#[cfg(feature = "introspection")]
 use core_tools::workspace::Workspace;
 use process_runner::{Command, Limits};
 use serde::Serialize;

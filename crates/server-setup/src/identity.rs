@@ -1,8 +1,6 @@
 //! Who calls, and what they may: the policy, and the sources of the caller's role.
 
-use crate::setup::Settings;
-#[cfg(all(feature = "sessions", unix))]
-use crate::setup::chain;
+use crate::setup::{Settings, chain};
 use core_tools::config::Setting;
 use core_tools::workspace::Workspace;
 use role_policy::source::{Evidence, MARKER_NAMES, Marker, MarkerError, Named, Resolved, Sources, resolve};

@@ -112,6 +112,7 @@ pub struct Server {
 /// The way to the sessions, where there are any.
 #[cfg(all(feature = "sessions", unix))]
 pub type SessionHandle = Sessions;
+/// The way to the sessions, where there are none.
 #[cfg(not(all(feature = "sessions", unix)))]
 pub type SessionHandle = ();
 
