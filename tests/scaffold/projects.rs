@@ -33,7 +33,7 @@ fn cargo(project: &Path, arguments: &[&str]) -> String {
     std::fs::copy(workspace().join("Cargo.lock"), project.join("Cargo.lock")).expect("a lock");
     let profile = target().join("scaffold").join(format!("profile-{}.toml", std::process::id()));
     std::fs::write(&profile, profile_of_the_workspace()).expect("a file can be written");
-    let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+    let output = integration_tests::cargo()
         .args(arguments)
         .arg("--offline")
         .arg("--config")
@@ -46,7 +46,9 @@ fn cargo(project: &Path, arguments: &[&str]) -> String {
     let said =
         String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "cargo {arguments:?}: {said}");
-    assert!(!said.contains("warning:"), "{said}");
+    // Cargo wants to know of every package of ours; one that the project does not link it then calls unused.
+    let warned = |line: &str| line.starts_with("warning") && !line.contains("patch `context-compiler ");
+    assert!(!said.lines().any(warned), "{said}");
     said
 }
 
@@ -133,7 +135,7 @@ fn a_project_from_the_packages_compiles_without_warnings_and_its_tests_pass() {
     const CRATES: [&str; 6] =
         ["process-runner", "role-policy", "context-compiler", "core-tools", "server-setup", "mcp-stdio"];
     let packages = target().join("scaffold/packages");
-    let mut package = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let mut package = integration_tests::cargo();
     package
         .args(["package", "--offline", "--no-verify", "--allow-dirty", "--quiet", "--target-dir"])
         .arg(&packages);

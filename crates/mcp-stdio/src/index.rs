@@ -6,6 +6,7 @@ use crate::print;
 use serde_json::{Map, Value};
 use server_setup::setup::{self, Server, Settings};
 use sha2::{Digest, Sha256};
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -86,29 +87,25 @@ fn check(place: &Path, text: &str) -> Result<ExitCode, String> {
     Ok(ExitCode::FAILURE)
 }
 
-/// What lies between the lines that both begin and both end with, a few lines of each.
+/// The lines that only one of them has, a few of each.
 fn difference(old: &str, new: &str) -> String {
-    const SHOWN: usize = 4;
-    let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
-    let same = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
+    const SHOWN: usize = 5;
     // The checksum, which ends both, always differs.
-    let (old_end, new_end) = (old.len().saturating_sub(1).max(same), new.len().saturating_sub(1).max(same));
-    let ends = |old: &[&str], new: &[&str]| {
-        old.iter().rev().zip(new.iter().rev()).take_while(|(old, new)| old == new).count()
-    };
-    let (old, new) = (&old[same..old_end], &new[same..new_end]);
-    let end = ends(old, new);
-    let (old, new) = (&old[..old.len() - end], &new[..new.len() - end]);
-    let mut text = format!("@@ line {} @@", same + 1);
-    for (mark, lines) in [('-', old), ('+', new)] {
-        for line in lines.iter().take(SHOWN) {
-            let _ = write!(text, "\n{mark} {line}");
-        }
-        if lines.len() > SHOWN {
-            let _ = write!(text, "\n{mark} … {} more lines", lines.len() - SHOWN);
+    let above = |text: &str| text.trim_end().rfind('\n').unwrap_or(0);
+    let (old, new) = (&old[..above(old)], &new[..above(new)]);
+    let mut said = Vec::new();
+    for (mark, these, others) in [('-', old, new), ('+', new, old)] {
+        let others: HashSet<&str> = others.lines().collect();
+        let only: Vec<&str> = these.lines().filter(|line| !others.contains(line)).collect();
+        said.extend(only.iter().take(SHOWN).map(|line| format!("{mark} {line}")));
+        if only.len() > SHOWN {
+            said.push(format!("{mark} … {} more lines", only.len() - SHOWN));
         }
     }
-    text
+    match said.is_empty() {
+        true => "the same lines, in another order or another number, or another checksum".to_owned(),
+        false => said.join("\n"),
+    }
 }
 
 /// All of it or nothing: a reader never sees half a file.
@@ -319,8 +316,9 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_is_what_changed_and_not_the_checksum() {
-        assert_eq!(difference("a\nb\nc\nsum 1\n", "a\nB\nb2\nc\nsum 2\n"), "@@ line 2 @@\n- b\n+ B\n+ b2");
-        assert_eq!(difference("", "a\nsum\n"), "@@ line 1 @@\n+ a");
+    fn a_difference_is_what_only_one_has_and_not_the_checksum() {
+        assert_eq!(difference("a\nb\nc\nsum 1\n", "a\nB\nb2\nc\nsum 2\n"), "- b\n+ B\n+ b2");
+        assert_eq!(difference("", "a\nsum\n"), "+ a");
+        assert!(difference("a\nb\nsum\n", "b\na\nsum\n").starts_with("the same lines"));
     }
 }

@@ -20,8 +20,8 @@ Examples:
 
 Then: cd demo && cargo test
 
-Toolsets: filesystem, git, ci, testing, context, introspection, sessions; all names them all. What is not chosen is not
-linked. Default: testing,introspection (run_test_task, inspect_state, db_bridge, capture_trace, get_logs and their like)";
+Toolsets: filesystem, git, ci, tests, context, introspection, sessions; all names them all. What is not chosen is not
+linked. Default: tests,introspection (run_test_task, inspect_state, db_bridge, capture_trace, get_logs and their like)";
 
 /// What to write.
 #[derive(Args, Clone, Debug)]
@@ -32,7 +32,7 @@ pub(crate) struct New {
     #[arg(long)]
     name: Option<String>,
     /// Toolsets to link, separated by commas
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "testing,introspection")]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "tests,introspection")]
     toolsets: Vec<String>,
     /// Also a binary that serves HTTP
     #[arg(long)]
@@ -47,7 +47,7 @@ const TOOLSETS: [(&str, &str); 7] = [
     ("filesystem", "read_file"),
     ("git", "git_status"),
     ("ci", "run_command"),
-    ("testing", "run_test_task"),
+    ("tests", "run_test_task"),
     ("context", "compile_context"),
     ("introspection", "inspect_state"),
     ("sessions", "status"),
@@ -118,6 +118,9 @@ impl Place {
             },
             Err(error) if error.kind() == io::ErrorKind::NotFound && path.symlink_metadata().is_err() => {
                 false
+            }
+            Err(_) if path.is_file() => {
+                return Err(format!("{} is a file; name a folder that is not there", path.display()));
             }
             Err(error) => return Err(failed(error)),
         };

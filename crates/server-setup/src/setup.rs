@@ -372,7 +372,7 @@ fn library(
     toolsets.push(mcp::filesystem::toolset(workspace));
     #[cfg(feature = "git")]
     toolsets.push(mcp::git::toolset(commands));
-    #[cfg(feature = "testing")]
+    #[cfg(feature = "tests")]
     toolsets.push(mcp::testing::toolset(commands, max_timeout));
     #[cfg(feature = "context")]
     toolsets.push(mcp::context::toolset(&project_documents(config, workspace, commands.clone())?));
