@@ -207,7 +207,10 @@ fn the_log_is_sent_too_masked_and_beside_standard_error() {
         other => panic!("{other:?}"),
     };
     let told = records.iter().find(|record| body(&record.body).contains("may call no more")).unwrap();
-    assert_eq!((&*told.severity_text, &*body(&told.body)), ("WARN", "[redacted] may call no more"));
+    assert_eq!(
+        (&*told.severity_text, &*body(&told.body)),
+        ("WARN", "[redacted:environment] may call no more")
+    );
     assert!(collector.spans().is_empty(), "no endpoint for traces was given");
 }
 

@@ -293,7 +293,9 @@ fn a_program_is_stopped_by_who_may_and_by_nobody_else() {
 fn an_agents_session_is_seen_and_ended_by_who_may_and_by_nobody_else() {
     let project = Project::empty();
     let server = HttpServer::start(&project, &[]);
-    let [ada, bob] = ["ada", "bob"].map(|name| server.token(name, "lead", &[]));
+    // Who has some of the folders sees and ends its own.
+    let own = ["--only-root", project.path().to_str().unwrap()];
+    let [ada, bob] = ["ada", "bob"].map(|name| server.token(name, "orchestrator", &own));
     let boss = server.token("boss", "orchestrator", &[]);
     let worker = server.token("worker", "worker", &[]);
     let empty = page(&server, "/ui", &sign_in(&server, &ada));

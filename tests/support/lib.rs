@@ -68,8 +68,23 @@ fn once_a_run(package: &str) -> PathBuf {
     known.into()
 }
 
-fn build(package: &str) -> PathBuf {
+/// The cargo that runs the tests, without what it has told them of their own package: build scripts that look at that
+/// (ring's does) would run again, and everything above them be built again, each time that another package asks.
+pub fn cargo() -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    for (name, _) in std::env::vars_os() {
+        let name = name.to_string_lossy();
+        let of_the_package =
+            ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_", "CARGO_PRIMARY_"];
+        if of_the_package.iter().any(|prefix| name.starts_with(prefix)) {
+            cargo.env_remove(&*name);
+        }
+    }
+    cargo
+}
+
+fn build(package: &str) -> PathBuf {
+    let mut cargo = cargo();
     cargo.args(["build", "--quiet", "--package", package, "--bin", package, "--message-format", "json"]);
     if !cfg!(debug_assertions) {
         cargo.arg("--release");

@@ -1,8 +1,9 @@
 //! The command line.
 #![allow(clippy::doc_markdown, reason = "the comments are what --help prints")]
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use core_tools::config::Flags;
+use server_setup::Program;
 use std::path::PathBuf;
 
 /// Tools for coding agents, for many callers on one machine.
@@ -16,6 +17,17 @@ pub(crate) struct Cli {
     pub(crate) options: Options,
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
+}
+
+/// What the arguments of this process ask of `program`, which its help calls by its name. Ends the process where they
+/// cannot be understood, or ask for help.
+pub(crate) fn parse(program: Program) -> Cli {
+    let mut command = Cli::command().version(program.version);
+    if program.name != env!("CARGO_PKG_NAME") {
+        let help = EXAMPLES.replace(env!("CARGO_PKG_NAME"), program.name);
+        command = command.after_help(help).name(program.name).bin_name(program.name);
+    }
+    Cli::from_arg_matches_mut(&mut command.get_matches()).unwrap_or_else(|error| error.exit())
 }
 
 const EXAMPLES: &str = "\

@@ -22,7 +22,6 @@ use core_tools::config::Http;
 use core_tools::mcp::Observer;
 use server_setup::identity as policies;
 use server_setup::setup::{Settings, traces_folder};
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,6 +35,7 @@ use tokio_util::task::TaskTracker;
 /// What commands get to end by themselves once the server has to.
 const GRACE: Duration = Duration::from_millis(250);
 /// What agents get to end by themselves.
+#[cfg(feature = "sessions")]
 const AGENTS_GRACE: Duration = Duration::from_secs(5);
 /// What the last answers get to leave.
 const LAST_ANSWERS: Duration = Duration::from_millis(500);
@@ -154,6 +154,7 @@ impl Server {
                 recent.ended(record);
             })
         };
+        let program = settings.program;
         let tenants = Tenants::new(settings, again)?;
         declared(&tenants, &http)?;
         let all = addresses.iter().map(|address| (address, Area::All));
@@ -166,7 +167,7 @@ impl Server {
         let sessions = Sessions::new(size(*http.max_sessions), Duration::from_millis(*http.session_idle_ms));
         let cut = CancellationToken::new();
         let patience = Duration::from_millis(*http.body_timeout_ms);
-        let protocol = Protocol::new(&sessions, size(*http.max_body_bytes), patience, cut.clone());
+        let protocol = Protocol::new(program, &sessions, size(*http.max_body_bytes), patience, cut.clone());
         let app = Arc::new(App {
             gate,
             identity,
@@ -226,8 +227,10 @@ impl Server {
         let manager = Manager::from_environment();
         let watching = tokio::spawn(watch(Arc::clone(&app), self.files, Arc::clone(&again), manager.clone()));
         let policies = self.policy.map(|path| tokio::spawn(watch_policy(Arc::clone(&app), path)));
+        #[cfg(feature = "sessions")]
         let agents = app.tenants.agents.clone();
-        tokio::spawn(take_up(Arc::clone(&app)));
+        #[cfg(feature = "sessions")]
+        tokio::spawn(crate::agents::take_up(Arc::clone(&app)));
         manager.ready();
         let name = loop {
             tokio::select! {
@@ -255,6 +258,7 @@ impl Server {
         let _ = tokio::time::timeout(LAST_ANSWERS, connections.wait()).await;
         self.cut.cancel();
         app.tenants.runner.shutdown(GRACE).await;
+        #[cfg(feature = "sessions")]
         agents.shutdown(AGENTS_GRACE).await;
         watching.abort();
         if let Some(policies) = policies {
@@ -354,24 +358,6 @@ fn declared(tenants: &Tenants, http: &Http) -> Result<(), String> {
     }
 }
 
-/// Takes up the sessions of agents that were left here, and ends those of who may call no more since then.
-async fn take_up(app: Arc<App>) {
-    let agents = &app.tenants.agents;
-    let list = match agents.take_up().await {
-        Ok(()) => agents.list(false).await,
-        Err(error) => Err(error),
-    };
-    match list {
-        Ok(list) => {
-            let owners: BTreeSet<String> =
-                list.sessions.into_iter().filter_map(|session| session.principal).collect();
-            let stale = owners.into_iter().filter(|owner| !app.identity.may_come(owner));
-            gone(&app, stale.map(Arc::from).collect());
-        }
-        Err(error) => tracing::error!("the sessions of agents are not taken up: {error}"),
-    }
-}
-
 /// Looks at the files that may change, and ends what has no right to go on.
 async fn watch(app: Arc<App>, files: Files, again: Arc<Notify>, manager: Manager) {
     let stamps = |files: &Files| {
@@ -400,6 +386,7 @@ async fn watch(app: Arc<App>, files: Files, again: Arc<Notify>, manager: Manager
         };
         if all {
             manager.reloading();
+            #[cfg(feature = "sessions")]
             if let Err(error) = app.tenants.agents.reload().await {
                 tracing::error!("agents' sessions: {error}");
             }
@@ -453,7 +440,7 @@ fn tell(what: &str, reloaded: Result<(), String>) {
 }
 
 /// Ends what those left running who may call no more.
-fn gone(app: &Arc<App>, names: Vec<Arc<str>>) {
+pub(crate) fn gone(app: &Arc<App>, names: Vec<Arc<str>>) {
     for name in names {
         tracing::warn!("{name} may call no more");
         let app = Arc::clone(app);

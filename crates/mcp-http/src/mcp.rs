@@ -1,6 +1,5 @@
 //! `/mcp`: what a request has to be before rmcp sees it, and what becomes of its answer.
 
-use crate::PROGRAM;
 use crate::address::Peer;
 use crate::answer::{self, Body};
 use crate::governor::{Account, Place};
@@ -21,7 +20,7 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 use role_policy::RoleLimits;
 use role_policy::proxy::json::Json;
 use role_policy::proxy::message::{Kind, Message};
-use server_setup::setup;
+use server_setup::{Program, setup};
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -51,7 +50,13 @@ pub(crate) struct Protocol {
 
 impl Protocol {
     /// Takes requests of at most `most` bytes, which come within `patience`. What `cut` cancels cuts off every answer.
-    pub(crate) fn new(sessions: &Sessions, most: usize, patience: Duration, cut: CancellationToken) -> Self {
+    pub(crate) fn new(
+        program: Program,
+        sessions: &Sessions,
+        most: usize,
+        patience: Duration,
+        cut: CancellationToken,
+    ) -> Self {
         // Names and origins are checked on every route, before this.
         let config = StreamableHttpServerConfig::default()
             .disable_allowed_hosts()
@@ -60,8 +65,8 @@ impl Protocol {
             .with_cancellation_token(cut);
         let connection = Connection::shared(
             |extensions| extensions.get::<http::request::Parts>()?.extensions.get::<Visitor>().cloned(),
-            PROGRAM.name,
-            PROGRAM.version,
+            program.name,
+            program.version,
             setup::instructions,
         );
         let manager = Arc::clone(&sessions.manager);

@@ -1,8 +1,9 @@
 //! The command line.
 #![allow(clippy::doc_markdown, reason = "the comments are what --help prints")]
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use core_tools::config::Flags;
+use server_setup::Program;
 use std::path::PathBuf;
 
 /// Tools for a coding agent: files, search, commands that cannot hang it.
@@ -22,6 +23,34 @@ pub(crate) struct Cli {
     pub(crate) options: Options,
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
+}
+
+/// The command line of `program`, which its help calls by its name.
+pub(crate) fn command(program: Program) -> clap::Command {
+    let own = env!("CARGO_PKG_NAME");
+    let command = Cli::command().version(program.version);
+    if program.name == own {
+        return command;
+    }
+    fn named(mut command: clap::Command, name: &'static str) -> clap::Command {
+        if let Some(help) = command.get_after_help() {
+            let help = help.to_string().replace(env!("CARGO_PKG_NAME"), name);
+            command = command.after_help(help);
+        }
+        let subcommands: Vec<String> =
+            command.get_subcommands().map(|subcommand| subcommand.get_name().to_owned()).collect();
+        subcommands.into_iter().fold(command, |command, subcommand| {
+            command.mut_subcommand(subcommand, |subcommand| named(subcommand, name))
+        })
+    }
+    named(command, program.name).name(program.name).bin_name(program.name)
+}
+
+/// What the arguments of this process ask of `program`. Ends the process where they cannot be understood, or ask for
+/// help.
+pub(crate) fn parse(program: Program) -> Cli {
+    let mut matches = command(program).get_matches();
+    Cli::from_arg_matches_mut(&mut matches).unwrap_or_else(|error| error.exit())
 }
 
 const EXAMPLES: &str = "\
@@ -127,7 +156,15 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Write .agent/index.agent.md: what a client will see, for agents and people to read
+    #[command(after_help = INDEX_EXIT_CODES)]
+    Index(Index),
+    /// Start a server of one's own: a small Cargo project with an example tool, roles and a test
+    #[cfg(feature = "new")]
+    #[command(after_help = crate::new::EXAMPLES)]
+    New(crate::new::New),
     /// Print the documents and code that --role needs, in one document under a token budget
+    #[cfg(feature = "context")]
     #[command(after_help = crate::context::EXAMPLES)]
     Context(Box<crate::context::Arguments>),
     /// Check roots, configuration, git and toolchains; the exit code is 1 if something is broken
@@ -148,11 +185,11 @@ pub(crate) enum Command {
         command: PolicyCommand,
     },
     /// Put a role in front of another MCP server: it sees and calls what its policy allows, and no more
-    #[cfg(unix)]
+    #[cfg(all(feature = "wrap", unix))]
     #[command(after_help = crate::wrap::EXAMPLES)]
     Wrap(Box<crate::wrap::Wrap>),
     /// Start, watch and end sessions of agents
-    #[cfg(unix)]
+    #[cfg(all(feature = "sessions", unix))]
     #[command(after_help = SESSION_EXAMPLES)]
     Session {
         #[command(subcommand)]
@@ -164,6 +201,23 @@ pub(crate) enum Command {
         shell: clap_complete::Shell,
     },
 }
+
+/// Where the index goes, or what it is held against.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Index {
+    /// File to write; "-" prints. Default: .agent/index.agent.md in the first root
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Write nothing: fail where the file is not what would be written
+    #[arg(long)]
+    pub(crate) check: bool,
+}
+
+const INDEX_EXIT_CODES: &str = "\
+Exit codes:
+  0  written, or as it would be written
+  1  --check: the file is stale, was changed by hand, or is missing
+  2  it could not be read or written";
 
 const POLICY_EXAMPLES: &str = "\
 Examples:
@@ -246,7 +300,7 @@ pub(crate) enum PolicyCommand {
     },
 }
 
-#[cfg(unix)]
+#[cfg(all(feature = "sessions", unix))]
 const SESSION_EXAMPLES: &str = "\
 Examples:
   mcp-stdio session daemon &                              supervise, until it is ended
@@ -262,7 +316,7 @@ Exit codes:
   2  not done";
 
 /// What to do with sessions.
-#[cfg(unix)]
+#[cfg(all(feature = "sessions", unix))]
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionCommand {
     /// Supervise sessions until SIGTERM, SIGINT or SIGHUP, which ends them

@@ -195,7 +195,7 @@ async fn show(
         let since = arguments.since.as_deref();
         let text = match documents.compile(request.clone(), since, limited.cloned(), cancel).await {
             Ok(compiled) => Ok(rendered(&compiled, arguments)),
-            Err(error) => Err(format!("mcp-stdio: {}", chain(&error))),
+            Err(error) => Err(format!("{}: {}", crate::name(), chain(&error))),
         };
         if shown.as_ref() != Some(&text) {
             let code = match &text {

@@ -2,6 +2,7 @@
 
 use crate::setup::{self, Settings};
 use core_tools::ci::{Commands, diagnose, toolchains};
+#[cfg(feature = "introspection")]
 use core_tools::workspace::Workspace;
 use process_runner::{Command, Limits};
 use serde::Serialize;
@@ -40,6 +41,7 @@ pub(crate) async fn doctor(settings: Settings, as_json: bool) -> Result<ExitCode
     match setup::workspace(&settings) {
         Ok(workspace) => {
             let workspace = Arc::new(workspace);
+            #[cfg(feature = "introspection")]
             findings.extend(databases(&settings, &workspace).await);
             let runner = setup::runner(settings.secrets.clone())?;
             let commands = Commands::new(runner.clone(), workspace, settings.redactor.clone());
@@ -114,6 +116,7 @@ fn tempfile_in(root: &Path) -> std::io::Result<()> {
 }
 
 /// Connects to each database that is set, in the way that the tool does.
+#[cfg(feature = "introspection")]
 async fn databases(settings: &Settings, workspace: &Arc<Workspace>) -> Vec<Finding> {
     let databases = setup::databases(&settings.config, workspace);
     let mut names: Vec<Option<String>> =

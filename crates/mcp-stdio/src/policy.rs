@@ -6,7 +6,7 @@ use crate::print;
 use crate::setup::{self, Settings};
 use core_tools::ci::Confine;
 use core_tools::mcp::WorkspaceEffects;
-use role_policy::{BUILTIN, Call, Caller, Loaded, Policy, Refusal, Says, ToolFacts};
+use role_policy::{Call, Caller, Loaded, Policy, Refusal, Says, ToolFacts};
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -42,7 +42,7 @@ pub(crate) fn run(
         None => Ok((None, arguments(text)?)),
     };
     match command {
-        PolicyCommand::Init => Ok(print(BUILTIN.trim_end())),
+        PolicyCommand::Init => Ok(print(settings.program.policy().1.trim_end())),
         PolicyCommand::Lint { strict } => Ok(lint(identity::policy(settings, &tools), strict)),
         PolicyCommand::Test => {
             let Loaded { examples, .. } = identity::policy(settings, &tools)?;

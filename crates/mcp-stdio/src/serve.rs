@@ -34,9 +34,9 @@ pub(crate) async fn serve(server: Server) -> ExitCode {
         let sessions = server.sessions.clone();
         tokio::spawn(async move {
             ending.cancelled().await;
-            #[cfg(unix)]
+            #[cfg(all(feature = "sessions", unix))]
             tokio::join!(runner.shutdown(GRACE), sessions.shutdown(GRACE));
-            #[cfg(not(unix))]
+            #[cfg(not(all(feature = "sessions", unix)))]
             {
                 let () = sessions;
                 runner.shutdown(GRACE).await;

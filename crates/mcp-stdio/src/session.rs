@@ -44,7 +44,7 @@ pub(crate) async fn run(
         Outcome::Done(text) if text.is_empty() => ExitCode::SUCCESS,
         Outcome::Done(text) => print(&text),
         Outcome::NotRunning(why) => {
-            crate::print_error(&format!("mcp-stdio: {why}"));
+            crate::print_error(&format!("{}: {why}", crate::name()));
             ExitCode::from(NOT_RUNNING)
         }
     })
@@ -68,7 +68,8 @@ async fn daemon(
     let mut hangup = signal(SignalKind::hangup()).map_err(failed)?;
     let supervisor = Supervisor::host(&state, supervised).await.map_err(|error| error.to_string())?;
     crate::print_error(&format!(
-        "mcp-stdio: supervising sessions in {}, process {}",
+        "{}: supervising sessions in {}, process {}",
+        crate::name(),
         state.display(),
         std::process::id()
     ));

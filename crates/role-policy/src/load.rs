@@ -265,7 +265,9 @@ impl<'a> Loader<'a> {
         let lists = [("allow", &role.allow), ("deny", &role.deny)].into_iter();
         for (key, list) in lists.chain(role.rules.iter().map(|rule| ("tools", &rule.tools))) {
             for (text, selector) in list {
-                if facts.iter().any(|tool| selector.matches(tool)) {
+                // A kind cannot be misspelt here any more, and to deny it holds for tools to come.
+                let of_a_kind = key == "deny" && selector.is_kind();
+                if of_a_kind || facts.iter().any(|tool| selector.matches(tool)) {
                     continue;
                 }
                 let name = text.text.as_str();

@@ -57,6 +57,11 @@ impl Selector {
         }
     }
 
+    /// Whether it speaks of a kind of tool, whatever tools there are.
+    pub(crate) fn is_kind(&self) -> bool {
+        matches!(self, Self::ReadOnly | Self::Destructive | Self::OpenWorld)
+    }
+
     /// The one tool it names, where it is a name without `*`.
     pub(crate) fn exact(&self) -> Option<&str> {
         match self {

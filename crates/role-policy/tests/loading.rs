@@ -158,3 +158,14 @@ fn the_built_in_policy_is_one() {
     assert!(policy.excluded_tools("orchestrator").is_empty());
     assert!(policy.roles().all(|role| !policy.description(role).is_empty()));
 }
+
+#[test]
+fn a_kind_may_be_denied_before_there_is_a_tool_of_it_and_a_name_may_not() {
+    let text = |denied: &str| {
+        format!("version = 1\n[roles.minimal]\nallow = [\"read_file\"]\ndeny = [\"{denied}\"]\n")
+    };
+    let load =
+        |denied: &str| Policy::load(&text(denied), "roles.toml", &[READ]).map(|loaded| loaded.warnings.len());
+    assert_eq!(load("annotation:open-world").unwrap(), 0);
+    assert!(load("run_command").unwrap_err().to_string().contains("`run_command` in `deny`"));
+}

@@ -4,7 +4,7 @@ use crate::setup::{Settings, chain};
 use core_tools::config::Setting;
 use core_tools::workspace::Workspace;
 use role_policy::source::{Evidence, MARKER_NAMES, Marker, MarkerError, Named, Resolved, Sources, resolve};
-use role_policy::{BUILTIN, Caller, Effects, Loaded, Policy, ToolFacts};
+use role_policy::{Caller, Effects, Loaded, Policy, ToolFacts};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -12,13 +12,16 @@ use std::path::{Path, PathBuf};
 /// A larger policy is a mistake.
 const MAX_POLICY_BYTES: u64 = 4 << 20;
 
-/// The policy that `settings` name, or the built-in one, for the tools that there are.
+/// The policy that `settings` name, or the one that is built in, for the tools that there are.
 ///
 /// # Errors
 /// The file cannot be read, others may write to it, or everything that is wrong in it.
 pub fn policy(settings: &Settings, tools: &[ToolFacts<'_>]) -> Result<Loaded, String> {
     match settings.config.policy.file.as_ref() {
-        None => Policy::load(BUILTIN, "built-in", tools).map_err(|error| error.to_string()),
+        None => {
+            let (name, text) = settings.program.policy();
+            Policy::load(text, name, tools).map_err(|error| error.to_string())
+        }
         Some(path) => load(path, tools),
     }
 }
@@ -177,7 +180,7 @@ pub fn caller(settings: &Settings, policy: &Policy) -> Resolved {
 ///
 /// # Errors
 /// Nobody's, or the supervisor cannot be reached.
-#[cfg(unix)]
+#[cfg(all(feature = "sessions", unix))]
 pub fn session(settings: &Settings, credential: String) -> Result<crate::setup::SessionIdentity, String> {
     use core_tools::sessions::{Client, Request};
     let state = crate::setup::state_folder(settings)?;

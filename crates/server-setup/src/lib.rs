@@ -1,10 +1,15 @@
 //! What both servers are made of before they serve: flags, environment and configuration in, a guarded host out.
 //!
-//! The libraries read no environment; this does it for the binaries, once. [`setup`] reads the settings and builds
+//! The libraries read no environment; this does it for the binaries, once. A [`Program`] says what a server has of its
+//! own, tools and roles; `mcp_stdio::main` and `mcp_http::main` serve it. Each toolset is a feature, all of them by
+//! default: what is not linked does not exist. [`setup`] reads the settings and builds
 //! the host, [`identity`] finds the policy and the caller's role, [`confinement`] says what programs may reach, and
 //! [`log`] writes to standard error with secrets masked.
 
 pub mod confinement;
 pub mod identity;
 pub mod log;
+mod program;
 pub mod setup;
+
+pub use program::{Program, Resources};

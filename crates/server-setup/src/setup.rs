@@ -2,25 +2,31 @@
 
 use crate::confinement;
 use crate::identity;
+use crate::program::{Program, Resources};
 use core_tools::ci::{Commands, Confine, EnvironmentPolicy, ServerFacts};
 use core_tools::config::{
     Config, EnvironmentMode, FILE_NAME, Flags, Preset, Results, Toolsets, VARIABLE_PREFIX,
 };
+#[cfg(feature = "context")]
 use core_tools::context::{Catalogue, Documents};
+#[cfg(feature = "introspection")]
 use core_tools::db::Databases;
+#[cfg(feature = "introspection")]
 use core_tools::inspect::Inspector;
+#[cfg(feature = "introspection")]
 use core_tools::logs::Logs;
-use core_tools::mcp::{self, Connection, Host, HostBuilder, Limits, Selection, Toolset, WorkspaceEffects};
+use core_tools::mcp::{Connection, Host, HostBuilder, Limits, Selection, Toolset, WorkspaceEffects};
 use core_tools::redact::{self, Redactor};
-#[cfg(unix)]
+#[cfg(all(feature = "sessions", unix))]
 use core_tools::sessions::{Again, Agents, CREDENTIAL_VARIABLE, Options, Owner, Sessions};
+#[cfg(feature = "introspection")]
 use core_tools::trace::Traces;
 use core_tools::workspace::Workspace;
 use process_runner::guardian::Guardian;
 use process_runner::{Runner, Secrets};
 use role_policy::{Caller, Policy, ToolFacts};
 use std::ffi::OsString;
-use std::io::Read as _;
+#[cfg(feature = "introspection")]
 use std::num::NonZeroU16;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -46,15 +52,6 @@ pub fn instructions(seen: &[&str]) -> String {
     told.map(|(_, sentence)| *sentence).collect::<Vec<_>>().join(" ")
 }
 
-/// What a server says of itself.
-#[derive(Clone, Copy, Debug)]
-pub struct Program {
-    /// The binary's name.
-    pub name: &'static str,
-    /// Its version.
-    pub version: &'static str,
-}
-
 /// Everything that is read from outside, read.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -77,11 +74,11 @@ pub struct Settings {
 }
 
 /// What the supervisor of a session says of it.
-#[cfg(unix)]
+#[cfg(all(feature = "sessions", unix))]
 pub type SessionIdentity = core_tools::sessions::Identity;
 
 /// What would be said of a session, if there were any here.
-#[cfg(not(unix))]
+#[cfg(not(all(feature = "sessions", unix)))]
 #[derive(Debug)]
 pub struct SessionIdentity {
     /// Its roles.
@@ -113,9 +110,10 @@ pub struct Server {
 }
 
 /// The way to the sessions, where there are any.
-#[cfg(unix)]
+#[cfg(all(feature = "sessions", unix))]
 pub type SessionHandle = Sessions;
-#[cfg(not(unix))]
+/// The way to the sessions, where there are none.
+#[cfg(not(all(feature = "sessions", unix)))]
 pub type SessionHandle = ();
 
 impl Server {
@@ -139,6 +137,7 @@ impl Server {
 pub fn settings(program: Program, flags: &Flags, agent_command: Option<String>) -> Result<Settings, String> {
     let folder =
         std::env::current_dir().map_err(|error| format!("cannot find the current folder: {error}"))?;
+    let folder = program.serves(folder);
     let variables = variables(std::env::vars_os())?;
     let mut config =
         Config::load(&folder, variables.iter().cloned(), flags).map_err(|error| chain(&error))?;
@@ -148,7 +147,7 @@ pub fn settings(program: Program, flags: &Flags, agent_command: Option<String>) 
     let redaction = redact::Options { enabled: *config.redaction.enabled, values };
     let redactor = Redactor::new(redaction).map_err(|error| chain(&error))?;
     let temporary_folder = std::env::var_os("TMPDIR").filter(|folder| !folder.is_empty()).map(PathBuf::from);
-    #[allow(unused_mut, reason = "sessions are for Unix alone")]
+    #[allow(unused_mut, reason = "sessions are for Unix alone, and not for every server")]
     let mut settings = Settings {
         program,
         config,
@@ -159,7 +158,7 @@ pub fn settings(program: Program, flags: &Flags, agent_command: Option<String>) 
         agent_command,
         session: None,
     };
-    #[cfg(unix)]
+    #[cfg(all(feature = "sessions", unix))]
     if let Some(credential) = std::env::var_os(CREDENTIAL_VARIABLE) {
         let session = identity::session(&settings, credential.to_string_lossy().into_owned());
         if let Ok(session) = &session
@@ -172,8 +171,27 @@ pub fn settings(program: Program, flags: &Flags, agent_command: Option<String>) 
     Ok(settings)
 }
 
+/// As [`settings`], for a server of the current folder that nothing was said to.
+///
+/// # Errors
+/// What is wrong, in words.
+pub fn plain(program: Program) -> Result<Settings, String> {
+    let folder =
+        std::env::current_dir().map_err(|error| format!("cannot find the current folder: {error}"))?;
+    Ok(Settings {
+        program,
+        config: Config::default(),
+        roots: vec![folder],
+        redactor: Redactor::new(redact::Options::default()).map_err(|error| chain(&error))?,
+        secrets: Secrets::default(),
+        temporary_folder: None,
+        agent_command: None,
+        session: None,
+    })
+}
+
 /// What of `roots` lies in `within`.
-#[cfg(unix)]
+#[cfg(all(feature = "sessions", unix))]
 fn narrowed(roots: &[PathBuf], within: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
     let mut narrowed: Vec<PathBuf> = Vec::new();
     for root in roots {
@@ -296,52 +314,110 @@ pub fn toolsets(
     confine: Confine,
     callers: Callers<'_>,
 ) -> Result<Vec<Toolset>, String> {
-    let config = &settings.config;
-    let inspector = inspector(config, workspace, runner, callers)?;
-    #[cfg(unix)]
-    let (Callers::One(sessions) | Callers::Many(sessions)) = callers;
+    let resources = resources(settings, workspace, runner, confine);
+    let mut toolsets = library(settings, workspace, runner, &resources.commands, callers)?;
+    if let Some(own) = settings.program.own {
+        own(&resources).over(&mut toolsets);
+    }
+    Ok(toolsets)
+}
+
+fn resources(
+    settings: &Settings,
+    workspace: &Arc<Workspace>,
+    runner: &Runner,
+    confine: Confine,
+) -> Resources {
     let commands = Commands::new(runner.clone(), Arc::clone(workspace), settings.redactor.clone())
-        .environment(match *config.commands.environment {
+        .environment(match *settings.config.commands.environment {
             EnvironmentMode::Inherit => EnvironmentPolicy::Inherit,
             EnvironmentMode::Minimal => EnvironmentPolicy::Minimal,
         })
         .confined(confine);
+    Resources { workspace: Arc::clone(workspace), commands, redactor: settings.redactor.clone() }
+}
+
+/// The names of the tools that are the program's own, those that take the place of another's among them.
+///
+/// # Errors
+/// What is wrong, in words.
+pub fn own_tools(settings: &Settings) -> Result<Vec<&'static str>, String> {
+    let Some(own) = settings.program.own else { return Ok(Vec::new()) };
+    let workspace = Arc::new(workspace(settings)?);
+    let runner = runner(settings.secrets.clone())?;
+    let resources = resources(settings, &workspace, &runner, Confine::off("nothing is run"));
+    Ok(own(&resources).facts().map(|tool| tool.name).collect())
+}
+
+/// The toolsets of the library that this server is linked with.
+#[allow(
+    unused_variables,
+    unused_mut,
+    clippy::vec_init_then_push,
+    clippy::unnecessary_wraps,
+    reason = "each toolset is a feature and needs something else"
+)]
+fn library(
+    settings: &Settings,
+    workspace: &Arc<Workspace>,
+    runner: &Runner,
+    commands: &Commands,
+    callers: Callers<'_>,
+) -> Result<Vec<Toolset>, String> {
+    use core_tools::mcp;
+    let config = &settings.config;
     let max_timeout = Duration::from_millis(*config.limits.max_timeout_ms);
-    #[allow(unused_mut, reason = "some are for Unix alone")]
-    let mut toolsets = vec![
-        mcp::filesystem::toolset(workspace),
-        mcp::git::toolset(&commands),
-        mcp::testing::toolset(&commands, max_timeout),
-        mcp::context::toolset(&project_documents(config, workspace, commands.clone())?),
-        mcp::ci::toolset(commands.clone(), facts(settings.program), max_timeout),
-        mcp::introspection::toolset(
-            workspace,
-            logs(config, workspace),
-            databases(config, workspace),
-            inspector,
-            traces(config, workspace, runner),
-        ),
-    ];
-    #[cfg(unix)]
-    toolsets.push(mcp::sessions::toolset(&commands, sessions));
+    let mut toolsets = Vec::new();
+    #[cfg(feature = "filesystem")]
+    toolsets.push(mcp::filesystem::toolset(workspace));
+    #[cfg(feature = "git")]
+    toolsets.push(mcp::git::toolset(commands));
+    #[cfg(feature = "tests")]
+    toolsets.push(mcp::testing::toolset(commands, max_timeout));
+    #[cfg(feature = "context")]
+    toolsets.push(mcp::context::toolset(&project_documents(config, workspace, commands.clone())?));
+    #[cfg(feature = "ci")]
+    toolsets.push(mcp::ci::toolset(commands.clone(), facts(settings.program), max_timeout));
+    #[cfg(feature = "introspection")]
+    toolsets.push(mcp::introspection::toolset(
+        workspace,
+        logs(config, workspace),
+        databases(config, workspace),
+        inspector(config, workspace, runner, callers)?,
+        traces(config, workspace, runner),
+    ));
+    #[cfg(all(feature = "sessions", unix))]
+    {
+        let (Callers::One(sessions) | Callers::Many(sessions)) = callers;
+        toolsets.push(mcp::sessions::toolset(commands, sessions));
+    }
     Ok(toolsets)
 }
 
 /// The sessions of this user's state directory. Where nobody supervises them this server does, once they are asked for.
 ///
 /// For one user its own end with it, by the guardian even if it is killed.
-#[cfg(unix)]
+#[cfg(all(feature = "sessions", unix))]
 pub fn sessions(settings: &Settings) -> SessionHandle {
     let own = settings.clone();
     supervised(settings, move || session_options(&own.config, &own.redactor, &own.secrets, Owner::Server))
 }
 
-#[cfg(not(unix))]
+#[cfg(not(all(feature = "sessions", unix)))]
+/// There are none.
 pub fn sessions(_: &Settings) -> SessionHandle {}
+
+#[cfg(not(all(feature = "sessions", unix)))]
+/// There are none.
+pub fn sessions_for_many(
+    _: &Settings,
+    _: impl Fn() -> Result<Settings, String> + Send + Sync + 'static,
+) -> SessionHandle {
+}
 
 /// The sessions of a server's many callers. It is as a daemon to them: they end when it is told to end, and what outlives
 /// it otherwise is taken up by the next. `again` reads the settings again.
-#[cfg(unix)]
+#[cfg(all(feature = "sessions", unix))]
 pub fn sessions_for_many(
     settings: &Settings,
     again: impl Fn() -> Result<Settings, String> + Send + Sync + 'static,
@@ -361,7 +437,7 @@ pub fn sessions_for_many(
     })
 }
 
-#[cfg(unix)]
+#[cfg(all(feature = "sessions", unix))]
 fn supervised(
     settings: &Settings,
     options: impl Fn() -> Result<Options, String> + Send + Sync + 'static,
@@ -378,7 +454,7 @@ fn supervised(
 ///
 /// # Errors
 /// What is wrong, in words.
-#[cfg(unix)]
+#[cfg(all(feature = "sessions", unix))]
 pub fn state_folder(settings: &Settings) -> Result<PathBuf, String> {
     if let Some(folder) = settings.config.sessions.state_dir.as_ref() {
         return Ok(folder.clone());
@@ -393,7 +469,7 @@ pub fn state_folder(settings: &Settings) -> Result<PathBuf, String> {
 ///
 /// # Errors
 /// What is wrong, in words.
-#[cfg(unix)]
+#[cfg(all(feature = "sessions", unix))]
 pub fn session_options(
     config: &Config,
     redactor: &Redactor,
@@ -440,12 +516,14 @@ pub fn session_options(
 }
 
 /// The logs of the application: `$LOG_PATH`, and those that the configuration names.
+#[cfg(feature = "introspection")]
 fn logs(config: &Config, workspace: &Arc<Workspace>) -> Logs {
     let path = std::env::var_os("LOG_PATH").and_then(|path| path.into_string().ok());
     Logs::new(Arc::clone(workspace)).path(path).named(config.logs.sources())
 }
 
 /// The databases of the application: `$DB_PATH`, `$DB_URL`, and those that the configuration names.
+#[cfg(feature = "introspection")]
 pub fn databases(config: &Config, workspace: &Arc<Workspace>) -> Databases {
     let variable = |name: &str| std::env::var_os(name).and_then(|value| value.into_string().ok());
     let named = config.databases.connections().map(|(name, place)| {
@@ -457,6 +535,7 @@ pub fn databases(config: &Config, workspace: &Arc<Workspace>) -> Databases {
 
 /// The state of the application: `$STATE_PATH`, `$STATE_URL`, `$NODE_INSPECT_PORT`, `$INSPECT_TARGET`, and what the
 /// configuration says.
+#[cfg(feature = "introspection")]
 fn inspector(
     config: &Config,
     workspace: &Arc<Workspace>,
@@ -502,6 +581,7 @@ pub fn traces_folder(config: &Config) -> PathBuf {
     state.unwrap_or_else(std::env::temp_dir).join("coretools/traces")
 }
 
+#[cfg(feature = "introspection")]
 fn traces(config: &Config, workspace: &Arc<Workspace>, runner: &Runner) -> Traces {
     let target = match config.inspect.target.as_str() {
         "" => std::env::var_os("INSPECT_TARGET").and_then(|target| target.into_string().ok()),
@@ -515,6 +595,7 @@ fn traces(config: &Config, workspace: &Arc<Workspace>, runner: &Runner) -> Trace
 
 /// Documents that remember what files were in the user's folder for caches: `$XDG_CACHE_HOME`, by default `~/.cache`
 /// (XDG Base Directory Specification).
+#[cfg(feature = "context")]
 pub fn documents(commands: Commands) -> Documents {
     let folder = |name| std::env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
     let caches = folder("XDG_CACHE_HOME").or_else(|| folder("HOME").map(|home| home.join(".cache")));
@@ -530,11 +611,13 @@ pub fn documents(commands: Commands) -> Documents {
 ///
 /// # Errors
 /// It cannot be read, or is no catalogue.
+#[cfg(feature = "context")]
 pub fn project_documents(
     config: &Config,
     workspace: &Workspace,
     commands: Commands,
 ) -> Result<Documents, String> {
+    use std::io::Read as _;
     const MAX_BYTES: u64 = 1 << 20;
     let documents = documents(commands);
     let Some(path) = config.context.catalogue.as_ref() else { return Ok(documents) };

@@ -71,5 +71,7 @@ pub use handler::{Connection, Visitor};
 pub use host::{Context, Host, HostBuilder, HostError, NoSuchTool, Observer};
 pub use limits::{Held, Limits, Needs, Programs};
 pub use progress::Progress;
+/// What an argument of a tool reaches; a tool declares it for policies to judge.
+pub use role_policy::Effect;
 pub use selection::{PRESETS, Selection};
 pub use tool::{Left, Prepared, Tool, Toolset};

@@ -37,6 +37,29 @@ impl Toolset {
         self.tools.iter().map(|tool| tool.facts(self.name))
     }
 
+    /// Lays these tools over `others`. One that has the name of a tool there stands in its place: in its toolset, in its
+    /// order, called by its former names too, and judged by the rules for that name, with the effects and hints that it
+    /// declares itself. All else follows as a toolset of its own.
+    pub fn over(self, others: &mut Vec<Self>) {
+        let mut rest = Vec::new();
+        for mut own in self.tools {
+            let replaced =
+                others.iter_mut().flat_map(|toolset| &mut toolset.tools).find(|tool| tool.name == own.name);
+            match replaced {
+                Some(tool) => {
+                    if own.aliases.is_empty() {
+                        own.aliases = tool.aliases;
+                    }
+                    *tool = own;
+                }
+                None => rest.push(own),
+            }
+        }
+        if !rest.is_empty() {
+            others.push(Self { name: self.name, tools: rest });
+        }
+    }
+
     /// What a policy knows of the tool that is called `name`, or was elsewhere, and `arguments` in the form in
     /// which they are judged and run. Nothing if it is not in this toolset.
     ///

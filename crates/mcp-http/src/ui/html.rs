@@ -20,6 +20,12 @@ impl Html {
         self
     }
 
+    /// Another piece of it.
+    pub(super) fn add(&mut self, piece: Self) -> &mut Self {
+        self.0.push_str(&piece.0);
+        self
+    }
+
     pub(super) fn into_string(self) -> String {
         self.0
     }

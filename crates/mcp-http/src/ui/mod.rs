@@ -1,6 +1,11 @@
 //! `/ui`: what runs, what ran, and who was refused what, for people. Server-rendered: it can be read without JavaScript,
 //! which only keeps it up to date. A caller sees its own; whose role keeps nothing from it sees everybody's.
 
+#[cfg(feature = "sessions")]
+mod agents;
+#[cfg(not(feature = "sessions"))]
+#[path = "no_agents.rs"]
+mod agents;
 mod html;
 mod login;
 mod page;
@@ -107,8 +112,7 @@ pub(crate) async fn answer(app: &Arc<App>, request: Request<Incoming>, peer: Pee
 async fn look(app: &App, viewer: &Viewer, path: &str, query: Option<&str>) -> Response<Body> {
     match path {
         "/ui" => {
-            let own = (!viewer.sees_all).then_some(&*viewer.principal.name);
-            let agents = app.tenants.agents.of(own).list(false).await;
+            let agents = agents::section(app, viewer).await;
             shown(StatusCode::OK, page::calls(app, viewer, agents, query.unwrap_or_default()))
         }
         "/ui/roles" => shown(StatusCode::OK, page::roles(app, viewer)),

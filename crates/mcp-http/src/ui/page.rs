@@ -5,7 +5,6 @@ use super::recent::Ended;
 use super::{STYLE, Viewer, traces as kept};
 use crate::route::App;
 use core_tools::mcp::{Left, Outcome};
-use core_tools::sessions::SessionList;
 use std::time::{Duration, SystemTime};
 
 /// The form to sign in.
@@ -26,12 +25,7 @@ pub(super) fn sign_in(said: Option<&'static str>) -> Html {
 }
 
 /// What runs and what ran.
-pub(super) fn calls(
-    app: &App,
-    viewer: &Viewer,
-    agents: Result<SessionList, core_tools::sessions::Error>,
-    query: &str,
-) -> Html {
+pub(super) fn calls(app: &App, viewer: &Viewer, agents: Html, query: &str) -> Html {
     let mut html = begin("Calls", viewer, true);
     html.raw("<p class=\"said\" role=\"status\">").raw(outcome_of(query)).raw("</p>");
     html.raw("<p class=\"bar\" id=\"bar\"><span>").raw(match viewer.sees_all {
@@ -45,7 +39,7 @@ pub(super) fn calls(
     let [calls, refusals] = app.ui.recent.lately(own);
     lately(&mut html, &calls);
     not_run(&mut html, &refusals, viewer.sees_all);
-    self::agents(&mut html, app, viewer, agents);
+    html.add(agents);
     sessions(&mut html, app, own);
     end(html)
 }
@@ -94,8 +88,10 @@ fn programs(html: &mut Html, app: &App, viewer: &Viewer, own: Option<&str>) {
                 if may_stop {
                     html.raw("<td>");
                     if left.state == "running" {
-                        let what = What::Program(left.id);
-                        button(html, viewer, &left.principal, &what, &left.command);
+                        let id = left.id.to_string();
+                        let (owner, command) = (&*left.principal, &*left.command);
+                        let ends = Ends { owner, field: "id", id: &id, word: "Stop", command };
+                        button(html, viewer, &ends);
                     }
                     html.raw("</td>");
                 }
@@ -106,35 +102,27 @@ fn programs(html: &mut Html, app: &App, viewer: &Viewer, own: Option<&str>) {
 }
 
 /// What a button ends.
-enum What<'a> {
-    Program(u32),
-    Session(&'a str),
+pub(super) struct Ends<'a> {
+    pub(super) owner: &'a str,
+    /// How the form names it.
+    pub(super) field: &'static str,
+    pub(super) id: &'a str,
+    /// What is said of it.
+    pub(super) word: &'static str,
+    pub(super) command: &'a str,
 }
 
-fn button(html: &mut Html, viewer: &Viewer, owner: &str, what: &What<'_>, command: &str) {
+pub(super) fn button(html: &mut Html, viewer: &Viewer, ends: &Ends<'_>) {
     html.raw("<form method=\"post\" action=\"/ui/stop\"><input type=\"hidden\" name=\"owner\" value=\"");
-    html.text(owner).raw("\"><input type=\"hidden\" name=\"");
-    match what {
-        What::Program(id) => html.raw("id\" value=\"").text(*id),
-        What::Session(id) => html.raw("session\" value=\"").text(*id),
-    };
+    html.text(ends.owner).raw("\"><input type=\"hidden\" name=\"").raw(ends.field).raw("\" value=\"");
+    html.text(ends.id);
     if let Some(login) = &viewer.login {
         html.raw("\"><input type=\"hidden\" name=\"secret\" value=\"").text(&login.secret);
     }
     // Its own name, for whoever hears buttons without their rows; its own id, for the focus to come back to.
-    html.raw("\"><button class=\"stop\" id=\"");
-    let word = match what {
-        What::Program(id) => {
-            html.raw("stop-").text(*id).raw("-").text(owner);
-            "Stop"
-        }
-        What::Session(id) => {
-            html.raw("end-").text(*id);
-            "End"
-        }
-    };
-    html.raw("\" aria-label=\"").raw(word).raw(" ").text(cut(command, 60)).raw(" of ").text(owner);
-    html.raw("\">").raw(word).raw("</button></form>");
+    html.raw("\"><button class=\"stop\" id=\"end-").text(ends.id).raw("-").text(ends.owner);
+    html.raw("\" aria-label=\"").raw(ends.word).raw(" ").text(cut(ends.command, 60)).raw(" of ");
+    html.text(ends.owner).raw("\">").raw(ends.word).raw("</button></form>");
 }
 
 fn lately(html: &mut Html, calls: &[Ended]) {
@@ -197,50 +185,7 @@ fn sessions(html: &mut Html, app: &App, own: Option<&str>) {
     });
 }
 
-/// Agents that are supervised here.
-fn agents(
-    html: &mut Html,
-    app: &App,
-    viewer: &Viewer,
-    agents: Result<SessionList, core_tools::sessions::Error>,
-) {
-    let may_end = may_call(app, viewer, "end_session");
-    section(html, "agents", "Agents’ sessions", |html| {
-        let agents = match agents {
-            Ok(agents) => agents.sessions,
-            Err(error) => {
-                html.raw("<p class=\"bad\">").text(error).raw("</p>");
-                return;
-            }
-        };
-        let columns = ["Caller", "Session", "Role", "State", "Since (UTC)", "Command", "End"];
-        let columns = if may_end { &columns[..] } else { columns.get(..6).unwrap_or_default() };
-        table(html, "agents", columns, agents.len(), |html| {
-            for agent in &agents {
-                let owner = agent.principal.as_deref().unwrap_or("this host");
-                html.raw("<tr><td class=\"name\">").text(owner).raw("</td><td class=\"name\"><code>");
-                html.text(&agent.session_id).raw("</code></td><td>").text(&agent.role).raw("</td><td>");
-                html.text(&agent.state);
-                if let Some(next) = &agent.next_action {
-                    html.raw(", ").text(&next.action).raw(" at ").text(&next.at);
-                }
-                html.raw("</td><td class=\"time\">").text(&agent.since).raw("</td><td><code>");
-                html.text(&agent.command).raw("</code></td>");
-                if may_end {
-                    html.raw("<td>");
-                    if let Some(owner) = &agent.principal {
-                        let what = What::Session(&agent.session_id);
-                        button(html, viewer, owner, &what, &agent.command);
-                    }
-                    html.raw("</td>");
-                }
-                html.raw("</tr>");
-            }
-        });
-    });
-}
-
-fn may_call(app: &App, viewer: &Viewer, tool: &str) -> bool {
+pub(super) fn may_call(app: &App, viewer: &Viewer, tool: &str) -> bool {
     let (policy, facts) = (app.tenants.whole().policy(), app.tenants.whole().facts());
     facts.iter().find(|known| known.name == tool).is_some_and(|tool| policy.sees(&viewer.caller, tool))
 }
@@ -397,14 +342,19 @@ fn end(mut html: Html) -> Html {
 }
 
 /// A part of the page that is kept up to date.
-fn section(html: &mut Html, id: &'static str, title: &'static str, content: impl FnOnce(&mut Html)) {
+pub(super) fn section(
+    html: &mut Html,
+    id: &'static str,
+    title: &'static str,
+    content: impl FnOnce(&mut Html),
+) {
     html.raw("<section id=\"").raw(id).raw("\" aria-labelledby=\"").raw(id).raw("-title\" data-live>");
     html.raw("<h2 id=\"").raw(id).raw("-title\">").raw(title).raw("</h2>");
     content(html);
     html.raw("</section>");
 }
 
-fn table(
+pub(super) fn table(
     html: &mut Html,
     id: &'static str,
     columns: &[&'static str],

@@ -1,0 +1,103 @@
+//! An MCP server over HTTP, for a shared host: the same tools and the same guarded host as `mcp-stdio`, with an
+//! identity, a role, roots and limits for each caller.
+//!
+//! [`main`] is the whole of such a program. A server with tools and roles of its own is another [`Program`], which
+//! `mcp_stdio::main` serves to a local agent as well. Toolsets are features, all of them on by default.
+#![cfg(unix)]
+
+mod address;
+#[cfg(feature = "sessions")]
+mod agents;
+mod answer;
+#[cfg(feature = "audit-database")]
+mod archive;
+#[cfg(not(feature = "audit-database"))]
+#[path = "no_archive.rs"]
+mod archive;
+mod bearer;
+mod cli;
+mod compress;
+mod connection;
+mod file;
+mod gate;
+mod governor;
+mod health;
+mod identity;
+mod jwt;
+mod life;
+mod mcp;
+mod metrics;
+mod notify;
+mod route;
+mod sessions;
+#[cfg(feature = "telemetry")]
+mod telemetry;
+#[cfg(not(feature = "telemetry"))]
+#[path = "no_telemetry.rs"]
+mod telemetry;
+mod tenants;
+mod tls;
+mod tokens;
+mod ui;
+
+use cli::{Cli, Command};
+pub use server_setup::{Program, Resources};
+use server_setup::{log, setup};
+use std::process::ExitCode;
+use telemetry::Telemetry;
+
+/// The `main` of `program`: does what the arguments of the process ask for; without a subcommand it serves. The exit
+/// code is 2 where the work could not start.
+///
+/// To be called first, and once: what it starts runs this program again, to end what it would leave behind.
+pub fn main(program: Program) -> ExitCode {
+    // The process that outlives this one and ends what it left running. Never returns in that process.
+    process_runner::guardian::run_if_requested();
+    match run(program, cli::parse(program)) {
+        Ok(code) => code,
+        Err(error) => {
+            say(&format!("{}: {error}", program.name));
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Does what was asked for. An error is one that kept the work from starting.
+fn run(program: Program, cli: Cli) -> Result<ExitCode, String> {
+    let settings = setup::settings(program, &cli.options.flags(), None)?;
+    // Only the server itself is watched: the other commands end at once.
+    let telemetry = match cli.command {
+        None => Telemetry::from_environment(program.name, program.version)?,
+        Some(_) => None,
+    };
+    let further = telemetry.as_ref().and_then(|telemetry| telemetry.further(settings.redactor.clone()));
+    let level = cli.options.log.as_deref().unwrap_or("warn");
+    let _log = log::start(level, settings.redactor.clone(), further)?;
+    match cli.command {
+        Some(Command::Token { command }) => return tokens::run(&settings, command),
+        Some(Command::Health(asked)) => return health::run(&settings, &asked),
+        None => {}
+    }
+    setup::more_descriptors();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| format!("cannot start the runtime: {error}"))?;
+    let spans = telemetry.as_ref().and_then(Telemetry::spans);
+    let flags = cli.options.flags();
+    let again = Box::new(move || setup::settings(program, &flags, None));
+    let code = runtime.block_on(life::serve(settings, again, spans));
+    if let Some(telemetry) = telemetry {
+        telemetry.close();
+    }
+    // A thread that hangs in the file system must not keep the process.
+    runtime.shutdown_background();
+    code
+}
+
+/// Says something to whoever started the server.
+fn say(text: &str) {
+    use std::io::Write;
+    // Where standard error is closed, the exit code has to do.
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
