@@ -63,12 +63,58 @@ where
     })
 }
 
+/// A tool that is done in microseconds where `at_hand` says that nothing has to be waited for, and then where it is
+/// called: handing it to another thread would take longer than doing it. Elsewhere as [`tool`].
+fn quick<I, F, H>(
+    (name, title, description): (&'static str, &'static str, &'static str),
+    workspace: &Arc<Workspace>,
+    at_hand: H,
+    run: F,
+) -> Tool
+where
+    I: DeserializeOwned + JsonSchema + Send + Sync + 'static,
+    F: Fn(&Workspace, &I, &CancellationToken) -> Result<Answer, ToolError> + Copy + Send + Sync + 'static,
+    H: Fn(&I) -> (&str, AtHand) + Copy + Send + Sync + 'static,
+{
+    let workspace = Arc::clone(workspace);
+    Tool::new(name, title, description, move |input: I, context: Context| {
+        let workspace = context.within(&workspace);
+        async move {
+            let workspace = workspace?;
+            let (path, wanted) = at_hand(&input);
+            let is_at_hand = workspace.locate(path).is_ok_and(|path| match wanted {
+                AtHand::Name => path.is_known(),
+                AtHand::Content => path.is_in_memory(SHORT),
+            });
+            if is_at_hand {
+                return run(&workspace, &input, &context.cancel);
+            }
+            context.blocking(move |cancel| run(&workspace, &input, cancel)).await
+        }
+    })
+}
+
+/// What a tool would wait for.
+#[derive(Clone, Copy)]
+enum AtHand {
+    /// What is at a path.
+    Name,
+    /// What is in the file there.
+    Content,
+}
+
+/// A file that is read in less time than another thread takes to begin.
+const SHORT: u64 = 32 * 1024;
+
 fn read_file(workspace: &Arc<Workspace>) -> Tool {
-    tool(
-        "read_file",
-        "Read a file",
-        "Reads a text file, whole or by lines. Images and PDFs: read_media_file.",
+    quick(
+        (
+            "read_file",
+            "Read a file",
+            "Reads a text file, whole or by lines. Images and PDFs: read_media_file.",
+        ),
         workspace,
+        |input: &ReadFile| (&input.path, AtHand::Content),
         |workspace, input: &ReadFile, cancel| {
             Ok(Answer::text(filesystem::read_file(workspace, input, cancel)?.to_text()))
         },
@@ -251,11 +297,10 @@ fn create_directory(workspace: &Arc<Workspace>) -> Tool {
 }
 
 fn file_exists(workspace: &Arc<Workspace>) -> Tool {
-    tool(
-        "file_exists",
-        "Is it a file?",
-        "Whether a file is there.",
+    quick(
+        ("file_exists", "Is it a file?", "Whether a file is there."),
         workspace,
+        |input: &Exists| (&input.path, AtHand::Name),
         |workspace, input: &Exists, _| Answer::structured(&filesystem::file_exists(workspace, input)?),
     )
     .effects(&[Effect::Reads("path")])
@@ -263,11 +308,10 @@ fn file_exists(workspace: &Arc<Workspace>) -> Tool {
 }
 
 fn directory_exists(workspace: &Arc<Workspace>) -> Tool {
-    tool(
-        "directory_exists",
-        "Is it a folder?",
-        "Whether a folder is there.",
+    quick(
+        ("directory_exists", "Is it a folder?", "Whether a folder is there."),
         workspace,
+        |input: &Exists| (&input.path, AtHand::Name),
         |workspace, input: &Exists, _| Answer::structured(&filesystem::directory_exists(workspace, input)?),
     )
     .effects(&[Effect::Reads("path")])

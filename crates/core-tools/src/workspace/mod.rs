@@ -74,6 +74,9 @@ struct Root {
     spelled: PathBuf,
     /// Its last component, to tell roots apart in messages.
     name: String,
+    /// What the kernel has of it in memory is to be had without waiting.
+    #[cfg(target_os = "linux")]
+    is_local: bool,
 }
 
 impl Root {
@@ -86,7 +89,14 @@ impl Root {
 
     fn new(folder: Folder, canonical: PathBuf, spelled: PathBuf) -> Self {
         let name = canonical.file_name().map_or_else(|| "/".to_owned(), printable);
-        Self { folder: Arc::new(folder), canonical, spelled, name }
+        Self {
+            #[cfg(target_os = "linux")]
+            is_local: folder::kernel::is_local(&folder),
+            folder: Arc::new(folder),
+            canonical,
+            spelled,
+            name,
+        }
     }
 
     /// What is left of the absolute `path` beneath this root, and how much of `path` named the root.

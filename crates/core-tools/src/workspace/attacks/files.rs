@@ -72,3 +72,35 @@ fn a_write_keeps_the_mode_and_leaves_no_temporary_file() {
         assert_eq!(left.filter(|name| name.to_string_lossy().contains("tmp")).count(), 0);
     }
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_has_to_be_waited_for_is_not_taken_to_be_in_memory() {
+    let world = World::new();
+    rustix::fs::mkfifoat(rustix::fs::CWD, world.at("root/pipe"), 0o666.into()).unwrap();
+    fs::write(world.at("root/long"), vec![b'x'; 40_000]).unwrap();
+    world.link("../outside/secret.txt", "root/out");
+    world.link("src/lib.rs", "root/in");
+    for workspace in world.workspaces() {
+        let at = |path: &str| workspace.locate(path).unwrap();
+        let memory = |path: &str| at(path).is_in_memory(32 * 1024);
+        // As the kernel says of the file itself.
+        let file = fs::File::open(world.at("root/src/lib.rs")).unwrap();
+        let (mut byte, nowait) = ([0], rustix::io::ReadWriteFlags::NOWAIT);
+        let can = rustix::io::preadv2(&file, &mut [std::io::IoSliceMut::new(&mut byte)], 0, nowait).is_ok();
+        let local = at(".").is_known();
+        for path in ["src/lib.rs", "in", "src/../src/lib.rs"] {
+            assert_eq!(memory(path), can && local, "{path}");
+            assert_eq!(at(path).is_known(), local, "{path}");
+        }
+        // Nobody writes to the pipe: opened, it would be waited for.
+        for path in ["pipe", "long", "src", "out", "..", "../outside/secret.txt", "src/none", "none/none"] {
+            assert!(!memory(path), "{path}");
+        }
+        for path in ["out", "..", "../outside/secret.txt"] {
+            assert!(!at(path).is_known(), "{path}");
+        }
+        // Of a file system that others answer for, nothing is.
+        assert!(!Workspace::new(["/proc"]).unwrap().locate("self/status").unwrap().is_known());
+    }
+}

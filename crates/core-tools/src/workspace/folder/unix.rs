@@ -343,15 +343,16 @@ fn from_stat(stat: &Stat) -> Metadata {
 /// One system call that resolves a whole path beneath a folder: `openat2(2)`, Linux 5.6.
 #[cfg(target_os = "linux")]
 pub(in crate::workspace) mod kernel {
+    use std::io::IoSliceMut;
     use std::os::fd::OwnedFd;
     use std::path::Path;
     use std::sync::OnceLock;
 
     use rustix::fs::{Mode, OFlags, ResolveFlags};
-    use rustix::io::Errno;
+    use rustix::io::{Errno, ReadWriteFlags};
 
     use super::{ALWAYS, Folder, REFERENCE, from_stat};
-    use crate::workspace::metadata::Metadata;
+    use crate::workspace::metadata::{Kind, Metadata};
 
     /// A rename or mount anywhere on the system can make the kernel unsure whether `..` stayed beneath;
     /// it then says EAGAIN. Past this many tries the walk, which is never unsure, takes over.
@@ -392,6 +393,67 @@ pub(in crate::workspace) mod kernel {
         let handle = resolve(root, path, OFlags::RDONLY | ALWAYS)?;
         let metadata = from_stat(&rustix::fs::fstat(&handle)?);
         Ok(Reached { handle, metadata })
+    }
+
+    /// Whether a folder lies in a file system of this machine whose cached names and pages are read without asking
+    /// anybody: not over a network, and not in another process (FUSE).
+    pub(in crate::workspace) fn is_local(folder: &Folder) -> bool {
+        // statfs(2): ext2 to ext4, XFS, Btrfs, tmpfs, overlayfs, F2FS, bcachefs, ramfs.
+        const LOCAL: [u32; 8] = [
+            0xef53,
+            0x5846_5342,
+            0x9123_683e,
+            0x0102_1994,
+            0x794c_7630,
+            0xf2f5_2010,
+            0xca45_1a4e,
+            0x8584_58f6,
+        ];
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "32 bits on every architecture"
+        )]
+        rustix::fs::fstatfs(&folder.handle).is_ok_and(|found| LOCAL.contains(&(found.f_type as u32)))
+    }
+
+    /// Whether the kernel knows what is at `path` beneath `root`, or that nothing is, without waiting for a disk
+    /// (`RESOLVE_CACHED`, Linux 5.12), and without leaving the root's file system.
+    pub(in crate::workspace) fn knows(root: &Folder, path: &Path) -> bool {
+        matches!(cached(root, path, OFlags::PATH), Ok(_) | Err(Errno::NOENT | Errno::NOTDIR))
+    }
+
+    /// Whether the whole regular file at `path` beneath `root`, of at most `most` bytes, is in memory
+    /// (`RWF_NOWAIT`).
+    pub(in crate::workspace) fn holds(root: &Folder, path: &Path, most: u64) -> bool {
+        let held = || {
+            // A pipe or a device is not opened.
+            let reference = cached(root, path, OFlags::PATH)?;
+            let metadata = from_stat(&rustix::fs::fstat(&reference)?);
+            if metadata.kind != Kind::File || metadata.size > most {
+                return Ok(false);
+            }
+            let file = cached(root, path, OFlags::RDONLY | ALWAYS)?;
+            let (mut buffer, mut read) = ([0; 8192], 0);
+            while read < metadata.size {
+                let parts = &mut [IoSliceMut::new(&mut buffer)];
+                match rustix::io::preadv2(&file, parts, read, ReadWriteFlags::NOWAIT)? {
+                    0 => break,
+                    more => read += more as u64,
+                }
+            }
+            Ok::<_, Errno>(true)
+        };
+        held().unwrap_or(false)
+    }
+
+    fn cached(root: &Folder, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        let resolve = ResolveFlags::BENEATH
+            | ResolveFlags::NO_MAGICLINKS
+            | ResolveFlags::NO_XDEV
+            | ResolveFlags::CACHED;
+        rustix::fs::openat2(&root.handle, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve)
     }
 
     fn resolve(root: &Folder, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
