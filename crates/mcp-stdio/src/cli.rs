@@ -136,10 +136,14 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Print the configuration that connects a client to this server
+    /// Print the configuration that connects a client to this server, with the flags given here
     PrintConfig {
         /// The client
         client: Client,
+        /// Instead of starting this server, connect to the mcp-http at this address, with the token in
+        /// $CORETOOLS_TOKEN
+        #[arg(long, value_name = "URL")]
+        url: Option<String>,
     },
     /// Ask and test a policy: what may a role do, and why?
     #[command(after_help = POLICY_EXAMPLES)]
@@ -377,4 +381,6 @@ pub(crate) enum Client {
     Cursor,
     /// VS Code
     Vscode,
+    /// Zed
+    Zed,
 }

@@ -38,7 +38,10 @@ fn main() -> ExitCode {
 /// Runs what was asked for. An error is one that kept the work from starting.
 fn run(cli: Cli) -> Result<ExitCode, String> {
     match cli.command {
-        Some(Command::PrintConfig { client }) => {
+        Some(Command::PrintConfig { client, url: Some(url) }) => {
+            return Ok(print(&print_config::remote(client, &url, &cli.options)?));
+        }
+        Some(Command::PrintConfig { client, url: None }) => {
             let program =
                 std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
             return Ok(print(&print_config::print_config(client, &program, &cli.options)?));
