@@ -49,7 +49,7 @@ pub(crate) struct Options {
     #[arg(long = "root", value_name = "DIR", global = true)]
     pub(crate) roots: Vec<PathBuf>,
 
-    /// Tools to offer: presets (all, full, edit, minimal), toolsets or single tools, separated by commas
+    /// Tools to offer: presets (all, full, edit, introspect, minimal), toolsets or single tools, separated by commas
     #[arg(long, value_name = "LIST", global = true)]
     pub(crate) toolsets: Option<String>,
 
@@ -114,6 +114,9 @@ pub(crate) enum Command {
         /// The list as a client gets it
         #[arg(long)]
         json: bool,
+        /// As a page of Markdown, with every parameter, also those that the list leaves out
+        #[arg(long, conflicts_with = "json")]
+        markdown: bool,
     },
     /// Call one tool and print its answer
     #[command(after_help = CALL_EXIT_CODES)]

@@ -78,7 +78,7 @@ fn run(cli: Cli) -> Result<ExitCode, String> {
             let again = move || setup::settings(PROGRAM, &flags, agent_command.clone());
             runtime.block_on(session::run(settings, command, again))
         }
-        Some(Command::Tools { json }) => Ok(call::tools(&setup::server(settings)?, json)),
+        Some(Command::Tools { json, markdown }) => Ok(call::tools(&setup::server(settings)?, json, markdown)),
         Some(Command::Call { tool, arguments, json }) => {
             let server = setup::server(settings)?;
             runtime.block_on(call::call(server, &tool, &arguments, json))
