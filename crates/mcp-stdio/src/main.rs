@@ -54,7 +54,11 @@ fn run(cli: Cli) -> Result<ExitCode, String> {
         }
         _ => {}
     }
-    let settings = setup::settings(PROGRAM, &cli.options.flags(), cli.options.agent_command.clone())?;
+    let settings = setup::settings(PROGRAM, &cli.options.flags(), cli.options.agent_command.clone());
+    let settings = match (settings, &cli.command) {
+        (Err(error), Some(Command::Doctor { json })) => return Ok(doctor::without_settings(error, *json)),
+        (settings, _) => settings?,
+    };
     let _log = log::start(cli.options.log.as_deref().unwrap_or("warn"), settings.redactor.clone())?;
     #[cfg(unix)]
     if let Some(Command::Wrap(wrap)) = cli.command {
