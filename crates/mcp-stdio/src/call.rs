@@ -58,7 +58,9 @@ pub(crate) async fn call(
     server.runner.shutdown(Duration::from_secs(2)).await;
     let answer = match answer {
         Ok(answer) => answer,
-        Err(error) => return Err(error.to_string()),
+        Err(error) => {
+            return Err(format!("{error} (here: `mcp-stdio tools`; `--toolsets all` offers more)"));
+        }
     };
     let failed = answer.is_failed();
     let printed = if as_json {
