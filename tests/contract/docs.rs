@@ -132,7 +132,10 @@ fn with_answers(page: &str) -> String {
             let output = shell.env("PATH", &path).output().unwrap();
             let said = without_times(&String::from_utf8_lossy(&output.stdout));
             let said = said.replace(bin.to_str().unwrap(), "/usr/local/bin");
-            written.push_str(&format!("{line}\n{}", said.trim_end()));
+            written.push_str(line);
+            if !said.trim().is_empty() {
+                written.push_str(&format!("\n{}", said.trim_end()));
+            }
         } else {
             continue;
         }

@@ -58,9 +58,7 @@ pub(crate) async fn call(
     server.runner.shutdown(Duration::from_secs(2)).await;
     let answer = match answer {
         Ok(answer) => answer,
-        Err(error) => {
-            return Err(format!("{error} (here: `mcp-stdio tools`; `--toolsets all` offers more)"));
-        }
+        Err(error) => return Err(error.to_string()),
     };
     let failed = answer.is_failed();
     let printed = if as_json {
