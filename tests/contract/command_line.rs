@@ -52,14 +52,15 @@ fn the_version_is_the_packages() {
 #[test]
 fn each_clients_configuration_is_as_recorded() {
     let project = Project::with([("my project/coretools.toml", "")]);
-    let configurations: Vec<_> = ["claude", "codex", "opencode", "gemini", "cursor", "vscode"]
+    let configurations: Vec<_> = ["claude", "codex", "opencode", "gemini", "cursor", "vscode", "zed"]
         .into_iter()
         .map(|client| {
             let plain = stdout(&project, &["print-config", client]);
             let arguments =
                 ["print-config", client, "--root", "my project", "--root", "/srv/it's", "--toolsets", "edit"];
             let chosen = stdout(&project, &arguments);
-            format!("===== {client}\n{plain}\n----- with flags\n{chosen}")
+            let remote = stdout(&project, &["print-config", client, "--url", "https://tools.example/mcp"]);
+            format!("===== {client}\n{plain}\n----- with flags\n{chosen}\n----- of mcp-http\n{remote}")
         })
         .collect();
     insta::assert_snapshot!("print_config", configurations.join("\n"));

@@ -21,6 +21,7 @@ fn presets_and_toolsets_choose_tools_as_recorded() {
         "all",
         "full",
         "edit",
+        "introspect",
         "minimal",
         "filesystem",
         "git",
@@ -37,7 +38,7 @@ fn presets_and_toolsets_choose_tools_as_recorded() {
 #[test]
 fn a_preset_lists_a_tool_as_the_whole_list_does() {
     let all = all();
-    for preset in ["full", "edit", "minimal"] {
+    for preset in ["full", "edit", "introspect", "minimal"] {
         for tool in listed(&["--toolsets", preset], Era::Modern) {
             assert!(all.contains(&tool), "{preset}: {tool}");
         }
@@ -71,7 +72,8 @@ fn the_list_and_its_presets_keep_within_their_bytes() {
     let sizes: Vec<_> = all.iter().map(|tool| (name(tool), tool.to_string().len())).collect();
     let average = sizes.iter().map(|(_, size)| size).sum::<usize>() / all.len();
     assert!(average < 600, "{average} bytes a tool: {sizes:?}");
-    for (preset, limit) in [("full", 24 * 1024), ("edit", 12_000), ("minimal", 5_000)] {
+    for (preset, limit) in [("full", 24 * 1024), ("edit", 12_000), ("introspect", 8_000), ("minimal", 5_000)]
+    {
         let size = bytes(&listed(&["--toolsets", preset], Era::Modern));
         assert!(size <= limit, "{preset}: {size} bytes");
     }

@@ -9,6 +9,8 @@
 mod calls;
 mod command_line;
 mod configuration;
+mod docs;
+mod doctor;
 mod list;
 mod refusals;
 

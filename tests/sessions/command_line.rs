@@ -24,6 +24,22 @@ fn without_a_supervisor_the_exit_code_is_one_and_nothing_is_made_up() {
 }
 
 #[test]
+fn what_the_default_leaves_out_of_a_clients_list_is_there_for_the_command_line() {
+    let project = Project::empty();
+    let _daemon = Daemon::start(&project);
+    let run = |arguments: &[&str]| {
+        let mut command = project.server();
+        command.env_remove("CORETOOLS_TOOLSETS").arg("session").args(arguments);
+        command.output().unwrap()
+    };
+    let listed = run(&["list"]);
+    assert!(listed.status.success(), "{}", String::from_utf8_lossy(&listed.stderr));
+    let chosen = run(&["list", "--toolsets", "edit"]);
+    let said = String::from_utf8_lossy(&chosen.stderr).into_owned();
+    assert!(!chosen.status.success() && said.contains("--toolsets leaves it out"), "{said}");
+}
+
+#[test]
 fn a_daemon_is_steered_by_the_command_line() {
     let project = Project::empty();
     let daemon = Daemon::start(&project);

@@ -145,6 +145,16 @@ pub fn conformance_suite() -> Option<(PathBuf, PathBuf)> {
     self::found(found.then_some((node, entry)), &format!("no conformance suite; install it: {how}"))
 }
 
+/// The `node_modules` with the coding agents and clients that are tried: the repository's own `.clients`, or
+/// `$CORETOOLS_TEST_CLIENTS`, if `entry` is in it. Without it the test says so and passes; in CI it fails.
+pub fn npm_clients(entry: &str) -> Option<PathBuf> {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.clients/node_modules");
+    let modules = std::env::var_os("CORETOOLS_TEST_CLIENTS").map_or(own, PathBuf::from);
+    let modules = modules.canonicalize().unwrap_or(modules);
+    let found = modules.join(entry).exists();
+    present(found.then_some(modules), &format!("no {entry} in .clients; .ci/run installs it"))
+}
+
 fn present(found: Option<PathBuf>, missing: &str) -> Option<PathBuf> {
     self::found(found, missing)
 }

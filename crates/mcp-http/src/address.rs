@@ -16,7 +16,7 @@ impl Address {
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         if let Some(path) = text.strip_prefix("unix:") {
             return match path.is_empty() {
-                true => Err(format!("`{text}` names no path")),
+                true => Err(format!("`{text}` names no path; expected such as unix:/run/coretools/socket")),
                 false => Ok(Self::Unix(path.into())),
             };
         }

@@ -48,7 +48,7 @@ pub(crate) struct Options {
     #[arg(long = "root", value_name = "DIR", global = true)]
     roots: Vec<PathBuf>,
 
-    /// Tools to offer: presets (full, edit, minimal), toolsets or single tools, separated by commas
+    /// Tools to offer: presets (all, full, edit, introspect, minimal), toolsets or single tools, separated by commas
     #[arg(long, value_name = "LIST", global = true)]
     toolsets: Option<String>,
 

@@ -65,7 +65,19 @@ const HEAD: usize = 32 * 1024;
 impl Listener {
     /// Listens at `address`.
     pub(crate) fn bind(address: &Address, area: Area) -> Result<Self, String> {
-        let failed = |error: io::Error| format!("cannot listen on {address}: {error}");
+        let failed = |error: io::Error| {
+            let remedy = match error.kind() {
+                io::ErrorKind::AddrInUse => {
+                    "; end what listens there (`ss -ltnp` shows it), or choose another port"
+                }
+                io::ErrorKind::AddrNotAvailable => "; this machine has no such address",
+                io::ErrorKind::PermissionDenied => {
+                    "; ports below 1024 are root's, choose one above or use a proxy"
+                }
+                _ => "",
+            };
+            format!("cannot listen on {address}: {error}{remedy}")
+        };
         let socket = match address {
             Address::Tcp(address) => {
                 let listener = std::net::TcpListener::bind(address).map_err(failed)?;

@@ -300,7 +300,7 @@ fn fetch(url: &str) -> Result<String, String> {
         .into();
     let mut response = agent.get(url).call().map_err(|error| error.to_string())?;
     if response.status() != 200 {
-        return Err(format!("status {}", response.status()));
+        return Err(format!("it answered with status {}, expected 200", response.status()));
     }
     response.body_mut().with_config().limit(MAX_KEYS).read_to_string().map_err(|error| error.to_string())
 }
@@ -310,7 +310,13 @@ fn read_keys(text: &str) -> Result<Vec<Key>, String> {
     let keys = set.get("keys").and_then(Value::as_array).ok_or("it has no list `keys`")?;
     // Keys of other kinds are for others (RFC 7517 §5).
     let keys: Vec<Key> = keys.iter().filter_map(Key::read).collect();
-    if keys.is_empty() { Err("none of its keys can be used".to_owned()) } else { Ok(keys) }
+    if keys.is_empty() {
+        return Err(
+            "none of its keys can be used; expected RSA, EC (P-256, P-384) or Ed25519 keys for signatures"
+                .to_owned(),
+        );
+    }
+    Ok(keys)
 }
 
 impl Key {

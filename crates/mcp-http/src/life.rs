@@ -106,7 +106,10 @@ impl Server {
         let addresses = http.listen.iter().map(|text| Address::parse(text)).collect::<Result<Vec<_>, _>>();
         let addresses = addresses.map_err(|error| format!("http.listen: {error}"))?;
         if addresses.is_empty() {
-            return Err("http.listen names no place".to_owned());
+            return Err(
+                "http.listen names no place; expected such as 127.0.0.1:8717 or unix:/run/coretools/socket"
+                    .to_owned(),
+            );
         }
         let proxies = http.behind_proxy.iter().map(|text| Range::parse(text)).collect::<Result<Vec<_>, _>>();
         let proxies = proxies.map_err(|error| format!("http.behind_proxy: {error}"))?;

@@ -83,7 +83,10 @@ impl App {
             };
             self.metrics.turned_away(reason);
             self.stranger(peer, reason);
-            return answer::text(status, "this server is not called by that name, or not from that page\n");
+            return answer::text(
+                status,
+                "this server is not called by that name (http.hosts), or not from that page (http.origins)\n",
+            );
         }
         let read = matches!(*request.method(), Method::GET | Method::HEAD);
         match request.uri().path() {
@@ -225,7 +228,11 @@ impl App {
             }
             say("resource_metadata", &oauth.metadata);
         }
-        let mut response = answer::text(status, "a bearer token is needed that is good here\n");
+        let mut response = answer::text(
+            status,
+            "a bearer token is needed that is good here: none was given, or it is unknown, revoked or expired. Its operator \
+             makes one with `mcp-http token new`\n",
+        );
         if let Ok(challenge) = HeaderValue::from_str(&challenge) {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
         }

@@ -234,7 +234,14 @@ fn inside(settings: &Settings, root: &Path) -> Result<PathBuf, String> {
     let lies_in = |outer: &PathBuf| outer.canonicalize().is_ok_and(|outer| real.starts_with(outer));
     match settings.roots.iter().any(lies_in) {
         true => Ok(real),
-        false => Err(format!("--only-root {} lies in no root of the server", real.display())),
+        false => {
+            let roots: Vec<_> = settings.roots.iter().map(|root| root.display().to_string()).collect();
+            Err(format!(
+                "--only-root {} lies in no root of the server; it has {}",
+                real.display(),
+                roots.join(", ")
+            ))
+        }
     }
 }
 
@@ -279,7 +286,7 @@ fn revoke(path: &Path, name: &str) -> Result<ExitCode, String> {
         let before = written.tokens.len();
         written.tokens.retain(|token| token.name != name);
         match written.tokens.len() == before {
-            true => Err(format!("there is no token `{name}`")),
+            true => Err(format!("there is no token `{name}`; `mcp-http token list` shows those there are")),
             false => Ok(()),
         }
     })?;

@@ -11,7 +11,10 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// Prints the tools that a client would be offered.
-pub(crate) fn tools(server: &Server, as_json: bool) -> ExitCode {
+pub(crate) fn tools(server: &Server, as_json: bool, as_markdown: bool) -> ExitCode {
+    if as_markdown {
+        return print(server.host.reference(&server.caller).trim_end());
+    }
     let tools = server.host.list(&server.caller);
     if as_json {
         return print(&format!("{:#}", json!({"tools": tools})));

@@ -78,7 +78,7 @@ pub(crate) struct Options {
     #[arg(long = "root", value_name = "DIR", global = true)]
     pub(crate) roots: Vec<PathBuf>,
 
-    /// Tools to offer: presets (all, full, edit, minimal), toolsets or single tools, separated by commas
+    /// Tools to offer: presets (all, full, edit, introspect, minimal), toolsets or single tools, separated by commas
     #[arg(long, value_name = "LIST", global = true)]
     pub(crate) toolsets: Option<String>,
 
@@ -143,6 +143,9 @@ pub(crate) enum Command {
         /// The list as a client gets it
         #[arg(long)]
         json: bool,
+        /// As a page of Markdown, with every parameter, also those that the list leaves out
+        #[arg(long, conflicts_with = "json")]
+        markdown: bool,
     },
     /// Call one tool and print its answer
     #[command(after_help = CALL_EXIT_CODES)]
@@ -173,10 +176,14 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Print the configuration that connects a client to this server
+    /// Print the configuration that connects a client to this server, with the flags given here
     PrintConfig {
         /// The client
         client: Client,
+        /// Instead of starting this server, connect to the mcp-http at this address, with the token in
+        /// $CORETOOLS_TOKEN
+        #[arg(long, value_name = "URL")]
+        url: Option<String>,
     },
     /// Ask and test a policy: what may a role do, and why?
     #[command(after_help = POLICY_EXAMPLES)]
@@ -431,4 +438,6 @@ pub(crate) enum Client {
     Cursor,
     /// VS Code
     Vscode,
+    /// Zed
+    Zed,
 }

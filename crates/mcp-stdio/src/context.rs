@@ -219,7 +219,7 @@ fn request(arguments: &Arguments, role: &str) -> Result<Request, String> {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to lie between")]
     let factor = match (arguments.factor * 1_000.0).round() {
         factor if (1.0..=10_000.0).contains(&factor) => factor as u32,
-        _ => return Err("--factor must be 0.001 to 10".to_owned()),
+        _ => return Err(format!("--factor must be 0.001 to 10, not {}", arguments.factor)),
     };
     Ok(Request {
         phase: arguments.phase,

@@ -71,7 +71,10 @@ pub fn main(program: Program) -> ExitCode {
 /// Runs what was asked for. An error is one that kept the work from starting.
 fn run(program: Program, cli: Cli) -> Result<ExitCode, String> {
     match cli.command {
-        Some(Command::PrintConfig { client }) => {
+        Some(Command::PrintConfig { client, url: Some(url) }) => {
+            return Ok(print(&print_config::remote(client, &url, &cli.options)?));
+        }
+        Some(Command::PrintConfig { client, url: None }) => {
             let executable =
                 std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
             return Ok(print(&print_config::print_config(client, &executable, &cli.options)?));
@@ -86,7 +89,11 @@ fn run(program: Program, cli: Cli) -> Result<ExitCode, String> {
         Some(Command::New(asked)) => return new::new(&asked),
         _ => {}
     }
-    let settings = setup::settings(program, &cli.options.flags(), cli.options.agent_command.clone())?;
+    let settings = setup::settings(program, &cli.options.flags(), cli.options.agent_command.clone());
+    let settings = match (settings, &cli.command) {
+        (Err(error), Some(Command::Doctor { json })) => return Ok(doctor::without_settings(error, *json)),
+        (settings, _) => settings?,
+    };
     let _log = log::start(cli.options.log.as_deref().unwrap_or("warn"), settings.redactor.clone(), None)?;
     #[cfg(all(feature = "wrap", unix))]
     if let Some(Command::Wrap(wrap)) = cli.command {
@@ -111,7 +118,7 @@ fn run(program: Program, cli: Cli) -> Result<ExitCode, String> {
             let again = move || setup::settings(program, &flags, agent_command.clone());
             runtime.block_on(session::run(settings, command, again))
         }
-        Some(Command::Tools { json }) => Ok(call::tools(&setup::server(settings)?, json)),
+        Some(Command::Tools { json, markdown }) => Ok(call::tools(&setup::server(settings)?, json, markdown)),
         Some(Command::Index(asked)) => index::index(settings, &asked),
         Some(Command::Call { tool, arguments, json }) => {
             let server = setup::server(settings)?;

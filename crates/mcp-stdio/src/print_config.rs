@@ -13,7 +13,6 @@ use std::path::Path;
 pub(crate) fn print_config(client: Client, program: &Path, options: &Options) -> Result<String, String> {
     let program = text(program)?;
     let arguments = arguments(options)?;
-    let json = |value: serde_json::Value| format!("{value:#}");
     Ok(match client {
         Client::Claude => format!(
             "# Run this in the project (add --scope user for every project):\n{}",
@@ -27,24 +26,82 @@ pub(crate) fn print_config(client: Client, program: &Path, options: &Options) ->
         ),
         Client::Opencode => {
             let command: Vec<_> = std::iter::once(&program).chain(&arguments).collect();
-            format!(
-                "// opencode.json in the project:\n{}",
-                json(json!({"mcp": {"coretools": {"type": "local", "command": command, "enabled": true}}}))
-            )
+            entry(OPENCODE, json!({"type": "local", "command": command, "enabled": true}))
         }
-        Client::Gemini => format!(
-            "// .gemini/settings.json in the project, or ~/.gemini/settings.json:\n{}",
-            json(json!({"mcpServers": {"coretools": {"command": program, "args": arguments}}}))
-        ),
-        Client::Cursor => format!(
-            "// .cursor/mcp.json in the project, or ~/.cursor/mcp.json:\n{}",
-            json(json!({"mcpServers": {"coretools": {"command": program, "args": arguments}}}))
-        ),
-        Client::Vscode => format!(
-            "// .vscode/mcp.json in the project:\n{}",
-            json(json!({"servers": {"coretools": {"type": "stdio", "command": program, "args": arguments}}}))
-        ),
+        Client::Gemini => entry(GEMINI, json!({"command": program, "args": arguments})),
+        Client::Cursor => entry(CURSOR, json!({"command": program, "args": arguments})),
+        Client::Vscode => entry(VSCODE, json!({"type": "stdio", "command": program, "args": arguments})),
+        Client::Zed => entry(ZED, json!({"command": program, "args": arguments})),
     })
+}
+
+/// The variable that the configurations of a remote server take the token from.
+const TOKEN: &str = "CORETOOLS_TOKEN";
+
+/// The same for a `mcp-http` at `url`. No token is in it: each client takes it from the variable, VS Code and Zed
+/// aside, which ask for it or hold it.
+///
+/// # Errors
+///
+/// Where `url` is none, or `options` has what only a server that the client starts could heed.
+pub(crate) fn remote(client: Client, url: &str, options: &Options) -> Result<String, String> {
+    if !["http://", "https://"].iter().any(|scheme| url.starts_with(scheme))
+        || url.chars().any(|character| character.is_whitespace() || character.is_control())
+    {
+        return Err(format!("--url {url:?} is no address; expected one such as https://tools.example/mcp"));
+    }
+    // Not what a variable may have set: nobody asked for it here.
+    let own = Options { config: None, log: None, ..options.clone() };
+    if let Some(flag) = arguments(&own)?.first() {
+        return Err(format!(
+            "{flag} does not go with --url: the server there has its own; give it to mcp-http, or to the token \
+             (`mcp-http token new --help`)"
+        ));
+    }
+    let bearer = |token: &str| json!({"Authorization": format!("Bearer {token}")});
+    let variable = format!("${{{TOKEN}}}");
+    Ok(match client {
+        Client::Claude => format!(
+            "# Run this in the project (add --scope user for every project); ${TOKEN} is read when it connects:\n\
+             claude mcp add --transport http coretools {} --header {}",
+            quoted(url),
+            quoted(&format!("Authorization: Bearer {variable}")),
+        ),
+        Client::Codex => format!(
+            "# Run this, or put the table below into ~/.codex/config.toml:\ncodex mcp add coretools --url {} \
+             --bearer-token-env-var {TOKEN}\n\n[mcp_servers.coretools]\nurl = {}\nbearer_token_env_var = \"{TOKEN}\"",
+            quoted(url),
+            toml::Value::from(url),
+        ),
+        // Without `oauth: false` it would look for a way to log in where the token is refused.
+        Client::Opencode => {
+            let headers = bearer(&format!("{{env:{TOKEN}}}"));
+            entry(OPENCODE, json!({"type": "remote", "url": url, "oauth": false, "headers": headers}))
+        }
+        Client::Gemini => entry(GEMINI, json!({"type": "http", "url": url, "headers": bearer(&variable)})),
+        Client::Cursor => entry(CURSOR, json!({"url": url, "headers": bearer(&format!("${{env:{TOKEN}}}"))})),
+        Client::Vscode => {
+            let input = json!([{"type": "promptString", "id": "coretools-token", "description": "CoreTools token", "password": true}]);
+            let headers = bearer("${input:coretools-token}");
+            let server = json!({"type": "http", "url": url, "headers": headers});
+            format!("{}\n{:#}", VSCODE.0, json!({"inputs": input, "servers": {"coretools": server}}))
+        }
+        Client::Zed => entry(ZED, json!({"url": url, "headers": bearer("<token>")})),
+    })
+}
+
+/// A client's file of JSON: a comment that says where it is, and the key of the servers in it.
+type File = (&'static str, &'static str);
+
+const OPENCODE: File = ("// opencode.json in the project, or ~/.config/opencode/opencode.json:", "mcp");
+const GEMINI: File = ("// .gemini/settings.json in the project, or ~/.gemini/settings.json:", "mcpServers");
+const CURSOR: File = ("// .cursor/mcp.json in the project, or ~/.cursor/mcp.json:", "mcpServers");
+const VSCODE: File = ("// .vscode/mcp.json in the project:", "servers");
+const ZED: File = ("// Zed's settings.json (its command `zed: open settings file`):", "context_servers");
+
+/// The entry for a client that reads such a file.
+fn entry((place, key): File, server: serde_json::Value) -> String {
+    format!("{place}\n{:#}", json!({key: {"coretools": server}}))
 }
 
 /// The flags that were given, so that the client starts the same server.

@@ -3,6 +3,7 @@
 use crate::cli::SessionCommand;
 use crate::print;
 use crate::setup::{self, Settings, chain};
+use core_tools::config::{Preset, Source, Toolsets};
 use core_tools::mcp::Context;
 use core_tools::sessions::{
     Again, Client, Code, Error, LogAnswer, LogRequest, Owner, Request, Sent, SessionEnded, SessionInfo,
@@ -108,9 +109,17 @@ async fn ask(settings: Settings, command: SessionCommand) -> Result<Outcome, Str
     {
         return Ok(Outcome::NotRunning(error.message));
     }
+    // What the default leaves out of a client's list costs nothing here. What somebody chose holds.
+    let mut settings = settings;
+    if settings.config.toolsets.source == Source::Default {
+        settings.config.toolsets.value = Toolsets::Preset(Preset::All);
+    }
     let server = setup::server(settings)?;
     if !server.host.names(&server.caller).contains(&tool) {
-        return Err(format!("the role {} has no `{tool}`", server.caller.role()));
+        return Err(format!(
+            "the role {} has no `{tool}`, or --toolsets leaves it out; `mcp-stdio policy matrix` shows who has it",
+            server.caller.role()
+        ));
     }
     match command {
         SessionCommand::Daemon => Ok(Outcome::Done(String::new())),
@@ -246,7 +255,7 @@ async fn logs(
         for line in &page.lines {
             let line = if as_json { json!({ "line": line }).to_string() } else { line.clone() };
             if print(&line) != ExitCode::SUCCESS {
-                return Err("cannot write".to_owned());
+                return Err("cannot write to standard output".to_owned());
             }
         }
         (request.cursor, request.wait_ms, request.lines) = (Some(page.cursor), WAIT, 1000);

@@ -219,7 +219,9 @@ impl Effects for FromFolder {
         }
         match self.folder.join(path).to_str() {
             Some(path) => self.workspace.resolve_path(path),
-            None => Err("the folder that it is relative to is no text".to_owned()),
+            None => {
+                Err("the folder that it is relative to is not valid UTF-8; give an absolute path".to_owned())
+            }
         }
     }
 

@@ -697,6 +697,7 @@ pub fn host(settings: &Settings, policy: Policy) -> HostBuilder {
         Toolsets::Preset(Preset::All) => Selection::default(),
         Toolsets::Preset(Preset::Full) => Selection::new(["full"]),
         Toolsets::Preset(Preset::Edit) => Selection::new(["edit"]),
+        Toolsets::Preset(Preset::Introspect) => Selection::new(["introspect"]),
         Toolsets::Preset(Preset::Minimal) => Selection::new(["minimal"]),
         Toolsets::Chosen(words) => Selection::new(words),
     };

@@ -92,7 +92,9 @@ pub enum CommandError {
     #[error("{}", whole(.0))]
     Run(process_runner::Error),
     /// The caller asks for more time than it may have.
-    #[error("`timeout_ms` is {asked}: this server allows at most {most}")]
+    #[error(
+        "`timeout_ms` is {asked}: this server allows at most {most}; longer work goes into start_command"
+    )]
     TooLong {
         /// What was asked for, in milliseconds.
         asked: u128,

@@ -13,6 +13,8 @@ pub enum Preset {
     Full,
     /// What editing a project takes.
     Edit,
+    /// What looking into a running program takes.
+    Introspect,
     /// The least that is of use.
     Minimal,
 }
@@ -212,8 +214,13 @@ trait Words: Copy + PartialEq + 'static {
 }
 
 impl Words for Preset {
-    const ALL: &'static [(&'static str, Self)] =
-        &[("all", Self::All), ("full", Self::Full), ("edit", Self::Edit), ("minimal", Self::Minimal)];
+    const ALL: &'static [(&'static str, Self)] = &[
+        ("all", Self::All),
+        ("full", Self::Full),
+        ("edit", Self::Edit),
+        ("introspect", Self::Introspect),
+        ("minimal", Self::Minimal),
+    ];
 }
 
 impl Words for Results {

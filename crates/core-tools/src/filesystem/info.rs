@@ -118,7 +118,12 @@ mod tests {
         symlink("/etc/passwd", project.at("outside")).unwrap();
         let outside = info(&project, "outside").unwrap();
         assert_eq!((outside.link_target, outside.target_kind), (None, None));
-        assert_eq!(outside.notes, ["`outside` is a symbolic link that leads outside the allowed roots"]);
+        assert_eq!(
+            outside.notes,
+            [
+                "`outside` is a symbolic link that leads outside the allowed roots; the user can allow that place with --root"
+            ]
+        );
         symlink("nothing", project.at("dangling")).unwrap();
         assert_eq!(info(&project, "dangling").unwrap().notes, ["the link leads to nothing that exists"]);
         assert_eq!(info(&project, "foldr").unwrap_err(), "`foldr` does not exist; did you mean `folder`?");

@@ -95,7 +95,10 @@ mod tests {
         delete(&project, "empty/x").unwrap();
         for (destination, overwrite) in [("b", false), ("folder", false), ("folder", true), ("empty", true)] {
             let error = rename(&project, "a", destination, overwrite).unwrap_err();
-            assert_eq!(error, format!("`{destination}` already exists; nothing was changed"));
+            assert!(
+                error.starts_with(&format!("`{destination}` already exists; nothing was changed")),
+                "{error}"
+            );
         }
         for overwrite in [false, true] {
             rename(&project, "folder", "empty", overwrite).unwrap_err();
@@ -191,7 +194,7 @@ mod tests {
         assert_eq!(workspace.locate(&destination).unwrap().metadata().unwrap().size, 300_000);
         workspace.locate("f").unwrap().write(b"again").unwrap();
         let error = move_file(&workspace, &input).unwrap_err();
-        assert!(chain(&error).ends_with(":sub/g` already exists; nothing was changed"), "{error}");
+        assert!(chain(&error).contains(":sub/g` already exists; nothing was changed"), "{error}");
         move_file(&workspace, &MoveFile { overwrite: true, ..input }).unwrap();
         assert_eq!(workspace.locate(&destination).unwrap().metadata().unwrap().size, 5);
     }

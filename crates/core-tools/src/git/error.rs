@@ -76,6 +76,6 @@ pub enum Error {
     #[error("{0}")]
     Run(String),
     /// git answered in a form that is not known.
-    #[error("git's answer to {0} was not understood")]
+    #[error("git's answer to {0} was not understood; get_diagnostics tells its version")]
     Answer(&'static str),
 }

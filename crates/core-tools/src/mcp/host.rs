@@ -404,6 +404,13 @@ impl Host {
         self.over.tools.iter().map(Registered::facts).collect()
     }
 
+    /// What `caller` sees, as a page of Markdown: each tool with all that it takes, also what the list leaves out.
+    pub fn reference(&self, caller: &Caller) -> String {
+        let policy = self.shared.policy.load();
+        let tools = self.visible(&policy, caller).map(|registered| (registered.toolset, &registered.tool));
+        super::reference::markdown(tools)
+    }
+
     fn visible<'a>(&'a self, policy: &'a Policy, caller: &'a Caller) -> impl Iterator<Item = &'a Registered> {
         self.over.tools.iter().filter(|registered| policy.sees(caller, &registered.facts()))
     }

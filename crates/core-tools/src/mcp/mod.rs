@@ -44,6 +44,7 @@ mod host;
 mod limits;
 mod meter;
 mod progress;
+mod reference;
 mod schema;
 mod selection;
 mod tool;

@@ -29,6 +29,21 @@ const EDIT: &[&str] = &[
     "stop_command",
 ];
 
+/// What it takes to start a program, look into it while it runs, and read its source.
+const INTROSPECT: &[&str] = &[
+    "read_file",
+    "list_directory",
+    "search_files",
+    "start_command",
+    "read_command_output",
+    "stop_command",
+    "list_commands",
+    "inspect_state",
+    "db_bridge",
+    "capture_trace",
+    "get_logs",
+];
+
 /// The fewest tools that can do any work.
 const MINIMAL: &[&str] =
     &["read_file", "write_file", "edit_file", "list_directory", "search_files", "run_command"];
@@ -48,10 +63,10 @@ const SELDOM: &[&str] = &[
 ];
 
 /// The presets, by name.
-pub const PRESETS: [&str; 4] = ["all", "full", "edit", "minimal"];
+pub const PRESETS: [&str; 5] = ["all", "full", "edit", "introspect", "minimal"];
 
 impl Selection {
-    /// A selection of presets (`all`, `full`, `edit`, `minimal`), toolsets and tools, by name. What any of the
+    /// A selection of presets ([`PRESETS`]), toolsets and tools, by name. What any of the
     /// words names is offered; no words at all is everything.
     pub fn new<W: Into<String>>(words: impl IntoIterator<Item = W>) -> Self {
         Self { words: words.into_iter().map(Into::into).collect() }
@@ -69,6 +84,7 @@ impl Selection {
                 "all" => chosen.extend(all()),
                 "full" => chosen.extend(all().filter(|name| !SELDOM.contains(name))),
                 "edit" => chosen.extend(all().filter(|name| EDIT.contains(name))),
+                "introspect" => chosen.extend(all().filter(|name| INTROSPECT.contains(name))),
                 "minimal" => chosen.extend(all().filter(|name| MINIMAL.contains(name))),
                 word => {
                     let toolset = toolsets.iter().find(|toolset| toolset.name == word);

@@ -274,6 +274,10 @@ impl Tool {
         self.name
     }
 
+    pub(crate) fn description(&self) -> &'static str {
+        self.description
+    }
+
     pub(crate) fn alias_names(&self) -> &'static [&'static str] {
         self.aliases
     }

@@ -40,7 +40,9 @@ pub enum Error {
         given: String,
     },
     /// A symbolic link on the way leads out of every root.
-    #[error("`{link}` is a symbolic link that leads outside the allowed roots")]
+    #[error(
+        "`{link}` is a symbolic link that leads outside the allowed roots; the user can allow that place with --root"
+    )]
     LinkOutside {
         /// The link.
         link: String,
@@ -78,7 +80,7 @@ pub enum Error {
         part: String,
     },
     /// Something of that name exists already and was left alone.
-    #[error("`{path}` already exists; nothing was changed")]
+    #[error("`{path}` already exists; nothing was changed. Choose another name, or delete that first")]
     AlreadyExists {
         /// The path asked for.
         path: String,

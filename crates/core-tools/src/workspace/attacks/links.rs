@@ -48,7 +48,11 @@ fn links_that_leave_are_refused_by_every_operation() {
             assert_all_refused(&workspace, link);
         }
         let error = workspace.locate("chain1/secret.txt").unwrap().open_read().unwrap_err();
-        assert_eq!(error.to_string(), "`rel_folder` is a symbolic link that leads outside the allowed roots");
+        assert!(
+            error
+                .to_string()
+                .starts_with("`rel_folder` is a symbolic link that leads outside the allowed roots")
+        );
     }
     world.assert_outside_untouched();
     assert!(!world.at("outside/new.txt").exists());

@@ -1,0 +1,167 @@
+//! Folders, files and ports.
+
+use super::{Finding, broken, note, ok};
+use crate::setup::{self, Settings};
+use core_tools::config::Source;
+use std::io::ErrorKind;
+use std::net::TcpListener;
+use std::path::Path;
+
+/// A root has to be a folder that can be listed; one that cannot be written to, or that holds more than a project, is
+/// worth knowing.
+pub(super) fn root(root: &Path) -> Vec<Finding> {
+    let shown = root.display();
+    if let Err(error) = std::fs::read_dir(root) {
+        let remedy = match error.kind() {
+            ErrorKind::NotFound => "make it, or name a folder that is there: --root DIR",
+            ErrorKind::NotADirectory => "name the folder that it lies in: --root DIR",
+            _ => "let this user read it (`ls -ld` shows who may), or name another: --root DIR",
+        };
+        return vec![broken("root", format!("{shown}: {error}"), remedy)];
+    }
+    let mut findings = vec![match tempfile_in(root) {
+        Ok(()) => ok("root", format!("{shown}: readable, writable")),
+        Err(error) => note(
+            "root",
+            format!("{shown}: readable, not writable: {error}"),
+            "where tools are to change files there, let this user write to it",
+        ),
+    }];
+    let home = std::env::var_os("HOME").and_then(|home| Path::new(&home).canonicalize().ok());
+    let real = root.canonicalize().unwrap_or_else(|_| root.to_owned());
+    let all = match (real.parent(), home) {
+        (None, _) => Some("the whole file system"),
+        (_, Some(home)) if home == real => {
+            Some("your whole home folder, keys and settings of other programs included")
+        }
+        _ => None,
+    };
+    if let Some(all) = all {
+        findings.push(note(
+            "root",
+            format!("{shown} is {all}: tools may read and change everything in it"),
+            "start the server in a project, or name one: --root ~/project",
+        ));
+    }
+    findings
+}
+
+fn tempfile_in(root: &Path) -> std::io::Result<()> {
+    let path = root.join(format!(".mcp-stdio-doctor-{}", std::process::id()));
+    std::fs::File::options().write(true).create_new(true).open(&path)?;
+    std::fs::remove_file(path)
+}
+
+/// A file that says what may be done, to which others may write.
+#[cfg(unix)]
+pub(super) fn writable_by_others(file: &Path) -> Option<Finding> {
+    use std::os::unix::fs::MetadataExt;
+    let metadata = std::fs::metadata(file).ok()?;
+    let mode = metadata.mode() & 0o777;
+    (metadata.is_file() && mode & 0o022 != 0).then(|| {
+        let shown = file.display();
+        note(
+            "configuration",
+            format!("{shown}: others may write to it (mode {mode:03o})"),
+            format!("chmod go-w {shown}"),
+        )
+    })
+}
+
+#[cfg(not(unix))]
+pub(super) fn writable_by_others(_: &Path) -> Option<Finding> {
+    None
+}
+
+/// Where sessions are kept, and who answers there.
+#[cfg(all(feature = "sessions", unix))]
+pub(super) fn state(settings: &Settings) -> Vec<Finding> {
+    use rustix::fs::{Access, access};
+    use std::os::unix::fs::MetadataExt;
+    let folder = match setup::state_folder(settings) {
+        Ok(folder) => folder,
+        Err(error) => return vec![note("state", error, "only sessions and profiles need it")],
+    };
+    // What is not there yet is made in the nearest folder that is.
+    let Some(there) = folder.ancestors().find(|folder| folder.symlink_metadata().is_ok()) else {
+        return Vec::new();
+    };
+    let shown = there.display();
+    let elsewhere = "set sessions.state_dir or XDG_STATE_HOME to a folder of this user; sessions and profiles are kept there";
+    let Ok(metadata) = there.metadata() else {
+        return vec![note("state", format!("{shown}: a link to nothing"), elsewhere)];
+    };
+    if !metadata.is_dir() {
+        return vec![note("state", format!("{shown}: not a folder"), elsewhere)];
+    }
+    if let Err(error) = access(there, Access::WRITE_OK | Access::EXEC_OK) {
+        return vec![note("state", format!("{shown}: not writable: {error}"), elsewhere)];
+    }
+    if there != folder {
+        return vec![ok("state", format!("{} can be made when it is needed", folder.display()))];
+    }
+    let (mode, owner) = (metadata.mode() & 0o777, metadata.uid());
+    let user = rustix::process::geteuid().as_raw();
+    if owner != user {
+        return vec![note(
+            "state",
+            format!("{shown}: belongs to user {owner}, and this is user {user}"),
+            elsewhere,
+        )];
+    }
+    let mut findings = vec![match mode & 0o077 {
+        0 => ok("state", format!("{shown}: writable, private")),
+        _ => note(
+            "state",
+            format!("{shown}: others may look into it (mode {mode:03o})"),
+            format!("chmod 700 {shown}"),
+        ),
+    }];
+    findings.extend(supervisor(&folder.join("socket")));
+    findings
+}
+
+#[cfg(not(all(feature = "sessions", unix)))]
+pub(super) fn state(_: &Settings) -> Vec<Finding> {
+    Vec::new()
+}
+
+/// Whether somebody answers where a supervisor of sessions would.
+#[cfg(all(feature = "sessions", unix))]
+fn supervisor(socket: &Path) -> Option<Finding> {
+    let shown = socket.display();
+    match std::os::unix::net::UnixStream::connect(socket) {
+        Ok(_) => Some(ok("sessions", format!("a supervisor answers at {shown}"))),
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        Err(error) => Some(note(
+            "sessions",
+            format!("{shown}: nobody answers there ({error}): its supervisor has been killed"),
+            "nothing, the next one takes it over; to have one now: `mcp-stdio session daemon`",
+        )),
+    }
+}
+
+/// Whether mcp-http could listen where the configuration says.
+pub(super) fn ports(settings: &Settings) -> Vec<Finding> {
+    let listen = &settings.config.http.listen;
+    if listen.source == Source::Default {
+        return Vec::new();
+    }
+    let addresses = listen.iter().filter(|address| !address.starts_with("unix:"));
+    addresses
+        .map(|address| match TcpListener::bind(address) {
+            Ok(_) => ok("http.listen", format!("{address} is free")),
+            Err(error) => {
+                let port = address.rsplit(':').next().unwrap_or_default();
+                let remedy = match error.kind() {
+                    ErrorKind::AddrInUse => format!(
+                        "fine if that is mcp-http; else end it (`ss -ltnp sport = :{port}` shows it), or choose another port"
+                    ),
+                    ErrorKind::PermissionDenied => "choose a port from 1024, with a proxy in front of it".to_owned(),
+                    _ => "expected ADDRESS:PORT of this machine, such as 127.0.0.1:8717".to_owned(),
+                };
+                note("http.listen", format!("{address}: {error}"), remedy)
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,97 @@
+//! Programs that the tools start.
+
+use super::{Finding, note, ok};
+use core_tools::ci::Toolchain;
+use process_runner::{Command, Limits, Runner};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The oldest git that has all that the tools ask of it: `git switch` and `git restore`.
+const OLDEST_GIT: (u32, u32) = (2, 23);
+
+pub(super) fn git(found: &[Toolchain]) -> Finding {
+    let Some(git) = found.iter().find(|tool| tool.name == "git") else {
+        return note(
+            "git",
+            "not found in PATH; the git tools will not work",
+            "install git, or start the client where PATH has it",
+        );
+    };
+    let detail = format!("{} ({})", git.version, git.path);
+    match version(&git.version) {
+        Some(version) if version < OLDEST_GIT => {
+            let (major, minor) = OLDEST_GIT;
+            note("git", format!("{detail}: too old"), format!("install git {major}.{minor} or newer"))
+        }
+        Some(_) => ok("git", detail),
+        None => note("git", detail, "this is no git that says its version; put a working one first in PATH"),
+    }
+}
+
+/// The first two numbers of a text such as `git version 2.39.5`.
+fn version(text: &str) -> Option<(u32, u32)> {
+    let number =
+        text.split(' ').find(|word| word.starts_with(|character: char| character.is_ascii_digit()))?;
+    let mut parts = number.split('.').map(|part| part.parse().ok());
+    Some((parts.next()??, parts.next()??))
+}
+
+/// What people have installed with a tool that only their shell knows of.
+const PROGRAMS: [&str; 16] = [
+    "cargo", "node", "npm", "pnpm", "bun", "deno", "python3", "uv", "poetry", "go", "java", "mvn", "gradle",
+    "dotnet", "ruby", "just",
+];
+
+/// Programs that a login shell finds and this server does not: a client that was started from a menu has another PATH.
+pub(super) async fn login_shell(runner: &Runner) -> Option<Finding> {
+    let shell = std::env::var("SHELL").ok().filter(|shell| Path::new(shell).is_absolute())?;
+    let limits = Limits::default().timeout(Duration::from_secs(10));
+    let asked = Command::new(&shell, "/").args(["-l", "-c", "printf '\\n%s\\n' \"$PATH\""]).limits(limits);
+    let output = runner.run(asked).await.ok()?;
+    // What a profile prints comes before it.
+    let stdout = String::from_utf8_lossy(output.stdout.bytes());
+    let theirs = stdout.lines().rfind(|line| line.contains('/'))?;
+    let ours = std::env::var_os("PATH").unwrap_or_default();
+    let find = |path: &std::ffi::OsStr, program: &str| -> Option<PathBuf> {
+        std::env::split_paths(path).map(|folder| folder.join(program)).find(|program| program.is_file())
+    };
+    let missing: Vec<_> = PROGRAMS
+        .iter()
+        .filter(|program| find(&ours, program).is_none())
+        .filter_map(|program| find(theirs.as_ref(), program))
+        .collect();
+    if missing.is_empty() {
+        return None;
+    }
+    let mut folders: Vec<_> = missing.iter().filter_map(|program| program.parent()).collect();
+    folders.sort_unstable();
+    folders.dedup();
+    let list = |paths: Vec<&Path>, between: &str| {
+        paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(between)
+    };
+    Some(note(
+        "PATH",
+        format!(
+            "{} has {}, and this PATH has not",
+            shell,
+            list(missing.iter().map(PathBuf::as_path).collect(), ", ")
+        ),
+        format!(
+            "start the client from a terminal, or give the server a PATH in the client's configuration (`env`) with {}",
+            list(folders, ":")
+        ),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::version;
+
+    #[test]
+    fn the_version_of_git_is_read_in_each_form_that_it_has() {
+        assert_eq!(version("git version 2.39.5"), Some((2, 39)));
+        assert_eq!(version("git version 2.39.5 (Apple Git-154)"), Some((2, 39)));
+        assert_eq!(version("git version 2.47.1.windows.2"), Some((2, 47)));
+        assert_eq!(version("unusable: no such file"), None);
+    }
+}

@@ -1,0 +1,119 @@
+//! Somebody's computer: an empty home, a project, and one coding agent.
+
+use integration_tests::{HttpServer, Project, npm_clients, server};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// What a token that nobody made looks like.
+pub(crate) const WRONG_TOKEN: &str = "ctk_41fb94c0ba7a_XYjQmZplasfjhUBxKVwbmPH4ghKPu41pefBG1_LZMio";
+
+/// How long a client may take for anything, in seconds, on a loaded machine.
+const PATIENCE: &str = "180";
+
+pub(crate) struct Home {
+    folder: tempfile::TempDir,
+    pub(crate) project: Project,
+    /// Where npm has put them.
+    modules: PathBuf,
+}
+
+impl Home {
+    /// A computer with an agent; none where it is not installed.
+    pub(crate) fn with(program: &str) -> Option<Self> {
+        Self::with_package(&format!(".bin/{program}"))
+    }
+
+    /// The same with an npm package.
+    pub(crate) fn with_package(package: &str) -> Option<Self> {
+        let modules = npm_clients(package)?;
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("tmp")).unwrap();
+        // Not below the home, where some clients look for settings of a project that are the user's.
+        let project = Project::with([("a.txt", "hello\n")]);
+        Some(Self { folder, project, modules })
+    }
+
+    /// Where npm has put what is installed.
+    pub(crate) fn modules(&self) -> &Path {
+        &self.modules
+    }
+
+    /// A file of the user.
+    pub(crate) fn write(&self, path: &str, content: &str) {
+        let path = self.folder.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+
+    /// A program as the user starts it in the project: nothing of the developer's in its environment, and a proxy that
+    /// is not there for whatever is further away than loopback.
+    pub(crate) fn command(&self, program: &str, arguments: &[&str]) -> Command {
+        let mut command = Command::new("timeout");
+        command.args(["--kill-after", "5", PATIENCE, program]).args(arguments);
+        command.current_dir(self.project.path()).env_clear();
+        let node = concat!(env!("CARGO_MANIFEST_DIR"), "/../.nodes/node_modules/node24/bin");
+        let path = format!("{}/.bin:{node}:{}", self.modules.display(), std::env::var("PATH").unwrap());
+        command.env("PATH", path).env("HOME", self.folder.path()).env("NO_COLOR", "1");
+        command.env("TMPDIR", self.folder.path().join("tmp"));
+        for name in ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"] {
+            command.env(name, "http://127.0.0.1:9");
+        }
+        command.env("NO_PROXY", "127.0.0.1").env("no_proxy", "127.0.0.1");
+        // Each would first try to reach its maker.
+        command.env("OPENCODE_DISABLE_MODELS_FETCH", "1").env("OPENCODE_DISABLE_AUTOUPDATE", "1");
+        command
+    }
+
+    /// What a program says, which must end well.
+    pub(crate) fn run(&self, program: &str, arguments: &[&str]) -> String {
+        self.run_with_token(program, arguments, None)
+    }
+
+    /// The same with a token in its environment.
+    pub(crate) fn run_with_token(&self, program: &str, arguments: &[&str], token: Option<&str>) -> String {
+        let mut command = self.command(program, arguments);
+        if let Some(token) = token {
+            command.env("CORETOOLS_TOKEN", token);
+        }
+        said(&command.output().unwrap())
+    }
+
+    /// Does what `print-config CLIENT` with these arguments says: runs the command line, or writes the file.
+    pub(crate) fn connect(&self, client: &str, arguments: &[&str]) {
+        let output = self.project.server().args(["print-config", client]).args(arguments).output().unwrap();
+        let printed = String::from_utf8(output.stdout).unwrap();
+        let (comment, rest) = printed.split_once('\n').expect("a comment, and what it is about");
+        if let Some(path) =
+            comment.strip_prefix("// ").and_then(|comment| comment.split_once(" in the project"))
+        {
+            self.project.write(path.0, rest);
+        } else {
+            let line = rest.lines().next().unwrap();
+            assert!(line.starts_with(client), "{printed}");
+            self.run("sh", &["-c", line]);
+        }
+    }
+
+    /// Connects it to the server on standard input and output, restricted to the project.
+    pub(crate) fn connect_stdio(&self, client: &str) {
+        assert!(server().is_file());
+        self.connect(client, &["--root", self.project.path().to_str().unwrap()]);
+    }
+
+    /// Connects it to a server over HTTP, which it returns with a token that is good there.
+    pub(crate) fn connect_http(&self, client: &str) -> (HttpServer, String) {
+        let server = HttpServer::start(&self.project, &[]);
+        let token = server.token(client, "dev", &[]);
+        self.connect(client, &["--url", &format!("http://{}/mcp", server.address())]);
+        (server, token)
+    }
+}
+
+/// Both streams of a program that must have ended well.
+fn said(output: &Output) -> String {
+    let said =
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{}: {said}", output.status);
+    said
+}
