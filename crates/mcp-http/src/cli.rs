@@ -3,6 +3,7 @@
 
 use clap::{Args, Parser, Subcommand};
 use core_tools::config::Flags;
+use server_setup::manual::{Man, Shell};
 use std::path::PathBuf;
 
 /// Tools for coding agents, for many callers on one machine.
@@ -136,6 +137,13 @@ pub(crate) enum Command {
     },
     /// Ask the server that runs with the same options whether it serves: exit code 0, or 1 and the reason
     Health(Health),
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Print the manual page, or write the pages of all subcommands to a folder
+    Man(Man),
 }
 
 /// What to ask.

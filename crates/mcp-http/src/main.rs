@@ -30,10 +30,10 @@ mod tls;
 mod tokens;
 mod ui;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use cli::{Cli, Command};
-use server_setup::log;
 use server_setup::setup::{self, Program};
+use server_setup::{log, manual};
 use std::process::ExitCode;
 
 /// This server, as it names itself.
@@ -53,12 +53,19 @@ fn main() -> ExitCode {
 
 /// Does what was asked for. An error is one that kept the work from starting.
 fn run(cli: Cli) -> Result<ExitCode, String> {
+    match cli.command {
+        Some(Command::Completions { shell }) => {
+            return print(&manual::completions(shell, &mut Cli::command()));
+        }
+        Some(Command::Man(man)) => return print(&man.run(Cli::command())?),
+        _ => {}
+    }
     let settings = setup::settings(PROGRAM, &cli.options.flags(), None)?;
     let _log = log::start(cli.options.log.as_deref().unwrap_or("warn"), settings.redactor.clone())?;
     match cli.command {
         Some(Command::Token { command }) => return tokens::run(&settings, command),
         Some(Command::Health(asked)) => return health::run(&settings, &asked),
-        None => {}
+        _ => {}
     }
     setup::more_descriptors();
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -69,6 +76,17 @@ fn run(cli: Cli) -> Result<ExitCode, String> {
     // A thread that hangs in the file system must not keep the process.
     runtime.shutdown_background();
     code
+}
+
+/// Prints to standard output. An error where not everything could be written: a token is shown but once.
+fn print(text: &str) -> Result<ExitCode, String> {
+    use std::io::Write;
+    let mut output = std::io::stdout().lock();
+    let written = output
+        .write_all(text.as_bytes())
+        .and_then(|()| output.write_all(b"\n"))
+        .and_then(|()| output.flush());
+    written.map(|()| ExitCode::SUCCESS).map_err(|error| format!("cannot write to standard output: {error}"))
 }
 
 /// Says something to whoever started the server.

@@ -16,7 +16,7 @@ mod wrap;
 use clap::{CommandFactory, Parser};
 use cli::{Cli, Command};
 use server_setup::setup::Program;
-use server_setup::{identity, log, setup};
+use server_setup::{identity, log, manual, setup};
 use std::process::ExitCode;
 
 /// This server, as it names itself.
@@ -44,11 +44,9 @@ fn run(cli: Cli) -> Result<ExitCode, String> {
             return Ok(print(&print_config::print_config(client, &program, &cli.options)?));
         }
         Some(Command::Completions { shell }) => {
-            // Not straight to standard output: the generator panics where it cannot write.
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "mcp-stdio", &mut script);
-            return Ok(print(&String::from_utf8_lossy(&script)));
+            return Ok(print(&manual::completions(shell, &mut Cli::command())));
         }
+        Some(Command::Man(man)) => return Ok(print(&man.run(Cli::command())?)),
         _ => {}
     }
     let settings = setup::settings(PROGRAM, &cli.options.flags(), cli.options.agent_command.clone())?;

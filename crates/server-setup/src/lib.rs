@@ -2,9 +2,10 @@
 //!
 //! The libraries read no environment; this does it for the binaries, once. [`setup`] reads the settings and builds
 //! the host, [`identity`] finds the policy and the caller's role, [`confinement`] says what programs may reach, and
-//! [`log`] writes to standard error with secrets masked.
+//! [`log`] writes to standard error with secrets masked, and [`manual`] prints the manual and completion scripts.
 
 pub mod confinement;
 pub mod identity;
 pub mod log;
+pub mod manual;
 pub mod setup;
