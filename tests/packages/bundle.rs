@@ -1,6 +1,6 @@
 //! The bundle for clients that install by a click (MCPB), and the archives.
 
-use crate::{TARGET, VERSION, is_the_server, json_of, package, packager, succeed};
+use crate::{TARGET, VERSION, is_the_server, json_of, package, package_of, packager, small, succeed};
 use integration_tests::Project;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -70,7 +70,17 @@ fn an_archive_holds_the_programs_their_manual_completions_and_licenses_in_one_fo
         let output = succeed(Command::new(unpacked.join(&inside).join(program)).arg("--version"));
         assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("{program} {VERSION}\n"));
     }
-    // The same input gives the same bytes.
-    let again = folder.path().join("again");
-    assert_eq!(std::fs::read(archive).unwrap(), std::fs::read(&package("archive", &again, &[])[0]).unwrap());
+}
+
+#[test]
+fn the_same_input_gives_the_same_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let programs = small(folder.path());
+    for kind in ["npm", "wheel", "mcpb"] {
+        let made = |place: &str| {
+            let out = folder.path().join(place);
+            std::fs::read(&package_of(&programs, kind, &out, &[])[0]).unwrap()
+        };
+        assert_eq!(made("once"), made("again"), "{kind}");
+    }
 }

@@ -39,17 +39,31 @@ fn repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
 }
 
-/// Makes packages of one kind, and returns their paths.
+/// Makes packages of one kind from the programs, and returns their paths.
 fn package(kind: &str, out: &Path, more: &[&str]) -> Vec<PathBuf> {
+    let binaries = if kind == "npm-main" || kind == "server-json" { out.to_owned() } else { stripped(out) };
+    package_of(&binaries, kind, out, more)
+}
+
+/// The same of other programs.
+fn package_of(binaries: &Path, kind: &str, out: &Path, more: &[&str]) -> Vec<PathBuf> {
     let mut command = Command::new("python3");
     command.arg(repository("packaging/package.py")).arg(kind).arg("--out").arg(out);
     command.args(["--repository", "owner/name"]).args(more);
     if ["archive", "npm", "wheel", "mcpb"].contains(&kind) {
-        command.args(["--target", TARGET, "--binaries"]).arg(stripped(out));
+        command.args(["--target", TARGET, "--binaries"]).arg(binaries);
     }
     let output = command.output().expect("python3 is needed");
     assert!(output.status.success(), "{kind}: {output:?}");
     String::from_utf8(output.stdout).unwrap().lines().map(PathBuf::from).collect()
+}
+
+/// A folder with a small program in place of `mcp-stdio`, where only the package matters.
+fn small(out: &Path) -> PathBuf {
+    let folder = out.join("small");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("mcp-stdio"), "#!/bin/sh\n").unwrap();
+    folder
 }
 
 /// A folder with the programs, without what only a debugger reads: that packs in a tenth of the time.

@@ -39,13 +39,14 @@ fn shown(page: &str, folder: &Path) -> Option<String> {
     Some(plain)
 }
 
-/// The words of `--help` that begin with two dashes, before its examples.
+/// The options that `--help` lists.
 fn options(program: &Path, arguments: &[&str]) -> Vec<String> {
     let output = succeed(Command::new(program).args(arguments).arg("--help"));
     let help = String::from_utf8(output.stdout).unwrap();
     let lines = help.lines().map(str::trim_start).filter(|line| line.starts_with('-'));
-    let words = lines.flat_map(|line| line.split([' ', ',', '='])).filter(|word| word.starts_with("--"));
-    words.map(str::to_owned).collect()
+    // What follows two blanks is about them.
+    let words = lines.filter_map(|line| line.split("  ").next()).flat_map(|names| names.split([' ', ',']));
+    words.filter(|word| word.starts_with("--")).map(str::to_owned).collect()
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! The wheel.
 
-use crate::{VERSION, is_the_server, package, succeed};
+use crate::{VERSION, is_the_server, package, package_of, small, succeed};
 use integration_tests::{Project, found};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A fresh environment with the wheel in it; its folder of programs.
-fn installed(folder: &Path) -> Option<PathBuf> {
+fn installed(folder: &Path, wheel: &[PathBuf]) -> Option<PathBuf> {
     let environment = folder.join("environment");
     let made =
         Command::new("python3").args(["-m", "venv"]).arg(&environment).output().expect("python3 is needed");
@@ -24,7 +24,7 @@ fn installed(folder: &Path) -> Option<PathBuf> {
 #[test]
 fn what_pip_installs_is_the_server_by_each_of_its_names() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(programs) = installed(folder.path()) else { return };
+    let Some(programs) = installed(folder.path(), &package("wheel", folder.path(), &[])) else { return };
     // As `uv tool install` and pipx leave it: a link in another folder.
     let link = folder.path().join("coretools-mcp");
     std::os::unix::fs::symlink(programs.join("coretools-mcp"), &link).unwrap();
@@ -41,7 +41,8 @@ fn what_pip_installs_is_the_server_by_each_of_its_names() {
 #[test]
 fn pip_knows_its_version_and_removes_all_of_it() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(programs) = installed(folder.path()) else { return };
+    let out = folder.path();
+    let Some(programs) = installed(out, &package_of(&small(out), "wheel", out, &[])) else { return };
     let pip = |arguments: &[&str]| {
         let output = succeed(Command::new(programs.join("pip")).args(arguments));
         String::from_utf8(output.stdout).unwrap()

@@ -22,8 +22,14 @@ fn the_workflows_pass_their_linter() {
     let lint = |files: &[PathBuf]| -> Vec<serde_json::Value> {
         let output = succeed(Command::new("node").args(["-e", script]).arg(&linter).args(files));
         let found: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).unwrap();
-        // Its list of runners ends in 2022.
-        found.into_iter().filter(|finding| finding["kind"] != "runner-label").collect()
+        // Made in 2022, it does not know the runners, variables and attestations that have come since.
+        let since = |finding: &serde_json::Value| {
+            let message = finding["message"].as_str().unwrap();
+            finding["kind"] == "runner-label"
+                || message.contains("undefined variable \"vars\"")
+                || message.contains("unknown permission scope \"attestations\"")
+        };
+        found.into_iter().filter(|finding| !since(finding)).collect()
     };
     assert_eq!(lint(&workflows()), Vec::<serde_json::Value>::new());
     let folder = tempfile::tempdir().unwrap();
