@@ -13,11 +13,7 @@ fn installed(folder: &Path, wheel: &[PathBuf]) -> Option<PathBuf> {
     found(made.status.success().then_some(()), "python3 makes no environment; install python3-venv")?;
     let programs = environment.join("bin");
     let mut pip = Command::new(programs.join("pip"));
-    succeed(pip.args(["install", "--no-index", "--disable-pip-version-check"]).args(package(
-        "wheel",
-        folder,
-        &[],
-    )));
+    succeed(pip.args(["install", "--no-index", "--disable-pip-version-check"]).args(wheel));
     Some(programs)
 }
 
