@@ -4,6 +4,7 @@
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use core_tools::config::Flags;
 use server_setup::Program;
+use server_setup::manual::{Man, Shell};
 use std::path::PathBuf;
 
 /// Tools for coding agents, for many callers on one machine.
@@ -22,12 +23,17 @@ pub(crate) struct Cli {
 /// What the arguments of this process ask of `program`, which its help calls by its name. Ends the process where they
 /// cannot be understood, or ask for help.
 pub(crate) fn parse(program: Program) -> Cli {
-    let mut command = Cli::command().version(program.version);
-    if program.name != env!("CARGO_PKG_NAME") {
-        let help = EXAMPLES.replace(env!("CARGO_PKG_NAME"), program.name);
-        command = command.after_help(help).name(program.name).bin_name(program.name);
+    Cli::from_arg_matches_mut(&mut command(program).get_matches()).unwrap_or_else(|error| error.exit())
+}
+
+/// The command line of `program`.
+pub(crate) fn command(program: Program) -> clap::Command {
+    let command = Cli::command().version(program.version);
+    if program.name == env!("CARGO_PKG_NAME") {
+        return command;
     }
-    Cli::from_arg_matches_mut(&mut command.get_matches()).unwrap_or_else(|error| error.exit())
+    let help = EXAMPLES.replace(env!("CARGO_PKG_NAME"), program.name);
+    command.after_help(help).name(program.name).bin_name(program.name)
 }
 
 const EXAMPLES: &str = "\
@@ -148,6 +154,13 @@ pub(crate) enum Command {
     },
     /// Ask the server that runs with the same options whether it serves: exit code 0, or 1 and the reason
     Health(Health),
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Print the manual page, or write the pages of all subcommands to a folder
+    Man(Man),
 }
 
 /// What to ask.

@@ -42,7 +42,7 @@ mod ui;
 
 use cli::{Cli, Command};
 pub use server_setup::{Program, Resources};
-use server_setup::{log, setup};
+use server_setup::{log, manual, setup};
 use std::process::ExitCode;
 use telemetry::Telemetry;
 
@@ -64,6 +64,13 @@ pub fn main(program: Program) -> ExitCode {
 
 /// Does what was asked for. An error is one that kept the work from starting.
 fn run(program: Program, cli: Cli) -> Result<ExitCode, String> {
+    match cli.command {
+        Some(Command::Completions { shell }) => {
+            return print(&manual::completions(shell, &mut cli::command(program)));
+        }
+        Some(Command::Man(man)) => return print(&man.run(cli::command(program))?),
+        _ => {}
+    }
     let settings = setup::settings(program, &cli.options.flags(), None)?;
     // Only the server itself is watched: the other commands end at once.
     let telemetry = match cli.command {
@@ -76,7 +83,7 @@ fn run(program: Program, cli: Cli) -> Result<ExitCode, String> {
     match cli.command {
         Some(Command::Token { command }) => return tokens::run(&settings, command),
         Some(Command::Health(asked)) => return health::run(&settings, &asked),
-        None => {}
+        _ => {}
     }
     setup::more_descriptors();
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -93,6 +100,17 @@ fn run(program: Program, cli: Cli) -> Result<ExitCode, String> {
     // A thread that hangs in the file system must not keep the process.
     runtime.shutdown_background();
     code
+}
+
+/// Prints to standard output. An error where not everything could be written: a token is shown but once.
+fn print(text: &str) -> Result<ExitCode, String> {
+    use std::io::Write;
+    let mut output = std::io::stdout().lock();
+    let written = output
+        .write_all(text.as_bytes())
+        .and_then(|()| output.write_all(b"\n"))
+        .and_then(|()| output.flush());
+    written.map(|()| ExitCode::SUCCESS).map_err(|error| format!("cannot write to standard output: {error}"))
 }
 
 /// Says something to whoever started the server.

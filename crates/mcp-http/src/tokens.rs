@@ -4,13 +4,12 @@ use crate::bearer::{self, Hash, Id};
 use crate::cli::{NewToken, TokenCommand};
 use crate::file;
 use crate::governor::Limits;
-use crate::say;
+use crate::{print, say};
 use serde::{Deserialize, Serialize};
 use server_setup::identity;
 use server_setup::setup::{self, Settings};
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -310,15 +309,6 @@ fn change(path: &Path, change: impl FnOnce(&mut Written) -> Result<(), String>) 
     // A link stays one: what it leads to is replaced.
     let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     file::replace(&real, text.as_bytes()).map_err(failed)
-}
-
-fn print(text: &str) -> Result<ExitCode, String> {
-    let mut output = std::io::stdout().lock();
-    let written = output
-        .write_all(text.as_bytes())
-        .and_then(|()| output.write_all(b"\n"))
-        .and_then(|()| output.flush());
-    written.map(|()| ExitCode::SUCCESS).map_err(|error| format!("cannot write to standard output: {error}"))
 }
 
 fn seconds(time: SystemTime) -> u64 {

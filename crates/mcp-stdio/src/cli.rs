@@ -4,6 +4,7 @@
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use core_tools::config::Flags;
 use server_setup::Program;
+use server_setup::manual::{Man, Shell};
 use std::path::PathBuf;
 
 /// Tools for a coding agent: files, search, commands that cannot hang it.
@@ -205,8 +206,10 @@ pub(crate) enum Command {
     /// Print a completion script for a shell
     Completions {
         /// The shell
-        shell: clap_complete::Shell,
+        shell: Shell,
     },
+    /// Print the manual page, or write the pages of all subcommands to a folder
+    Man(Man),
 }
 
 /// Where the index goes, or what it is held against.

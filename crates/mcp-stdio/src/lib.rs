@@ -39,7 +39,7 @@ mod wrap;
 
 use cli::{Cli, Command};
 pub use server_setup::{Program, Resources};
-use server_setup::{identity, log, setup};
+use server_setup::{identity, log, manual, setup};
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
@@ -80,11 +80,9 @@ fn run(program: Program, cli: Cli) -> Result<ExitCode, String> {
             return Ok(print(&print_config::print_config(client, &executable, &cli.options)?));
         }
         Some(Command::Completions { shell }) => {
-            // Not straight to standard output: the generator panics where it cannot write.
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut cli::command(program), program.name, &mut script);
-            return Ok(print(&String::from_utf8_lossy(&script)));
+            return Ok(print(&manual::completions(shell, &mut cli::command(program))));
         }
+        Some(Command::Man(man)) => return Ok(print(&man.run(cli::command(program))?)),
         #[cfg(feature = "new")]
         Some(Command::New(asked)) => return new::new(&asked),
         _ => {}

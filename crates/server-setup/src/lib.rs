@@ -4,11 +4,12 @@
 //! own, tools and roles; `mcp_stdio::main` and `mcp_http::main` serve it. Each toolset is a feature, all of them by
 //! default: what is not linked does not exist. [`setup`] reads the settings and builds
 //! the host, [`identity`] finds the policy and the caller's role, [`confinement`] says what programs may reach, and
-//! [`log`] writes to standard error with secrets masked.
+//! [`log`] writes to standard error with secrets masked, and [`manual`] prints the manual and completion scripts.
 
 pub mod confinement;
 pub mod identity;
 pub mod log;
+pub mod manual;
 mod program;
 pub mod setup;
 

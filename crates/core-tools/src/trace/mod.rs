@@ -46,6 +46,7 @@ mod calls;
 mod error;
 pub mod flame;
 mod go;
+#[cfg(unix)]
 mod jvm;
 mod memory;
 mod native;
@@ -280,6 +281,7 @@ impl Traces {
             };
         }
         const INSPECT: &str = "start it with `node --inspect=127.0.0.1:0`";
+        #[cfg(unix)]
         let may_signal = self.allow_signals && self.unrestricted;
         let map = |why: &str| format!("memory by mapping only: {why}");
         match (request.kind, subject.runtime_of()) {
@@ -292,8 +294,14 @@ impl Traces {
                 Err(unsupported("it has no inspector open", INSPECT))
             }
             (TraceType::Cpu, Some(Runtime::Python)) => python::cpu(run).await,
+            #[cfg(unix)]
             (TraceType::Cpu, Some(Runtime::Jvm)) => jvm::cpu(run, may_signal).await,
+            #[cfg(unix)]
             (TraceType::Heap, Some(Runtime::Jvm)) => jvm::heap(run, may_signal).await,
+            #[cfg(not(unix))]
+            (TraceType::Cpu | TraceType::Heap, Some(Runtime::Jvm)) => {
+                Err(unsupported("a JVM is attached to through a Unix socket", "use jcmd"))
+            }
             (TraceType::Cpu, Some(Runtime::Go)) => match &subject.pprof {
                 Some(endpoint) => go::cpu(run, endpoint).await,
                 None => native::cpu(run, Unwind::FramePointers).await,

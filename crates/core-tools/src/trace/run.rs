@@ -102,6 +102,7 @@ pub(super) fn micros(time: Duration) -> u64 {
 }
 
 /// The time on processors that the system has counted for a process: its own, not that of its children.
+#[cfg(unix)]
 pub(super) fn cpu_time(pid: u32) -> Option<Duration> {
     let stat = proc::text(pid, "stat").ok()?;
     // The name may hold blanks and parentheses.
@@ -110,6 +111,12 @@ pub(super) fn cpu_time(pid: u32) -> Option<Duration> {
     let ticks = fields.next()?.parse::<u64>().ok()?.checked_add(fields.next()?.parse().ok()?)?;
     let second = rustix::param::clock_ticks_per_second().max(1);
     Some(Duration::from_millis(ticks.saturating_mul(1000) / second))
+}
+
+/// Nobody has been asked yet.
+#[cfg(not(unix))]
+pub(super) fn cpu_time(_: u32) -> Option<Duration> {
+    None
 }
 
 /// Runs blocking work on a thread where it blocks nobody.
