@@ -42,16 +42,11 @@ fn each_refusal_says_what_to_do_and_leaves_nothing_behind() {
 #[cfg(unix)]
 #[test]
 fn a_project_that_cannot_be_written_whole_is_not_written_at_all() {
-    use std::os::unix::fs::PermissionsExt;
-    // Root may write anywhere; a folder in the way stops it too: the name of the staging folder is known by no test,
-    // so the file system is told to take no more bytes.
-    let project = Project::with([("there/.keep", "")]);
-    std::fs::remove_file(project.join("there/.keep")).expect("it is there");
-    std::fs::set_permissions(project.join("there"), std::fs::Permissions::from_mode(0o700))
-        .expect("it is ours");
+    let project = Project::empty();
+    std::fs::create_dir(project.join("there")).expect("a folder");
     let before = tree(&project);
     for place in ["there", "new", "above/new"] {
-        // A file may have 4 blocks of 512 bytes: a template is longer.
+        // As a full disk would: files may have 4 blocks of 512 bytes, and some of the project's are longer.
         let limited = std::process::Command::new("sh")
             .args(["-c", "ulimit -f 4; trap '' XFSZ; exec \"$0\" new \"$1\""])
             .arg(integration_tests::server())

@@ -2,6 +2,16 @@
 //!
 //! What is written is built for real. It stands at fixed places in the target folder, is built into that folder with the
 //! workspace's lock and its profile, and so compiles little but itself: third-party crates are there already.
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test stops at the first surprise"
+)]
+#![allow(
+    clippy::needless_pass_by_value,
+    reason = "calls read better with a `json!` than with a reference to one"
+)]
 
 mod errors;
 mod index;

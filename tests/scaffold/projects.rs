@@ -27,7 +27,7 @@ fn folder(name: &str) -> Project {
     Project::at(&folder)
 }
 
-/// Cargo in a project that was written, with nothing from the network, and with the workspace's lock and profile. What
+/// Cargo in a project that was written (all with the same toolsets, so that third-party crates are built once for them), with nothing from the network, and with the workspace's lock and profile. What
 /// it says.
 fn cargo(project: &Path, arguments: &[&str]) -> String {
     std::fs::copy(workspace().join("Cargo.lock"), project.join("Cargo.lock")).expect("a lock");
@@ -109,7 +109,8 @@ fn a_server_in_a_project_of_another_language_serves_that_project() {
     project.write("package.json", "{\"name\": \"shop\"}\n");
     project.write("shop.js", "// TODO sell something\n");
     let checkout = workspace().display().to_string();
-    let said = printed(&project, &["new", "mcp-server", "--toolsets", "filesystem", "--path", &checkout]);
+    let said =
+        printed(&project, &["new", "mcp-server", "--toolsets", "filesystem", "--http", "--path", &checkout]);
     assert!(said.contains("serves /project\n"), "{said}");
     let own = project.join("mcp-server");
     let said = cargo(&own, &["test"]);
@@ -132,14 +133,21 @@ fn a_server_in_a_project_of_another_language_serves_that_project() {
 
 #[test]
 fn a_project_from_the_packages_compiles_without_warnings_and_its_tests_pass() {
-    const CRATES: [&str; 6] =
-        ["process-runner", "role-policy", "context-compiler", "core-tools", "server-setup", "mcp-stdio"];
+    const CRATES: [&str; 7] = [
+        "process-runner",
+        "role-policy",
+        "context-compiler",
+        "core-tools",
+        "server-setup",
+        "mcp-stdio",
+        "mcp-http",
+    ];
     let packages = target().join("scaffold/packages");
     let mut package = integration_tests::cargo();
     package
         .args(["package", "--offline", "--no-verify", "--allow-dirty", "--quiet", "--target-dir"])
         .arg(&packages);
-    for name in CRATES.iter().chain(&["mcp-http"]) {
+    for name in CRATES {
         package.args(["--package", name]);
     }
     let output = package.current_dir(workspace()).output().expect("cargo can be run");
@@ -158,7 +166,7 @@ fn a_project_from_the_packages_compiles_without_warnings_and_its_tests_pass() {
     }
     // As a user of crates.io writes it, in a folder that has nothing else.
     std::fs::create_dir(project.join("alone")).expect("a folder");
-    printed(&project, &["new", "alone/packaged", "--toolsets", "filesystem"]);
+    printed(&project, &["new", "alone/packaged", "--toolsets", "filesystem", "--http"]);
     let manifest = project.read("alone/packaged/Cargo.toml");
     assert!(
         manifest.contains(concat!("mcp-stdio = { version = \"", env!("CARGO_PKG_VERSION"), "\"")),
@@ -167,4 +175,5 @@ fn a_project_from_the_packages_compiles_without_warnings_and_its_tests_pass() {
     let arguments: Vec<&str> = patches.iter().map(String::as_str).collect();
     let said = cargo(&project.join("alone/packaged"), &arguments);
     assert!(said.contains("test its_own_tool_answers ... ok"), "{said}");
+    assert!(said.contains("test its_own_tool_answers_over_http ... ok"), "{said}");
 }

@@ -3,6 +3,7 @@
 //! `cargo run -p context-compiler --example compile -- PROJECT ROLE PHASE`; without arguments it makes a project of its
 //! own.
 #![allow(clippy::print_stdout, reason = "an example shows what came of it")]
+#![allow(clippy::disallowed_methods, reason = "it makes the files that it reads")]
 
 #[cfg(unix)]
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -3,9 +3,10 @@
 //!
 //! `cargo run -p core-tools --features filesystem,mcp --example custom`
 #![allow(clippy::print_stdout, reason = "an example shows what came of it")]
+#![allow(clippy::disallowed_methods, reason = "it makes the files that it reads")]
 
 use core_tools::mcp::{
-    Answer, Context, Effect, Host, Tool, ToolError, Toolset, WorkspaceEffects, filesystem,
+    Answer, Context, Effect, Host, HostBuilder, Tool, ToolError, Toolset, WorkspaceEffects, filesystem,
 };
 use core_tools::redact::Redactor;
 use core_tools::workspace::Workspace;
@@ -93,7 +94,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let policy = Policy::load(ROLES, "roles.toml", &facts)?.policy;
     let effects = Arc::new(WorkspaceEffects::new(Arc::clone(&workspace), None));
     let builder = Host::builder(policy, Redactor::new(Default::default())?).effects(effects);
-    let host = toolsets.into_iter().fold(builder, |builder, toolset| builder.toolset(toolset)).build()?;
+    let host = toolsets.into_iter().fold(builder, HostBuilder::toolset).build()?;
 
     let names = host.names(&Caller::new("all"));
     assert_eq!(names.iter().filter(|name| **name == "read_file").count(), 1);

@@ -2,6 +2,7 @@
 //!
 //! `cargo run -p core-tools --features filesystem,mcp --example embedded`
 #![allow(clippy::print_stdout, reason = "an example shows what came of it")]
+#![allow(clippy::disallowed_methods, reason = "it makes the files that it reads")]
 
 use core_tools::mcp::{Context, Host, WorkspaceEffects, filesystem};
 use core_tools::redact::Redactor;

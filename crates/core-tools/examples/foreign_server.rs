@@ -97,7 +97,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     assert_eq!(tools.len(), 1);
     for (tool, shop, expected) in [
         ("orders", "north", "orders of \"north\""),
-        ("orders", "south", "own-shop"),
+        ("orders", "south", "this role may give one of"),
         ("refund", "north", "no tool is called"),
     ] {
         let mut call = CallToolRequestParams::new(tool);
