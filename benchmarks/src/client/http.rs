@@ -4,7 +4,7 @@ use super::{Answer, ERA, Problem, Ticket, message};
 use integration_tests::{Reply, read_reply};
 use serde_json::Value;
 use std::collections::HashMap;
-use std::io::{BufReader, Write};
+use std::io::{self, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
@@ -145,19 +145,22 @@ impl Http {
     }
 
     pub(crate) fn rate(
-        &self,
+        &mut self,
         call: &Value,
         in_flight: usize,
         span: Duration,
         patience: Duration,
     ) -> Result<f64, Problem> {
-        let bytes = self.place.post(&message(1, "tools/call", call).to_string());
-        let (answered, over, place) = (AtomicU64::new(0), AtomicBool::new(false), &self.place);
+        // No two requests of a session may have the same id.
+        let ids = AtomicU64::new(self.last_id + 1);
+        let (answered, over, place) = (AtomicU64::new(0), AtomicBool::new(false), self.place.clone());
         let begun = Instant::now();
         let one = || -> Result<(), Problem> {
             let mut line = Line::new();
             while begun.elapsed() < span && !over.load(Ordering::Relaxed) {
-                let (reply, arrived) = line.exchange(place, &bytes, Instant::now() + patience)?;
+                let id = ids.fetch_add(1, Ordering::Relaxed);
+                let bytes = place.post(&message(id, "tools/call", call).to_string());
+                let (reply, arrived) = line.exchange(&place, &bytes, Instant::now() + patience)?;
                 answer(&reply, arrived)?.check()?;
                 answered.fetch_add(1, Ordering::Relaxed);
             }
@@ -173,55 +176,70 @@ impl Http {
                 .collect()
         });
         let elapsed = begun.elapsed().as_secs_f64();
+        self.last_id = ids.into_inner();
         let outcome: Result<(), Problem> = outcome;
         outcome.map(|()| answered.load(Ordering::Relaxed) as f64 / elapsed)
     }
 }
 
+/// A connection that is read from until a time that is set for each answer, however much comes in between.
+#[derive(Debug)]
+struct Timed {
+    stream: TcpStream,
+    until: Instant,
+}
+
+impl Read for Timed {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.stream.set_read_timeout(Some(left))?;
+        self.stream.read(buffer)
+    }
+}
+
 /// One connection, made when it is needed.
 #[derive(Debug)]
-struct Line(Option<BufReader<TcpStream>>);
+struct Line(Option<BufReader<Timed>>);
 
 impl Line {
     fn new() -> Self {
         Self(None)
     }
 
-    fn exchange(
-        &mut self,
-        place: &Place,
-        bytes: &[u8],
-        deadline: Instant,
-    ) -> Result<(Reply, Instant), Problem> {
-        let patience = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+    fn exchange(&mut self, place: &Place, bytes: &[u8], until: Instant) -> Result<(Reply, Instant), Problem> {
+        let begun = Instant::now();
         // A server may have closed a connection that was idle: then another is made, once.
-        if let Some(mut stream) = self.0.take()
-            && stream.get_mut().set_read_timeout(Some(patience)).is_ok()
-            && stream.get_mut().write_all(bytes).is_ok()
-        {
-            match read_reply(&mut stream) {
-                Ok(reply) => return Ok(self.keep(stream, reply)),
-                Err(error) if timed_out(&error) => return Err(Problem::NoAnswer(patience)),
-                Err(_) => {}
+        let kept = self.0.take().and_then(|mut stream| match ask(&mut stream, bytes, until) {
+            Err(error) if !timed_out(&error) => None,
+            asked => Some((stream, asked)),
+        });
+        let (stream, asked) = match kept {
+            Some(asked) => asked,
+            None => {
+                let mut stream = BufReader::new(Timed { stream: connect(place)?, until });
+                let asked = ask(&mut stream, bytes, until);
+                (stream, asked)
             }
-        }
-        let mut stream = BufReader::new(connect(place)?);
-        stream.get_mut().set_read_timeout(Some(patience)).map_err(gone)?;
-        stream.get_mut().write_all(bytes).map_err(gone)?;
-        match read_reply(&mut stream) {
-            Ok(reply) => Ok(self.keep(stream, reply)),
-            Err(error) if timed_out(&error) => Err(Problem::NoAnswer(patience)),
-            Err(error) => Err(gone(error)),
-        }
-    }
-
-    fn keep(&mut self, stream: BufReader<TcpStream>, reply: Reply) -> (Reply, Instant) {
+        };
         let arrived = Instant::now();
+        let reply = asked.map_err(|error| match timed_out(&error) {
+            true => Problem::NoAnswer(until.saturating_duration_since(begun)),
+            false => gone(error),
+        })?;
         if reply.header("connection") != Some("close") {
             self.0 = Some(stream);
         }
-        (reply, arrived)
+        Ok((reply, arrived))
     }
+}
+
+fn ask(stream: &mut BufReader<Timed>, bytes: &[u8], until: Instant) -> io::Result<Reply> {
+    stream.get_mut().until = until;
+    stream.get_mut().stream.write_all(bytes)?;
+    read_reply(stream)
 }
 
 fn connect(place: &Place) -> Result<TcpStream, Problem> {
@@ -231,12 +249,12 @@ fn connect(place: &Place) -> Result<TcpStream, Problem> {
 }
 
 #[allow(clippy::needless_pass_by_value, reason = "for map_err")]
-fn gone(error: std::io::Error) -> Problem {
+fn gone(error: io::Error) -> Problem {
     Problem::Gone(format!(" ({error})"))
 }
 
-fn timed_out(error: &std::io::Error) -> bool {
-    matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut)
+fn timed_out(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
 /// The answer in a reply: its body, or the last message of its stream that is no notification.

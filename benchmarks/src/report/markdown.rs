@@ -63,10 +63,10 @@ const TABLES: &[Table] = &[
         ],
     ),
     (
-        "Processes of a running command that are left 2 s after",
+        "Processes of a running command that are left 5 s after",
         &[
             ("endings", "cancel", "cancellation"),
-            ("endings", "input", "end of input"),
+            ("endings", "input", "end of input, or client gone"),
             ("endings", "term", "SIGTERM to the server"),
             ("endings", "kill", "SIGKILL to the server"),
         ],

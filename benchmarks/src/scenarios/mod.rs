@@ -170,12 +170,12 @@ pub(crate) const ALL: &[Scenario] = &[
     },
     Scenario {
         id: "endings",
-        title: "processes of a running command that are left 2 s after",
+        title: "processes of a running command that are left 5 s after",
         job: Some(Job::Command),
         once: true,
         metrics: &[
             metric("cancel", "cancellation", Unit::Count),
-            metric("input", "end of input", Unit::Count),
+            metric("input", "end of input, or client gone", Unit::Count),
             metric("term", "SIGTERM", Unit::Count),
             metric("kill", "SIGKILL", Unit::Count),
         ],
