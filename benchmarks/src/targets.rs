@@ -1,0 +1,162 @@
+//! What was to be reached, from `targets.toml`, held against what was measured.
+
+use crate::Failure;
+use crate::results::{BARE, Results};
+use crate::scenarios::{ALL, Metric, Unit};
+use crate::stats::median;
+use serde::Deserialize;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    target: Vec<Target>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Target {
+    what: String,
+    target: String,
+    measure: Option<Measure>,
+    elsewhere: Option<Elsewhere>,
+}
+
+/// A figure of the run.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Measure {
+    scenario: String,
+    metric: String,
+    #[serde(default = "ours")]
+    server: String,
+    at_most: Option<f64>,
+    at_least: Option<f64>,
+    /// At most so much more than without a server.
+    over_bare: Option<f64>,
+}
+
+fn ours() -> String {
+    "mcp-stdio".to_owned()
+}
+
+/// A figure of another program.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Elsewhere {
+    measured: String,
+    met: Option<bool>,
+    page: String,
+}
+
+/// A line of the table.
+#[derive(Debug)]
+pub(crate) struct Verdict {
+    pub(crate) what: String,
+    pub(crate) target: String,
+    pub(crate) measured: String,
+    /// None where it was not measured.
+    pub(crate) met: Option<bool>,
+    pub(crate) other: String,
+    pub(crate) how: String,
+}
+
+/// Each target and what became of it.
+pub(crate) fn judge(results: &Results) -> Result<Vec<Verdict>, Failure> {
+    let file: File = toml::from_str(include_str!("../targets.toml"))?;
+    Ok(file.target.into_iter().map(|target| verdict(results, target)).collect())
+}
+
+fn verdict(results: &Results, target: Target) -> Verdict {
+    let Target { what, target, measure, elsewhere } = target;
+    let mut verdict = Verdict {
+        what,
+        target,
+        measured: "—".to_owned(),
+        met: None,
+        other: String::new(),
+        how: String::new(),
+    };
+    if let Some(measure) = measure {
+        verdict.how = format!("`--only {}`", measure.scenario);
+        verdict.fill(results, &measure);
+    }
+    if let Some(elsewhere) = elsewhere {
+        verdict.measured = elsewhere.measured;
+        verdict.met = elsewhere.met;
+        verdict.how = format!("[{0}]({0})", elsewhere.page);
+    }
+    verdict
+}
+
+impl Verdict {
+    fn fill(&mut self, results: &Results, measure: &Measure) {
+        let Some(metric) = metric(measure) else { return };
+        let Some(value) = results.median(&measure.scenario, &measure.server, &measure.metric) else { return };
+        let shown =
+            |value: f64| format!("{} {}", metric.unit.show(value), metric.unit.name()).trim().to_owned();
+        self.measured = shown(value);
+        let mut met = measure.at_most.is_none_or(|most| value <= most)
+            && measure.at_least.is_none_or(|least| value >= least);
+        if let Some(most) = measure.over_bare
+            && let Some(more) = over_bare(results, measure)
+        {
+            self.measured = format!("{}, bare {}", shown(value), shown(value - more));
+            met &= more <= most;
+        }
+        self.met = Some(met);
+        let others = results
+            .servers
+            .iter()
+            .filter(|server| !server.name.starts_with("mcp-stdio") && server.name != "mcp-http");
+        let best = others
+            .filter_map(|server| {
+                Some((
+                    server.name.as_str(),
+                    results.median(&measure.scenario, &server.name, &measure.metric)?,
+                ))
+            })
+            .min_by(|one, other| match metric.unit {
+                Unit::Rate => other.1.total_cmp(&one.1),
+                _ => one.1.total_cmp(&other.1),
+            });
+        self.other = best.map(|(name, value)| format!("{}, {name}", shown(value))).unwrap_or_default();
+    }
+}
+
+fn metric(measure: &Measure) -> Option<&'static Metric> {
+    let scenario = ALL.iter().find(|scenario| scenario.id == measure.scenario)?;
+    scenario.metrics.iter().find(|metric| metric.id == measure.metric)
+}
+
+/// By how much the server takes longer than the bare program, round by round.
+fn over_bare(results: &Results, measure: &Measure) -> Option<f64> {
+    let of = |server: &str| results.cell(&measure.scenario, server)?.figures.get(&measure.metric);
+    let (served, bare) = (of(&measure.server)?, of(BARE)?);
+    let differences: Vec<f64> = served.iter().zip(bare).map(|(served, bare)| served - bare).collect();
+    // What is shown adds up: the median of the one, and what it is over.
+    median(&differences)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_target_is_measured_here_or_elsewhere() {
+        let file: File = toml::from_str(include_str!("../targets.toml")).unwrap();
+        for target in file.target {
+            match (&target.measure, &target.elsewhere) {
+                (Some(of), None) => {
+                    assert!(metric(of).is_some(), "{}: no such metric", target.what);
+                    let bounds = [of.at_most, of.at_least, of.over_bare];
+                    assert_eq!(bounds.iter().flatten().count(), 1, "{}", target.what);
+                }
+                (None, Some(elsewhere)) => {
+                    let page = crate::home().join("../docs/benchmarks").join(&elsewhere.page);
+                    assert!(page.is_file(), "{}: no page {}", target.what, elsewhere.page);
+                }
+                _ => panic!("{}: measured here, or elsewhere", target.what),
+            }
+        }
+    }
+}
