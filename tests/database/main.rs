@@ -18,6 +18,7 @@ mod postgres_attacks;
 mod servers;
 mod sqlite;
 mod sqlite_attacks;
+mod tls;
 
 use integration_tests::{Era, Project, Wire};
 use serde_json::{Value, json};

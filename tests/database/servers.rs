@@ -17,6 +17,7 @@ pub(crate) struct Server {
     child: Child,
     client: PathBuf,
     kind: Kind,
+    port: u16,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -66,6 +67,40 @@ fn folder(user: &str) -> tempfile::TempDir {
 
 /// PostgreSQL, with the superuser `boss`, and the database `shop`.
 pub(crate) fn postgres() -> Option<Server> {
+    postgres_with(5432, |_| vec!["listen_addresses=".to_owned()])
+}
+
+/// The same on a port too, where it speaks to nobody without TLS; its certificate is `cert.pem` in its folder.
+pub(crate) fn postgres_over_tls(port: u16, certificate: impl FnOnce(&Path)) -> Option<Server> {
+    postgres_with(port, |folder| {
+        certificate(folder);
+        give(folder, "postgres");
+        let rules = folder.join("rules");
+        std::fs::write(&rules, "local all all scram-sha-256\nhostssl all all all scram-sha-256\n").unwrap();
+        vec![
+            "listen_addresses=127.0.0.1".to_owned(),
+            format!("port={port}"),
+            "ssl=on".to_owned(),
+            format!("ssl_cert_file={}", folder.join("cert.pem").display()),
+            format!("ssl_key_file={}", folder.join("key.pem").display()),
+            format!("hba_file={}", rules.display()),
+        ]
+    })
+}
+
+/// Certificate and key become those of `user`, and the key nobody else's.
+fn give(folder: &Path, user: &str) {
+    use std::os::unix::fs::PermissionsExt;
+    for file in ["cert.pem", "key.pem"] {
+        let file = folder.join(file);
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+        if rustix::process::geteuid().is_root() {
+            run(Command::new("chown").arg(user).arg(&file));
+        }
+    }
+}
+
+fn postgres_with(port: u16, settings: impl FnOnce(&Path) -> Vec<String>) -> Option<Server> {
     let mut folders: Vec<PathBuf> = std::fs::read_dir("/usr/lib/postgresql")
         .map(|versions| versions.flatten().map(|version| version.path().join("bin")).collect())
         .unwrap_or_default();
@@ -87,21 +122,13 @@ pub(crate) fn postgres() -> Option<Server> {
         .arg(&data)
         .arg("-k")
         .arg(folder.path())
-        .args([
-            "-c",
-            "listen_addresses=",
-            "-c",
-            "fsync=off",
-            "-c",
-            "max_connections=20",
-            "-c",
-            "dynamic_shared_memory_type=mmap",
-        ])
+        .args(settings(folder.path()).iter().flat_map(|setting| ["-c", setting]))
+        .args(["-c", "fsync=off", "-c", "max_connections=20", "-c", "dynamic_shared_memory_type=mmap"])
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let server = Server { folder, child, client: bin.join("psql"), kind: Kind::Postgres };
+    let server = Server { folder, child, client: bin.join("psql"), kind: Kind::Postgres, port };
     wait_until(START, "PostgreSQL answers", || server.try_sql("postgres", "SELECT 1").is_some());
     server.try_sql("postgres", "CREATE DATABASE shop").unwrap();
     Some(server)
@@ -109,6 +136,25 @@ pub(crate) fn postgres() -> Option<Server> {
 
 /// MariaDB, with the superuser `boss`, and the database `shop`.
 pub(crate) fn mariadb() -> Option<Server> {
+    mariadb_with(|_| vec!["--skip-networking".to_owned()])
+}
+
+/// The same on a port too, where it speaks to nobody without TLS; its certificate is `cert.pem` in its folder.
+pub(crate) fn mariadb_over_tls(port: u16, certificate: impl FnOnce(&Path)) -> Option<Server> {
+    mariadb_with(|folder| {
+        certificate(folder);
+        give(folder, "mysql");
+        vec![
+            "--bind-address=127.0.0.1".to_owned(),
+            format!("--port={port}"),
+            "--require-secure-transport=ON".to_owned(),
+            format!("--ssl-cert={}", folder.join("cert.pem").display()),
+            format!("--ssl-key={}", folder.join("key.pem").display()),
+        ]
+    })
+}
+
+fn mariadb_with(settings: impl FnOnce(&Path) -> Vec<String>) -> Option<Server> {
     let folders = || ["/usr/sbin", "/usr/bin", "/usr/local/bin"].map(PathBuf::from);
     let programs = || {
         Some((
@@ -133,12 +179,8 @@ pub(crate) fn mariadb() -> Option<Server> {
         .arg(format!("--tmpdir={}", folder.path().display()))
         .current_dir(folder.path()));
     let child = command("mysql", &server)
-        .args([
-            "--no-defaults",
-            "--skip-networking",
-            "--innodb-flush-method=nosync",
-            "--innodb-buffer-pool-size=16M",
-        ])
+        .args(["--no-defaults", "--innodb-flush-method=nosync", "--innodb-buffer-pool-size=16M"])
+        .args(settings(folder.path()))
         .arg(format!("--datadir={}", data.display()))
         .arg(format!("--socket={}", folder.path().join("socket").display()))
         .arg(format!("--tmpdir={}", folder.path().display()))
@@ -147,7 +189,7 @@ pub(crate) fn mariadb() -> Option<Server> {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let server = Server { folder, child, client, kind: Kind::MariaDb };
+    let server = Server { folder, child, client, kind: Kind::MariaDb, port: 0 };
     wait_until(START, "MariaDB answers", || server.try_sql("mysql", "SELECT 1").is_some());
     server.try_sql("mysql", "CREATE DATABASE shop CHARACTER SET utf8mb4").unwrap();
     Some(server)
@@ -178,6 +220,7 @@ impl Server {
         match self.kind {
             Kind::Postgres => command
                 .env("PGPASSWORD", PASSWORD)
+                .env("PGPORT", self.port.to_string())
                 .args([
                     "-X",
                     "-A",

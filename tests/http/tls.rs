@@ -1,7 +1,7 @@
 //! TLS from files that change.
 
 use crate::SOON;
-use integration_tests::{Era, Http, HttpServer, Project, Reply, found, read_reply, wait_until};
+use integration_tests::{Era, Http, HttpServer, Project, Reply, read_reply, wait_until};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -10,31 +10,9 @@ use std::fs;
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
-use std::process::Command;
 use std::sync::Arc;
 
-/// Makes a certificate for `localhost` and its key. None where there is no openssl.
-pub(crate) fn certificate(folder: &Path) -> Option<()> {
-    let made = Command::new("openssl")
-        .args([
-            "req",
-            "-x509",
-            "-newkey",
-            "ec",
-            "-pkeyopt",
-            "ec_paramgen_curve:P-256",
-            "-nodes",
-            "-days",
-            "2",
-        ])
-        .args(["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"])
-        .args(["-addext", "basicConstraints=critical,CA:FALSE", "-keyout"])
-        .arg(folder.join("key.pem"))
-        .arg("-out")
-        .arg(folder.join("cert.pem"))
-        .output();
-    found(made.is_ok_and(|made| made.status.success()).then_some(()), "no openssl that makes certificates")
-}
+pub(crate) use integration_tests::certificate;
 
 fn ask(address: SocketAddr, certificate: &Path, bytes: &[u8]) -> Result<Reply, String> {
     let mut roots = RootCertStore::empty();

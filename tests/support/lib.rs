@@ -155,6 +155,30 @@ pub fn npm_clients(entry: &str) -> Option<PathBuf> {
     present(found.then_some(modules), &format!("no {entry} in .clients; .ci/run installs it"))
 }
 
+/// Makes a certificate for `localhost`, `cert.pem`, and its key, `key.pem`. Without openssl the test says so and passes; in
+/// CI it fails.
+pub fn certificate(folder: &Path) -> Option<()> {
+    let made = Command::new("openssl")
+        .args([
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:P-256",
+            "-nodes",
+            "-days",
+            "2",
+        ])
+        .args(["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"])
+        .args(["-addext", "basicConstraints=critical,CA:FALSE", "-keyout"])
+        .arg(folder.join("key.pem"))
+        .arg("-out")
+        .arg(folder.join("cert.pem"))
+        .output();
+    found(made.is_ok_and(|made| made.status.success()).then_some(()), "no openssl that makes certificates")
+}
+
 fn present(found: Option<PathBuf>, missing: &str) -> Option<PathBuf> {
     self::found(found, missing)
 }

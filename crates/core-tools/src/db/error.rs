@@ -123,7 +123,7 @@ impl From<sqlx::Error> for Error {
             sqlx::Error::WorkerCrashed => "the engine ran out of memory".to_owned(),
             sqlx::Error::Encode(error) | sqlx::Error::Decode(error) => error.to_string(),
             sqlx::Error::Protocol(said) => said.clone(),
-            sqlx::Error::Tls(_) => "the server demands TLS, which this build does not have".to_owned(),
+            sqlx::Error::Tls(error) => format!("no TLS with the server: {error}"),
             _ => "the engine did not answer".to_owned(),
         };
         Self::Engine { message }

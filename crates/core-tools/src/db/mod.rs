@@ -60,9 +60,11 @@
 //! SQLite's locks are those of POSIX, which a process loses when it closes *any* handle of the file: do not read
 //! a database as a file while the same process seeds it.
 //!
-//! # What it leaves out
+//! # TLS
 //!
-//! TLS: a server that demands it is refused. Tunnel, or use a socket.
+//! As the URL says: `sslmode` and `sslrootcert` for PostgreSQL, `ssl-mode` and `ssl-ca` for MySQL and MariaDB, by their own
+//! documentation. Neither checks a certificate unless it is asked to (`verify-full`, `VERIFY_IDENTITY`). Known
+//! authorities are Mozilla's, beside the file that is named.
 
 mod check;
 mod error;
