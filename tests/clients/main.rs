@@ -7,5 +7,6 @@ mod codex;
 mod editors;
 mod gemini;
 mod home;
+mod model;
 mod opencode;
 mod typescript;

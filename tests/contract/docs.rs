@@ -115,9 +115,7 @@ fn with_answers(page: &str) -> String {
         if line.starts_with("```") {
             inside = !inside && line == "```console";
         }
-        if !inside {
-            written.push_str(line);
-        } else if line == "```console" {
+        if !inside || line == "```console" {
             written.push_str(line);
         } else if let Some(command) = line.strip_prefix("$ ") {
             let mut shell = Command::new("sh");

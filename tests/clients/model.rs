@@ -1,0 +1,114 @@
+//! What stands in for a model, which would need an account: it speaks the Messages API on loopback, asks for the given
+//! calls one after the other, and keeps what its client gives it for them. Client and server are the real ones.
+
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
+pub(crate) struct Model {
+    address: SocketAddr,
+    results: Arc<Mutex<Vec<Value>>>,
+}
+
+/// What it asks for: a tool by our name for it, whatever the client makes of that, and arguments.
+type Call = (&'static str, Value);
+
+impl Model {
+    /// One that asks for `calls`, and is done.
+    pub(crate) fn asking(calls: &[Call]) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let model = Self { address: listener.local_addr().unwrap(), results: Arc::default() };
+        let (calls, results) = (Arc::new(calls.to_vec()), Arc::clone(&model.results));
+        // It ends with the test's process.
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (calls, results) = (Arc::clone(&calls), Arc::clone(&results));
+                std::thread::spawn(move || answer(stream, &calls, &results));
+            }
+        });
+        model
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// What the client gave it for each call: the `tool_result`s, in order.
+    pub(crate) fn results(&self) -> Vec<Value> {
+        self.results.lock().unwrap().clone()
+    }
+}
+
+/// The text that a model reads in a `tool_result`.
+pub(crate) fn text(result: &Value) -> String {
+    match &result["content"] {
+        Value::Array(blocks) => blocks.iter().filter_map(|block| block["text"].as_str()).collect(),
+        content => content.as_str().unwrap_or_default().to_owned(),
+    }
+}
+
+/// Answers one request. What is not understood is closed, and the client says so.
+fn answer(mut stream: TcpStream, calls: &[Call], results: &Mutex<Vec<Value>>) -> Option<()> {
+    let mut reader = BufReader::new(stream.try_clone().ok()?);
+    let mut head = String::new();
+    let mut length = 0;
+    while reader.read_line(&mut head).ok()? > 2 {
+        let line = head.lines().last()?.to_ascii_lowercase();
+        if let Some(value) = line.strip_prefix("content-length:") {
+            length = value.trim().parse().ok()?;
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    if !head.starts_with("POST /v1/messages") {
+        return stream
+            .write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+            .ok();
+    }
+    let request: Value = serde_json::from_slice(&body).ok()?;
+    let messages = request["messages"].as_array()?;
+    let blocks = messages.iter().filter_map(|message| message["content"].as_array()).flatten();
+    let given: Vec<Value> = blocks.filter(|block| block["type"] == "tool_result").cloned().collect();
+    // A title or the like is asked for without tools.
+    let tools: Vec<&str> =
+        request["tools"].as_array().into_iter().flatten().filter_map(|tool| tool["name"].as_str()).collect();
+    let next = calls.get(given.len()).and_then(|(name, arguments)| {
+        let tool =
+            tools.iter().find(|tool| tool.contains("coretools_") && tool.ends_with(&format!("_{name}")))?;
+        Some((*tool, arguments))
+    });
+    let (block, delta, reason) = match next {
+        Some((tool, arguments)) => (
+            json!({"type": "tool_use", "id": format!("toolu_{}", given.len()), "name": tool, "input": {}}),
+            json!({"type": "input_json_delta", "partial_json": arguments.to_string()}),
+            "tool_use",
+        ),
+        None => {
+            (json!({"type": "text", "text": ""}), json!({"type": "text_delta", "text": "done"}), "end_turn")
+        }
+    };
+    let mut known = results.lock().ok()?;
+    if given.len() > known.len() {
+        *known = given;
+    }
+    drop(known);
+    let usage = json!({"input_tokens": 1, "output_tokens": 1});
+    let message = json!({"id": "msg_1", "type": "message", "role": "assistant", "content": [], "model": request["model"],
+        "stop_reason": null, "stop_sequence": null, "usage": usage});
+    let events = [
+        json!({"type": "message_start", "message": message}),
+        json!({"type": "content_block_start", "index": 0, "content_block": block}),
+        json!({"type": "content_block_delta", "index": 0, "delta": delta}),
+        json!({"type": "content_block_stop", "index": 0}),
+        json!({"type": "message_delta", "delta": {"stop_reason": reason, "stop_sequence": null}, "usage": usage}),
+        json!({"type": "message_stop"}),
+    ];
+    let mut stream_of_events =
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n".to_owned();
+    for event in events {
+        let kind = event["type"].as_str()?;
+        stream_of_events.push_str(&format!("event: {kind}\ndata: {event}\n\n"));
+    }
+    stream.write_all(stream_of_events.as_bytes()).ok()
+}
