@@ -1,5 +1,6 @@
-//! What stands in for a model, which would need an account: it speaks the Messages API on loopback, asks for the given
-//! calls one after the other, and keeps what its client gives it for them. Client and server are the real ones.
+//! What stands in for a model, which would need an account: on loopback it asks for the given calls one after the other,
+//! and keeps what its client gives it for them. Client and server are the real ones. It speaks what the clients do:
+//! Anthropic's Messages API, and Gemini's API.
 
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -34,14 +35,19 @@ impl Model {
         format!("http://{}", self.address)
     }
 
-    /// What the client gave it for each call: the `tool_result`s, in order.
+    /// What the client gave it for each call, in order, as its API has it.
     pub(crate) fn results(&self) -> Vec<Value> {
         self.results.lock().unwrap().clone()
     }
 }
 
-/// The text that a model reads in a `tool_result`.
+/// The text that a model reads in a result.
 pub(crate) fn text(result: &Value) -> String {
+    for key in ["output", "error"] {
+        if let Some(text) = result["response"][key].as_str() {
+            return text.to_owned();
+        }
+    }
     match &result["content"] {
         Value::Array(blocks) => blocks.iter().filter_map(|block| block["text"].as_str()).collect(),
         content => content.as_str().unwrap_or_default().to_owned(),
@@ -61,24 +67,46 @@ fn answer(mut stream: TcpStream, calls: &[Call], results: &Mutex<Vec<Value>>) ->
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
-    if !head.starts_with("POST /v1/messages") {
-        return stream
-            .write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
-            .ok();
+    let speaks: fn(&Value, &[Call]) -> Option<(Vec<Value>, Vec<Value>)> = match head.lines().next()? {
+        line if line.starts_with("POST /v1/messages") => messages,
+        line if line.contains(":streamGenerateContent") => gemini,
+        _ => {
+            let nothing = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+            return stream.write_all(nothing).ok();
+        }
+    };
+    let (given, events) = speaks(&serde_json::from_slice(&body).ok()?, calls)?;
+    let mut known = results.lock().ok()?;
+    if given.len() > known.len() {
+        *known = given;
     }
-    let request: Value = serde_json::from_slice(&body).ok()?;
+    drop(known);
+    let mut answer =
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n".to_owned();
+    for event in events {
+        if let Some(kind) = event["type"].as_str() {
+            answer.push_str(&format!("event: {kind}\n"));
+        }
+        answer.push_str(&format!("data: {event}\n\n"));
+    }
+    stream.write_all(answer.as_bytes()).ok()
+}
+
+/// The next call, by the client's name for the tool. A title or the like is asked for without tools.
+fn next<'a>(calls: &'a [Call], done: usize, tools: &[&'a str]) -> Option<(&'a str, &'a Value)> {
+    let (name, arguments) = calls.get(done)?;
+    let ours = |tool: &&&str| tool.contains("coretools_") && tool.ends_with(&format!("_{name}"));
+    Some((tools.iter().find(ours)?, arguments))
+}
+
+/// Results so far, and the events of an answer, by <https://docs.anthropic.com/en/api/messages-streaming>.
+fn messages(request: &Value, calls: &[Call]) -> Option<(Vec<Value>, Vec<Value>)> {
     let messages = request["messages"].as_array()?;
     let blocks = messages.iter().filter_map(|message| message["content"].as_array()).flatten();
     let given: Vec<Value> = blocks.filter(|block| block["type"] == "tool_result").cloned().collect();
-    // A title or the like is asked for without tools.
-    let tools: Vec<&str> =
-        request["tools"].as_array().into_iter().flatten().filter_map(|tool| tool["name"].as_str()).collect();
-    let next = calls.get(given.len()).and_then(|(name, arguments)| {
-        let tool =
-            tools.iter().find(|tool| tool.contains("coretools_") && tool.ends_with(&format!("_{name}")))?;
-        Some((*tool, arguments))
-    });
-    let (block, delta, reason) = match next {
+    let tools = request["tools"].as_array().into_iter().flatten();
+    let tools: Vec<&str> = tools.filter_map(|tool| tool["name"].as_str()).collect();
+    let (block, delta, reason) = match next(calls, given.len(), &tools) {
         Some((tool, arguments)) => (
             json!({"type": "tool_use", "id": format!("toolu_{}", given.len()), "name": tool, "input": {}}),
             json!({"type": "input_json_delta", "partial_json": arguments.to_string()}),
@@ -88,15 +116,10 @@ fn answer(mut stream: TcpStream, calls: &[Call], results: &Mutex<Vec<Value>>) ->
             (json!({"type": "text", "text": ""}), json!({"type": "text_delta", "text": "done"}), "end_turn")
         }
     };
-    let mut known = results.lock().ok()?;
-    if given.len() > known.len() {
-        *known = given;
-    }
-    drop(known);
     let usage = json!({"input_tokens": 1, "output_tokens": 1});
     let message = json!({"id": "msg_1", "type": "message", "role": "assistant", "content": [], "model": request["model"],
         "stop_reason": null, "stop_sequence": null, "usage": usage});
-    let events = [
+    let events = vec![
         json!({"type": "message_start", "message": message}),
         json!({"type": "content_block_start", "index": 0, "content_block": block}),
         json!({"type": "content_block_delta", "index": 0, "delta": delta}),
@@ -104,11 +127,23 @@ fn answer(mut stream: TcpStream, calls: &[Call], results: &Mutex<Vec<Value>>) ->
         json!({"type": "message_delta", "delta": {"stop_reason": reason, "stop_sequence": null}, "usage": usage}),
         json!({"type": "message_stop"}),
     ];
-    let mut stream_of_events =
-        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n".to_owned();
-    for event in events {
-        let kind = event["type"].as_str()?;
-        stream_of_events.push_str(&format!("event: {kind}\ndata: {event}\n\n"));
-    }
-    stream.write_all(stream_of_events.as_bytes()).ok()
+    Some((given, events))
+}
+
+/// The same by <https://ai.google.dev/api/generate-content>.
+fn gemini(request: &Value, calls: &[Call]) -> Option<(Vec<Value>, Vec<Value>)> {
+    let parts =
+        request["contents"].as_array()?.iter().filter_map(|content| content["parts"].as_array()).flatten();
+    let given: Vec<Value> = parts.filter_map(|part| part.get("functionResponse")).cloned().collect();
+    let declared = request["tools"].as_array().into_iter().flatten();
+    let declared = declared.filter_map(|tools| tools["functionDeclarations"].as_array()).flatten();
+    let tools: Vec<&str> = declared.filter_map(|tool| tool["name"].as_str()).collect();
+    let part = match next(calls, given.len(), &tools) {
+        Some((tool, arguments)) => json!({"functionCall": {"name": tool, "args": arguments}}),
+        None => json!({"text": "done"}),
+    };
+    let content = json!({"role": "model", "parts": [part]});
+    let usage = json!({"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2});
+    let answer = json!({"candidates": [{"content": content, "finishReason": "STOP", "index": 0}], "usageMetadata": usage});
+    Some((given, vec![answer]))
 }
