@@ -15,6 +15,9 @@ pub(crate) struct Model {
 /// What it asks for: a tool by our name for it, whatever the client makes of that, and arguments.
 type Call = (&'static str, Value);
 
+/// Results so far, and the events of the answer.
+type Turn = (Vec<Value>, Vec<Value>);
+
 impl Model {
     /// One that asks for `calls`, and is done.
     pub(crate) fn asking(calls: &[Call]) -> Self {
@@ -67,7 +70,7 @@ fn answer(mut stream: TcpStream, calls: &[Call], results: &Mutex<Vec<Value>>) ->
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
-    let speaks: fn(&Value, &[Call]) -> Option<(Vec<Value>, Vec<Value>)> = match head.lines().next()? {
+    let speaks: fn(&Value, &[Call]) -> Option<Turn> = match head.lines().next()? {
         line if line.starts_with("POST /v1/messages") => messages,
         line if line.contains(":streamGenerateContent") => gemini,
         _ => {
@@ -99,8 +102,8 @@ fn next<'a>(calls: &'a [Call], done: usize, tools: &[&'a str]) -> Option<(&'a st
     Some((tools.iter().find(ours)?, arguments))
 }
 
-/// Results so far, and the events of an answer, by <https://docs.anthropic.com/en/api/messages-streaming>.
-fn messages(request: &Value, calls: &[Call]) -> Option<(Vec<Value>, Vec<Value>)> {
+/// A turn by <https://docs.anthropic.com/en/api/messages-streaming>.
+fn messages(request: &Value, calls: &[Call]) -> Option<Turn> {
     let messages = request["messages"].as_array()?;
     let blocks = messages.iter().filter_map(|message| message["content"].as_array()).flatten();
     let given: Vec<Value> = blocks.filter(|block| block["type"] == "tool_result").cloned().collect();
@@ -131,7 +134,7 @@ fn messages(request: &Value, calls: &[Call]) -> Option<(Vec<Value>, Vec<Value>)>
 }
 
 /// The same by <https://ai.google.dev/api/generate-content>.
-fn gemini(request: &Value, calls: &[Call]) -> Option<(Vec<Value>, Vec<Value>)> {
+fn gemini(request: &Value, calls: &[Call]) -> Option<Turn> {
     let parts =
         request["contents"].as_array()?.iter().filter_map(|content| content["parts"].as_array()).flatten();
     let given: Vec<Value> = parts.filter_map(|part| part.get("functionResponse")).cloned().collect();
