@@ -1,11 +1,22 @@
 //! The coding agents that people use, as they are installed from npm: each connects with the configuration that
 //! `mcp-stdio print-config` prints for it, applied as its user would, in an empty home, without an account, and with
 //! nothing but loopback to be reached. And the official TypeScript client, in both eras.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test stops at the first surprise"
+)]
+#![allow(
+    clippy::needless_pass_by_value,
+    reason = "calls read better with a `json!` than with a reference to one"
+)]
 
 mod claude;
 mod codex;
 mod editors;
 mod gemini;
 mod home;
+mod model;
 mod opencode;
 mod typescript;

@@ -100,14 +100,12 @@ fn with_answers(page: &str) -> String {
     symlink(server(), bin.join("mcp-stdio")).unwrap();
     // What an answer says of PATH is the same everywhere.
     let path = format!("{}:/usr/bin:/bin", bin.display());
-    let python = PathBuf::from("/usr/bin/python3");
-    let mut folders =
-        std::env::split_paths(&std::env::var_os("PATH").unwrap()).collect::<Vec<_>>().into_iter();
-    if !python.exists()
-        && let Some(found) =
-            folders.find_map(|folder| Some(folder.join("python3")).filter(|path| path.exists()))
-    {
-        symlink(found, bin.join("python3")).unwrap();
+    let everywhere: Vec<_> = std::env::split_paths(&std::env::var_os("PATH").unwrap()).collect();
+    for program in ["git", "python3"] {
+        let found = everywhere.iter().map(|folder| folder.join(program)).find(|path| path.exists());
+        if !PathBuf::from("/usr/bin").join(program).exists() {
+            symlink(found.expect("it is in PATH"), bin.join(program)).unwrap();
+        }
     }
     let mut written = String::new();
     let mut inside = false;
@@ -115,9 +113,7 @@ fn with_answers(page: &str) -> String {
         if line.starts_with("```") {
             inside = !inside && line == "```console";
         }
-        if !inside {
-            written.push_str(line);
-        } else if line == "```console" {
+        if !inside || line == "```console" {
             written.push_str(line);
         } else if let Some(command) = line.strip_prefix("$ ") {
             let mut shell = Command::new("sh");

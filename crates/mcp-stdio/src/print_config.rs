@@ -26,12 +26,12 @@ pub(crate) fn print_config(client: Client, program: &Path, options: &Options) ->
         ),
         Client::Opencode => {
             let command: Vec<_> = std::iter::once(&program).chain(&arguments).collect();
-            entry(OPENCODE, json!({"type": "local", "command": command, "enabled": true}))
+            entry(OPENCODE, &json!({"type": "local", "command": command, "enabled": true}))
         }
-        Client::Gemini => entry(GEMINI, json!({"command": program, "args": arguments})),
-        Client::Cursor => entry(CURSOR, json!({"command": program, "args": arguments})),
-        Client::Vscode => entry(VSCODE, json!({"type": "stdio", "command": program, "args": arguments})),
-        Client::Zed => entry(ZED, json!({"command": program, "args": arguments})),
+        Client::Gemini => entry(GEMINI, &json!({"command": program, "args": arguments})),
+        Client::Cursor => entry(CURSOR, &json!({"command": program, "args": arguments})),
+        Client::Vscode => entry(VSCODE, &json!({"type": "stdio", "command": program, "args": arguments})),
+        Client::Zed => entry(ZED, &json!({"command": program, "args": arguments})),
     })
 }
 
@@ -76,17 +76,19 @@ pub(crate) fn remote(client: Client, url: &str, options: &Options) -> Result<Str
         // Without `oauth: false` it would look for a way to log in where the token is refused.
         Client::Opencode => {
             let headers = bearer(&format!("{{env:{TOKEN}}}"));
-            entry(OPENCODE, json!({"type": "remote", "url": url, "oauth": false, "headers": headers}))
+            entry(OPENCODE, &json!({"type": "remote", "url": url, "oauth": false, "headers": headers}))
         }
-        Client::Gemini => entry(GEMINI, json!({"type": "http", "url": url, "headers": bearer(&variable)})),
-        Client::Cursor => entry(CURSOR, json!({"url": url, "headers": bearer(&format!("${{env:{TOKEN}}}"))})),
+        Client::Gemini => entry(GEMINI, &json!({"type": "http", "url": url, "headers": bearer(&variable)})),
+        Client::Cursor => {
+            entry(CURSOR, &json!({"url": url, "headers": bearer(&format!("${{env:{TOKEN}}}"))}))
+        }
         Client::Vscode => {
             let input = json!([{"type": "promptString", "id": "coretools-token", "description": "CoreTools token", "password": true}]);
             let headers = bearer("${input:coretools-token}");
             let server = json!({"type": "http", "url": url, "headers": headers});
             format!("{}\n{:#}", VSCODE.0, json!({"inputs": input, "servers": {"coretools": server}}))
         }
-        Client::Zed => entry(ZED, json!({"url": url, "headers": bearer("<token>")})),
+        Client::Zed => entry(ZED, &json!({"url": url, "headers": bearer("<token>")})),
     })
 }
 
@@ -100,7 +102,7 @@ const VSCODE: File = ("// .vscode/mcp.json in the project:", "servers");
 const ZED: File = ("// Zed's settings.json (its command `zed: open settings file`):", "context_servers");
 
 /// The entry for a client that reads such a file.
-fn entry((place, key): File, server: serde_json::Value) -> String {
+fn entry((place, key): File, server: &serde_json::Value) -> String {
     format!("{place}\n{:#}", json!({key: {"coretools": server}}))
 }
 

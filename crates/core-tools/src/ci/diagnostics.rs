@@ -156,7 +156,9 @@ async fn version(
         // `java -version` answers on standard error; pyenv's shims fail where no version is chosen.
         Ok(output) => {
             let (stdout, stderr) = (output.stdout.clean(), output.stderr.clean());
-            let line = stdout.lines().chain(stderr.lines()).map(str::trim).find(|line| !line.is_empty());
+            // Gradle draws a line first.
+            let said = |line: &&str| line.contains(char::is_alphanumeric);
+            let line = stdout.lines().chain(stderr.lines()).map(str::trim).find(said);
             match (output.success(), line) {
                 (true, line) => line.unwrap_or("found").to_owned(),
                 (false, Some(line)) => format!("unusable: {line}"),

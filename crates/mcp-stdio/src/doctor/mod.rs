@@ -84,7 +84,7 @@ pub(crate) async fn doctor(settings: Settings, as_json: bool) -> Result<ExitCode
             ));
         }
         Err(error) => {
-            findings.push(broken("server", error, "mend what it names; until then it does not start"))
+            findings.push(broken("server", error, "mend what it names; until then it does not start"));
         }
     }
     Ok(report(&findings, as_json))

@@ -1,0 +1,152 @@
+//! What stands in for a model, which would need an account: on loopback it asks for the given calls one after the other,
+//! and keeps what its client gives it for them. Client and server are the real ones. It speaks what the clients do:
+//! Anthropic's Messages API, and Gemini's API.
+
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
+pub(crate) struct Model {
+    address: SocketAddr,
+    results: Arc<Mutex<Vec<Value>>>,
+}
+
+/// What it asks for: a tool by our name for it, whatever the client makes of that, and arguments.
+type Call = (&'static str, Value);
+
+/// Results so far, and the events of the answer.
+type Turn = (Vec<Value>, Vec<Value>);
+
+impl Model {
+    /// One that asks for `calls`, and is done.
+    pub(crate) fn asking(calls: &[Call]) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let model = Self { address: listener.local_addr().unwrap(), results: Arc::default() };
+        let (calls, results) = (Arc::new(calls.to_vec()), Arc::clone(&model.results));
+        // It ends with the test's process.
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (calls, results) = (Arc::clone(&calls), Arc::clone(&results));
+                std::thread::spawn(move || answer(stream, &calls, &results));
+            }
+        });
+        model
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// What the client gave it for each call, in order, as its API has it.
+    pub(crate) fn results(&self) -> Vec<Value> {
+        self.results.lock().unwrap().clone()
+    }
+}
+
+/// The text that a model reads in a result.
+pub(crate) fn text(result: &Value) -> String {
+    for key in ["output", "error"] {
+        if let Some(text) = result["response"][key].as_str() {
+            return text.to_owned();
+        }
+    }
+    match &result["content"] {
+        Value::Array(blocks) => blocks.iter().filter_map(|block| block["text"].as_str()).collect(),
+        content => content.as_str().unwrap_or_default().to_owned(),
+    }
+}
+
+/// Answers one request. What is not understood is closed, and the client says so.
+fn answer(mut stream: TcpStream, calls: &[Call], results: &Mutex<Vec<Value>>) -> Option<()> {
+    let mut reader = BufReader::new(stream.try_clone().ok()?);
+    let mut head = String::new();
+    let mut length = 0;
+    while reader.read_line(&mut head).ok()? > 2 {
+        let line = head.lines().last()?.to_ascii_lowercase();
+        if let Some(value) = line.strip_prefix("content-length:") {
+            length = value.trim().parse().ok()?;
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    let speaks: fn(&Value, &[Call]) -> Option<Turn> = match head.lines().next()? {
+        line if line.starts_with("POST /v1/messages") => messages,
+        line if line.contains(":streamGenerateContent") => gemini,
+        _ => {
+            let nothing = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+            return stream.write_all(nothing).ok();
+        }
+    };
+    let (given, events) = speaks(&serde_json::from_slice(&body).ok()?, calls)?;
+    let mut known = results.lock().ok()?;
+    if given.len() > known.len() {
+        *known = given;
+    }
+    drop(known);
+    let mut answer =
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n".to_owned();
+    for event in events {
+        if let Some(kind) = event["type"].as_str() {
+            answer.push_str(&format!("event: {kind}\n"));
+        }
+        answer.push_str(&format!("data: {event}\n\n"));
+    }
+    stream.write_all(answer.as_bytes()).ok()
+}
+
+/// The next call, by the client's name for the tool. A title or the like is asked for without tools.
+fn next<'a>(calls: &'a [Call], done: usize, tools: &[&'a str]) -> Option<(&'a str, &'a Value)> {
+    let (name, arguments) = calls.get(done)?;
+    let ours = |tool: &&&str| tool.contains("coretools_") && tool.ends_with(&format!("_{name}"));
+    Some((tools.iter().find(ours)?, arguments))
+}
+
+/// A turn by <https://docs.anthropic.com/en/api/messages-streaming>.
+fn messages(request: &Value, calls: &[Call]) -> Option<Turn> {
+    let messages = request["messages"].as_array()?;
+    let blocks = messages.iter().filter_map(|message| message["content"].as_array()).flatten();
+    let given: Vec<Value> = blocks.filter(|block| block["type"] == "tool_result").cloned().collect();
+    let tools = request["tools"].as_array().into_iter().flatten();
+    let tools: Vec<&str> = tools.filter_map(|tool| tool["name"].as_str()).collect();
+    let (block, delta, reason) = match next(calls, given.len(), &tools) {
+        Some((tool, arguments)) => (
+            json!({"type": "tool_use", "id": format!("toolu_{}", given.len()), "name": tool, "input": {}}),
+            json!({"type": "input_json_delta", "partial_json": arguments.to_string()}),
+            "tool_use",
+        ),
+        None => {
+            (json!({"type": "text", "text": ""}), json!({"type": "text_delta", "text": "done"}), "end_turn")
+        }
+    };
+    let usage = json!({"input_tokens": 1, "output_tokens": 1});
+    let message = json!({"id": "msg_1", "type": "message", "role": "assistant", "content": [], "model": request["model"],
+        "stop_reason": null, "stop_sequence": null, "usage": usage});
+    let events = vec![
+        json!({"type": "message_start", "message": message}),
+        json!({"type": "content_block_start", "index": 0, "content_block": block}),
+        json!({"type": "content_block_delta", "index": 0, "delta": delta}),
+        json!({"type": "content_block_stop", "index": 0}),
+        json!({"type": "message_delta", "delta": {"stop_reason": reason, "stop_sequence": null}, "usage": usage}),
+        json!({"type": "message_stop"}),
+    ];
+    Some((given, events))
+}
+
+/// The same by <https://ai.google.dev/api/generate-content>.
+fn gemini(request: &Value, calls: &[Call]) -> Option<Turn> {
+    let parts =
+        request["contents"].as_array()?.iter().filter_map(|content| content["parts"].as_array()).flatten();
+    let given: Vec<Value> = parts.filter_map(|part| part.get("functionResponse")).cloned().collect();
+    let declared = request["tools"].as_array().into_iter().flatten();
+    let declared = declared.filter_map(|tools| tools["functionDeclarations"].as_array()).flatten();
+    let tools: Vec<&str> = declared.filter_map(|tool| tool["name"].as_str()).collect();
+    let part = match next(calls, given.len(), &tools) {
+        Some((tool, arguments)) => json!({"functionCall": {"name": tool, "args": arguments}}),
+        None => json!({"text": "done"}),
+    };
+    let content = json!({"role": "model", "parts": [part]});
+    let usage = json!({"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2});
+    let answer = json!({"candidates": [{"content": content, "finishReason": "STOP", "index": 0}], "usageMetadata": usage});
+    Some((given, vec![answer]))
+}
