@@ -78,6 +78,10 @@ fn a_project_from_a_checkout_compiles_without_warnings_and_its_tests_pass_over_s
     let project = folder("by-path");
     let checkout = workspace().display().to_string();
     printed(&project, &["new", "scaffolded", "--toolsets", "filesystem", "--http", "--path", &checkout]);
+    let formatted =
+        integration_tests::cargo().args(["fmt", "--check"]).current_dir(project.join("scaffolded")).output();
+    let formatted = formatted.expect("rustfmt is there");
+    assert!(formatted.status.success(), "{}", String::from_utf8_lossy(&formatted.stdout));
     let said = cargo(&project.join("scaffolded"), &["test"]);
     assert!(said.contains("test its_own_tool_answers ... ok"), "{said}");
     assert!(said.contains("test its_own_tool_answers_over_http ... ok"), "{said}");

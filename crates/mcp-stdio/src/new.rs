@@ -8,7 +8,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// The example in the template is a part of this program, so that it compiles, and stands in the first index.
+/// The example in the template is a part of this program, so that it compiles, and stands in the first index. It has the
+/// format of a new project, which is not this workspace's.
+#[rustfmt::skip]
 #[path = "../templates/tools.rs"]
 mod tools;
 

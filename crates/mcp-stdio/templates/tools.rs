@@ -10,7 +10,10 @@ use std::io::{BufRead, BufReader, Read};
 
 /// The tools. One that has the name of a tool of the library takes its place.
 pub(crate) fn toolset(resources: &Resources) -> Toolset {
-    Toolset { name: "project", tools: vec![find_notes(resources)] }
+    Toolset {
+        name: "project",
+        tools: vec![find_notes(resources)],
+    }
 }
 
 /// What a client reads of the input: these comments, types, ranges and defaults are the schema.
@@ -65,15 +68,25 @@ fn find_notes(resources: &Resources) -> Tool {
 
 fn read_notes(workspace: &Workspace, input: &FindNotes) -> Result<Notes, ToolError> {
     const MOST_BYTES: u64 = 8 << 20;
-    let path = workspace.locate(&input.path).map_err(|error| ToolError::from_error(&error))?;
-    let (file, _) = path.open_read().map_err(|error| ToolError::from_error(&error))?;
-    let mut found = Notes { notes: Vec::new(), total: 0 };
+    let path = workspace
+        .locate(&input.path)
+        .map_err(|error| ToolError::from_error(&error))?;
+    let (file, _) = path
+        .open_read()
+        .map_err(|error| ToolError::from_error(&error))?;
+    let mut found = Notes {
+        notes: Vec::new(),
+        total: 0,
+    };
     for (number, line) in BufReader::new(file.take(MOST_BYTES)).lines().enumerate() {
         let text = line.map_err(|error| ToolError::new(format!("{}: {error}", path.shown())))?;
         if text.contains("TODO") || text.contains("FIXME") {
             found.total += 1;
             if found.notes.len() < input.limit {
-                found.notes.push(Note { line: number + 1, text });
+                found.notes.push(Note {
+                    line: number + 1,
+                    text,
+                });
             }
         }
     }

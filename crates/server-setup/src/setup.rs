@@ -351,6 +351,7 @@ pub fn own_tools(settings: &Settings) -> Result<Vec<&'static str>, String> {
 
 /// The toolsets of the library that this server is linked with.
 #[allow(
+    unused_imports,
     unused_variables,
     unused_mut,
     clippy::vec_init_then_push,

@@ -349,3 +349,55 @@ impl std::fmt::Debug for Tool {
         f.debug_struct("Tool").field("name", &self.name).field("change", &self.change).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mcp::{Host, HostError};
+    use crate::redact::Redactor;
+    use role_policy::{Caller, Policy};
+
+    #[derive(serde::Deserialize, JsonSchema)]
+    struct Nothing {}
+
+    fn tool(name: &'static str, says: &'static str) -> Tool {
+        Tool::new(name, "Title", "Description.", move |_: Nothing, _: Context| async move {
+            Ok(Answer::text(says))
+        })
+    }
+
+    fn library() -> Vec<Toolset> {
+        let status = tool("git_status", "theirs").destroys().aliases(&["get_status"]);
+        vec![
+            Toolset { name: "git", tools: vec![status, tool("git_log", "theirs")] },
+            Toolset { name: "ci", tools: vec![tool("build", "theirs")] },
+        ]
+    }
+
+    fn host(own: Vec<Tool>) -> Result<Host, HostError> {
+        let mut toolsets = library();
+        Toolset { name: "own", tools: own }.over(&mut toolsets);
+        let builder = Host::builder(Policy::allow_all(), Redactor::new(Default::default()).unwrap());
+        toolsets.into_iter().fold(builder, crate::mcp::HostBuilder::toolset).build()
+    }
+
+    #[tokio::test]
+    async fn an_own_tool_takes_the_place_and_the_former_names_of_the_one_it_is_called_after() {
+        let host = host(vec![tool("more", "ours"), tool("git_status", "ours")]).unwrap();
+        let caller = Caller::new("orchestrator");
+        assert_eq!(host.names(&caller), ["git_status", "git_log", "build", "more"]);
+        assert_eq!(host.toolsets(&caller), ["git", "git", "ci", "own"]);
+        // What it declares itself is what a policy judges.
+        assert!(host.facts()[0].read_only);
+        for (name, says) in [("git_status", "ours"), ("get_status", "ours"), ("git_log", "theirs")] {
+            let context = Context::new(caller.clone(), Default::default());
+            assert_eq!(host.call(name, Map::new(), context).await.unwrap().to_text(), says, "{name}");
+        }
+    }
+
+    #[test]
+    fn an_own_tool_with_a_former_name_of_another_is_an_error() {
+        let error = host(vec![tool("get_status", "ours")]).unwrap_err();
+        assert_eq!(error.to_string(), "two tools are called `get_status`");
+    }
+}
