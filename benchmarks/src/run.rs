@@ -22,7 +22,7 @@ pub(crate) struct Options {
     /// Only these servers. Default: all that are installed.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     server: Vec<String>,
-    /// Where to write results.json, peers.md, targets.md and the plots.
+    /// Where to write peers.json, peers.md, targets.md and the plots.
     #[arg(long, value_name = "DIR", default_value = "benchmarks/results")]
     out: PathBuf,
     /// How often each scenario is measured with each server; the servers take turns.
@@ -100,13 +100,12 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
         machine,
         rounds: options.rounds,
         took_s: began.elapsed().as_secs(),
-        command: "cargo run --release -p benchmarks -- run".to_owned(),
         servers,
         cells: cells.0,
         binaries,
     };
     fs::create_dir_all(&options.out)?;
-    let path = options.out.join("results.json");
+    let path = options.out.join("peers.json");
     fs::write(&path, serde_json::to_string_pretty(&results)? + "\n")?;
     report::write(&options.out, &options.out)?;
     println!("{}: {} s", options.out.display(), results.took_s);
