@@ -1,4 +1,4 @@
-//! Puts the servers of npm, PyPI and crates.io into a folder of their own each, and says which cannot be had.
+//! Puts the servers of npm, `PyPI` and crates.io into a folder of their own each, and says which cannot be had.
 
 use crate::Failure;
 use crate::peers::{self, Install, Peer};

@@ -45,7 +45,7 @@ enum What {
         #[arg(long, value_name = "DIR")]
         to: Option<PathBuf>,
     },
-    /// Install the servers of peers.toml that npm, PyPI and crates.io have, into benchmarks/.peers.
+    /// Install the servers of peers.toml that npm, `PyPI` and crates.io have, into benchmarks/.peers.
     Install {
         /// Another peers.toml.
         #[arg(long, value_name = "FILE")]
