@@ -42,6 +42,9 @@ pub(crate) enum Part {
     Flood,
 }
 
+/// Makes a part at a path.
+type Make = fn(&Path) -> Result<(), Failure>;
+
 impl Fixture {
     pub(crate) fn new() -> Result<Self, Failure> {
         let folder = tempfile::tempdir()?;
@@ -55,7 +58,7 @@ impl Fixture {
 
     /// The path of a part, which is there when this returns.
     pub(crate) fn path(&self, part: Part) -> Result<PathBuf, Failure> {
-        let (name, make): (_, fn(&Path) -> Result<(), Failure>) = match part {
+        let (name, make): (&str, Make) = match part {
             Part::File => ("small.txt", file),
             Part::Folder => ("many", many),
             Part::Tree => ("tree", tree),

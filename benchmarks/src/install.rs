@@ -1,4 +1,4 @@
-//! Puts the servers of npm, PyPI and crates.io into a folder of their own each, and says which cannot be had.
+//! Puts the servers of npm, `PyPI` and crates.io into a folder of their own each, and says which cannot be had.
 
 use crate::Failure;
 use crate::peers::{self, Install, Peer};
@@ -44,7 +44,9 @@ fn get(peer: &Peer, source: &Install) -> Result<(), Failure> {
     let folder = folder(&peer.name);
     fs::create_dir_all(&folder)?;
     match source {
+        // A browser is not what is measured, and not everybody may download one.
         Install::Npm(package) => run(Command::new("npm")
+            .env("PUPPETEER_SKIP_DOWNLOAD", "true")
             .args(["install", "--no-audit", "--no-fund", "--silent", "--prefix"])
             .arg(&folder)
             .arg(package)),

@@ -35,17 +35,17 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Measure, and write results.json and the report.
+    /// Measure, and write peers.json and the report.
     Run(run::Options),
     /// Write the tables and plots of results that are there.
     Report {
-        /// Folder of results.json.
+        /// Folder of peers.json.
         dir: PathBuf,
         /// Folder for peers.md, targets.md and peers/*.svg. Default: the same.
         #[arg(long, value_name = "DIR")]
         to: Option<PathBuf>,
     },
-    /// Install the servers of peers.toml that npm, PyPI and crates.io have, into benchmarks/.peers.
+    /// Install the servers of peers.toml that npm, `PyPI` and crates.io have, into benchmarks/.peers.
     Install {
         /// Another peers.toml.
         #[arg(long, value_name = "FILE")]

@@ -1,4 +1,4 @@
-//! What a run found: `results.json`.
+//! What a run found: `peers.json`.
 
 use crate::stats;
 use serde::{Deserialize, Serialize};
@@ -15,8 +15,6 @@ pub(crate) struct Results {
     pub(crate) rounds: usize,
     /// How long all of it took, in seconds.
     pub(crate) took_s: u64,
-    /// The command that ran it.
-    pub(crate) command: String,
     /// Those that were asked for, in the order of the tables.
     pub(crate) servers: Vec<Measured>,
     /// One for each scenario and server.

@@ -1,10 +1,11 @@
 //! A run: every scenario with every server, round by round.
 
+use crate::client::Server;
 use crate::fixture::Fixture;
 use crate::peers::{self, Peer};
 use crate::results::{BARE, Cell, Measured, Results};
 use crate::scenarios::{ALL, Bench, Found, Scenario};
-use crate::{Failure, client, install, machine, processes, report};
+use crate::{Failure, install, machine, processes, report};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,7 +23,7 @@ pub(crate) struct Options {
     /// Only these servers. Default: all that are installed.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     server: Vec<String>,
-    /// Where to write results.json, peers.md, targets.md and the plots.
+    /// Where to write peers.json, peers.md, targets.md and the plots.
     #[arg(long, value_name = "DIR", default_value = "benchmarks/results")]
     out: PathBuf,
     /// How often each scenario is measured with each server; the servers take turns.
@@ -45,7 +46,6 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let scenarios = chosen(&options.only, ALL, |scenario| scenario.id, "scenario")?;
     processes::adopt()?;
     let binaries = binaries(&peers);
-    let mut machine = machine::describe();
     eprintln!("laying out the folder");
     let span = Duration::try_from_secs_f64(options.span)?;
     let bench = Bench { fixture: Fixture::new()?, span, patience: PATIENCE };
@@ -54,63 +54,60 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     }
     // What was written is not to be written while something is measured.
     rustix::fs::sync();
-    let mut servers: Vec<Measured> = peers.iter().map(|peer| measured(peer)).collect();
-    let mut cells = Cells(Vec::new());
-    for round in 0..options.rounds {
+    let mut results = Results {
+        date: machine::today(),
+        machine: machine::describe(),
+        rounds: 0,
+        took_s: 0,
+        servers: peers.iter().map(|peer| measured(peer, &bench)).collect(),
+        cells: Vec::new(),
+        binaries,
+    };
+    fs::create_dir_all(&options.out)?;
+    for round in 1..=options.rounds {
         for scenario in &scenarios {
-            if round > 0 && scenario.once {
+            if round > 1 && scenario.once {
                 continue;
             }
             eprintln!(
-                "round {} of {}, {} s: {}",
-                round + 1,
+                "round {round} of {}, {} s: {}",
                 options.rounds,
                 began.elapsed().as_secs(),
                 scenario.id
             );
-            if let Some(found) = scenario.measure_bare(&bench) {
-                cells.add(scenario, BARE, found);
-            }
-            for (peer, server) in peers.iter().zip(&mut servers) {
-                if let Some(missing) = missing(peer) {
-                    cells.cell(scenario, &peer.name).problem = Some(missing);
-                } else if scenario.job.is_some_and(|job| !peer.jobs.contains_key(&job)) {
-                    cells.cell(scenario, &peer.name).lacks = true;
-                } else if cells.goes_on(scenario, &peer.name) {
-                    let mut found = scenario.measure(&bench, peer);
-                    server.left += std::mem::take(&mut found.left);
-                    if let Some(problem) = &found.problem {
-                        eprintln!("  {}: {problem}", peer.name);
-                    }
-                    cells.add(scenario, &peer.name, found);
-                }
-            }
+            one(&bench, scenario, &peers, &mut results);
         }
+        // What was found so far is kept, should the rest be given up.
+        results.machine.load[1] = machine::load();
+        (results.rounds, results.took_s) = (round, began.elapsed().as_secs());
+        let path = options.out.join("peers.json");
+        fs::write(&path, serde_json::to_string_pretty(&results)? + "\n")?;
     }
-    machine.load[1] = machine::load();
-    for (peer, server) in peers.iter().zip(&mut servers) {
-        if server.version.is_empty() && !peer.command.is_empty() {
-            server.version = client::Server::start(peer, bench.fixture.dir())
-                .map(|started| started.version.clone())
-                .unwrap_or_default();
-        }
-    }
-    let results = Results {
-        date: machine::today(),
-        machine,
-        rounds: options.rounds,
-        took_s: began.elapsed().as_secs(),
-        command: "cargo run --release -p benchmarks -- run".to_owned(),
-        servers,
-        cells: cells.0,
-        binaries,
-    };
-    fs::create_dir_all(&options.out)?;
-    let path = options.out.join("results.json");
-    fs::write(&path, serde_json::to_string_pretty(&results)? + "\n")?;
     report::write(&options.out, &options.out)?;
     println!("{}: {} s", options.out.display(), results.took_s);
     Ok(())
+}
+
+/// One scenario with one server after the other.
+fn one(bench: &Bench, scenario: &Scenario, peers: &[&Peer], results: &mut Results) {
+    let cells = &mut results.cells;
+    if let Some(found) = scenario.measure_bare(bench) {
+        add(cells, scenario, BARE, found);
+    }
+    for (peer, server) in peers.iter().zip(&mut results.servers) {
+        if let Some(missing) = missing(peer) {
+            cell(cells, scenario, &peer.name).problem = Some(missing);
+        } else if scenario.job.is_some_and(|job| !peer.jobs.contains_key(&job)) {
+            cell(cells, scenario, &peer.name).lacks = true;
+        } else if goes_on(cell(cells, scenario, &peer.name)) {
+            let mut found = scenario.measure(bench, peer);
+            server.left += std::mem::take(&mut found.left);
+            if let Some(problem) = &found.problem {
+                eprintln!("  {}: {problem}", peer.name);
+            }
+            add(cells, scenario, &peer.name, found);
+        }
+    }
 }
 
 /// Those that are named, or all. A name that is none of them is an error that says which there are.
@@ -127,10 +124,15 @@ fn chosen<'a, T>(
     Ok(all.iter().filter(|one| names.is_empty() || names.iter().any(|wanted| wanted == name(one))).collect())
 }
 
-fn measured(peer: &Peer) -> Measured {
+fn measured(peer: &Peer, bench: &Bench) -> Measured {
+    let mut version = peer.version.clone();
+    if version.is_empty() && !peer.command.is_empty() {
+        let server = Server::start(peer, bench.fixture.dir());
+        version = server.map(|server| server.version.clone()).unwrap_or_default();
+    }
     Measured {
         name: peer.name.clone(),
-        version: peer.version.clone(),
+        version,
         transport: if peer.url.is_some() { "HTTP" } else { "stdio" }.to_owned(),
         note: peer.note.clone(),
         left: 0,
@@ -163,39 +165,35 @@ fn binaries(peers: &[&Peer]) -> BTreeMap<String, u64> {
     sizes
 }
 
-struct Cells(Vec<Cell>);
+fn cell<'a>(cells: &'a mut Vec<Cell>, scenario: &Scenario, server: &str) -> &'a mut Cell {
+    let there = cells.iter().position(|cell| cell.scenario == scenario.id && cell.server == server);
+    let place = there.unwrap_or_else(|| {
+        let (scenario, server) = (scenario.id.to_owned(), server.to_owned());
+        cells.push(Cell { scenario, server, ..Cell::default() });
+        cells.len() - 1
+    });
+    &mut cells[place]
+}
 
-impl Cells {
-    fn cell(&mut self, scenario: &Scenario, server: &str) -> &mut Cell {
-        let there = self.0.iter().position(|cell| cell.scenario == scenario.id && cell.server == server);
-        let place = there.unwrap_or_else(|| {
-            let (scenario, server) = (scenario.id.to_owned(), server.to_owned());
-            self.0.push(Cell { scenario, server, ..Cell::default() });
-            self.0.len() - 1
-        });
-        &mut self.0[place]
+/// Whether it is asked again: not after it has not answered, as that takes long and says the same each time.
+fn goes_on(cell: &Cell) -> bool {
+    cell.problem.is_none() || !cell.figures.is_empty() && !cell.silent()
+}
+
+fn add(cells: &mut Vec<Cell>, scenario: &Scenario, server: &str, found: Found) {
+    let cell = cell(cells, scenario, server);
+    for (metric, value) in found.figures {
+        cell.figures.entry(metric.to_owned()).or_default().push(value);
     }
-
-    /// Whether it is asked again: not after it has not answered, as that takes long and says the same each time.
-    fn goes_on(&mut self, scenario: &Scenario, server: &str) -> bool {
-        let cell = self.cell(scenario, server);
-        cell.problem.is_none() || !cell.figures.is_empty() && !cell.silent()
-    }
-
-    fn add(&mut self, scenario: &Scenario, server: &str, found: Found) {
-        let cell = self.cell(scenario, server);
-        for (metric, value) in found.figures {
-            cell.figures.entry(metric.to_owned()).or_default().push(value);
-        }
-        if cell.problem.is_none() {
-            cell.problem = found.problem.map(|problem| problem.to_string());
-        }
+    if cell.problem.is_none() {
+        cell.problem = found.problem.map(|problem| problem.to_string());
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::Problem;
 
     #[test]
     fn a_scenario_that_there_is_not_is_refused_with_those_there_are() {
@@ -206,14 +204,14 @@ mod tests {
 
     #[test]
     fn who_has_not_answered_is_not_asked_again_and_who_refused_is() {
-        let mut cells = Cells(Vec::new());
-        assert!(cells.goes_on(&ALL[0], "a"));
+        let mut cells = Vec::new();
+        assert!(goes_on(cell(&mut cells, &ALL[0], "a")));
         let figures = vec![("ready", 1.0)];
-        let refused = Some(client::Problem::Refused("too long".to_owned()));
-        cells.add(&ALL[0], "a", Found { figures: figures.clone(), problem: refused, left: 0 });
-        assert!(cells.goes_on(&ALL[0], "a"));
-        let silent = Some(client::Problem::NoAnswer(Duration::from_secs(8)));
-        cells.add(&ALL[1], "a", Found { figures, problem: silent, left: 0 });
-        assert!(!cells.goes_on(&ALL[1], "a"));
+        let refused = Some(Problem::Refused("too long".to_owned()));
+        add(&mut cells, &ALL[0], "a", Found { figures: figures.clone(), problem: refused, left: 0 });
+        assert!(goes_on(&cells[0]));
+        let silent = Some(Problem::NoAnswer(Duration::from_secs(8)));
+        add(&mut cells, &ALL[1], "a", Found { figures, problem: silent, left: 0 });
+        assert!(!goes_on(&cells[1]));
     }
 }

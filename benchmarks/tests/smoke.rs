@@ -1,5 +1,11 @@
 //! The program from its arguments to its report, with the built server.
 #![allow(missing_docs, reason = "tests")]
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test stops at the first surprise"
+)]
 
 use integration_tests::server;
 use serde_json::Value;
@@ -23,7 +29,7 @@ fn a_quick_run_measures_the_server_and_writes_figures_and_tables() {
         ["run", "--only", "read,echo,endless", "--server", "mcp-stdio", "--rounds", "2", "--span", "0.1"];
     let output = benchmarks(&arguments, out.path());
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let results = fs::read_to_string(out.path().join("results.json")).unwrap();
+    let results = fs::read_to_string(out.path().join("peers.json")).unwrap();
     let results: Value = serde_json::from_str(&results).unwrap();
     let cell = |scenario: &str, server: &str| {
         let mut cells = results["cells"].as_array().unwrap().iter();

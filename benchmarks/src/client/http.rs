@@ -170,14 +170,12 @@ impl Http {
             let threads: Vec<_> = (0..in_flight)
                 .map(|_| scope.spawn(|| one().inspect_err(|_| over.store(true, Ordering::Relaxed))))
                 .collect();
-            let ended = threads.into_iter().map(|thread| thread.join());
-            ended
-                .map(|done| done.unwrap_or_else(|_| Err(Problem::Gone(" (the client broke)".to_owned()))))
-                .collect()
+            threads.into_iter().try_for_each(|thread| {
+                thread.join().unwrap_or_else(|_| Err(Problem::Gone(" (the client broke)".to_owned())))
+            })
         });
         let elapsed = begun.elapsed().as_secs_f64();
         self.last_id = ids.into_inner();
-        let outcome: Result<(), Problem> = outcome;
         outcome.map(|()| answered.load(Ordering::Relaxed) as f64 / elapsed)
     }
 }

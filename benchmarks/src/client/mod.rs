@@ -89,6 +89,11 @@ impl Answer {
         message["result"].take()
     }
 
+    /// The structured part of a tool's answer, as JSON.
+    pub(crate) fn structured(&self) -> String {
+        self.result()["structuredContent"].to_string()
+    }
+
     /// The text of a tool's answer, or what it is instead.
     pub(crate) fn text(&self) -> String {
         let result = self.result();

@@ -82,7 +82,7 @@ impl Server {
                             &mut None,
                             child.take(),
                             home.path(),
-                            Problem::NoAnswer(START),
+                            &Problem::NoAnswer(START),
                         ));
                     }
                     std::thread::sleep(Duration::from_micros(500));
@@ -106,7 +106,7 @@ impl Server {
             (Ok((tools, version)), Some(client)) => {
                 Ok(Self { client, child, ready: tools.arrived - began, tools, version, home })
             }
-            (Err(problem), mut client) => Err(not_ready(&mut client, child, home.path(), problem)),
+            (Err(problem), mut client) => Err(not_ready(&mut client, child, home.path(), &problem)),
             (Ok(_), None) => Err(Problem::Start("no connection".to_owned())),
         }
     }
@@ -237,7 +237,7 @@ fn token(command: &mut Command) -> Result<String, Problem> {
     }
 }
 
-fn not_ready(client: &mut Option<Client>, child: Option<Child>, home: &Path, problem: Problem) -> Problem {
+fn not_ready(client: &mut Option<Client>, child: Option<Child>, home: &Path, problem: &Problem) -> Problem {
     *client = None;
     if let Some(mut child) = child {
         let _ = child.kill();

@@ -25,26 +25,26 @@ const PLOTS: &[(&str, &str, &str)] = &[
     ("echo_32", "rate", "echo-32"),
 ];
 
-/// Writes peers.md, targets.md and peers/*.svg into `to` from the results.json of `from`.
+/// Writes peers.md, targets.md and peers/*.svg into `to` from the peers.json of `from`.
 pub(crate) fn write(from: &Path, to: &Path) -> Result<(), Failure> {
-    let path =
-        ["results.json", "peers.json"].map(|name| from.join(name)).into_iter().find(|path| path.exists());
-    let path = path.ok_or_else(|| format!("no results.json in {}", from.display()))?;
-    let text = fs::read_to_string(&path)?;
+    let path = from.join("peers.json");
+    let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     let results: Results =
         serde_json::from_str(&text).map_err(|error| format!("{} does not fit: {error}", path.display()))?;
     let plots = to.join("peers");
     fs::create_dir_all(&plots)?;
+    let mut there = Vec::new();
     for (scenario, id, name) in PLOTS {
-        if let Some(drawn) = metric(scenario, id).and_then(|metric| svg::bars(&results, scenario, metric)) {
-            fs::write(plots.join(format!("{name}.svg")), drawn)?;
+        let path = plots.join(format!("{name}.svg"));
+        match metric(scenario, id).and_then(|metric| svg::bars(&results, scenario, metric)) {
+            Some(drawn) => {
+                fs::write(path, drawn)?;
+                there.push((*name, title(scenario, id)));
+            }
+            // Not one of another run.
+            None => drop(fs::remove_file(path)),
         }
     }
-    let there: Vec<(&str, String)> = PLOTS
-        .iter()
-        .filter(|(_, _, name)| plots.join(format!("{name}.svg")).exists())
-        .map(|(scenario, id, name)| (*name, title(scenario, id)))
-        .collect();
     fs::write(to.join("peers.md"), markdown::peers(&results, &there))?;
     fs::write(to.join("targets.md"), markdown::targets(&results, &targets::judge(&results)?))?;
     Ok(())
@@ -158,13 +158,13 @@ mod tests {
     #[test]
     fn results_of_a_run_are_written_as_pages_and_plots() {
         let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("results.json"), include_str!("../../tests/results.json")).unwrap();
+        fs::write(folder.path().join("peers.json"), include_str!("../../tests/results.json")).unwrap();
         write(folder.path(), folder.path()).unwrap();
         for name in ["peers.md", "targets.md", "peers/read.svg"] {
             assert!(folder.path().join(name).is_file(), "{name}");
         }
         assert!(!folder.path().join("peers/search.svg").exists());
         let failure = write(Path::new("/nowhere"), folder.path()).unwrap_err();
-        assert_eq!(failure.to_string(), "no results.json in /nowhere");
+        assert!(failure.to_string().starts_with("/nowhere/peers.json: "), "{failure}");
     }
 }

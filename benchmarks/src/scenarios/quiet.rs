@@ -96,7 +96,8 @@ pub(super) fn calls(
         Some(poll) => Some(Polled::new(poll)?),
         None => None,
     };
-    let mut once = |text: Option<&mut String>| -> Result<(Duration, u64), Problem> {
+    // The text of an answer, and what of it is structured: either may hold all of it.
+    let mut once = |text: Option<&mut [String; 2]>| -> Result<(Duration, u64), Problem> {
         let begun = Instant::now();
         let answer = server.call(&first, bench.patience)?;
         let (mut time, mut bytes) = (answer.arrived - begun, answer.bytes);
@@ -116,15 +117,15 @@ pub(super) fn calls(
             }
         }
         if let Some(text) = text {
-            *text = whole;
+            *text = [whole, answer.structured()];
         }
         Ok((time, bytes))
     };
-    let mut text = String::new();
-    let (time, bytes) = once(Some(&mut text))?;
-    let there = text.matches(holds.0).count();
+    let mut texts = [String::new(), String::new()];
+    let (time, bytes) = once(Some(&mut texts))?;
+    let there = texts.each_ref().map(|text| text.matches(holds.0).count()).into_iter().max().unwrap_or(0);
     if there < holds.1 {
-        let said = format!("{:?} {there} times instead of {}: {text}", holds.0, holds.1);
+        let said = format!("{:?} {there} times instead of {}: {}", holds.0, holds.1, texts[0]);
         return Err(Problem::Wrong(crate::client::short(&said)));
     }
     let mut times = vec![millis(time)];
