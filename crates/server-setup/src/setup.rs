@@ -115,6 +115,7 @@ pub struct Server {
 /// The way to the sessions, where there are any.
 #[cfg(unix)]
 pub type SessionHandle = Sessions;
+/// Nobody supervises sessions where there are no Unix sockets.
 #[cfg(not(unix))]
 pub type SessionHandle = ();
 
@@ -347,6 +348,7 @@ pub fn sessions(settings: &Settings, for_many: bool) -> SessionHandle {
     }
 }
 
+/// Nobody supervises sessions where there are no Unix sockets.
 #[cfg(not(unix))]
 pub fn sessions(_: &Settings, _: bool) -> SessionHandle {}
 
