@@ -3,7 +3,7 @@
 
     packaging/package.py archive --target x86_64-unknown-linux-musl --binaries DIR --out dist
     packaging/package.py npm     ... the npm package that carries mcp-stdio for one target
-    packaging/package.py npm-main --out dist
+    packaging/package.py npm-main --out dist dist/coretools-mcp-*.tgz
     packaging/package.py wheel   ... the Python wheel that carries mcp-stdio for one target
     packaging/package.py mcpb    ... the bundle for clients that install by a click
     packaging/package.py server-json --out dist [BUNDLE.mcpb ...]
@@ -152,9 +152,12 @@ def npm(options, target):
 
 
 def npm_main(options, _):
-    """What a user names: a launcher, and one optional dependency for each platform."""
+    """What a user names: a launcher, and one optional dependency for each platform that was packed."""
     manifest = template("npm/package.json", options.repository)
-    platforms = sorted({f"{NPM_NAME}-{'-'.join(target.npm)}" for target in TARGETS.values()})
+    end = f"-{version()}.tgz"
+    platforms = sorted(path.name[: -len(end)] for path in options.packages if path.name.endswith(end))
+    if len(platforms) != len(options.packages):
+        sys.exit(f"not a package of version {version()} among {', '.join(map(str, options.packages))}")
     manifest["version"] = version()
     manifest["optionalDependencies"] = dict.fromkeys(platforms, version())
     files = [
@@ -263,6 +266,8 @@ def main():
         if name in ("archive", "npm", "wheel", "mcpb"):
             command.add_argument("--target", choices=TARGETS, required=True)
             command.add_argument("--binaries", type=Path, required=True, help="folder of the built programs")
+        if name == "npm-main":
+            command.add_argument("packages", nargs="*", type=Path, help="the packages of the platforms")
         if name == "server-json":
             command.add_argument("bundles", nargs="*", type=Path, help="the bundles of this release")
     options = parser.parse_args()

@@ -19,11 +19,23 @@ fn install(folder: &Path, packages: &[PathBuf]) -> PathBuf {
     installed.join("node_modules")
 }
 
+/// This machine's, as npm calls it.
+fn processor() -> &'static str {
+    if cfg!(target_arch = "aarch64") { "arm64" } else { "x64" }
+}
+
+/// The packages of platforms, and the one that names them.
+fn with_main(folder: &Path, mut platforms: Vec<PathBuf>) -> Vec<PathBuf> {
+    let names: Vec<_> = platforms.iter().map(|path| path.to_str().unwrap()).collect();
+    let main = package("npm-main", folder, &names);
+    platforms.extend(main);
+    platforms
+}
+
 #[test]
 fn what_npm_installs_is_the_server_with_any_node() {
     let folder = tempfile::tempdir().unwrap();
-    let packages = [package("npm-main", folder.path(), &[]), package("npm", folder.path(), &[])].concat();
-    let modules = install(folder.path(), &packages);
+    let modules = install(folder.path(), &with_main(folder.path(), package("npm", folder.path(), &[])));
     let mut npx = Command::new("npx");
     npx.args(["--offline", "coretools-mcp", "--version"]).current_dir(modules.parent().unwrap());
     let output = succeed(npx.env("npm_config_cache", folder.path().join("cache")));
@@ -45,28 +57,32 @@ fn what_npm_installs_is_the_server_with_any_node() {
 
 #[test]
 fn without_the_platforms_package_it_says_what_to_do() {
-    let folder = tempfile::tempdir().unwrap();
-    let modules = install(folder.path(), &package("npm-main", folder.path(), &[]));
-    let output = Command::new("node").arg(modules.join(".bin/coretools-mcp")).output().unwrap();
-    assert_eq!(output.status.code(), Some(127));
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("is not installed") && said.contains("--omit=optional"), "{said}");
-    assert!(output.stdout.is_empty());
+    for (platform, remedy) in [
+        (format!("linux-{}", processor()), "without --omit=optional"),
+        ("sunos-x64".to_owned(), "There is: coretools-mcp-sunos-x64"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let packed = format!("coretools-mcp-{platform}-{VERSION}.tgz");
+        let modules = install(folder.path(), &package("npm-main", folder.path(), &[&packed]));
+        let output = Command::new("node").arg(modules.join(".bin/coretools-mcp")).output().unwrap();
+        assert_eq!(output.status.code(), Some(127));
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains(remedy), "{said}");
+        assert!(output.stdout.is_empty());
+    }
 }
 
 #[test]
 fn the_two_packages_agree_and_run_nothing_when_they_are_installed() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path();
-    let platform = package_of(&small(out), "npm", out, &[]);
-    let modules = install(out, &[package("npm-main", out, &[]), platform].concat());
+    let modules = install(out, &with_main(out, package_of(&small(out), "npm", out, &[])));
     let main = json_of(&modules.join("coretools-mcp/package.json"));
     let platforms = main["optionalDependencies"].as_object().unwrap();
-    assert!(platforms.len() >= 5 && platforms.values().all(|version| version == VERSION), "{platforms:?}");
-    let (name, _) = platforms.iter().find(|(name, _)| modules.join(name).exists()).unwrap();
+    let name = format!("coretools-mcp-linux-{}", processor());
+    assert_eq!(serde_json::to_value(platforms).unwrap(), json!({&name: VERSION}));
     let platform = json_of(&modules.join(name).join("package.json"));
-    let processor = if cfg!(target_arch = "aarch64") { "arm64" } else { "x64" };
-    assert_eq!((&platform["os"], &platform["cpu"]), (&json!(["linux"]), &json!([processor])));
+    assert_eq!((&platform["os"], &platform["cpu"]), (&json!(["linux"]), &json!([processor()])));
     for package in [&main, &platform] {
         assert_eq!(package["version"], VERSION);
         assert_eq!(package["scripts"], Value::Null);

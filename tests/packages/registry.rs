@@ -1,9 +1,10 @@
 //! The entry of the MCP registry, and what registries ask of the packages that it names.
 
-use crate::{VERSION, json_of, package, packager, repository};
+use crate::{VERSION, json_of, package, packager, repository, succeed};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 fn entry(folder: &Path, bundles: &[&str]) -> Value {
     json_of(&package("server-json", folder, bundles)[0])
@@ -66,4 +67,26 @@ fn the_version_stands_in_no_template() {
     for line in own {
         assert!(line.contains(&format!("version = \"{VERSION}\"")), "{line}");
     }
+}
+
+#[test]
+fn one_command_changes_the_version_in_every_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("copy");
+    succeed(Command::new("git").args(["clone", "--quiet", "--shared"]).arg(repository("")).arg(&copy));
+    // It works on the checkout that it lies in.
+    fs::copy(repository("packaging/set-version"), copy.join("packaging/set-version")).unwrap();
+    let set = |version: &str| Command::new(copy.join("packaging/set-version")).arg(version).output().unwrap();
+    let output = set("7.8.9");
+    assert!(output.status.success(), "{output:?}");
+    let read = |path: &str| fs::read_to_string(copy.join(path)).unwrap();
+    assert_eq!(read("Cargo.toml").matches("version = \"7.8.9\"").count(), 6);
+    let locked = read("Cargo.lock");
+    for crate_name in
+        ["process-runner", "role-policy", "context-compiler", "core-tools", "server-setup", "mcp-stdio"]
+    {
+        assert!(locked.contains(&format!("name = \"{crate_name}\"\nversion = \"7.8.9\"")), "{crate_name}");
+    }
+    assert!(read("CHANGELOG.md").contains("## Unreleased\n\n## 7.8.9 ("));
+    assert_eq!(set("seven").status.code(), Some(2));
 }

@@ -214,7 +214,7 @@ mod unix {
     //! Opening markers and keys, and judging what was opened.
 
     use super::{MIN_KEY_BYTES, MarkerError};
-    use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+    use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, Stat};
     use rustix::io::Errno;
     use std::fs::File;
     use std::io::{Read, Write};
@@ -273,7 +273,7 @@ mod unix {
         Ok(key)
     }
 
-    fn check(stat: &Stat, others: u32) -> Result<(), MarkerError> {
+    fn check(stat: &Stat, others: RawMode) -> Result<(), MarkerError> {
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Err(untrusted("it is not a regular file"));
         }
