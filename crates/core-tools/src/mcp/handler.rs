@@ -57,7 +57,7 @@ type Find = Arc<dyn Fn(&Extensions) -> Option<Visitor> + Send + Sync>;
 
 #[derive(Clone)]
 enum Visitors {
-    One { visitor: Visitor, instructions: String },
+    One { visitor: Box<Visitor>, instructions: String },
     Many { find: Find, instructions: fn(&[&str]) -> String },
 }
 
@@ -82,7 +82,11 @@ impl Connection {
     ) -> Self {
         let (limits, cancel) = (RoleLimits::default(), CancellationToken::new());
         let visitor = Visitor { host, caller, limits, programs: None, observer: None, cancel };
-        Self::of(Visitors::One { visitor, instructions: instructions.into() }, name, version)
+        Self::of(
+            Visitors::One { visitor: Box::new(visitor), instructions: instructions.into() },
+            name,
+            version,
+        )
     }
 
     /// A connection that carries the requests of many: `find` says of each who makes it, by what the transport has put
@@ -111,7 +115,7 @@ impl Connection {
 
     fn visitor(&self, extensions: &Extensions) -> Result<Visitor, ErrorData> {
         match &self.visitors {
-            Visitors::One { visitor, .. } => Ok(visitor.clone()),
+            Visitors::One { visitor, .. } => Ok(Visitor::clone(visitor)),
             Visitors::Many { find, .. } => find(extensions).ok_or_else(errors::nobody),
         }
     }

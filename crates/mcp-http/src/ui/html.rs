@@ -21,7 +21,7 @@ impl Html {
     }
 
     /// Another piece of it.
-    pub(super) fn add(&mut self, piece: Self) -> &mut Self {
+    pub(super) fn add(&mut self, piece: &Self) -> &mut Self {
         self.0.push_str(&piece.0);
         self
     }

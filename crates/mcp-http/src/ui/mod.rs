@@ -113,7 +113,7 @@ async fn look(app: &App, viewer: &Viewer, path: &str, query: Option<&str>) -> Re
     match path {
         "/ui" => {
             let agents = agents::section(app, viewer).await;
-            shown(StatusCode::OK, page::calls(app, viewer, agents, query.unwrap_or_default()))
+            shown(StatusCode::OK, page::calls(app, viewer, &agents, query.unwrap_or_default()))
         }
         "/ui/roles" => shown(StatusCode::OK, page::roles(app, viewer)),
         "/ui/traces" if viewer.sees_all => shown(StatusCode::OK, page::traces(app, viewer)),

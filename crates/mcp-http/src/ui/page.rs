@@ -25,7 +25,7 @@ pub(super) fn sign_in(said: Option<&'static str>) -> Html {
 }
 
 /// What runs and what ran.
-pub(super) fn calls(app: &App, viewer: &Viewer, agents: Html, query: &str) -> Html {
+pub(super) fn calls(app: &App, viewer: &Viewer, agents: &Html, query: &str) -> Html {
     let mut html = begin("Calls", viewer, true);
     html.raw("<p class=\"said\" role=\"status\">").raw(outcome_of(query)).raw("</p>");
     html.raw("<p class=\"bar\" id=\"bar\"><span>").raw(match viewer.sees_all {
