@@ -16,14 +16,15 @@ mod tools;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  mcp-stdio new demo                                  a server of its own
-  mcp-stdio new mcp-server                            in a project of any language: it serves that project
+  mcp-stdio new demo                    a server of its own
+  mcp-stdio new mcp-server              in a project of any language, which it then serves
   mcp-stdio new demo --toolsets filesystem,git --http
 
 Then: cd demo && cargo test
 
-Toolsets: filesystem, git, ci, tests, context, introspection, sessions; all names them all. What is not chosen is not
-linked. Default: tests,introspection (run_test_task, inspect_state, db_bridge, capture_trace, get_logs and their like)";
+Toolsets: filesystem, git, ci, tests, context, introspection, sessions; all names them all.
+What is not chosen is not linked. By default there are run_test_task, inspect_state, db_bridge,
+capture_trace and get_logs, and what goes with them.";
 
 /// What to write.
 #[derive(Args, Clone, Debug)]
