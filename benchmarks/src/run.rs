@@ -30,7 +30,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "N", default_value_t = 3)]
     rounds: usize,
     /// How long calls are repeated in one round, in seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.7)]
     span: f64,
 }
 

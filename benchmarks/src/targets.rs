@@ -104,16 +104,16 @@ impl Verdict {
             met &= more <= most;
         }
         self.met = Some(met);
-        let others = results
-            .servers
-            .iter()
-            .filter(|server| !server.name.starts_with("mcp-stdio") && server.name != "mcp-http");
+        let of = |name: &str| results.servers.iter().find(|server| server.name == name);
+        let transport = of(&measure.server).map(|server| &server.transport);
+        let others = results.servers.iter().filter(|server| {
+            !["mcp-stdio", "mcp-http"].contains(&server.name.as_str()) && Some(&server.transport) == transport
+        });
         let best = others
             .filter_map(|server| {
-                Some((
-                    server.name.as_str(),
-                    results.median(&measure.scenario, &server.name, &measure.metric)?,
-                ))
+                let sound = results.cell(&measure.scenario, &server.name)?.problem.is_none();
+                let value = results.median(&measure.scenario, &server.name, &measure.metric)?;
+                sound.then_some((server.name.as_str(), value))
             })
             .min_by(|one, other| match metric.unit {
                 Unit::Rate => other.1.total_cmp(&one.1),

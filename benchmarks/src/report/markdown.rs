@@ -100,7 +100,7 @@ fn conditions(page: &mut String, results: &Results) {
     let _ = write!(
         page,
         "\nMeasured on {} on a machine with {} cores ({}), {} GB, {}; {}. Load averages before {}, after {}. \
-         {} rounds, {} minutes.\n",
+         {} round{}, {} minutes.\n",
         results.date,
         machine.cores,
         machine.cpu,
@@ -110,8 +110,19 @@ fn conditions(page: &mut String, results: &Results) {
         machine.load[0],
         machine.load[1],
         results.rounds,
+        if results.rounds == 1 { "" } else { "s" },
         results.took_s.div_ceil(60),
     );
+    // Load that was there before, or that one client and one server at a time do not make.
+    let first =
+        |load: &String| load.split(' ').next().and_then(|load| load.parse::<f64>().ok()).unwrap_or(0.0);
+    let cores = machine.cores as f64;
+    if first(&machine.load[0]) > cores / 2.0 || first(&machine.load[1]) > cores * 2.0 {
+        page.push_str(
+            "\n**The machine was busy with other work.** What is counted (bytes, processes, failures, memory) holds; \
+             times and rates are those of a busy machine, and no single one of them says much.\n",
+        );
+    }
 }
 
 fn servers(page: &mut String, results: &Results) {

@@ -48,7 +48,7 @@ pub(super) fn bars(results: &Results, scenario: &str, metric: &Metric) -> Option
         let _ = writeln!(drawn, "<line x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{}\" y2=\"{height}\"/>", TOP - 6.0);
         let _ = writeln!(
             drawn,
-            "<text x=\"{at:.1}\" y=\"{}\" text-anchor=\"middle\" font-size=\"10\">{}</text>",
+            "<text x=\"{at:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
             TOP - 8.0,
             decade_name(10_f64.powf(decade)),
         );
