@@ -89,3 +89,41 @@ fn there_are_so_many_sessions_and_one_caller_has_a_share() {
     assert!(!other.listed().is_empty());
     assert!(!others.last_mut().unwrap().listed().is_empty());
 }
+
+#[test]
+fn a_request_with_the_id_of_one_that_is_open_is_refused_and_the_open_one_answered() {
+    let project = Project::empty();
+    let server = HttpServer::start(&project, &[]);
+    let token = server.token("ada", "dev", &[]);
+    let client = server.connect(&token, LEGACY);
+    let session = client.session.clone().unwrap();
+    let address = server.address();
+    let ask = |seconds: &str| {
+        let body = json!({
+            "jsonrpc": "2.0", "id": 7, "method": "tools/call",
+            "params": {"name": "run_command", "arguments": {"command": ["sleep", seconds]}},
+        })
+        .to_string();
+        let request = format!(
+            "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nMcp-Session-Id: {session}\r\n\
+             Mcp-Protocol-Version: 2025-11-25\r\nContent-Type: application/json\r\n\
+             Accept: application/json, text/event-stream\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+            body.len()
+        );
+        exchange(address, request.as_bytes())
+    };
+    let seconds = integration_tests::unique_seconds().replace("120.", "");
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| ask(&format!("4.{seconds}")));
+        wait_until(SOON, "the first runs", || !integration_tests::alive(&format!("4.{seconds}")).is_empty());
+        let second = ask("0");
+        assert_eq!(second.status, 400, "{second:?}");
+        assert!(second.body.contains("the request 7 of this session is open"), "{second:?}");
+        let first = first.join().unwrap();
+        assert_eq!(first.messages()[0]["result"]["isError"], false, "{first:?}");
+    });
+    // Who reuses an id one after the other breaks the rule as well, and is served.
+    for _ in 0..20 {
+        assert_eq!(ask("0").status, 200);
+    }
+}

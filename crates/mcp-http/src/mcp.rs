@@ -6,7 +6,7 @@ use crate::governor::{Account, Place};
 use crate::identity::Principal;
 use crate::metrics::Metrics;
 use crate::route::App;
-use crate::sessions::{Return, Sessions, Visit};
+use crate::sessions::{Claim, Return, Sessions, Visit};
 use crate::telemetry::{Begun, Parent, Span};
 use crate::ui::Seen;
 use bytes::Bytes;
@@ -135,6 +135,16 @@ impl Protocol {
             app.sessions.end(&visit.id).await;
             return answer::text(StatusCode::ACCEPTED, "");
         }
+        let claim = match (&visit, &asked.id) {
+            (Some(visit), Some(id)) => match visit.claim(id) {
+                Some(claim) => Some(claim),
+                None => {
+                    let why = format!("the request {id} of this session is open; each has an id of its own");
+                    return answer::error(StatusCode::BAD_REQUEST, Some(id), -32600, &why);
+                }
+            },
+            _ => None,
+        };
         let room = match asked.method == "initialize" {
             false => None,
             true => match app.sessions.room(&principal.name).await {
@@ -200,6 +210,7 @@ impl Protocol {
             call: call.clone(),
             visit,
             _returned: returned,
+            claim,
             account: Arc::clone(&account),
             metrics: Arc::clone(&app.metrics),
             counted: asked.tool.is_some(),
@@ -356,6 +367,7 @@ struct Guard {
     call: CancellationToken,
     visit: Option<Visit>,
     _returned: Option<Return>,
+    claim: Option<Claim>,
     account: Arc<Account>,
     metrics: Arc<Metrics>,
     counted: bool,
@@ -363,6 +375,14 @@ struct Guard {
     finished: bool,
     _place: Arc<Place>,
     _seen: Option<Seen>,
+}
+
+impl Guard {
+    /// The answer is whole. Before it is sent, or the next request could come before its id is free.
+    fn finish(&mut self) {
+        self.finished = true;
+        self.claim = None;
+    }
 }
 
 impl Drop for Guard {
@@ -406,20 +426,20 @@ impl http_body::Body for Guarded {
             match this.ends.take().and_then(|ends| ends.call) {
                 Some(call) => call.cancel(),
                 None => {
-                    this.guard.finished = true;
+                    this.guard.finish();
                     return Poll::Ready(None);
                 }
             }
         }
         let frame = std::task::ready!(Pin::new(&mut this.body).poll_frame(cx));
         match &frame {
-            None => this.guard.finished = true,
+            None => this.guard.finish(),
             Some(Ok(frame)) => {
                 let bytes = frame.data_ref().map_or(0, Bytes::len);
                 this.guard.account.spend(bytes);
                 this.guard.metrics.bytes_out.fetch_add(bytes as u64, Ordering::Relaxed);
                 if this.body.is_end_stream() {
-                    this.guard.finished = true;
+                    this.guard.finish();
                 }
             }
             Some(Err(_)) => {}

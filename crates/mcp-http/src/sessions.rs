@@ -2,7 +2,8 @@
 
 use rmcp::transport::streamable_http_server::session::SessionManager;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
-use std::collections::HashMap;
+use role_policy::proxy::message::Id;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
@@ -30,6 +31,8 @@ struct Session {
     used: Instant,
     /// Requests and streams that are open.
     open: usize,
+    /// The ids of those requests.
+    ids: HashSet<Id>,
     /// Parent of all that it runs.
     live: CancellationToken,
     /// When its life was seen to be over.
@@ -161,6 +164,7 @@ impl Sessions {
             over: None,
             returns: 0,
             returned: Instant::now(),
+            ids: HashSet::new(),
         };
         self.table().sessions.insert(id.into(), session);
     }
@@ -225,12 +229,39 @@ impl Visit {
         });
     }
 
+    /// Takes `id` for a request. None where one that is open has it: an answer could be either's, and with rmcp it is
+    /// nobody's.
+    pub(crate) fn claim(&self, id: &Id) -> Option<Claim> {
+        let mut table = self.sessions.table();
+        if !table.sessions.get_mut(&self.id)?.ids.insert(id.clone()) {
+            return None;
+        }
+        let (sessions, session) = (Arc::clone(&self.sessions), Arc::clone(&self.id));
+        Some(Claim { sessions, session, id: id.clone() })
+    }
+
     /// The client has come back with a stream: what it had left is its again, until that is dropped.
     pub(crate) fn come_back(&self) -> Return {
         if let Some(session) = self.sessions.table().sessions.get_mut(&self.id) {
             session.returns += 1;
         }
         Return { sessions: Arc::clone(&self.sessions), id: Arc::clone(&self.id) }
+    }
+}
+
+/// The id of a request that is open, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    sessions: Arc<Sessions>,
+    session: Arc<str>,
+    id: Id,
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        if let Some(session) = self.sessions.table().sessions.get_mut(&self.session) {
+            session.ids.remove(&self.id);
+        }
     }
 }
 
