@@ -79,7 +79,7 @@ pub type SessionIdentity = core_tools::sessions::Identity;
 
 /// What would be said of a session, if there were any here.
 #[cfg(not(all(feature = "sessions", unix)))]
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct SessionIdentity {
     /// Its roles.
     pub roles: Vec<String>,
