@@ -138,6 +138,7 @@ impl Identity {
     }
 
     /// Whether somebody of this name may call, as far as the server can know without them.
+    #[cfg(feature = "sessions")]
     pub(crate) fn may_come(&self, name: &str) -> bool {
         match name.split_once(':') {
             None => self.tokens().has(name),

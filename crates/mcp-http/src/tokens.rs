@@ -110,6 +110,7 @@ impl Tokens {
     }
 
     /// Whether one of this name is good.
+    #[cfg(feature = "sessions")]
     pub(crate) fn has(&self, name: &str) -> bool {
         let now = SystemTime::now();
         self.0.values().any(|token| &*token.name == name && token.is_good(now))

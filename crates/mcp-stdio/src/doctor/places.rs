@@ -1,7 +1,9 @@
 //! Folders, files and ports.
 
 use super::{Finding, broken, note, ok};
-use crate::setup::{self, Settings};
+#[cfg(all(feature = "sessions", unix))]
+use crate::setup;
+use crate::setup::Settings;
 use core_tools::config::Source;
 use std::io::ErrorKind;
 use std::net::TcpListener;

@@ -16,7 +16,7 @@ mod state;
 use super::Limits;
 use super::json::Object;
 use super::judge::Judge;
-use super::message::{Id, Invalid, Message};
+use super::message::{Invalid, Message};
 use super::observe::Observer;
 use super::outbox::Outbox;
 use super::outline::Outline;
@@ -174,7 +174,7 @@ impl Session {
 
     /// The server will not answer the request that we sent under this id, if that is still open.
     #[cfg(feature = "url")]
-    pub(super) fn server_gave_up(&self, generation: u64, id: &Id, problem: &str) {
+    pub(super) fn server_gave_up(&self, generation: u64, id: &super::message::Id, problem: &str) {
         self.with_server(generation, |core| {
             if let Some(sent) = id.number().and_then(|number| core.sent.remove(&number)) {
                 core.fail(sent, problem);
