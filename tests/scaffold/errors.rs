@@ -63,7 +63,7 @@ fn a_project_that_cannot_be_written_whole_is_not_written_at_all() {
 fn an_empty_folder_is_filled_and_what_is_written_is_as_recorded() {
     let project = Project::with([("demo/.keep", "")]);
     std::fs::remove_file(project.join("demo/.keep")).expect("it is there");
-    let said = printed(&project, &["new", "demo", "--toolsets", "git, filesystem", "--http"]);
+    let said = printed(&project, &["new", "demo", "--toolsets", "git, filesystem", "--http", "--published"]);
     insta::assert_snapshot!("said", said);
     insta::assert_snapshot!("files", tree(&project).join("\n"));
     for file in ["Cargo.toml", "src/lib.rs", "roles.toml", "README.md"] {

@@ -170,7 +170,7 @@ fn a_project_from_the_packages_compiles_without_warnings_and_its_tests_pass() {
     }
     // As a user of crates.io writes it, in a folder that has nothing else.
     std::fs::create_dir(project.join("alone")).expect("a folder");
-    printed(&project, &["new", "alone/packaged", "--toolsets", "filesystem", "--http"]);
+    printed(&project, &["new", "alone/packaged", "--toolsets", "filesystem", "--http", "--published"]);
     let manifest = project.read("alone/packaged/Cargo.toml");
     assert!(
         manifest.contains(concat!("mcp-stdio = { version = \"", env!("CARGO_PKG_VERSION"), "\"")),

@@ -1,6 +1,6 @@
 //! `mcp-stdio new PATH`: a Cargo project for a server of one's own, from the files in `templates/`.
 
-use crate::{index, name, print};
+use crate::{index, print};
 use clap::Args;
 use core_tools::nearest::nearest;
 use server_setup::{Program, setup};
@@ -40,9 +40,12 @@ pub(crate) struct New {
     /// Also a binary that serves HTTP
     #[arg(long)]
     http: bool,
-    /// Use the libraries in this checkout of CoreTools instead of those of crates.io
+    /// Checkout of CoreTools whose libraries to use. Default: the one that this program was built from
     #[arg(long = "path", value_name = "DIR")]
     checkout: Option<PathBuf>,
+    /// Use the libraries of a registry, by their versions. They are on none yet
+    #[arg(long, conflicts_with = "checkout")]
+    published: bool,
 }
 
 /// The toolsets, each with a tool that stands for it.
@@ -219,7 +222,11 @@ impl Plan {
         if prefix.contains(['"', '\\', '{', '}']) {
             return Err(format!("the folder's name `{own}` has characters that cannot stand in the files"));
         }
-        let crates = asked.checkout.as_ref().map(|checkout| crates_in(checkout)).transpose()?;
+        let crates = match (asked.published, &asked.checkout) {
+            (true, _) => None,
+            (false, Some(checkout)) => Some(crates_in(checkout)?),
+            (false, None) => Some(built_from()?),
+        };
         Ok(Self { name, toolsets, http: asked.http, inside, prefix, crates })
     }
 
@@ -393,12 +400,24 @@ fn check_name(name: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
+/// The crates of the checkout that this program was built from, if that is still there. Of a registry they cannot be by
+/// default: as long as they are not published, their names are anybody's.
+fn built_from() -> Result<PathBuf, String> {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    match own.parent() {
+        Some(crates) if own.join("Cargo.toml").is_file() => Ok(crates.to_owned()),
+        _ => {
+            Err("the checkout that this program was built from is gone: name one with --path DIR".to_owned())
+        }
+    }
+}
+
 /// The crates of a checkout of CoreTools.
 fn crates_in(checkout: &Path) -> Result<PathBuf, String> {
     let shown = checkout.display();
     let real = checkout.canonicalize().map_err(|error| format!("cannot use --path {shown}: {error}"))?;
     let crates = real.join("crates");
-    match crates.join(name()).join("Cargo.toml").is_file() {
+    match crates.join("mcp-stdio/Cargo.toml").is_file() {
         true => Ok(crates),
         false => {
             Err(format!("--path {shown} is no checkout of CoreTools: it has no crates/mcp-stdio/Cargo.toml"))
