@@ -104,11 +104,32 @@ impl Error {
                 sqlx::Error::Database(said) if said.code().is_some_and(|code| denies(&code)) => {
                     "the server refused the user or the password".to_owned()
                 }
-                sqlx::Error::Io(error) => error.kind().to_string(),
+                sqlx::Error::Io(error) => certificate(&error)
+                    .map_or_else(|| error.kind().to_string(), |why| format!("no TLS with the server: {why}")),
                 _ => Self::from(error).to_string(),
             },
         }
     }
+}
+
+/// What is wrong with a server's certificate, where that is what failed: without the names in it, which tell the place.
+fn certificate(error: &std::io::Error) -> Option<&'static str> {
+    let said = error.get_ref()?.to_string();
+    if !said.contains("certificate") {
+        return None;
+    }
+    let has = |word: &str| said.to_ascii_lowercase().contains(word);
+    Some(match () {
+        () if has("unknownissuer") => {
+            "no authority that is known here has signed its certificate; the URL may name a file of others \
+             (sslrootcert, ssl-ca)"
+        }
+        () if has("not valid for name") || has("notvalidforname") => {
+            "its certificate is for another name than that of the URL"
+        }
+        () if has("expired") => "its certificate has expired",
+        () => "its certificate is not accepted",
+    })
 }
 
 /// In the engine's words, without what names the place: of sqlx's own words, the kind only.
