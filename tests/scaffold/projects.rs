@@ -78,6 +78,8 @@ fn a_project_from_a_checkout_compiles_without_warnings_and_its_tests_pass_over_s
     let project = folder("by-path");
     let checkout = workspace().display().to_string();
     printed(&project, &["new", "scaffolded", "--toolsets", "filesystem", "--http", "--path", &checkout]);
+    // Ours lies above it here, and is not its own.
+    project.write("scaffolded/rustfmt.toml", "");
     let formatted =
         integration_tests::cargo().args(["fmt", "--check"]).current_dir(project.join("scaffolded")).output();
     let formatted = formatted.expect("rustfmt is there");
