@@ -64,8 +64,10 @@ fn the_hot_function_is_told_with_file_line_and_share() {
                 (&profile["runtime"], &profile["format"]),
                 (&json!(engine.name), &json!("cpuprofile"))
             );
-            let hottest = &profile["summary"]["top_self"][0];
-            assert_eq!(hottest["function"], "burnTheProcessor", "{:?}: {profile}", engine.program);
+            // V8 of Node.js 24 gives samples to a wrong function for a while after it has compiled one (docs/trace.md).
+            let top = profile["summary"]["top_self"].as_array().unwrap();
+            let hottest = top.iter().take(2).find(|entry| entry["function"] == "burnTheProcessor");
+            let hottest = hottest.unwrap_or_else(|| panic!("{:?}: {profile}", engine.program));
             assert!(hottest["file"].as_str().unwrap().ends_with("trace/apps/app.cjs"), "{hottest}");
             assert!(hottest["pct"].as_f64().unwrap() > 20.0, "{hottest}");
         }
