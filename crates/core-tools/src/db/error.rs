@@ -104,7 +104,7 @@ impl Error {
                 sqlx::Error::Database(said) if said.code().is_some_and(|code| denies(&code)) => {
                     "the server refused the user or the password".to_owned()
                 }
-                sqlx::Error::Io(error) => certificate(&error)
+                sqlx::Error::Io(error) => certificate(error)
                     .map_or_else(|| error.kind().to_string(), |why| format!("no TLS with the server: {why}")),
                 _ => Self::from(error).to_string(),
             },
