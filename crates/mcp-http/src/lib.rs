@@ -15,6 +15,7 @@ mod archive;
 #[path = "no_archive.rs"]
 mod archive;
 mod bearer;
+mod begun;
 mod cli;
 mod compress;
 mod connection;

@@ -2,12 +2,13 @@
 
 use crate::address::Peer;
 use crate::answer::{self, Body};
+use crate::begun::{Begun, Parent};
 use crate::governor::{Account, Place};
 use crate::identity::Principal;
 use crate::metrics::Metrics;
 use crate::route::App;
 use crate::sessions::{Claim, Return, Sessions, Visit};
-use crate::telemetry::{Begun, Parent, Span};
+use crate::telemetry::Span;
 use crate::ui::Seen;
 use bytes::Bytes;
 use core_tools::mcp::{Connection, Needs, Observer, Programs, Visitor};

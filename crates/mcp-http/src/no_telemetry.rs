@@ -1,5 +1,6 @@
 //! This build sends nothing to an OpenTelemetry collector.
 
+use crate::begun::Begun;
 use core_tools::mcp::Record;
 use core_tools::redact::Redactor;
 use http::StatusCode;
@@ -15,27 +16,6 @@ pub(crate) enum Spans {}
 /// Of which there is none.
 #[derive(Clone, Debug)]
 pub(crate) enum Span {}
-
-/// What a span would begin with.
-#[derive(Debug)]
-#[allow(dead_code, reason = "nobody looks at it here")]
-pub(crate) struct Begun<'a> {
-    pub(crate) method: &'a str,
-    pub(crate) id: Option<String>,
-    pub(crate) parent: Option<&'a Parent>,
-    pub(crate) version: Option<&'a str>,
-    pub(crate) principal: &'a str,
-    pub(crate) role: &'a str,
-    pub(crate) from: String,
-}
-
-/// Which span of a client a request belongs to.
-#[derive(Clone, Debug, Default)]
-#[allow(dead_code, reason = "nobody looks at it here")]
-pub(crate) struct Parent {
-    pub(crate) traceparent: String,
-    pub(crate) tracestate: Option<String>,
-}
 
 impl Telemetry {
     /// A collector that is named and hears nothing would be missed too late.

@@ -6,6 +6,7 @@
 //! [specification]: https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/
 //! [conventions]: https://github.com/open-telemetry/semantic-conventions-genai/blob/main/docs/gen-ai/mcp.md
 
+use crate::begun::{Begun, Parent};
 use async_trait::async_trait;
 use core_tools::mcp::{Outcome, Record};
 use core_tools::redact::Redactor;
@@ -138,25 +139,6 @@ impl Telemetry {
 pub(crate) struct Spans {
     tracer: SdkTracer,
     propagator: TraceContextPropagator,
-}
-
-/// What a span begins with.
-#[derive(Debug)]
-pub(crate) struct Begun<'a> {
-    pub(crate) method: &'a str,
-    pub(crate) id: Option<String>,
-    pub(crate) parent: Option<&'a Parent>,
-    pub(crate) version: Option<&'a str>,
-    pub(crate) principal: &'a str,
-    pub(crate) role: &'a str,
-    pub(crate) from: String,
-}
-
-/// Which span of a client a request belongs to, by W3C Trace Context: in `_meta`, or else in the headers.
-#[derive(Debug, Default, Clone)]
-pub(crate) struct Parent {
-    pub(crate) traceparent: String,
-    pub(crate) tracestate: Option<String>,
 }
 
 impl Extractor for Parent {
