@@ -3,7 +3,7 @@
 
 use crate::SOON;
 use base64::Engine;
-use integration_tests::{Ask, Era, HttpServer, Project, alive, unique_seconds, wait_until, wait_until_gone};
+use integration_tests::{Ask, Era, HttpServer, Project, alive, found, unique_seconds, wait_until, wait_until_gone};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
@@ -23,11 +23,6 @@ struct Browser {
     _profile: tempfile::TempDir,
 }
 
-#[allow(clippy::print_stderr, reason = "whoever runs the tests should know what was not tested")]
-fn not_run() {
-    eprintln!("not run: no Chromium (Debian: chromium)");
-}
-
 impl Drop for Browser {
     fn drop(&mut self) {
         let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
@@ -36,11 +31,8 @@ impl Drop for Browser {
 }
 
 impl Browser {
-    /// None where there is no Chromium: too large for every machine that runs the tests, so that this is no failure, unless
-    /// `$CORETOOLS_TEST_CHROMIUM` names one.
+    /// None where there is no Chromium.
     fn start() -> Option<Self> {
-        let named = std::env::var("CORETOOLS_TEST_CHROMIUM").ok();
-        let names = named.iter().map(String::as_str).chain(["chromium", "chromium-browser", "google-chrome"]);
         let profile = tempfile::tempdir().unwrap();
         let start = |name: &str| {
             let mut command = Command::new(name);
@@ -50,11 +42,8 @@ impl Browser {
             command.stdout(Stdio::null()).stderr(Stdio::piped()).stdin(Stdio::null()).process_group(0);
             command.spawn().ok()
         };
-        let Some(mut child) = names.into_iter().find_map(start) else {
-            not_run();
-            assert!(named.is_none(), "CORETOOLS_TEST_CHROMIUM names no program");
-            return None;
-        };
+        let started = ["chromium", "chromium-browser", "google-chrome"].into_iter().find_map(start);
+        let mut child = found(started, "this test needs Chromium (Debian: chromium)")?;
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let url = lines.find_map(|line| Some(line.ok()?.strip_prefix("DevTools listening on ")?.to_owned()));
         std::thread::spawn(move || lines.count());

@@ -23,7 +23,7 @@ fn status(client: &mut Http) -> Value {
 fn program(project: &Project, place: &str) -> String {
     let path = project.join(place);
     if !path.exists() {
-        fs::copy(integration_tests::server(), &path).unwrap();
+        integration_tests::copy_server(&path);
     }
     path.display().to_string()
 }

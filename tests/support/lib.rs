@@ -43,6 +43,13 @@ pub fn server() -> &'static Path {
     })
 }
 
+/// A copy of [`server`] that anybody may run. Another process writes it: what this one has open for writing, every child has
+/// that another test starts at that moment, until it executes its program, and such a file cannot be executed (`ETXTBSY`).
+pub fn copy_server(path: &Path) {
+    let status = Command::new("install").args(["-m", "755"]).arg(server()).arg(path).status();
+    assert!(status.expect("install is there").success(), "no copy at {}", path.display());
+}
+
 /// The server over HTTP: `$CORETOOLS_TEST_HTTP_SERVER` where that is set, else built as [`server`] is.
 pub fn http_server() -> &'static Path {
     static SERVER: OnceLock<PathBuf> = OnceLock::new();

@@ -14,10 +14,8 @@ fn as_nobody(project: &Project) -> Option<Wire> {
     let is_root = rustix::process::geteuid().is_root().then_some(());
     found(is_root, "only root can start a server as another user")?;
     let own = project.join("mcp-stdio");
-    std::fs::copy(integration_tests::server(), &own).unwrap();
-    for path in [project.path(), &own] {
-        std::fs::set_permissions(path, PermissionsExt::from_mode(0o777)).unwrap();
-    }
+    integration_tests::copy_server(&own);
+    std::fs::set_permissions(project.path(), PermissionsExt::from_mode(0o777)).unwrap();
     let mut server = started_as(Command::new(own), &command(project));
     server.env("XDG_CACHE_HOME", project.join("cache")).env("HOME", project.path()).uid(NOBODY).gid(NOBODY);
     Some(Wire::connect(server, Era::Modern))
