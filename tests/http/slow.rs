@@ -1,11 +1,13 @@
 //! Clients that take their time, and many of them.
 
 use crate::SOON;
-use integration_tests::{Ask, Era, HttpServer, Project, peak_memory_kib, wait_until};
+use integration_tests::{Ask, Era, HttpServer, Project, found, peak_memory_kib, wait_until};
+use rustix::process::{Resource, getrlimit, setrlimit};
 use serde_json::json;
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
+use tokio::net::TcpSocket;
 
 fn configured(text: &str) -> (Project, Project, HttpServer) {
     let (project, outside) = (Project::with([("a.txt", "a")]), Project::empty());
@@ -66,6 +68,72 @@ fn a_thousand_idle_connections_keep_nobody_waiting() {
     let more = peak_memory_kib(server.pid()) - before;
     assert!(more < 40 * 1024, "1000 connections took {more} KiB");
     drop(idle);
+}
+
+/// A connection from this address of the loopback network.
+fn connect_from(source: [u8; 4], to: SocketAddr) -> TcpStream {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
+    runtime.block_on(async {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(SocketAddr::from((source, 0))).unwrap();
+        let stream = socket.connect(to).await.unwrap().into_std().unwrap();
+        stream.set_nonblocking(false).unwrap();
+        stream
+    })
+}
+
+fn is_healthy(stream: &mut TcpStream) -> bool {
+    stream.set_read_timeout(Some(SOON)).unwrap();
+    stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    integration_tests::read_reply(stream).is_ok_and(|reply| reply.status == 200)
+}
+
+fn descriptors(pid: u32) -> usize {
+    std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count()
+}
+
+#[test]
+fn ten_thousand_connections_without_a_word_take_the_place_of_nobody_who_is_there() {
+    const FLOOD: usize = 10_000;
+    // What is opened here is open in this process too, whatever becomes of it there.
+    let mut files = getrlimit(Resource::Nofile);
+    files.current = files.maximum;
+    setrlimit(Resource::Nofile, files).unwrap();
+    let enough = files.maximum.is_none_or(|most| most >= FLOOD as u64 + 1_000);
+    if found(enough.then_some(()), "this test opens 10,000 files: raise `ulimit -Hn`").is_none() {
+        return;
+    }
+    let (_project, _outside, server) = configured("[http]\nheader_timeout_ms = 600000\n");
+    let token = server.token("ada", "dev", &[]);
+    let mut client = server.connect(&token, Era::Modern);
+    assert_eq!(client.text("read_file", json!({"path": "a.txt"})), "a");
+    let (memory, before) = (peak_memory_kib(server.pid()), descriptors(server.pid()));
+    let held = || descriptors(server.pid()) - before;
+    let mut silent = Vec::new();
+    for number in 0..FLOOD {
+        let source = [127, 0, 1, u8::try_from(number * 4 / FLOOD).unwrap()];
+        let mut stream = connect_from(source, server.address());
+        // Some begin to ask, and never end.
+        if number % 3 == 0 {
+            let _ = stream.write_all(b"POST /mcp HTTP/1.1\r\nHost: loc");
+        }
+        silent.push(stream);
+        if number % 500 == 0 {
+            assert_eq!(client.text("read_file", json!({"path": "a.txt"})), "a");
+        }
+        if number == FLOOD / 5 {
+            wait_until(SOON, &format!("one address has a quarter, {} of {}", held(), 1_024), || held() == 1_024);
+            assert!(is_healthy(&mut connect_from([127, 0, 2, 1], server.address())), "another has none");
+        }
+    }
+    // Those who are there already are answered; nobody else has a place.
+    wait_until(SOON, "all have a place but the one of the client", || held() == 4_095);
+    assert_eq!(client.text("read_file", json!({"path": "a.txt"})), "a");
+    let more = peak_memory_kib(server.pid()) - memory;
+    assert!(more < 128 * 1024, "they took {more} KiB");
+    drop(silent);
+    wait_until(SOON, "their places are free", || descriptors(server.pid()) <= before);
+    assert!(is_healthy(&mut connect_from([127, 0, 1, 0], server.address())));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use crate::address::{Address, Peer, Range};
 use crate::answer::Body;
 use crate::compress;
+use crate::places::Places;
 use crate::route::{App, Area};
 use crate::tls::Tls;
 use http::Response;
@@ -20,7 +21,6 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
-use tokio::sync::Semaphore;
 use tokio::time::{Instant, Sleep};
 use tokio_util::task::TaskTracker;
 
@@ -45,7 +45,7 @@ struct Unlink(PathBuf, Option<(u64, u64)>);
 #[derive(Clone, Debug)]
 pub(crate) struct Terms {
     pub(crate) header_timeout: Duration,
-    pub(crate) places: Arc<Semaphore>,
+    pub(crate) places: Arc<Places>,
     pub(crate) proxies: Arc<[Range]>,
     pub(crate) tls: Option<Arc<Tls>>,
 }
@@ -131,7 +131,12 @@ impl Listener {
                     continue;
                 }
             };
-            let Ok(place) = Arc::clone(&terms.places).try_acquire_owned() else {
+            let from = match peer {
+                Peer::Tcp(from) if terms.proxies.is_empty() => Some(from.ip()),
+                // A proxy speaks for many.
+                Peer::Tcp(_) | Peer::Unix { .. } => None,
+            };
+            let Some(place) = terms.places.take(from) else {
                 app.metrics.turned_away("connections");
                 continue;
             };

@@ -29,6 +29,7 @@ mod life;
 mod mcp;
 mod metrics;
 mod notify;
+mod places;
 mod route;
 mod sessions;
 #[cfg(feature = "telemetry")]

@@ -10,6 +10,7 @@ use crate::jwt::Jwts;
 use crate::mcp::Protocol;
 use crate::metrics::Metrics;
 use crate::notify::Manager;
+use crate::places::Places;
 use crate::route::{App, Area, OAuth};
 use crate::say;
 use crate::sessions::Sessions;
@@ -28,7 +29,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -191,7 +192,7 @@ impl Server {
         });
         let terms = Terms {
             header_timeout: Duration::from_millis(*http.header_timeout_ms),
-            places: Arc::new(Semaphore::new(size(*http.max_connections).min(usize::MAX >> 4))),
+            places: Places::new(size(*http.max_connections)),
             proxies: proxies.into(),
             tls: tls.clone(),
         };

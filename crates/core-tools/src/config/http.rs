@@ -33,7 +33,8 @@ pub struct Http {
     pub metrics_listen: Setting<Option<String>>,
     /// The most bytes that one request may have: 1,024 to 67,108,864; 4 MiB by default.
     pub max_body_bytes: Setting<u64>,
-    /// Connections that are open at once: 1 to 1,000,000; 4,096 by default.
+    /// Connections that are open at once: 1 to 1,000,000; 4,096 by default. One address has a quarter of them at most,
+    /// or 64 where that is more, unless it is one of `behind_proxy`.
     pub max_connections: Setting<u64>,
     /// How long a client may take for the head of a request, and how long an idle connection stays open, in
     /// milliseconds: 100 to 3,600,000; 30,000 by default.

@@ -48,6 +48,7 @@ fn compile_context(documents: &Documents) -> Tool {
             }
         },
     )
+    .runs_programs()
     .effects(&[Effect::Role("role")])
 }
 

@@ -667,6 +667,8 @@ impl Host {
         let _place = match registered.tool.needs().place {
             false => None,
             true => tokio::select! {
+                // Most calls find a place at once, and then need no timer.
+                biased;
                 place = self.shared.places.acquire() => Some(place.map_err(|_| ToolError::new("the server is ending"))?),
                 () = cancel.cancelled() => return Err(cancelled()),
                 () = tokio::time::sleep_until(deadline) => return Err(ToolError::new(format!(
@@ -679,6 +681,8 @@ impl Host {
         let tool = registered.tool.run(call, context);
         let mut tool = std::pin::pin!(AssertUnwindSafe(tool).catch_unwind());
         let ended = tokio::select! {
+            // Many tools end before they wait for anything, and then nothing has to wake them.
+            biased;
             ended = &mut tool => Some(ended),
             () = cancel.cancelled() => None,
             () = tokio::time::sleep_until(deadline) => {

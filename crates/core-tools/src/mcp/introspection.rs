@@ -60,6 +60,7 @@ fn inspect_state(workspace: &Arc<Workspace>, inspector: Inspector) -> Tool {
             Ok(Answer::text(text).failed_if(answered.is_failed()))
         }
     })
+    .runs_programs()
     .knows_unrestricted()
 }
 
