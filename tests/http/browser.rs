@@ -3,7 +3,9 @@
 
 use crate::SOON;
 use base64::Engine;
-use integration_tests::{Ask, Era, HttpServer, Project, alive, found, unique_seconds, wait_until, wait_until_gone};
+use integration_tests::{
+    Ask, Era, HttpServer, Project, alive, found, unique_seconds, wait_until, wait_until_gone,
+};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};

@@ -122,7 +122,9 @@ fn ten_thousand_connections_without_a_word_take_the_place_of_nobody_who_is_there
             assert_eq!(client.text("read_file", json!({"path": "a.txt"})), "a");
         }
         if number == FLOOD / 5 {
-            wait_until(SOON, &format!("one address has a quarter, {} of {}", held(), 1_024), || held() == 1_024);
+            wait_until(SOON, &format!("one address has a quarter, {} of {}", held(), 1_024), || {
+                held() == 1_024
+            });
             assert!(is_healthy(&mut connect_from([127, 0, 2, 1], server.address())), "another has none");
         }
     }

@@ -243,7 +243,8 @@ impl Protocol {
         parts.extensions.insert(visitor);
         // A call in a session may go on without its client: until it has ended the place is taken.
         parts.extensions.insert(place);
-        let handled = self.service.handle(Request::from_parts(parts, Full::new(body)));
+        // Inline it would be in every future around it, twice and more, and each is moved on its way.
+        let handled = Box::pin(self.service.handle(Request::from_parts(parts, Full::new(body))));
         let response = match &guard.span {
             None => handled.await,
             Some(span) => span.around(handled).await,

@@ -102,7 +102,9 @@ impl App {
                 Ok(principal) => self.admit(request, peer, principal).await,
                 Err(denied) => self.deny(&denied, peer),
             },
-            path if path == "/ui" || path.starts_with("/ui/") => ui::answer(self, request, peer).await,
+            path if path == "/ui" || path.starts_with("/ui/") => {
+                Box::pin(ui::answer(self, request, peer)).await
+            }
             path if read && path.strip_prefix(METADATA).is_some_and(|rest| matches!(rest, "" | "/mcp")) => {
                 match &self.oauth {
                     Some(oauth) => answer::with(StatusCode::OK, "application/json", oauth.document()),
@@ -127,7 +129,8 @@ impl App {
         if let Err(not_now) = self.governor.admit(&account) {
             return self.not_now(&principal, None, &not_now);
         }
-        self.protocol.answer(self, request, peer, principal, account).await
+        // A connection has room for the future of a request all the time, also while it is idle: it is to be small.
+        Box::pin(self.protocol.answer(self, request, peer, principal, account)).await
     }
 
     /// Not now; the caller is told when.

@@ -249,7 +249,8 @@ impl ServerHandler for Connection {
             call.progress = Progress::heard();
         }
         let (progress, cancelled) = (call.progress.clone(), call.cancel.clone());
-        let call = host.call(&request.name, request.arguments.unwrap_or_default(), call);
+        // In a box, or every future around it has room for it twice, which is moved from one to the next.
+        let call = Box::pin(host.call(&request.name, request.arguments.unwrap_or_default(), call));
         let call = until(call, &cancel, &cancelled);
         let answer = match context.meta.get_progress_token() {
             Some(token) => with_progress(call, &progress, token, &context, host.redactor()).await,
