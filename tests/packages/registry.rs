@@ -85,7 +85,7 @@ fn one_command_changes_the_version_in_every_place() {
     assert_eq!(read("Cargo.toml").matches("version = \"7.8.9\"").count(), own + 1);
     let locked = read("Cargo.lock");
     for crate_name in
-        ["process-runner", "role-policy", "context-compiler", "core-tools", "server-setup", "mcp-stdio"]
+        ["process-runner", "role-policy", "context-compiler", "core-tools", "server-setup", "coretools-mcp"]
     {
         assert!(locked.contains(&format!("name = \"{crate_name}\"\nversion = \"7.8.9\"")), "{crate_name}");
     }

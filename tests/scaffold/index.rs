@@ -57,5 +57,5 @@ fn the_index_of_this_repository_is_up_to_date() {
     let repository = Project::at(&Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
     let output = run(&repository, &["index", "--check"]);
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}\n(`cargo run -p mcp-stdio -- index` writes it)");
+    assert!(output.status.success(), "{said}\n(`cargo run -p coretools-mcp -- index` writes it)");
 }

@@ -145,7 +145,7 @@ fn a_project_from_the_packages_compiles_without_warnings_and_its_tests_pass() {
         "context-compiler",
         "core-tools",
         "server-setup",
-        "mcp-stdio",
+        "coretools-mcp",
         "mcp-http",
     ];
     let packages = target().join("scaffold/packages");
@@ -175,7 +175,11 @@ fn a_project_from_the_packages_compiles_without_warnings_and_its_tests_pass() {
     printed(&project, &["new", "alone/packaged", "--toolsets", "filesystem", "--http", "--published"]);
     let manifest = project.read("alone/packaged/Cargo.toml");
     assert!(
-        manifest.contains(concat!("mcp-stdio = { version = \"", env!("CARGO_PKG_VERSION"), "\"")),
+        manifest.contains(concat!(
+            "mcp-stdio = { package = \"coretools-mcp\", version = \"",
+            env!("CARGO_PKG_VERSION"),
+            "\""
+        )),
         "{manifest}"
     );
     let arguments: Vec<&str> = patches.iter().map(String::as_str).collect();

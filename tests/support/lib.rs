@@ -39,7 +39,7 @@ pub fn server() -> &'static Path {
     static SERVER: OnceLock<PathBuf> = OnceLock::new();
     SERVER.get_or_init(|| match std::env::var_os("CORETOOLS_TEST_SERVER") {
         Some(given) => given.into(),
-        None => once_a_run("mcp-stdio"),
+        None => once_a_run("coretools-mcp", "mcp-stdio"),
     })
 }
 
@@ -55,21 +55,21 @@ pub fn http_server() -> &'static Path {
     static SERVER: OnceLock<PathBuf> = OnceLock::new();
     SERVER.get_or_init(|| match std::env::var_os("CORETOOLS_TEST_HTTP_SERVER") {
         Some(given) => given.into(),
-        None => once_a_run("mcp-http"),
+        None => once_a_run("mcp-http", "mcp-http"),
     })
 }
 
 /// nextest runs each test in a process of its own; the first of them builds, the others are told where.
-fn once_a_run(package: &str) -> PathBuf {
-    let Ok(run) = std::env::var("NEXTEST_RUN_ID") else { return build(package) };
-    let note = std::env::temp_dir().join(format!("coretools-tests-{run}-{package}"));
+fn once_a_run(package: &str, program: &str) -> PathBuf {
+    let Ok(run) = std::env::var("NEXTEST_RUN_ID") else { return build(package, program) };
+    let note = std::env::temp_dir().join(format!("coretools-tests-{run}-{program}"));
     let mut file =
         File::options().create(true).append(true).read(true).open(&note).expect("a note can be left");
     rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).expect("a file can be locked");
     let mut known = String::new();
     file.read_to_string(&mut known).expect("the note can be read");
     if known.is_empty() {
-        known = build(package).to_str().expect("a path in UTF-8").to_owned();
+        known = build(package, program).to_str().expect("a path in UTF-8").to_owned();
         file.write_all(known.as_bytes()).expect("a note can be left");
     }
     known.into()
@@ -90,9 +90,9 @@ pub fn cargo() -> Command {
     cargo
 }
 
-fn build(package: &str) -> PathBuf {
+fn build(package: &str, program: &str) -> PathBuf {
     let mut cargo = cargo();
-    cargo.args(["build", "--quiet", "--package", package, "--bin", package, "--message-format", "json"]);
+    cargo.args(["build", "--quiet", "--package", package, "--bin", program, "--message-format", "json"]);
     if !cfg!(debug_assertions) {
         cargo.arg("--release");
     }

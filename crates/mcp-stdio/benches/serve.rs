@@ -2,7 +2,7 @@
 //! otherwise run. Prints a table.
 //!
 //! ```sh
-//! cargo bench --package mcp-stdio --bench serve
+//! cargo bench --package coretools-mcp --bench serve
 //! ```
 //!
 //! With `PEER_FILESYSTEM` set to the command line of another MCP server (a space between words; `{}` is the

@@ -2,7 +2,7 @@
 //! directly and through the proxy, in turn. Prints a table.
 //!
 //! ```sh
-//! cargo bench --package mcp-stdio --bench wrap
+//! cargo bench --package coretools-mcp --bench wrap
 //! ```
 //!
 //! With `PEER_PROXIES` set, other proxies are measured in the same run: one to a line, `NAME: COMMAND`, where

@@ -1,6 +1,7 @@
 //! The command line.
 #![allow(clippy::doc_markdown, reason = "the comments are what --help prints")]
 
+use crate::PLAIN_NAME;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use core_tools::config::Flags;
 use server_setup::Program;
@@ -13,7 +14,7 @@ use std::path::PathBuf;
 /// is started in. It needs no configuration.
 #[derive(Debug, Parser)]
 #[command(
-    name = "mcp-stdio",
+    name = PLAIN_NAME,
     version,
     max_term_width = 100,
     args_conflicts_with_subcommands = false,
@@ -28,14 +29,13 @@ pub(crate) struct Cli {
 
 /// The command line of `program`, which its help calls by its name.
 pub(crate) fn command(program: Program) -> clap::Command {
-    let own = env!("CARGO_PKG_NAME");
     let command = Cli::command().version(program.version);
-    if program.name == own {
+    if program.name == PLAIN_NAME {
         return command;
     }
     fn named(mut command: clap::Command, name: &'static str) -> clap::Command {
         if let Some(help) = command.get_after_help() {
-            let help = help.to_string().replace(env!("CARGO_PKG_NAME"), name);
+            let help = help.to_string().replace(PLAIN_NAME, name);
             command = command.after_help(help);
         }
         let subcommands: Vec<String> =

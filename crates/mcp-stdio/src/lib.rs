@@ -43,11 +43,14 @@ use server_setup::{identity, log, manual, setup};
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
+/// The name of the program that has nothing of its own, by which texts here call it.
+const PLAIN_NAME: &str = "mcp-stdio";
+
 /// The name under which this program speaks to people.
 static NAME: OnceLock<&'static str> = OnceLock::new();
 
 fn name() -> &'static str {
-    NAME.get().copied().unwrap_or(env!("CARGO_PKG_NAME"))
+    NAME.get().copied().unwrap_or(PLAIN_NAME)
 }
 
 /// The `main` of `program`: does what the arguments of the process ask for; without a subcommand it serves. Errors are

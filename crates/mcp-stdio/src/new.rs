@@ -1,6 +1,6 @@
 //! `mcp-stdio new PATH`: a Cargo project for a server of one's own, from the files in `templates/`.
 
-use crate::{index, print};
+use crate::{PLAIN_NAME, index, print};
 use clap::Args;
 use core_tools::nearest::nearest;
 use server_setup::{Program, setup};
@@ -251,7 +251,7 @@ impl Plan {
 
     /// The index that the server itself would write.
     fn index(&self) -> Result<String, String> {
-        let program = Program::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")).toolset(tools::toolset);
+        let program = Program::new(PLAIN_NAME, env!("CARGO_PKG_VERSION")).toolset(tools::toolset);
         let server = setup::server(setup::plain(program)?)?;
         let own = setup::own_tools(&setup::plain(program)?)?;
         let entries = index::entries(&server).into_iter().filter(|entry| {
@@ -360,8 +360,9 @@ fn toolsets(asked: &[String]) -> Result<Vec<&'static str>, String> {
 /// Refuses what Cargo would not take for the name of a package with a library and a binary.
 fn check_name(name: &str) -> Result<(), &'static str> {
     // Its own libraries, and what the language or Cargo keeps for itself.
-    const TAKEN: [&str; 17] = [
+    const TAKEN: [&str; 18] = [
         "core-tools",
+        "coretools-mcp",
         "mcp-stdio",
         "mcp-http",
         "server-setup",

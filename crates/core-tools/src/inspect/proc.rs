@@ -65,6 +65,7 @@ impl Status {
     }
 
     /// Whether it has a handler of its own for a signal: without one most signals end a process.
+    #[cfg(any(target_os = "linux", test))]
     pub(crate) fn catches(&self, signal: u32) -> bool {
         let caught = self.field("SigCgt").and_then(|mask| u64::from_str_radix(mask, 16).ok());
         caught.is_some_and(|mask| signal >= 1 && mask >> (signal - 1) & 1 == 1)

@@ -371,6 +371,16 @@ impl Process {
         pidfd_send_signal(handle, signal).map_err(|error| error.to_string())
     }
 
+    /// Refuses: nothing here proves what a process is, nor holds on to it meanwhile.
+    #[cfg(all(unix, not(target_os = "linux")))]
+    pub(crate) fn signal(
+        &self,
+        _signal: rustix::process::Signal,
+        _is_proven: impl FnOnce(&Self) -> bool,
+    ) -> Result<(), String> {
+        Err(format!("not supported on {}: a process is only signalled on Linux", std::env::consts::OS))
+    }
+
     /// Whether its program is Node.js: its own name for its sources stands in it, or in a library it has mapped.
     #[cfg(target_os = "linux")]
     pub(crate) fn is_proven_node(&self) -> bool {
@@ -383,7 +393,7 @@ impl Process {
     }
 
     /// Whether a Java virtual machine is mapped into it.
-    #[cfg(target_os = "linux")]
+    #[cfg(unix)]
     pub(crate) fn is_proven_jvm(&self) -> bool {
         mapped(self.pid, "libjvm.so").is_some()
     }

@@ -173,7 +173,7 @@ impl SessionFolder {
     /// The system refuses.
     pub fn pipe(&self, name: &str) -> io::Result<File> {
         remove_any(self.handle.as_fd(), name)?;
-        rustix::fs::mknodat(&self.handle, name, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
+        make_pipe(self.handle.as_fd(), name)?;
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY;
         let pipe = rustix::fs::openat(&self.handle, name, flags, Mode::empty())?;
         check_pipe(&pipe)?;
@@ -191,6 +191,18 @@ impl SessionFolder {
         check_pipe(&pipe)?;
         Ok(pipe)
     }
+}
+
+#[cfg(not(target_vendor = "apple"))]
+fn make_pipe(folder: BorrowedFd<'_>, name: &str) -> io::Result<()> {
+    Ok(rustix::fs::mknodat(folder, name, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?)
+}
+
+/// No safe call makes one beneath a folder there, and no supervisor starts.
+#[cfg(target_vendor = "apple")]
+fn make_pipe(_folder: BorrowedFd<'_>, _name: &str) -> io::Result<()> {
+    let why = format!("not supported on {}: named pipes", std::env::consts::OS);
+    Err(io::Error::new(io::ErrorKind::Unsupported, why))
 }
 
 fn check_pipe(pipe: &OwnedFd) -> io::Result<()> {

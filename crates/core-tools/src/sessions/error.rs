@@ -23,6 +23,8 @@ pub enum Code {
     Invalid,
     /// The state directory, its database or its socket does not work.
     Broken,
+    /// This system lacks what sessions need.
+    Unsupported,
 }
 
 /// Why something was not done, in words for whoever asked.

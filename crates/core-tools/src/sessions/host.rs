@@ -36,7 +36,7 @@ impl Supervisor {
     /// Takes the lock of the state directory and supervises there, reachable by its socket.
     ///
     /// # Errors
-    /// Somebody else supervises there, or the directory cannot be used.
+    /// Somebody else supervises there, the directory cannot be used, or this is not Linux.
     pub async fn host(state: &Path, options: Options) -> Result<Self, Error> {
         let broken =
             |error| Error::broken(&format!("cannot use the state directory {}", state.display()), &error);

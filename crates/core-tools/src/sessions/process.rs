@@ -1,12 +1,28 @@
 //! The process table: whether a process is still the same, whose child it is, and how what came of it is ended.
 //!
-//! Read from `/proc` (proc(5)). Where there is none nothing is known, and no process is taken for a session's.
+//! Read from `/proc` (proc(5)). Where there is none nothing is known, and no process is taken for a session's: that is
+//! why no supervisor starts there ([`check_supported`]).
 #![allow(clippy::disallowed_methods, reason = "/proc is the process table; no path here comes from outside")]
 
+use super::error::{Code, Error};
 use super::state::Process;
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, Signal};
 use std::collections::HashMap;
 use std::time::Duration;
+
+/// Refuses where processes cannot be told from one another, nor ended with all that they have started.
+pub(super) fn check_supported() -> Result<(), Error> {
+    match cfg!(target_os = "linux") {
+        true => Ok(()),
+        false => Err(Error::new(
+            Code::Unsupported,
+            format!(
+                "not supported on {}: sessions are supervised by Linux's process table and handles of processes",
+                std::env::consts::OS
+            ),
+        )),
+    }
+}
 
 /// What the table says of a process.
 #[derive(Clone, Copy, Debug)]
@@ -96,10 +112,36 @@ fn carries(pid: u32, variable: &[u8]) -> bool {
 fn send(process: Process, signal: Signal) {
     let Some(pid) = i32::try_from(process.pid).ok().and_then(Pid::from_raw) else { return };
     // The handle is held before the look, so that it is that process which is looked at.
-    let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return };
+    let Ok(handle) = Handle::open(pid) else { return };
     if is_alive(process) {
         // One that has just ended needs no signal.
-        let _ = pidfd_send_signal(handle, signal);
+        let _ = handle.send(signal);
+    }
+}
+
+/// Means one process for as long as it is held, whatever becomes of its id (`pidfd_open(2)`).
+struct Handle(#[cfg(target_os = "linux")] std::os::fd::OwnedFd);
+
+#[cfg(target_os = "linux")]
+impl Handle {
+    fn open(pid: Pid) -> rustix::io::Result<Self> {
+        rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).map(Self)
+    }
+
+    fn send(&self, signal: Signal) -> rustix::io::Result<()> {
+        rustix::process::pidfd_send_signal(&self.0, signal)
+    }
+}
+
+/// There is no such thing, and without it no process is signalled.
+#[cfg(not(target_os = "linux"))]
+impl Handle {
+    fn open(_pid: Pid) -> rustix::io::Result<Self> {
+        Err(rustix::io::Errno::NOSYS)
+    }
+
+    fn send(&self, _signal: Signal) -> rustix::io::Result<()> {
+        Err(rustix::io::Errno::NOSYS)
     }
 }
 

@@ -126,8 +126,9 @@ impl Supervisor {
     /// lost, what waited goes on waiting.
     ///
     /// # Errors
-    /// The database or the log cannot be opened.
+    /// The database or the log cannot be opened, or this is not Linux.
     pub async fn start(lock: StateLock, options: Options) -> Result<Self, Error> {
+        process::check_supported()?;
         let folder = lock.folder();
         let log = Log::open(folder.path(), LOG, options.logs)
             .map_err(|error| Error::broken("cannot open the log", &error))?;

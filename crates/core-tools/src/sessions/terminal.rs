@@ -1,13 +1,13 @@
 //! Terminals, for agents that want one (pty(7)).
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, ptsname, unlockpt};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::unix::AsyncFd;
@@ -31,16 +31,39 @@ pub(super) struct Line {
     pub(super) file: File,
 }
 
+#[cfg(target_os = "linux")]
+fn open_master() -> rustix::io::Result<OwnedFd> {
+    openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)
+}
+
+/// A program that another thread starts before the second call inherits it: not every system can do both at once.
+#[cfg(not(target_os = "linux"))]
+fn open_master() -> rustix::io::Result<OwnedFd> {
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
+    rustix::io::fcntl_setfd(&master, rustix::io::FdFlags::CLOEXEC)?;
+    Ok(master)
+}
+
+/// By the terminal itself: `path` may mean another in another namespace.
+#[cfg(target_os = "linux")]
+fn open_line(master: &OwnedFd, _path: &Path) -> rustix::io::Result<OwnedFd> {
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    rustix::pty::ioctl_tiocgptpeer(master, flags)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn open_line(_master: &OwnedFd, path: &Path) -> rustix::io::Result<OwnedFd> {
+    rustix::fs::open(path, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, rustix::fs::Mode::empty())
+}
+
 impl Terminal {
     /// A new one, of 120 columns and 40 rows.
     pub(super) fn open() -> io::Result<(Self, Line)> {
-        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+        let master = open_master()?;
         grantpt(&master)?;
         unlockpt(&master)?;
         let path = PathBuf::from(std::ffi::OsString::from_vec(ptsname(&master, Vec::new())?.into_bytes()));
-        // By the terminal itself: `path` may mean another in another namespace.
-        let line =
-            ioctl_tiocgptpeer(&master, OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+        let line = open_line(&master, &path)?;
         tcsetwinsize(&master, Winsize { ws_row: ROWS, ws_col: COLUMNS, ws_xpixel: 0, ws_ypixel: 0 })?;
         fcntl_setfl(&master, fcntl_getfl(&master)? | OFlags::NONBLOCK)?;
         #[allow(

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 /// Routes, connections and single requests that are told.
 const TOLD_ROUTES: usize = 20;
 const TOLD_SLOWEST: usize = 5;
+#[cfg(target_os = "linux")]
 const TOLD_PEERS: usize = 20;
 
 /// Whom an application talked to.
@@ -239,6 +240,7 @@ impl NetworkSummary {
         }
     }
 
+    #[cfg(target_os = "linux")]
     pub(super) fn of_peers(mut peers: Vec<Peer>) -> Self {
         let weight = |peer: &Peer| {
             peer.bytes_sent.unwrap_or_default().saturating_add(peer.bytes_received.unwrap_or_default())

@@ -25,8 +25,6 @@ const MOST_KEPT: usize = 8;
 const ASKED_FOR: Duration = Duration::from_secs(5);
 /// How long the only process that was found is taken for the only one. To look at all of them takes a millisecond.
 const IS_RECENT: Duration = Duration::from_secs(2);
-/// How long a process may take to open its inspector.
-const OPENS_WITHIN: Duration = Duration::from_secs(5);
 
 /// Reads the state of Node.js and Deno.
 #[derive(Debug, Default)]
@@ -237,6 +235,8 @@ async fn inspector(process: &Process) -> Option<Url> {
 /// Makes a process that is proven to be Node.js open its inspector, on port 9229.
 #[cfg(target_os = "linux")]
 async fn open(process: &Process) -> Result<Url, Error> {
+    /// How long it may take.
+    const OPENS_WITHIN: Duration = Duration::from_secs(5);
     process
         .signal(rustix::process::Signal::USR1, Process::is_proven_node)
         .map_err(|why| Error::Signal { process: process.shown(), why })?;

@@ -2,32 +2,33 @@
 //!
 //! [`Host::call`] is the whole of it, for both transports and the command line; nothing else runs a tool.
 
+mod builder;
+mod context;
+mod record;
+mod run;
+
+pub use builder::{HostBuilder, HostError};
+pub use context::Context;
+pub use record::Observer;
+
 use super::answer::{Answer, ToolError};
 use super::arguments;
-use super::audit::{Audit, Outcome, Record, shape};
-use super::effects::ScopeLimit;
-use super::limits::{Limits, Needs, Programs};
+use super::audit::{Audit, Outcome};
+use super::limits::{Limits, Needs};
 use super::meter::Meter;
-use super::progress::Progress;
 use super::selection::Selection;
 use super::tool::{Left, Tool, Toolset};
 use crate::nearest::nearest;
 use crate::redact::Redactor;
-use crate::workspace::{Limit, Workspace};
 use arc_swap::ArcSwap;
-use futures_util::FutureExt;
-use role_policy::{
-    Authorized, Call, Caller, Effects, Lexical, Policy, Refusal, RoleLimits, Scope, ToolFacts,
-};
+use record::{Made, Said, Shape};
+use role_policy::{Call, Caller, Effects, Lexical, Policy, Refusal, ToolFacts};
 use serde_json::{Map, Value};
-use std::any::Any;
 use std::collections::HashMap;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 /// The tools, and everything that stands before and behind each of them. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -72,28 +73,6 @@ impl std::fmt::Debug for Over {
     }
 }
 
-/// Told of a call or a refusal, once it has ended, for figures and traces. It must not block.
-#[derive(Clone)]
-pub struct Observer(Arc<dyn Fn(&Record<'_>) + Send + Sync>);
-
-impl Observer {
-    /// Calls `observe` with each.
-    pub fn new(observe: impl Fn(&Record<'_>) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(observe))
-    }
-
-    /// Tells it of one.
-    pub fn tell(&self, record: &Record<'_>) {
-        (self.0)(record);
-    }
-}
-
-impl std::fmt::Debug for Observer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Observer")
-    }
-}
-
 #[derive(Debug)]
 struct Registered {
     tool: Tool,
@@ -107,202 +86,11 @@ impl Registered {
     }
 }
 
-/// What a running tool may use: who calls, how long it has, when to stop, where to say how it goes.
-#[derive(Clone, Debug)]
-pub struct Context {
-    /// Who is calling.
-    pub caller: Caller,
-    /// Cancelled when the client cancels or goes away, at the deadline, and when the server ends.
-    pub cancel: CancellationToken,
-    /// Where to say how it goes.
-    pub progress: Progress,
-    /// The longest time limit that a tool may grant its caller: the host's and the role's, whichever is less.
-    pub max_timeout: Duration,
-    /// The longest that the caller's role lets anything run, also what outlives the call. No limit by default.
-    pub role_limit: Option<Duration>,
-    /// What the policy lets this call reach. Everything, outside a host.
-    pub scope: Scope,
-    /// What the caller itself may use, on top of what its role may. No limit by default.
-    pub limits: RoleLimits,
-    /// Where programs that outlive the call get a place; without it the tool's own number bounds them.
-    pub programs: Option<Programs>,
-    /// Hears how the call came out.
-    pub observer: Option<Observer>,
-    /// The caller may call every tool that there is, and the policy requires nothing of the arguments of any. False
-    /// outside a host.
-    pub unrestricted: bool,
-    /// The policy that the call was judged by. None outside a host.
-    pub policy: Option<Arc<Policy>>,
-    /// Whose background programs and sessions the call is about; the caller's own by default. Whoever sets it has made sure that the
-    /// caller may.
-    pub owner: Option<String>,
-}
-
-impl Context {
-    /// A context for one call, outside a host.
-    pub fn new(caller: Caller, cancel: CancellationToken) -> Self {
-        Self {
-            caller,
-            cancel,
-            progress: Progress::default(),
-            max_timeout: Limits::default().max_timeout,
-            role_limit: None,
-            scope: Scope::default(),
-            limits: RoleLimits::default(),
-            programs: None,
-            observer: None,
-            unrestricted: false,
-            policy: None,
-            owner: None,
-        }
-    }
-
-    /// `workspace`, as far as the policy lets this call reach.
-    ///
-    /// # Errors
-    /// The process is out of descriptors.
-    pub fn within(&self, workspace: &Arc<Workspace>) -> Result<Arc<Workspace>, ToolError> {
-        if self.scope.reaches_all_paths() {
-            return Ok(Arc::clone(workspace));
-        }
-        let limit: Arc<dyn Limit> = Arc::new(ScopeLimit(self.scope.clone()));
-        let limited = workspace.limited(&limit).map_err(|error| ToolError::from_error(&error))?;
-        Ok(Arc::new(limited))
-    }
-
-    /// Runs blocking work on a thread where it blocks nobody. `work` should look at the token from time to
-    /// time: a thread cannot be ended from outside.
-    ///
-    /// # Errors
-    ///
-    /// What `work` answers, or that the work was cancelled.
-    pub async fn blocking<T, W>(self, work: W) -> Result<T, ToolError>
-    where
-        T: Send + 'static,
-        W: FnOnce(&CancellationToken) -> Result<T, ToolError> + Send + 'static,
-    {
-        let cancel = self.cancel.clone();
-        match tokio::task::spawn_blocking(move || work(&cancel)).await {
-            Ok(result) => result,
-            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-            Err(_) => Err(ToolError::new("the server is ending")),
-        }
-    }
-}
-
 /// There is no such tool, or the caller may not know of it: the same to the caller.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct NoSuchTool {
     message: String,
-}
-
-/// Collects what a [`Host`] is made of.
-pub struct HostBuilder {
-    toolsets: Vec<Toolset>,
-    selection: Selection,
-    policy: Policy,
-    effects: Arc<dyn Effects + Send + Sync>,
-    audit: Option<Audit>,
-    redactor: Redactor,
-    limits: Limits,
-    structured: bool,
-    many_callers: bool,
-}
-
-impl std::fmt::Debug for HostBuilder {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("HostBuilder").field("toolsets", &self.toolsets).finish_non_exhaustive()
-    }
-}
-
-/// Why a host cannot be made of its parts.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum HostError {
-    /// Two tools have the same name or alias.
-    #[error("two tools are called `{0}`")]
-    DuplicateName(String),
-    /// A selection names something that is not there.
-    #[error("{0}")]
-    Selection(String),
-}
-
-impl HostBuilder {
-    /// Adds tools. They are listed in the order they are added.
-    #[must_use]
-    pub fn toolset(mut self, toolset: Toolset) -> Self {
-        self.toolsets.push(toolset);
-        self
-    }
-
-    /// Offers only these tools; the others do not exist. All of them by default.
-    #[must_use]
-    pub fn selection(mut self, selection: Selection) -> Self {
-        self.selection = selection;
-        self
-    }
-
-    /// Finds out where the arguments of calls lead. By default their text alone is judged ([`Lexical`]).
-    #[must_use]
-    pub fn effects(mut self, effects: Arc<dyn Effects + Send + Sync>) -> Self {
-        self.effects = effects;
-        self
-    }
-
-    /// Records every call. None is recorded by default.
-    #[must_use]
-    pub fn audit(mut self, audit: Option<Audit>) -> Self {
-        self.audit = audit;
-        self
-    }
-
-    /// The bounds on every call.
-    #[must_use]
-    pub fn limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
-        self
-    }
-
-    /// Serves callers who are strangers to each other: none of them is
-    /// [`unrestricted`](Context::unrestricted), whatever its role, since others' programs run beside its own. Off by
-    /// default.
-    #[must_use]
-    pub fn many_callers(mut self, many_callers: bool) -> Self {
-        self.many_callers = many_callers;
-        self
-    }
-
-    /// Sends answers as text only, for clients that show nothing else. Off by default.
-    #[must_use]
-    pub fn text_only(mut self, text_only: bool) -> Self {
-        self.structured = !text_only;
-        self
-    }
-
-    /// The host.
-    ///
-    /// # Errors
-    ///
-    /// Where two tools share a name, or the selection names a tool or toolset that is not there.
-    pub fn build(self) -> Result<Host, HostError> {
-        let over = Over::new(&self.selection, self.toolsets, self.effects, self.structured)?;
-        Ok(Host {
-            shared: Arc::new(Shared {
-                selection: self.selection,
-                policy: ArcSwap::from_pointee(self.policy),
-                reloads: watch::Sender::new(0),
-                meter: Meter::default(),
-                audit: self.audit,
-                redactor: self.redactor,
-                places: Semaphore::new(self.limits.max_concurrent_calls),
-                limits: self.limits,
-                structured: self.structured,
-                many_callers: self.many_callers,
-            }),
-            over: Arc::new(over),
-        })
-    }
 }
 
 impl Over {
@@ -334,21 +122,6 @@ impl Over {
 }
 
 impl Host {
-    /// Starts a host that judges every call by `policy` and masks every answer by `redactor`.
-    pub fn builder(policy: Policy, redactor: Redactor) -> HostBuilder {
-        HostBuilder {
-            toolsets: Vec::new(),
-            selection: Selection::default(),
-            policy,
-            effects: Arc::new(Lexical),
-            audit: None,
-            redactor,
-            limits: Limits::default(),
-            structured: true,
-            many_callers: false,
-        }
-    }
-
     /// The same host with tools over another workspace: one policy, one audit, the same limits for all together.
     ///
     /// # Errors
@@ -574,51 +347,6 @@ impl Host {
         }
     }
 
-    /// What is recorded of arguments. Nothing costs anything where nothing asks for it.
-    fn shape(&self, made: &Made, registered: Option<&Registered>, arguments: &Map<String, Value>) -> Shape {
-        let properties = registered.and_then(|registered| registered.tool.input().get("properties"));
-        let known = |name: &str| properties.is_some_and(|properties| properties.get(name).is_some());
-        let text = match self.shared.audit.is_some() || made.observer.is_some() {
-            true => shape(arguments, known),
-            false => String::new(),
-        };
-        Shape { text, bytes: object_size(arguments) }
-    }
-
-    fn record(
-        &self,
-        made: &Made,
-        tool: &str,
-        said: &Said,
-        outcome: Outcome,
-        shape: &Shape,
-        bytes_out: usize,
-    ) {
-        let (audit, observer) = (&self.shared.audit, &made.observer);
-        if audit.is_none() && observer.is_none() {
-            return;
-        }
-        // A name that nobody registered may hold anything.
-        let tool = self.shared.redactor.redact(tool);
-        let record = Record {
-            caller: &made.by,
-            tool: &tool,
-            decision: said.decision,
-            rule: &said.rule,
-            outcome,
-            duration: made.at.elapsed(),
-            arguments: &shape.text,
-            bytes_in: shape.bytes,
-            bytes_out,
-        };
-        if let Some(audit) = audit {
-            audit.end(&record);
-        }
-        if let Some(observer) = observer {
-            observer.tell(&record);
-        }
-    }
-
     /// The one exit: masks and bounds an answer. A long one on a thread of its own, for meanwhile others wait.
     async fn send_off(&self, answer: Answer) -> Answer {
         const LONG: usize = 64 * 1024;
@@ -648,127 +376,4 @@ impl Host {
         };
         NoSuchTool { message: self.shared.redactor.redact(&message).into_owned() }
     }
-
-    async fn run(
-        &self,
-        registered: &Registered,
-        call: Authorized<Call>,
-        context: Context,
-    ) -> Result<Answer, ToolError> {
-        let limits = &self.shared.limits;
-        let cancel = context.cancel.clone();
-        let (limit, stopping) = if registered.tool.has_own_deadline() {
-            // The tool ends itself and says what it had by then; this is for one that does not.
-            (context.max_timeout + OWN_DEADLINE_BACKSTOP, OWN_DEADLINE_BACKSTOP)
-        } else {
-            (context.role_limit.map_or(limits.call_timeout, |most| most.min(limits.call_timeout)), STOPPING)
-        };
-        let deadline = Instant::now() + limit;
-        let _place = match registered.tool.needs().place {
-            false => None,
-            true => tokio::select! {
-                // Most calls find a place at once, and then need no timer.
-                biased;
-                place = self.shared.places.acquire() => Some(place.map_err(|_| ToolError::new("the server is ending"))?),
-                () = cancel.cancelled() => return Err(cancelled()),
-                () = tokio::time::sleep_until(deadline) => return Err(ToolError::new(format!(
-                    "not started: for {} s all {} places for calls that run at once were taken",
-                    limit.as_secs(),
-                    limits.max_concurrent_calls
-                ))),
-            },
-        };
-        let tool = registered.tool.run(call, context);
-        let mut tool = std::pin::pin!(AssertUnwindSafe(tool).catch_unwind());
-        let ended = tokio::select! {
-            // Many tools end before they wait for anything, and then nothing has to wake them.
-            biased;
-            ended = &mut tool => Some(ended),
-            () = cancel.cancelled() => None,
-            () = tokio::time::sleep_until(deadline) => {
-                cancel.cancel();
-                None
-            }
-        };
-        // A tool that is told to stop has a moment to say what it had done; after that its future is
-        // dropped, and with it whatever it started.
-        let late = Instant::now() >= deadline;
-        let ended = match ended {
-            Some(ended) => Some(ended),
-            None => tokio::time::timeout(stopping, &mut tool).await.ok(),
-        };
-        match ended {
-            Some(Ok(result)) => result,
-            Some(Err(panic)) => Err(panicked(registered.tool.name(), panic.as_ref(), &self.shared.redactor)),
-            None if late => Err(ToolError::new(format!(
-                "`{}` was ended at the time limit of {} s; what it had done by then stays done",
-                registered.tool.name(),
-                limit.as_secs()
-            ))),
-            None => Err(cancelled()),
-        }
-    }
-}
-
-/// A call, as it came.
-struct Made {
-    by: Caller,
-    at: Instant,
-    observer: Option<Observer>,
-}
-
-/// What was decided of a call.
-#[derive(Debug)]
-struct Said {
-    decision: &'static str,
-    rule: Arc<str>,
-}
-
-/// What is recorded of arguments.
-#[derive(Debug)]
-struct Shape {
-    text: String,
-    /// About as many as their JSON has.
-    bytes: usize,
-}
-
-/// About how many bytes of JSON a value has, without writing it.
-fn size(value: &Value) -> usize {
-    match value {
-        Value::Null | Value::Bool(_) => 4,
-        Value::Number(_) => 8,
-        Value::String(text) => text.len() + 2,
-        // What holds nothing has its brackets and its comma, or any number of them would weigh nothing.
-        Value::Array(elements) => 2 + elements.iter().map(|element| size(element) + 1).sum::<usize>(),
-        Value::Object(members) => object_size(members),
-    }
-}
-
-fn object_size(members: &Map<String, Value>) -> usize {
-    2 + members.iter().map(|(name, value)| name.len() + size(value) + 4).sum::<usize>()
-}
-
-/// How long a tool that is told to stop may take to say what it had done.
-const STOPPING: Duration = Duration::from_millis(250);
-
-/// Beyond the longest time limit a caller may ask for: grace, drain and sweep of a process runner.
-const OWN_DEADLINE_BACKSTOP: Duration = Duration::from_secs(10);
-
-fn cancelled() -> ToolError {
-    ToolError::new("cancelled")
-}
-
-/// A panic is a defect of the server, not of the call. Its message goes to the log alone: it may hold
-/// anything.
-fn panicked(tool: &str, panic: &(dyn Any + Send), redactor: &Redactor) -> ToolError {
-    let message = panic
-        .downcast_ref::<&str>()
-        .map(|message| (*message).to_owned())
-        .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_default();
-    tracing::error!(tool, "a tool panicked: {}", redactor.redact(&message));
-    ToolError::new(format!(
-        "`{tool}` stopped because of a defect in this server; it may have done a part of its work. \
-         The server goes on, and its log has the details"
-    ))
 }

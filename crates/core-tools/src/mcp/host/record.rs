@@ -1,0 +1,120 @@
+//! What is told of a call once it has ended: to the audit, and to whoever counts.
+
+use super::{Host, Registered};
+use crate::mcp::audit::{Outcome, Record, shape};
+use role_policy::Caller;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use tokio::time::Instant;
+
+/// Told of a call or a refusal, once it has ended, for figures and traces. It must not block.
+#[derive(Clone)]
+pub struct Observer(Arc<dyn Fn(&Record<'_>) + Send + Sync>);
+
+impl Observer {
+    /// Calls `observe` with each.
+    pub fn new(observe: impl Fn(&Record<'_>) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(observe))
+    }
+
+    /// Tells it of one.
+    pub fn tell(&self, record: &Record<'_>) {
+        (self.0)(record);
+    }
+}
+
+impl std::fmt::Debug for Observer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Observer")
+    }
+}
+
+/// A call, as it came.
+pub(super) struct Made {
+    pub(super) by: Caller,
+    pub(super) at: Instant,
+    pub(super) observer: Option<Observer>,
+}
+
+/// What was decided of a call.
+#[derive(Debug)]
+pub(super) struct Said {
+    pub(super) decision: &'static str,
+    pub(super) rule: Arc<str>,
+}
+
+/// What is recorded of arguments.
+#[derive(Debug)]
+pub(super) struct Shape {
+    pub(super) text: String,
+    /// About as many as their JSON has.
+    pub(super) bytes: usize,
+}
+
+impl Host {
+    /// What is recorded of arguments. Nothing costs anything where nothing asks for it.
+    pub(super) fn shape(
+        &self,
+        made: &Made,
+        registered: Option<&Registered>,
+        arguments: &Map<String, Value>,
+    ) -> Shape {
+        let properties = registered.and_then(|registered| registered.tool.input().get("properties"));
+        let known = |name: &str| properties.is_some_and(|properties| properties.get(name).is_some());
+        let text = match self.shared.audit.is_some() || made.observer.is_some() {
+            true => shape(arguments, known),
+            false => String::new(),
+        };
+        Shape { text, bytes: object_size(arguments) }
+    }
+
+    pub(super) fn record(
+        &self,
+        made: &Made,
+        tool: &str,
+        said: &Said,
+        outcome: Outcome,
+        shape: &Shape,
+        bytes_out: usize,
+    ) {
+        let (audit, observer) = (&self.shared.audit, &made.observer);
+        if audit.is_none() && observer.is_none() {
+            return;
+        }
+        // A name that nobody registered may hold anything.
+        let tool = self.shared.redactor.redact(tool);
+        let record = Record {
+            caller: &made.by,
+            tool: &tool,
+            decision: said.decision,
+            rule: &said.rule,
+            outcome,
+            duration: made.at.elapsed(),
+            arguments: &shape.text,
+            bytes_in: shape.bytes,
+            bytes_out,
+        };
+        if let Some(audit) = audit {
+            audit.end(&record);
+        }
+        if let Some(observer) = observer {
+            observer.tell(&record);
+        }
+    }
+}
+
+/// About how many bytes of JSON a value has, without writing it.
+fn size(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) => 4,
+        Value::Number(_) => 8,
+        Value::String(text) => text.len() + 2,
+        // What holds nothing has its brackets and its comma, or any number of them would weigh nothing.
+        Value::Array(elements) => 2 + elements.iter().map(|element| size(element) + 1).sum::<usize>(),
+        Value::Object(members) => object_size(members),
+    }
+}
+
+fn object_size(members: &Map<String, Value>) -> usize {
+    2 + members.iter().map(|(name, value)| name.len() + size(value) + 4).sum::<usize>()
+}
