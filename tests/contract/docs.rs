@@ -75,24 +75,51 @@ fn the_table_of_presets_has_the_tools_and_bytes_that_clients_get() {
 }
 
 /// What differs each time, in the answers of the tools and so in the pages. A page keeps the values that it has.
-const VARIES: [(&str, &str); 9] = [
+const VARIES: [(&str, &str); 14] = [
     (r"(after|in) [0-9.]+ ?s", "$1 …"),
-    (r#"([a-z_]*(ms|pct)|samples)("?: ?)[0-9.]+"#, "$1$3…"),
-    (r#"(pid|process|daemon|node)([: ]|": ?)[0-9]+"#, "$1$2…"),
+    (r#"([a-z_]*(ms|pct)|[a-z_]*_seconds|samples|requests|unfinished)("?: ?)[0-9.]+"#, "$1$3…"),
+    (r#""gc_pct":…,"#, ""),
+    (r#"("([a-z_]*bytes|sockets)":)(\[[^\]]*\]|[0-9]+)"#, "$1…"),
+    (r#","warnings":\[[^\]]*\]"#, ""),
+    (r#"("top_self":\[\{"function":"[^"]*")[^\]]*\]"#, "$1…"),
+    (r#""(top_total|top_allocators|routes|slowest)":\[[^\]]*\]"#, "$1…"),
+    (r#"(pid|process|daemon|node)(:? ?|": ?)[0-9]+"#, "$1$2…"),
     (r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9.:]+", "…"),
     (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "…"),
     (r"-[0-9]+-(cpu|heap|network)-[0-9]+\.", "-…-$1-…."),
     (r"127\.0\.0\.1:[1-9][0-9]*", "127.0.0.1:…"),
     (r#"_cursor":"[^"]*""#, r#"_cursor":"…""#),
-    (r#"("top_[a-z]+":\[\{[^}]*\})[^\]]*"#, "$1 …"),
+    (r"cursor [0-9]+", "cursor …"),
 ];
 
 fn without_what_varies(text: &str) -> String {
     static VARYING: LazyLock<Vec<(Regex, &str)>> =
         LazyLock::new(|| VARIES.map(|(pattern, kept)| (Regex::new(pattern).unwrap(), kept)).into());
-    VARYING
-        .iter()
-        .fold(text.to_owned(), |text, (varying, kept)| varying.replace_all(&text, *kept).into_owned())
+    let one_line = text.trim_end().replace(FOLD, "");
+    VARYING.iter().fold(one_line, |text, (varying, kept)| varying.replace_all(&text, *kept).into_owned())
+}
+
+/// How a line of JSON goes on.
+const FOLD: &str = "\n  ";
+
+/// The same with lines of JSON that fit into a page.
+fn folded(text: &str) -> String {
+    const WIDTH: usize = 118;
+    let mut pages_lines = Vec::new();
+    for mut line in text.lines() {
+        let mut folded = String::new();
+        while (line.starts_with('{') || !folded.is_empty()) && line.chars().count() > WIDTH {
+            let fits = line.char_indices().nth(WIDTH).map_or(line.len(), |(end, _)| end);
+            let objects = line[..fits].rfind(",{").filter(|comma| *comma > WIDTH / 2);
+            let members = || line[..fits].rfind(",\"").or_else(|| line.find(",\""));
+            let Some(comma) = objects.or_else(members) else { break };
+            folded.push_str(&line[..=comma]);
+            folded.push_str(FOLD);
+            line = &line[comma + 1..];
+        }
+        pages_lines.push(folded + line);
+    }
+    pages_lines.join("\n")
 }
 
 /// A shell in a small project, in which the commands of a page run one after the other.
@@ -158,8 +185,8 @@ impl Shell {
         Some(Self { child, input, output, project, bin })
     }
 
-    /// What a command prints. One that goes on (`&`) has begun when it has printed a line; Node.js has its debugger's
-    /// lines before its program's.
+    /// What a command prints, and not what Node.js says of its debugger meanwhile. A command that goes on (`&`) has begun
+    /// when it has printed a line.
     fn run(&mut self, command: &str) -> String {
         const END: &str = "-- end --";
         writeln!(self.input, "{{ {command}\n}} </dev/null\nprintf '\\n{END}\\n'").unwrap();
@@ -169,9 +196,8 @@ impl Shell {
             assert_ne!(self.output.read_line(&mut line).unwrap(), 0, "the shell ended in `{command}`");
             if line.trim_end() == END {
                 ended = true;
-            } else {
-                begun |=
-                    !line.trim().is_empty() && !line.contains("Debugger") && !line.starts_with("For help");
+            } else if !line.starts_with("Debugger ") && !line.starts_with("For help, see") {
+                begun |= !line.trim().is_empty();
                 said.push_str(&line);
             }
         }
@@ -183,7 +209,7 @@ impl Shell {
             said = said.replace(found.to_str().unwrap(), told);
         }
         // In a page, what begins so is the next command.
-        said.trim().replace("\n$ ", "\n $ ")
+        folded(&said.trim().replace("\n$ ", "\n $ "))
     }
 }
 
@@ -217,7 +243,7 @@ fn with_answers(page: &str, shell: &mut Shell) -> String {
                     before.push('\n');
                 }
                 let now = shell.run(command);
-                let steady = without_what_varies(&now) == without_what_varies(before.trim_end());
+                let steady = without_what_varies(&now) == without_what_varies(&before);
                 let answer = if steady { before.trim_end() } else { &now };
                 if !answer.is_empty() {
                     written.push_str(answer);
@@ -258,4 +284,4 @@ macro_rules! pages {
     };
 }
 
-pages! { filesystem commands git policy testing }
+pages! { commands context databases filesystem git inspect logs policy sessions testing trace }
