@@ -284,4 +284,4 @@ macro_rules! pages {
     };
 }
 
-pages! { commands context databases filesystem git inspect logs policy sessions testing trace }
+pages! { commands context databases filesystem git inspect logs policy sessions testing trace wrapper }

@@ -630,7 +630,11 @@ impl Host {
             answer.leave(&shared.redactor, &shared.limits, shared.structured)
         });
         // Without having passed here nothing leaves.
-        left.await.unwrap_or_else(|_| Answer::error(&ToolError::new("the answer was lost on its way out")))
+        left.await.unwrap_or_else(|_| {
+            Answer::error(&ToolError::new(
+                "the call ended, and its answer was lost by a defect of this server, which its log tells",
+            ))
+        })
     }
 
     fn find(&self, policy: &Policy, caller: &Caller, name: &str) -> Option<&Registered> {
@@ -670,7 +674,7 @@ impl Host {
                 place = self.shared.places.acquire() => Some(place.map_err(|_| ToolError::new("the server is ending"))?),
                 () = cancel.cancelled() => return Err(cancelled()),
                 () = tokio::time::sleep_until(deadline) => return Err(ToolError::new(format!(
-                    "not started: for {} s all {} places for calls that run at once were taken",
+                    "not started: for {} s as many calls as may run at once ({}) were running; try again, or end some",
                     limit.as_secs(),
                     limits.max_concurrent_calls
                 ))),

@@ -249,7 +249,9 @@ impl Supervisor {
         let kept = self.0.store.keep(&kept).await;
         self.trouble(
             "database",
-            kept.err().map(|error| format!("what changes is not kept: {}", chain(&error))),
+            kept.err().map(|error| {
+                format!("changes cannot be saved: {}", chain(&error))
+            }),
         );
     }
 
@@ -261,7 +263,9 @@ impl Supervisor {
             None => return,
         };
         let written = self.0.store.write(&record, &transitions).await;
-        let trouble = written.err().map(|error| format!("what changes is not kept: {}", chain(&error)));
+        let trouble = written.err().map(|error| {
+            format!("changes cannot be saved: {}", chain(&error))
+        });
         if trouble.is_some()
             && let Some(entry) = self.table().sessions.get_mut(id)
         {
@@ -489,7 +493,9 @@ impl Supervisor {
         let forgotten = self.0.store.forget(id).await;
         self.trouble(
             "database",
-            forgotten.err().map(|error| format!("what changes is not kept: {}", chain(&error))),
+            forgotten.err().map(|error| {
+                format!("changes cannot be saved: {}", chain(&error))
+            }),
         );
         let _ = self.0.lock.folder().remove_session(id);
     }
@@ -523,7 +529,7 @@ impl Supervisor {
         };
         let Some(program) = command.first().filter(|program| !program.is_empty()) else {
             return Err(invalid(
-                "no command: name one, or set sessions.command in the configuration".to_owned(),
+                "no agent to start: name one with `command` (of run_agent_command: `agent`), or set sessions.command in the configuration".to_owned(),
             ));
         };
         let agent = named.or_else(|| tuned.agents.of_program(program));
