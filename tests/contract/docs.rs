@@ -81,7 +81,7 @@ const VARIES: [(&str, &str); 14] = [
     (r#""gc_pct":…,"#, ""),
     (r#"("([a-z_]*bytes|sockets)":)(\[[^\]]*\]|[0-9]+)"#, "$1…"),
     (r#","warnings":\[[^\]]*\]"#, ""),
-    (r#"("top_self":\[\{"function":"[^"]*")[^\]]*\]"#, "$1…"),
+    (r#"("top_self":\[\{)"function":"[^"]*",("file":"[^"]*")[^\]]*\]"#, "$1$2…"),
     (r#""(top_total|top_allocators|routes|slowest)":\[[^\]]*\]"#, "$1…"),
     (r#"(pid|process|daemon|node)(:? ?|": ?)[0-9]+"#, "$1$2…"),
     (r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9.:]+", "…"),

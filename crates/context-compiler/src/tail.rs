@@ -55,7 +55,9 @@ pub(crate) fn plans(
             parts.diagnostics = odd;
             if paths.is_empty() {
                 let (plans, phases) = (layout.plans.join(", "), layout.phases.join(", "));
-                parts.diagnostics.push(format!("phase {phase} has no plan: no {plans} in its folder in {phases}"));
+                parts
+                    .diagnostics
+                    .push(format!("phase {phase} has no plan: no {plans} in its folder in {phases}"));
             }
             (paths, format!("plan of phase {phase}"))
         }

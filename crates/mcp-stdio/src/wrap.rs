@@ -285,8 +285,9 @@ fn remote(url: &str, from_environment: &[String], file: Option<&Path>) -> Result
     let mut remote = Remote::new(url).map_err(|problem| format!("--url: {problem}"))?;
     for pair in from_environment {
         let (name, variable) = pair.split_once('=').ok_or("--header-env: expected NAME=VARIABLE")?;
-        let value = std::env::var(variable)
-            .map_err(|_| format!("--header-env: the environment variable {variable} is not set, or no text"))?;
+        let value = std::env::var(variable).map_err(|_| {
+            format!("--header-env: the environment variable {variable} is not set, or no text")
+        })?;
         remote = remote.header(name, value.trim()).map_err(|problem| format!("--header-env: {problem}"))?;
     }
     if let Some(file) = file {

@@ -249,9 +249,7 @@ impl Supervisor {
         let kept = self.0.store.keep(&kept).await;
         self.trouble(
             "database",
-            kept.err().map(|error| {
-                format!("changes cannot be saved: {}", chain(&error))
-            }),
+            kept.err().map(|error| format!("changes cannot be saved: {}", chain(&error))),
         );
     }
 
@@ -263,9 +261,7 @@ impl Supervisor {
             None => return,
         };
         let written = self.0.store.write(&record, &transitions).await;
-        let trouble = written.err().map(|error| {
-            format!("changes cannot be saved: {}", chain(&error))
-        });
+        let trouble = written.err().map(|error| format!("changes cannot be saved: {}", chain(&error)));
         if trouble.is_some()
             && let Some(entry) = self.table().sessions.get_mut(id)
         {
@@ -493,9 +489,7 @@ impl Supervisor {
         let forgotten = self.0.store.forget(id).await;
         self.trouble(
             "database",
-            forgotten.err().map(|error| {
-                format!("changes cannot be saved: {}", chain(&error))
-            }),
+            forgotten.err().map(|error| format!("changes cannot be saved: {}", chain(&error))),
         );
         let _ = self.0.lock.folder().remove_session(id);
     }
