@@ -523,7 +523,7 @@ impl Supervisor {
         };
         let Some(program) = command.first().filter(|program| !program.is_empty()) else {
             return Err(invalid(
-                "no agent to start: name one with `command` (of run_agent_command: `agent`), or set sessions.command in the configuration".to_owned(),
+                "no agent to start: name it by `agent` or its command, or set sessions.command in the configuration".to_owned(),
             ));
         };
         let agent = named.or_else(|| tuned.agents.of_program(program));
