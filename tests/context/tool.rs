@@ -109,7 +109,7 @@ fn what_cannot_be_done_is_an_error_that_says_what_to_do() {
         (json!({"budget_tokens": 3_000_000}), "`budget_tokens` must be"),
         (json!({"plan_path": "src"}), "the plan `src` is a folder"),
         (json!({"since": "--output=x"}), "`since` begins with `-`"),
-        (json!({"since": "nowhere"}), "`since` names no commit"),
+        (json!({"since": "nowhere"}), "`since` is `nowhere`, and no commit"),
         (json!({"include": ["../*"]}), "include"),
         (json!({"budget_tokens": 0}), "budget"),
         (json!({"fase": 3}), "phase"),

@@ -2,12 +2,16 @@
 //! `UPDATE_DOCS=1` writes the pages anew.
 
 use crate::listed;
-use integration_tests::{Era, Project, server};
+use integration_tests::{Era, Project, found, python_with, server};
+use regex::Regex;
 use serde_json::json;
 use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::symlink;
-use std::path::PathBuf;
-use std::process::Command;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::LazyLock;
 
 fn docs() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs"))
@@ -70,89 +74,214 @@ fn the_table_of_presets_has_the_tools_and_bytes_that_clients_get() {
     is_or_becomes("configuration.md", &format!("{before}{table}{after}"));
 }
 
-/// How long something took differs each time.
-fn without_times(text: &str) -> String {
-    let mut parts = text.split("after ");
-    let mut steady = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        steady.push_str("after ");
-        match part.split_once(" s") {
-            Some((number, rest)) if number.parse::<f64>().is_ok() => {
-                steady.push_str("0.01 s");
-                steady.push_str(rest);
-            }
-            _ => steady.push_str(part),
-        }
-    }
-    steady
+/// What differs each time, in the answers of the tools and so in the pages. A page keeps the values that it has.
+const VARIES: [(&str, &str); 14] = [
+    (r"(after|in) [0-9.]+ ?s", "$1 …"),
+    (r#"([a-z_]*(ms|pct)|[a-z_]*_seconds|samples|requests|unfinished)("?: ?)[0-9.]+"#, "$1$3…"),
+    (r#""gc_pct":…,"#, ""),
+    (r#"("([a-z_]*bytes|sockets)":)(\[[^\]]*\]|[0-9]+)"#, "$1…"),
+    (r#","warnings":\[[^\]]*\]"#, ""),
+    (r#"("top_self":\[\{)"function":"[^"]*",("file":"[^"]*")[^\]]*\]"#, "$1$2…"),
+    (r#""(top_total|top_allocators|routes|slowest)":\[[^\]]*\]"#, "$1…"),
+    (r#"(pid|process|daemon|node)(:? ?|": ?)[0-9]+"#, "$1$2…"),
+    (r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9.:]+", "…"),
+    (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "…"),
+    (r"-[0-9]+-(cpu|heap|network)-[0-9]+\.", "-…-$1-…."),
+    (r"127\.0\.0\.1:[1-9][0-9]*", "127.0.0.1:…"),
+    (r#"_cursor":"[^"]*""#, r#"_cursor":"…""#),
+    (r"cursor [0-9]+", "cursor …"),
+];
+
+fn without_what_varies(text: &str) -> String {
+    static VARYING: LazyLock<Vec<(Regex, &str)>> =
+        LazyLock::new(|| VARIES.map(|(pattern, kept)| (Regex::new(pattern).unwrap(), kept)).into());
+    let one_line = text.trim_end().replace(FOLD, "");
+    VARYING.iter().fold(one_line, |text, (varying, kept)| varying.replace_all(&text, *kept).into_owned())
 }
 
-/// The page with what each command in its `console` blocks prints, run one after the other in one small project.
-fn with_answers(page: &str) -> String {
-    let project = Project::with([
-        ("src/greet.py", "GREETING = \"Hello\"\n\n\ndef greet(name):\n    return f\"{GREETING}, {name}!\"\n"),
-        ("src/main.py", "from greet import greet\n\nprint(greet(\"world\"))\n"),
-        ("notes.txt", "greet is not translated yet\n"),
-        ("logo.png", "\u{0}\u{1}\u{2}\u{3}"),
-    ]);
-    let bin = project.state().join("bin");
-    fs::create_dir(&bin).unwrap();
-    symlink(server(), bin.join("mcp-stdio")).unwrap();
-    // What an answer says of PATH is the same everywhere.
-    let path = format!("{}:/usr/bin:/bin", bin.display());
-    let everywhere: Vec<_> = std::env::split_paths(&std::env::var_os("PATH").unwrap()).collect();
-    for program in ["git", "python3"] {
-        let found = everywhere.iter().map(|folder| folder.join(program)).find(|path| path.exists());
-        if !PathBuf::from("/usr/bin").join(program).exists() {
-            symlink(found.expect("it is in PATH"), bin.join(program)).unwrap();
+/// How a line of JSON goes on.
+const FOLD: &str = "\n  ";
+
+/// The same with lines of JSON that fit into a page.
+fn folded(text: &str) -> String {
+    const WIDTH: usize = 118;
+    let mut pages_lines = Vec::new();
+    for mut line in text.lines() {
+        let mut folded = String::new();
+        while (line.starts_with('{') || !folded.is_empty()) && line.chars().count() > WIDTH {
+            let fits = line.char_indices().nth(WIDTH).map_or(line.len(), |(end, _)| end);
+            let objects = line[..fits].rfind(",{").filter(|comma| *comma > WIDTH / 2);
+            let members = || line[..fits].rfind(",\"").or_else(|| line.find(",\""));
+            let Some(comma) = objects.or_else(members) else { break };
+            folded.push_str(&line[..=comma]);
+            folded.push_str(FOLD);
+            line = &line[comma + 1..];
         }
+        pages_lines.push(folded + line);
     }
+    pages_lines.join("\n")
+}
+
+/// A shell in a small project, in which the commands of a page run one after the other.
+struct Shell {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    project: Project,
+    bin: PathBuf,
+}
+
+impl Shell {
+    /// With the files of `contract/pages/PAGE`, or else `contract/pages/greeting`. Nothing where a program is missing
+    /// that the page needs.
+    fn open(page: &str) -> Option<Self> {
+        let pages = Path::new(env!("CARGO_MANIFEST_DIR")).join("contract/pages");
+        let files =
+            [page, "greeting"].map(|folder| pages.join(folder)).into_iter().find(|folder| folder.is_dir());
+        let project = Project::empty();
+        let copy =
+            Command::new("cp").arg("-R").arg(files.unwrap().join(".")).arg(project.path()).status().unwrap();
+        assert!(copy.success());
+        let bin = project.state().join("bin");
+        fs::create_dir(&bin).unwrap();
+        symlink(server(), bin.join("mcp-stdio")).unwrap();
+        if page == "testing" {
+            let python = python_with("pytest")?;
+            symlink(python.parent().unwrap().parent().unwrap(), project.join(".venv")).unwrap();
+        }
+        if ["inspect", "trace"].contains(&page) {
+            let node = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.nodes/node_modules/node24/bin/node");
+            let missing =
+                "no Node.js 24; .ci/run installs it: npm install --prefix .nodes node24@npm:node@24";
+            symlink(found(node.canonicalize().ok(), missing)?, bin.join("node")).unwrap();
+        }
+        // What an answer says of PATH is the same everywhere.
+        let everywhere: Vec<_> = std::env::split_paths(&std::env::var_os("PATH").unwrap()).collect();
+        for program in ["git", "python3"] {
+            let found = everywhere.iter().map(|folder| folder.join(program)).find(|path| path.exists());
+            if !Path::new("/usr/bin").join(program).exists() {
+                symlink(found.expect("it is in PATH"), bin.join(program)).unwrap();
+            }
+        }
+        let mut shell = Command::new("sh");
+        for (name, value) in project.server().get_envs() {
+            match value {
+                Some(value) => shell.env(name, value),
+                None => shell.env_remove(name),
+            };
+        }
+        let mut child = shell
+            .env("PATH", format!("{}:/usr/bin:/bin", bin.display()))
+            .env_remove("NODE_OPTIONS")
+            .current_dir(project.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        let mut input = child.stdin.take().unwrap();
+        writeln!(input, "exec 2>&1").unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Some(Self { child, input, output, project, bin })
+    }
+
+    /// What a command prints, and not what Node.js says of its debugger meanwhile. A command that goes on (`&`) has begun
+    /// when it has printed a line.
+    fn run(&mut self, command: &str) -> String {
+        const END: &str = "-- end --";
+        writeln!(self.input, "{{ {command}\n}} </dev/null\nprintf '\\n{END}\\n'").unwrap();
+        let (mut said, mut ended, mut begun) = (String::new(), false, !command.ends_with(" &"));
+        while !ended || !begun {
+            let mut line = String::new();
+            assert_ne!(self.output.read_line(&mut line).unwrap(), 0, "the shell ended in `{command}`");
+            if line.trim_end() == END {
+                ended = true;
+            } else if !line.starts_with("Debugger ") && !line.starts_with("For help, see") {
+                begun |= !line.trim().is_empty();
+                said.push_str(&line);
+            }
+        }
+        for (found, told) in [
+            (self.bin.as_path(), "/usr/local/bin"),
+            (self.project.path(), "/home/me/shop"),
+            (self.project.state(), "/home/me/.local/state"),
+        ] {
+            said = said.replace(found.to_str().unwrap(), told);
+        }
+        // In a page, what begins so is the next command.
+        folded(&said.trim().replace("\n$ ", "\n $ "))
+    }
+}
+
+impl Drop for Shell {
+    /// With all that it has started.
+    fn drop(&mut self) {
+        let group = rustix::process::Pid::from_child(&self.child);
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::TERM);
+        let _ = self.child.wait();
+        // Until the last of them has closed it.
+        let _ = self.output.read_to_end(&mut Vec::new());
+    }
+}
+
+/// The page with what each command in its `console` blocks prints.
+fn with_answers(page: &str, shell: &mut Shell) -> String {
     let mut written = String::new();
-    let mut inside = false;
-    for line in page.lines() {
-        if line.starts_with("```") {
-            inside = !inside && line == "```console";
-        }
-        if !inside || line == "```console" {
-            written.push_str(line);
-        } else if let Some(command) = line.strip_prefix("$ ") {
-            let mut shell = Command::new("sh");
-            shell.args(["-c", &format!("{command} 2>&1")]).current_dir(project.path());
-            let server = project.server();
-            for (name, value) in server.get_envs() {
-                match value {
-                    Some(value) => shell.env(name, value),
-                    None => shell.env_remove(name),
-                };
-            }
-            let output = shell.env("PATH", &path).output().unwrap();
-            let said = without_times(&String::from_utf8_lossy(&output.stdout));
-            let said = said.replace(bin.to_str().unwrap(), "/usr/local/bin");
-            written.push_str(line);
-            if !said.trim().is_empty() {
-                written.push_str(&format!("\n{}", said.trim_end()));
-            }
-        } else {
-            continue;
-        }
+    let mut lines = page.lines().peekable();
+    let mut fence = None;
+    while let Some(line) = lines.next() {
+        written.push_str(line);
         written.push('\n');
+        match fence {
+            None => fence = line.starts_with("```").then(|| line.trim_end_matches(char::is_alphanumeric)),
+            Some(closing) if line == closing => fence = None,
+            Some(closing) => {
+                let Some(command) = line.strip_prefix("$ ") else { continue };
+                let mut before = String::new();
+                while let Some(answer) = lines.next_if(|next| *next != closing && !next.starts_with("$ ")) {
+                    before.push_str(answer);
+                    before.push('\n');
+                }
+                let now = shell.run(command);
+                let steady = without_what_varies(&now) == without_what_varies(&before);
+                let answer = if steady { before.trim_end() } else { &now };
+                if !answer.is_empty() {
+                    written.push_str(answer);
+                    written.push('\n');
+                }
+            }
+        }
     }
     written
 }
 
-#[test]
-fn the_examples_in_the_pages_answer_as_they_say() {
-    let mut tried = 0;
-    for entry in fs::read_dir(docs()).unwrap() {
-        let path = entry.unwrap().path();
-        if path.extension().is_none_or(|extension| extension != "md") {
-            continue;
-        }
-        let page = fs::read_to_string(&path).unwrap();
-        tried += page.lines().filter(|line| line.starts_with("$ mcp-stdio")).count();
-        if page.contains("```console") {
-            is_or_becomes(path.file_name().unwrap().to_str().unwrap(), &with_answers(&page));
-        }
-    }
-    assert!(tried >= 15, "only {tried} examples are tried");
+fn answers_as_it_says(page: &str) {
+    let Some(mut shell) = Shell::open(page) else { return };
+    let page = format!("{page}.md");
+    let said = fs::read_to_string(docs().join(&page)).unwrap();
+    assert!(said.contains("\n$ mcp-stdio"), "docs/{page} has no command");
+    is_or_becomes(&page, &with_answers(&said, &mut shell));
 }
+
+macro_rules! pages {
+    ($($page:ident)*) => {
+        mod the_examples_answer_as_the_page_says {
+            $(#[test]
+            fn $page() {
+                super::answers_as_it_says(stringify!($page));
+            })*
+        }
+
+        #[test]
+        fn every_page_with_examples_is_tried() {
+            let tried = [$(concat!(stringify!($page), ".md")),*];
+            for page in docs().read_dir().unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file()) {
+                let name = page.file_name().unwrap().to_str().unwrap();
+                let examples = fs::read_to_string(&page).unwrap().contains("```console");
+                assert_eq!(examples, tried.contains(&name), "docs/{name}");
+            }
+        }
+    };
+}
+
+pages! { commands context databases filesystem git inspect logs policy sessions testing trace wrapper }

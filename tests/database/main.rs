@@ -28,17 +28,13 @@ const DDL: &str = "DDL not permitted via db_bridge query/seed actions";
 /// A server for the project, with these variables.
 fn serve(project: &Project, variables: &[(&str, &str)]) -> Wire {
     let mut command = project.server();
-    for name in ["DB_PATH", "DB_URL", "LOG_PATH"] {
-        command.env_remove(name);
-    }
     command.envs(variables.iter().copied());
     Wire::connect(command, Era::Modern)
 }
 
 /// What `db_bridge` answers, as an object, and whether that is a failure.
 fn bridge(wire: &mut Wire, arguments: Value) -> (Value, bool) {
-    let result = wire.call("db_bridge", arguments);
-    (result["structuredContent"].clone(), result["isError"] == true)
+    wire.outcome("db_bridge", arguments)
 }
 
 /// The answer of a call that succeeds.

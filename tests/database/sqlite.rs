@@ -94,8 +94,7 @@ fn every_value_survives_there_and_back() {
         json!([{"a": "x'); DROP TABLE t", "a_2": 2}])
     );
     assert!(
-        error(&mut wire, json!({"action": "query", "payload": "SELECT ?"}))
-            .contains("has 1 parameters, and 0 are given")
+        error(&mut wire, json!({"action": "query", "payload": "SELECT ?"})).contains("1 expected, 0 given")
     );
 }
 

@@ -8,7 +8,7 @@
 )]
 
 use integration_tests::{Era, Project, Wire, found, wait_until};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -77,27 +77,9 @@ fn node() -> Option<PathBuf> {
 /// A server that finds this Node.js for the tests of the project.
 fn serve(project: &Project, node: &Path) -> Wire {
     let mut command = project.server();
-    for name in
-        ["STATE_PATH", "STATE_URL", "NODE_INSPECT_PORT", "INSPECT_TARGET", "LOG_PATH", "DB_PATH", "DB_URL"]
-    {
-        command.env_remove(name);
-    }
     let path = format!("{}:{}", node.parent().unwrap().display(), std::env::var("PATH").unwrap());
-    command.env("PATH", path).env_remove("NODE_OPTIONS");
+    command.env("PATH", path);
     Wire::connect(command, Era::Modern)
-}
-
-/// The structured answer, or that in the text, and whether it is a failure.
-fn call(wire: &mut Wire, tool: &str, arguments: Value) -> (Value, bool) {
-    let mut result = wire.call(tool, arguments);
-    let answer = match result["structuredContent"].take() {
-        Value::Null => {
-            let text = result["content"][0]["text"].as_str().unwrap_or_default();
-            serde_json::from_str(text).unwrap_or_else(|_| text.into())
-        }
-        answer => answer,
-    };
-    (answer, result["isError"] == true)
 }
 
 #[test]
@@ -114,13 +96,13 @@ fn a_defect_is_found_and_mended_through_the_tools_alone() {
     }
     let mut wire = serve(&project, &node);
 
-    let (report, failed) = call(&mut wire, "run_test_suite", json!({}));
+    let (report, failed) = wire.outcome("run_test_suite", json!({}));
     assert!(failed, "{report}");
     assert_eq!((&report["runner"], &report["failed"]), (&json!("node"), &json!(1)), "{report}");
     assert_eq!(report["tests"][0]["name"], "one cup and two cups are three cups");
     assert!(report["tests"][0]["error"].as_str().unwrap().contains("12 !== 3"), "{report}");
 
-    let (logs, failed) = call(&mut wire, "get_logs", json!({"level": "error", "limit": 5}));
+    let (logs, failed) = wire.outcome("get_logs", json!({"level": "error", "limit": 5}));
     assert!(!failed, "{logs}");
     let entry = &logs["entries"][0];
     assert_eq!(
@@ -129,7 +111,7 @@ fn a_defect_is_found_and_mended_through_the_tools_alone() {
         "{logs}"
     );
 
-    let (state, failed) = call(&mut wire, "inspect_state", json!({"path": "local:cart.js/carts"}));
+    let (state, failed) = wire.outcome("inspect_state", json!({"path": "local:cart.js/carts"}));
     assert!(!failed, "{state}");
     assert!(state["source"].as_str().unwrap().starts_with("node: "), "{state}");
     // A text, where a number was meant: here is the defect.
@@ -137,7 +119,7 @@ fn a_defect_is_found_and_mended_through_the_tools_alone() {
 
     let select = "SELECT article, quantity, state FROM orders WHERE customer = ?";
     let (found, failed) =
-        call(&mut wire, "db_bridge", json!({"action": "query", "payload": select, "params": ["ada"]}));
+        wire.outcome("db_bridge", json!({"action": "query", "payload": select, "params": ["ada"]}));
     assert!(!failed, "{found}");
     assert_eq!(
         found["rows"][0],
@@ -145,20 +127,19 @@ fn a_defect_is_found_and_mended_through_the_tools_alone() {
         "{found}"
     );
 
-    let (profile, failed) = call(&mut wire, "capture_trace", json!({"type": "cpu", "duration_ms": 1500}));
+    let (profile, failed) = wire.outcome("capture_trace", json!({"type": "cpu", "duration_ms": 1500}));
     assert!(!failed, "{profile}");
     // The compiler may have put `price` into its caller.
     let hottest = &profile["summary"]["top_self"][0];
     assert_eq!(hottest["file"], "cart.js", "{profile}");
     assert!(["price", "worth"].contains(&hottest["function"].as_str().unwrap()), "{profile}");
 
-    let (edited, failed) = call(
-        &mut wire,
+    let (edited, failed) = wire.outcome(
         "edit_file",
         json!({"path": "cart.js", "edits": [{"old_string": "?? 0) + quantity", "new_string": "?? 0) + Number(quantity)"}]}),
     );
     assert!(!failed, "{edited}");
-    let (report, failed) = call(&mut wire, "run_test_suite", json!({}));
+    let (report, failed) = wire.outcome("run_test_suite", json!({}));
     assert!(!failed, "{report}");
     assert_eq!((&report["passed"], &report["failed"]), (&json!(1), &json!(0)));
 
@@ -169,7 +150,7 @@ fn a_defect_is_found_and_mended_through_the_tools_alone() {
         shop.post("/carts/bob?article=tea&quantity=1");
     }
     wait_until(Duration::from_secs(30), "the state is right", || {
-        let (state, _) = call(&mut wire, "inspect_state", json!({"path": "local:cart.js/carts"}));
+        let (state, _) = wire.outcome("inspect_state", json!({"path": "local:cart.js/carts"}));
         state["value"] == json!({"$map": [["bob", {"$map": [["tea", 7]]}]]})
     });
 }

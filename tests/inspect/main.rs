@@ -30,21 +30,13 @@ use serde_json::{Value, json};
 /// A server for the project, with these variables.
 fn serve(project: &Project, variables: &[(&str, &str)]) -> Wire {
     let mut command = project.server();
-    for name in
-        ["STATE_PATH", "STATE_URL", "NODE_INSPECT_PORT", "INSPECT_TARGET", "LOG_PATH", "DB_PATH", "DB_URL"]
-    {
-        command.env_remove(name);
-    }
     command.envs(variables.iter().copied());
     Wire::connect(command, Era::Modern)
 }
 
 /// What `inspect_state` answers, and whether that is a failure.
 fn inspect(wire: &mut Wire, arguments: Value) -> (Value, bool) {
-    let result = wire.call("inspect_state", arguments.clone());
-    let text = result["content"][0]["text"].as_str().unwrap_or_default();
-    let answer = serde_json::from_str(text).unwrap_or_else(|_| json!({"text": text}));
-    (answer, result["isError"] == true)
+    wire.outcome("inspect_state", arguments)
 }
 
 /// The answer of a call that finds something.

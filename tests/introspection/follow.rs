@@ -39,9 +39,7 @@ fn answered(result: &Value) -> Value {
 fn new_entries_are_streamed_until_the_limit_and_through_rotation() {
     for era in Era::BOTH {
         let project = Project::with([("app.log", line(50, "old").as_str())]);
-        let mut command = project.server();
-        command.env_remove("LOG_PATH");
-        let mut wire = Wire::connect(command, era);
+        let mut wire = Wire::connect(project.server(), era);
         // From where a first answer ended, so that it does not matter when following begins.
         let cursor = page(&mut wire, json!({"level": "error"}))["newer_cursor"].clone();
         let id = follow(&mut wire, json!({"level": "error", "limit": 6, "follow": true, "cursor": cursor}));
@@ -92,7 +90,7 @@ fn without_a_token_the_first_batch_is_the_answer_and_its_cursor_goes_on() {
 fn following_ends_at_the_deadline_of_the_server_with_what_came_and_a_cursor() {
     let project = Project::with([("app.log", line(50, "old").as_str())]);
     let mut command = project.server();
-    command.env("CORETOOLS_LIMITS_CALL_TIMEOUT_MS", "2500").env_remove("LOG_PATH");
+    command.env("CORETOOLS_LIMITS_CALL_TIMEOUT_MS", "2500");
     let mut wire = Wire::connect(command, Era::Modern);
     let cursor = page(&mut wire, json!({}))["newer_cursor"].clone();
     let started = Instant::now();

@@ -19,11 +19,7 @@ use serde_json::{Value, json};
 
 /// A server for a project with these files.
 fn serve<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> (Project, Wire) {
-    let project = Project::with(files);
-    let mut command = project.server();
-    command.env_remove("LOG_PATH");
-    let wire = Wire::connect(command, Era::Modern);
-    (project, wire)
+    integration_tests::serve(files, Era::Modern)
 }
 
 /// The page that `get_logs` answers.

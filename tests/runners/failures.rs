@@ -174,7 +174,7 @@ fn of_no_runner_an_empty_selection_is_a_pass_and_a_path_that_does_not_exist_is_a
             ..RunTests::default()
         };
         let error = sample.try_run(&request).unwrap_err();
-        assert!(matches!(error, TestError::NoSuchPath(_)), "{runner}: {error}");
+        assert!(matches!(error, TestError::NoSuchPath { .. }), "{runner}: {error}");
     }
 }
 
@@ -264,7 +264,7 @@ fn paths_that_do_not_exist_lead_outside_or_are_options_run_nothing() {
     let request = |path: &str| RunTests { test_path: Some(path.to_owned()), ..RunTests::default() };
     for path in ["tests/none.rs", "none/", "src/a.py::b", "./none"] {
         let error = sample.try_run(&request(path)).unwrap_err();
-        assert!(matches!(error, TestError::NoSuchPath(_)), "{path}: {error}");
+        assert!(matches!(error, TestError::NoSuchPath { .. }), "{path}: {error}");
     }
     assert!(matches!(sample.try_run(&request("--help")).unwrap_err(), TestError::Option(_)));
     assert!(matches!(sample.try_run(&request("name")).unwrap_err(), TestError::CannotSelect { .. }));

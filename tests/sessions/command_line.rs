@@ -90,7 +90,7 @@ fn what_cannot_start_is_an_error_that_says_why_and_has_no_id() {
         (&["new", "--json", "--", "no-such-program-here"][..], "no-such-program-here"),
         (&["new", "--json", "--cwd", "/etc", "--", "true"], "outside the allowed roots"),
         (&["new", "--json", "--as", "emperor", "--", "true"], "no role is called `emperor`"),
-        (&["new", "--json"], "no command"),
+        (&["new", "--json"], "no agent to start"),
     ] {
         let output = session(&project, arguments);
         let error = String::from_utf8_lossy(&output.stderr);

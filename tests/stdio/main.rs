@@ -23,9 +23,7 @@ use integration_tests::{Era, Project, Wire};
 
 /// A server for an empty project.
 fn connect(era: Era) -> (Project, Wire) {
-    let project = Project::empty();
-    let wire = Wire::connect(project.server(), era);
-    (project, wire)
+    integration_tests::serve([], era)
 }
 
 /// A server for an empty project to which nothing has been said.

@@ -23,7 +23,7 @@ pub use http::{Http, HttpServer, Reply, exchange, read as read_reply};
 pub use processes::{
     alive, children, command_line, is_alive, peak_memory_kib, unique_seconds, wait_until_gone, zombies_of,
 };
-pub use project::Project;
+pub use project::{Project, serve};
 pub use wire::{Era, Wire};
 
 use std::fs::File;

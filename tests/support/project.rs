@@ -1,5 +1,6 @@
 //! A folder to serve.
 
+use crate::{Era, Wire};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -84,7 +85,8 @@ impl Project {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// The server, to be started in this folder, in an environment without the developer's secrets.
+    /// The server, to be started in this folder, in an environment without what the developer's own says of servers and
+    /// of applications to look into.
     pub fn server(&self) -> Command {
         self.server_as(crate::server())
     }
@@ -93,7 +95,12 @@ impl Project {
     pub fn server_as(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         command.current_dir(self.path());
-        command.env_remove("FILESYSTEM_TOOLS_BASE_PATH");
+        for name in ["FILESYSTEM_TOOLS_BASE_PATH", "NODE_OPTIONS", "NODE_INSPECT_PORT", "INSPECT_TARGET"] {
+            command.env_remove(name);
+        }
+        for name in ["STATE_PATH", "STATE_URL", "LOG_PATH", "DB_PATH", "DB_URL"] {
+            command.env_remove(name);
+        }
         // Not the developer's. Runs share it, as servers do.
         command.env("XDG_CACHE_HOME", std::env::temp_dir().join("coretools-tests-cache"));
         command.env("XDG_STATE_HOME", self.state());
@@ -106,6 +113,13 @@ impl Project {
         command.env("CORETOOLS_TOOLSETS", "all");
         command
     }
+}
+
+/// A server for a project with these files, ready to call its tools.
+pub fn serve<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>, era: Era) -> (Project, Wire) {
+    let project = Project::with(files);
+    let wire = Wire::connect(project.server(), era);
+    (project, wire)
 }
 
 fn state() -> tempfile::TempDir {

@@ -191,10 +191,24 @@ impl Wire {
         answer["result"].clone()
     }
 
+    /// Calls a tool and returns its answer, which is structured, JSON in a text or a text, and whether that is a failure.
+    pub fn outcome(&mut self, tool: &str, arguments: Value) -> (Value, bool) {
+        let mut result = self.call(tool, arguments);
+        let answer = match result["structuredContent"].take() {
+            Value::Null => {
+                let text = result["content"][0]["text"].as_str().unwrap_or_default();
+                serde_json::from_str(text).unwrap_or_else(|_| text.into())
+            }
+            answer => answer,
+        };
+        (answer, result["isError"] == true)
+    }
+
     /// Calls a tool that must succeed, and returns its text.
     pub fn text(&mut self, tool: &str, arguments: Value) -> String {
         let result = self.call(tool, arguments);
-        assert_eq!(result["isError"], false, "{result}");
+        // `false` is what it is where a server does not say it.
+        assert_ne!(result["isError"], true, "{result}");
         result["content"][0]["text"].as_str().unwrap_or_default().to_owned()
     }
 

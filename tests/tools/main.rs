@@ -24,7 +24,5 @@ use integration_tests::{Era, Project, Wire};
 
 /// A server for a project with these files.
 fn serve<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> (Project, Wire) {
-    let project = Project::with(files);
-    let wire = Wire::connect(project.server(), Era::Modern);
-    (project, wire)
+    integration_tests::serve(files, Era::Modern)
 }

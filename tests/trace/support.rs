@@ -113,7 +113,7 @@ pub(crate) fn command(project: &Project) -> Command {
     let mut command = project.server();
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.venv/bin");
     let path = format!("{}:{}", own.display(), std::env::var("PATH").unwrap());
-    command.env("XDG_STATE_HOME", project.join("state")).env("PATH", path).env_remove("INSPECT_TARGET");
+    command.env("XDG_STATE_HOME", project.join("state")).env("PATH", path);
     command
 }
 

@@ -1,6 +1,6 @@
 //! What is recorded of calls.
 
-use crate::{LEGACY, call, said, setup};
+use crate::{LEGACY, call, setup};
 use integration_tests::{Era, wait_until};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -37,7 +37,7 @@ fn every_call_and_every_refusal_is_a_line_and_no_line_has_a_value_of_an_argument
             setup.offering(&json!([tool("echo"), tool("secret"), tool("sleep"), tool("die"), tool("ask")]));
         setup.project.write("roles.toml", POLICY);
         let mut wire = setup.connect(era);
-        said(&mut wire, "echo", json!({"text": "hunter2", "n": 3, "hunter3": ["hunter4"]}));
+        wire.text("echo", json!({"text": "hunter2", "n": 3, "hunter3": ["hunter4"]}));
         for (tool, arguments) in [
             ("echo", json!({"text": "hunter2", "n": 10})),
             ("secret", json!({"text": "hunter2"})),
@@ -47,7 +47,7 @@ fn every_call_and_every_refusal_is_a_line_and_no_line_has_a_value_of_an_argument
             wire.request("tools/call", json!({"name": tool, "arguments": arguments}));
         }
         wire.request("tools/call", json!({"name": "echo", "arguments": ["hunter2"]}));
-        said(&mut wire, "echo", json!({}));
+        wire.text("echo", json!({}));
         let id = call(&mut wire, "sleep", json!({"seconds": 0.3}));
         wait_until(Duration::from_secs(20), "the call has arrived", || setup.calls("sleep") == 1);
         wire.notify("notifications/cancelled", json!({"requestId": id}));
@@ -89,7 +89,7 @@ fn where_no_call_may_run_unrecorded_its_start_is_recorded_before_it_is_sent() {
     let mut command = setup.command();
     command.env("CORETOOLS_POLICY_AUDIT_WHEN_FULL", "refuse");
     let mut wire = integration_tests::Wire::connect(command, LEGACY);
-    said(&mut wire, "echo", json!({}));
+    wire.text("echo", json!({}));
     call(&mut wire, "sleep", json!({"seconds": 600}));
     wait_until(Duration::from_secs(20), "the call has arrived", || setup.calls("sleep") == 1);
     let lines = records(&setup.project.read("audit.jsonl"));

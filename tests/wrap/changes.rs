@@ -1,6 +1,6 @@
 //! A server whose tools change.
 
-use crate::{LEGACY, names, said, setup};
+use crate::{LEGACY, names, setup};
 use serde_json::{Value, json};
 
 fn tool(name: &str) -> Value {
@@ -13,13 +13,13 @@ fn the_client_is_told_where_its_own_list_changes_and_nowhere_else() {
     let mut wire = setup.connect(LEGACY);
     assert_eq!(names(&mut wire), ["echo", "change"]);
     // A hidden tool comes: there is nothing to tell, and nothing to be learnt from the silence.
-    said(&mut wire, "change", json!({"tools": [tool("echo"), tool("change"), tool("secret")]}));
-    said(&mut wire, "echo", json!({}));
+    wire.text("change", json!({"tools": [tool("echo"), tool("change"), tool("secret")]}));
+    wire.text("echo", json!({}));
     assert!(wire.others().is_empty());
-    said(&mut wire, "change", json!({"tools": [tool("change"), tool("secret"), tool("fresh")]}));
+    wire.text("change", json!({"tools": [tool("change"), tool("secret"), tool("fresh")]}));
     // Judged by the new list at once, whether or not the client has noticed.
     assert_eq!(wire.request("tools/call", json!({"name": "echo"}))["error"]["code"], -32601);
-    assert_eq!(said(&mut wire, "fresh", json!({})), "called fresh");
+    assert_eq!(wire.text("fresh", json!({})), "called fresh");
     let told: Vec<Value> = wire.others().into_iter().map(|other| other["method"].clone()).collect();
     assert_eq!(told, ["notifications/tools/list_changed"]);
     assert_eq!(names(&mut wire), ["change", "fresh"]);
@@ -37,7 +37,7 @@ fn a_definition_that_changes_after_it_was_pinned_is_refused_or_flagged_as_the_op
         let setup = setup(&["--pin", "pins.json", "--pin-mode", mode]).offering(&offered);
         let mut wire = setup.connect(LEGACY);
         assert_eq!(names(&mut wire), ["echo", "change", "sleep"]);
-        said(&mut wire, "change", json!({"tools": later}));
+        wire.text("change", json!({"tools": later}));
         assert_eq!(names(&mut wire), left, "{mode}");
         let answer = wire.request("tools/call", json!({"name": "echo"}));
         assert_eq!(answer.get("error").is_some(), mode == "refuse", "{answer}");

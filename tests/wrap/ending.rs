@@ -1,6 +1,6 @@
 //! The proxy ends with its client, and takes with it all that the server has started.
 
-use crate::{LEGACY, said, setup};
+use crate::{LEGACY, setup};
 use integration_tests::{Era, Wire, alive, unique_seconds, wait_until, wait_until_gone};
 use rustix::process::Signal;
 use serde_json::json;
@@ -14,7 +14,7 @@ fn ends(behaviours: &[&'static str], end: impl Fn(&mut Wire)) {
         let setup = setup(&[]).behaving(behaviours);
         let mut wire = setup.connect(era);
         let seconds = unique_seconds();
-        said(&mut wire, "spawn", json!({"s": seconds}));
+        wire.text("spawn", json!({"s": seconds}));
         wait_until(Duration::from_secs(20), "the tree grows", || alive(&seconds).len() >= 3);
         end(&mut wire);
         let (status, time) = wire.wait(Duration::from_secs(10));
@@ -49,7 +49,7 @@ fn killed_it_leaves_nothing_behind() {
     let setup = setup(&[]).behaving(&["stubborn"]);
     let mut wire = setup.connect(LEGACY);
     let seconds = unique_seconds();
-    said(&mut wire, "spawn", json!({"s": seconds}));
+    wire.text("spawn", json!({"s": seconds}));
     wait_until(Duration::from_secs(20), "the tree grows", || alive(&seconds).len() >= 3);
     wire.signal(Signal::KILL);
     wire.wait(PROMPT);
@@ -72,7 +72,7 @@ fn a_server_that_never_answers_does_not_keep_it() {
 fn who_closes_its_end_behind_a_request_still_gets_the_answer() {
     let setup = setup(&[]);
     let mut wire = setup.connect(LEGACY);
-    said(&mut wire, "echo", json!({}));
+    wire.text("echo", json!({}));
     let id = crate::call(&mut wire, "sleep", json!({"seconds": 0.05}));
     wire.close_input();
     assert_eq!(wire.answer(id)["result"]["content"][0]["text"], "slept");

@@ -1,6 +1,6 @@
 //! A client that misbehaves reaches the server with nothing that was not read and judged.
 
-use crate::{LEGACY, call, problem, said, setup};
+use crate::{LEGACY, call, problem, setup};
 use integration_tests::Era;
 use serde_json::json;
 use std::time::Duration;
@@ -28,13 +28,13 @@ fn no_spelling_of_a_call_reaches_a_hidden_tool() {
     for era in Era::BOTH {
         let setup = setup(&["--hide", "secret"]);
         let mut wire = setup.connect(era);
-        assert_eq!(said(&mut wire, "echo", json!({})), "{}");
+        assert_eq!(wire.text("echo", json!({})), "{}");
         for (number, line) in CALLS.iter().enumerate() {
             wire.send_bytes(format!("{}\n", line.replace("ID", &(900 + number).to_string())).as_bytes());
             let answer = wire.receive();
             assert!(answer.get("error").is_some(), "{line}: {answer}");
         }
-        assert_eq!(said(&mut wire, "echo", json!({"still": 1})), r#"{"still": 1}"#);
+        assert_eq!(wire.text("echo", json!({"still": 1})), r#"{"still": 1}"#);
         assert_eq!((setup.calls("secret"), setup.calls("echo")), (0, 2), "{:?}", setup.asked());
     }
 }
@@ -44,7 +44,7 @@ fn a_method_that_is_in_no_table_is_never_forwarded() {
     for era in Era::BOTH {
         let setup = setup(&[]);
         let mut wire = setup.connect(era);
-        said(&mut wire, "echo", json!({}));
+        wire.text("echo", json!({}));
         let before = setup.asked().len();
         for method in
             ["tools/Call", "tools/call ", "x", "", "sampling/createMessage", "rpc.discover", "tools/delete"]
@@ -54,7 +54,7 @@ fn a_method_that_is_in_no_table_is_never_forwarded() {
         }
         wire.notify("notifications/anything", json!({}));
         wire.notify("tools/call", json!({"name": "secret"}));
-        said(&mut wire, "echo", json!({}));
+        wire.text("echo", json!({}));
         assert_eq!(setup.asked()[before..], ["tools/call echo"]);
     }
 }
@@ -79,14 +79,14 @@ fn what_cannot_be_read_is_answered_under_its_id_and_the_session_goes_on() {
     wire.send_bytes(long.as_bytes());
     let answer = wire.answer(43);
     assert!(problem(&answer).contains("more than 16777216 bytes"), "{answer}");
-    assert_eq!(said(&mut wire, "echo", json!({})), "{}");
+    assert_eq!(wire.text("echo", json!({})), "{}");
 }
 
 #[test]
 fn an_id_that_is_open_is_not_taken_twice() {
     let setup = setup(&[]);
     let mut wire = setup.connect(LEGACY);
-    said(&mut wire, "echo", json!({}));
+    wire.text("echo", json!({}));
     let id = call(&mut wire, "sleep", json!({"seconds": 0.3}));
     wire.send(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "echo"}}));
     let refused = wire.receive();
@@ -99,7 +99,7 @@ fn an_id_that_is_open_is_not_taken_twice() {
 fn more_requests_than_may_be_open_are_refused_and_not_sent() {
     let setup = setup(&[]);
     let mut wire = setup.connect(LEGACY);
-    said(&mut wire, "echo", json!({}));
+    wire.text("echo", json!({}));
     let asked: Vec<i64> = (0..1100).map(|_| call(&mut wire, "sleep", json!({"seconds": 600}))).collect();
     let answer = wire.answer(*asked.last().unwrap());
     assert!(problem(&answer).starts_with("not sent: 1024 requests are open"), "{answer}");
@@ -111,7 +111,7 @@ fn more_requests_than_may_be_open_are_refused_and_not_sent() {
 fn a_number_that_cannot_be_judged_as_it_is_written_is_refused_in_arguments_alone() {
     let setup = setup(&[]);
     let mut wire = setup.connect(LEGACY);
-    said(&mut wire, "echo", json!({}));
+    wire.text("echo", json!({}));
     for number in ["18446744073709551616", "-9223372036854775809", "1e999"] {
         let line = format!(
             r#"{{"jsonrpc":"2.0","id":"n","method":"tools/call","params":{{"name":"echo","arguments":{{"n":[{number}]}}}}}}"#
@@ -130,5 +130,5 @@ fn an_answer_to_nothing_that_the_server_has_asked_is_dropped() {
     for id in [json!(1), json!("of-the-server"), json!(7.0), json!(999)] {
         wire.send(&json!({"jsonrpc": "2.0", "id": id, "result": {"forged": true}}));
     }
-    assert_eq!(said(&mut wire, "echo", json!({})), "{}");
+    assert_eq!(wire.text("echo", json!({})), "{}");
 }

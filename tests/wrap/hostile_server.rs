@@ -1,6 +1,6 @@
 //! A server that misbehaves reaches the client with nothing that was not read and judged.
 
-use crate::{LEGACY, call, names, problem, said, setup};
+use crate::{LEGACY, call, names, problem, setup};
 use integration_tests::{Era, Wire, peak_memory_kib};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -27,7 +27,7 @@ fn an_answer_that_cannot_be_read_strictly_becomes_an_error_that_says_so() {
         assert!(problem(&answer).starts_with("the server's answer was refused"), "{kind}: {answer}");
         assert!(problem(&answer).ends_with("the request may have run"), "{kind}: {answer}");
     }
-    assert_eq!(said(&mut wire, "echo", json!({"still": "here"})), r#"{"still": "here"}"#);
+    assert_eq!(wire.text("echo", json!({"still": "here"})), r#"{"still": "here"}"#);
     nothing_leaked(&mut wire);
 }
 
@@ -37,7 +37,7 @@ fn a_frame_that_answers_nothing_is_dropped() {
         let setup = setup(&[]);
         let mut wire = setup.connect(era);
         for kind in OTHERS {
-            assert_eq!(said(&mut wire, "misbehave", json!({"kind": kind})), "and then the answer", "{kind}");
+            assert_eq!(wire.text("misbehave", json!({"kind": kind})), "and then the answer", "{kind}");
         }
         nothing_leaked(&mut wire);
     }
@@ -47,7 +47,7 @@ fn a_frame_that_answers_nothing_is_dropped() {
 fn a_request_that_is_in_no_table_is_refused_to_the_server_and_never_seen_by_the_client() {
     let setup = setup(&[]);
     let mut wire = setup.connect(LEGACY);
-    let answer = said(&mut wire, "ask", json!({"method": "tasks/anything"}));
+    let answer = wire.text("ask", json!({"method": "tasks/anything"}));
     assert!(answer.contains("-32601"), "{answer}");
     nothing_leaked(&mut wire);
 }
@@ -100,7 +100,7 @@ fn a_flood_that_the_client_does_not_read_stops_the_server_and_costs_bounded_memo
     let setup = setup(&[]);
     let mut wire = setup.connect(LEGACY);
     // The support's client reads all the time; one that does not is a pipe that nobody empties.
-    drop(said(&mut wire, "echo", json!({})));
+    drop(wire.text("echo", json!({})));
     let mut command = setup.command();
     command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
     let mut child = command.spawn().unwrap();
@@ -162,6 +162,6 @@ fn an_answer_that_comes_after_the_client_gave_up_is_dropped() {
     let id = call(&mut wire, "sleep", json!({"seconds": 0.6}));
     let answer = wire.answer(id);
     assert_eq!(problem(&answer), "no answer within 0.2 s: the request may have run");
-    assert_eq!(said(&mut wire, "echo", json!({})), "{}");
+    assert_eq!(wire.text("echo", json!({})), "{}");
     assert!(wire.others().is_empty());
 }

@@ -83,13 +83,6 @@ impl Setup {
 
 const LEGACY: Era = Era::Initialize("2025-11-25");
 
-/// The text of a call that succeeds.
-fn said(wire: &mut Wire, tool: &str, arguments: Value) -> String {
-    let result = wire.call(tool, arguments);
-    assert_ne!(result["isError"], true, "{result}");
-    result["content"][0]["text"].as_str().expect("a text").to_owned()
-}
-
 fn call(wire: &mut Wire, tool: &str, arguments: Value) -> i64 {
     wire.ask("tools/call", json!({"name": tool, "arguments": arguments}))
 }

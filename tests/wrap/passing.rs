@@ -1,6 +1,6 @@
 //! What may pass, passes as it was meant.
 
-use crate::{LEGACY, call, names, said, setup};
+use crate::{LEGACY, call, names, setup};
 use integration_tests::{Era, wait_until};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -81,7 +81,7 @@ fn requests_of_the_server_pass_and_their_answers_find_the_way_back() {
         assert_eq!(serde_json::from_str::<Value>(text).unwrap(), json!({"answer": method}));
     }
     // A ping is about the connection, which is this one.
-    assert_eq!(said(&mut wire, "ask", json!({"method": "ping"})), "{}");
+    assert_eq!(wire.text("ask", json!({"method": "ping"})), "{}");
     assert_eq!(wire.request("ping", json!({}))["result"], json!({}));
 }
 
@@ -90,13 +90,13 @@ fn a_cancelled_call_is_cancelled_at_the_server_under_its_own_id_and_has_no_answe
     for era in Era::BOTH {
         let setup = setup(&[]);
         let mut wire = setup.connect(era);
-        said(&mut wire, "echo", json!({}));
+        wire.text("echo", json!({}));
         let id = call(&mut wire, "sleep", json!({"seconds": 0.3}));
         wire.notify("notifications/cancelled", json!({"requestId": id, "reason": "enough"}));
         wait_until(Duration::from_secs(20), "the server hears of it", || {
             setup.asked().contains(&"notifications/cancelled".to_owned())
         });
-        said(&mut wire, "echo", json!({}));
+        wire.text("echo", json!({}));
         assert!(wire.others().is_empty());
     }
 }

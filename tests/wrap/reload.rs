@@ -1,6 +1,6 @@
 //! Another policy while the session goes on.
 
-use crate::{LEGACY, Setup, call, names, said, setup};
+use crate::{LEGACY, Setup, call, names, setup};
 use integration_tests::{Era, Wire, wait_until};
 use serde_json::{Value, json};
 use std::process::Command;
@@ -57,7 +57,7 @@ fn the_client_is_told_of_a_changed_list_and_the_next_call_is_judged_by_the_new_p
             id
         });
         assert_eq!(names(&mut wire), ["echo", "secret"]);
-        said(&mut wire, "secret", json!({}));
+        wire.text("secret", json!({}));
 
         replace(&setup, &policy(&["echo", "sleep"]));
         let told = wire.receive();
@@ -69,7 +69,7 @@ fn the_client_is_told_of_a_changed_list_and_the_next_call_is_judged_by_the_new_p
         assert!(is_refused(&mut wire, "secret"));
         assert_eq!(setup.calls("secret"), asked);
         assert_eq!(names(&mut wire), ["echo", "sleep"]);
-        said(&mut wire, "sleep", json!({"seconds": 0}));
+        wire.text("sleep", json!({"seconds": 0}));
     }
 }
 
@@ -85,7 +85,7 @@ fn a_policy_that_leaves_the_clients_list_as_it_is_tells_it_nothing() {
         wire.request("tools/call", json!({"name": "echo", "arguments": {"n": 2}}))["result"]["isError"]
             == true
     });
-    said(&mut wire, "echo", json!({"n": 1}));
+    wire.text("echo", json!({"n": 1}));
     assert_eq!(wire.others(), Vec::<Value>::new());
 }
 
@@ -99,7 +99,7 @@ fn a_bad_file_leaves_the_policy_as_it_was_until_there_is_a_good_one() {
         setup.project.read("log").contains("the one before stays")
     });
     assert!(is_refused(&mut wire, "secret"));
-    said(&mut wire, "echo", json!({}));
+    wire.text("echo", json!({}));
     assert_eq!(names(&mut wire), ["echo"]);
     std::fs::remove_file(setup.project.join("roles.toml")).unwrap();
     wait_until(PATIENCE, "the missing file is told", || {
@@ -125,6 +125,6 @@ fn a_call_that_waits_for_the_server_is_judged_by_the_policy_of_the_moment_it_is_
     assert_eq!(told["method"], "notifications/tools/list_changed", "{told}");
     let answer = wire.answer(waiting);
     assert_eq!(answer["error"]["code"], -32601, "{answer}");
-    said(&mut wire, "echo", json!({}));
+    wire.text("echo", json!({}));
     assert_eq!(setup.calls("secret"), 0);
 }

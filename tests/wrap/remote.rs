@@ -1,6 +1,6 @@
 //! A server by URL, which may misbehave in HTTP too.
 
-use crate::{LEGACY, names, problem, said};
+use crate::{LEGACY, names, problem};
 use integration_tests::{Era, Project, Wire};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
@@ -41,7 +41,7 @@ impl Drop for Remote {
 
 /// What the server has seen so far, and the headers of this call.
 fn seen(wire: &mut Wire) -> (Vec<String>, Value) {
-    let seen: Value = serde_json::from_str(&said(wire, "headers", json!({}))).unwrap();
+    let seen: Value = serde_json::from_str(&wire.text("headers", json!({}))).unwrap();
     (serde_json::from_value(seen["seen"].clone()).unwrap(), seen["headers"].clone())
 }
 
@@ -51,7 +51,7 @@ fn a_server_by_url_is_listed_called_and_narrowed_in_both_eras() {
         let remote = Remote::start();
         let mut wire = Wire::connect(remote.command(&["--hide", "secret"]), era);
         assert_eq!(names(&mut wire), ["echo", "answer", "headers"]);
-        assert_eq!(said(&mut wire, "echo", json!({"a": [1, "é"]})), r#"{"a": [1, "\u00e9"]}"#);
+        assert_eq!(wire.text("echo", json!({"a": [1, "é"]})), r#"{"a": [1, "\u00e9"]}"#);
         let hidden = wire.request("tools/call", json!({"name": "secret"}));
         assert_eq!(hidden["error"]["code"], if era == Era::Modern { -32602 } else { -32601 });
         wire.close_input();
@@ -65,7 +65,7 @@ fn answers_of_every_shape_are_read_by_the_event_and_nothing_else_reaches_the_cli
     let remote = Remote::start();
     let mut wire = Wire::connect(remote.command(&[]), LEGACY);
     for kind in ["two-lines", "returns", "201"] {
-        assert_eq!(said(&mut wire, "answer", json!({"kind": kind})), "good", "{kind}");
+        assert_eq!(wire.text("answer", json!({"kind": kind})), "good", "{kind}");
     }
     for kind in ["redirect", "status", "gzip", "text", "empty", "two-messages", "other-event", "cut"] {
         let answer = wire.request("tools/call", json!({"name": "answer", "arguments": {"kind": kind}}));
@@ -82,10 +82,10 @@ fn answers_of_every_shape_are_read_by_the_event_and_nothing_else_reaches_the_cli
 fn a_session_that_the_server_has_forgotten_is_begun_again_unseen() {
     let remote = Remote::start();
     let mut wire = Wire::connect(remote.command(&[]), LEGACY);
-    said(&mut wire, "echo", json!({}));
+    wire.text("echo", json!({}));
     let answer = wire.request("tools/call", json!({"name": "answer", "arguments": {"kind": "forget"}}));
     assert!(problem(&answer).contains("it does not know the session any more"), "{answer}");
-    assert_eq!(said(&mut wire, "echo", json!({"n": 2})), r#"{"n": 2}"#);
+    assert_eq!(wire.text("echo", json!({"n": 2})), r#"{"n": 2}"#);
     let (seen, _) = seen(&mut wire);
     assert_eq!(seen.iter().filter(|method| *method == "initialize").count(), 2, "{seen:?}");
 }

@@ -1,6 +1,6 @@
 //! The roles of a policy in front of another server, and everything that says which one holds.
 
-use crate::{LEGACY, Setup, call, names, said, setup};
+use crate::{LEGACY, Setup, call, names, setup};
 use integration_tests::{Era, Wire};
 use serde_json::{Value, json};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -45,13 +45,13 @@ fn is_worker(setup: &Setup, wire: &mut Wire, era: Era) {
         assert_eq!(refusal(wire, tool), unknown, "{tool}");
         assert_eq!(setup.calls(tool), 0);
     }
-    assert_eq!(said(wire, "echo", json!({"path": "x"})), r#"{"path": "x"}"#);
+    assert_eq!(wire.text("echo", json!({"path": "x"})), r#"{"path": "x"}"#);
 }
 
 fn sees_everything(wire: &mut Wire) {
     assert_eq!(names(wire).len(), WORK.len() + ORCHESTRATION.len());
     for tool in ORCHESTRATION {
-        assert_eq!(said(wire, tool, json!({})), format!("called {tool}"));
+        assert_eq!(wire.text(tool, json!({})), format!("called {tool}"));
     }
 }
 
@@ -175,7 +175,7 @@ fn a_rule_for_a_path_judges_where_it_leads_whichever_way_it_is_written() {
         let absolute = |path: &str| setup.project.join(path).to_str().unwrap().to_owned();
         let allowed = ["docs", "docs/a.md", "./docs//new/b.md", "src/../docs/a.md", "alias/a.md"];
         for path in allowed.into_iter().map(str::to_owned).chain(allowed.map(absolute)) {
-            said(&mut wire, "echo", json!({"path": path}));
+            wire.text("echo", json!({"path": path}));
         }
         let sent = setup.calls("echo");
         let refused = [
@@ -251,7 +251,7 @@ fn the_limits_of_a_role_hold_for_another_servers_tools() {
     let setup = limited("calls_per_minute = 3");
     let mut wire = setup.connect(LEGACY);
     for _ in 0..3 {
-        said(&mut wire, "echo", json!({}));
+        wire.text("echo", json!({}));
     }
     let answer = wire.request("tools/call", json!({"name": "echo"}));
     assert!(words(&answer).contains("3 calls in a minute"), "{answer}");
@@ -259,17 +259,17 @@ fn the_limits_of_a_role_hold_for_another_servers_tools() {
 
     let setup = limited("concurrent_calls = 1");
     let mut wire = setup.connect(LEGACY);
-    said(&mut wire, "echo", json!({}));
+    wire.text("echo", json!({}));
     let first = call(&mut wire, "sleep", json!({"seconds": 1}));
     let second = call(&mut wire, "echo", json!({}));
     let answer = wire.answer(second);
     assert!(words(&answer).contains("1 calls at once"), "{answer}");
     assert_eq!(words(&wire.answer(first)), "slept");
-    said(&mut wire, "echo", json!({}));
+    wire.text("echo", json!({}));
 
     let setup = limited("max_argument_bytes = 20");
     let mut wire = setup.connect(LEGACY);
-    said(&mut wire, "echo", json!({"path": "short"}));
+    wire.text("echo", json!({"path": "short"}));
     let answer = wire.request("tools/call", json!({"name": "echo", "arguments": {"path": "x".repeat(30)}}));
     assert!(words(&answer).contains("this role may send 20"), "{answer}");
 

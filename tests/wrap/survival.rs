@@ -1,6 +1,6 @@
 //! The server may die; the session goes on.
 
-use crate::{LEGACY, call, names, problem, said, setup};
+use crate::{LEGACY, call, names, problem, setup};
 use integration_tests::{Era, Wire, alive, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
@@ -32,7 +32,7 @@ fn a_call_that_is_open_when_the_server_dies_is_answered_at_once_and_never_sent_a
     for era in Era::BOTH {
         let setup = setup(&[]);
         let mut wire = setup.connect(era);
-        said(&mut wire, "echo", json!({}));
+        wire.text("echo", json!({}));
         let sleeping = call(&mut wire, "sleep", json!({"seconds": 600}));
         wait_until(Duration::from_secs(20), "the call has arrived", || setup.calls("sleep") == 1);
         kill(backend(&setup), Signal::KILL);
@@ -42,7 +42,7 @@ fn a_call_that_is_open_when_the_server_dies_is_answered_at_once_and_never_sent_a
         assert_eq!(answer["error"]["code"], -32603);
         assert!(problem(&answer).contains("it may have run, and is not sent again"), "{answer}");
         // And the client goes on as if nothing had happened.
-        assert_eq!(said(&mut wire, "echo", json!({"n": 2})), r#"{"n": 2}"#);
+        assert_eq!(wire.text("echo", json!({"n": 2})), r#"{"n": 2}"#);
         assert_eq!(setup.calls("sleep"), 1, "{:?}", setup.asked());
     }
 }
@@ -60,7 +60,7 @@ fn the_handshake_and_the_settings_are_said_again_to_a_server_that_was_started_ag
     for died in 1..=3 {
         let answer = wire.request("tools/call", json!({"name": "die"}));
         assert!(problem(&answer).contains("may have run"), "{answer}");
-        assert_eq!(said(&mut wire, "echo", json!({"died": died})), format!(r#"{{"died": {died}}}"#));
+        assert_eq!(wire.text("echo", json!({"died": died})), format!(r#"{{"died": {died}}}"#));
     }
     let asked: Vec<String> =
         setup.asked()[before..].iter().filter(|asked| *asked != "tools/list").cloned().collect();
@@ -109,7 +109,7 @@ fn a_server_that_cannot_be_started_is_told_to_the_client_and_tried_again() {
     wait_until(Duration::from_secs(30), "it is started", || {
         wire.request("initialize", hello.clone()).get("result").is_some()
     });
-    assert_eq!(said(&mut wire, "echo", json!({})), "{}");
+    assert_eq!(wire.text("echo", json!({})), "{}");
 }
 
 #[test]
@@ -137,9 +137,9 @@ fn a_stream_of_notifications_is_opened_again_and_the_client_does_not_notice() {
     assert_eq!(acknowledged["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], stream);
     names(&mut wire);
     wire.request("tools/call", json!({"name": "die"}));
-    said(&mut wire, "echo", json!({}));
+    wire.text("echo", json!({}));
     assert!(wire.others().is_empty());
-    said(&mut wire, "change", json!({"tools": [tool("change"), tool("fresh")]}));
+    wire.text("change", json!({"tools": [tool("change"), tool("fresh")]}));
     let changed = match wire.others() {
         others if others.is_empty() => wire.receive(),
         mut others => others.remove(0),

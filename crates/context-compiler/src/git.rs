@@ -180,7 +180,10 @@ where
         let base = match resolved.output.code() {
             Some(0) => String::from_utf8_lossy(resolved.bytes().trim_ascii()).into_owned(),
             Some(1) if since != "HEAD" => {
-                return Err(Error::argument("since", "names no commit of this repository"));
+                return Err(Error::argument(
+                    "since",
+                    format!("is `{since}`, and no commit, branch or tag is called that here"),
+                ));
             }
             Some(1) => {
                 changes.outcome = Outcome::Unborn;

@@ -53,6 +53,12 @@ pub(crate) fn plans(
         (None, Some(phase)) if phase > 0 => {
             let (paths, odd) = phase::plans(loader.tree, layout, phase);
             parts.diagnostics = odd;
+            if paths.is_empty() {
+                let (plans, phases) = (layout.plans.join(", "), layout.phases.join(", "));
+                parts
+                    .diagnostics
+                    .push(format!("phase {phase} has no plan: no {plans} in its folder in {phases}"));
+            }
             (paths, format!("plan of phase {phase}"))
         }
         _ => return Ok(parts),

@@ -78,8 +78,9 @@ fn run(program: Program, cli: Cli) -> Result<ExitCode, String> {
             return Ok(print(&print_config::remote(client, &url, &cli.options)?));
         }
         Some(Command::PrintConfig { client, url: None }) => {
-            let executable =
-                std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
+            let executable = std::env::current_exe().map_err(|error| {
+                format!("cannot find out which file this program was started from: {error}")
+            })?;
             return Ok(print(&print_config::print_config(client, &executable, &cli.options)?));
         }
         Some(Command::Completions { shell }) => {

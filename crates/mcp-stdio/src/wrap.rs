@@ -267,7 +267,8 @@ impl Observer for Recorder {
 
 /// The server as a child, in this folder and our environment.
 fn child(command: Vec<OsString>, folder: PathBuf) -> Result<Server, String> {
-    let guardian = Guardian::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
+    let guardian = Guardian::current_exe()
+        .map_err(|error| format!("cannot find out which file this program was started from: {error}"))?;
     let runner = Runner::builder().guardian(guardian).build();
     let mut command = command.into_iter();
     let program = command.next().ok_or("name the server to start after `--`")?;
@@ -284,7 +285,9 @@ fn remote(url: &str, from_environment: &[String], file: Option<&Path>) -> Result
     let mut remote = Remote::new(url).map_err(|problem| format!("--url: {problem}"))?;
     for pair in from_environment {
         let (name, variable) = pair.split_once('=').ok_or("--header-env: expected NAME=VARIABLE")?;
-        let value = std::env::var(variable).map_err(|error| format!("--header-env: {variable}: {error}"))?;
+        let value = std::env::var(variable).map_err(|_| {
+            format!("--header-env: the environment variable {variable} is not set, or no text")
+        })?;
         remote = remote.header(name, value.trim()).map_err(|problem| format!("--header-env: {problem}"))?;
     }
     if let Some(file) = file {

@@ -261,7 +261,8 @@ fn secret_values(config: &mut Config, variables: &[(String, String)]) -> Vec<Str
 /// # Errors
 /// This program's own file cannot be found.
 pub fn runner(secrets: Secrets) -> Result<Runner, String> {
-    let guardian = Guardian::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
+    let guardian = Guardian::current_exe()
+        .map_err(|error| format!("cannot find out which file this program was started from: {error}"))?;
     Ok(Runner::builder().guardian(guardian).secrets(secrets).build())
 }
 
@@ -490,8 +491,8 @@ pub fn session_options(
     let mut runner =
         Runner::builder().secrets(secrets.clone()).max_concurrent(max_sessions.saturating_add(8));
     if owner == Owner::Server {
-        let guardian =
-            Guardian::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
+        let guardian = Guardian::current_exe()
+            .map_err(|error| format!("cannot find out which file this program was started from: {error}"))?;
         runner = runner.guardian(guardian);
     }
     let agents = agents.map_err(|error| chain(&error))?;

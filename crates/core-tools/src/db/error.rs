@@ -18,7 +18,7 @@ pub enum Error {
         reason: String,
     },
     /// Not one statement.
-    #[error("`payload` has {found} statements; give exactly one")]
+    #[error("`payload` has {} statement{}; give exactly one", if *.found == 0 { "no".into() } else { .found.to_string() }, if *.found == 0 { "" } else { "s" })]
     Statements {
         /// How many there are.
         found: usize,
@@ -85,6 +85,14 @@ impl Error {
         Self::Argument { parameter, reason: reason.into() }
     }
 
+    /// Other than one value for each parameter of the statement.
+    pub(super) fn values(expected: usize, given: usize) -> Self {
+        Self::argument(
+            "params",
+            format!("one value for each parameter of the statement: {expected} expected, {given} given"),
+        )
+    }
+
     /// The URL of the database `name`: the reader's own words may show it.
     #[cfg(any(feature = "postgres", feature = "mysql"))]
     pub(super) fn unreadable_url(name: &str) -> Self {
@@ -141,11 +149,11 @@ impl From<sqlx::Error> for Error {
                 None => said.message().to_owned(),
             },
             sqlx::Error::Io(error) => format!("the connection failed: {}", error.kind()),
-            sqlx::Error::WorkerCrashed => "the engine ran out of memory".to_owned(),
+            sqlx::Error::WorkerCrashed => "the database ran out of memory; ask for less at once".to_owned(),
             sqlx::Error::Encode(error) | sqlx::Error::Decode(error) => error.to_string(),
             sqlx::Error::Protocol(said) => said.clone(),
             sqlx::Error::Tls(error) => format!("no TLS with the server: {error}"),
-            _ => "the engine did not answer".to_owned(),
+            _ => "the database did not answer".to_owned(),
         };
         Self::Engine { message }
     }

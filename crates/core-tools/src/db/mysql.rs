@@ -244,10 +244,7 @@ async fn prepare(
     wanted: usize,
 ) -> Result<String, Error> {
     if values.len() != wanted {
-        return Err(Error::argument(
-            "params",
-            format!("the statement has {wanted} parameters, and {} are given", values.len()),
-        ));
+        return Err(Error::values(wanted, values.len()));
     }
     let mut using = Vec::new();
     for (index, value) in values.iter().enumerate() {

@@ -323,10 +323,7 @@ async fn arguments(
     kinds: &[u32],
 ) -> Result<PgArguments, Error> {
     if values.len() != kinds.len() {
-        return Err(Error::argument(
-            "params",
-            format!("the statement has {} parameters, and {} are given", kinds.len(), values.len()),
-        ));
+        return Err(Error::values(kinds.len(), values.len()));
     }
     let mut arguments = PgArguments::default();
     for (index, (value, &kind)) in values.iter().zip(kinds).enumerate() {

@@ -71,7 +71,7 @@ impl Databases {
             #[cfg(not(all(feature = "sqlite", feature = "postgres", feature = "mysql")))]
             _ => Err(Error::Setting {
                 name: request.database.clone().unwrap_or_default(),
-                reason: "this build is without its engine".to_owned(),
+                reason: "this program was built without support for such databases".to_owned(),
             }),
         }
     }

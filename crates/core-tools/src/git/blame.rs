@@ -139,7 +139,9 @@ impl Git {
         let start = input.start_line.unwrap_or(1);
         let end = input.end_line.unwrap_or_else(|| start.saturating_add(DEFAULT_LINES - 1));
         if end < start || end - start >= MOST_LINES {
-            let reason = format!("lines {start} to {end} are none, or more than {MOST_LINES}");
+            let reason = format!(
+                "lines {start} to {end} are asked for; expected 1 to {MOST_LINES} lines, the last not before the first"
+            );
             return Err(Error::Argument { name: "end_line", reason });
         }
         let revision = match &input.revision {

@@ -88,7 +88,7 @@ impl Git {
         };
         let (touched, whole) = self.ask("git_checkout", call).await?;
         if !whole {
-            return Err(Error::Odd("it differs in too many files to look at them".to_owned()));
+            return Err(Error::Odd("it differs in too many files to see whether changes would be lost; run git itself for that (run_command)".to_owned()));
         }
         repository.check_changes(top, fields(&touched))?;
         // Quiet: to list what is carried along, git would look into submodules, also those only the branch has.

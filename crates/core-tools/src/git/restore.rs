@@ -79,7 +79,10 @@ impl Git {
             whole &= all;
         }
         if !whole {
-            return Err(Error::Odd("too many files are named to look at them".to_owned()));
+            return Err(Error::Odd(
+                "too many files are named to see whether others would be lost; name fewer at a time"
+                    .to_owned(),
+            ));
         }
         let unique: BTreeSet<_> = fields(&touched).collect();
         if !staged {

@@ -189,7 +189,7 @@ impl Git {
             whole &= all;
         }
         if !whole {
-            return Err(Error::Odd("too many files have changed to look at them".to_owned()));
+            return Err(Error::Odd("too many files have changed to see whether others would be lost; run git itself for that (run_command)".to_owned()));
         }
         if touched.is_empty() && self.staged(repository, cancel).await? == 0 {
             return Err(Error::Nothing(NOTHING));
@@ -243,7 +243,7 @@ impl Git {
             whole &= all;
         }
         if !whole {
-            return Err(Error::Odd("the stash has too many files to look at them".to_owned()));
+            return Err(Error::Odd("the stash has too many files to see whether others would be lost; run git itself for that (run_command)".to_owned()));
         }
         repository.check_changes(top, fields(&touched))?;
         // git itself spares untracked files, but not ignored ones.
@@ -251,7 +251,7 @@ impl Git {
         let call = Call::new(repository, Access::Reads, cancel, &words);
         let (indexed, whole) = self.ask("git_stash", call).await?;
         if !whole {
-            return Err(Error::Odd("the repository has too many files to look at them".to_owned()));
+            return Err(Error::Odd("the repository has too many files to see whether others would be lost; run git itself for that (run_command)".to_owned()));
         }
         let indexed: HashSet<_> = fields(&indexed).collect();
         let new = fields(&touched).filter(|path| !indexed.contains(path));

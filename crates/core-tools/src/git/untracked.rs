@@ -63,7 +63,7 @@ impl Git {
             return Ok(());
         }
         if obstacles.len() > MOST_OBSTACLES {
-            return Err(Error::Odd("too many folders and files have taken each other's place".to_owned()));
+            return Err(Error::Odd("too many folders and files have taken each other's place to see what would be lost; run git itself for that (run_command)".to_owned()));
         }
         // Without an exclusion this lists ignored files as well.
         let words = ["ls-files", "--others", "-z", "--full-name", "--"];

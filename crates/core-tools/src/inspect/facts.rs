@@ -20,7 +20,7 @@ impl Provider for Facts {
             if request.path().file.is_some()
                 || request.path().segments.first().is_none_or(|first| first != "process")
             {
-                return Err(Passed::Nothing("it has process.*".to_owned()));
+                return Err(Passed::Nothing("it has only process.*".to_owned()));
             }
             let process = request.process(&ANY)?;
             // Reading /proc waits for nothing.

@@ -34,7 +34,7 @@ impl Provider for Java {
         Box::pin(async move {
             let path = request.path();
             if path.file.is_some() || path.segments.first().is_none_or(|first| first != "jvm") {
-                return Err(Passed::Nothing("it has jvm.*".to_owned()));
+                return Err(Passed::Nothing("it has only jvm.*".to_owned()));
             }
             let process = request.process(&[Runtime::Jvm])?;
             let source = format!("jvm: {}", process.shown());

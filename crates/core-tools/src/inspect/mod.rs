@@ -159,7 +159,7 @@ impl Inspector {
             None => None,
             // It may hold a secret.
             Some(text) if !text.starts_with("http://") => {
-                return Err("STATE_URL does not begin with http://; there is no TLS".to_owned());
+                return Err("STATE_URL must begin with http:// (https is not spoken)".to_owned());
             }
             Some(text) => Some(Url::parse(text).ok_or("STATE_URL is no URL")?),
         };

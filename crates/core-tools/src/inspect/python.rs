@@ -33,7 +33,7 @@ impl Provider for Python {
         Box::pin(async move {
             let path = request.path();
             if path.file.is_some() || path.segments.first().is_none_or(|first| first != "python") {
-                return Err(Passed::Nothing("it has python.*".to_owned()));
+                return Err(Passed::Nothing("it has only python.*".to_owned()));
             }
             let process = request.process(&[Runtime::Python])?;
             let Some(program) = self.program(request) else {

@@ -20,7 +20,7 @@ impl Provider for ServerEnvironment {
             match request.path().segments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
                 ["process", "env", _] if request.path().file.is_none() => {}
                 // The whole of it is nobody's state.
-                _ => return nothing("it has process.env.NAME"),
+                _ => return nothing("it has only process.env.NAME"),
             }
             if !self.0.iter().any(|(name, _)| request.path().last() == Some(name)) {
                 return nothing("the server has no such variable either");

@@ -221,7 +221,7 @@ pub enum Unreachable {
     )]
     Itself(String),
     /// Nothing listens there.
-    #[error("nothing listens on port {0}")]
+    #[error("nothing listens on port {0} of this machine; start the application, or name another target")]
     NotListening(u16),
     /// Not on this machine.
     #[error("`{0}` is not this machine; a target names 127.0.0.1, [::1] or localhost")]

@@ -138,7 +138,7 @@ impl Source {
             names.iter().filter_map(|name| open(&base.join(name).ok()?).ok()).collect();
         if files.is_empty() {
             let path = self.name.clone();
-            return Err(Error::NotFound { path, hint: "; no file matches".to_owned() });
+            return Err(Error::NotFound { path, hint: "; no file matches it. Name a file or glob with `source`, or set LOG_PATH or `logs.sources` for the server".to_owned() });
         }
         files.sort_by(|a, b| (a.modified, &a.shown).cmp(&(b.modified, &b.shown)));
         files.drain(..files.len().saturating_sub(MOST_FILES));

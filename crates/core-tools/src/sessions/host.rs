@@ -84,7 +84,7 @@ fn taken(holder: Option<&Holder>) -> Error {
         Some(holder) => format!("process {} ({})", holder.process.pid, holder.owner.as_str()),
         None => "another process".to_owned(),
     };
-    Error::new(Code::State, format!("{who} supervises there already"))
+    Error::new(Code::State, format!("{who} supervises there already; use that one, or end it first"))
 }
 
 /// Binds the socket for this user alone. Only the holder of the lock comes here, so what is there is left over.
@@ -132,8 +132,9 @@ async fn serve(supervisor: &Supervisor, stream: UnixStream) -> io::Result<()> {
         Some(VERSION) => {}
         other => {
             let other = other.map_or_else(|| "none".to_owned(), |version| version.to_string());
-            let message =
-                format!("this supervisor speaks version {VERSION} of the protocol, and not {other}");
+            let message = format!(
+                "this supervisor speaks version {VERSION} of the protocol, and not {other}: restart the older of the two"
+            );
             return write(&mut writer, &json!({"error": Error::new(Code::Invalid, message)})).await;
         }
     }
@@ -231,7 +232,7 @@ impl Client {
         let (reader, mut writer) = stream.into_split();
         let mut reader = BufReader::new(reader);
         let gone = || broken(io::ErrorKind::UnexpectedEof.into());
-        let late = |_| Error::new(Code::Broken, "the supervisor does not answer");
+        let late = |_| Error::new(Code::Broken, "the supervisor does not answer; it may be busy: try again");
         write(&mut writer, &hello()).await.map_err(broken)?;
         let first = tokio::time::timeout(HELLO, read(&mut reader)).await.map_err(late)?;
         let first = first.map_err(broken)?.ok_or_else(gone)?;
@@ -241,7 +242,7 @@ impl Client {
                 return Err(Error::new(
                     Code::Broken,
                     format!(
-                        "the supervisor speaks version {other} of the protocol, and this program {VERSION}"
+                        "the supervisor speaks version {other} of the protocol, and this program {VERSION}: restart the older of the two"
                     ),
                 ));
             }

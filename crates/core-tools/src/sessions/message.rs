@@ -63,7 +63,7 @@ impl Supervisor {
                 if agent.is_none_or(|agent| agent.resume.is_empty()) || record.replaced_by.is_some() {
                     let instead = match &record.replaced_by {
                         Some(other) => format!("session {other} went on in its place"),
-                        None => "its command cannot be resumed".to_owned(),
+                        None => "its command cannot be resumed; new_session starts another".to_owned(),
                     };
                     return wrong(format!("session {id} is stopped, and {instead}"));
                 }

@@ -250,7 +250,7 @@ impl Supervisor {
         let kept = self.0.store.keep(&kept).await;
         self.trouble(
             "database",
-            kept.err().map(|error| format!("what changes is not kept: {}", chain(&error))),
+            kept.err().map(|error| format!("changes cannot be saved: {}", chain(&error))),
         );
     }
 
@@ -262,7 +262,7 @@ impl Supervisor {
             None => return,
         };
         let written = self.0.store.write(&record, &transitions).await;
-        let trouble = written.err().map(|error| format!("what changes is not kept: {}", chain(&error)));
+        let trouble = written.err().map(|error| format!("changes cannot be saved: {}", chain(&error)));
         if trouble.is_some()
             && let Some(entry) = self.table().sessions.get_mut(id)
         {
@@ -490,7 +490,7 @@ impl Supervisor {
         let forgotten = self.0.store.forget(id).await;
         self.trouble(
             "database",
-            forgotten.err().map(|error| format!("what changes is not kept: {}", chain(&error))),
+            forgotten.err().map(|error| format!("changes cannot be saved: {}", chain(&error))),
         );
         let _ = self.0.lock.folder().remove_session(id);
     }
@@ -524,7 +524,7 @@ impl Supervisor {
         };
         let Some(program) = command.first().filter(|program| !program.is_empty()) else {
             return Err(invalid(
-                "no command: name one, or set sessions.command in the configuration".to_owned(),
+                "no agent to start: name it by `agent` or its command, or set sessions.command in the configuration".to_owned(),
             ));
         };
         let agent = named.or_else(|| tuned.agents.of_program(program));

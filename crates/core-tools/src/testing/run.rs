@@ -462,7 +462,13 @@ fn explain(runner: Runner, text: &str, found: &Found) -> Option<Problem> {
         Runner::Ctest if none => (Kind::NoTests, says(&["No tests were found"])?),
         _ => return None,
     };
-    Some(Problem::new(kind, line.trim().trim_start_matches("[ERROR] ")))
+    let line = line.trim().trim_start_matches("[ERROR] ");
+    Some(match kind {
+        Kind::RunnerMissing => {
+            Problem::new(kind, format!("{line}. It is usually installed so: {}", runner.installation()))
+        }
+        kind => Problem::new(kind, line),
+    })
 }
 
 /// What the runner printed: standard error, and the end of standard output before it.

@@ -31,8 +31,13 @@ pub enum TestError {
     #[error("`test_path` is `{0}`: what begins with `-` would be an option of the runner")]
     Option(String),
     /// There is no such file or folder.
-    #[error("`test_path`: there is no `{0}`")]
-    NoSuchPath(String),
+    #[error("`test_path`: there is no `{path}`{hint}")]
+    NoSuchPath {
+        /// What was asked for.
+        path: String,
+        /// Which name is near, ready to follow the message.
+        hint: String,
+    },
     /// The runner cannot select what was asked for.
     #[error("{runner} cannot run only {what}; give {instead}")]
     CannotSelect {
@@ -132,7 +137,7 @@ pub(super) fn choose(
                 .map(|_| ())
                 .map_err(TestError::from)
                 .err()
-                .unwrap_or(TestError::NoSuchPath(path.into())));
+                .unwrap_or(no_such_path(path, String::new())));
         }
     };
     let name = name.map(str::to_owned);
@@ -142,11 +147,19 @@ pub(super) fn choose(
         }
         (Some(_), Ok(file)) => in_file(&Project(file), name, runner),
         // A test in documentation: `src/lib.rs - module::name (line 5)`.
-        _ if !path.contains(" - ") && (name.is_some() || looks_like_a_path(path)) => {
-            Err(TestError::NoSuchPath(path.to_owned()))
+        (_, located) if !path.contains(" - ") && (name.is_some() || looks_like_a_path(path)) => {
+            let hint = match located.map(|located| located.metadata()) {
+                Ok(Err(workspace::Error::NotFound { hint, .. })) => hint.unwrap_or_default(),
+                _ => String::new(),
+            };
+            Err(no_such_path(path, hint))
         }
         _ => in_folder(&Project(base), &Part { name: Some(text.to_owned()), ..Part::default() }, runner),
     }
+}
+
+fn no_such_path(path: &str, hint: String) -> TestError {
+    TestError::NoSuchPath { path: path.to_owned(), hint }
 }
 
 /// The part of `outer` that `inner` is.
@@ -210,7 +223,7 @@ fn in_folder(start: &Project, part: &Part, runner: Option<Runner>) -> Result<Cho
 
 fn in_file(file: &Project, name: Option<String>, runner: Option<Runner>) -> Result<Choice, TestError> {
     let Some(folder) = file.0.parent().map(Project) else {
-        return Err(TestError::NoSuchPath(file.0.shown()));
+        return Err(no_such_path(&file.0.shown(), String::new()));
     };
     let by_name = detect::by_file(&file.0.shown());
     let mut choice = match (runner, by_name) {

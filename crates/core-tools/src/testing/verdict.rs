@@ -134,7 +134,7 @@ pub(super) fn judge(found: &mut Found, ending: Ending, codes: ExitCodes) -> Opti
 
 fn no_tests(skipped: u64) -> Problem {
     let message = match skipped {
-        0 => "no test was executed: none matches".to_owned(),
+        0 => "no test was executed: there is none, or none that `test_path` names".to_owned(),
         1 => "no test was executed: the only one is skipped".to_owned(),
         skipped => format!("no test was executed: all {skipped} are skipped"),
     };

@@ -7,7 +7,7 @@ mod rights;
 use crate::setup::{self, Settings};
 use core_tools::ci::{Commands, Toolchain, diagnose, toolchains};
 use core_tools::workspace::Workspace;
-use process_runner::{Command, Limits, Runner};
+use process_runner::{Command, Containment, Limits, Runner};
 use serde::Serialize;
 use server_setup::identity;
 use std::fmt::Write as _;
@@ -203,7 +203,13 @@ async fn processes(runner: &Runner) -> Finding {
     match runner.run(Command::new("sh", "/").args(["-c", "exit 7"]).limits(limits)).await {
         Ok(output) if output.code() == Some(7) => ok(
             "processes",
-            format!("can be started and ended; what they start is found by {:?}", output.containment),
+            match output.containment {
+                Containment::SessionAndMarker | Containment::JobObject => {
+                    "can be started, and ended with all that they have started"
+                }
+                _ => "can be started and ended; one that leaves its session is not found",
+            }
+            .to_owned(),
         ),
         Ok(output) => broken("processes", output.summary(), REMEDY),
         Err(error) => broken("processes", setup::chain(&error), REMEDY),

@@ -282,10 +282,12 @@ mod unix {
         }
         let mode = stat.st_mode & 0o777;
         if mode & others != 0 {
-            return Err(untrusted(format!("its mode is {mode:03o}, which lets others at it")));
+            return Err(untrusted(format!(
+                "others may read or change it (mode {mode:03o}; `chmod 600` ends that)"
+            )));
         }
         if stat.st_nlink != 1 {
-            return Err(untrusted("it has several names"));
+            return Err(untrusted("it has several hard links, by which others may change it"));
         }
         Ok(())
     }
@@ -403,7 +405,7 @@ mod tests {
         assert_eq!(distrust(folder.path()), "it is a symbolic link");
         std::fs::remove_file(&marker).unwrap();
         std::fs::hard_link(&real, &marker).unwrap();
-        assert_eq!(distrust(folder.path()), "it has several names");
+        assert_eq!(distrust(folder.path()), "it has several hard links, by which others may change it");
         std::fs::remove_file(&marker).unwrap();
         std::fs::create_dir(&marker).unwrap();
         assert_eq!(distrust(folder.path()), "it is not a regular file");

@@ -244,7 +244,13 @@ pub(super) async fn fence(connection: &mut SqliteConnection, guard: &Arc<Guard>)
         // SAFETY: the guard lives as long as the connection, and is only read by reference.
         done &= unsafe { ffi::sqlite3_set_authorizer(database, Some(ask), kept) } == ffi::SQLITE_OK;
     }
-    if done { Ok(()) } else { Err(Error::Engine { message: "SQLite cannot be fenced in".to_owned() }) }
+    if done {
+        Ok(())
+    } else {
+        Err(Error::Engine {
+            message: "SQLite of this system cannot be held to reading, so nothing is run".to_owned(),
+        })
+    }
 }
 
 unsafe extern "C" fn let_go(guard: *mut c_void) {

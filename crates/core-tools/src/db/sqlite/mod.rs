@@ -167,10 +167,7 @@ async fn seed(database: &mut Database, request: &DbBridge) -> Result<Seeded, Err
 
 fn arguments(values: &[Value], wanted: usize) -> Result<SqliteArguments, Error> {
     if values.len() != wanted {
-        return Err(Error::argument(
-            "params",
-            format!("the statement has {wanted} parameters, and {} are given", values.len()),
-        ));
+        return Err(Error::values(wanted, values.len()));
     }
     let mut arguments = SqliteArguments::default();
     for value in values {

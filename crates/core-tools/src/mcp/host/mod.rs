@@ -358,7 +358,11 @@ impl Host {
             answer.leave(&shared.redactor, &shared.limits, shared.structured)
         });
         // Without having passed here nothing leaves.
-        left.await.unwrap_or_else(|_| Answer::error(&ToolError::new("the answer was lost on its way out")))
+        left.await.unwrap_or_else(|_| {
+            Answer::error(&ToolError::new(
+                "the call ended, and its answer was lost by a defect of this server, which its log tells",
+            ))
+        })
     }
 
     fn find(&self, policy: &Policy, caller: &Caller, name: &str) -> Option<&Registered> {

@@ -43,7 +43,7 @@ impl Core {
         }
         let result = message.result_mut();
         let Some(Json::Array(entries)) = result.remove("tools") else {
-            return self.refresh_failed("the server's list of tools is none");
+            return self.refresh_failed("the server's answer to tools/list holds no list of tools");
         };
         refresh.entries.extend(entries.into_iter().map(Json::into_owned));
         refresh.pages += 1;
@@ -57,7 +57,7 @@ impl Core {
         match cursor {
             Some(cursor @ Json::String(_)) => self.ask_page(Some(cursor)),
             Some(Json::Null) | None => self.refreshed(),
-            Some(_) => self.refresh_failed("the server's list of tools has a cursor that is none"),
+            Some(_) => self.refresh_failed("the server's answer to tools/list has a cursor that is no text"),
         }
     }
 

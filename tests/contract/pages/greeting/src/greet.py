@@ -1,0 +1,5 @@
+GREETING = "Hello"
+
+
+def greet(name):
+    return f"{GREETING}, {name}!"
