@@ -2,12 +2,13 @@
 
 use crate::SOON;
 use integration_tests::{
-    Ask, Era, Http, HttpServer, Project, alive, found, unique_seconds, wait_until, wait_until_gone,
+    Ask, Era, Http, HttpServer, Project, alive, children, found, unique_seconds, wait_until, wait_until_gone,
+    zombies_of,
 };
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr as UnixAddress, UnixDatagram};
@@ -116,6 +117,72 @@ fn a_service_manager_is_told_what_the_server_does() {
         assert_eq!(hear(), "STOPPING=1");
         assert!(server.0.wait().unwrap().success());
     }
+}
+
+// --- the first process of a container ---
+
+/// A server that is the first process of a PID namespace, below an `unshare` that ends as it does.
+struct Contained {
+    unshare: Ended,
+    first: u32,
+    server: u32,
+    address: SocketAddr,
+}
+
+impl Contained {
+    fn start(project: &Project) -> Option<Self> {
+        let namespace = ["--pid", "--fork", "--kill-child", "--mount-proc"];
+        let possible = Command::new("unshare").args(namespace).arg("true").output();
+        let possible = possible.is_ok_and(|output| output.status.success());
+        found(possible.then_some(()), "no PID namespaces here: run as root")?;
+        let program = HttpServer::program(project);
+        let mut command = Command::new("unshare");
+        command.args(namespace).arg(program.get_program()).current_dir(project.path());
+        command.args(["--listen", "127.0.0.1:0", "--anonymous-role", "dev"]);
+        for (name, value) in program.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        let mut unshare = Ended(command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap());
+        let said = BufReader::new(unshare.0.stderr.take().unwrap()).lines();
+        let mut said = said.map(Result::unwrap);
+        let address =
+            said.find_map(|line| Some(line.split_once("http://")?.1.trim_end_matches("/mcp").parse()));
+        let [first] = children(unshare.0.id())[..] else { panic!("unshare has one child") };
+        let [server] = children(first)[..] else { panic!("the first process has one child: the server") };
+        // Goes on reading, so that the server is never kept from writing.
+        std::thread::spawn(move || said.for_each(drop));
+        Some(Self { unshare, first, server, address: address.expect("it says where it is").unwrap() })
+    }
+
+    fn signal(process: u32, signal: Signal) {
+        kill_process(Pid::from_raw(process.try_into().unwrap()).unwrap(), signal).unwrap();
+    }
+}
+
+#[test]
+fn as_the_first_process_of_a_container_it_waits_for_what_has_lost_its_parent() {
+    let project = Project::empty();
+    let Some(mut contained) = Contained::start(&project) else { return };
+    let seconds = unique_seconds();
+    let mut client = Http::connect(contained.address, None, Era::Modern);
+    // Of a session of their own, with and without what marks them as the call's.
+    let orphans = format!("(setsid sleep {seconds} &); (setsid true &); (env -i setsid sleep 0.1 &)");
+    client.text("run_command", json!({"command": ["sh", "-c", orphans]}));
+    wait_until_gone(&seconds, SOON);
+    wait_until_gone("sleep 0.1", SOON);
+    wait_until(SOON, "all are waited for", || {
+        zombies_of(contained.first).is_empty() && zombies_of(contained.server).is_empty()
+    });
+    // Signals are passed on, and so is the exit code.
+    Contained::signal(contained.first, Signal::TERM);
+    assert_eq!(contained.unshare.0.wait().unwrap().code(), Some(0));
+
+    let Some(mut contained) = Contained::start(&project) else { return };
+    Contained::signal(contained.server, Signal::KILL);
+    assert_eq!(contained.unshare.0.wait().unwrap().code(), Some(128 + 9));
 }
 
 // --- configurations, images, manifests ---

@@ -55,7 +55,19 @@ use telemetry::Telemetry;
 pub fn main(program: Program) -> ExitCode {
     // The process that outlives this one and ends what it left running. Never returns in that process.
     process_runner::guardian::run_if_requested();
-    match run(program, cli::parse(program)) {
+    let cli = cli::parse(program);
+    // As the first process of a container the server runs below one that waits for what loses its parent.
+    #[cfg(target_os = "linux")]
+    if cli.command.is_none() {
+        match server_setup::init::run_below() {
+            Ok(Some(code)) => return code,
+            Ok(None) => {}
+            Err(error) => {
+                say(&format!("{}: what loses its parent will not be waited for: {error}", program.name))
+            }
+        }
+    }
+    match run(program, cli) {
         Ok(code) => code,
         Err(error) => {
             say(&format!("{}: {error}", program.name));

@@ -8,6 +8,8 @@
 
 pub mod confinement;
 pub mod identity;
+#[cfg(target_os = "linux")]
+pub mod init;
 pub mod log;
 pub mod manual;
 mod program;

@@ -1,0 +1,70 @@
+//! The first process of a container.
+//!
+//! What has lost its parent falls to the first process of its PID namespace, and stays in the table of processes until
+//! that one waits for it (`pid_namespaces(7)`). A server waits for its own children alone. So where it would be the
+//! first, it runs as the child of one that waits for everybody; no `--init` is needed.
+#![allow(clippy::disallowed_methods, reason = "what it starts is no tool's program, but this one again")]
+
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, wait};
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// What is passed on.
+const SIGNALS: [Signal; 6] =
+    [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT, Signal::USR1, Signal::USR2];
+
+/// Where this process is the first of its PID namespace: runs this program again with the same arguments, passes
+/// signals on to it, waits for everything that ends, and gives the program's exit code once it has ended (128 and the
+/// number of the signal that ended it). `None` elsewhere.
+///
+/// To be called before threads and runtimes. All other processes of the namespace end with this one.
+///
+/// # Errors
+/// If the program cannot be run again, as where `/proc` is missing.
+pub fn run_below() -> io::Result<Option<ExitCode>> {
+    if getpid() == Pid::INIT { start_and_wait().map(Some) } else { Ok(None) }
+}
+
+fn start_and_wait() -> io::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    runtime.block_on(async {
+        // Before there is anybody to pass them on to: what comes from now on is kept.
+        let mut ended = signal(SignalKind::child())?;
+        let (heard, mut passed) = tokio::sync::mpsc::unbounded_channel();
+        for kind in SIGNALS {
+            let mut incoming = signal(SignalKind::from_raw(kind.as_raw()))?;
+            let heard = heard.clone();
+            tokio::spawn(async move { while incoming.recv().await.is_some() && heard.send(kind).is_ok() {} });
+        }
+        let mut arguments = std::env::args_os();
+        let mut program = Command::new("/proc/self/exe");
+        if let Some(name) = arguments.next() {
+            program.arg0(name);
+        }
+        // A group of its own: what a terminal sends comes here alone, and reaches it once.
+        let child = program.args(arguments).process_group(0).spawn()?;
+        let server = Pid::from_child(&child);
+        loop {
+            tokio::select! {
+                Some(signal) = passed.recv() => {
+                    // Not waited for yet, so the number is still the server's.
+                    let _ = kill_process(server, signal);
+                }
+                _ = ended.recv() => {
+                    while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
+                        if pid == server {
+                            return Ok(exit_code(status));
+                        }
+                    }
+                }
+            }
+        }
+    })
+}
+
+fn exit_code(status: WaitStatus) -> ExitCode {
+    let code = status.exit_status().or_else(|| status.terminating_signal().map(|signal| 128 + signal));
+    ExitCode::from(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
+}
