@@ -134,7 +134,7 @@ async fn what_cannot_start_is_an_error_and_no_session() {
     for (new, says) in [
         (place.plan(vec!["no-such-program-at-all".to_owned()], None), "no-such-program-at-all"),
         (NewSession { cwd: "/no/such/folder".into(), ..place.plan(shell("true"), None) }, "/no/such/folder"),
-        (place.plan(vec![], None), "no command"),
+        (place.plan(vec![], None), "no agent to start"),
         (NewSession { command: None, ..place.plan(vec![], None) }, "sessions.command"),
         (
             NewSession { agent: Some("cloud".to_owned()), ..place.plan(vec![], None) },

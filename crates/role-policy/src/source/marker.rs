@@ -415,7 +415,7 @@ mod tests {
         assert_eq!(distrust(folder.path()), "it is not a regular file");
         std::fs::remove_file(&marker).unwrap();
         put(folder.path(), "coretools_role", b"worker", 0o620);
-        assert!(distrust(folder.path()).contains("mode is 620"));
+        assert!(distrust(folder.path()).contains("mode 620"));
         put(folder.path(), "coretools_role", b"worker", 0o600);
         std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
         assert_eq!(distrust(folder.path()), "others may write to its folder");
