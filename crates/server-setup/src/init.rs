@@ -39,7 +39,8 @@ fn start_and_wait() -> io::Result<ExitCode> {
             tokio::spawn(async move { while incoming.recv().await.is_some() && heard.send(kind).is_ok() {} });
         }
         let mut arguments = std::env::args_os();
-        let mut program = Command::new("/proc/self/exe");
+        // By its path and not as /proc/self/exe, by which name it would then be listed.
+        let mut program = Command::new(std::env::current_exe()?);
         if let Some(name) = arguments.next() {
             program.arg0(name);
         }
