@@ -28,7 +28,7 @@ sets=(
   "core-tools introspection"
   "core-tools sessions"
   "core-tools filesystem,mcp"
-  "mcp-stdio -"
+  "coretools-mcp -"
   "mcp-http -"
 )
 folder=$(mktemp -d)
