@@ -365,6 +365,30 @@ fn the_manifest_agrees_with_itself() {
     }
 }
 
+#[test]
+fn programs_do_not_get_the_variables_that_are_the_servers_own() {
+    let (project, outside) = (Project::empty(), Project::empty());
+    let config = outside.join("coretools.toml");
+    // As the manifest says it.
+    fs::write(&config, "[http]\naudit_database = \"$AUDIT_DATABASE\"\n").unwrap();
+    let database = format!("sqlite:{}", outside.join("audit.db").display());
+    let variables = [
+        ("AUDIT_DATABASE", database.as_str()),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "authorization=collectors"),
+        ("OF_NOBODY_ELSE", "passed on"),
+    ];
+    let server = HttpServer::start_in(&project, &["--config", config.to_str().unwrap()], &variables);
+    let mut client = server.connect(&server.token("ada", "dev", &[]), Era::Modern);
+    for tool in ["run_command", "start_command"] {
+        let said = client.text(tool, json!({"command": ["sh", "-c", "env > seen; echo done > seen.done"]}));
+        wait_until(SOON, &said, || project.path().join("seen.done").exists());
+        let seen = project.read("seen");
+        assert!(seen.contains("OF_NOBODY_ELSE=passed on"), "{seen}");
+        assert!(!seen.contains("AUDIT_DATABASE") && !seen.contains("OTEL_EXPORTER_OTLP_HEADERS"), "{seen}");
+        fs::remove_file(project.path().join("seen.done")).unwrap();
+    }
+}
+
 // --- proxies ---
 
 /// A proxy in front of two replicas.

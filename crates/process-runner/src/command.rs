@@ -346,7 +346,7 @@ impl Command {
     /// What [`run`](Command::run) would give.
     pub fn validate(&self) -> Result<(), SpawnError> {
         self.check_input()?;
-        crate::tree::validate(self, &Inherited::now())
+        crate::tree::validate(self, &Inherited::without(&[]))
     }
 
     /// What messages call the run.

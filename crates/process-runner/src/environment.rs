@@ -31,7 +31,7 @@ pub(crate) struct Environment {
     pub(crate) changes: BTreeMap<OsString, Option<OsString>>,
 }
 
-/// The environment of this process, as it was once.
+/// The environment of this process, as it was once, without what is withheld.
 pub(crate) struct Inherited(Vec<Variable>);
 
 /// One of its variables.
@@ -55,7 +55,7 @@ impl Inherited {
     }
 
     #[allow(clippy::disallowed_methods, reason = "to pass it on is what `Inherit` and `Allow` mean")]
-    pub(crate) fn now() -> Self {
+    pub(crate) fn without(withheld: &[OsString]) -> Self {
         let variable = |(name, value): (OsString, OsString)| {
             Some(Variable {
                 #[cfg(unix)]
@@ -64,7 +64,8 @@ impl Inherited {
                 value,
             })
         };
-        let mut variables: Vec<_> = std::env::vars_os().filter_map(variable).collect();
+        let mut variables: Vec<_> =
+            std::env::vars_os().filter(|(name, _)| !withheld.contains(name)).filter_map(variable).collect();
         variables.sort_unstable_by(|one, other| one.name.cmp(&other.name));
         Self(variables)
     }

@@ -1,7 +1,7 @@
 //! Running commands: the [`Runner`] that bounds how many run at once, and the handle of one that runs.
 
 use std::collections::HashMap;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -82,6 +82,7 @@ pub struct RunnerBuilder {
     max_concurrent: Option<usize>,
     queue_timeout: Option<Duration>,
     guardian: Option<Guardian>,
+    withheld: Vec<OsString>,
 }
 
 impl RunnerBuilder {
@@ -122,6 +123,14 @@ impl RunnerBuilder {
         self
     }
 
+    /// Variables of this process that no run inherits, whatever its [`EnvPolicy`](crate::EnvPolicy): what is meant
+    /// for the server alone. A command can still be given one of that name.
+    #[must_use]
+    pub fn withhold(mut self, variables: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
+        self.withheld.extend(variables.into_iter().map(Into::into));
+        self
+    }
+
     /// The runner.
     pub fn build(self) -> Runner {
         let places = self.max_concurrent.unwrap_or_else(tree::default_concurrency);
@@ -129,7 +138,7 @@ impl RunnerBuilder {
             inner: Arc::new(Inner {
                 limits: self.limits,
                 secrets: self.secrets,
-                environment: Arc::new(Inherited::now()),
+                environment: Arc::new(Inherited::without(&self.withheld)),
                 places: Arc::new(Semaphore::new(places.clamp(1, Semaphore::MAX_PERMITS))),
                 queue_timeout: self.queue_timeout,
                 guardian: self.guardian.map(GuardianLink::new),

@@ -261,9 +261,17 @@ fn secret_values(config: &mut Config, variables: &[(String, String)]) -> Vec<Str
 /// # Errors
 /// This program's own file cannot be found.
 pub fn runner(secrets: Secrets) -> Result<Runner, String> {
+    runner_without(secrets, &[])
+}
+
+/// The same, where programs get none of these variables: what is meant for the server alone.
+///
+/// # Errors
+/// As [`runner`].
+pub fn runner_without(secrets: Secrets, variables: &[&str]) -> Result<Runner, String> {
     let guardian = Guardian::current_exe()
         .map_err(|error| format!("cannot find out which file this program was started from: {error}"))?;
-    Ok(Runner::builder().guardian(guardian).secrets(secrets).build())
+    Ok(Runner::builder().guardian(guardian).secrets(secrets).withhold(variables).build())
 }
 
 /// What a server knows of itself.
