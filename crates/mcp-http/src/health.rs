@@ -77,5 +77,10 @@ fn exchange(mut stream: impl Read + Write, request: &str) -> io::Result<u16> {
     stream.read_exact(&mut head)?;
     let status =
         std::str::from_utf8(&head).ok().and_then(|head| head.strip_prefix("HTTP/1.1 ")?.parse().ok());
-    status.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "that is no HTTP/1.1"))
+    status.ok_or_else(|| {
+        io::Error::new(
+            io::ErrorKind::InvalidData,
+            "what answers there does not speak HTTP/1.1: is it the address of mcp-http, and not of TLS?",
+        )
+    })
 }

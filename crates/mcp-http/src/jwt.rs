@@ -106,8 +106,12 @@ impl Jwts {
             return Err(missing("jwt_roles"));
         }
         let algorithm = |name: &String| {
-            Algorithm::parse(name)
-                .ok_or_else(|| format!("http.jwt_algorithms: `{name}` is none that is taken"))
+            Algorithm::parse(name).ok_or_else(|| {
+                format!(
+                    "http.jwt_algorithms: `{name}` is none that is taken; expected RS256, RS384, RS512, PS256, PS384, \
+                     PS512, ES256, ES384 or EdDSA"
+                )
+            })
         };
         let place = match keys.split_once("://") {
             None => Place::File(keys.into()),

@@ -152,7 +152,10 @@ impl Protocol {
                 Some(room) => Some(room),
                 None => {
                     app.metrics.turned_away("sessions");
-                    let (message, wait) = ("there are too many sessions; end some", Duration::from_secs(5));
+                    let (message, wait) = (
+                        "there are as many sessions as there may be (http.max_sessions); end some, or try again later",
+                        Duration::from_secs(5),
+                    );
                     return answer::later(StatusCode::SERVICE_UNAVAILABLE, asked.id.as_ref(), message, wait);
                 }
             },
@@ -196,7 +199,7 @@ impl Protocol {
                 StatusCode::UNAUTHORIZED,
                 asked.id.as_ref(),
                 -32600,
-                "this caller may call no more",
+                "the token of this caller was revoked or has expired; ask the server's operator for another",
             );
         }
         let call = life.child_token();

@@ -63,6 +63,9 @@ fn address(name: &[u8]) -> io::Result<SocketAddr> {
         [b'/', ..] => SocketAddr::from_pathname(std::ffi::OsStr::from_bytes(name)),
         #[cfg(target_os = "linux")]
         [b'@', name @ ..] => <SocketAddr as std::os::linux::net::SocketAddrExt>::from_abstract_name(name),
-        _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is neither a path nor an abstract name")),
+        _ => Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "expected an absolute path, or `@` and an abstract name",
+        )),
     }
 }

@@ -274,7 +274,7 @@ impl OAuth {
 }
 
 fn not_found() -> Response<Body> {
-    answer::text(StatusCode::NOT_FOUND, "there is nothing here\n")
+    answer::text(StatusCode::NOT_FOUND, "there is nothing here; the protocol is at /mcp, the page at /ui\n")
 }
 
 /// Keeps those who were turned away unknown from filling the audit: of each reason ten lines in a second, and a number.

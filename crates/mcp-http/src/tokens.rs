@@ -77,7 +77,14 @@ impl Tokens {
         for written in read(path)?.tokens {
             let id = Id(written.id);
             let hash = Hash::parse(&written.hash)
-                .ok_or_else(|| format!("{}: the hash of `{}` is none", path.display(), written.name))?;
+                .ok_or_else(|| {
+                format!(
+                    "{}: the hash of `{}` is no SHA-256 in hexadecimal; remove the entry, and make its token anew with \
+                     `mcp-http token new`",
+                    path.display(),
+                    written.name
+                )
+            })?;
             let live = before.0.get(&id).filter(|old| old.hash.is(&hash)).map(|old| old.live.clone());
             let own = |own: Option<u64>, least: u64| own.unwrap_or(least);
             let token = Token {
