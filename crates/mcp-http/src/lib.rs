@@ -62,7 +62,7 @@ pub fn main(program: Program) -> ExitCode {
             Ok(Some(code)) => return code,
             Ok(None) => {}
             Err(error) => {
-                say(&format!("{}: what loses its parent will not be waited for: {error}", program.name))
+                say(&format!("{}: what loses its parent will not be waited for: {error}", program.name));
             }
         }
     }
