@@ -1,7 +1,7 @@
 //! CoreTools for a shared host: arguments in, server up, exit code out.
 
-/// With many calls in flight one thread frees what another allocated, for which glibc's allocator takes an eighth of the
-/// processor time more, and musl's half of it.
+/// With many calls in flight one thread frees what another has allocated: glibc's allocator then takes an eighth more of the
+/// processors' time, and musl's twice as much.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
