@@ -1,5 +1,6 @@
 //! From a policy file to a [`Policy`], with everything in it that cannot be meant.
 
+use crate::builtin::BUILTIN;
 use crate::caller::Caller;
 use crate::decision::Refusal;
 use crate::effects::Lexical;
@@ -40,9 +41,26 @@ impl Policy {
     /// Everything that is wrong with the file: what cannot be read, unknown keys, roles and tools, roles that
     /// extend each other in a circle, examples that do not hold.
     pub fn load(text: &str, file: &str, tools: &[ToolFacts<'_>]) -> Result<Loaded, LoadError> {
+        Self::load_for(text, file, tools, tools.is_empty())
+    }
+
+    /// Compiles the built-in policy ([`BUILTIN`]) for a server that has the tools it names, or some of them: what is
+    /// said of others is left out, as nobody wrote it for this server.
+    ///
+    /// # Errors
+    ///
+    /// Tools of the server have its names and are others, so that its examples do not hold.
+    pub fn builtin(tools: &[ToolFacts<'_>]) -> Result<Loaded, LoadError> {
+        let mut loaded = Self::load_for(BUILTIN, "built-in", tools, true)?;
+        loaded.warnings.clear();
+        Ok(loaded)
+    }
+
+    /// `partial`: the file may name tools that are not among these.
+    fn load_for(text: &str, file: &str, tools: &[ToolFacts<'_>], partial: bool) -> Result<Loaded, LoadError> {
         let mut problems = Vec::new();
         let draft = read(text, file, &mut problems);
-        let mut loader = Loader { file, tools, draft: &draft, problems: &mut problems };
+        let mut loader = Loader { file, tools, partial, draft: &draft, problems: &mut problems };
         let policy = loader.compile();
         problems.sort_by_key(|problem| problem.line);
         if problems.iter().any(|problem| problem.severity == Severity::Error) {
@@ -59,6 +77,8 @@ impl Policy {
 struct Loader<'a> {
     file: &'a str,
     tools: &'a [ToolFacts<'a>],
+    /// The file may name others.
+    partial: bool,
     draft: &'a Draft,
     problems: &'a mut Vec<Problem>,
 }
@@ -259,7 +279,7 @@ impl<'a> Loader<'a> {
     }
 
     fn check_tools(&mut self, role: &'a DraftRole, facts: &[ToolFacts<'_>]) {
-        if self.tools.is_empty() {
+        if self.partial {
             return;
         }
         let lists = [("allow", &role.allow), ("deny", &role.deny)].into_iter();
@@ -399,8 +419,8 @@ impl<'a> Loader<'a> {
             };
             let tool = match facts.iter().find(|tool| tool.name == name) {
                 Some(tool) => tool,
-                // What an annotation or a toolset says of it is not known yet.
-                None if self.tools.is_empty() => continue,
+                // What an annotation or a toolset says of it is not known.
+                None if self.partial => continue,
                 None => {
                     let hint = match nearest(name, facts.iter().map(|tool| tool.name)) {
                         Some(near) => format!("; did you mean `{near}`?"),

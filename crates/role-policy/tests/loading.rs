@@ -1,7 +1,7 @@
 //! What is said of a policy file.
 #![allow(clippy::panic, reason = "a test says what is wrong by ending")]
 
-use role_policy::{BUILTIN, Effect, Policy, ToolFacts};
+use role_policy::{BUILTIN, Caller, Effect, Policy, ToolFacts};
 
 const READ: ToolFacts<'static> = ToolFacts {
     name: "read_file",
@@ -157,6 +157,19 @@ fn the_built_in_policy_is_one() {
     assert_eq!(policy.excluded_tools("worker"), ["next_work", "next_prepare", "mark_phase", "start_session"]);
     assert!(policy.excluded_tools("orchestrator").is_empty());
     assert!(policy.roles().all(|role| !policy.description(role).is_empty()));
+}
+
+#[test]
+fn the_built_in_policy_is_for_servers_with_some_of_its_tools_too() {
+    let error = Policy::load(BUILTIN, "roles.toml", &[READ]).unwrap_err().to_string();
+    assert!(error.contains("`git_commit` in `deny` of `qa` matches no tool"), "{error}");
+    let loaded = Policy::builtin(&[READ]).unwrap();
+    assert!(loaded.warnings.is_empty());
+    let roles: Vec<&str> = loaded.policy.roles().collect();
+    assert_eq!(roles, Policy::load(BUILTIN, "built-in", &[]).unwrap().policy.roles().collect::<Vec<_>>());
+    for role in roles {
+        assert_eq!(loaded.policy.sees(&Caller::new(role), &READ), role != "minimal", "{role}");
+    }
 }
 
 #[test]

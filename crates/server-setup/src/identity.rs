@@ -20,7 +20,11 @@ pub fn policy(settings: &Settings, tools: &[ToolFacts<'_>]) -> Result<Loaded, St
     match settings.config.policy.file.as_ref() {
         None => {
             let (name, text) = settings.program.policy();
-            Policy::load(text, name, tools).map_err(|error| error.to_string())
+            let loaded = match settings.program.has_own_roles() {
+                true => Policy::load(text, name, tools),
+                false => Policy::builtin(tools),
+            };
+            loaded.map_err(|error| error.to_string())
         }
         Some(path) => load(path, tools),
     }

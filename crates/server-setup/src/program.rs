@@ -87,6 +87,11 @@ impl Program {
         }
     }
 
+    /// Whether its roles were written for it.
+    pub(crate) fn has_own_roles(&self) -> bool {
+        self.roles.is_some()
+    }
+
     /// Where files about the server itself belong: with its sources, where those are another's folder than `root`.
     pub fn home(&self, root: PathBuf) -> PathBuf {
         self.sources.map(PathBuf::from).filter(|sources| sources.is_dir()).unwrap_or(root)
