@@ -1,6 +1,6 @@
 //! What a server refuses to be before it serves anybody.
 
-use integration_tests::{Ask, Era, Http, HttpServer, Project, Reply};
+use integration_tests::{Ask, Era, Http, HttpServer, Project, Reply, found};
 use serde_json::json;
 use std::io::Write;
 use std::os::unix::net::UnixStream;
@@ -116,4 +116,26 @@ fn the_user_behind_a_unix_socket_is_known() {
     server.signal(rustix::process::Signal::TERM);
     assert!(server.wait(crate::SOON).success());
     assert!(!path.exists(), "the socket is left");
+}
+
+#[test]
+fn programs_do_not_read_what_the_server_alone_reads() {
+    let project = Project::empty();
+    // A folder that programs may read, as they may read /etc.
+    let home = Project::with([(".rustup/settings.toml", "kept = 1\n")]);
+    let (config, settings) = (home.join(".rustup/coretools.toml"), home.join(".rustup/settings.toml"));
+    let database = format!("[http]\naudit_database = \"sqlite:{}\"\n", home.join("audit.db").display());
+    std::fs::write(&config, database).unwrap();
+    let variables = [("HOME", home.path().to_str().unwrap())];
+    let server = HttpServer::start_in(&project, &["--config", config.to_str().unwrap()], &variables);
+    let mut client = server.connect(&server.token("ada", "dev", &[]), Era::Modern);
+    let fenced = client.text("get_diagnostics", json!({})).contains("Landlock ABI");
+    if found(fenced.then_some(()), "this test needs a kernel with Landlock").is_none() {
+        return;
+    }
+    let mut read = |file| client.call("run_command", json!({"command": ["cat", file]}));
+    assert_eq!(read(&settings)["structuredContent"]["stdout"], "kept = 1\n");
+    let denied = read(&config);
+    assert_eq!(denied["isError"], true, "{denied}");
+    assert!(denied.to_string().contains("Permission denied"), "{denied}");
 }

@@ -487,6 +487,36 @@ async fn narrowing_cannot_be_made_to_widen() {
 }
 
 #[tokio::test]
+async fn what_lies_in_a_granted_folder_can_be_taken_back() {
+    let place = place!();
+    let deep = place.outside.join("a/b");
+    fs::create_dir_all(&deep).unwrap();
+    for file in [deep.join("secret"), deep.join("open"), place.outside.join("open")] {
+        fs::write(file, "said").unwrap();
+    }
+    let fence = place.fence().read(&place.outside);
+    let less =
+        fence.clone().without([deep.join("secret"), place.outside.join("not-there"), place.root.clone()]);
+    let can = async |fence: &Confinement, script: &str| place.sh(script, Some(fence.clone())).await.success();
+    let readable = ["a/b/secret", "a/b/open", "open"].map(|file| format!("cat \"$OUTSIDE/{file}\""));
+    for (script, still) in readable.iter().zip([false, true, true]) {
+        assert!(can(&fence, script).await, "{script}");
+        assert_eq!(can(&less, script).await, still, "{script}");
+    }
+    // By another way there, and what is put in its place.
+    assert!(!can(&less, "ln -s \"$OUTSIDE/a/b/secret\" way && cat way").await);
+    fs::rename(deep.join("secret"), deep.join("renamed")).unwrap();
+    fs::write(deep.join("secret"), "other").unwrap();
+    assert!(!can(&less, "cat \"$OUTSIDE/a/b/secret\"").await);
+    assert!(!can(&less, "cat \"$OUTSIDE/a/b/renamed\"").await);
+    // The roots are the programs' own.
+    assert!(can(&less, "echo > new && cat new").await);
+    // Nothing is left of what was granted for itself.
+    let none = fence.read(deep.join("renamed")).without([&place.outside, &deep.join("renamed")]);
+    assert!(!can(&none, "cat \"$OUTSIDE/open\" || cat \"$OUTSIDE/a/b/renamed\"").await);
+}
+
+#[tokio::test]
 async fn a_program_that_it_may_not_execute_is_named_as_the_reason() {
     let place = place!();
     let program = place.outside.join("tool");

@@ -48,7 +48,7 @@ pub fn confine_all(settings: &Settings, workspace: &Workspace) -> Result<Confine
         .map_err(|error| format!("cannot make a temporary folder for commands: {error}"))?;
     let home = std::env::var_os("HOME").map_or_else(|| PathBuf::from("/nonexistent"), PathBuf::from);
     let places = ToolchainPlaces::usual(&home, |name| std::env::var_os(name));
-    // A fence is made of folders: what lies inside one cannot be left out.
+    // What programs make in a root is theirs, so nothing there can be left out.
     for file in identity::protected(settings) {
         if file.exists() && workspace.roots().any(|root| file.starts_with(root)) {
             tracing::warn!(
@@ -58,6 +58,7 @@ pub fn confine_all(settings: &Settings, workspace: &Workspace) -> Result<Confine
         }
     }
     Ok(Confine::new(workspace, &places, temporary)
+        .without(&identity::secret(settings))
         .network(*settings.config.policy.network)
         .best_effort(best_effort))
 }

@@ -262,6 +262,16 @@ pub fn protected(settings: &Settings) -> Vec<PathBuf> {
     files
 }
 
+/// The files that the server alone reads. The policy and the key of markers are not among them: the servers of agents in
+/// sessions read them too.
+pub fn secret(settings: &Settings) -> Vec<PathBuf> {
+    let http = &settings.config.http;
+    // A database's address has its password in it, unless it is a variable's.
+    let has_password = http.audit_database.as_deref().is_some_and(|place| !place.starts_with('$'));
+    let config = settings.config.file.clone().filter(|_| has_password);
+    config.into_iter().chain(http.tokens.value.clone()).chain(http.tls_key.value.clone()).collect()
+}
+
 /// Hands on the policy in the file at `path` each time that it changes. One that cannot be used is told, and
 /// the policy before stays.
 /// `check` refuses one that does not fit the server.

@@ -93,6 +93,12 @@ impl Confine {
         self.map(|confinement| confinement.network(allowed))
     }
 
+    /// Commands reach none of these files, wherever they lie but in the roots; see [`Confinement::without`].
+    #[must_use]
+    pub fn without(self, files: &[PathBuf]) -> Self {
+        self.map(|confinement| confinement.without(files))
+    }
+
     /// Whether commands start where not everything, or nothing, can be enforced. False unless said. What is
     /// missing is told by [`Display`](fmt::Display).
     #[must_use]

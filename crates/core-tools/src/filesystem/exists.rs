@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::Error;
-use crate::workspace::{Kind, Workspace};
+use crate::workspace::{ConfinedPath, Kind, Workspace};
 
 /// What to look for.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -42,10 +42,25 @@ pub fn directory_exists(workspace: &Workspace, input: &Exists) -> Result<Existen
     exists(workspace, input, Kind::Directory)
 }
 
+/// [`file_exists`] for a [`Kind::File`], [`directory_exists`] for a [`Kind::Directory`], if the answer needs no waiting;
+/// see [`ConfinedPath::kind_at_hand`](crate::workspace::ConfinedPath::kind_at_hand).
+pub fn exists_at_hand(
+    workspace: &Workspace,
+    input: &Exists,
+    wanted: Kind,
+) -> Option<Result<Existence, Error>> {
+    let path = workspace.locate(&input.path).ok()?;
+    Some(path.kind_at_hand()?.map_err(Error::from).map(|kind| existence(&path, kind, wanted)))
+}
+
 fn exists(workspace: &Workspace, input: &Exists, wanted: Kind) -> Result<Existence, Error> {
     let path = workspace.locate(&input.path)?;
     let kind = path.kind()?;
-    Ok(Existence { path: path.shown(), exists: kind == Some(wanted), kind })
+    Ok(existence(&path, kind, wanted))
+}
+
+fn existence(path: &ConfinedPath, kind: Option<Kind>, wanted: Kind) -> Existence {
+    Existence { path: path.shown(), exists: kind == Some(wanted), kind }
 }
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ mod write;
 pub use directories::{CreateDirectory, CreatedDirectory, create_directory};
 pub use edit::{Edit, EditFile, EditProblem, Edited, edit_file};
 pub use error::Error;
-pub use exists::{Existence, Exists, directory_exists, file_exists};
+pub use exists::{Existence, Exists, directory_exists, exists_at_hand, file_exists};
 pub use find::{FindFiles, FindKind, FoundFiles, find_files};
 pub use glob::GlobList;
 pub use info::{FileInfo, GetFileInfo, get_file_info};

@@ -7,7 +7,7 @@ use crate::filesystem::{
     self, CreateDirectory, DeleteFile, DirectoryTree, EditFile, Existence, Exists, FindFiles, FoundFiles,
     GetFileInfo, ListDirectory, MoveFile, ReadFile, ReadMediaFile, ReadMultipleFiles, SearchFiles, WriteFile,
 };
-use crate::workspace::Workspace;
+use crate::workspace::{Kind, Workspace};
 use role_policy::Effect;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -63,8 +63,8 @@ where
     })
 }
 
-/// A tool that is done in microseconds where `at_hand` says that nothing has to be waited for, and then where it is
-/// called: handing it to another thread would take longer than doing it. Elsewhere as [`tool`].
+/// A tool that is done in microseconds where nothing has to be waited for, and then where it is called, by `at_hand`:
+/// handing it to another thread would take longer than doing it. Elsewhere as [`tool`].
 fn quick<I, F, H>(
     (name, title, description): (&'static str, &'static str, &'static str),
     workspace: &Arc<Workspace>,
@@ -74,39 +74,36 @@ fn quick<I, F, H>(
 where
     I: DeserializeOwned + JsonSchema + Send + Sync + 'static,
     F: Fn(&Workspace, &I, &CancellationToken) -> Result<Answer, ToolError> + Copy + Send + Sync + 'static,
-    H: Fn(&I) -> (&str, AtHand) + Copy + Send + Sync + 'static,
+    H: Fn(&Workspace, &I, &CancellationToken) -> Option<Result<Answer, ToolError>>
+        + Copy
+        + Send
+        + Sync
+        + 'static,
 {
     let workspace = Arc::clone(workspace);
     Tool::new(name, title, description, move |input: I, context: Context| {
         let workspace = context.within(&workspace);
         async move {
             let workspace = workspace?;
-            let (path, wanted) = at_hand(&input);
-            let is_at_hand = workspace.locate(path).is_ok_and(|path| match wanted {
-                AtHand::Name => path.is_known(),
-                AtHand::Content => path.is_in_memory(SHORT),
-            });
-            if is_at_hand {
-                return run(&workspace, &input, &context.cancel);
+            match at_hand(&workspace, &input, &context.cancel) {
+                Some(answer) => answer,
+                None => context.blocking(move |cancel| run(&workspace, &input, cancel)).await,
             }
-            context.blocking(move |cancel| run(&workspace, &input, cancel)).await
         }
     })
-}
-
-/// What a tool would wait for.
-#[derive(Clone, Copy)]
-enum AtHand {
-    /// What is at a path.
-    Name,
-    /// What is in the file there.
-    Content,
 }
 
 /// A file that is read in less time than another thread takes to begin.
 const SHORT: u64 = 32 * 1024;
 
 fn read_file(workspace: &Arc<Workspace>) -> Tool {
+    fn read(
+        workspace: &Workspace,
+        input: &ReadFile,
+        cancel: &CancellationToken,
+    ) -> Result<Answer, ToolError> {
+        Ok(Answer::text(filesystem::read_file(workspace, input, cancel)?.to_text()))
+    }
     quick(
         (
             "read_file",
@@ -114,10 +111,11 @@ fn read_file(workspace: &Arc<Workspace>) -> Tool {
             "Reads a text file, whole or by lines. Images and PDFs: read_media_file.",
         ),
         workspace,
-        |input: &ReadFile| (&input.path, AtHand::Content),
-        |workspace, input: &ReadFile, cancel| {
-            Ok(Answer::text(filesystem::read_file(workspace, input, cancel)?.to_text()))
+        |workspace, input, cancel| {
+            let is_in_memory = workspace.locate(&input.path).is_ok_and(|path| path.is_in_memory(SHORT));
+            is_in_memory.then(|| read(workspace, input, cancel))
         },
+        read,
     )
     .effects(&[Effect::Reads("path")])
 }
@@ -300,7 +298,10 @@ fn file_exists(workspace: &Arc<Workspace>) -> Tool {
     quick(
         ("file_exists", "Is it a file?", "Whether a file is there."),
         workspace,
-        |input: &Exists| (&input.path, AtHand::Name),
+        |workspace, input, _| {
+            let known = filesystem::exists_at_hand(workspace, input, Kind::File)?;
+            Some(known.map_err(ToolError::from).and_then(|known| Answer::structured(&known)))
+        },
         |workspace, input: &Exists, _| Answer::structured(&filesystem::file_exists(workspace, input)?),
     )
     .effects(&[Effect::Reads("path")])
@@ -311,7 +312,10 @@ fn directory_exists(workspace: &Arc<Workspace>) -> Tool {
     quick(
         ("directory_exists", "Is it a folder?", "Whether a folder is there."),
         workspace,
-        |input: &Exists| (&input.path, AtHand::Name),
+        |workspace, input, _| {
+            let known = filesystem::exists_at_hand(workspace, input, Kind::Directory)?;
+            Some(known.map_err(ToolError::from).and_then(|known| Answer::structured(&known)))
+        },
         |workspace, input: &Exists, _| Answer::structured(&filesystem::directory_exists(workspace, input)?),
     )
     .effects(&[Effect::Reads("path")])

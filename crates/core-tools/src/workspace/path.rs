@@ -164,18 +164,26 @@ impl ConfinedPath {
         place.folder.read_link(name).map_err(|error| self.failed("read", error))
     }
 
-    /// Whether [`kind`](Self::kind) and its like will not wait for a disk, a network or another process: the kernel has
-    /// all of the way in memory. A guess that costs two microseconds, and gives nothing away; false where it cannot
-    /// be known.
-    pub fn is_known(&self) -> bool {
+    /// What [`kind`](Self::kind) says, if that waits for no disk, no network and no other process: the kernel has all of
+    /// the way in memory. `None` where that cannot be known, which takes two microseconds to find out.
+    pub fn kind_at_hand(&self) -> Option<Result<Option<Kind>, Error>> {
         #[cfg(target_os = "linux")]
-        if let Ok(root) = self.root() {
-            return root.is_local && kernel::knows(&root.folder, &self.relative);
+        if let Ok(root) = self.root()
+            && root.is_local
+        {
+            use rustix::io::Errno;
+            return match kernel::known(&root.folder, &self.relative) {
+                Ok(metadata) => Some(Ok(Some(metadata.kind))),
+                // That nothing is there is known too; what that means for links, the whole way tells.
+                Err(Errno::NOENT | Errno::NOTDIR) => Some(self.kind()),
+                Err(_) => None,
+            };
         }
-        false
+        None
     }
 
-    /// The same for [`open_read`](Self::open_read) and all that is in the file, if that is at most `most` bytes.
+    /// Whether [`open_read`](Self::open_read) and reading all of the file, if that is at most `most` bytes, waits for
+    /// nothing either. A guess, which gives nothing away; false where it cannot be known.
     #[cfg_attr(not(target_os = "linux"), allow(unused_variables, reason = "only Linux can be asked"))]
     pub fn is_in_memory(&self, most: u64) -> bool {
         #[cfg(target_os = "linux")]

@@ -88,19 +88,22 @@ fn what_has_to_be_waited_for_is_not_taken_to_be_in_memory() {
         let file = fs::File::open(world.at("root/src/lib.rs")).unwrap();
         let (mut byte, nowait) = ([0], rustix::io::ReadWriteFlags::NOWAIT);
         let can = rustix::io::preadv2(&file, &mut [std::io::IoSliceMut::new(&mut byte)], 0, nowait).is_ok();
-        let local = at(".").is_known();
+        let known = |path: &str| at(path).kind_at_hand();
+        let local = known(".").is_some();
         for path in ["src/lib.rs", "in", "src/../src/lib.rs"] {
             assert_eq!(memory(path), can && local, "{path}");
-            assert_eq!(at(path).is_known(), local, "{path}");
+            assert_eq!(known(path).map(Result::unwrap), local.then_some(Some(Kind::File)), "{path}");
         }
         // Nobody writes to the pipe: opened, it would be waited for.
         for path in ["pipe", "long", "src", "out", "..", "../outside/secret.txt", "src/none", "none/none"] {
             assert!(!memory(path), "{path}");
         }
+        // That nothing is there may have been forgotten, and is never said of something.
+        assert!(known("none/none").is_none_or(|known| known.unwrap().is_none()));
         for path in ["out", "..", "../outside/secret.txt"] {
-            assert!(!at(path).is_known(), "{path}");
+            assert!(known(path).is_none(), "{path}");
         }
         // Of a file system that others answer for, nothing is.
-        assert!(!Workspace::new(["/proc"]).unwrap().locate("self/status").unwrap().is_known());
+        assert!(Workspace::new(["/proc"]).unwrap().locate("self/status").unwrap().kind_at_hand().is_none());
     }
 }

@@ -417,10 +417,10 @@ pub(in crate::workspace) mod kernel {
         rustix::fs::fstatfs(&folder.handle).is_ok_and(|found| LOCAL.contains(&(found.f_type as u32)))
     }
 
-    /// Whether the kernel knows what is at `path` beneath `root`, or that nothing is, without waiting for a disk
-    /// (`RESOLVE_CACHED`, Linux 5.12), and without leaving the root's file system.
-    pub(in crate::workspace) fn knows(root: &Folder, path: &Path) -> bool {
-        matches!(cached(root, path, OFlags::PATH), Ok(_) | Err(Errno::NOENT | Errno::NOTDIR))
+    /// Whatever is at `path` beneath `root`, as far as the kernel knows it without waiting for a disk (`RESOLVE_CACHED`,
+    /// Linux 5.12) and without leaving the root's file system.
+    pub(in crate::workspace) fn known(root: &Folder, path: &Path) -> Result<Metadata, Errno> {
+        Ok(from_stat(&rustix::fs::fstat(&cached(root, path, OFlags::PATH)?)?))
     }
 
     /// Whether the whole regular file at `path` beneath `root`, of at most `most` bytes, is in memory
