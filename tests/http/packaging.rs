@@ -382,8 +382,8 @@ fn programs_do_not_get_the_variables_that_are_the_servers_own() {
         ("OF_NOBODY_ELSE", "passed on"),
     ];
     let server = HttpServer::start_in(&project, &["--config", config.to_str().unwrap()], &variables);
-    let mut client = server.connect(&server.token("ada", "dev", &[]), Era::Modern);
-    for tool in ["run_command", "start_command"] {
+    let mut client = server.connect(&server.token("ada", "orchestrator", &[]), Era::Modern);
+    for tool in ["run_command", "start_command", "new_session"] {
         let said = client.text(tool, json!({"command": ["sh", "-c", "env > seen; echo done > seen.done"]}));
         wait_until(SOON, &said, || project.path().join("seen.done").exists());
         let seen = project.read("seen");

@@ -43,6 +43,8 @@ mod tokens;
 mod ui;
 
 use cli::{Cli, Command};
+use core_tools::config::Flags;
+use server_setup::setup::Settings;
 pub use server_setup::{Program, Resources};
 use server_setup::{log, manual, setup};
 use std::process::ExitCode;
@@ -85,7 +87,7 @@ fn run(program: Program, cli: Cli) -> Result<ExitCode, String> {
         Some(Command::Man(man)) => return print(&man.run(cli::command(program))?),
         _ => {}
     }
-    let settings = setup::settings(program, &cli.options.flags(), None)?;
+    let settings = read_settings(program, &cli.options.flags())?;
     // Only the server itself is watched: the other commands end at once.
     let telemetry = match cli.command {
         None => Telemetry::from_environment(program.name, program.version)?,
@@ -106,7 +108,7 @@ fn run(program: Program, cli: Cli) -> Result<ExitCode, String> {
         .map_err(|error| format!("cannot start the runtime: {error}"))?;
     let spans = telemetry.as_ref().and_then(Telemetry::spans);
     let flags = cli.options.flags();
-    let again = Box::new(move || setup::settings(program, &flags, None));
+    let again = Box::new(move || read_settings(program, &flags));
     let code = runtime.block_on(life::serve(settings, again, spans));
     if let Some(telemetry) = telemetry {
         telemetry.close();
@@ -114,6 +116,22 @@ fn run(program: Program, cli: Cli) -> Result<ExitCode, String> {
     // A thread that hangs in the file system must not keep the process.
     runtime.shutdown_background();
     code
+}
+
+/// Variables that hold what this server alone may show to others; besides the one that `http.audit_database` names.
+const CREDENTIALS: [&str; 4] = [
+    "OTEL_EXPORTER_OTLP_HEADERS",
+    "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
+    "OTEL_EXPORTER_OTLP_METRICS_HEADERS",
+    "OTEL_EXPORTER_OTLP_LOGS_HEADERS",
+];
+
+/// Environment and configuration. No program of a caller gets what is meant for this server alone.
+fn read_settings(program: Program, flags: &Flags) -> Result<Settings, String> {
+    let mut settings = setup::settings(program, flags, None)?;
+    let database = settings.config.http.audit_database.as_deref().and_then(|place| place.strip_prefix('$'));
+    settings.withheld = CREDENTIALS.into_iter().chain(database).map(str::to_owned).collect();
+    Ok(settings)
 }
 
 /// Prints to standard output. An error where not everything could be written: a token is shown but once.

@@ -34,14 +34,6 @@ impl std::fmt::Debug for Tenants {
     }
 }
 
-/// Variables that hold what the server alone may show to others; besides the one that `http.audit_database` names.
-const CREDENTIALS: [&str; 4] = [
-    "OTEL_EXPORTER_OTLP_HEADERS",
-    "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
-    "OTEL_EXPORTER_OTLP_METRICS_HEADERS",
-    "OTEL_EXPORTER_OTLP_LOGS_HEADERS",
-];
-
 /// Choices of roots that are kept ready. Tokens are the operator's, so more is a mistake.
 const MAX_CHOICES: usize = 4096;
 
@@ -52,10 +44,7 @@ impl Tenants {
         again: impl Fn() -> Result<Settings, String> + Send + Sync + 'static,
     ) -> Result<Self, String> {
         let workspace = Arc::new(setup::workspace(&settings)?);
-        let database = settings.config.http.audit_database.as_deref();
-        let mut withheld = CREDENTIALS.to_vec();
-        withheld.extend(database.and_then(|place| place.strip_prefix('$')));
-        let runner = setup::runner_without(settings.secrets.clone(), &withheld)?;
+        let runner = setup::runner(&settings)?;
         let facts = setup::tool_facts(&settings, &workspace, &runner)?;
         let loaded = identity::policy(&settings, &facts)?;
         settings.config.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));

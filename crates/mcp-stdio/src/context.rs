@@ -95,7 +95,7 @@ pub(crate) async fn context(
     // Before anything that may wait.
     let mut interrupted = std::pin::pin!(tokio::signal::ctrl_c());
     let workspace = Arc::new(setup::workspace(settings)?);
-    let runner = setup::runner(settings.secrets.clone())?;
+    let runner = setup::runner(settings)?;
     let commands = Commands::new(runner.clone(), Arc::clone(&workspace), settings.redactor.clone());
     let files = async {
         let catalogue = match &arguments.catalogue {

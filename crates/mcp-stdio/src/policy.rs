@@ -27,7 +27,7 @@ pub(crate) fn run(
     let toolsets = setup::toolsets(
         settings,
         &workspace,
-        &setup::runner(settings.secrets.clone())?,
+        &setup::runner(settings)?,
         Confine::off("nothing is run"),
         setup::Callers::One(&setup::sessions(settings)),
     )?;

@@ -58,9 +58,7 @@ async fn daemon(
 ) -> Result<ExitCode, String> {
     setup::more_descriptors();
     let state = setup::state_folder(settings)?;
-    let options = |settings: &Settings| {
-        setup::session_options(&settings.config, &settings.redactor, &settings.secrets, Owner::Daemon)
-    };
+    let options = |settings: &Settings| setup::session_options(settings, Owner::Daemon);
     let mut supervised = options(settings)?;
     supervised.again = Some(Again::new(move || options(&again()?)));
     let failed = |error: std::io::Error| format!("cannot wait for signals: {error}");

@@ -137,7 +137,7 @@ pub(crate) fn wrap(wrap: Wrap, settings: &Settings) -> Result<ExitCode, String> 
         Narrowing { only: wrap.only.into_iter().collect(), hidden: wrap.hide.into_iter().collect() };
     let workspace = Arc::new(setup::workspace(settings)?);
     // One file may speak of our own tools and of a wrapped server's.
-    let tools = setup::tool_facts(settings, &workspace, &setup::runner(settings.secrets.clone())?)?;
+    let tools = setup::tool_facts(settings, &workspace, &setup::runner(settings)?)?;
     let loaded = identity::policy(settings, &tools)?;
     loaded.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
     identity::check_key(settings, &workspace)?;

@@ -71,6 +71,8 @@ pub struct Settings {
     pub agent_command: Option<String>,
     /// The session that this server runs in, or why what it shows of one is not good.
     pub session: Option<Result<SessionIdentity, String>>,
+    /// Variables of this process that no program gets: what is meant for the server alone. None, unless it says so.
+    pub withheld: Vec<String>,
 }
 
 /// What the supervisor of a session says of it.
@@ -157,6 +159,7 @@ pub fn settings(program: Program, flags: &Flags, agent_command: Option<String>) 
         temporary_folder,
         agent_command,
         session: None,
+        withheld: Vec::new(),
     };
     #[cfg(all(feature = "sessions", unix))]
     if let Some(credential) = std::env::var_os(CREDENTIAL_VARIABLE) {
@@ -187,6 +190,7 @@ pub fn plain(program: Program) -> Result<Settings, String> {
         temporary_folder: None,
         agent_command: None,
         session: None,
+        withheld: Vec::new(),
     })
 }
 
@@ -256,22 +260,15 @@ fn secret_values(config: &mut Config, variables: &[(String, String)]) -> Vec<Str
     values
 }
 
-/// The runner of a server: with a guardian, so that what it runs does not outlive it.
+/// The runner of the server that `settings` describe: with a guardian, so that what it runs does not outlive it.
 ///
 /// # Errors
 /// This program's own file cannot be found.
-pub fn runner(secrets: Secrets) -> Result<Runner, String> {
-    runner_without(secrets, &[])
-}
-
-/// The same, where programs get none of these variables: what is meant for the server alone.
-///
-/// # Errors
-/// As [`runner`].
-pub fn runner_without(secrets: Secrets, variables: &[&str]) -> Result<Runner, String> {
+pub fn runner(settings: &Settings) -> Result<Runner, String> {
     let guardian = Guardian::current_exe()
         .map_err(|error| format!("cannot find out which file this program was started from: {error}"))?;
-    Ok(Runner::builder().guardian(guardian).secrets(secrets).withhold(variables).build())
+    let runner = Runner::builder().guardian(guardian).secrets(settings.secrets.clone());
+    Ok(runner.withhold(&settings.withheld).build())
 }
 
 /// What a server knows of itself.
@@ -353,7 +350,7 @@ fn resources(
 pub fn own_tools(settings: &Settings) -> Result<Vec<&'static str>, String> {
     let Some(own) = settings.program.own else { return Ok(Vec::new()) };
     let workspace = Arc::new(workspace(settings)?);
-    let runner = runner(settings.secrets.clone())?;
+    let runner = runner(settings)?;
     let resources = resources(settings, &workspace, &runner, Confine::off("nothing is run"));
     Ok(own(&resources).facts().map(|tool| tool.name).collect())
 }
@@ -410,7 +407,7 @@ fn library(
 #[cfg(all(feature = "sessions", unix))]
 pub fn sessions(settings: &Settings) -> SessionHandle {
     let own = settings.clone();
-    supervised(settings, move || session_options(&own.config, &own.redactor, &own.secrets, Owner::Server))
+    supervised(settings, move || session_options(&own, Owner::Server))
 }
 
 #[cfg(not(all(feature = "sessions", unix)))]
@@ -433,8 +430,7 @@ pub fn sessions_for_many(
     again: impl Fn() -> Result<Settings, String> + Send + Sync + 'static,
 ) -> SessionHandle {
     let options = |settings: &Settings| {
-        let mut options =
-            session_options(&settings.config, &settings.redactor, &settings.secrets, Owner::Daemon)?;
+        let mut options = session_options(settings, Owner::Daemon)?;
         options.strangers = true;
         Ok::<_, String>(options)
     };
@@ -480,12 +476,8 @@ pub fn state_folder(settings: &Settings) -> Result<PathBuf, String> {
 /// # Errors
 /// What is wrong, in words.
 #[cfg(all(feature = "sessions", unix))]
-pub fn session_options(
-    config: &Config,
-    redactor: &Redactor,
-    secrets: &Secrets,
-    owner: Owner,
-) -> Result<Options, String> {
+pub fn session_options(settings: &Settings, owner: Owner) -> Result<Options, String> {
+    let Settings { config, redactor, secrets, withheld, .. } = settings;
     let sessions = &config.sessions;
     let agents = match sessions.agents.as_ref() {
         None => Agents::builtin(),
@@ -496,8 +488,8 @@ pub fn session_options(
         }
     };
     let max_sessions = usize::try_from(*sessions.max_sessions).unwrap_or(usize::MAX);
-    let mut runner =
-        Runner::builder().secrets(secrets.clone()).max_concurrent(max_sessions.saturating_add(8));
+    let places = max_sessions.saturating_add(8);
+    let mut runner = Runner::builder().secrets(secrets.clone()).withhold(withheld).max_concurrent(places);
     if owner == Owner::Server {
         let guardian = Guardian::current_exe()
             .map_err(|error| format!("cannot find out which file this program was started from: {error}"))?;
@@ -664,7 +656,7 @@ pub fn tool_facts(
 /// What is wrong, in words.
 pub fn server(settings: Settings) -> Result<Server, String> {
     let workspace = Arc::new(workspace(&settings)?);
-    let runner = runner(settings.secrets.clone())?;
+    let runner = runner(&settings)?;
     for warning in &settings.config.warnings {
         tracing::warn!("{warning}");
     }

@@ -50,7 +50,7 @@ pub(crate) async fn doctor(settings: Settings, as_json: bool) -> Result<ExitCode
             let workspace = Arc::new(workspace);
             #[cfg(feature = "introspection")]
             findings.extend(databases(&settings, &workspace).await);
-            let runner = setup::runner(settings.secrets.clone())?;
+            let runner = setup::runner(&settings)?;
             let commands = Commands::new(runner.clone(), Arc::clone(&workspace), settings.redactor.clone());
             let facts = setup::facts(settings.program);
             let found = toolchains(&commands, &facts, &CancellationToken::new()).await;
