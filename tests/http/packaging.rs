@@ -2,8 +2,8 @@
 
 use crate::SOON;
 use integration_tests::{
-    Ask, Era, Http, HttpServer, Project, alive, children, found, unique_seconds, wait_until, wait_until_gone,
-    zombies_of,
+    Ask, Era, Http, HttpServer, Project, alive, children, contained, found, unique_seconds, wait_until,
+    wait_until_gone, zombies_of,
 };
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -131,20 +131,10 @@ struct Contained {
 
 impl Contained {
     fn start(project: &Project) -> Option<Self> {
-        let namespace = ["--pid", "--fork", "--kill-child", "--mount-proc"];
-        let possible = Command::new("unshare").args(namespace).arg("true").output();
-        let possible = possible.is_ok_and(|output| output.status.success());
-        found(possible.then_some(()), "no PID namespaces here: run as root")?;
-        let program = HttpServer::program(project);
-        let mut command = Command::new("unshare");
-        command.args(namespace).arg(program.get_program()).current_dir(project.path());
-        command.args(["--listen", "127.0.0.1:0", "--anonymous-role", "dev"]);
-        for (name, value) in program.get_envs() {
-            match value {
-                Some(value) => command.env(name, value),
-                None => command.env_remove(name),
-            };
-        }
+        let mut command = contained(
+            &HttpServer::program(project),
+            &["--listen", "127.0.0.1:0", "--anonymous-role", "dev"],
+        )?;
         let mut unshare = Ended(command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap());
         let said = BufReader::new(unshare.0.stderr.take().unwrap()).lines();
         let mut said = said.map(Result::unwrap);

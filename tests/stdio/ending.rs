@@ -2,8 +2,8 @@
 
 use crate::{connect, start};
 use integration_tests::{
-    Era, Project, Wire, alive, children, command_line, is_alive, unique_seconds, wait_until, wait_until_gone,
-    zombies_of,
+    Era, Project, Wire, alive, children, command_line, contained, is_alive, unique_seconds, wait_until,
+    wait_until_gone, zombies_of,
 };
 use rustix::process::Signal;
 use serde_json::json;
@@ -232,4 +232,24 @@ fn a_start_from_the_shell_does_not_leave_a_background_command_behind() {
     let output = command.args(["call", "start_command", &arguments]).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     wait_until_gone(&seconds, PROMPT);
+}
+
+#[test]
+fn as_the_first_process_of_a_container_it_waits_for_what_has_lost_its_parent() {
+    let project = Project::empty();
+    let Some(command) = contained(&project.server(), &[]) else { return };
+    let mut wire = Wire::connect(command, Era::Modern);
+    let seconds = unique_seconds();
+    let orphans = format!("(setsid sleep {seconds} &); (setsid true &); (env -i setsid sleep 0.1 &)");
+    wire.call("run_command", json!({"command": ["sh", "-c", orphans]}));
+    let [first] = children(wire.pid())[..] else { panic!("unshare has one child") };
+    let [server] = children(first)[..] else { panic!("the first process has one child: the server") };
+    wait_until_gone(&seconds, Duration::from_secs(10));
+    wait_until_gone("sleep 0.1", Duration::from_secs(10));
+    wait_until(Duration::from_secs(10), "all are waited for", || {
+        zombies_of(first).is_empty() && zombies_of(server).is_empty()
+    });
+    wire.close_input();
+    let (status, _) = wire.wait(Duration::from_secs(10));
+    assert!(status.success(), "{status}");
 }

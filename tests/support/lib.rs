@@ -21,7 +21,8 @@ mod wire;
 pub use every_pair::{Ask, check_every_pair};
 pub use http::{Http, HttpServer, Reply, exchange, read as read_reply};
 pub use processes::{
-    alive, children, command_line, is_alive, peak_memory_kib, unique_seconds, wait_until_gone, zombies_of,
+    alive, children, command_line, contained, is_alive, peak_memory_kib, unique_seconds, wait_until_gone,
+    zombies_of,
 };
 pub use project::{Project, serve};
 pub use wire::{Era, Wire};

@@ -1,6 +1,8 @@
 //! What is in the process table.
 
 use std::fs;
+use std::path::Path;
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -80,4 +82,22 @@ fn contains(text: &[u8], part: &[u8]) -> bool {
     // The arguments stand between NULs; a mark may hold blanks.
     let text: Vec<u8> = text.iter().map(|byte| if *byte == 0 { b' ' } else { *byte }).collect();
     text.windows(part.len()).any(|window| window == part)
+}
+
+/// `server`, with these arguments, as the first process of a PID namespace, below an `unshare` that ends as it does.
+pub fn contained(server: &Command, arguments: &[&str]) -> Option<Command> {
+    let namespace = ["--pid", "--fork", "--kill-child", "--mount-proc"];
+    let possible = Command::new("unshare").args(namespace).arg("true").output();
+    let possible = possible.is_ok_and(|output| output.status.success());
+    crate::found(possible.then_some(()), "no PID namespaces here: run as root")?;
+    let mut command = Command::new("unshare");
+    command.args(namespace).arg(server.get_program()).args(arguments);
+    command.current_dir(server.get_current_dir().unwrap_or_else(|| Path::new(".")));
+    for (name, value) in server.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    Some(command)
 }

@@ -62,6 +62,17 @@ pub fn main(program: Program) -> ExitCode {
     process_runner::guardian::run_if_requested();
     NAME.get_or_init(|| program.name);
     let cli = cli::parse(program);
+    // As the first process of a container (`docker run -i`) the server runs below one that waits for what loses its parent.
+    #[cfg(target_os = "linux")]
+    if cli.command.is_none() {
+        match server_setup::init::run_below() {
+            Ok(Some(code)) => return code,
+            Ok(None) => {}
+            Err(error) => {
+                print_error(&format!("{}: what loses its parent will not be waited for: {error}", name()));
+            }
+        }
+    }
     match run(program, cli) {
         Ok(code) => code,
         Err(error) => {

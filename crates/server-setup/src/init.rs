@@ -6,7 +6,7 @@
 #![allow(clippy::disallowed_methods, reason = "what it starts is no tool's program, but this one again")]
 
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, wait};
-use std::io;
+use std::io::{self, IsTerminal};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 use tokio::signal::unix::{SignalKind, signal};
@@ -33,7 +33,10 @@ fn start_and_wait() -> io::Result<ExitCode> {
         // Before there is anybody to pass them on to: what comes from now on is kept.
         let mut ended = signal(SignalKind::child())?;
         let (heard, mut passed) = tokio::sync::mpsc::unbounded_channel();
-        for kind in SIGNALS {
+        // What a terminal sends must come once. One that the server may read itself sends it there, and here as well.
+        let has_terminal = io::stdin().is_terminal();
+        let from_terminal = [Signal::INT, Signal::QUIT];
+        for kind in SIGNALS.into_iter().filter(|kind| !(has_terminal && from_terminal.contains(kind))) {
             let mut incoming = signal(SignalKind::from_raw(kind.as_raw()))?;
             let heard = heard.clone();
             tokio::spawn(async move { while incoming.recv().await.is_some() && heard.send(kind).is_ok() {} });
@@ -44,8 +47,16 @@ fn start_and_wait() -> io::Result<ExitCode> {
         if let Some(name) = arguments.next() {
             program.arg0(name);
         }
-        // A group of its own: what a terminal sends comes here alone, and reaches it once.
-        let child = program.args(arguments).process_group(0).spawn()?;
+        if has_terminal {
+            // Kept from ending this one: the server ends first.
+            for kind in from_terminal {
+                let mut incoming = signal(SignalKind::from_raw(kind.as_raw()))?;
+                tokio::spawn(async move { while incoming.recv().await.is_some() {} });
+            }
+        } else {
+            program.process_group(0);
+        }
+        let child = program.args(arguments).spawn()?;
         let server = Pid::from_child(&child);
         loop {
             tokio::select! {
