@@ -3,7 +3,7 @@
 use crate::address::Address;
 use crate::cli::Health;
 use core_tools::config::Http;
-use server_setup::setup::Settings;
+use server_setup::settings::Settings;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;

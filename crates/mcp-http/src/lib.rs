@@ -44,7 +44,7 @@ mod ui;
 
 use cli::{Cli, Command};
 use core_tools::config::Flags;
-use server_setup::setup::Settings;
+use server_setup::settings::{self, Settings};
 pub use server_setup::{Program, Resources};
 use server_setup::{log, manual, setup};
 use std::process::ExitCode;
@@ -128,7 +128,7 @@ const CREDENTIALS: [&str; 4] = [
 
 /// Environment and configuration. No program of a caller gets what is meant for this server alone.
 fn read_settings(program: Program, flags: &Flags) -> Result<Settings, String> {
-    let mut settings = setup::settings(program, flags, None)?;
+    let mut settings = settings::read(program, flags, None)?;
     let database = settings.config.http.audit_database.as_deref().and_then(|place| place.strip_prefix('$'));
     settings.withheld = CREDENTIALS.into_iter().chain(database).map(str::to_owned).collect();
     Ok(settings)

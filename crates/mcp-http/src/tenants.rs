@@ -4,8 +4,9 @@ use core_tools::mcp::{Host, WorkspaceEffects};
 use core_tools::workspace::Workspace;
 use process_runner::Runner;
 use role_policy::{Caller, Policy, ToolFacts};
-use server_setup::setup::{self, SessionHandle, Settings};
-use server_setup::{confinement, identity};
+use server_setup::sessions::{self, SessionHandle};
+use server_setup::settings::Settings;
+use server_setup::{confinement, identity, setup, toolsets};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -45,7 +46,7 @@ impl Tenants {
     ) -> Result<Self, String> {
         let workspace = Arc::new(setup::workspace(&settings)?);
         let runner = setup::runner(&settings)?;
-        let facts = setup::tool_facts(&settings, &workspace, &runner)?;
+        let facts = toolsets::facts(&settings, &workspace, &runner)?;
         let loaded = identity::policy(&settings, &facts)?;
         settings.config.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
         loaded.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
@@ -55,9 +56,9 @@ impl Tenants {
         let confine = confinement::confine_all(&settings, &workspace)?;
         let confinement = confine.to_string();
         let mut host = setup::host(&settings, loaded.policy);
-        let agents = setup::sessions_for_many(&settings, again);
-        let callers = setup::Callers::Many(&agents);
-        for toolset in setup::toolsets(&settings, &workspace, &runner, confine, callers)? {
+        let agents = sessions::of_many(&settings, again);
+        let callers = toolsets::Callers::Many(&agents);
+        for toolset in toolsets::all(&settings, &workspace, &runner, confine, callers)? {
             host = host.toolset(toolset);
         }
         let audit = identity::audit(&settings)?;
@@ -111,8 +112,8 @@ impl Tenants {
         let workspace = Arc::new(setup::workspace_of(&self.settings, roots)?);
         let effects = WorkspaceEffects::new(Arc::clone(&workspace), std::env::var_os("PATH"));
         let confine = confinement::confine_all(&self.settings, &workspace)?;
-        let callers = setup::Callers::Many(&self.agents);
-        let toolsets = setup::toolsets(&self.settings, &workspace, &self.runner, confine, callers)?;
+        let callers = toolsets::Callers::Many(&self.agents);
+        let toolsets = toolsets::all(&self.settings, &workspace, &self.runner, confine, callers)?;
         self.whole.over(toolsets, Arc::new(effects)).map_err(|error| error.to_string())
     }
 

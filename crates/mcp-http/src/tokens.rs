@@ -6,8 +6,8 @@ use crate::file;
 use crate::governor::Limits;
 use crate::{print, say};
 use serde::{Deserialize, Serialize};
-use server_setup::identity;
-use server_setup::setup::{self, Settings};
+use server_setup::settings::Settings;
+use server_setup::{identity, setup, toolsets};
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -227,7 +227,7 @@ fn make(settings: &Settings, path: &Path, new: &NewToken) -> Result<ExitCode, St
 fn check_role(settings: &Settings, role: &str) -> Result<(), String> {
     let workspace = Arc::new(setup::workspace(settings)?);
     let runner = process_runner::Runner::new();
-    let policy = identity::policy(settings, &setup::tool_facts(settings, &workspace, &runner)?)?.policy;
+    let policy = identity::policy(settings, &toolsets::facts(settings, &workspace, &runner)?)?.policy;
     let declared: Vec<&str> = policy.roles().collect();
     match declared.contains(&role) {
         true => Ok(()),

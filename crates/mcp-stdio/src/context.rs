@@ -1,6 +1,5 @@
 //! The document for a role, from the shell.
 
-use crate::setup::{self, Settings, chain};
 use crate::{identity, print, print_error};
 use clap::{Args, ValueEnum};
 use core_tools::ci::Commands;
@@ -10,6 +9,8 @@ use core_tools::workspace::Workspace;
 use process_runner::Runner;
 use role_policy::{Call, Caller, Refusal};
 use serde_json::{Map, Value};
+use server_setup::settings::{Settings, chain};
+use server_setup::{setup, toolsets};
 use std::fmt::Write as _;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -113,8 +114,8 @@ pub(crate) async fn context(
         _ = &mut interrupted => return Ok(ExitCode::SUCCESS),
     };
     let mut documents = match &arguments.catalogue {
-        Some(_) => setup::documents(commands),
-        None => setup::project_documents(&settings.config, &workspace, commands)?,
+        Some(_) => toolsets::documents(commands),
+        None => toolsets::project_documents(&settings.config, &workspace, commands)?,
     };
     if let (Some(path), Some(text)) = (&arguments.catalogue, catalogue) {
         let catalogue = Catalogue::read(&text).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -150,7 +151,7 @@ fn allowed(
     cancel: &CancellationToken,
 ) -> Result<Allowed, String> {
     const TOOL: &str = "compile_context";
-    let facts = setup::tool_facts(settings, workspace, runner)?;
+    let facts = toolsets::facts(settings, workspace, runner)?;
     let loaded = identity::policy(settings, &facts)?;
     let resolved = identity::caller(settings, &loaded.policy);
     let caller = resolved.caller;

@@ -4,7 +4,9 @@
 use crate::cli::Index;
 use crate::print;
 use serde_json::{Map, Value};
-use server_setup::setup::{self, Server, Settings};
+use server_setup::settings::Settings;
+use server_setup::setup::{self, Server};
+use server_setup::toolsets;
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -45,7 +47,7 @@ pub(crate) fn index(settings: Settings, asked: &Index) -> Result<ExitCode, Strin
     let program = settings.program;
     let root = settings.roots.first().cloned().unwrap_or_default();
     let place = asked.out.clone().unwrap_or_else(|| program.home(root).join(PLACE));
-    let own = setup::own_tools(&settings)?;
+    let own = toolsets::own(&settings)?;
     let server = setup::server(settings)?;
     let entries = entries(&server);
     let text = document(program.name, &entries, &own);

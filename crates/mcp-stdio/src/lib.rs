@@ -39,7 +39,7 @@ mod wrap;
 
 use cli::{Cli, Command};
 pub use server_setup::{Program, Resources};
-use server_setup::{identity, log, manual, setup};
+use server_setup::{identity, log, manual, settings, setup};
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
@@ -102,7 +102,7 @@ fn run(program: Program, cli: Cli) -> Result<ExitCode, String> {
         Some(Command::New(asked)) => return new::new(&asked),
         _ => {}
     }
-    let settings = setup::settings(program, &cli.options.flags(), cli.options.agent_command.clone());
+    let settings = settings::read(program, &cli.options.flags(), cli.options.agent_command.clone());
     let settings = match (settings, &cli.command) {
         (Err(error), Some(Command::Doctor { json })) => return Ok(doctor::without_settings(error, *json)),
         (settings, _) => settings?,
@@ -128,7 +128,7 @@ fn run(program: Program, cli: Cli) -> Result<ExitCode, String> {
         #[cfg(all(feature = "sessions", unix))]
         Some(Command::Session { command }) => {
             let (flags, agent_command) = (cli.options.flags(), cli.options.agent_command.clone());
-            let again = move || setup::settings(program, &flags, agent_command.clone());
+            let again = move || settings::read(program, &flags, agent_command.clone());
             runtime.block_on(session::run(settings, command, again))
         }
         Some(Command::Tools { json, markdown }) => Ok(call::tools(&setup::server(settings)?, json, markdown)),

@@ -3,7 +3,7 @@
 use crate::{PLAIN_NAME, index, print};
 use clap::Args;
 use core_tools::nearest::nearest;
-use server_setup::{Program, setup};
+use server_setup::{Program, settings, setup, toolsets};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -252,8 +252,8 @@ impl Plan {
     /// The index that the server itself would write.
     fn index(&self) -> Result<String, String> {
         let program = Program::new(PLAIN_NAME, env!("CARGO_PKG_VERSION")).toolset(tools::toolset);
-        let server = setup::server(setup::plain(program)?)?;
-        let own = setup::own_tools(&setup::plain(program)?)?;
+        let server = setup::server(settings::plain(program)?)?;
+        let own = toolsets::own(&settings::plain(program)?)?;
         let entries = index::entries(&server).into_iter().filter(|entry| {
             entry.is_of("project") || self.toolsets.iter().any(|toolset| entry.is_of(toolset))
         });

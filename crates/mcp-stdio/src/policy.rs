@@ -3,11 +3,12 @@
 use crate::cli::PolicyCommand;
 use crate::identity;
 use crate::print;
-use crate::setup::{self, Settings};
 use core_tools::ci::Confine;
 use core_tools::mcp::WorkspaceEffects;
 use role_policy::{Call, Caller, Loaded, Policy, Refusal, Says, ToolFacts};
 use serde_json::{Map, Value, json};
+use server_setup::settings::Settings;
+use server_setup::{sessions, setup, toolsets};
 use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -24,12 +25,12 @@ pub(crate) fn run(
     let workspace = Arc::new(setup::workspace(settings)?);
     let facts = setup::facts(settings.program);
     let effects = WorkspaceEffects::new(Arc::clone(&workspace), facts.path.clone());
-    let toolsets = setup::toolsets(
+    let toolsets = toolsets::all(
         settings,
         &workspace,
         &setup::runner(settings)?,
         Confine::off("nothing is run"),
-        setup::Callers::One(&setup::sessions(settings)),
+        toolsets::Callers::One(&sessions::of_one(settings)),
     )?;
     let tools: Vec<ToolFacts<'static>> = toolsets.iter().flat_map(core_tools::mcp::Toolset::facts).collect();
     // As a server would: a name from elsewhere is the tool that it calls, and arguments are brought into form.

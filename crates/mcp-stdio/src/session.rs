@@ -2,7 +2,6 @@
 
 use crate::cli::SessionCommand;
 use crate::print;
-use crate::setup::{self, Settings, chain};
 use core_tools::config::{Preset, Source, Toolsets};
 use core_tools::mcp::Context;
 use core_tools::sessions::{
@@ -11,6 +10,8 @@ use core_tools::sessions::{
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
+use server_setup::settings::{Settings, chain};
+use server_setup::{sessions, setup};
 use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -57,8 +58,8 @@ async fn daemon(
     again: impl Fn() -> Result<Settings, String> + Send + Sync + 'static,
 ) -> Result<ExitCode, String> {
     setup::more_descriptors();
-    let state = setup::state_folder(settings)?;
-    let options = |settings: &Settings| setup::session_options(settings, Owner::Daemon);
+    let state = sessions::state_folder(settings)?;
+    let options = |settings: &Settings| sessions::options(settings, Owner::Daemon);
     let mut supervised = options(settings)?;
     supervised.again = Some(Again::new(move || options(&again()?)));
     let failed = |error: std::io::Error| format!("cannot wait for signals: {error}");
@@ -90,7 +91,7 @@ async fn daemon(
 }
 
 async fn ask(settings: Settings, command: SessionCommand) -> Result<Outcome, String> {
-    let client = Client::new(setup::state_folder(&settings)?);
+    let client = Client::new(sessions::state_folder(&settings)?);
     // What a caller may not do as a tool it may not do here.
     let tool = match &command {
         SessionCommand::Status { .. } => "status",

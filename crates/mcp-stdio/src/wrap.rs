@@ -2,7 +2,6 @@
 #![allow(clippy::doc_markdown, reason = "the comments are what --help prints")]
 
 use crate::identity;
-use crate::setup::{self, Settings};
 use clap::{Args, ValueEnum};
 use core_tools::mcp::{Audit, Outcome, Record, WorkspaceEffects};
 use core_tools::redact::Redactor;
@@ -13,6 +12,8 @@ use role_policy::Policy;
 use role_policy::proxy::{
     self, Child, Ended, Limits, Narrowing, Observed, Observer, PinMode, PolicyHandle, Proxy, Remote, Server,
 };
+use server_setup::settings::Settings;
+use server_setup::{setup, toolsets};
 use std::ffi::OsString;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -137,7 +138,7 @@ pub(crate) fn wrap(wrap: Wrap, settings: &Settings) -> Result<ExitCode, String> 
         Narrowing { only: wrap.only.into_iter().collect(), hidden: wrap.hide.into_iter().collect() };
     let workspace = Arc::new(setup::workspace(settings)?);
     // One file may speak of our own tools and of a wrapped server's.
-    let tools = setup::tool_facts(settings, &workspace, &setup::runner(settings)?)?;
+    let tools = toolsets::facts(settings, &workspace, &setup::runner(settings)?)?;
     let loaded = identity::policy(settings, &tools)?;
     loaded.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
     identity::check_key(settings, &workspace)?;

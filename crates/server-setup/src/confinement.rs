@@ -1,7 +1,7 @@
 //! Whether what the tools run is confined, and to what.
 
 use crate::identity;
-use crate::setup::Settings;
+use crate::settings::Settings;
 use core_tools::ci::{Confine, PrivateTemp, ToolchainPlaces};
 use core_tools::config::ConfinementMode;
 use core_tools::workspace::Workspace;

@@ -1,6 +1,6 @@
 //! Who calls, and what they may: the policy, and the sources of the caller's role.
 
-use crate::setup::{Settings, chain};
+use crate::settings::{Settings, chain};
 use core_tools::config::Setting;
 use core_tools::workspace::Workspace;
 use role_policy::source::{Evidence, MARKER_NAMES, Marker, MarkerError, Named, Resolved, Sources, resolve};
@@ -185,9 +185,9 @@ pub fn caller(settings: &Settings, policy: &Policy) -> Resolved {
 /// # Errors
 /// Nobody's, or the supervisor cannot be reached.
 #[cfg(all(feature = "sessions", unix))]
-pub fn session(settings: &Settings, credential: String) -> Result<crate::setup::SessionIdentity, String> {
+pub fn session(settings: &Settings, credential: String) -> Result<crate::settings::SessionIdentity, String> {
     use core_tools::sessions::{Client, Request};
-    let state = crate::setup::state_folder(settings)?;
+    let state = crate::sessions::state_folder(settings)?;
     // Before any runtime there is: it is one question, to the same machine.
     let ask = move || -> Result<_, String> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

@@ -121,6 +121,7 @@ impl Error {
 }
 
 /// What is wrong with a server's certificate, where that is what failed: without the names in it, which tell the place.
+#[cfg(any(feature = "postgres", feature = "mysql"))]
 fn certificate(error: &std::io::Error) -> Option<&'static str> {
     let said = error.get_ref()?.to_string();
     if !said.contains("certificate") {

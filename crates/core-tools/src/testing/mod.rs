@@ -49,6 +49,7 @@ mod report;
 mod run;
 mod runner;
 mod select;
+mod step;
 mod tap;
 mod verdict;
 

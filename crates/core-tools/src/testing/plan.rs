@@ -1,56 +1,13 @@
 //! From a choice to command lines.
 
 use super::cargo;
-use super::parse::{Ctest, Events, Go, Libtest, Lines, Nextest, Nothing, Tap};
+use super::parse::{Ctest, Go, Libtest, Nextest, Tap};
 use super::runner::Runner;
 use super::select::{Choice, Part, TestError};
+use super::step::{Reads, Step};
 use crate::ci::package_manager;
 use crate::ci::project::Project;
 use std::path::Path;
-
-/// A program to run, and where its report will be.
-pub(super) struct Step {
-    pub(super) program: String,
-    pub(super) arguments: Vec<String>,
-    pub(super) environment: Vec<(&'static str, String)>,
-    /// The command as a person would type it.
-    pub(super) shown: String,
-    pub(super) reads: Reads,
-    /// It makes the tests, and runs none.
-    pub(super) prepares: bool,
-    /// It runs the tests in documentation, which a package without a library cannot have.
-    pub(super) documentation: bool,
-}
-
-/// Where the results are.
-pub(super) enum Reads {
-    /// On standard output.
-    Stdout(Box<dyn Lines>),
-    /// On both streams, whose order matters.
-    Both(Box<dyn Lines>),
-    /// In the file `events` of the folder of reports.
-    Events,
-    /// In XML files of the folder of reports.
-    Xml,
-    /// The same; on standard output until they are there, which is at the end.
-    XmlAfter(Box<dyn Lines>),
-    /// In XML files that the run writes to folders of this name.
-    XmlIn(&'static [&'static str]),
-    /// Nowhere.
-    Exit,
-}
-
-impl Reads {
-    pub(super) fn lines(&mut self) -> Box<dyn Lines> {
-        match self {
-            Self::Stdout(lines) | Self::Both(lines) | Self::XmlAfter(lines) => {
-                std::mem::replace(lines, Box::new(Nothing))
-            }
-            Self::Events => Box::new(Events),
-            _ => Box::new(Nothing),
-        }
-    }
-}
 
 /// The reporters that are written into the folder of reports.
 pub(super) const REPORTERS: [(&str, &str); 9] = [
@@ -64,69 +21,6 @@ pub(super) const REPORTERS: [(&str, &str); 9] = [
     ("rspec.rb", include_str!("reporters/rspec.rb")),
     ("mix.exs", include_str!("reporters/mix.exs")),
 ];
-
-impl Step {
-    fn new(program: &str, arguments: &[&str], reads: Reads) -> Self {
-        let arguments: Vec<_> = arguments.iter().map(|&argument| argument.to_owned()).collect();
-        Self {
-            shown: String::new(),
-            program: program.to_owned(),
-            arguments,
-            environment: Vec::new(),
-            reads,
-            prepares: false,
-            documentation: false,
-        }
-    }
-
-    fn add(mut self, arguments: &[&str]) -> Self {
-        self.arguments.extend(arguments.iter().map(|&argument| argument.to_owned()));
-        self
-    }
-
-    fn add_some(mut self, option: &str, value: Option<&str>) -> Self {
-        if let Some(value) = value {
-            self.arguments
-                .extend([option.to_owned(), value.to_owned()].into_iter().filter(|word| !word.is_empty()));
-        }
-        self
-    }
-
-    fn env(mut self, name: &'static str, value: impl Into<String>) -> Self {
-        self.environment.push((name, value.into()));
-        self
-    }
-
-    fn preparing(mut self) -> Self {
-        self.prepares = true;
-        self
-    }
-
-    /// Shown as `words`, with what follows the first `skip` arguments.
-    fn shown_as(mut self, words: &str, skip: usize) -> Self {
-        let rest = self.arguments.iter().skip(skip).map(|word| crate::ci::quoted(word).into_owned());
-        self.shown = std::iter::once(words.to_owned()).chain(rest).collect::<Vec<_>>().join(" ");
-        self
-    }
-
-    /// Without what is there for our report.
-    fn done(mut self, reports: &str) -> Self {
-        const FOR_REPORTS: [&str; 6] = [
-            "--reporter",
-            "--reporter=junit",
-            "--reporter-option",
-            "--output-junit",
-            "--log-junit",
-            "--results-directory",
-        ];
-        if self.shown.is_empty() {
-            let ours = |word: &&String| !word.contains(reports) && !FOR_REPORTS.contains(&word.as_str());
-            let words = std::iter::once(&self.program).chain(&self.arguments).filter(ours);
-            self.shown = words.map(|word| crate::ci::quoted(word)).collect::<Vec<_>>().join(" ");
-        }
-        self
-    }
-}
 
 /// The commands, in their order. `reports` is the folder for reports.
 pub(super) fn steps(choice: &Choice, reports: &Path) -> Result<Vec<Step>, TestError> {

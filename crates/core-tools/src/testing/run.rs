@@ -3,10 +3,11 @@
 use super::environment::as_in_a_terminal;
 use super::found::{Counts, Found, shortened};
 use super::parse::{Lines, junit};
-use super::plan::{self, REPORTERS, Reads, Step};
+use super::plan::{self, REPORTERS};
 use super::report::{Problem, ProblemKind, Status, TestCase, TestReport};
 use super::runner::Runner;
 use super::select::{Choice, TestError, choose};
+use super::step::{Reads, Step};
 use super::verdict::{Ending, judge};
 use crate::ci::project::Project;
 use crate::ci::{Commands, Diagnostic};

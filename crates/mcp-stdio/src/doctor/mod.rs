@@ -4,12 +4,12 @@ mod places;
 mod programs;
 mod rights;
 
-use crate::setup::{self, Settings};
 use core_tools::ci::{Commands, Toolchain, diagnose, toolchains};
 use core_tools::workspace::Workspace;
 use process_runner::{Command, Containment, Limits, Runner};
 use serde::Serialize;
-use server_setup::identity;
+use server_setup::settings::{self, Settings};
+use server_setup::{identity, setup, toolsets};
 use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -123,7 +123,7 @@ fn configuration(settings: &Settings) -> Vec<Finding> {
 /// Who the caller is, and what each source of that said.
 fn role(settings: &Settings, workspace: &Arc<Workspace>, runner: &Runner) -> Vec<Finding> {
     let loaded =
-        setup::tool_facts(settings, workspace, runner).and_then(|facts| identity::policy(settings, &facts));
+        toolsets::facts(settings, workspace, runner).and_then(|facts| identity::policy(settings, &facts));
     let loaded = match loaded {
         Ok(loaded) => loaded,
         Err(error) => {
@@ -166,7 +166,7 @@ fn toolchain(tool: &Toolchain) -> Finding {
 /// Connects to each database that is set, in the way that the tool does.
 #[cfg(feature = "introspection")]
 async fn databases(settings: &Settings, workspace: &Arc<Workspace>) -> Vec<Finding> {
-    let databases = setup::databases(&settings.config, workspace);
+    let databases = toolsets::databases(&settings.config, workspace);
     let mut names: Vec<Option<String>> =
         settings.config.databases.connections().map(|(name, _)| Some(name)).collect();
     if ["DB_PATH", "DB_URL"].iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
@@ -187,7 +187,7 @@ async fn databases(settings: &Settings, workspace: &Arc<Workspace>) -> Vec<Findi
             ),
             Err(error) => broken(
                 "database",
-                format!("{shown}: {}", setup::chain(&error)),
+                format!("{shown}: {}", settings::chain(&error)),
                 "start it, or correct where the variable or [databases] says that it is: docs/databases.md",
             ),
         });
@@ -212,7 +212,7 @@ async fn processes(runner: &Runner) -> Finding {
             .to_owned(),
         ),
         Ok(output) => broken("processes", output.summary(), REMEDY),
-        Err(error) => broken("processes", setup::chain(&error), REMEDY),
+        Err(error) => broken("processes", settings::chain(&error), REMEDY),
     }
 }
 

@@ -1,10 +1,10 @@
 //! Folders, files and ports.
 
 use super::{Finding, broken, note, ok};
-#[cfg(all(feature = "sessions", unix))]
-use crate::setup;
-use crate::setup::Settings;
 use core_tools::config::Source;
+#[cfg(all(feature = "sessions", unix))]
+use server_setup::sessions;
+use server_setup::settings::Settings;
 use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::path::Path;
@@ -80,7 +80,7 @@ pub(super) fn writable_by_others(_: &Path) -> Option<Finding> {
 pub(super) fn state(settings: &Settings) -> Vec<Finding> {
     use rustix::fs::{Access, access};
     use std::os::unix::fs::MetadataExt;
-    let folder = match setup::state_folder(settings) {
+    let folder = match sessions::state_folder(settings) {
         Ok(folder) => folder,
         Err(error) => return vec![note("state", error, "only sessions and profiles need it")],
     };

@@ -1,0 +1,264 @@
+//! The toolsets of a server, and what each of them is given.
+
+use crate::program::Resources;
+use crate::sessions::{self, SessionHandle};
+use crate::settings::Settings;
+#[cfg(feature = "context")]
+use crate::settings::chain;
+use crate::setup::{runner, workspace};
+use core_tools::ci::{Commands, Confine, EnvironmentPolicy};
+use core_tools::config::{Config, EnvironmentMode};
+#[cfg(feature = "context")]
+use core_tools::context::{Catalogue, Documents};
+#[cfg(feature = "introspection")]
+use core_tools::db::Databases;
+#[cfg(feature = "introspection")]
+use core_tools::inspect::Inspector;
+#[cfg(feature = "introspection")]
+use core_tools::logs::Logs;
+use core_tools::mcp::Toolset;
+#[cfg(feature = "introspection")]
+use core_tools::trace::Traces;
+use core_tools::workspace::Workspace;
+use process_runner::Runner;
+use role_policy::ToolFacts;
+#[cfg(feature = "introspection")]
+use std::num::NonZeroU16;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Who calls the tools.
+#[derive(Clone, Copy, Debug)]
+pub enum Callers<'a> {
+    /// The user that the server runs for, who has these sessions.
+    One(&'a SessionHandle),
+    /// Several, who are strangers to each other: nothing of the server itself is theirs. Each has its own of these
+    /// sessions.
+    Many(&'a SessionHandle),
+}
+
+/// Every tool there is for such callers. What they run is confined by `confine`.
+///
+/// # Errors
+/// What is wrong, in words.
+pub fn all(
+    settings: &Settings,
+    workspace: &Arc<Workspace>,
+    runner: &Runner,
+    confine: Confine,
+    callers: Callers<'_>,
+) -> Result<Vec<Toolset>, String> {
+    let resources = resources(settings, workspace, runner, confine);
+    let mut toolsets = library(settings, workspace, runner, &resources.commands, callers)?;
+    if let Some(own) = settings.program.own {
+        own(&resources).over(&mut toolsets);
+    }
+    Ok(toolsets)
+}
+
+fn resources(
+    settings: &Settings,
+    workspace: &Arc<Workspace>,
+    runner: &Runner,
+    confine: Confine,
+) -> Resources {
+    let commands = Commands::new(runner.clone(), Arc::clone(workspace), settings.redactor.clone())
+        .environment(match *settings.config.commands.environment {
+            EnvironmentMode::Inherit => EnvironmentPolicy::Inherit,
+            EnvironmentMode::Minimal => EnvironmentPolicy::Minimal,
+        })
+        .confined(confine);
+    Resources { workspace: Arc::clone(workspace), commands, redactor: settings.redactor.clone() }
+}
+
+/// The names of the tools that are the program's own, those that take the place of another's among them.
+///
+/// # Errors
+/// What is wrong, in words.
+pub fn own(settings: &Settings) -> Result<Vec<&'static str>, String> {
+    let Some(own) = settings.program.own else { return Ok(Vec::new()) };
+    let workspace = Arc::new(workspace(settings)?);
+    let runner = runner(settings)?;
+    let resources = resources(settings, &workspace, &runner, Confine::off("nothing is run"));
+    Ok(own(&resources).facts().map(|tool| tool.name).collect())
+}
+
+/// What a policy knows of every tool there is.
+///
+/// # Errors
+/// What is wrong, in words.
+pub fn facts(
+    settings: &Settings,
+    workspace: &Arc<Workspace>,
+    runner: &Runner,
+) -> Result<Vec<ToolFacts<'static>>, String> {
+    let confine = Confine::off("nothing is run");
+    let toolsets = all(settings, workspace, runner, confine, Callers::One(&sessions::of_one(settings)))?;
+    Ok(toolsets.iter().flat_map(Toolset::facts).collect())
+}
+
+/// The toolsets of the library that this server is linked with.
+#[allow(
+    unused_imports,
+    unused_variables,
+    unused_mut,
+    clippy::vec_init_then_push,
+    clippy::unnecessary_wraps,
+    reason = "each toolset is a feature and needs something else"
+)]
+fn library(
+    settings: &Settings,
+    workspace: &Arc<Workspace>,
+    runner: &Runner,
+    commands: &Commands,
+    callers: Callers<'_>,
+) -> Result<Vec<Toolset>, String> {
+    use core_tools::mcp;
+    let config = &settings.config;
+    let max_timeout = Duration::from_millis(*config.limits.max_timeout_ms);
+    let mut toolsets = Vec::new();
+    #[cfg(feature = "filesystem")]
+    toolsets.push(mcp::filesystem::toolset(workspace));
+    #[cfg(feature = "git")]
+    toolsets.push(mcp::git::toolset(commands));
+    #[cfg(feature = "tests")]
+    toolsets.push(mcp::testing::toolset(commands, max_timeout));
+    #[cfg(feature = "context")]
+    toolsets.push(mcp::context::toolset(&project_documents(config, workspace, commands.clone())?));
+    #[cfg(feature = "ci")]
+    toolsets.push(mcp::ci::toolset(commands.clone(), crate::setup::facts(settings.program), max_timeout));
+    #[cfg(feature = "introspection")]
+    toolsets.push(mcp::introspection::toolset(
+        workspace,
+        logs(config, workspace),
+        databases(config, workspace),
+        inspector(config, workspace, runner, callers)?,
+        traces(config, workspace, runner),
+    ));
+    #[cfg(all(feature = "sessions", unix))]
+    {
+        let (Callers::One(sessions) | Callers::Many(sessions)) = callers;
+        toolsets.push(mcp::sessions::toolset(commands, sessions));
+    }
+    Ok(toolsets)
+}
+
+/// The logs of the application: `$LOG_PATH`, and those that the configuration names.
+#[cfg(feature = "introspection")]
+fn logs(config: &Config, workspace: &Arc<Workspace>) -> Logs {
+    let path = std::env::var_os("LOG_PATH").and_then(|path| path.into_string().ok());
+    Logs::new(Arc::clone(workspace)).path(path).named(config.logs.sources())
+}
+
+/// The databases of the application: `$DB_PATH`, `$DB_URL`, and those that the configuration names.
+#[cfg(feature = "introspection")]
+pub fn databases(config: &Config, workspace: &Arc<Workspace>) -> Databases {
+    let variable = |name: &str| std::env::var_os(name).and_then(|value| value.into_string().ok());
+    let named = config.databases.connections().map(|(name, place)| {
+        let value = place.strip_prefix('$').and_then(variable);
+        (name, value.unwrap_or(place))
+    });
+    Databases::new(Arc::clone(workspace)).path(variable("DB_PATH")).url(variable("DB_URL")).named(named)
+}
+
+/// The state of the application: `$STATE_PATH`, `$STATE_URL`, `$NODE_INSPECT_PORT`, `$INSPECT_TARGET`, and what the
+/// configuration says.
+#[cfg(feature = "introspection")]
+fn inspector(
+    config: &Config,
+    workspace: &Arc<Workspace>,
+    runner: &Runner,
+    callers: Callers<'_>,
+) -> Result<Inspector, String> {
+    let variable = |name: &str| {
+        std::env::var_os(name).and_then(|value| value.into_string().ok()).filter(|value| !value.is_empty())
+    };
+    let port = variable("NODE_INSPECT_PORT").map(|port| {
+        port.parse::<NonZeroU16>()
+            .map(NonZeroU16::get)
+            .map_err(|_| format!("NODE_INSPECT_PORT is {port:?}, and must be a port from 1 to 65535"))
+    });
+    let target = match config.inspect.target.as_str() {
+        "" => ("INSPECT_TARGET", variable("INSPECT_TARGET")),
+        target => ("inspect.target", Some(target.to_owned())),
+    };
+    let environment = matches!(callers, Callers::One(_)).then(std::env::vars_os);
+    let environment = environment
+        .into_iter()
+        .flatten()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    Inspector::new(Arc::clone(workspace))
+        .state_path(variable("STATE_PATH"))
+        .state_url(variable("STATE_URL").as_deref())?
+        .inspect_port(port.transpose()?)
+        .environment(environment)
+        .programs(runner.clone(), std::env::var_os("PATH"))
+        .allow_signals(*config.inspect.allow_signals)
+        .target(target.1)
+        .map_err(|error| format!("{}: {error}", target.0))
+}
+
+/// Where profiles are kept: in the user's folder for state, `$XDG_STATE_HOME`, by default `~/.local/state` (XDG Base
+/// Directory Specification), unless the configuration names one.
+pub fn traces_folder(config: &Config) -> PathBuf {
+    if let Some(folder) = config.traces.folder.as_ref() {
+        return folder.clone();
+    }
+    let folder = |name| std::env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
+    let state = folder("XDG_STATE_HOME").or_else(|| folder("HOME").map(|home| home.join(".local/state")));
+    state.unwrap_or_else(std::env::temp_dir).join("coretools/traces")
+}
+
+#[cfg(feature = "introspection")]
+fn traces(config: &Config, workspace: &Arc<Workspace>, runner: &Runner) -> Traces {
+    let target = match config.inspect.target.as_str() {
+        "" => std::env::var_os("INSPECT_TARGET").and_then(|target| target.into_string().ok()),
+        target => Some(target.to_owned()),
+    };
+    Traces::new(Arc::clone(workspace), runner.clone(), traces_folder(config))
+        .path(std::env::var_os("PATH"))
+        .target(target)
+        .allow_signals(*config.inspect.allow_signals)
+}
+
+/// Documents that remember what files were in the user's folder for caches: `$XDG_CACHE_HOME`, by default `~/.cache`
+/// (XDG Base Directory Specification).
+#[cfg(feature = "context")]
+pub fn documents(commands: Commands) -> Documents {
+    let folder = |name| std::env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
+    let caches = folder("XDG_CACHE_HOME").or_else(|| folder("HOME").map(|home| home.join(".cache")));
+    let documents = Documents::new(commands);
+    match caches {
+        Some(caches) => documents.cached_in(caches.join("coretools/context")),
+        None => documents,
+    }
+}
+
+/// The same, by the catalogue that the configuration names. What it names lies beneath a root and is opened as any file
+/// there, for a stranger's configuration may name it.
+///
+/// # Errors
+/// It cannot be read, or is no catalogue.
+#[cfg(feature = "context")]
+pub fn project_documents(
+    config: &Config,
+    workspace: &Workspace,
+    commands: Commands,
+) -> Result<Documents, String> {
+    use std::io::Read as _;
+    const MAX_BYTES: u64 = 1 << 20;
+    let documents = documents(commands);
+    let Some(path) = config.context.catalogue.as_ref() else { return Ok(documents) };
+    let failed =
+        |error: &dyn std::fmt::Display| format!("cannot use context.catalogue {}: {error}", path.display());
+    let (file, metadata) =
+        workspace.locate(path).and_then(|path| path.open_read()).map_err(|error| failed(&chain(&error)))?;
+    if metadata.size > MAX_BYTES {
+        return Err(failed(&format!("it has more than {MAX_BYTES} bytes")));
+    }
+    let mut text = String::new();
+    file.take(MAX_BYTES).read_to_string(&mut text).map_err(|error| failed(&error))?;
+    let catalogue = Catalogue::read(&text).map_err(|error| failed(&error))?;
+    Ok(documents.catalogue(catalogue))
+}
