@@ -21,7 +21,7 @@ use crate::tokens::Tokens;
 use crate::ui::{Recent, Ui};
 use core_tools::config::Http;
 use core_tools::mcp::Observer;
-use server_setup::identity as policies;
+use server_setup::identity::{self as policies, Stamp};
 use server_setup::settings::Settings;
 use server_setup::toolsets::traces_folder;
 use std::path::{Path, PathBuf};
@@ -39,8 +39,9 @@ const GRACE: Duration = Duration::from_millis(250);
 /// What agents get to end by themselves.
 #[cfg(feature = "sessions")]
 const AGENTS_GRACE: Duration = Duration::from_secs(5);
-/// What the last answers get to leave.
-const LAST_ANSWERS: Duration = Duration::from_millis(500);
+/// What the last answers get to leave: what was told to end says what it had done. On an idle machine they have left at
+/// once.
+const LAST_ANSWERS: Duration = Duration::from_secs(2);
 /// How soon a change of a file counts.
 const LOOK: Duration = Duration::from_millis(500);
 /// How often a set of keys is asked for that has no file.
@@ -91,6 +92,8 @@ struct Server {
 
 /// What is read again when it changes.
 struct Files {
+    /// As they were before they were read: a change that comes while the server starts counts as well.
+    seen: [Option<Stamp>; 4],
     tokens: Option<PathBuf>,
     limits: Limits,
     tls: Option<Arc<Tls>>,
@@ -116,6 +119,13 @@ impl Server {
         let proxies = http.behind_proxy.iter().map(|text| Range::parse(text)).collect::<Result<Vec<_>, _>>();
         let proxies = proxies.map_err(|error| format!("http.behind_proxy: {error}"))?;
         let metrics_at = http.metrics_listen.as_ref().map(|text| Address::parse(text)).transpose()?;
+        let seen = [
+            http.tokens.value.as_deref(),
+            http.tls_certificate.value.as_deref(),
+            http.tls_key.value.as_deref(),
+            http.jwt_keys.value.as_deref().map(Path::new),
+        ]
+        .map(|path| path.and_then(policies::stamp));
         let tls = match (http.tls_certificate.value.clone(), http.tls_key.value.clone()) {
             (None, None) => None,
             (Some(certificate), Some(key)) => Some(Arc::new(Tls::load(certificate, key)?)),
@@ -197,7 +207,7 @@ impl Server {
             proxies: proxies.into(),
             tls: tls.clone(),
         };
-        let files = Files { tokens: http.tokens.value.clone(), limits, tls, jwts };
+        let files = Files { seen, tokens: http.tokens.value.clone(), limits, tls, jwts };
         let scheme = if terms.tls.is_some() { "https" } else { "http" };
         for (listener, address) in listeners.iter().zip(&bound) {
             say(&match (listener.area(), address) {
@@ -365,16 +375,7 @@ fn declared(tenants: &Tenants, http: &Http) -> Result<(), String> {
 
 /// Looks at the files that may change, and ends what has no right to go on.
 async fn watch(app: Arc<App>, files: Files, again: Arc<Notify>, manager: Manager) {
-    let stamps = |files: &Files| {
-        let stamp = |path: &Path| policies::stamp(path);
-        [
-            files.tokens.as_deref().and_then(stamp),
-            files.tls.as_ref().and_then(|tls| stamp(&tls.certificate)),
-            files.tls.as_ref().and_then(|tls| stamp(&tls.key)),
-            files.jwts.as_ref().and_then(|jwts| stamp(jwts.file()?)),
-        ]
-    };
-    let mut seen = stamps(&files);
+    let mut seen = files.seen;
     let mut ticks = tokio::time::interval(LOOK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut keys = tokio::time::interval(KEYS);
@@ -396,7 +397,14 @@ async fn watch(app: Arc<App>, files: Files, again: Arc<Notify>, manager: Manager
                 tracing::error!("agents' sessions: {error}");
             }
         }
-        let now = stamps(&files);
+        let tls = files.tls.as_ref();
+        let now = [
+            files.tokens.as_deref(),
+            tls.map(|tls| &*tls.certificate),
+            tls.map(|tls| &*tls.key),
+            files.jwts.as_ref().and_then(|jwts| jwts.file().map(PathBuf::as_path)),
+        ]
+        .map(|path| path.and_then(policies::stamp));
         let changed = |place: usize| all || now.get(place) != seen.get(place);
         if changed(0)
             && let Some(path) = &files.tokens

@@ -440,6 +440,14 @@ impl Running {
         }
     }
 
+    /// The time since its start, from which its time limit counts. Zero, if it was cancelled before.
+    pub fn elapsed(&self) -> Duration {
+        match &self.run {
+            Run::Started { shared, .. } => shared.started.elapsed(),
+            Run::Never(_) => Duration::ZERO,
+        }
+    }
+
     /// The outcome is there.
     pub fn is_finished(&self) -> bool {
         match &self.run {

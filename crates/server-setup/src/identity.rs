@@ -320,18 +320,26 @@ fn chain_text(error: &str) -> String {
     error.replace('\n', "; ")
 }
 
+/// What changes when a file does.
+#[cfg(unix)]
+pub type Stamp = (u64, u64, i64, i64, u64);
+
 /// What changes when a file does. A file that cannot be looked at is one that has changed.
 #[cfg(unix)]
-pub fn stamp(path: &Path) -> Option<(u64, u64, i64, i64, u64)> {
+pub fn stamp(path: &Path) -> Option<Stamp> {
     use std::os::unix::fs::MetadataExt;
     let metadata = path.metadata().ok()?;
     // The time of the last change of any kind, which nobody can set back as they can that of the content.
     Some((metadata.dev(), metadata.ino(), metadata.ctime(), metadata.ctime_nsec(), metadata.len()))
 }
 
+/// What changes when a file does.
+#[cfg(not(unix))]
+pub type Stamp = (std::time::SystemTime, u64);
+
 /// What changes when a file does. A file that cannot be looked at is one that has changed.
 #[cfg(not(unix))]
-pub fn stamp(path: &Path) -> Option<(std::time::SystemTime, u64)> {
+pub fn stamp(path: &Path) -> Option<Stamp> {
     let metadata = path.metadata().ok()?;
     Some((metadata.modified().ok()?, metadata.len()))
 }

@@ -16,7 +16,7 @@ use process_runner::{Leftovers, Limits, Output, Stream};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -191,14 +191,16 @@ impl Run<'_> {
             .cancel(self.cancel.clone());
         let live: Arc<Mutex<(Box<dyn Lines>, Found)>> =
             Arc::new(Mutex::new((step.reads.lines(), Found::wanting(self.wanted()))));
+        let limit_at: Arc<OnceLock<Instant>> = Arc::default();
         if matches!(step.reads, Reads::Both(_)) {
             command = command.merge_stderr();
         }
         if matches!(step.reads, Reads::Both(_) | Reads::Stdout(_) | Reads::XmlAfter(_)) {
-            let live = Arc::clone(&live);
+            let (live, limit) = (Arc::clone(&live), Arc::clone(&limit_at));
             command = command.on_line(move |stream, line| {
                 if stream == Stream::Stdout {
                     let (lines, found) = &mut *live.lock().unwrap_or_else(PoisonError::into_inner);
+                    found.limit_reached |= limit.get().is_some_and(|limit| Instant::now() >= *limit);
                     lines.line(&line.text(), found);
                 }
             });
@@ -211,7 +213,10 @@ impl Run<'_> {
         };
         let mut tail = Tail::default();
         let mut looks = tokio::time::interval_at(Instant::now() + LOOK, LOOK);
-        let deadline = tokio::time::sleep(self.rest.saturating_sub(BEFORE_LIMIT));
+        // The limit counts from the program's own start, which may be a while ago.
+        let rest = self.rest.saturating_sub(BEFORE_LIMIT).saturating_sub(running.elapsed());
+        let deadline = tokio::time::sleep(rest);
+        let _ = limit_at.set(Instant::now() + rest);
         tokio::pin!(deadline);
         loop {
             tokio::select! {

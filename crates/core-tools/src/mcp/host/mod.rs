@@ -21,7 +21,7 @@ use super::tool::{Left, Tool, Toolset};
 use crate::nearest::nearest;
 use crate::redact::Redactor;
 use arc_swap::ArcSwap;
-use record::{Made, Said, Shape};
+use record::{Made, Recording, Said, Shape};
 use role_policy::{Call, Caller, Effects, Lexical, Policy, Refusal, ToolFacts};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -259,19 +259,14 @@ impl Host {
             return Err(self.no_such_tool(&policy, &made.by, name));
         };
         let shape = self.shape(&made, Some(registered), &arguments);
-        let (answer, said) = self.judge(&policy, registered, arguments, &shape, context).await;
-        let ran = said.decision == "allowed";
+        let mut recording = Recording::of(self, &made, registered.tool.name(), &shape);
+        let answer = self.judge(&policy, registered, arguments, &shape, context, &mut recording).await;
         let answer = self.send_off(answer.unwrap_or_else(|error| Answer::error(&error))).await;
-        let outcome = match (ran, answer.is_failed()) {
-            (false, _) => Outcome::NotRun,
-            (true, true) => Outcome::Failed,
-            (true, false) => Outcome::Ok,
-        };
-        self.record(&made, registered.tool.name(), &said, outcome, &shape, answer.weight());
+        recording.end(answer.is_failed(), answer.weight());
         Ok(answer)
     }
 
-    /// From arguments to an answer, with what was decided on the way.
+    /// From arguments to an answer; what was decided on the way is put into `recording`.
     async fn judge(
         &self,
         policy: &Arc<Policy>,
@@ -279,11 +274,13 @@ impl Host {
         arguments: Map<String, Value>,
         shape: &Shape,
         mut context: Context,
-    ) -> (Result<Answer, ToolError>, Said) {
+        recording: &mut Recording<'_>,
+    ) -> Result<Answer, ToolError> {
         context.policy = Some(Arc::clone(policy));
         let name = registered.tool.name();
-        let not_run = |decision: &'static str, rule: &str, why: String| {
-            (Err(ToolError::new(why)), Said { decision, rule: rule.into() })
+        let mut not_run = |decision: &'static str, rule: &str, why: String| {
+            recording.decided(Said { decision, rule: rule.into() });
+            Err(ToolError::new(why))
         };
         let limits = policy.limits(&context.caller).narrowed_by(context.limits);
         if let Some(most) = limits.max_argument_bytes.filter(|most| shape.bytes as u64 > *most) {
@@ -326,7 +323,8 @@ impl Host {
         context.role_limit = limits.max_seconds.map(Duration::from_secs);
         let most = self.limits().max_timeout;
         context.max_timeout = context.role_limit.map_or(most, |limit| limit.min(most));
-        (self.run(registered, call, context).await, said)
+        recording.decided(said);
+        self.run(registered, call, context).await
     }
 
     /// Whether the policy keeps nothing from `caller`.

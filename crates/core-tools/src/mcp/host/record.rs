@@ -51,6 +51,47 @@ pub(super) struct Shape {
     pub(super) bytes: usize,
 }
 
+/// A call on its way to its record. One that is dropped before its end, as its client or the server is gone, is recorded
+/// all the same: it may have done a part of its work.
+pub(super) struct Recording<'a> {
+    host: &'a Host,
+    made: &'a Made,
+    tool: &'static str,
+    shape: &'a Shape,
+    said: Option<Said>,
+}
+
+impl<'a> Recording<'a> {
+    pub(super) fn of(host: &'a Host, made: &'a Made, tool: &'static str, shape: &'a Shape) -> Self {
+        Self { host, made, tool, shape, said: None }
+    }
+
+    /// What was decided of it, before it runs.
+    pub(super) fn decided(&mut self, said: Said) {
+        self.said = Some(said);
+    }
+
+    pub(super) fn end(mut self, failed: bool, bytes_out: usize) {
+        self.record(failed, bytes_out);
+    }
+
+    fn record(&mut self, failed: bool, bytes_out: usize) {
+        let Some(said) = self.said.take() else { return };
+        let outcome = match (said.decision == "allowed", failed) {
+            (false, _) => Outcome::NotRun,
+            (true, true) => Outcome::Failed,
+            (true, false) => Outcome::Ok,
+        };
+        self.host.record(self.made, self.tool, &said, outcome, self.shape, bytes_out);
+    }
+}
+
+impl Drop for Recording<'_> {
+    fn drop(&mut self) {
+        self.record(true, 0);
+    }
+}
+
 impl Host {
     /// What is recorded of arguments. Nothing costs anything where nothing asks for it.
     pub(super) fn shape(
@@ -117,4 +158,44 @@ fn size(value: &Value) -> usize {
 
 fn object_size(members: &Map<String, Value>) -> usize {
     2 + members.iter().map(|(name, value)| name.len() + size(value) + 4).sum::<usize>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mcp::{Answer, Context, Tool, Toolset};
+    use crate::redact::Redactor;
+    use futures_util::FutureExt;
+    use role_policy::Policy;
+    use schemars::JsonSchema;
+    use serde::Deserialize;
+    use std::sync::Mutex;
+
+    #[derive(Deserialize, JsonSchema)]
+    struct Nothing {}
+
+    #[tokio::test]
+    async fn a_call_that_is_dropped_while_it_runs_is_recorded_once_as_failed() {
+        let endless = Tool::new("endless", "Endless", "Never ends.", |_: Nothing, _: Context| async {
+            std::future::pending::<()>().await;
+            Ok(Answer::text(""))
+        });
+        let host = Host::builder(Policy::allow_all(), Redactor::new(Default::default()).unwrap())
+            .toolset(Toolset { name: "own", tools: vec![endless] })
+            .build()
+            .unwrap();
+        let told: Arc<Mutex<Vec<_>>> = Arc::default();
+        let mut context = Context::new(Caller::new("orchestrator"), Default::default());
+        context.observer = Some(Observer::new({
+            let told = Arc::clone(&told);
+            move |record| {
+                told.lock().unwrap().push((record.tool.to_owned(), record.decision, record.outcome));
+            }
+        }));
+        let mut call = Box::pin(host.call("endless", Map::new(), context));
+        assert!(call.as_mut().now_or_never().is_none());
+        assert_eq!(*told.lock().unwrap(), []);
+        drop(call);
+        assert_eq!(*told.lock().unwrap(), [("endless".to_owned(), "allowed", Outcome::Failed)]);
+    }
 }
