@@ -166,7 +166,8 @@ fn a_callers_programs_are_counted_in_calls_and_in_the_background_together() {
         client.call("stop_command", json!({"id": started["structuredContent"]["id"], "grace_ms": 0}));
         wait_until(SOON, "they end", || alive(&seconds).is_empty());
         wait_until(SOON, "both places are free", || {
-            let sleep = |seconds| json!({"name": "run_command", "arguments": {"command": ["sleep", seconds]}});
+            let sleep =
+                |seconds| json!({"name": "run_command", "arguments": {"command": ["sleep", seconds]}});
             let mut one = client.begin("tools/call", sleep("1"));
             let another = client.reply("tools/call", sleep("0"));
             another.status == 200 && Reply::try_from(&mut one).unwrap().status == 200
