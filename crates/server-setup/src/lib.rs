@@ -3,8 +3,9 @@
 //! The libraries read no environment; this does it for the binaries, once. A [`Program`] says what a server has of its
 //! own, tools and roles; `mcp_stdio::main` and `mcp_http::main` serve it. Each toolset is a feature, all of them by
 //! default: what is not linked does not exist. [`settings`] are read, [`setup`] builds the host of [`toolsets`],
-//! [`sessions`] leads to the agents, [`identity`] finds the policy and the caller's role, [`confinement`] says what programs may reach, and
-//! [`log`] writes to standard error with secrets masked, and [`manual`] prints the manual and completion scripts.
+//! [`sessions`] leads to the agents, [`identity`] finds the policy and the caller's role, [`confinement`] says what
+//! programs may reach, [`log`] writes to standard error with secrets masked, and [`manual`] prints the manual and
+//! completion scripts.
 
 pub mod confinement;
 pub mod identity;
