@@ -243,10 +243,10 @@ fn as_the_first_process_of_a_container_it_waits_for_what_has_lost_its_parent() {
     let seconds = unique_seconds();
     let orphans = format!("(setsid sleep {seconds} &); (setsid true &); (env -i setsid sleep 0.1 &)");
     wire.call("run_command", json!({"command": ["sh", "-c", orphans]}));
-    let [first] = children(wire.pid())[..] else { panic!("unshare has one child") };
-    let [server] = children(first)[..] else { panic!("the first process has one child: the server") };
     wait_until_gone(&seconds, Duration::from_secs(10));
     wait_until_gone("sleep 0.1", Duration::from_secs(10));
+    let [first] = children(wire.pid())[..] else { panic!("unshare has one child") };
+    let [server] = children(first)[..] else { panic!("the first process has one child: the server") };
     wait_until(Duration::from_secs(10), "all are waited for", || {
         zombies_of(first).is_empty() && zombies_of(server).is_empty()
     });

@@ -149,6 +149,12 @@ impl Governor {
         account
     }
 
+    /// Waits until no call runs that had a place.
+    pub(crate) async fn at_rest(&self) {
+        let all = u32::try_from(self.server.totals.calls_in_flight).unwrap_or(u32::MAX);
+        let _ = self.server.places.acquire_many(all).await;
+    }
+
     fn accounts(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Account>>> {
         self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -42,6 +42,8 @@ const AGENTS_GRACE: Duration = Duration::from_secs(5);
 /// What the last answers get to leave: what was told to end says what it had done. On an idle machine they have left at
 /// once.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
+/// What the last calls get to be recorded, once their programs are gone.
+const LAST_RECORDS: Duration = Duration::from_secs(1);
 /// How soon a change of a file counts.
 const LOOK: Duration = Duration::from_millis(500);
 /// How often a set of keys is asked for that has no file.
@@ -270,11 +272,18 @@ impl Server {
             _ = interrupt.recv() => {}
         }
         app.identity.end();
-        let _ = tokio::time::timeout(LAST_ANSWERS, connections.wait()).await;
+        tokio::select! {
+            () = connections.wait() => {}
+            () = tokio::time::sleep(LAST_ANSWERS) => {}
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
         self.cut.cancel();
         app.tenants.runner.shutdown(GRACE).await;
         #[cfg(feature = "sessions")]
         agents.shutdown(AGENTS_GRACE).await;
+        // A call may be without its client. What it did is recorded before the records are closed.
+        let _ = tokio::time::timeout(LAST_RECORDS, app.governor.at_rest()).await;
         watching.abort();
         if let Some(policies) = policies {
             policies.abort();

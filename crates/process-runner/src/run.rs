@@ -440,7 +440,7 @@ impl Running {
         }
     }
 
-    /// The time since its start, from which its time limit counts. Zero, if it was cancelled before.
+    /// The time since its start, from which its time limit counts; it goes on after the end. Zero, if it never started.
     pub fn elapsed(&self) -> Duration {
         match &self.run {
             Run::Started { shared, .. } => shared.started.elapsed(),

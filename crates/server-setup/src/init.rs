@@ -19,6 +19,9 @@ const SIGNALS: [Signal; 6] =
 /// signals on to it, waits for everything that ends, and gives the program's exit code once it has ended (128 and the
 /// number of the signal that ended it). `None` elsewhere.
 ///
+/// With a terminal on standard input, SIGINT and SIGQUIT are the terminal's to send, to both; those that are sent to the
+/// first process alone are not passed on.
+///
 /// To be called before threads and runtimes. All other processes of the namespace end with this one.
 ///
 /// # Errors

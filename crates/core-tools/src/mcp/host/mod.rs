@@ -233,7 +233,7 @@ impl Host {
     /// Makes one call, from its name to its masked and bounded answer.
     ///
     /// Arguments that do not fit, a refusal by policy, work that failed, a deadline, a panic in the tool:
-    /// each is an answer with [`Answer::is_failed`].
+    /// each is an answer with [`Answer::is_failed`]. Dropping the future ends the call, which is recorded all the same.
     ///
     /// # Errors
     ///
@@ -261,8 +261,11 @@ impl Host {
         let shape = self.shape(&made, Some(registered), &arguments);
         let mut recording = Recording::of(self, &made, registered.tool.name(), &shape);
         let answer = self.judge(&policy, registered, arguments, &shape, context, &mut recording).await;
-        let answer = self.send_off(answer.unwrap_or_else(|error| Answer::error(&error))).await;
-        recording.end(answer.is_failed(), answer.weight());
+        let answer = answer.unwrap_or_else(|error| Answer::error(&error));
+        recording.came_out(answer.is_failed());
+        let answer = self.send_off(answer).await;
+        recording.came_out(answer.is_failed());
+        recording.end(answer.weight());
         Ok(answer)
     }
 

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use tokio::time::Instant;
 
-/// Told of a call or a refusal, once it has ended, for figures and traces. It must not block.
+/// Told of a call or a refusal, once it has ended, for figures and traces. It must neither block nor panic.
 #[derive(Clone)]
 pub struct Observer(Arc<dyn Fn(&Record<'_>) + Send + Sync>);
 
@@ -59,11 +59,13 @@ pub(super) struct Recording<'a> {
     tool: &'static str,
     shape: &'a Shape,
     said: Option<Said>,
+    /// As far as is known: until it has ended well, it failed.
+    failed: bool,
 }
 
 impl<'a> Recording<'a> {
     pub(super) fn of(host: &'a Host, made: &'a Made, tool: &'static str, shape: &'a Shape) -> Self {
-        Self { host, made, tool, shape, said: None }
+        Self { host, made, tool, shape, said: None, failed: true }
     }
 
     /// What was decided of it, before it runs.
@@ -71,13 +73,18 @@ impl<'a> Recording<'a> {
         self.said = Some(said);
     }
 
-    pub(super) fn end(mut self, failed: bool, bytes_out: usize) {
-        self.record(failed, bytes_out);
+    /// Whether its work failed. Its answer has not left yet.
+    pub(super) fn came_out(&mut self, failed: bool) {
+        self.failed = failed;
     }
 
-    fn record(&mut self, failed: bool, bytes_out: usize) {
+    pub(super) fn end(mut self, bytes_out: usize) {
+        self.record(bytes_out);
+    }
+
+    fn record(&mut self, bytes_out: usize) {
         let Some(said) = self.said.take() else { return };
-        let outcome = match (said.decision == "allowed", failed) {
+        let outcome = match (said.decision == "allowed", self.failed) {
             (false, _) => Outcome::NotRun,
             (true, true) => Outcome::Failed,
             (true, false) => Outcome::Ok,
@@ -88,7 +95,7 @@ impl<'a> Recording<'a> {
 
 impl Drop for Recording<'_> {
     fn drop(&mut self) {
-        self.record(true, 0);
+        self.record(0);
     }
 }
 
