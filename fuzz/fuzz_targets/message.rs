@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use role_policy::proxy::json::Json;
-use role_policy::proxy::message::Message;
+use json_rpc::json::Json;
+use json_rpc::message::Message;
 
 fuzz_target!(|bytes: &[u8]| {
     if let Ok(json) = Json::parse(bytes) {

@@ -7,39 +7,21 @@ use role_policy::source::{Named, Sources, resolve};
 use role_policy::{Call, Caller, Effect, Lexical, Policy, ToolFacts};
 use serde_json::{Map, Value, json};
 
-const READ: ToolFacts<'static> = ToolFacts {
-    name: "read_file",
-    toolset: "filesystem",
-    read_only: true,
-    destructive: false,
-    open_world: false,
-    effects: &[Effect::Reads("path")],
-};
+const READ: ToolFacts<'static> = ToolFacts::new("read_file", "filesystem")
+    .read_only(true)
+    .open_world(false)
+    .effects(&[Effect::Reads("path")]);
 
 const TOOLS: [ToolFacts<'static>; 4] = [
     READ,
-    ToolFacts {
-        name: "write_file",
-        read_only: false,
-        destructive: true,
-        effects: &[Effect::Writes("path")],
-        ..READ
-    },
-    ToolFacts {
-        name: "move_file",
-        read_only: false,
-        destructive: true,
-        effects: &[Effect::Moves("source"), Effect::Replaces("destination")],
-        ..READ
-    },
-    ToolFacts {
-        name: "run_command",
-        toolset: "ci",
-        read_only: false,
-        destructive: true,
-        open_world: true,
-        effects: &[Effect::Reads("working_directory"), Effect::Runs { command: "command", environment: "env" }],
-    },
+    ToolFacts::new("write_file", "filesystem").open_world(false).effects(&[Effect::Writes("path")]),
+    ToolFacts::new("move_file", "filesystem")
+        .open_world(false)
+        .effects(&[Effect::Moves("source"), Effect::Replaces("destination")]),
+    ToolFacts::new("run_command", "ci").effects(&[
+        Effect::Reads("working_directory"),
+        Effect::Runs { command: "command", environment: "env" },
+    ]),
 ];
 
 fn arguments() -> [Map<String, Value>; 4] {

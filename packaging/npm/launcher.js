@@ -30,12 +30,13 @@ if (process.execve) {
   process.execve(path, [path, ...args], process.env);
 }
 
-const child = spawn(path, args, { stdio: "inherit", windowsHide: true });
-// Whoever ends this process means the program. It decides when it is done.
+// Whoever ends this process means the program. It decides when it is done. The listeners are there before the program, as it
+// may answer, and be asked to end, before this process runs on.
 const signals = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR2"];
 for (const signal of signals) {
   process.on(signal, () => child.kill(signal));
 }
+const child = spawn(path, args, { stdio: "inherit", windowsHide: true });
 child.on("error", (error) => {
   process.stderr.write(`coretools-mcp: cannot start ${path}: ${error.message}\n`);
   process.exit(126);

@@ -154,7 +154,7 @@ fn whole_schema(tool: &str, arguments: &Value) -> Option<Value> {
                 "type": "object",
                 "required": ["success", "passed", "failed", "skipped", "tap"],
                 "properties": {
-                    "success": {"type": "boolean"},
+                    "success": {"type": ["boolean", "null"]},
                     "passed": {"type": "integer"},
                     "failed": {"type": "integer"},
                     "skipped": {"type": "integer"},
@@ -166,14 +166,16 @@ fn whole_schema(tool: &str, arguments: &Value) -> Option<Value> {
         "run_tests" | "run_test_suite" | "run_test_task" => {
             settings.into_generator().into_root_schema_for::<core_tools::testing::TestReport>()
         }
-        "status" => settings.into_generator().into_root_schema_for::<core_tools::sessions::Status>(),
+        "status" => {
+            settings.into_generator().into_root_schema_for::<core_tools::sessions::SupervisorStatus>()
+        }
         "pause" | "resume" => {
-            settings.into_generator().into_root_schema_for::<core_tools::sessions::Switched>()
+            settings.into_generator().into_root_schema_for::<core_tools::sessions::PauseChange>()
         }
         "new_session" | "run_agent_command" => {
-            settings.into_generator().into_root_schema_for::<core_tools::sessions::Started>()
+            settings.into_generator().into_root_schema_for::<core_tools::sessions::SessionStarted>()
         }
-        "db_bridge" => settings.into_generator().into_root_schema_for::<core_tools::db::Answered>(),
+        "db_bridge" => settings.into_generator().into_root_schema_for::<core_tools::db::DbResponse>(),
         _ => return None,
     };
     Some(schema.to_value())

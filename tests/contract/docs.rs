@@ -2,7 +2,7 @@
 //! `UPDATE_DOCS=1` writes the pages anew.
 
 use crate::listed;
-use integration_tests::{Era, Project, found, python_with, server};
+use integration_tests::{Era, Project, python_with, require, server};
 use regex::Regex;
 use serde_json::json;
 use std::fs;
@@ -152,8 +152,8 @@ impl Shell {
         if ["inspect", "trace"].contains(&page) {
             let node = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.nodes/node_modules/node24/bin/node");
             let missing =
-                "no Node.js 24; .ci/run installs it: npm install --prefix .nodes node24@npm:node@24";
-            symlink(found(node.canonicalize().ok(), missing)?, bin.join("node")).unwrap();
+                "no Node.js 24; `.ci/run tools` installs it: npm install --prefix .nodes node24@npm:node@24";
+            symlink(require(node.canonicalize().ok(), missing)?, bin.join("node")).unwrap();
         }
         // What an answer says of PATH is the same everywhere.
         let everywhere: Vec<_> = std::env::split_paths(&std::env::var_os("PATH").unwrap()).collect();

@@ -1,6 +1,6 @@
 //! PostgreSQL and MariaDB, started for one test on a temporary folder, and ended with it.
 
-use integration_tests::{found, wait_until};
+use integration_tests::{require, wait_until};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -107,7 +107,7 @@ fn postgres_with(port: u16, settings: impl FnOnce(&Path) -> Vec<String>) -> Opti
     folders.sort();
     folders.reverse();
     let bin = program(folders, "initdb").and_then(|initdb| Some(initdb.parent()?.to_owned()));
-    let bin = found(bin, "no PostgreSQL in /usr/lib/postgresql; install it: apt install postgresql")?;
+    let bin = require(bin, "no PostgreSQL in /usr/lib/postgresql; install it: apt install postgresql")?;
     let folder = folder("postgres");
     let data = folder.path().join("data");
     let password = folder.path().join("password");
@@ -163,7 +163,8 @@ fn mariadb_with(settings: impl FnOnce(&Path) -> Vec<String>) -> Option<Server> {
             program(folders(), "mariadb")?,
         ))
     };
-    let (server, install, client) = found(programs(), "no MariaDB; install it: apt install mariadb-server")?;
+    let (server, install, client) =
+        require(programs(), "no MariaDB; install it: apt install mariadb-server")?;
     let folder = folder("mysql");
     let data = folder.path().join("data");
     run(command("mysql", &install)

@@ -2,13 +2,7 @@
 
 use super::*;
 use crate::servers::{self, PASSWORD};
-use integration_tests::certificate;
-use std::net::TcpListener;
-
-/// A port that nobody has.
-fn port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
+use integration_tests::{certificate, unused_port};
 
 /// What a query answers by `url`, or why it does not.
 fn asked(url: &str, sql: &str) -> Result<Value, String> {
@@ -35,7 +29,7 @@ fn other() -> (tempfile::TempDir, String) {
 
 #[test]
 fn postgresql_is_asked_over_tls_and_its_certificate_is_checked_where_the_url_says_so() {
-    let port = port();
+    let port = unused_port();
     let Some(server) = servers::postgres_over_tls(port, |folder| certificate(folder).unwrap()) else {
         return;
     };
@@ -63,7 +57,7 @@ fn postgresql_is_asked_over_tls_and_its_certificate_is_checked_where_the_url_say
 
 #[test]
 fn mariadb_is_asked_over_tls_and_its_certificate_is_checked_where_the_url_says_so() {
-    let port = port();
+    let port = unused_port();
     let Some(server) = servers::mariadb_over_tls(port, |folder| certificate(folder).unwrap()) else { return };
     let authority = server.folder().join("cert.pem");
     let (_other, stranger) = other();

@@ -7,7 +7,7 @@
     reason = "a test stops at the first surprise"
 )]
 
-use integration_tests::{Era, Project, Wire, found, wait_until};
+use integration_tests::{Era, Project, Wire, require, wait_until};
 use serde_json::json;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -71,7 +71,10 @@ fn sources() -> Project {
 fn node() -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.nodes/node_modules/node24/bin/node");
     let path = path.is_file().then(|| path.canonicalize().unwrap());
-    found(path, "no Node.js 24; .ci/run installs it: npm install --prefix .nodes node24@npm:node@24")
+    require(
+        path,
+        "no Node.js 24; `.ci/run tools` installs it: npm install --prefix .nodes node24@npm:node@24",
+    )
 }
 
 /// A server that finds this Node.js for the tests of the project.

@@ -4,7 +4,7 @@
 use crate::SOON;
 use base64::Engine;
 use integration_tests::{
-    Ask, Era, HttpServer, Project, alive, found, unique_seconds, wait_until, wait_until_gone,
+    Ask, Era, HttpServer, Project, alive, require, unique_seconds, wait_until, wait_until_gone,
 };
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
@@ -45,7 +45,7 @@ impl Browser {
             command.spawn().ok()
         };
         let started = ["chromium", "chromium-browser", "google-chrome"].into_iter().find_map(start);
-        let mut child = found(started, "this test needs Chromium (Debian: chromium)")?;
+        let mut child = require(started, "no chromium; install it: apt install chromium")?;
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let url = lines.find_map(|line| Some(line.ok()?.strip_prefix("DevTools listening on ")?.to_owned()));
         std::thread::spawn(move || lines.count());

@@ -114,7 +114,7 @@ fn sigterm_lets_calls_end_and_then_ends_the_rest() {
     assert!(server.wait(SOON).success());
     assert!(began.elapsed() >= Duration::from_secs(5), "it did not wait: {:?}", began.elapsed());
     for mark in [&short, &long, &background] {
-        wait_until_gone(mark, Duration::from_secs(1));
+        wait_until_gone(mark, SOON);
     }
 }
 
@@ -140,7 +140,7 @@ fn an_idle_server_ends_at_once_and_so_does_one_that_is_told_twice() {
     server.signal(Signal::TERM);
     assert!(server.wait(SOON).success());
     assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
-    wait_until_gone(&seconds, Duration::from_secs(1));
+    wait_until_gone(&seconds, SOON);
 }
 
 #[test]

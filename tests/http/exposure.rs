@@ -1,6 +1,6 @@
 //! What a server refuses to be before it serves anybody.
 
-use integration_tests::{Ask, Era, Http, HttpServer, Project, Reply, found};
+use integration_tests::{Ask, Era, Http, HttpServer, Project, Reply, require};
 use serde_json::json;
 use std::io::Write;
 use std::os::unix::net::UnixStream;
@@ -27,14 +27,14 @@ fn another_address_than_loopback_needs_tokens_and_tls_or_a_proxy() {
             vec!["--listen", "127.0.0.1:0", "--anonymous-role", "dev", "--behind-proxy", "127.0.0.1"],
             "a proxy",
         ),
-        (vec!["--listen", "0.0.0.0:0", "--peer", "*=dev"], "nothing tells who they are"),
+        (vec!["--listen", "0.0.0.0:0", "--peer", "*=dev"], "callers could not be identified"),
         (vec!["--listen", "0.0.0.0:0", "--tokens", tokens], "on their way"),
         (vec!["--listen", "[::]:0", "--tokens", tokens], "on their way"),
         (
             vec!["--listen", "127.0.0.1:0", "--tokens", tokens, "--metrics-listen", "0.0.0.0:0"],
             "not on loopback",
         ),
-        (vec!["--listen", "localhost", "--tokens", tokens], "no place to listen"),
+        (vec!["--listen", "localhost", "--tokens", tokens], "is not an address to listen on"),
         (vec!["--listen", "127.0.0.1:0", "--anonymous-role", "nobody"], "declares no role `nobody`"),
         (vec!["--listen", "127.0.0.1:0", "--tokens", "/nonexistent/tokens"], "/nonexistent/tokens"),
         (vec!["--listen", "127.0.0.1:0", "--tokens", tokens, "--tls-key", tokens], "both"),
@@ -130,7 +130,7 @@ fn programs_do_not_read_what_the_server_alone_reads() {
     let server = HttpServer::start_in(&project, &["--config", config.to_str().unwrap()], &variables);
     let mut client = server.connect(&server.token("ada", "dev", &[]), Era::Modern);
     let fenced = client.text("get_diagnostics", json!({})).contains("Landlock ABI");
-    if found(fenced.then_some(()), "this test needs a kernel with Landlock").is_none() {
+    if require(fenced.then_some(()), "no Landlock in this kernel").is_none() {
         return;
     }
     let mut read = |file| client.call("run_command", json!({"command": ["cat", file]}));

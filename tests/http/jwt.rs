@@ -3,7 +3,7 @@
 use crate::SOON;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use integration_tests::{Ask, Era, Http, HttpServer, Project, Reply, found, wait_until};
+use integration_tests::{Ask, Era, Http, HttpServer, Project, Reply, require, wait_until};
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair};
 use serde_json::{Value, json};
@@ -412,7 +412,8 @@ impl OpenSsl<'_> {
 #[test]
 fn what_openssl_signs_is_good_by_every_algorithm_and_by_no_other_than_its_key_is_for() {
     let (project, outside) = (Project::empty(), Project::empty());
-    let Some(()) = found(Command::new("openssl").arg("version").output().ok().map(drop), "no openssl") else {
+    let Some(()) = require(Command::new("openssl").arg("version").output().ok().map(drop), "no openssl")
+    else {
         return;
     };
     let openssl = OpenSsl(outside.path());

@@ -11,8 +11,8 @@
     reason = "calls read better with a `json!` than with a reference to one"
 )]
 
-mod archive;
 mod attacks;
+mod audit_database;
 mod browser;
 mod clients;
 mod compression;
@@ -20,9 +20,10 @@ mod conformance;
 mod ending;
 mod every_pair;
 mod exposure;
-mod figures;
+mod http2;
 mod jwt;
 mod limits;
+mod metrics;
 mod packaging;
 mod routes;
 #[path = "../database/servers.rs"]

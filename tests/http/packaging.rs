@@ -2,14 +2,14 @@
 
 use crate::SOON;
 use integration_tests::{
-    Ask, Era, Http, HttpServer, Project, alive, children, contained, found, unique_seconds, wait_until,
-    wait_until_gone, zombies_of,
+    Ask, Era, Http, HttpServer, Project, alive, children, contained, require, unique_seconds, unused_port,
+    wait_until, wait_until_gone, zombies_of,
 };
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr as UnixAddress, UnixDatagram};
 use std::path::{Path, PathBuf};
@@ -66,7 +66,7 @@ fn the_unit_waits_for_the_drain_and_leaves_programs_confined() {
 #[test]
 fn systemd_takes_the_unit_and_finds_it_hardened() {
     let there = Command::new("systemd-analyze").arg("--version").stdout(Stdio::null()).status().is_ok();
-    let Some(()) = found(there.then_some(()), "no systemd-analyze") else { return };
+    let Some(()) = require(there.then_some(()), "no systemd-analyze") else { return };
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("mcp-http.service");
     let program = HttpServer::program(&Project::empty()).get_program().to_str().unwrap().to_owned();
@@ -182,7 +182,7 @@ fn yaml(text: &str) -> Option<Vec<Value>> {
     let script = "require 'yaml'; require 'json'; puts JSON.dump(YAML.load_stream(STDIN.read))";
     let child =
         Command::new("ruby").args(["-e", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-    let mut child = found(child.ok(), "no ruby, whose library reads YAML")?;
+    let mut child = require(child.ok(), "no ruby")?;
     child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "that is no YAML");
@@ -407,22 +407,15 @@ fn front(proxy: impl Fn(&Path, u16, [u16; 2]) -> Command) -> Front {
     let token = one.token("ada", "dev", &[]);
     wait_until(SOON, "both know the token", || two.get("/mcp", Some(&token)).status != 401);
     let folder = tempfile::tempdir().unwrap();
-    // A port that was free a moment ago may be another's now.
-    for _ in 0..5 {
-        let at = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let ports = [&one, &two].map(|replica| replica.address().port());
-        let mut command = proxy(folder.path(), at.port(), ports);
-        let mut child = Ended(command.stdin(Stdio::null()).spawn().unwrap());
-        let mut up = false;
-        wait_until(SOON, "the proxy is up, or not", || {
-            up = TcpStream::connect(at).is_ok();
-            up || child.0.try_wait().unwrap().is_some()
-        });
-        if up && child.0.try_wait().unwrap().is_none() {
-            return Front { _proxy: child, at, replicas: [one, two], project, token, _folder: folder };
-        }
-    }
-    panic!("the proxy does not start");
+    let at = SocketAddr::from(([127, 0, 0, 1], unused_port()));
+    let ports = [&one, &two].map(|replica| replica.address().port());
+    let mut command = proxy(folder.path(), at.port(), ports);
+    let mut child = Ended(command.stdin(Stdio::null()).spawn().unwrap());
+    wait_until(SOON, "the proxy is up", || {
+        assert!(child.0.try_wait().unwrap().is_none(), "the proxy ended");
+        TcpStream::connect(at).is_ok()
+    });
+    Front { _proxy: child, at, replicas: [one, two], project, token, _folder: folder }
 }
 
 impl Front {
@@ -545,7 +538,7 @@ fn nginx_program() -> &'static str {
 
 fn nginx_is_there() -> Option<()> {
     let there = Command::new(nginx_program()).arg("-v").stderr(Stdio::null()).status().is_ok();
-    found(there.then_some(()), "no nginx (Debian: nginx-light)")
+    require(there.then_some(()), "no nginx; install it: apt install nginx-light")
 }
 
 #[test]
@@ -578,7 +571,7 @@ fn behind_nginx_a_client_is_moved_to_another_replica_in_the_middle_of_its_work()
 #[test]
 fn caddy_holds_nothing_back_and_ends_calls_whose_client_is_gone() {
     let there = Command::new("caddy").arg("version").stdout(Stdio::null()).status().is_ok();
-    let Some(()) = found(there.then_some(()), "no caddy") else { return };
+    let Some(()) = require(there.then_some(()), "no caddy") else { return };
     let front = front(|folder, port, [one, _]| {
         let file = shipped("docker/Caddyfile")
             .replace("tools.example {", &format!("http://:{port} {{\n\tbind 127.0.0.1"))

@@ -1,7 +1,7 @@
 //! Clients that take their time, and many of them.
 
 use crate::SOON;
-use integration_tests::{Ask, Era, HttpServer, Project, found, peak_memory_kib, wait_until};
+use integration_tests::{Ask, Era, HttpServer, Project, peak_memory_kib, require, wait_until};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use serde_json::json;
 use std::io::{Read, Write};
@@ -100,7 +100,7 @@ fn ten_thousand_connections_without_a_word_take_the_place_of_nobody_who_is_there
     files.current = files.maximum;
     setrlimit(Resource::Nofile, files).unwrap();
     let enough = files.maximum.is_none_or(|most| most >= FLOOD as u64 + 1_000);
-    if found(enough.then_some(()), "this test opens 10,000 files: raise `ulimit -Hn`").is_none() {
+    if require(enough.then_some(()), "no 11,000 open files; raise `ulimit -Hn`").is_none() {
         return;
     }
     let (_project, _outside, server) = configured("[http]\nheader_timeout_ms = 600000\n");

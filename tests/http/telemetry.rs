@@ -1,7 +1,7 @@
 //! What is sent to an OpenTelemetry collector.
 
 use crate::SOON;
-use integration_tests::{Era, HttpServer, Project, wait_until};
+use integration_tests::{Era, HttpServer, Project, unused_port, wait_until};
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue, any_value::Value};
@@ -217,8 +217,7 @@ fn the_log_is_sent_too_masked_and_beside_standard_error() {
 #[test]
 fn a_collector_that_is_away_costs_a_line_in_the_log_and_no_call() {
     let project = Project::empty();
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let endpoint = format!("http://{nobody}");
+    let endpoint = format!("http://127.0.0.1:{}", unused_port());
     let mut server =
         start(&project, &[("OTEL_EXPORTER_OTLP_ENDPOINT", &endpoint), ("OTEL_BSP_SCHEDULE_DELAY", "50")]);
     let mut client = server.connect(&server.token("ada", "readonly", &[]), Era::Modern);

@@ -38,9 +38,9 @@ fn a_token_is_printed_once_and_only_its_hash_is_kept() {
     assert!(!listed.contains(secret) && !server.log().contains(secret));
     for (arguments, words) in [
         (vec!["new", "--name", "ci", "--role", "dev"], "there is a token `ci`"),
-        (vec!["new", "--name", "a b", "--role", "dev"], "is no name"),
+        (vec!["new", "--name", "a b", "--role", "dev"], "is not a name"),
         (vec!["new", "--name", "x", "--role", "Dev"], "declares no role `Dev`"),
-        (vec!["new", "--name", "x", "--role", "dev", "--expires", "soon"], "is no time"),
+        (vec!["new", "--name", "x", "--role", "dev", "--expires", "soon"], "is not a time"),
         (vec!["new", "--name", "x", "--role", "dev", "--only-root", "/"], "lies in no root"),
         (vec!["revoke", "nobody"], "there is no token `nobody`"),
     ] {

@@ -1,6 +1,6 @@
 //! Programs to look into.
 
-use integration_tests::{Project, found, wait_until};
+use integration_tests::{Project, require, wait_until};
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -82,16 +82,16 @@ pub(crate) fn source(name: &str) -> PathBuf {
 pub(crate) fn program(name: &str) -> Option<PathBuf> {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let path = std::env::split_paths(&paths).map(|folder| folder.join(name)).find(|path| path.is_file());
-    found(path, &format!("no {name} in PATH; .ci/run installs it"))
+    require(path, &format!("no {name} in PATH; `.ci/run tools` installs it"))
 }
 
 /// A JavaScript runtime of `.nodes`.
 pub(crate) fn installed(path: &str) -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.nodes/node_modules").join(path);
     let path = path.is_file().then(|| path.canonicalize().unwrap());
-    found(
+    require(
         path,
-        "no .nodes; .ci/run installs it: npm install --prefix .nodes node22@npm:node@22 node24@npm:node@24 deno@2",
+        "no .nodes; `.ci/run tools` installs it: npm install --prefix .nodes node22@npm:node@22 node24@npm:node@24 deno@2",
     )
 }
 

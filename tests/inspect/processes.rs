@@ -2,7 +2,7 @@
 
 use crate::app::{App, nodes, plain, program, source};
 use crate::{answer, failure, said, serve, value};
-use integration_tests::{Project, found};
+use integration_tests::{Project, require};
 use serde_json::json;
 use std::path::Path;
 use std::process::Command;
@@ -14,7 +14,7 @@ const TICKING: &str = "globalThis.n = 5; console.log('ready'); setInterval(() =>
 /// One that runs as another user: root can start it, and nobody else.
 fn of_nobody(project: &Project, program: &Path, arguments: &[&str]) -> Option<App> {
     let is_root = rustix::process::geteuid().is_root();
-    let setpriv = found(
+    let setpriv = require(
         is_root.then(|| crate::app::program("setpriv")).flatten(),
         "only root with setpriv can start another user's process",
     )?;

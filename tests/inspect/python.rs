@@ -2,7 +2,7 @@
 
 use crate::app::{App, program, source};
 use crate::{answer, serve};
-use integration_tests::{Project, found};
+use integration_tests::{Project, require};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,9 +10,9 @@ use std::process::Command;
 fn py_spy() -> Option<PathBuf> {
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.venv/bin/py-spy");
     let own = own.is_file().then(|| own.canonicalize().unwrap());
-    found(
+    require(
         own,
-        "no py-spy in .venv; .ci/run installs it: .venv/bin/pip install -r tests/python/requirements.txt",
+        "no py-spy in .venv; `.ci/run tools` installs it: .venv/bin/pip install -r tests/python/requirements.txt",
     )
 }
 

@@ -15,7 +15,7 @@ mod python;
 mod registry;
 mod workflows;
 
-use integration_tests::{Era, Project, Wire, found};
+use integration_tests::{Era, Project, Wire, require};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
@@ -92,8 +92,8 @@ fn packager(path: &str) -> Option<PathBuf> {
     let folder =
         std::env::var_os("CORETOOLS_TEST_PACKAGERS").map_or_else(|| repository(".packagers"), PathBuf::from);
     let path = folder.join(path);
-    let missing = format!("{} is not there; .ci/run says how to install it", path.display());
-    found(path.exists().then_some(path), &missing)
+    let missing = format!("{} is not there; `.ci/run tools` installs it", path.display());
+    require(path.exists().then_some(path), &missing)
 }
 
 fn json_of(path: &Path) -> Value {

@@ -1,7 +1,7 @@
 //! The manual and the completions, of both programs.
 
 use crate::succeed;
-use integration_tests::found;
+use integration_tests::require;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -25,7 +25,7 @@ fn shown(page: &str, folder: &Path) -> Option<String> {
     let path = folder.join("page.1");
     fs::write(&path, page).unwrap();
     let output = Command::new("mandoc").args(["-T", "ascii", "-O", "width=80"]).arg(&path).output();
-    let output = found(output.ok(), "no mandoc, which shows manual pages")?;
+    let output = require(output.ok(), "no mandoc")?;
     assert!(output.status.success(), "{output:?}");
     // What is bold stands there twice, with a backspace between.
     let text = String::from_utf8(output.stdout).unwrap();
@@ -76,7 +76,7 @@ fn every_subcommand_has_a_page_that_shows_each_option_of_its_help() {
 #[test]
 fn the_pages_are_well_formed() {
     let there = Command::new("mandoc").arg("-V").stderr(Stdio::null()).stdout(Stdio::null()).status().is_ok();
-    if found(there.then_some(()), "no mandoc, which checks manual pages").is_none() {
+    if require(there.then_some(()), "no mandoc").is_none() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();

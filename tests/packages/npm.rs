@@ -1,7 +1,7 @@
 //! The npm package: a launcher, and the program for the platform.
 
 use crate::{VERSION, is_the_server, json_of, package, package_of, small, succeed};
-use integration_tests::{Project, found};
+use integration_tests::{Project, require};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ fn what_npm_installs_is_the_server_with_any_node() {
     assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("mcp-stdio {VERSION}\n"));
     let newer = crate::repository(".nodes/node_modules/node24/bin/node");
     let newer =
-        found(newer.exists().then_some(newer), "no Node.js 24 in .nodes; .ci/run says how to install it");
+        require(newer.exists().then_some(newer), "no Node.js 24 in .nodes; `.ci/run tools` installs it");
     // Node 24 hands its process over; an older one starts the program and waits for it.
     for node in [Some(PathBuf::from("node")), newer].into_iter().flatten() {
         for name in ["coretools-mcp", "mcp-stdio"] {

@@ -1,7 +1,7 @@
 //! The wheel.
 
 use crate::{VERSION, is_the_server, package, package_of, small, succeed};
-use integration_tests::{Project, found};
+use integration_tests::{Project, require};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -10,7 +10,7 @@ fn installed(folder: &Path, wheel: &[PathBuf]) -> Option<PathBuf> {
     let environment = folder.join("environment");
     let made =
         Command::new("python3").args(["-m", "venv"]).arg(&environment).output().expect("python3 is needed");
-    found(made.status.success().then_some(()), "python3 makes no environment; install python3-venv")?;
+    require(made.status.success().then_some(()), "no venv of python3; install it: apt install python3-venv")?;
     let programs = environment.join("bin");
     let mut pip = Command::new(programs.join("pip"));
     succeed(pip.args(["install", "--no-index", "--disable-pip-version-check"]).args(wheel));

@@ -1,7 +1,7 @@
 //! One line for each call and each refusal, in which no value stands.
 
 use crate::{Judged, put, run, tester};
-use integration_tests::{Era, Wire, unique_seconds, wait_until};
+use integration_tests::{Era, Wire, require, unique_seconds, wait_until};
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -174,14 +174,11 @@ impl Drop for Tiny {
 }
 
 #[test]
-#[allow(clippy::print_stderr, reason = "a test that cannot run says so")]
 fn on_a_full_disk_calls_are_refused_or_counted_as_the_operator_chose() {
     for choice in ["refuse", "count"] {
         let judged = Judged::by(&tester("allow = [\"*\"]"), [("a.txt", "a")]);
-        let Some(tiny) = Tiny::mount(judged.outside.join("tiny")) else {
-            eprintln!("not run: no file system can be mounted here");
-            return;
-        };
+        let tiny = Tiny::mount(judged.outside.join("tiny"));
+        let Some(tiny) = require(tiny, "no right to mount a file system; run as root") else { return };
         let audit = tiny.0.join("audit.jsonl");
         let config = format!("[policy]\naudit = {audit:?}\naudit_when_full = {choice:?}\n");
         let config = put(&judged.outside.join("coretools.toml"), config, 0o600);

@@ -100,4 +100,4 @@ async def works(client: Client, mode: str, seconds: str) -> None:
 
     # Left running for the end of the connection.
     await client.call_tool("start_command", {"command": ["sleep", seconds]})
-    assert running(seconds)
+    await until("a command that was started runs", lambda: running(seconds))

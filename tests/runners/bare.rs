@@ -58,7 +58,7 @@ fn same(project: &str, program: &str, runner: &str, commands: &[&str], counts: f
     let ours = (report.passed, report.failed, report.skipped);
     assert_eq!(ours, counts(&printed), "{}\n\nbare:\n{printed}", report.to_text());
     assert_eq!(report.exit_code, u32::try_from(code).ok(), "{}\n\nbare:\n{printed}", report.to_text());
-    assert!(!report.success && report.error.is_none(), "{}", report.to_text());
+    assert!(!report.is_success() && report.error.is_none(), "{}", report.to_text());
 }
 
 fn libtest(text: &str) -> Counts {

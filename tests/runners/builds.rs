@@ -1,34 +1,32 @@
 //! Builds and restores with the tools themselves.
 
-use core_tools::ci::{Build, BuildError, BuildReport, Commands, Goal, build};
+use core_tools::ci::{BuildError, BuildGoal, BuildReport, BuildRequest, Commands, build};
 use core_tools::redact::Redactor;
 use core_tools::workspace::Workspace;
-use integration_tests::{Project, found};
+use integration_tests::{Project, require};
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
 fn installed(program: &str, version: &str) -> bool {
     let there = Command::new(program).arg(version).output().is_ok_and(|output| output.status.success());
-    found(there.then_some(()), &format!("`{program}` is not installed: run .ci/run")).is_some()
+    require(there.then_some(()), &format!("no {program}; `.ci/run tools` installs it")).is_some()
 }
 
 fn run(
     project: &Project,
-    goal: Goal,
+    goal: BuildGoal,
     path: Option<&str>,
     ecosystem: Option<&str>,
 ) -> Result<BuildReport, BuildError> {
     let workspace = Arc::new(Workspace::new([project.path()]).unwrap());
     let commands =
         Commands::new(process_runner::Runner::new(), workspace, Redactor::new(Default::default()).unwrap());
-    let input = Build {
-        project_path: path.map(str::to_owned),
-        ecosystem: ecosystem.map(str::to_owned),
-        timeout_ms: None,
-    };
+    let mut request = BuildRequest::new();
+    request.project_path = path.map(str::to_owned);
+    request.ecosystem = ecosystem.map(str::to_owned);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(build(&commands, goal, &input, Duration::from_secs(600), &Default::default(), |_| {}))
+    runtime.block_on(build(&commands, goal, &request, Duration::from_secs(600), &Default::default(), |_| {}))
 }
 
 fn diagnostics(report: &BuildReport) -> String {
@@ -40,14 +38,14 @@ const MANIFEST: &str = "[package]\nname = \"sample\"\nversion = \"0.1.0\"\nediti
 #[test]
 fn errors_and_warnings_of_cargo_are_data() {
     let project = Project::with([("Cargo.toml", MANIFEST), ("src/lib.rs", "fn f() -> u8 {\n    \"\"\n}\n")]);
-    let report = run(&project, Goal::Build, Some("src/lib.rs"), None).unwrap();
+    let report = run(&project, BuildGoal::Build, Some("src/lib.rs"), None).unwrap();
     assert!(!report.success);
     assert_eq!((report.errors, report.folder.as_str()), (1, "."), "{}", report.to_text());
     insta::assert_snapshot!(diagnostics(&report), @"src/lib.rs:2:5: error[E0308]: mismatched types: expected `u8`, found `&str`");
     project.write("src/lib.rs", "fn unused() {}\n");
-    let report = run(&project, Goal::Build, None, None).unwrap();
+    let report = run(&project, BuildGoal::Build, None, None).unwrap();
     assert_eq!((report.success, report.errors, report.warnings), (true, 0, 1), "{}", report.to_text());
-    assert!(run(&project, Goal::Restore, None, None).unwrap().success);
+    assert!(run(&project, BuildGoal::Restore, None, None).unwrap().success);
 }
 
 #[test]
@@ -61,13 +59,13 @@ fn errors_of_gcc_beneath_make_and_of_go_are_data() {
         ("go/go.mod", "module example.org/sample\n\ngo 1.18\n"),
         ("go/main.go", "package main\n\nfunc main() {\n\tundefined()\n}\n"),
     ]);
-    let report = run(&project, Goal::Build, None, None).unwrap();
+    let report = run(&project, BuildGoal::Build, None, None).unwrap();
     assert_eq!((report.success, report.errors, report.warnings), (false, 1, 1), "{}", report.to_text());
     assert_eq!(
         (report.diagnostics[0].file.as_deref(), report.diagnostics[0].line),
         (Some("main.c"), Some(3))
     );
-    let report = run(&project, Goal::Build, Some("go"), None).unwrap();
+    let report = run(&project, BuildGoal::Build, Some("go"), None).unwrap();
     assert_eq!(report.errors, 1, "{}", report.to_text());
     insta::assert_snapshot!(diagnostics(&report), @"main.go:4:2: error: undefined: undefined");
 }
@@ -84,12 +82,12 @@ fn cmake_configures_and_then_compiles() {
         ),
         ("main.c", "int main(void) { return 0; }\n"),
     ]);
-    let report = run(&project, Goal::Build, None, None).unwrap();
+    let report = run(&project, BuildGoal::Build, None, None).unwrap();
     assert!(report.success, "{}", report.to_text());
     assert_eq!(report.command, "cmake -S . -B build && cmake --build build");
     assert!(project.join("build/sample").exists());
     project.write("main.c", "int main(void) { return y; }\n");
-    let report = run(&project, Goal::Build, None, None).unwrap();
+    let report = run(&project, BuildGoal::Build, None, None).unwrap();
     assert_eq!((report.success, report.errors), (false, 1), "{}", report.to_text());
     assert_eq!(report.command, "cmake --build build");
     assert_eq!(
@@ -102,7 +100,7 @@ fn cmake_configures_and_then_compiles() {
 fn typescript_is_compiled_by_the_script_build_or_by_its_compiler_whatever_form_its_messages_have() {
     let modules = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../.runners/node_modules");
     let there = modules.join("typescript").exists();
-    if found(there.then_some(()), "typescript is not installed: run .ci/run").is_none() {
+    if require(there.then_some(()), "no typescript; `.ci/run tools` installs it").is_none() {
         return;
     }
     let project = Project::with([
@@ -110,34 +108,34 @@ fn typescript_is_compiled_by_the_script_build_or_by_its_compiler_whatever_form_i
         ("tsconfig.json", "{\"compilerOptions\": {\"strict\": true, \"types\": []}, \"include\": [\"src\"]}"),
         ("src/a.ts", "export const n: number = 1;\nexport const s: number = \"text\";\n"),
     ]);
-    let error = run(&project, Goal::Build, None, None).unwrap_err().to_string();
+    let error = run(&project, BuildGoal::Build, None, None).unwrap_err().to_string();
     assert!(error.contains("node_modules/typescript") && error.contains("npm install"), "{error}");
     std::os::unix::fs::symlink(modules.canonicalize().unwrap(), project.join("node_modules")).unwrap();
     let told = "src/a.ts:2:14: error[TS2322]: Type 'string' is not assignable to type 'number'.";
-    let report = run(&project, Goal::Build, None, None).unwrap();
+    let report = run(&project, BuildGoal::Build, None, None).unwrap();
     assert_eq!((report.success, diagnostics(&report).as_str()), (false, told), "{}", report.to_text());
     assert!(report.command.starts_with("node node_modules/typescript/bin/tsc"), "{}", report.command);
     let script = "{\"scripts\": {\"build\": \"node node_modules/typescript/bin/tsc --noEmit --pretty\"}}";
     project.write("package.json", script);
-    let report = run(&project, Goal::Build, None, None).unwrap();
+    let report = run(&project, BuildGoal::Build, None, None).unwrap();
     assert_eq!((report.success, diagnostics(&report).as_str()), (false, told), "{}", report.to_text());
     assert_eq!(report.command, "npm run build");
     project.write("src/a.ts", "export const n: number = 1;\n");
-    assert!(run(&project, Goal::Build, None, None).unwrap().success);
+    assert!(run(&project, BuildGoal::Build, None, None).unwrap().success);
 }
 
 #[test]
 fn python_builds_and_installs_with_its_own_environment() {
     let venv = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../.venv");
-    if found(venv.exists().then_some(()), "there is no .venv: run .ci/run").is_none() {
+    if require(venv.exists().then_some(()), "no .venv; `.ci/run tools` installs it").is_none() {
         return;
     }
     let project = Project::with([("requirements.txt", "# nothing yet\n")]);
     std::os::unix::fs::symlink(venv.canonicalize().unwrap(), project.join(".venv")).unwrap();
-    let report = run(&project, Goal::Restore, None, None).unwrap();
+    let report = run(&project, BuildGoal::Restore, None, None).unwrap();
     assert!(report.success, "{}", report.to_text());
     assert_eq!(report.command, ".venv/bin/python -m pip install -r requirements.txt");
-    let report = run(&project, Goal::Build, None, None).unwrap();
+    let report = run(&project, BuildGoal::Build, None, None).unwrap();
     assert!(!report.success);
     assert!(report.output.as_deref().unwrap().contains("No module named build"), "{}", report.to_text());
 }
@@ -145,9 +143,9 @@ fn python_builds_and_installs_with_its_own_environment() {
 #[test]
 fn nothing_to_do_is_an_error_and_no_success() {
     let project = Project::with([("package.json", "{}"), ("make/Makefile", "all:\n\ttrue\n")]);
-    let error = run(&project, Goal::Build, None, None).unwrap_err().to_string();
+    let error = run(&project, BuildGoal::Build, None, None).unwrap_err().to_string();
     assert!(error.contains("nothing to build in `.`"), "{error}");
-    let error = run(&project, Goal::Restore, Some("make"), None).unwrap_err().to_string();
+    let error = run(&project, BuildGoal::Restore, Some("make"), None).unwrap_err().to_string();
     assert!(error.contains("nothing to fetch in `make`"), "{error}");
 }
 
@@ -158,11 +156,11 @@ fn the_time_limit_is_told_and_counts_for_all_steps_together() {
     let commands =
         Commands::new(process_runner::Runner::new(), workspace, Redactor::new(Default::default()).unwrap());
     let said = std::sync::Mutex::new(Vec::new());
-    let input = Build { timeout_ms: Some(6_000), ..Build::default() };
+    let request = BuildRequest::new().timeout_ms(6_000);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let max = Duration::from_secs(600);
     let report = runtime
-        .block_on(build(&commands, Goal::Build, &input, max, &Default::default(), |line| {
+        .block_on(build(&commands, BuildGoal::Build, &request, max, &Default::default(), |line| {
             said.lock().unwrap().push(line.to_owned());
         }))
         .unwrap();
@@ -264,17 +262,17 @@ fn a_project_is_found_upwards_and_never_above_the_root() {
         Redactor::new(Default::default()).unwrap(),
     );
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let input = Build { project_path: Some("b".into()), ..Build::default() };
+    let request = BuildRequest::new().project_path("b");
     let found = runtime.block_on(build(
         &commands,
-        Goal::Build,
-        &input,
+        BuildGoal::Build,
+        &request,
         Duration::from_secs(60),
         &Default::default(),
         |_| {},
     ));
     assert!(matches!(found, Err(BuildError::NoProject { .. })), "{found:?}");
-    let report = run(&outer, Goal::Build, Some("inner/a/b/file.txt"), None).unwrap();
+    let report = run(&outer, BuildGoal::Build, Some("inner/a/b/file.txt"), None).unwrap();
     assert_eq!((report.folder.as_str(), report.command.as_str()), ("inner", "make"));
 }
 
@@ -282,18 +280,18 @@ fn a_project_is_found_upwards_and_never_above_the_root() {
 fn several_projects_in_a_folder_are_listed_and_the_parameter_chooses() {
     let project =
         Project::with([("Cargo.toml", MANIFEST), ("src/lib.rs", ""), ("Makefile", "all:\n\ttrue\n")]);
-    let report = run(&project, Goal::Build, None, None).unwrap();
+    let report = run(&project, BuildGoal::Build, None, None).unwrap();
     assert!(
         report.command.starts_with("cargo build") && report.notes[0].contains("make"),
         "{}",
         report.to_text()
     );
-    let report = run(&project, Goal::Build, None, Some("make")).unwrap();
+    let report = run(&project, BuildGoal::Build, None, Some("make")).unwrap();
     assert_eq!((report.success, report.command.as_str(), report.notes.len()), (true, "make", 0));
-    for wrong in ["go", "mkae"] {
-        let error = run(&project, Goal::Build, None, Some(wrong)).unwrap_err();
-        assert!(matches!(error, BuildError::Ecosystem { .. }), "{error}");
-    }
+    let error = run(&project, BuildGoal::Build, None, Some("go")).unwrap_err();
+    assert!(matches!(error, BuildError::NotOfEcosystem { .. }), "{error}");
+    let error = run(&project, BuildGoal::Build, None, Some("mkae")).unwrap_err();
+    assert!(matches!(error, BuildError::UnknownEcosystem { .. }), "{error}");
 }
 
 #[test]
@@ -302,7 +300,7 @@ fn a_missing_toolchain_is_named_with_where_it_was_looked_for_and_how_it_is_insta
     if Command::new("dotnet").arg("--version").output().is_ok() {
         return;
     }
-    let error = run(&project, Goal::Build, None, None).unwrap_err().to_string();
+    let error = run(&project, BuildGoal::Build, None, None).unwrap_err().to_string();
     assert!(
         error.contains("`dotnet`") && error.contains("PATH") && error.contains("https://dot.net"),
         "{error}"
@@ -315,11 +313,11 @@ fn a_script_that_swallows_the_exit_code_is_told_and_so_is_a_manifest_that_is_too
         return;
     }
     let project = Project::with([("Makefile", "all:\n\t@echo 'a.c:3:1: error: no'; true\n")]);
-    let report = run(&project, Goal::Build, None, None).unwrap();
+    let report = run(&project, BuildGoal::Build, None, None).unwrap();
     assert_eq!((report.success, report.errors), (true, 1), "{}", report.to_text());
     assert!(report.notes.iter().any(|note| note.contains("exit code is 0")), "{}", report.to_text());
     let package = format!("{{\"name\": \"{}\", \"scripts\": {{\"build\": \"true\"}}}}", "x".repeat(2 << 20));
     let project = Project::with([("package.json", package.as_str())]);
-    let error = run(&project, Goal::Build, None, None).unwrap_err().to_string();
+    let error = run(&project, BuildGoal::Build, None, None).unwrap_err().to_string();
     assert!(error.contains("too large to read"), "{error}");
 }

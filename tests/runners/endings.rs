@@ -2,27 +2,30 @@
 //! running is named where the runner tells it, and no process is left.
 
 use crate::support::Sample;
-use core_tools::testing::{ProblemKind, RunTests, Status, TestReport};
+use core_tools::testing::{ProblemKind, RunTests, TestReport, TestStatus};
 use std::fs;
 use std::time::Duration;
 
-/// A project with a test that passes and then one that does not end well.
+/// A project with tests that pass and then one that does not end well.
 struct Project {
     runner: &'static str,
     /// What it needs beside the runner.
     program: &'static str,
-    /// Its files; `@END@` stands for what the second test does.
+    /// Its files; `@END@` stands for what the last test does. Where the runner writes TAP, two tests come before that
+    /// one: the result of a test is complete when that of the next one comes.
     files: &'static [(&'static str, &'static str)],
-    /// A test of it, with `@SECONDS@` for how long to sleep, that hangs.
+    /// The code with which a test hangs: a `sleep` for `@SECONDS@`.
     hang: &'static str,
-    /// One that ends the runner, by signal 9.
+    /// The code with which a test kills the runner: `@KILL@` for a shell.
     kill: &'static str,
-    /// The runner tells a test before it runs, so that one that hangs is named.
-    names_what_runs: bool,
-    /// The runner tells each test as soon as it has ended. Some gather for a while what they tell, so the second
-    /// test waits for 3 s before it ends the runner.
-    tells_at_once: bool,
+    /// True if the runner reports that a test starts, so that one that hangs is named.
+    reports_starts: bool,
+    /// True if the runner reports that a test has ended while others still run.
+    reports_each_end: bool,
 }
+
+/// The first time limit of a run with a test that hangs, in seconds, and the last one that is tried.
+const LIMITS: std::ops::RangeInclusive<u64> = 4..=64;
 
 const CARGO: &str = "[package]\nname = \"sample\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[workspace]\n";
 const RUST: &str = "
@@ -30,8 +33,6 @@ const RUST: &str = "
 fn a_passes() {}
 #[test]
 fn b_does_not_end() {
-    // After the other, whatever the order.
-    std::thread::sleep(std::time::Duration::from_millis(300));
     std::fs::write(\"began\", \"\").unwrap();
     @END@
 }
@@ -39,10 +40,12 @@ fn b_does_not_end() {
 const RUST_HANG: &str = "std::process::Command::new(\"sleep\").arg(\"@SECONDS@\").status().unwrap();";
 const RUST_KILL: &str = "std::process::Command::new(\"sh\").args([\"-c\", \"@KILL@\"]).status().unwrap();
     std::thread::sleep(std::time::Duration::from_secs(100));";
-const JS_HANG: &str = "await hang('@SECONDS@')";
-const JS_KILL: &str = "require('child_process').execSync('@KILL@'); await hang('100')";
-/// Ends the runner itself, from a test: the engine starts it at the head of a session of its own.
-const KILL: &str = "kill -9 $(ps -o sid= $$)";
+// Both leave the thread free to pass on what the runner has to report.
+const JS_HANG: &str = "await run('sleep @SECONDS@')";
+const JS_KILL: &str = "await run('@KILL@'); await run('sleep 100')";
+/// Kills the runner from one of its tests, once the engine has read what came before: the engine starts the runner at the
+/// head of a session of its own.
+const KILL: &str = "until [ -e reported ]; do sleep 0.05; done; kill -9 $(ps -o sid= $$)";
 
 const fn project(runner: &'static str) -> Project {
     Project {
@@ -51,8 +54,8 @@ const fn project(runner: &'static str) -> Project {
         files: &[],
         hang: "",
         kill: "",
-        names_what_runs: true,
-        tells_at_once: true,
+        reports_starts: true,
+        reports_each_end: true,
     }
 }
 
@@ -65,47 +68,59 @@ impl Project {
         Some(sample)
     }
 
-    /// A limit that a run that does not hang stays below, also on a machine that has other things to do.
-    fn limit(&self) -> Option<Duration> {
-        let sample = self.set_up("")?;
-        let report = self.run(&sample, Duration::from_secs(600));
-        assert_eq!(report.failed, 0, "{}", report.to_text());
-        assert!(sample.path().join("began").exists());
-        Some(Duration::from_secs(5 + 2 * report.duration_ms.div_ceil(1000)))
+    fn request(&self, time_limit: Duration) -> RunTests {
+        RunTests::new().runner(self.runner).time_limit(time_limit)
     }
 
-    fn run(&self, sample: &Sample, time_limit: Duration) -> TestReport {
-        let runner = Some(self.runner.to_owned());
-        sample.try_run(&RunTests { runner, time_limit, ..RunTests::default() }).unwrap()
-    }
-
+    /// The limit ends the run, whatever it is, and no process is left. How long a runner takes until it has reported the
+    /// test that hangs depends on the machine, so the limit is doubled until the runner has.
     fn hangs(&self) {
-        let Some(limit) = self.limit() else { return };
         let seconds = integration_tests::unique_seconds();
         let Some(sample) = self.set_up(&self.hang.replace("@SECONDS@", &seconds)) else { return };
-        let report = self.run(&sample, limit);
-        assert!(sample.path().join("began").exists(), "the test began: {}", report.to_text());
-        let problem = report.error.as_ref().unwrap();
-        assert_eq!(problem.kind, ProblemKind::TimedOut, "{}", report.to_text());
-        assert_eq!(problem.message, format!("Test runner timed out after {}s", limit.as_secs()));
-        self.keeps_what_came(&report);
-        if self.names_what_runs {
-            assert_eq!(report.tests[0].status, Status::TimedOut, "what hung is named: {}", report.to_text());
-            assert!(report.tests[0].name.contains("does"), "{}", report.to_text());
+        let mut limit = *LIMITS.start();
+        loop {
+            let report = sample.try_run(&self.request(Duration::from_secs(limit))).unwrap();
+            leaves_nothing(&sample, &format!("sleep {seconds}"));
+            let problem = report.error.as_ref().unwrap();
+            assert_eq!(problem.kind, ProblemKind::TimedOut, "{}", report.to_text());
+            assert!(!report.is_success());
+            if sample.path().join("began").exists() && self.has_reported_the_hang(&report) {
+                assert_eq!(problem.message, format!("Test runner timed out after {limit}s"));
+                return;
+            }
+            limit *= 2;
+            assert!(LIMITS.contains(&limit), "the runner did not report in time: {}", report.to_text());
         }
-        leaves_nothing(&sample, &format!("sleep {seconds}"));
+    }
+
+    fn has_reported_the_hang(&self, report: &TestReport) -> bool {
+        let hanging = report.tests.first().filter(|test| test.status == TestStatus::TimedOut);
+        self.keeps_what_came(report)
+            && (!self.reports_starts || hanging.is_some_and(|test| test.name.contains("does")))
     }
 
     fn is_killed(&self) {
         let Some(sample) = self.set_up(&self.kill.replace("@KILL@", KILL)) else { return };
-        let report = self.run(&sample, Duration::from_secs(90));
+        let on_progress = |state: &str| {
+            let has_ended = state.starts_with("1 ") || !self.reports_each_end;
+            let has_started = state.contains("; running ") || !self.reports_starts;
+            if has_ended && has_started {
+                sample.write("reported", "");
+            }
+        };
+        let request = self.request(Duration::from_secs(90));
+        let report = sample.try_run_with_progress(&request, on_progress).unwrap();
         assert!(sample.path().join("began").exists(), "the test began: {}", report.to_text());
         let problem = report.error.as_ref().unwrap();
         assert_eq!(problem.kind, ProblemKind::Crashed, "{}", report.to_text());
-        self.keeps_what_came(&report);
-        if self.names_what_runs {
+        assert!(!report.is_success());
+        assert!(self.keeps_what_came(&report), "what came before is kept: {}", report.to_text());
+        if self.reports_starts {
             assert!(
-                report.tests.iter().any(|test| test.name.contains("does") && test.status == Status::Errored),
+                report
+                    .tests
+                    .iter()
+                    .any(|test| test.name.contains("does") && test.status == TestStatus::Errored),
                 "what ran is named: {}",
                 report.to_text()
             );
@@ -113,11 +128,9 @@ impl Project {
         leaves_nothing(&sample, "no such mark, the folder tells them");
     }
 
-    fn keeps_what_came(&self, report: &TestReport) {
-        assert!(!report.success);
-        let kept = u64::from(self.tells_at_once);
-        // Where what the test waits for is ended before the runner, the test may still pass.
-        assert!(report.passed >= kept, "what came before is kept: {}", report.to_text());
+    fn keeps_what_came(&self, report: &TestReport) -> bool {
+        // Where what the last test waits for is ended before the runner, that one may still pass.
+        report.passed >= u64::from(self.reports_each_end)
     }
 }
 
@@ -160,8 +173,8 @@ endings! {
         files: &[("Cargo.toml", CARGO), ("src/lib.rs", RUST)],
         hang: RUST_HANG,
         kill: RUST_KILL,
-        // libtest tells a test when it has ended.
-        names_what_runs: false,
+        // libtest reports a test when it has ended.
+        reports_starts: false,
         ..project("cargo")
     };
     nextest: Project {
@@ -186,11 +199,11 @@ endings! {
     bats: Project {
         files: &[(
             "tests/a.bats",
-            "@test \"a\" {\n  true\n}\n@test \"does not end\" {\n  touch began\n  @END@\n}\n",
+            "@test \"a\" {\n  true\n}\n@test \"b\" {\n  true\n}\n@test \"does not end\" {\n  touch began\n  @END@\n}\n",
         )],
         hang: "setsid sleep @SECONDS@ &\n  sleep @SECONDS@",
-        kill: "sleep 3; @KILL@; sleep 100",
-        names_what_runs: false,
+        kill: "@KILL@; sleep 100",
+        reports_starts: false,
         ..project("bats")
     };
     node: Project {
@@ -199,9 +212,9 @@ endings! {
             (
                 "a.test.js",
                 "const { test } = require('node:test');
-const hang = (seconds) => new Promise((done) => require('child_process').spawn('sleep', [seconds]).on('exit', done));
+const run = (script) => new Promise((done) => require('child_process').exec(script, done));
 test('a', () => {});
-test('does not end', async () => { require('fs').writeFileSync('began', ''); await new Promise((done) => setTimeout(done, 3000)); @END@ });\n",
+test('does not end', async () => { require('fs').writeFileSync('began', ''); @END@ });\n",
             ),
         ],
         hang: JS_HANG,
@@ -213,9 +226,9 @@ test('does not end', async () => { require('fs').writeFileSync('began', ''); awa
             ("package.json", "{\"devDependencies\":{\"mocha\":\"*\"}}"),
             (
                 "test/a.cjs",
-                "const hang = (seconds) => require('child_process').execFileSync('sleep', [seconds]);
+                "const run = (script) => new Promise((done) => require('child_process').exec(script, done));
 it('a', () => {});
-it('does not end', async () => { require('fs').writeFileSync('began', ''); @END@ });\n",
+it('does not end', async () => { require('fs').writeFileSync('began', ''); @END@ }).timeout(0);\n",
             ),
         ],
         hang: JS_HANG,
@@ -227,9 +240,9 @@ it('does not end', async () => { require('fs').writeFileSync('began', ''); @END@
             ("package.json", "{\"devDependencies\":{\"jest\":\"*\"}}"),
             (
                 "a.test.js",
-                "const hang = (seconds) => require('child_process').execFileSync('sleep', [seconds]);
+                "const run = (script) => new Promise((done) => require('child_process').exec(script, done));
 test('a', () => {});
-test('does not end', async () => { require('fs').writeFileSync('began', ''); @END@ });\n",
+test('does not end', async () => { require('fs').writeFileSync('began', ''); @END@ }, 600000);\n",
             ),
         ],
         hang: JS_HANG,
@@ -242,15 +255,15 @@ test('does not end', async () => { require('fs').writeFileSync('began', ''); @EN
             (
                 "a.test.js",
                 "import { test } from 'vitest';
-import { execFileSync } from 'node:child_process';
+import { exec } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
-const hang = (seconds) => execFileSync('sleep', [seconds]);
+const run = (script) => new Promise((done) => exec(script, done));
 test('a', () => {});
-test('does not end', async () => { await new Promise((done) => setTimeout(done, 3000)); writeFileSync('began', ''); @END@ });\n",
+test('does not end', async () => { writeFileSync('began', ''); @END@ }, 600000);\n",
             ),
         ],
         hang: JS_HANG,
-        kill: "execFileSync('sh', ['-c', '@KILL@']); hang('100')",
+        kill: JS_KILL,
         ..project("vitest")
     };
     ava: Project {
@@ -259,17 +272,18 @@ test('does not end', async () => { await new Promise((done) => setTimeout(done, 
             (
                 "test.js",
                 "import test from 'ava';
-import { execFileSync } from 'node:child_process';
+import { exec } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
-const hang = (seconds) => execFileSync('sleep', [seconds]);
+const run = (script) => new Promise((done) => exec(script, done));
 test.serial('a', (t) => t.pass());
-test.serial('does not end', async (t) => { t.pass(); await new Promise((done) => setTimeout(done, 3000)); writeFileSync('began', ''); @END@ });\n",
+test.serial('b', (t) => t.pass());
+test.serial('does not end', async (t) => { t.timeout(600000); t.pass(); writeFileSync('began', ''); @END@ });\n",
             ),
         ],
         hang: JS_HANG,
-        kill: "execFileSync('sh', ['-c', '@KILL@']); hang('100')",
-        // TAP tells a test when it has ended.
-        names_what_runs: false,
+        kill: JS_KILL,
+        // TAP reports a test when it has ended.
+        reports_starts: false,
         ..project("ava")
     };
     playwright: Project {
@@ -279,9 +293,9 @@ test.serial('does not end', async (t) => { t.pass(); await new Promise((done) =>
             (
                 "a.spec.js",
                 "const { test } = require('@playwright/test');
-const hang = (seconds) => require('child_process').execFileSync('sleep', [seconds]);
+const run = (script) => new Promise((done) => require('child_process').exec(script, done));
 test('a', () => {});
-test('does not end', async () => { await new Promise((done) => setTimeout(done, 3000)); require('fs').writeFileSync('began', ''); @END@ });\n",
+test('does not end', async () => { test.setTimeout(0); require('fs').writeFileSync('began', ''); @END@ });\n",
             ),
         ],
         hang: JS_HANG,
@@ -313,7 +327,7 @@ func TestDoesNotEnd_does(t *testing.T) {\n\tos.WriteFile(\"began\", nil, 0o600)\
             ),
         ],
         hang: "exec.Command(\"sleep\", \"@SECONDS@\").Run()",
-        kill: "time.Sleep(3 * time.Second)\n\texec.Command(\"sh\", \"-c\", \"@KILL@\").Run()\n\ttime.Sleep(100 * time.Second)",
+        kill: "exec.Command(\"sh\", \"-c\", \"@KILL@\").Run()\n\ttime.Sleep(100 * time.Second)",
         ..project("go")
     };
     ctest: Project {
@@ -324,15 +338,15 @@ add_test(NAME a COMMAND ${CMAKE_COMMAND} -E true)
 add_test(NAME does_not_end COMMAND sh -c \"touch ${CMAKE_SOURCE_DIR}/began; @END@\")\n",
         )],
         hang: "sleep @SECONDS@",
-        kill: "kill -9 $PPID; sleep 100",
+        kill: "until [ -e ${CMAKE_SOURCE_DIR}/reported ]; do sleep 0.05; done; kill -9 $PPID; sleep 100",
         ..project("ctest")
     };
     make: Project {
         files: &[("Makefile", "test:\n\t@touch began\n\t@@END@\n")],
         hang: "sleep @SECONDS@",
         kill: "kill -9 $$(ps -o sid= $$$$); sleep 100",
-        names_what_runs: false,
-        tells_at_once: false,
+        reports_starts: false,
+        reports_each_end: false,
         ..project("make")
     };
     maven: Project {
@@ -349,9 +363,12 @@ add_test(NAME does_not_end COMMAND sh -c \"touch ${CMAKE_SOURCE_DIR}/began; @END
             ),
         ],
         hang: "new ProcessBuilder(\"sleep\", \"@SECONDS@\").start().waitFor();",
-        kill: "Thread.sleep(1000); new ProcessBuilder(\"sh\", \"-c\", \"@KILL@\").start().waitFor(); Thread.sleep(100_000);",
+        // The engine reads the reports of Surefire at the end, so this waits for the report of the other class.
+        kill: "var report = java.nio.file.Path.of(\"target/surefire-reports/TEST-ATest.xml\");
+        while (!java.nio.file.Files.exists(report) || !java.nio.file.Files.readString(report).trim().endsWith(\"</testsuite>\")) Thread.sleep(50);
+        new ProcessBuilder(\"sh\", \"-c\", \"kill -9 $(ps -o sid= $$)\").start().waitFor(); Thread.sleep(100_000);",
         // Surefire writes a file when a class of tests has ended.
-        names_what_runs: false,
+        reports_starts: false,
         ..project("maven")
     };
 }

@@ -1,7 +1,7 @@
 //! What goes wrong with a run as a whole: each a kind of its own, none a pass.
 
 use crate::support::Sample;
-use core_tools::testing::{ProblemKind, RunTests, Status, TestError, TestReport};
+use core_tools::testing::{ProblemKind, RunTests, TestError, TestReport, TestStatus};
 
 macro_rules! sample {
     ($program:expr) => {
@@ -13,14 +13,14 @@ macro_rules! sample {
 }
 
 fn kind(report: &TestReport) -> Option<ProblemKind> {
-    assert_eq!(report.success, report.error.is_none() && report.failed == 0, "{}", report.to_text());
+    assert_eq!(report.is_success(), report.error.is_none() && report.failed == 0, "{}", report.to_text());
     report.error.as_ref().map(|error| error.kind)
 }
 
 #[track_caller]
 fn fails_as(report: &TestReport, expected: ProblemKind) {
     assert_eq!(kind(report), Some(expected), "{}", report.to_text());
-    assert!(!report.success);
+    assert!(!report.is_success());
 }
 
 const CARGO: &str = "[package]\nname = \"sample\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[workspace]\n";
@@ -43,10 +43,10 @@ fn cargo_that_does_not_compile_crashes_or_has_no_test_is_told_apart() {
     sample.write("src/lib.rs", "#[test]\nfn passes() {}\n#[test]\nfn aborts() { std::process::abort() }\n");
     fails_as(&sample.run("cargo", ""), ProblemKind::Crashed);
     let report = sample.run("nextest", "");
-    assert_eq!((report.passed, report.failed, report.success), (1, 1, false), "{}", report.to_text());
+    assert_eq!((report.passed, report.failed, report.is_success()), (1, 1, false), "{}", report.to_text());
     sample.write("src/lib.rs", "#[test]\nfn passes() {}\n");
     for runner in ["cargo", "nextest"] {
-        assert!(sample.run(runner, "").success);
+        assert!(sample.run(runner, "").is_success());
         fails_as(&sample.run(runner, "no_such_test"), ProblemKind::NoTests);
     }
 }
@@ -62,7 +62,7 @@ fn pytest_that_cannot_collect_exits_or_has_no_test_is_told_apart() {
     assert_eq!((report.passed, report.failed), (1, 1), "what came before is kept, and what ran is named");
     assert_eq!(
         (report.tests[0].name.as_str(), report.tests[0].status),
-        ("test_a.py::test_b", Status::Errored)
+        ("test_a.py::test_b", TestStatus::Errored)
     );
     sample.write("test_a.py", "");
     fails_as(&sample.run("", ""), ProblemKind::NoTests);
@@ -79,7 +79,7 @@ fn node_files_that_cannot_be_loaded_and_files_without_a_test_are_no_pass() {
     fails_as(&sample.run("", ""), ProblemKind::NoTests);
     sample.write("a.test.js", "require('node:test').test('a', () => process.exit(0));\n");
     let report = sample.run("", "");
-    assert!(!report.success, "{}", report.to_text());
+    assert!(!report.is_success(), "{}", report.to_text());
 }
 
 #[test]
@@ -106,32 +106,40 @@ fn rspec_that_cannot_load_a_file_or_has_no_test_is_told_apart() {
     sample.write("spec/a_spec.rb", "RSpec.describe 'it' do\n");
     fails_as(&sample.run("", ""), ProblemKind::CollectionError);
     sample.write("spec/a_spec.rb", "RSpec.describe('it') { it('passes') {} }\n");
-    assert!(sample.run("", "").success);
+    assert!(sample.run("", "").is_success());
     fails_as(&sample.run("", "no such test"), ProblemKind::NoTests);
     sample.write("spec/a_spec.rb", "");
     fails_as(&sample.run("", ""), ProblemKind::NoTests);
 }
 
 #[test]
-fn maven_that_does_not_compile_dies_or_has_no_test_is_told_apart() {
+fn maven_that_does_not_compile_or_dies_is_told_apart() {
     let Some(sample) = Sample::of("maven", "mvn") else { return };
-    let test = "src/test/java/demo/AdderTest.java";
-    let class = |body: &str| {
-        format!(
-            "package demo;\n\nclass AdderTest {{\n    @org.junit.jupiter.api.Test\n    void a() {{\n        {body}\n    }}\n}}\n"
-        )
-    };
-    sample.write(test, &class("int x = \"\";"));
+    let test = MAVEN_TEST;
+    sample.write(test, &maven_class("int x = \"\";"));
     let report = sample.run("", "");
     fails_as(&report, ProblemKind::CompileError);
     let diagnostic = &report.diagnostics[0];
     assert_eq!((diagnostic.file.as_deref(), diagnostic.line), (Some(test), Some(6)), "{}", report.to_text());
-    sample.write(test, &class("Runtime.getRuntime().halt(3);"));
+    sample.write(test, &maven_class("Runtime.getRuntime().halt(3);"));
     fails_as(&sample.run("", ""), ProblemKind::Crashed);
-    sample.write(test, &class(""));
-    assert!(sample.run("", "").success);
+}
+
+const MAVEN_TEST: &str = "src/test/java/demo/AdderTest.java";
+
+fn maven_class(body: &str) -> String {
+    format!(
+        "package demo;\n\nclass AdderTest {{\n    @org.junit.jupiter.api.Test\n    void a() {{\n        {body}\n    }}\n}}\n"
+    )
+}
+
+#[test]
+fn maven_without_a_test_or_with_none_that_was_asked_for_is_no_pass() {
+    let Some(sample) = Sample::of("maven", "mvn") else { return };
+    sample.write(MAVEN_TEST, &maven_class(""));
+    assert!(sample.run("", "").is_success());
     fails_as(&sample.run("", "NoSuchTest"), ProblemKind::NoTests);
-    sample.write(test, "package demo;\n\nclass AdderTest {}\n");
+    sample.write(MAVEN_TEST, "package demo;\n\nclass AdderTest {}\n");
     fails_as(&sample.run("", ""), ProblemKind::NoTests);
 }
 
@@ -144,7 +152,7 @@ fn ctest_that_does_not_configure_or_has_no_test_is_told_apart() {
     sample.write("CMakeLists.txt", head);
     fails_as(&sample.run("", ""), ProblemKind::NoTests);
     sample.write("CMakeLists.txt", &format!("{head}add_test(NAME a COMMAND ${{CMAKE_COMMAND}} -E true)\n"));
-    assert!(sample.run("", "").success);
+    assert!(sample.run("", "").is_success());
     fails_as(&sample.run("", "none"), ProblemKind::NoTests);
 }
 
@@ -168,11 +176,7 @@ fn of_no_runner_an_empty_selection_is_a_pass_and_a_path_that_does_not_exist_is_a
         let Some(sample) = Sample::of(project, program) else { continue };
         let report = sample.run(runner, "NoSuchTest");
         assert_eq!(kind(&report), Some(ProblemKind::NoTests), "{runner}: {}", report.to_text());
-        let request = RunTests {
-            test_path: Some(file.to_owned()),
-            runner: Some(runner.to_owned()),
-            ..RunTests::default()
-        };
+        let request = RunTests::new().test_path(file).runner(runner);
         let error = sample.try_run(&request).unwrap_err();
         assert!(matches!(error, TestError::NoSuchPath { .. }), "{runner}: {error}");
     }
@@ -225,7 +229,7 @@ fn go_that_does_not_build_panics_or_has_no_test_is_told_apart() {
     let panics = "func TestA(t *testing.T) {}\nfunc TestB(t *testing.T) { panic(\"boom\") }\n";
     sample.write("a_test.go", &format!("{head}{panics}"));
     let report = sample.run("", "");
-    assert_eq!((report.passed, report.failed, report.success), (1, 1, false), "{}", report.to_text());
+    assert_eq!((report.passed, report.failed, report.is_success()), (1, 1, false), "{}", report.to_text());
     fails_as(&sample.run("", "TestNone"), ProblemKind::NoTests);
 }
 
@@ -234,7 +238,7 @@ fn bats_with_a_syntax_error_or_without_a_test_is_no_pass() {
     let sample = sample!("bats");
     sample.write("tests/a.bats", "@test \"a\" {\n  if\n}\n");
     let report = sample.run("", "");
-    assert!(!report.success && (report.failed > 0 || report.error.is_some()), "{}", report.to_text());
+    assert!(!report.is_success() && (report.failed > 0 || report.error.is_some()), "{}", report.to_text());
     sample.write("tests/a.bats", "# none\n");
     fails_as(&sample.run("", ""), ProblemKind::NoTests);
 }
@@ -261,7 +265,7 @@ fn a_runner_that_is_missing_is_named_with_how_it_is_installed() {
 fn paths_that_do_not_exist_lead_outside_or_are_options_run_nothing() {
     let sample = sample!("make");
     sample.write("Makefile", "test:\n\ttouch ran\n");
-    let request = |path: &str| RunTests { test_path: Some(path.to_owned()), ..RunTests::default() };
+    let request = |path: &str| RunTests::new().test_path(path);
     for path in ["tests/none.rs", "none/", "src/a.py::b", "./none"] {
         let error = sample.try_run(&request(path)).unwrap_err();
         assert!(matches!(error, TestError::NoSuchPath { .. }), "{path}: {error}");
@@ -277,9 +281,9 @@ fn paths_that_do_not_exist_lead_outside_or_are_options_run_nothing() {
 #[test]
 fn a_project_without_a_runner_is_told_what_was_looked_for() {
     let sample = sample!("make");
-    let error = sample.try_run(&RunTests::default()).unwrap_err().to_string();
+    let error = sample.try_run(&RunTests::new()).unwrap_err().to_string();
     assert!(error.contains("no test runner detected") && error.contains("Cargo.toml"), "{error}");
-    let unknown = RunTests { runner: Some("jset".into()), ..RunTests::default() };
+    let unknown = RunTests::new().runner("jset");
     let error = sample.try_run(&unknown).unwrap_err().to_string();
     assert!(error.contains("jset") && error.contains("jest"), "{error}");
 }

@@ -1,7 +1,7 @@
 //! Projects that make a runner say what is not so, or make it be read so.
 
 use crate::support::Sample;
-use core_tools::testing::{ProblemKind, RunTests, Status, TestError, TestReport};
+use core_tools::testing::{ProblemKind, RunTests, TestError, TestReport, TestStatus};
 
 macro_rules! sample {
     ($program:expr) => {
@@ -17,7 +17,7 @@ const CARGO: &str = "[package]\nname = \"sample\"\nversion = \"0.1.0\"\nedition 
 #[track_caller]
 fn is_no_pass(report: &TestReport, expected: ProblemKind) {
     let kind = report.error.as_ref().map(|error| error.kind);
-    assert_eq!((kind, report.success), (Some(expected), false), "{}", report.to_text());
+    assert_eq!((kind, report.is_success()), (Some(expected), false), "{}", report.to_text());
 }
 
 /// Names of the tests that ran.
@@ -25,7 +25,7 @@ fn ran(report: &TestReport) -> Vec<&str> {
     let mut names: Vec<_> = report
         .tests
         .iter()
-        .filter(|test| test.status != Status::Skipped)
+        .filter(|test| test.status != TestStatus::Skipped)
         .map(|test| test.name.as_str())
         .collect();
     names.sort_unstable();
@@ -33,9 +33,7 @@ fn ran(report: &TestReport) -> Vec<&str> {
 }
 
 fn asked(sample: &Sample, runner: &str, path: &str) -> Result<TestReport, TestError> {
-    let request =
-        RunTests { test_path: Some(path.to_owned()), runner: Some(runner.to_owned()), ..RunTests::default() };
-    sample.try_run(&request)
+    sample.try_run(&RunTests::new().test_path(path).runner(runner))
 }
 
 #[test]
@@ -44,7 +42,7 @@ fn a_failing_test_that_says_what_cargo_says_of_a_missing_library_still_fails() {
     let test = "#[test]\nfn a() {\n    println!(\"error: no library targets found in package `sample`\");\n    eprintln!(\"error: no library targets found\");\n    panic!(\"no library targets found\")\n}\n#[test]\nfn b() {}\n";
     sample.write("Cargo.toml", CARGO).write("src/lib.rs", test);
     let report = sample.run("nextest", "");
-    assert_eq!((report.passed, report.failed, report.success), (1, 1, false), "{}", report.to_text());
+    assert_eq!((report.passed, report.failed, report.is_success()), (1, 1, false), "{}", report.to_text());
 }
 
 #[test]
@@ -73,7 +71,7 @@ fn each_file_of_cargo_selects_its_own_target_and_what_is_of_none_is_an_error() {
         ("tests/common/mod.rs", &["common::in_common"]),
     ] {
         let report = sample.run("cargo", path);
-        assert!(report.success, "{path}: {}", report.to_text());
+        assert!(report.is_success(), "{path}: {}", report.to_text());
         assert_eq!(ran(&report), tests, "{path}: {}", report.to_text());
     }
     for path in ["Cargo.toml", "other/none.txt"] {
@@ -82,38 +80,49 @@ fn each_file_of_cargo_selects_its_own_target_and_what_is_of_none_is_an_error() {
     }
 }
 
-#[test]
-fn names_of_javascript_tests_are_literal_and_select_as_they_stand_in_reports() {
-    for (program, runner, head) in [
-        ("jest", "jest", ""),
-        ("vitest", "vitest", "import { describe, it } from 'vitest';\n"),
-        ("mocha", "mocha", ""),
-        ("node", "node", "const { describe, it } = require('node:test');\n"),
-        (
-            "@playwright/test",
-            "playwright",
-            "const { test: it } = require('@playwright/test');\nconst { describe } = it;\n",
-        ),
-    ] {
-        let Some(sample) = Sample::empty(program) else { continue };
-        let package = format!("{{\"devDependencies\":{{\"{program}\":\"*\"}}}}");
-        let file = match runner {
-            "mocha" => "test/a.js",
-            "playwright" => "a.spec.js",
-            _ => "a.test.js",
-        };
-        let tests = "describe('suite', () => {\n  it('adds 1', () => {});\n  it('adds [2]', () => {});\n  it('/3/', () => {});\n});\nit('a > b', () => {});\n";
-        sample.write("package.json", &package).write(file, &format!("{head}{tests}"));
-        for name in ["adds (1)", "adds [13]", "/adds 1/"] {
-            is_no_pass(&sample.run(runner, &format!("{file}::{name}")), ProblemKind::NoTests);
-        }
-        for name in ["suite > adds [2]", "a > b"] {
-            let report = sample.run(runner, &format!("{file}::{name}"));
-            assert!(report.success, "{runner} {name}: {}", report.to_text());
-            assert_eq!(ran(&report), [name], "{runner}: {}", report.to_text());
-        }
-        assert_eq!(sample.run(runner, "suite > adds 1").passed, 1, "{runner}");
+/// The names of tests are literal, and they select as they stand in reports.
+fn check_names_of_javascript_tests(program: &str, runner: &str, file: &str, head: &str) {
+    let Some(sample) = Sample::empty(program) else { return };
+    let package = format!("{{\"devDependencies\":{{\"{program}\":\"*\"}}}}");
+    let tests = "describe('suite', () => {\n  it('adds 1', () => {});\n  it('adds [2]', () => {});\n  it('/3/', () => {});\n});\nit('a > b', () => {});\n";
+    sample.write("package.json", &package).write(file, &format!("{head}{tests}"));
+    for name in ["adds (1)", "adds [13]", "/adds 1/"] {
+        is_no_pass(&sample.run(runner, &format!("{file}::{name}")), ProblemKind::NoTests);
     }
+    for name in ["suite > adds [2]", "a > b"] {
+        let report = sample.run(runner, &format!("{file}::{name}"));
+        assert!(report.is_success(), "{name}: {}", report.to_text());
+        assert_eq!(ran(&report), [name], "{}", report.to_text());
+    }
+    assert_eq!(sample.run(runner, "suite > adds 1").passed, 1);
+}
+
+#[test]
+fn names_of_jest_are_literal_and_select_as_they_stand_in_reports() {
+    check_names_of_javascript_tests("jest", "jest", "a.test.js", "");
+}
+
+#[test]
+fn names_of_vitest_are_literal_and_select_as_they_stand_in_reports() {
+    let head = "import { describe, it } from 'vitest';\n";
+    check_names_of_javascript_tests("vitest", "vitest", "a.test.js", head);
+}
+
+#[test]
+fn names_of_mocha_are_literal_and_select_as_they_stand_in_reports() {
+    check_names_of_javascript_tests("mocha", "mocha", "test/a.js", "");
+}
+
+#[test]
+fn names_of_node_are_literal_and_select_as_they_stand_in_reports() {
+    let head = "const { describe, it } = require('node:test');\n";
+    check_names_of_javascript_tests("node", "node", "a.test.js", head);
+}
+
+#[test]
+fn names_of_playwright_are_literal_and_select_as_they_stand_in_reports() {
+    let head = "const { test: it } = require('@playwright/test');\nconst { describe } = it;\n";
+    check_names_of_javascript_tests("@playwright/test", "playwright", "a.spec.js", head);
 }
 
 #[test]
@@ -124,7 +133,7 @@ fn names_of_go_bats_ctest_and_nextest_are_literal_and_select_as_they_stand_in_re
         for name in ["TestSub/a_(b)", "p/a_test.go::TestSub/a_(b)", "example.org/sample/p.TestSub/a_(b)"] {
             let report = sample.run("go", name);
             assert_eq!(ran(&report), ["example.org/sample/p.TestSub/a_(b)"], "{}", report.to_text());
-            assert!(report.success, "{}", report.to_text());
+            assert!(report.is_success(), "{}", report.to_text());
         }
         assert_eq!(
             ran(&sample.run("go", "example.org/sample/p.TestSubs")),
@@ -157,10 +166,10 @@ fn names_of_go_bats_ctest_and_nextest_are_literal_and_select_as_they_stand_in_re
             let all = sample.run("nextest", name);
             let full = ran(&all)[0];
             let report = sample.run("nextest", full);
-            assert_eq!((ran(&report), report.success), (vec![full], true), "{}", report.to_text());
+            assert_eq!((ran(&report), report.is_success()), (vec![full], true), "{}", report.to_text());
         }
         let report = sample.run("nextest", "src/lib.rs - add (line 5)");
-        assert_eq!((ran(&report), report.success), (vec!["src/lib.rs - add (line 5)"], true));
+        assert_eq!((ran(&report), report.is_success()), (vec!["src/lib.rs - add (line 5)"], true));
     }
 }
 
@@ -172,7 +181,7 @@ fn make_that_has_nothing_to_do_is_no_pass_and_neither_make_nor_npm_selects() {
     sample.write("Makefile", "test: all\nall:\n");
     is_no_pass(&sample.run("make", ""), ProblemKind::NoTests);
     sample.write("Makefile", ".PHONY: test\ntest:\n\t@true\n");
-    assert!(sample.run("make", "").success);
+    assert!(sample.run("make", "").is_success());
     sample.write("package.json", "{\"scripts\":{\"test\":\"true\"}}");
     for runner in ["make", "npm"] {
         let error = asked(&sample, runner, "test/a.sh").unwrap_err();
@@ -191,7 +200,7 @@ fn a_test_of_nextest_that_is_tried_again_is_one_and_one_that_takes_too_long_time
     let report = sample.run("nextest", "");
     let told: Vec<_> =
         report.tests.iter().map(|test| (test.name.rsplit(' ').next().unwrap(), test.status)).collect();
-    assert_eq!(told, [("slow", Status::TimedOut), ("flaky", Status::Passed)], "{}", report.to_text());
+    assert_eq!(told, [("slow", TestStatus::TimedOut), ("flaky", TestStatus::Passed)], "{}", report.to_text());
 }
 
 #[test]
@@ -268,7 +277,7 @@ fn pytest_has_a_cache_and_leaves_none_in_the_project() {
     let test = "import json, sys\ndef test_a(cache):\n    cache.set('a/b', 1)\n    assert cache.get('a/b', 0) == 1\n";
     sample.write(PYTEST.0, "[pytest]\naddopts = --ff\n").write("test_a.py", test);
     let report = sample.run("pytest", "");
-    assert!(report.success, "{}", report.to_text());
+    assert!(report.is_success(), "{}", report.to_text());
     assert!(!sample.path().join(".pytest_cache").exists());
 }
 
@@ -298,7 +307,8 @@ def pytest_runtest_protocol(item, nextitem):
     sample.write(PYTEST.0, PYTEST.1).write("conftest.py", plugin).write("test_a.py", test);
     let report = sample.run("pytest", "");
     let told: Vec<_> = report.tests.iter().map(|test| (test.name.as_str(), test.status)).collect();
-    let expected = [("test_a.py::test_lost", Status::Errored), ("test_a.py::test_flaky", Status::Passed)];
+    let expected =
+        [("test_a.py::test_lost", TestStatus::Errored), ("test_a.py::test_flaky", TestStatus::Passed)];
     assert_eq!(told, expected, "{}", report.to_text());
 }
 
@@ -328,7 +338,7 @@ fn tests_of_javascript_that_are_tried_again_count_once() {
         sample.write("package.json", "{}").write(file, test);
         let report = sample.run(runner, file);
         assert_eq!(
-            (report.passed, report.failed, report.success),
+            (report.passed, report.failed, report.is_success()),
             (1, 0, true),
             "{runner}: {}",
             report.to_text()
@@ -342,7 +352,7 @@ fn files_of_node_that_end_in_the_middle_are_no_pass_and_a_test_may_bear_the_name
     let head = "const { test } = require('node:test');\n";
     sample.write("package.json", "{}").write("b.test.js", &format!("{head}test('b.test.js', () => {{}});\n"));
     let report = sample.run("node", "");
-    assert_eq!((ran(&report), report.success), (vec!["b.test.js"], true), "{}", report.to_text());
+    assert_eq!((ran(&report), report.is_success()), (vec!["b.test.js"], true), "{}", report.to_text());
     for exits in [
         "test('one', () => {});\ntest('two', () => process.exit(0));\ntest('three', () => {});\n",
         "test('one', () => {});\ntest('two', () => new Promise(() => setTimeout(() => process.exit(0), 500)));\ntest('three', () => {});\n",
@@ -353,7 +363,7 @@ fn files_of_node_that_end_in_the_middle_are_no_pass_and_a_test_may_bear_the_name
     // What tests nothing by node's means is told, and is not in the way.
     sample.write("a.test.js", "require('assert')(true);\n");
     let report = sample.run("node", "");
-    assert_eq!((report.passed, report.skipped, report.success), (1, 1, true), "{}", report.to_text());
+    assert_eq!((report.passed, report.skipped, report.is_success()), (1, 1, true), "{}", report.to_text());
 }
 
 #[test]
@@ -366,13 +376,13 @@ fn a_test_of_go_that_prints_no_line_end_passes_or_fails_as_its_package_does() {
     };
     sample.write("go.mod", "module example.org/sample\n\ngo 1.18\n").write("a_test.go", &test(""));
     let report = sample.run("go", "");
-    assert_eq!((report.passed, report.failed, report.success), (2, 0, true), "{}", report.to_text());
+    assert_eq!((report.passed, report.failed, report.is_success()), (2, 0, true), "{}", report.to_text());
     sample.write("a_test.go", &test("t.Skip(\"later\")"));
     let report = sample.run("go", "");
-    assert_eq!((report.passed, report.skipped, report.success), (1, 1, true), "{}", report.to_text());
+    assert_eq!((report.passed, report.skipped, report.is_success()), (1, 1, true), "{}", report.to_text());
     sample.write("a_test.go", &test("t.Fail()"));
     let report = sample.run("go", "");
-    assert_eq!((report.passed, report.failed, report.success), (1, 1, false), "{}", report.to_text());
+    assert_eq!((report.passed, report.failed, report.is_success()), (1, 1, false), "{}", report.to_text());
     assert!(report.error.is_none(), "{}", report.to_text());
 }
 
@@ -397,10 +407,10 @@ add_test(NAME dies COMMAND sh -c \"kill -SEGV $$\")
         let test = report.tests.iter().find(|test| test.name == name).unwrap();
         (test.status, test.error.clone().unwrap_or_default())
     };
-    assert_eq!(told("set_up").0, Status::Failed);
-    assert_eq!(told("uses_it").0, Status::Errored);
-    assert_eq!(told("too_slow"), (Status::TimedOut, "Timeout".to_owned()));
-    assert_eq!(told("dies"), (Status::Errored, "Exception: SegFault".to_owned()));
+    assert_eq!(told("set_up").0, TestStatus::Failed);
+    assert_eq!(told("uses_it").0, TestStatus::Errored);
+    assert_eq!(told("too_slow"), (TestStatus::TimedOut, "Timeout".to_owned()));
+    assert_eq!(told("dies"), (TestStatus::Errored, "Exception: SegFault".to_owned()));
     assert!(report.error.is_none(), "{}", report.to_text());
 }
 

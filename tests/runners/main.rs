@@ -15,5 +15,7 @@ mod environment;
 mod failures;
 #[cfg(unix)]
 mod hostile;
+#[cfg(unix)]
+mod project_command;
 mod reports;
 mod support;

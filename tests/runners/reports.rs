@@ -41,7 +41,7 @@ fn a_file_a_module_and_a_test_of_cargo_are_selected() {
         for runner in ["cargo", "nextest"] {
             let report = sample.run(runner, path);
             assert_eq!((report.passed, report.failed), (passed, failed), "{path}: {}", report.to_text());
-            assert_eq!(report.success, failed == 0, "{path}: {}", report.to_text());
+            assert_eq!(report.is_success(), failed == 0, "{path}: {}", report.to_text());
         }
     }
 }
@@ -59,7 +59,7 @@ fn pytest_is_read() {
 fn bats_is_read() {
     let sample = sample!("bats", "bats");
     insta::assert_snapshot!(outline(&sample.run("", "")));
-    assert!(sample.run("", "tests/sample.bats::passes").success);
+    assert!(sample.run("", "tests/sample.bats::passes").is_success());
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn maven_is_read() {
     let sample = sample!("maven", "mvn");
     insta::assert_snapshot!(outline(&sample.run("", "")));
     let report = sample.run("", "src/test/java/demo/AdderTest.java::passes");
-    assert!(report.success && report.passed == 1, "{}", report.to_text());
+    assert!(report.is_success() && report.passed == 1, "{}", report.to_text());
     assert_eq!(report.tests.len(), 1, "the reports of the run before are not read: {}", report.to_text());
 }
 
@@ -131,7 +131,7 @@ fn maven_is_read() {
 fn ctest_is_read() {
     let sample = sample!("ctest", "ctest");
     insta::assert_snapshot!(outline(&sample.run("", "")));
-    assert!(sample.run("ctest", "prints").success);
+    assert!(sample.run("ctest", "prints").is_success());
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn in_a_mixed_project_the_first_runner_is_chosen_the_others_are_named_and_a_file
     }
     let report = sample.run("make", "");
     assert!(
-        report.success && report.notes.iter().all(|note| !note.contains("also fits")),
+        report.is_success() && report.notes.iter().all(|note| !note.contains("also fits")),
         "{}",
         report.to_text()
     );

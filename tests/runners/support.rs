@@ -92,7 +92,7 @@ impl Sample {
             "pytest" => root.join(".venv/bin/pytest").exists() && link(root.join(".venv"), ".venv"),
             program => runs(program),
         };
-        integration_tests::found(found.then_some(()), &format!("`{program}` is not installed: run .ci/run"))
+        integration_tests::require(found.then_some(()), &format!("no {program}; `.ci/run tools` installs it"))
             .is_some()
     }
 
@@ -109,19 +109,25 @@ impl Sample {
     }
 
     pub(crate) fn try_run(&self, request: &RunTests) -> Result<TestReport, TestError> {
+        self.try_run_with_progress(request, |_| {})
+    }
+
+    /// Runs the tests, and passes on each line about the state of the run.
+    pub(crate) fn try_run_with_progress(
+        &self,
+        request: &RunTests,
+        on_progress: impl Fn(&str),
+    ) -> Result<TestReport, TestError> {
         let workspace = Arc::new(Workspace::new([self.path()]).unwrap());
         let redactor = Redactor::new(Default::default()).unwrap();
         let commands = Commands::new(process_runner::Runner::new(), workspace, redactor);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(run_tests(&commands, request, &Default::default(), |_| {}))
+        runtime.block_on(run_tests(&commands, request, &Default::default(), on_progress))
     }
 
     pub(crate) fn run(&self, runner: &str, test_path: &str) -> TestReport {
-        let request = RunTests {
-            test_path: Some(test_path.to_owned()),
-            runner: (!runner.is_empty()).then(|| runner.to_owned()),
-            ..RunTests::default()
-        };
+        let mut request = RunTests::new().test_path(test_path);
+        request.runner = (!runner.is_empty()).then(|| runner.to_owned());
         self.try_run(&request).unwrap()
     }
 }
@@ -131,7 +137,12 @@ pub(crate) fn outline(report: &TestReport) -> String {
     use std::fmt::Write as _;
     let mut text = format!(
         "success: {}, {} passed, {} failed, {} skipped, exit code {:?}\n$ {}\n",
-        report.success, report.passed, report.failed, report.skipped, report.exit_code, report.command
+        report.is_success(),
+        report.passed,
+        report.failed,
+        report.skipped,
+        report.exit_code,
+        report.command
     );
     if let Some(error) = &report.error {
         let _ =

@@ -21,7 +21,7 @@ fn on_a_small_disk(project: &Project, script: &str) -> Option<String> {
         .args(["--mount", "true"])
         .output()
         .is_ok_and(|output| output.status.success());
-    integration_tests::found(possible.then_some(()), "no mount namespaces here: run as root")?;
+    integration_tests::require(possible.then_some(()), "no right to make a mount namespace; run as root")?;
     let output = command.output().unwrap();
     let (said, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{said}\n{error}");

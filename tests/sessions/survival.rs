@@ -53,7 +53,9 @@ fn an_adopted_session_can_be_told_and_ended() {
 fn a_session_that_was_gone_is_reported_as_lost() {
     let project = Project::empty();
     let daemon = Daemon::start(&project);
-    let (id, pid, _) = start(&project, &["--", "sh", "-c", "setsid sleep 299.5 & sleep 300"]);
+    let seconds = integration_tests::unique_seconds();
+    let script = format!("setsid sleep {seconds} & sleep 300");
+    let (id, pid, _) = start(&project, &["--", "sh", "-c", &script]);
     daemon.kill();
     let leader = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
     rustix::process::kill_process(leader, rustix::process::Signal::KILL).unwrap();
@@ -64,7 +66,7 @@ fn a_session_that_was_gone_is_reported_as_lost() {
         (text(&lost["state"]), text(&lost["last_stop"]["reason"])),
         ("stopped".to_owned(), "lost".to_owned())
     );
-    assert!(integration_tests::alive("sleep 299.5").is_empty(), "and what it left has an end too");
+    assert!(integration_tests::alive(&seconds).is_empty(), "and what it left has an end too");
 }
 
 #[test]

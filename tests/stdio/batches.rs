@@ -4,7 +4,7 @@ use crate::connect;
 use integration_tests::{Era, Wire};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const ERA: Era = Era::Initialize("2025-03-26");
 
@@ -92,13 +92,12 @@ fn of_two_members_with_one_id_the_first_is_done() {
 #[test]
 fn others_are_answered_while_an_array_waits_for_its_slowest() {
     let (_project, mut wire) = connect(ERA);
-    let started = Instant::now();
     wire.send(&json!([ping("quick"), sleep("slow", "1")]));
     wire.send(&ping("other"));
     assert_eq!(wire.receive()["id"], "other");
     wire.send(&json!([ping("another")]));
     assert_eq!(wire.receive()[0]["id"], "another");
-    assert!(started.elapsed() < Duration::from_secs(1));
+    // The order of the answers is the proof: the array comes last.
     let answer = wire.receive();
     assert_eq!(answer.as_array().map(Vec::len), Some(2), "{answer}");
 }

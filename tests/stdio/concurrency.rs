@@ -15,14 +15,10 @@ fn a_second_request_is_answered_while_a_command_runs() {
     for era in Era::BOTH {
         let (project, mut wire) = connect(era);
         project.write("a.txt", "hello\n");
-        let slow = ask_command(&mut wire, &json!(["sleep", "1"]));
-        let started = Instant::now();
+        // The command ends after the second request was answered, and only then.
+        let slow = ask_command(&mut wire, &json!(["sh", "-c", "until [ -e go ]; do sleep 0.02; done"]));
         assert_eq!(wire.text("read_file", json!({"path": "a.txt"})), "hello\n");
-        assert!(
-            started.elapsed() < Duration::from_secs(1),
-            "it waited for the command: {:?}",
-            started.elapsed()
-        );
+        project.write("go", "");
         assert_eq!(wire.answer(slow)["result"]["isError"], false);
     }
 }
@@ -43,8 +39,9 @@ fn pings_stay_fast_while_commands_flood_their_output() {
         })
         .collect();
     times.sort();
-    // Milliseconds on an idle machine; a server that does its reading on the protocol's thread takes seconds.
-    assert!(times[48] < Duration::from_millis(500), "{times:?}");
+    // Milliseconds on an idle machine; a server that does its reading on the protocol's thread takes seconds for each. Some
+    // may be slow because the machine is busy.
+    assert!(times[40] < Duration::from_millis(500), "{times:?}");
     for flood in floods {
         wire.notify("notifications/cancelled", json!({"requestId": flood}));
     }

@@ -45,7 +45,7 @@ fn socket_pairs_work_as_node_gives_them() {
     let started = Instant::now();
     drop(input);
     assert!(server.wait().unwrap().success());
-    assert!(started.elapsed() < Duration::from_secs(2));
+    assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn a_full_disk_behind_the_output_ends_it() {
     let started = Instant::now();
     let full = File::options().write(true).open("/dev/full").unwrap();
     project.server().stdin(File::open(project.join("requests")).unwrap()).stdout(full).status().unwrap();
-    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
 }
 
 #[test]

@@ -61,8 +61,9 @@ fn flood(input: &mut ChildStdin, line: impl Fn(usize) -> String) -> usize {
 
 fn ends_soon(child: &mut Child) {
     let started = Instant::now();
-    wait_until(Duration::from_secs(5), "the server ends", || child.try_wait().unwrap().is_some());
-    assert!(started.elapsed() < Duration::from_secs(3), "{:?}", started.elapsed());
+    wait_until(Duration::from_secs(20), "the server ends", || child.try_wait().unwrap().is_some());
+    // A second is the promise; the rest is for a loaded machine.
+    assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
 }
 
 #[test]

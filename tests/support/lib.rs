@@ -1,5 +1,4 @@
 //! Support for the end-to-end tests: the built server, a project to serve, and two ways to talk to it.
-#![allow(clippy::print_stderr, reason = "a test that cannot run says so")]
 #![allow(
     clippy::expect_used,
     clippy::unwrap_used,
@@ -14,6 +13,7 @@
 
 mod every_pair;
 mod http;
+pub mod outside;
 mod processes;
 mod project;
 mod wire;
@@ -25,13 +25,17 @@ pub use processes::{
     zombies_of,
 };
 pub use project::{Project, serve};
+/// See [`skipped_tests::require`].
+pub use skipped_tests::require;
 pub use wire::{Era, Wire};
 
 use std::fs::File;
 use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 /// The server: `$CORETOOLS_TEST_SERVER` where that is set, else built from the sources as they are, in the
@@ -40,7 +44,7 @@ pub fn server() -> &'static Path {
     static SERVER: OnceLock<PathBuf> = OnceLock::new();
     SERVER.get_or_init(|| match std::env::var_os("CORETOOLS_TEST_SERVER") {
         Some(given) => given.into(),
-        None => once_a_run("coretools-mcp", "mcp-stdio"),
+        None => once_a_run("mcp-stdio"),
     })
 }
 
@@ -56,13 +60,13 @@ pub fn http_server() -> &'static Path {
     static SERVER: OnceLock<PathBuf> = OnceLock::new();
     SERVER.get_or_init(|| match std::env::var_os("CORETOOLS_TEST_HTTP_SERVER") {
         Some(given) => given.into(),
-        None => once_a_run("mcp-http", "mcp-http"),
+        None => once_a_run("mcp-http"),
     })
 }
 
 /// nextest runs each test in a process of its own; the first of them builds, the others are told where.
-fn once_a_run(package: &str, program: &str) -> PathBuf {
-    let Ok(run) = std::env::var("NEXTEST_RUN_ID") else { return build(package, program) };
+fn once_a_run(program: &str) -> PathBuf {
+    let Ok(run) = std::env::var("NEXTEST_RUN_ID") else { return build(program) };
     let note = std::env::temp_dir().join(format!("coretools-tests-{run}-{program}"));
     let mut file =
         File::options().create(true).append(true).read(true).open(&note).expect("a note can be left");
@@ -70,7 +74,7 @@ fn once_a_run(package: &str, program: &str) -> PathBuf {
     let mut known = String::new();
     file.read_to_string(&mut known).expect("the note can be read");
     if known.is_empty() {
-        known = build(package, program).to_str().expect("a path in UTF-8").to_owned();
+        known = build(program).to_str().expect("a path in UTF-8").to_owned();
         file.write_all(known.as_bytes()).expect("a note can be left");
     }
     known.into()
@@ -91,21 +95,26 @@ pub fn cargo() -> Command {
     cargo
 }
 
-fn build(package: &str, program: &str) -> PathBuf {
+/// Builds `program` with the features that `cargo test --workspace` chooses, and returns its path. Chosen for its package
+/// alone they differ in a hundred crates, which would all be compiled again. A test target is among what is built because
+/// only then cargo counts the features of development dependencies.
+fn build(program: &str) -> PathBuf {
     let mut cargo = cargo();
-    cargo.args(["build", "--quiet", "--package", package, "--bin", program, "--message-format", "json"]);
+    cargo.args(["build", "--quiet", "--workspace", "--bin", program, "--test", "summary"]);
+    cargo.args(["--message-format", "json"]);
     if !cfg!(debug_assertions) {
         cargo.arg("--release");
     }
     let output = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).output().expect("cargo can be run");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    // The last artifact with an executable is the server.
-    String::from_utf8_lossy(&output.stdout)
-        .lines()
-        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
-        .filter_map(|message| Some(PathBuf::from(message.get("executable")?.as_str()?)))
-        .next_back()
-        .expect("cargo names the executable")
+    let artifacts = String::from_utf8_lossy(&output.stdout);
+    let mut artifacts =
+        artifacts.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let executable = artifacts.find_map(|artifact| {
+        let of_the_program = artifact["target"]["name"] == program;
+        artifact["executable"].as_str().filter(|_| of_the_program).map(PathBuf::from)
+    });
+    executable.expect("cargo names the executable")
 }
 
 /// A Python with the official `mcp` package: see [`python_with`].
@@ -122,7 +131,7 @@ pub fn python_with(module: &str) -> Option<PathBuf> {
     let found =
         Command::new(&python).args(["-c", &import]).output().is_ok_and(|output| output.status.success());
     let how = "python3 -m venv .venv && .venv/bin/pip install -r tests/python/requirements.txt";
-    present(found.then_some(python), &format!("no Python with `{module}`; install it: {how}"))
+    require(found.then_some(python), &format!("no Python with `{module}`; install it: {how}"))
 }
 
 /// The entry of `@modelcontextprotocol/server-filesystem`, for `node`: the repository's own `.peers`, or
@@ -133,7 +142,7 @@ pub fn filesystem_server() -> Option<PathBuf> {
     let entry = std::env::var_os("CORETOOLS_TEST_FILESYSTEM_SERVER").map_or(own, PathBuf::from);
     let found = entry.is_file() && Command::new("node").arg("--version").output().is_ok();
     let how = "npm install --prefix .peers --no-save @modelcontextprotocol/server-filesystem@2026.8.31";
-    present(found.then_some(entry), &format!("no node, or no filesystem server; install it: {how}"))
+    require(found.then_some(entry), &format!("no node, or no filesystem server; install it: {how}"))
 }
 
 /// A Node.js that can run it (22 and newer), and the entry of the official conformance suite: the repository's own
@@ -150,7 +159,7 @@ pub fn conformance_suite() -> Option<(PathBuf, PathBuf)> {
     let found = node.is_file() && entry.is_file();
     let how = "npm install --prefix .peers --no-save @modelcontextprotocol/conformance@0.2.0-alpha.12, and --prefix \
                .nodes node24@npm:node@24";
-    self::found(found.then_some((node, entry)), &format!("no conformance suite; install it: {how}"))
+    require(found.then_some((node, entry)), &format!("no conformance suite; install it: {how}"))
 }
 
 /// The `node_modules` with the coding agents and clients that are tried: the repository's own `.clients`, or
@@ -160,7 +169,7 @@ pub fn npm_clients(entry: &str) -> Option<PathBuf> {
     let modules = std::env::var_os("CORETOOLS_TEST_CLIENTS").map_or(own, PathBuf::from);
     let modules = modules.canonicalize().unwrap_or(modules);
     let found = modules.join(entry).exists();
-    present(found.then_some(modules), &format!("no {entry} in .clients; .ci/run installs it"))
+    require(found.then_some(modules), &format!("no {entry} in .clients; `.ci/run tools` installs it"))
 }
 
 /// Makes a certificate for `localhost`, `cert.pem`, and its key, `key.pem`. Without openssl the test says so and passes; in
@@ -184,20 +193,22 @@ pub fn certificate(folder: &Path) -> Option<()> {
         .arg("-out")
         .arg(folder.join("cert.pem"))
         .output();
-    found(made.is_ok_and(|made| made.status.success()).then_some(()), "no openssl that makes certificates")
+    require(made.is_ok_and(|made| made.status.success()).then_some(()), "no openssl")
 }
 
-fn present(found: Option<PathBuf>, missing: &str) -> Option<PathBuf> {
-    self::found(found, missing)
-}
-
-/// What was found. Where it is `missing` the test says so and passes; in CI it fails.
-pub fn found<T>(found: Option<T>, missing: &str) -> Option<T> {
-    if found.is_none() {
-        assert!(std::env::var_os("CI").is_none(), "{missing}");
-        eprintln!("not run: {missing}");
+/// A port of the loopback network that nobody listens on and that the system gives to nobody: below those which it chooses
+/// for connections and for port 0 (`ip_local_port_range`, from 32768 on). Another test takes another one.
+///
+/// For a program that must be told its port. What can listen on port 0 does, and says which it has got.
+pub fn unused_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let own = u16::try_from(std::process::id() % 1_000).expect("below 1,000") * 20;
+    loop {
+        let port = 10_000 + own + NEXT.fetch_add(1, Ordering::Relaxed) % 20;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
     }
-    found
 }
 
 /// Waits until `condition` holds, and fails with `what` where it does not within `limit`.

@@ -89,7 +89,7 @@ pub fn contained(server: &Command, arguments: &[&str]) -> Option<Command> {
     let namespace = ["--pid", "--fork", "--kill-child", "--mount-proc"];
     let possible = Command::new("unshare").args(namespace).arg("true").output();
     let possible = possible.is_ok_and(|output| output.status.success());
-    crate::found(possible.then_some(()), "no PID namespaces here: run as root")?;
+    skipped_tests::require(possible.then_some(()), "no right to make a PID namespace; run as root")?;
     let mut command = Command::new("unshare");
     command.args(namespace).arg(server.get_program()).args(arguments);
     command.current_dir(server.get_current_dir().unwrap_or_else(|| Path::new(".")));

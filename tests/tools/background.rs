@@ -171,7 +171,7 @@ fn more_than_may_run_are_refused_with_the_way_out() {
     start(&mut wire, json!(["sleep", seconds]));
     wire.close_input();
     let (_, took) = wire.wait(Duration::from_secs(10));
-    assert!(took < Duration::from_secs(2), "{took:?}");
+    assert!(took < Duration::from_secs(8), "{took:?}");
     wait_until_gone(&seconds, Duration::from_secs(10));
 }
 

@@ -142,7 +142,7 @@ fn a_time_limit_ends_the_whole_tree_and_keeps_what_was_printed() {
     let left = alive(&seconds);
     assert!(left.is_empty(), "{left:?} outlived the time limit");
     // It is deaf to SIGTERM, so the grace period passes too.
-    assert!(took >= Duration::from_millis(500) && took < Duration::from_secs(8), "{took:?}");
+    assert!(took >= Duration::from_millis(500) && took < Duration::from_secs(60), "{took:?}");
 }
 
 #[test]

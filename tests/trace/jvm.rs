@@ -1,7 +1,7 @@
 //! Java virtual machines, by their attach socket.
 
 use crate::support::{App, file, has, source};
-use core_tools::trace::{CaptureTrace, Hot, Summary, TraceType, Traces};
+use core_tools::trace::{CaptureTrace, FailureKind, HotFunction, ProfileSummary, TraceType, Traces};
 use core_tools::workspace::Workspace;
 use process_runner::{CancellationToken, Runner};
 use serde_json::json;
@@ -23,7 +23,7 @@ fn traces(folder: &Path, signals: bool) -> Traces {
 }
 
 fn request(app: &App, kind: TraceType, duration: u64) -> CaptureTrace {
-    CaptureTrace { target: Some(app.target()), ..CaptureTrace::new(kind, duration) }
+    CaptureTrace::new(kind, duration).target(app.target())
 }
 
 #[tokio::test]
@@ -35,23 +35,23 @@ async fn methods_and_classes_are_told_and_no_signal_is_sent_unasked() {
     let app = app();
     let never = CancellationToken::new();
     let refused = traces(folder.path(), false).capture(&request(&app, TraceType::Heap, 100), &never).await;
-    assert_eq!(refused.unwrap_err().to_refusal().kind, "refused");
+    assert_eq!(refused.unwrap_err().to_report().kind, FailureKind::Refused);
 
     let traces = traces(folder.path(), true);
     let profile = traces.capture(&request(&app, TraceType::Heap, 200), &never).await.unwrap().profile;
-    let Summary::Heap(heap) = &profile.summary else { panic!("{profile:?}") };
+    let ProfileSummary::Heap(heap) = &profile.summary else { panic!("{profile:?}") };
     let items = heap.biggest.iter().find(|big| big.name.ends_with("App$CartItem")).unwrap();
     assert_eq!(items.count, Some(50_000));
     assert!(profile.paused_ms.is_some());
     file(&json!(profile.path));
 
     let profile = traces.capture(&request(&app, TraceType::Cpu, 3000), &never).await.unwrap().profile;
-    let Summary::Cpu(cpu) = &profile.summary else { panic!("{profile:?}") };
+    let ProfileSummary::Cpu(cpu) = &profile.summary else { panic!("{profile:?}") };
     assert!(file(&json!(profile.path)).starts_with(b"FLR\0"));
     // One in 6 ms of a thread that works half of the time.
     assert!(profile.samples.unwrap() > 40, "{profile:?}");
     // The compiler may have put one into the other; the recorder samples its own beginning too.
-    let own = |hot: &&Hot| ["App.burnTheProcessor", "App.main"].contains(&hot.function.as_str());
+    let own = |hot: &&HotFunction| ["App.burnTheProcessor", "App.main"].contains(&hot.function.as_str());
     let hottest = cpu.top_total.iter().find(own).unwrap_or_else(|| panic!("{profile:?}"));
     assert_eq!(hottest.file.as_deref(), Some("App.java"));
 }
@@ -77,7 +77,7 @@ async fn a_cancelled_recording_is_stopped() {
     };
     wait(|| recordings().contains("coretools-"), "it records").await;
     cancel.cancel();
-    assert_eq!(capture.await.unwrap().unwrap_err().to_refusal().kind, "cancelled");
+    assert_eq!(capture.await.unwrap().unwrap_err().to_report().kind, FailureKind::Cancelled);
     wait(|| !recordings().contains("coretools-"), "it does not record").await;
     assert_eq!(std::fs::read_dir(folder.path().join("traces")).unwrap().count(), 0);
 }

@@ -30,7 +30,10 @@ impl Engine {
         ENGINES.into_iter().filter_map(|(name, program, arguments)| {
             let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(program).canonicalize();
             let program = match program.contains('/') {
-                true => integration_tests::found(here.ok(), &format!("no {program}; .ci/run installs it"))?,
+                true => integration_tests::require(
+                    here.ok(),
+                    &format!("no {program}; `.ci/run tools` installs it"),
+                )?,
                 false => has(program).then(|| program.into())?,
             };
             Some(Self { name, program, arguments })
@@ -217,11 +220,15 @@ fn a_cancelled_capture_leaves_nothing_behind() {
 
 #[test]
 fn listeners_end_by_themselves_where_the_server_was_killed() {
-    for engine in Engine::all() {
-        let (app, mut server) = (engine.app(&[]), Server::start());
+    let listened_to = Engine::all().map(|engine| {
+        let (app, mut server) = (engine.app(&["quiet"]), Server::start());
         server.ask(json!({"duration_ms": 5000, "type": "network", "target": app.target()}));
         wait_until(Duration::from_secs(20), "it listens", || app.get("/subscribers") != "[]");
         server.wire.signal(rustix::process::Signal::KILL);
+        app
+    });
+    // All of them first, as each takes its time.
+    for app in listened_to.collect::<Vec<App>>() {
         wait_until(Duration::from_secs(30), "nobody listens", || app.get("/subscribers") == "[]");
     }
 }

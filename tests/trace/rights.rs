@@ -1,7 +1,7 @@
 //! What the system does not allow: refused, in words that say what would allow it.
 
 use crate::support::{App, command, has, source, told};
-use integration_tests::{Era, Project, Wire, found};
+use integration_tests::{Era, Project, Wire, require};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt as _;
@@ -12,7 +12,7 @@ const NOBODY: u32 = 65_534;
 /// A server that runs as nobody: only root can start it, and nobody may pass through the folder it was built in.
 fn as_nobody(project: &Project) -> Option<Wire> {
     let is_root = rustix::process::geteuid().is_root().then_some(());
-    found(is_root, "only root can start a server as another user")?;
+    require(is_root, "no right to start a server as another user; run as root")?;
     let own = project.join("mcp-stdio");
     integration_tests::copy_server(&own);
     std::fs::set_permissions(project.path(), PermissionsExt::from_mode(0o777)).unwrap();

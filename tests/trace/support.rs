@@ -144,5 +144,5 @@ pub(crate) fn has(program: &str) -> bool {
     let path = std::env::var("PATH").unwrap();
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.venv/bin");
     let there = std::env::split_paths(&path).chain([own]).any(|folder| folder.join(program).is_file());
-    integration_tests::found(there.then_some(()), &format!("no {program}")).is_some()
+    integration_tests::require(there.then_some(()), &format!("no {program}")).is_some()
 }

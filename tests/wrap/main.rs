@@ -26,6 +26,7 @@ mod survival;
 
 use integration_tests::{Era, Project, Wire};
 use serde_json::{Value, json};
+use std::path::PathBuf;
 use std::process::Command;
 
 /// The server of these tests behind the proxy: flags of the proxy, behaviours of the server.
@@ -33,12 +34,11 @@ struct Setup {
     project: Project,
     flags: Vec<String>,
     behaviours: Vec<&'static str>,
-    slow_s: f64,
 }
 
 fn setup(flags: &[&str]) -> Setup {
     let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
-    Setup { project: Project::empty(), flags, behaviours: Vec::new(), slow_s: 0.0 }
+    Setup { project: Project::empty(), flags, behaviours: Vec::new() }
 }
 
 impl Setup {
@@ -57,7 +57,7 @@ impl Setup {
         let mut command = self.project.server();
         command.arg("wrap").args(&self.flags).args(["--", "python3"]);
         command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/wrap/server.py")).args(&self.behaviours);
-        command.env("COUNT", self.project.join("count")).env("SLOW", self.slow_s.to_string());
+        command.env("COUNT", self.project.join("count")).env("HOLD", self.hold());
         if self.project.join("tools.json").exists() {
             command.env("TOOLS", self.project.join("tools.json"));
         }
@@ -72,6 +72,11 @@ impl Setup {
     fn asked(&self) -> Vec<String> {
         let text = std::fs::read_to_string(self.project.join("count")).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
+    }
+
+    /// The file that keeps a server from being ready while it is there.
+    fn hold(&self) -> PathBuf {
+        self.project.join("hold")
     }
 
     /// How often the server was asked to call `tool`.

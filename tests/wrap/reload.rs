@@ -112,17 +112,18 @@ fn a_bad_file_leaves_the_policy_as_it_was_until_there_is_a_good_one() {
 
 #[test]
 fn a_call_that_waits_for_the_server_is_judged_by_the_policy_of_the_moment_it_is_sent() {
-    let mut setup = begin(&["echo", "secret", "die"], &["--reconnect-limit", "60"]);
-    setup.slow_s = 4.0;
+    let setup = begin(&["echo", "secret", "die"], &["--reconnect-limit", "60"]);
     setup.project.write("roles.toml", &policy(&["*"]));
     let mut wire = setup.connect(LEGACY);
     assert!(names(&mut wire).contains(&"secret".to_owned()));
+    setup.project.write("hold", "");
     wire.request("tools/call", json!({"name": "die"}));
     // It waits until the server is back, and meanwhile the policy changes.
     let waiting = call(&mut wire, "secret", json!({}));
     replace(&setup, &policy(&["echo"]));
     let told = wire.receive();
     assert_eq!(told["method"], "notifications/tools/list_changed", "{told}");
+    std::fs::remove_file(setup.hold()).unwrap();
     let answer = wire.answer(waiting);
     assert_eq!(answer["error"]["code"], -32601, "{answer}");
     wire.text("echo", json!({}));

@@ -1,7 +1,7 @@
 """A small MCP server that can misbehave: python server.py [BEHAVIOUR...].
 
 It speaks both eras, counts what it is asked in the file $COUNT (one method a line, with the tool of a call),
-and reads its tools from $TOOLS (JSON) where that is set.
+and reads its tools from $TOOLS (JSON) where that is set. It does not answer `initialize` while the file $HOLD is there.
 """
 
 import json
@@ -134,7 +134,8 @@ def handle(message):
         count(method)
     everything = {"tools": {}, "prompts": {}, "resources": {}, "completions": {}, "logging": {}}
     if method == "initialize":
-        time.sleep(float(os.environ.get("SLOW", "0")))
+        while os.path.exists(os.environ.get("HOLD", "")):
+            time.sleep(0.02)
         result(id, {
             "protocolVersion": params["protocolVersion"],
             "capabilities": everything,

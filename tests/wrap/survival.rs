@@ -38,7 +38,7 @@ fn a_call_that_is_open_when_the_server_dies_is_answered_at_once_and_never_sent_a
         kill(backend(&setup), Signal::KILL);
         let started = Instant::now();
         let answer = wire.answer(sleeping);
-        assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
+        assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
         assert_eq!(answer["error"]["code"], -32603);
         assert!(problem(&answer).contains("it may have run, and is not sent again"), "{answer}");
         // And the client goes on as if nothing had happened.
@@ -73,19 +73,19 @@ fn the_handshake_and_the_settings_are_said_again_to_a_server_that_was_started_ag
 
 #[test]
 fn while_the_server_is_down_the_last_list_is_given_and_calls_fail_after_a_bounded_wait() {
-    let mut setup = setup(&["--hide", "secret", "--reconnect-limit", "0.5"]);
-    setup.slow_s = 3.0;
+    let setup = setup(&["--hide", "secret", "--reconnect-limit", "0.5"]);
     let mut wire = setup.connect(LEGACY);
     let known = names(&mut wire);
     assert!(!known.contains(&"secret".to_owned()));
+    setup.project.write("hold", "");
     wire.request("tools/call", json!({"name": "die"}));
-    let started = Instant::now();
+    // The server is away for as long as this needs.
     assert_eq!(names(&mut wire), known);
     assert_eq!(wire.request("tools/call", json!({"name": "secret"}))["error"]["code"], -32601);
-    assert!(started.elapsed() < Duration::from_secs(1), "{:?}", started.elapsed());
     let answer = wire.request("tools/call", json!({"name": "echo"}));
     assert!(problem(&answer).starts_with("not sent: the server is not"), "{answer}");
     assert_eq!(setup.calls("echo"), 0);
+    std::fs::remove_file(setup.hold()).unwrap();
     wait_until(Duration::from_secs(30), "the server is back", || {
         let answer = wire.request("tools/call", json!({"name": "echo", "arguments": {}}));
         answer.get("result").is_some()
@@ -117,11 +117,14 @@ fn a_server_that_dies_at_once_is_not_started_in_a_loop() {
     let setup = setup(&[]);
     let mut command = setup.project.server();
     command.args(["wrap", "--", "sh", "-c", "echo started >> starts; exit 1"]);
+    let began = Instant::now();
     let mut wire = Wire::start(command);
-    std::thread::sleep(Duration::from_secs(3));
-    // 50 ms doubled: at 0, 0.05, 0.15, 0.35, 0.75, 1.55 s.
-    let starts = setup.project.read("starts").lines().count();
-    assert!((2..=7).contains(&starts), "{starts}");
+    let starts = setup.project.join("starts");
+    wait_until(Duration::from_secs(30), "it is started again and again", || {
+        std::fs::read_to_string(&starts).is_ok_and(|starts| starts.lines().count() >= 5)
+    });
+    // The pauses double, from 50 ms on: 0.05, 0.1, 0.2 and 0.4 s.
+    assert!(began.elapsed() >= Duration::from_millis(700), "{:?}", began.elapsed());
     wire.close_input();
     wire.wait(Duration::from_secs(5));
 }

@@ -1,13 +1,14 @@
-//! A whole repository, counted exactly: beside reading it, beside reading and counting it, and beside other packers.
+//! Benchmarks the survey of a whole repository with exact counts, compared with reading it, with reading and counting it,
+//! and with other packers.
 //!
 //! ```sh
 //! cargo bench -p context-compiler --bench repository -- PATH [--rounds 5] [--threads 2] [--no-peers]
 //! ```
 //!
-//! `PATH` is a checkout that nobody changes meanwhile; nothing is written to it. Each measurement is a process of
-//! its own, so that "cold" means an empty cache and a vocabulary still to be loaded (the system's file cache is
-//! warm: one round goes before those that count). Rounds take the candidates in turn. Peers are those found on
-//! `PATH` (the variable); what is missing is named.
+//! `PATH` is a checkout that does not change meanwhile; nothing is written to it. Each measurement is a process of its own,
+//! so that "cold" means an empty cache and a vocabulary that is not loaded yet (the file cache of the system is warm: the
+//! first round does not count). Each round runs every candidate once. Peers are taken from the environment variable `PATH`;
+//! missing ones are reported.
 #![allow(
     clippy::disallowed_methods,
     clippy::print_stdout,
@@ -27,10 +28,10 @@ fn main() {
 
 #[cfg(all(unix, feature = "tokens"))]
 mod bench {
-    use context_compiler::cache::{Cache, DEFAULT_LIMIT};
+    use context_compiler::cache::ContentCache;
     use context_compiler::code::{SelectOptions, SurveyOptions, map, select, survey};
-    use context_compiler::count::{O200k, TokenCounter};
-    use context_compiler::source::{Content, Entry, Folder, ReadProblem, Stamp, Tree};
+    use context_compiler::source::{FileContent, FileState, FolderTree, ReadError, SourceTree, TreeEntry};
+    use context_compiler::tokens::{O200kCounter, TokenCounter};
     use std::collections::HashSet;
     use std::fs;
     use std::path::{Path, PathBuf};
@@ -41,7 +42,7 @@ mod bench {
 
     const USAGE: &str = "usage: cargo bench -p context-compiler --bench repository -- PATH [--rounds N] [--threads N] [--no-peers]";
 
-    /// What a program other than ours is called, its arguments (`{repo}`, `{out}`), and what stands before its count.
+    /// Other packers: name, arguments (`{repo}`, `{out}`), and the text before the count in their output.
     const PEERS: [(&str, &[&str], &str); 6] = [
         ("yek", &["--tokens", "1000000000", "--output-dir", "{out}", "{repo}"], ""),
         (
@@ -86,7 +87,7 @@ mod bench {
         compare(&repo, rounds, threads, peers);
     }
 
-    /// One thing to measure, and what was measured.
+    /// A program to measure, and its measurements.
     struct Candidate {
         name: String,
         program: PathBuf,
@@ -94,7 +95,7 @@ mod bench {
         count_after: &'static str,
         walls: Vec<Duration>,
         peak_kib: u64,
-        said: String,
+        result: String,
     }
 
     fn compare(repo: &Path, rounds: usize, threads: usize, with_peers: bool) {
@@ -148,7 +149,7 @@ mod bench {
         }
         for round in 0..=rounds {
             for candidate in &mut candidates {
-                // What takes long is not slow by accident.
+                // A candidate that takes long needs no more rounds: noise is small beside its time.
                 if candidate.walls.iter().sum::<Duration>() < Duration::from_secs(60) {
                     candidate.run(round > 0);
                 }
@@ -170,7 +171,7 @@ mod bench {
                 best.as_secs_f64(),
                 median.as_secs_f64(),
                 candidate.peak_kib / 1024,
-                candidate.said
+                candidate.result
             );
         }
     }
@@ -184,7 +185,7 @@ mod bench {
                 count_after,
                 walls: Vec::new(),
                 peak_kib: 0,
-                said: String::new(),
+                result: String::new(),
             }
         }
 
@@ -210,12 +211,13 @@ mod bench {
                 self.peak_kib = self.peak_kib.max(peak.unwrap_or(0));
                 std::thread::sleep(Duration::from_millis(1));
             };
+            // The first round of a slow candidate counts, because there may be no second.
             if counts || started.elapsed() > Duration::from_secs(20) {
                 self.walls.push(started.elapsed());
             }
             let output = fs::read(output.path()).unwrap();
             let output = String::from_utf8_lossy(&output);
-            self.said = if !finished.success() {
+            self.result = if !finished.success() {
                 format!("failed: {}", output.lines().last().unwrap_or_default())
             } else if let Some(own) = output.lines().find_map(|line| line.strip_prefix("said: ")) {
                 own.to_owned()
@@ -235,16 +237,16 @@ mod bench {
 
     /// One measurement, in a process of its own.
     fn work(kind: &str, repo: &Path, threads: usize, scratch: &Path) {
-        let folder = Folder::open(repo).unwrap();
-        let options = SelectOptions { threads, ..SelectOptions::default() };
-        let survey_options = SurveyOptions { threads, ..SurveyOptions::default() };
-        let limit = survey_options.file_limit;
+        let folder = FolderTree::open(repo).unwrap();
+        let options = SelectOptions::default().threads(threads);
+        let limit = 512 << 10;
+        let survey_options = SurveyOptions::default().threads(threads).max_file_bytes(limit);
         let list = scratch.join("list");
-        let files = |tree: &dyn Tree| select(tree, &[], &[], &options).unwrap().files;
+        let files = |tree: &dyn SourceTree| select(tree, &[], &[], &options).unwrap().files;
         match kind {
             "list" => {
                 let files = files(&folder);
-                // For the floors, which need not find them.
+                // For the candidates that only read: they are given the files.
                 let regular =
                     |path: &&String| fs::metadata(repo.join(path)).is_ok_and(|file| file.len() <= limit);
                 let small: Vec<&str> = files.iter().filter(regular).map(String::as_str).collect();
@@ -265,7 +267,7 @@ mod bench {
                                     && !content[..content.len().min(8000)].contains(&0)
                                 {
                                     tokens.fetch_add(
-                                        O200k.count(&String::from_utf8_lossy(&content)),
+                                        O200kCounter.count(&String::from_utf8_lossy(&content)),
                                         Ordering::Relaxed,
                                     );
                                 }
@@ -282,8 +284,8 @@ mod bench {
             }
             "map, cold" | "map, warm" => {
                 let cache =
-                    Cache::in_folder(Arc::new(O200k), DEFAULT_LIMIT, &scratch.join("cache"), kind).unwrap();
-                let cold = Cache::new(Arc::new(O200k), DEFAULT_LIMIT);
+                    ContentCache::in_folder(Arc::new(O200kCounter), scratch.join("cache"), kind).unwrap();
+                let cold = ContentCache::new(Arc::new(O200kCounter));
                 let cache = if kind == "map, cold" { &cold } else { &cache };
                 let map = map(&folder, &files(&folder), &[], cache, &survey_options);
                 cache.save().unwrap();
@@ -295,9 +297,9 @@ mod bench {
             }
             _ => {
                 let stored =
-                    Cache::in_folder(Arc::new(O200k), DEFAULT_LIMIT, &scratch.join("cache"), "repository")
+                    ContentCache::in_folder(Arc::new(O200kCounter), scratch.join("cache"), "repository")
                         .unwrap();
-                let empty = Cache::new(Arc::new(O200k), DEFAULT_LIMIT);
+                let empty = ContentCache::new(Arc::new(O200kCounter));
                 let cache = if kind == "cold" { &empty } else { &stored };
                 let found = std::thread::scope(|scope| {
                     if kind == "cold" {
@@ -311,7 +313,7 @@ mod bench {
                         survey(&folder, &files, cache, &survey_options)
                     }
                 });
-                // What the next round finds is not the pretended change.
+                // The pretended change must not be in the cache of the next round.
                 if kind != "warm, ten changed" {
                     cache.save().unwrap();
                 }
@@ -321,28 +323,28 @@ mod bench {
         }
     }
 
-    /// A project of which some files have changed since the cache was written, without a byte written to it.
+    /// A tree that pretends that some files have changed since the cache was written.
     struct Changed {
-        folder: Folder,
+        folder: FolderTree,
         changed: HashSet<String>,
     }
 
-    impl Tree for Changed {
-        fn read(&self, path: &str, limit: u64) -> Result<Content, ReadProblem> {
-            let mut content = self.folder.read(path, limit)?;
+    impl SourceTree for Changed {
+        fn read(&self, path: &str, max_bytes: u64) -> Result<FileContent, ReadError> {
+            let mut content = self.folder.read(path, max_bytes)?;
             if self.changed.contains(path) {
                 content.bytes.extend(b"\n");
-                content.stamp.mtime_ns += 1;
+                content.state.mtime_ns += 1;
             }
             Ok(content)
         }
-        fn list(&self, path: &str) -> Result<Vec<Entry>, ReadProblem> {
+        fn list(&self, path: &str) -> Result<Vec<TreeEntry>, ReadError> {
             self.folder.list(path)
         }
-        fn stamp(&self, path: &str) -> Result<Stamp, ReadProblem> {
-            let mut stamp = self.folder.stamp(path)?;
-            stamp.mtime_ns += i128::from(self.changed.contains(path));
-            Ok(stamp)
+        fn state(&self, path: &str) -> Result<FileState, ReadError> {
+            let mut state = self.folder.state(path)?;
+            state.mtime_ns += i128::from(self.changed.contains(path));
+            Ok(state)
         }
     }
 }

@@ -1,74 +1,111 @@
-//! What changed in a repository: typed, so that "no changes" is never said where nobody could look.
+//! The changes of a repository, typed, so that a document never says "none" where git could not be asked.
 
 use serde::Serialize;
 
-/// What changed since a commit, as git tells it.
+/// The changes of a repository since a commit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Changes {
-    /// How asking went.
-    pub outcome: Outcome,
-    /// What is compared with, as the caller named it: `HEAD`.
+    /// The result of asking git.
+    pub outcome: ChangesOutcome,
+    /// The revision to compare with, as the caller named it, such as `HEAD`.
     pub base: String,
-    /// Changed and untracked files, in byte order of their paths.
+    /// The changed and the untracked files, in byte order of their paths.
     pub files: Vec<ChangedFile>,
-    /// There is more than was read: statistics are whole, and some lines are missing.
+    /// True if some hunks or some files are missing because a limit was reached. The line counts of the files that are
+    /// there are complete.
     pub truncated: bool,
-    /// The repository names filters of its own, which were not run: a file that they change shows as changed.
-    pub filters_off: bool,
+    /// True if the repository configures content filters. They were not run, so a file that a filter rewrites shows as
+    /// changed.
+    pub filters_disabled: bool,
 }
 
-/// How asking git went.
+/// The result of asking git for changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Outcome {
-    /// Nothing changed and nothing is untracked. Said in no other case.
+pub enum ChangesOutcome {
+    /// git answered: nothing changed and nothing is untracked.
     #[default]
     Clean,
-    /// Something did.
+    /// git answered: something changed or is untracked.
     Changed,
-    /// The root is in no repository.
+    /// The root is not in a repository.
     NotARepository,
-    /// There are no commits yet: everything in the index is new.
+    /// The repository has no commits yet, so everything in the index is new.
     Unborn,
-    /// There is no git.
+    /// There is no program `git`.
     GitMissing,
-    /// git took too long.
+    /// git ran past its time limit.
     TimedOut,
-    /// git failed, or said what cannot be read.
+    /// git failed, or its answer could not be read.
     Failed {
-        /// In words for the reader.
-        said: String,
+        /// The reason, for the reader of the document.
+        #[serde(rename = "said")]
+        reason: String,
     },
 }
 
-/// One file that changed.
+/// A file that changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ChangedFile {
-    /// Beneath the root, with `/`.
+    /// The path beneath the root, with `/` between components.
     pub path: String,
-    /// What happened to it.
-    pub status: Status,
-    /// Lines added and removed; nothing for a binary file.
-    pub lines: Option<(u64, u64)>,
-    /// What changed in it, as a unified diff has it: each begins with its `@@` line. None where only names or modes
-    /// changed, and of untracked files.
+    /// The kind of change.
+    pub kind: ChangeKind,
+    /// The lines added and removed; `None` for a binary file and for an untracked one.
+    pub line_counts: Option<LineCounts>,
+    /// The hunks of a unified diff, each beginning with its `@@` line. Empty where only the mode changed, and for an
+    /// untracked file.
     pub hunks: Vec<String>,
 }
 
-/// What happened to a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[allow(missing_docs, reason = "the names say it")]
-pub enum Status {
+/// The lines that a change adds and removes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LineCounts {
+    /// Lines added.
+    pub added: u64,
+    /// Lines removed.
+    pub removed: u64,
+}
+
+/// The kind of a change to a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names are git's")]
+#[non_exhaustive]
+pub enum ChangeKind {
     Added,
     Modified,
     Deleted,
     Untracked,
 }
 
-impl Status {
-    /// In one letter, as `git status --short` has it.
+impl Changes {
+    /// Changes since `base` of which only the outcome is known; the caller adds the files.
+    pub fn new(base: impl Into<String>, outcome: ChangesOutcome) -> Self {
+        Self { outcome, base: base.into(), ..Self::default() }
+    }
+
+    /// Returns the lines added and removed in all files that git counts.
+    pub(crate) fn total_lines(&self) -> LineCounts {
+        let counts = self.files.iter().filter_map(|file| file.line_counts);
+        counts.fold(LineCounts::default(), |total, file| LineCounts {
+            added: total.added + file.added,
+            removed: total.removed + file.removed,
+        })
+    }
+}
+
+impl ChangedFile {
+    /// A change to the file at `path` without line counts or hunks.
+    pub fn new(path: impl Into<String>, kind: ChangeKind) -> Self {
+        Self { path: path.into(), kind, line_counts: None, hunks: Vec::new() }
+    }
+}
+
+impl ChangeKind {
+    /// Returns the letter that `git status --short` uses.
     pub(crate) fn letter(self) -> char {
         match self {
             Self::Added => 'A',
@@ -79,9 +116,9 @@ impl Status {
     }
 }
 
-impl Outcome {
-    /// For a reader.
-    pub(crate) fn words(&self) -> String {
+impl ChangesOutcome {
+    /// Describes the outcome to the reader of a document.
+    pub(crate) fn describe(&self) -> String {
         match self {
             Self::Clean => "none".to_owned(),
             Self::Changed => "some".to_owned(),
@@ -89,7 +126,7 @@ impl Outcome {
             Self::Unborn => "everything: there are no commits yet".to_owned(),
             Self::GitMissing => "not known: there is no git".to_owned(),
             Self::TimedOut => "not known: git took too long".to_owned(),
-            Self::Failed { said } => format!("not known: {said}"),
+            Self::Failed { reason } => format!("not known: {reason}"),
         }
     }
 }

@@ -1,25 +1,46 @@
-//! From a request to a document.
+//! The compiler: from a request to a document.
 
-use crate::budget::{Budget, Want, share};
-use crate::cache::Cache;
-use crate::catalogue::{Catalogue, Diff};
+use crate::budget::Budget;
+use crate::cache::ContentCache;
+use crate::catalogue::{Catalogue, DiffDetail, RoleProfile};
+use crate::change_section::{changes_section, describe_outcome};
 use crate::changes::Changes;
+use crate::documents::collect_documents;
 use crate::error::Error;
-use crate::form::Summary;
+use crate::format::{Format, Summary};
 use crate::load::Loader;
-use crate::manifest::{Cacheable, Compiled, GitEntry, Kind, LeftOut, Manifest, SectionEntry};
-use crate::request::{DEFAULT_BUDGET, Format, Redact, Request};
-use crate::section::{Item, Ladder, Page, Pen, Section};
-use crate::source::Tree;
-use crate::text::{grouped, sha256, shown_path};
-use crate::{prefix, sources, tail};
+use crate::manifest::{CacheThresholds, CompiledContext, GitSummary, Manifest, Omission, SectionKind};
+use crate::plans::collect_plans;
+use crate::request::{ContextRequest, DEFAULT_BUDGET_TOKENS, Redact};
+use crate::section::Section;
+use crate::segment::{BudgetSplit, RenderedSegment, SegmentPlan};
+use crate::source::SourceTree;
+use crate::source_files::{SourceFiles, SourceFilesRequest, collect_source_files};
+use crate::test_failures::test_failures_section;
+use crate::text::{display_path, group_digits, sha256_hex};
+use crate::trim::TrimmableSection;
+use crate::writer::{FlexibleSection, Renderer};
+use std::collections::BTreeSet;
+
+/// The most omissions that the summary of a document names; the others are only counted.
+const MAX_NAMED_OMISSIONS: usize = 12;
+/// The most contents that the summary of a document names.
+const MAX_NAMED_CONTENTS: usize = 24;
+
+/// The weight of a document in the prefix.
+const DOCUMENT_WEIGHT: usize = 1;
+// The weights of the tail: a plan says what to do next, so it loses less than what was done.
+const PLAN_WEIGHT: usize = 4;
+const FAILURES_WEIGHT: usize = 3;
+const CHANGES_WEIGHT: usize = 3;
 
 /// Compiles documents from the files of one project.
 ///
-/// A request and the content of the files decide every byte: no clock, no environment, no order of a file system.
+/// The request and the content of the files decide every byte of a document. The clock, the environment and the order in
+/// which a file system lists its entries do not.
 pub struct Compiler<'a> {
-    tree: &'a dyn Tree,
-    cache: &'a Cache,
+    tree: &'a dyn SourceTree,
+    cache: ContentCache,
     catalogue: &'a Catalogue,
     redact: Option<&'a dyn Redact>,
 }
@@ -30,381 +51,327 @@ impl std::fmt::Debug for Compiler<'_> {
     }
 }
 
-/// What the names of things left out take in the document: beyond so many, their number.
-const TOLD: usize = 12;
-/// Names that are listed as inside.
-const NAMED: usize = 24;
-
-/// A half of the document before its size is known.
-struct Half<'a> {
-    items: Vec<Box<dyn Item + 'a>>,
-    /// What stands around the items.
-    around: usize,
-    /// What the whole has more than its parts, counted one by one: where they meet, more tokens may begin.
-    excess: usize,
-}
-
-impl Half<'_> {
-    fn least(&self) -> usize {
-        self.around + self.items.iter().map(|item| item.least()).sum::<usize>()
-    }
-
-    fn most(&self) -> usize {
-        self.around + self.items.iter().map(|item| item.most()).sum::<usize>() + self.excess
-    }
-
-    /// What each item may have of `tokens`. With more, none has less.
-    fn shares(&self, tokens: usize) -> Vec<usize> {
-        let wants =
-            self.items.iter().map(|item| Want { weight: item.weight(), most: item.most() - item.least() });
-        let wants: Vec<Want> = wants.collect();
-        let shares = share(tokens.saturating_sub(self.least()), &wants);
-        self.items.iter().zip(shares).map(|(item, share)| item.least() + share).collect()
-    }
-
-    /// Writes the items into `page`, in `tokens` at most.
-    fn write(&self, tokens: usize, page: &mut Page<'_>) {
-        for (item, share) in self.items.iter().zip(self.shares(tokens)) {
-            item.write(share, page);
-        }
-    }
-
-    /// How much of each item there is with `tokens`.
-    fn levels(&self, tokens: usize) -> Vec<usize> {
-        self.items.iter().zip(self.shares(tokens)).map(|(item, share)| item.level(share)).collect()
-    }
-
-    /// The most tokens with which less is written than with `tokens`; none if there is no less.
-    fn below(&self, tokens: usize) -> Option<usize> {
-        let levels = self.levels(tokens);
-        let (mut less, mut same) = (self.least(), tokens);
-        if less >= same || self.levels(less) == levels {
-            return None;
-        }
-        while same - less > 1 {
-            let middle = less + (same - less) / 2;
-            if self.levels(middle) == levels {
-                same = middle;
-            } else {
-                less = middle;
-            }
-        }
-        Some(less)
-    }
-}
-
 impl<'a> Compiler<'a> {
-    /// A compiler of the files in `tree`, with tokens by the counter of `cache`, the built-in catalogue, and no
-    /// redaction. What the cache holds makes it faster and no other difference.
-    pub fn new(tree: &'a dyn Tree, cache: &'a Cache) -> Self {
+    /// A compiler of the files in `tree`, with the built-in catalogue, a cache of its own in memory, the
+    /// [best counter](crate::tokens::default_counter) of this build, and no redaction.
+    pub fn new(tree: &'a dyn SourceTree) -> Self {
+        let cache = ContentCache::default();
         Self { tree, cache, catalogue: Catalogue::built_in(), redact: None }
     }
 
-    /// Which documents a role reads, and where they are looked for. [`Catalogue::built_in`] by default.
+    /// Uses the facts in `cache` and counts tokens with its counter. An own empty cache by default: share one between
+    /// compilers, or open one in a folder, so that unchanged files are not read and counted again. A cache changes how
+    /// long a compilation takes and nothing else.
+    #[must_use]
+    pub fn cache(mut self, cache: &ContentCache) -> Self {
+        self.cache = cache.clone();
+        self
+    }
+
+    /// Takes the documents of each role, and the folders where they are looked for, from `catalogue`.
+    /// [`Catalogue::built_in`] by default.
     #[must_use]
     pub fn catalogue(mut self, catalogue: &'a Catalogue) -> Self {
         self.catalogue = catalogue;
         self
     }
 
-    /// What masks secrets. Nothing by default.
+    /// Masks secrets with `redact`. Nothing is masked by default.
     #[must_use]
     pub fn redact(mut self, redact: &'a dyn Redact) -> Self {
         self.redact = Some(redact);
         self
     }
 
-    /// The document that `request` asks for.
+    /// Compiles the document that `request` asks for.
     ///
-    /// A file that changed between its reading and the end is read again, once; what then still changes is named
-    /// in the [diagnostics](Manifest::diagnostics).
+    /// If a file changes between its reading and the end of the compilation, everything is compiled once more. A file that
+    /// still changes then is named in the [diagnostics](crate::Manifest::diagnostics).
     ///
     /// # Errors
-    /// A request that cannot be used, a plan that was named and cannot be read, and a budget in which not even a
-    /// line for each section fits.
-    pub fn compile(&self, request: &Request) -> Result<Compiled, Error> {
-        let (compiled, moved) = self.compile_once(request)?;
-        if moved.is_empty() {
+    /// A field of the request is invalid, the plan that it names cannot be read, or the budget is too small for one line
+    /// of each section.
+    pub fn compile(&self, request: &ContextRequest) -> Result<CompiledContext, Error> {
+        let (compiled, changed) = self.compile_once(request)?;
+        // Once more and no further: a file that is written all the time, such as a log, would never let it end.
+        if changed.is_empty() {
             return Ok(compiled);
         }
-        let (mut compiled, moved) = self.compile_once(request)?;
-        let diagnostics = moved.iter().map(|path| format!("{} keeps changing", shown_path(path)));
+        let (mut compiled, changed) = self.compile_once(request)?;
+        let diagnostics = changed.iter().map(|path| format!("{} keeps changing", display_path(path)));
         compiled.manifest.diagnostics.extend(diagnostics);
         Ok(compiled)
     }
 
-    fn compile_once(&self, request: &Request) -> Result<(Compiled, Vec<String>), Error> {
-        request.check()?;
+    /// Compiles the document, and returns the files that changed meanwhile beside it.
+    fn compile_once(&self, request: &ContextRequest) -> Result<(CompiledContext, Vec<String>), Error> {
+        request.validate()?;
         let role = self.catalogue.role(&request.role);
-        let layout = self.catalogue.layout();
-        let tokens = request.budget.or(role.budget).unwrap_or(DEFAULT_BUDGET);
-        let budget = Budget { tokens, factor: request.factor };
-        let counter = self.cache.counter();
-        let pen = Pen { format: request.format, counter };
+        let budget = Budget {
+            model_tokens: request.budget_tokens.or(role.budget_tokens).unwrap_or(DEFAULT_BUDGET_TOKENS),
+            factor_permille: request.token_factor_permille,
+        };
+        let renderer = Renderer { format: request.format, counter: self.cache.counter() };
         let loader = Loader::new(self.tree, self.redact);
-        let mut diagnostics = Vec::new();
-        if !self.catalogue.knows(&request.role) {
-            diagnostics.push(format!("unknown_role: `{}` reads what any other role does", request.role));
-        }
-
-        let documents = prefix::documents(&loader, layout, &role);
-        let mut inside = documents.names;
-        let mut left_out = documents.left_out;
-        let plans = tail::plans(&loader, layout, &role, request)?;
-        inside.extend(plans.names);
-        left_out.extend(plans.left_out);
-        diagnostics.extend(plans.diagnostics);
-
-        let detail = request.diff.unwrap_or(role.diff);
-        let asked = request.changes.as_ref().filter(|_| detail != Diff::Off);
-        let mut sections: Vec<(Section, usize)> =
-            plans.sections.into_iter().map(|section| (section, PLANS)).collect();
-        if let Some(section) = request.test_failures.as_deref().and_then(|said| tail::failures(&loader, said))
-        {
-            inside.push(section.path.clone());
-            sections.push((section, FAILURES));
-        }
-        if let Some(changes) = asked {
-            let paths = documents.sections.iter().chain(sections.iter().map(|(section, _)| section));
-            let paths: Vec<&str> = paths.map(|section| section.path.as_str()).collect();
-            if let Some((section, unread)) = tail::changes(&loader, changes, detail, &paths) {
-                inside.push(section.path.clone());
-                sections.push((section, CHANGES));
-                left_out.extend(unread);
-            }
-        }
-
-        let include = request.include.as_ref().unwrap_or(&role.include);
-        let exclude = [role.exclude.as_slice(), &request.exclude].concat();
-        let present: Vec<String> = documents
-            .sections
-            .iter()
-            .chain(sections.iter().map(|(section, _)| section))
-            .map(|section| section.path.clone())
-            .collect();
-        let present: Vec<&str> = present.iter().map(String::as_str).collect();
-        let changed = asked.map(|changes| changes.files.iter().map(|file| file.path.clone()).collect());
-        let selected = sources::select(
-            &loader,
-            self.cache,
-            pen,
-            include,
-            &exclude,
-            request.code,
-            &present,
-            changed.unwrap_or_default(),
-        )?;
-        let sources = selected.map(|selected| {
-            inside.push(format!("{} source files", grouped(selected.sources.len())));
-            left_out.extend(selected.left_out);
-            diagnostics.extend(selected.diagnostics);
-            selected.sources
-        });
-
-        let cost = |text: &str| counter.count(text);
-        let format = request.format;
-        let ladder = |(section, weight): (Section, usize)| {
-            let path = loader.name(&section.path).into_owned();
-            Box::new(Ladder::new(Section { path, ..section }, weight, pen)) as Box<dyn Item + '_>
-        };
-        for left in &mut left_out {
-            left.path = loader.name(&left.path).into_owned();
-            left.reason = loader.name(&left.reason).into_owned();
-        }
-        for diagnostic in &mut diagnostics {
-            *diagnostic = loader.name(diagnostic).into_owned();
-        }
-        let mut first = Half {
-            items: documents.sections.into_iter().map(|section| ladder((section, 1))).collect(),
-            around: cost(format.prefix_open()) + cost(format.prefix_close()) + 1,
-            excess: 0,
-        };
-        let write_first = |first: &Half<'_>, tokens: usize| {
-            let mut page =
-                Page { pen, text: format.prefix_open().to_owned(), entries: Vec::new(), in_prefix: true };
-            first.write(tokens, &mut page);
-            page.text.push_str(format.prefix_close());
-            (cost(&page.text), page)
-        };
-        // Or what could use no more would be cut where the budget is ample.
-        first.excess = write_first(&first, first.most()).0.saturating_sub(first.most());
+        let changes = Requested::changes(request, &role);
+        let mut contents = self.collect(request, &role, &changes, renderer, &loader)?;
+        // Before the summary, which prints the omissions.
+        contents.mask_names(&loader);
         let phase = request.phase.filter(|phase| *phase > 0);
-        let head = format.tail_open(&request.role, phase);
-        let since = |changes: &Changes| {
-            let base = shown_path(&loader.name(&changes.base)).into_owned();
-            (base, loader.name(&tail::told(changes)).into_owned())
+        let summary = contents.summary(request.format, &changes, &loader);
+
+        let trimmable = |(section, weight): (Section, usize)| {
+            let path = loader.mask_name(&section.path).into_owned();
+            let section = TrimmableSection::new(Section { path, ..section }, weight, renderer);
+            Box::new(section) as Box<dyn FlexibleSection + '_>
         };
-        let end = format.tail_close(&Summary {
-            inside: named(inside.iter().map(|name| listed(format, &loader.name(name))).collect(), NAMED),
-            changes: asked.map(since),
-            left_out: told(format, &left_out),
-        });
-        // What changes least first: a cache serves what is as it was, up to the first difference.
-        let plans = sections.partition_point(|(section, _)| section.kind == Kind::Plan);
-        let mut items: Vec<Box<dyn Item + '_>> = sections.into_iter().map(ladder).collect();
-        if let Some(sources) = sources {
-            items.insert(plans, Box::new(sources));
+        let documents = contents.documents.into_iter().map(|section| (section, DOCUMENT_WEIGHT));
+        let prefix = SegmentPlan::prefix(renderer, documents.map(trimmable).collect());
+        // Plans change least and come first: a provider's cache serves a prompt up to its first difference. Source files
+        // follow, then failures and changes.
+        let plans = contents.tail.partition_point(|(section, _)| section.kind == SectionKind::Plan);
+        let mut sections: Vec<Box<dyn FlexibleSection + '_>> =
+            contents.tail.into_iter().map(trimmable).collect();
+        if let Some(source_files) = contents.source_files {
+            sections.insert(plans, Box::new(source_files));
         }
-        let second = Half { items, around: cost(&head) + cost(&end) + 2, excess: 0 };
+        let tail = SegmentPlan::tail(
+            renderer,
+            request.format.tail_open(&request.role, phase),
+            request.format.tail_close(&summary),
+            sections,
+        );
 
-        let plan = Division { first: &first, second: &second, share: request.prefix_share as usize };
-        if !plan.fits(budget) {
-            return Err(Error::BudgetTooSmall { budget: tokens, needed: plan.needed(budget.factor) });
+        let split = BudgetSplit {
+            prefix: &prefix,
+            tail: &tail,
+            prefix_share_percent: request.prefix_share_percent as usize,
+        };
+        if !split.fits(budget) {
+            let needed = split.smallest_budget(budget.factor_permille);
+            return Err(Error::BudgetTooSmall { budget: budget.model_tokens, needed });
         }
-        let (for_first, for_second) = plan.divide(budget);
-        let (prefix, prefix_tokens, mut entries) =
-            exactly(&first, for_first, |tokens| write_first(&first, tokens));
-        let (tail, tail_tokens, rest) = exactly(&second, for_second, |tokens| {
-            let mut page = Page { pen, text: head.clone(), entries: Vec::new(), in_prefix: false };
-            second.write(tokens, &mut page);
-            page.text.push_str(&end);
-            (cost(&page.text), page)
-        });
-        entries.extend(rest);
-        let counted = prefix_tokens + tail_tokens;
-        if counted > budget.counted() {
-            // The pieces of a text never were more tokens than the text by as much; but a promise is kept.
-            return Err(Error::BudgetTooSmall { budget: tokens, needed: budget.seen(counted) });
+        let (prefix_tokens, tail_tokens) = split.divide(budget);
+        let prefix = prefix.render_within(prefix_tokens);
+        let tail = tail.render_within(tail_tokens);
+        let counted = prefix.tokens + tail.tokens;
+        if counted > budget.counted_tokens() {
+            // Not seen yet: the bounds of the parts have always covered the whole. The budget is a promise all the same.
+            let needed = budget.to_model_tokens(counted);
+            return Err(Error::BudgetTooSmall { budget: budget.model_tokens, needed });
         }
-
-        let prefix_hash = sha256(prefix.as_bytes());
-        let cache_hit = request.known_prefix.as_deref().is_some_and(|known| known == prefix_hash);
-        let seen_prefix = budget.seen(prefix_tokens);
-        let manifest = Manifest {
-            format_version: 1,
-            role: request.role.clone(),
-            phase,
-            format,
-            counter: counter.name().to_owned(),
-            counter_is_estimate: counter.is_estimate(),
-            factor: f64::from(request.factor) / 1_000.0,
-            budget: tokens,
-            tokens: budget.seen(counted),
-            counted_tokens: counted,
-            input_tokens_estimate: budget.seen(counted),
-            prefix_hash,
-            prefix_bytes: prefix.len(),
-            prefix_tokens,
-            volatile_bytes: tail.len(),
-            volatile_tokens: tail_tokens,
-            total_size: prefix.len() + tail.len(),
-            cache_hit,
-            cache_read_tokens_estimate: if cache_hit { seen_prefix } else { 0 },
-            cache_write_tokens_estimate: if cache_hit { 0 } else { seen_prefix },
-            cacheable: Cacheable {
-                min_512: seen_prefix >= 512,
-                min_1024: seen_prefix >= 1024,
-                min_2048: seen_prefix >= 2048,
-                min_4096: seen_prefix >= 4096,
+        let compiled = CompiledContext {
+            manifest: Manifest {
+                git: changes.list.map(git_summary),
+                left_out: contents.omissions,
+                diagnostics: contents.diagnostics,
+                ..manifest(request, phase, budget, renderer, &prefix, &tail)
             },
-            git: asked.map(git_entry),
-            sections: entries,
-            left_out,
-            diagnostics,
+            prefix: prefix.text,
+            tail: tail.text,
         };
-        Ok((Compiled { prefix, tail, manifest }, loader.moved()))
-    }
-}
-
-/// Shares of the tail: what is to be done before what was done.
-const PLANS: usize = 4;
-const FAILURES: usize = 3;
-const CHANGES: usize = 3;
-
-/// How the budget is divided between the halves.
-struct Division<'a> {
-    first: &'a Half<'a>,
-    second: &'a Half<'a>,
-    /// What the first can have at most, in per cent.
-    share: usize,
-}
-
-impl Division<'_> {
-    /// What each half may have. The first depends on nothing in the second; what it cannot use is the second's.
-    fn divide(&self, budget: Budget) -> (usize, usize) {
-        let all = budget.counted();
-        let first = (all.saturating_mul(self.share) / 100).min(self.first.most());
-        (first, all - first)
+        Ok((compiled, loader.changed_since_read()))
     }
 
-    fn fits(&self, budget: Budget) -> bool {
-        let (first, second) = self.divide(budget);
-        first >= self.first.least() && second >= self.second.least()
-    }
-
-    /// The smallest budget that fits. With more, both halves get more, so it can be searched for.
-    fn needed(&self, factor: u32) -> usize {
-        let (mut small, mut enough) = (0, 1_usize);
-        while !self.fits(Budget { tokens: enough, factor }) && enough < usize::MAX / 20_000 {
-            small = enough;
-            enough *= 2;
+    /// Collects everything that the document can contain.
+    fn collect<'l>(
+        &'l self,
+        request: &'l ContextRequest,
+        role: &RoleProfile,
+        changes: &Requested<'_>,
+        renderer: Renderer<'l>,
+        loader: &'l Loader<'l>,
+    ) -> Result<Contents<'l>, Error> {
+        let mut contents = Contents::default();
+        if !self.catalogue.has_role(&request.role) {
+            let role = &request.role;
+            contents.diagnostics.push(format!("unknown_role: `{role}` reads what any other role does"));
         }
-        while enough - small > 1 {
-            let middle = small + (enough - small) / 2;
-            if self.fits(Budget { tokens: middle, factor }) {
-                enough = middle;
-            } else {
-                small = middle;
+        let layout = self.catalogue.layout();
+        let documents = collect_documents(loader, layout, role);
+        contents.documents = documents.sections;
+        contents.included = documents.names;
+        contents.omissions = documents.omissions;
+        let plans = collect_plans(loader, layout, role, request)?;
+        contents.included.extend(plans.names);
+        contents.omissions.extend(plans.omissions);
+        contents.diagnostics.extend(plans.diagnostics);
+        contents.tail.extend(plans.sections.into_iter().map(|section| (section, PLAN_WEIGHT)));
+        let failures = request.test_failures.as_deref();
+        if let Some(section) = failures.and_then(|output| test_failures_section(loader, output)) {
+            contents.push_tail(section, FAILURES_WEIGHT);
+        }
+        if let Some(list) = changes.list {
+            // The hunks of a file whose whole text is there would repeat it.
+            let included = contents.paths();
+            let included: Vec<&str> = included.iter().map(String::as_str).collect();
+            if let Some((section, omissions)) = changes_section(loader, list, changes.detail, &included) {
+                contents.push_tail(section, CHANGES_WEIGHT);
+                contents.omissions.extend(omissions);
             }
         }
-        enough
+        let selected = collect_source_files(
+            loader,
+            &self.cache,
+            renderer,
+            SourceFilesRequest {
+                include: request.include.as_ref().unwrap_or(&role.include),
+                exclude: &[role.exclude.as_slice(), &request.exclude].concat(),
+                detail: request.code_detail,
+                already_included: &contents.paths(),
+                changed: changes.paths(),
+            },
+        )?;
+        if let Some(selected) = selected {
+            contents.included.push(format!("{} source files", group_digits(selected.files.len())));
+            contents.omissions.extend(selected.omissions);
+            contents.diagnostics.extend(selected.diagnostics);
+            contents.source_files = Some(selected.files);
+        }
+        Ok(contents)
     }
 }
 
-/// Writes `half` with `tokens`, and with fewer while the whole has more tokens than its pieces had: that is rare, and
-/// mostly few.
-fn exactly<'a>(
-    half: &Half<'_>,
-    tokens: usize,
-    write: impl Fn(usize) -> (usize, Page<'a>),
-) -> (String, usize, Vec<SectionEntry>) {
-    /// Of steps no longer than needed. Each writes and counts everything, so beyond these each is twice as long.
-    const EXACT: u32 = 12;
-    let mut given = tokens;
-    for step in 0_u32.. {
-        let (counted, page) = write(given);
-        let over = counted.saturating_sub(tokens);
-        // Less that changes nothing has not to be tried.
-        let below = if over > 0 { half.below(given) } else { None };
-        let Some(below) = below else { return (page.text, counted, page.entries) };
-        let over = over.saturating_mul(1 << step.saturating_sub(EXACT).min(31));
-        given = below.min(given.saturating_sub(over)).max(half.least());
-    }
-    (String::new(), 0, Vec::new())
+/// The changes of a request, as far as its role shows them.
+struct Requested<'a> {
+    list: Option<&'a Changes>,
+    detail: DiffDetail,
 }
 
-/// At most `most` of `names`, and how many more there are.
-fn named(mut names: Vec<String>, most: usize) -> Vec<String> {
-    let more = names.len().saturating_sub(most);
-    names.truncate(most);
+impl<'a> Requested<'a> {
+    fn changes(request: &'a ContextRequest, role: &RoleProfile) -> Self {
+        let detail = request.diff_detail.unwrap_or(role.diff);
+        Self { list: request.changes.as_ref().filter(|_| detail != DiffDetail::Off), detail }
+    }
+
+    fn paths(&self) -> BTreeSet<String> {
+        self.list.iter().flat_map(|changes| &changes.files).map(|file| file.path.clone()).collect()
+    }
+}
+
+/// Everything that a document can contain, before its budget is divided.
+#[derive(Default)]
+struct Contents<'a> {
+    /// The sections of the prefix.
+    documents: Vec<Section>,
+    /// The sections of the tail with their weights, plans first.
+    tail: Vec<(Section, usize)>,
+    source_files: Option<SourceFiles<'a>>,
+    /// The names of the contents, for the summary.
+    included: Vec<String>,
+    omissions: Vec<Omission>,
+    diagnostics: Vec<String>,
+}
+
+impl Contents<'_> {
+    fn push_tail(&mut self, section: Section, weight: usize) {
+        self.included.push(section.path.clone());
+        self.tail.push((section, weight));
+    }
+
+    /// Returns the paths of all sections so far.
+    fn paths(&self) -> Vec<String> {
+        let sections = self.documents.iter().chain(self.tail.iter().map(|(section, _)| section));
+        sections.map(|section| section.path.clone()).collect()
+    }
+
+    /// Masks secrets in what the manifest prints. The paths of sections are masked when they are written, since they are
+    /// needed until then.
+    fn mask_names(&mut self, loader: &Loader<'_>) {
+        for omission in &mut self.omissions {
+            omission.path = loader.mask_name(&omission.path).into_owned();
+            omission.reason = loader.mask_name(&omission.reason).into_owned();
+        }
+        for diagnostic in &mut self.diagnostics {
+            *diagnostic = loader.mask_name(diagnostic).into_owned();
+        }
+    }
+
+    fn summary(&self, format: Format, changes: &Requested<'_>, loader: &Loader<'_>) -> Summary {
+        let included = self.included.iter().map(|name| list_item(format, &loader.mask_name(name))).collect();
+        let changes = changes.list.map(|changes| {
+            let base = display_path(&loader.mask_name(&changes.base)).into_owned();
+            (base, loader.mask_name(&describe_outcome(changes)).into_owned())
+        });
+        let omitted = self.omissions.iter().filter(|omission| omission.in_summary).map(|omission| {
+            format!("{} ({})", list_item(format, &omission.path), display_path(&omission.reason))
+        });
+        Summary {
+            included: truncate_list(included, MAX_NAMED_CONTENTS),
+            changes,
+            omitted: truncate_list(omitted.collect(), MAX_NAMED_OMISSIONS),
+        }
+    }
+}
+
+/// Returns the manifest of the two segments, without what was left out.
+fn manifest(
+    request: &ContextRequest,
+    phase: Option<u32>,
+    budget: Budget,
+    renderer: Renderer<'_>,
+    prefix: &RenderedSegment,
+    tail: &RenderedSegment,
+) -> Manifest {
+    let prefix_hash = sha256_hex(prefix.text.as_bytes());
+    let cache_hit = request.known_prefix_hash.as_deref() == Some(prefix_hash.as_str());
+    let prefix_model_tokens = budget.to_model_tokens(prefix.tokens);
+    let counted_tokens = prefix.tokens + tail.tokens;
+    let model_tokens = budget.to_model_tokens(counted_tokens);
+    Manifest {
+        format_version: 1,
+        role: request.role.clone(),
+        phase,
+        format: request.format,
+        counter: renderer.counter.name().to_owned(),
+        counter_is_estimate: renderer.counter.is_estimate(),
+        factor: f64::from(request.token_factor_permille) / 1_000.0,
+        budget: budget.model_tokens,
+        tokens: model_tokens,
+        counted_tokens,
+        input_tokens_estimate: model_tokens,
+        prefix_hash,
+        prefix_bytes: prefix.text.len(),
+        prefix_tokens: prefix.tokens,
+        volatile_bytes: tail.text.len(),
+        volatile_tokens: tail.tokens,
+        total_size: prefix.text.len() + tail.text.len(),
+        cache_hit,
+        cache_read_tokens_estimate: if cache_hit { prefix_model_tokens } else { 0 },
+        cache_write_tokens_estimate: if cache_hit { 0 } else { prefix_model_tokens },
+        cacheable: CacheThresholds::reached_by(prefix_model_tokens),
+        git: None,
+        sections: prefix.entries.iter().chain(&tail.entries).cloned().collect(),
+        left_out: Vec::new(),
+        diagnostics: Vec::new(),
+    }
+}
+
+fn git_summary(changes: &Changes) -> GitSummary {
+    let total = changes.total_lines();
+    GitSummary {
+        outcome: changes.outcome.clone(),
+        since: changes.base.clone(),
+        files: changes.files.len(),
+        insertions: total.added,
+        deletions: total.removed,
+        truncated: changes.truncated,
+        filters_disabled: changes.filters_disabled,
+    }
+}
+
+/// Returns the first `max` of `names`, and the number of the others as a last item.
+fn truncate_list(mut names: Vec<String>, max: usize) -> Vec<String> {
+    let more = names.len().saturating_sub(max);
+    names.truncate(max);
     if more > 0 {
-        names.push(format!("{} more", grouped(more)));
+        names.push(format!("{} more", group_digits(more)));
     }
     names
 }
 
-/// `name` as it stands in a list: quoted where its commas would look like those of the list.
-fn listed(format: Format, name: &str) -> String {
-    let name = shown_path(name);
+/// Returns `name` as an item of a list. In Markdown a name with a comma is quoted, so that it does not look like two.
+fn list_item(format: Format, name: &str) -> String {
+    let name = display_path(name);
     if format == Format::Markdown && name.contains(", ") { format!("\"{name}\"") } else { name.into_owned() }
-}
-
-/// What is told of what is not there.
-fn told(format: Format, left_out: &[LeftOut]) -> Vec<String> {
-    let told = left_out.iter().filter(|item| item.told);
-    let told = told.map(|item| format!("{} ({})", listed(format, &item.path), shown_path(&item.reason)));
-    named(told.collect(), TOLD)
-}
-
-fn git_entry(changes: &Changes) -> GitEntry {
-    let (insertions, deletions) = tail::totals(changes);
-    GitEntry {
-        outcome: changes.outcome.clone(),
-        since: changes.base.clone(),
-        files: changes.files.len(),
-        insertions,
-        deletions,
-        truncated: changes.truncated,
-        filters_off: changes.filters_off,
-    }
 }

@@ -1,37 +1,67 @@
-//! Why there is no document.
+//! The errors of a compilation.
 
-/// Why there is no document.
+use std::fmt;
+
+/// The reason why a request gave no document.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A part of the request that cannot be used.
-    #[error("`{name}` {reason}")]
-    Argument {
-        /// The member of the request.
-        name: &'static str,
-        /// What is wrong with it, and what is allowed.
+    /// A field of the request has a value that is not allowed.
+    #[error("`{field}` {reason}")]
+    InvalidRequest {
+        /// The field with the value.
+        field: RequestField,
+        /// The problem with the value, and what is allowed.
         reason: String,
     },
-    /// Not even the headings, and a line for each section, fit.
+    /// The headings and one line for each section do not fit the budget.
     #[error("a budget of {budget} tokens is too small; this needs at least {needed}")]
     BudgetTooSmall {
-        /// What was given.
+        /// The budget of the request, in tokens of the model.
         budget: usize,
-        /// The smallest budget that is enough.
+        /// The smallest budget that is enough, in tokens of the model.
         needed: usize,
     },
-    /// The plan that was named cannot be read.
+    /// The plan that the request names cannot be read.
     #[error("the plan `{path}` {problem}")]
     Plan {
-        /// As it was named.
+        /// The path as the request has it.
         path: String,
-        /// Why.
+        /// The reason why it cannot be read.
         problem: String,
     },
 }
 
+/// A field of a request that can be invalid. Its `Display` is the name that messages use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "each is the field of the same name")]
+pub enum RequestField {
+    Role,
+    BudgetTokens,
+    TokenFactor,
+    PrefixShare,
+    Plan,
+    Include,
+    Since,
+}
+
+impl fmt::Display for RequestField {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Role => "role",
+            Self::BudgetTokens => "budget",
+            Self::TokenFactor => "factor",
+            Self::PrefixShare => "prefix_share",
+            Self::Plan => "plan",
+            Self::Include => "include",
+            Self::Since => "since",
+        })
+    }
+}
+
 impl Error {
-    pub(crate) fn argument(name: &'static str, reason: impl Into<String>) -> Self {
-        Self::Argument { name, reason: reason.into() }
+    pub(crate) fn invalid(field: RequestField, reason: impl Into<String>) -> Self {
+        Self::InvalidRequest { field, reason: reason.into() }
     }
 }

@@ -1,17 +1,16 @@
-//! The documents and code that a role needs in a phase: one document, under a budget of tokens, byte-stable.
+//! Compile the documents and the code that a role needs in a phase into one document under a token budget.
 //!
 //! ```
 //! # #[cfg(unix)] fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! use context_compiler::cache::{Cache, DEFAULT_LIMIT};
-//! use context_compiler::{Compiler, Request, count::Estimate, source::Folder};
+//! use context_compiler::source::FolderTree;
+//! use context_compiler::{Compiler, ContextRequest};
 //! # let project = tempfile::tempdir()?;
 //! # std::fs::create_dir(project.path().join("docs"))?;
 //! # std::fs::write(project.path().join("docs/CONVENTIONS.md"), "# Conventions\n\nTabs.\n")?;
 //!
-//! let tree = Folder::open(project.path())?;
-//! let request = Request { phase: Some(3), budget: Some(20_000), ..Request::new("dev") };
-//! let cache = Cache::new(std::sync::Arc::new(Estimate), DEFAULT_LIMIT);
-//! let compiled = Compiler::new(&tree, &cache).compile(&request)?;
+//! let tree = FolderTree::open(project.path())?;
+//! let request = ContextRequest::new("dev").phase(3).budget_tokens(20_000);
+//! let compiled = Compiler::new(&tree).compile(&request)?;
 //!
 //! assert!(compiled.prefix.contains("## docs/CONVENTIONS.md\n```markdown\n# Conventions"));
 //! assert!(compiled.tail.starts_with("# Role: dev\n# Phase: 3\n"));
@@ -20,60 +19,82 @@
 //! # #[cfg(not(unix))] fn main() {}
 //! ```
 //!
-//! # The two halves
+//! # The two segments
 //!
-//! The **stable prefix** has the documents of the role, those that change least first; the **volatile tail** says
-//! who reads, and has the plans of the phase, what changed and what failed. A provider's cache serves a prompt as
-//! long as it begins as one before: so nothing that changes often, and nothing that differs between readers of the
-//! same documents, stands in the prefix, and its size depends on nothing in the tail.
+//! The **stable prefix** contains the planning documents of the role, those that change least first. The **volatile tail**
+//! names role and phase, and contains the plans of the phase, source files, changes and failures of tests. A provider's
+//! prompt cache serves a prompt as long as it begins like an earlier one. So nothing that changes often, and nothing that
+//! differs between readers of the same documents, is in the prefix, and its size depends on nothing in the tail.
 //!
-//! # What is promised
+//! # Guarantees
 //!
 //! - The same request over the same files gives the same bytes, on any machine.
-//! - The document never has more tokens than its [budget](Request::budget), as the counter that
+//! - The document never has more tokens than its [budget](ContextRequest::budget_tokens), as the counter that
 //!   [`Manifest::counter`] names counts the finished text.
 //! - A larger budget never loses anything that a smaller one kept.
-//! - Whatever is in a file, it cannot end its own section: see [`Format`].
-//! - Everything that is not there is named, in its place or in [`Manifest::left_out`].
+//! - No content of a file can end its own section: see [`Format`].
+//! - Everything that is left out is named, in its place or in [`Manifest::left_out`].
 //!
 //! # Features
 //!
-//! | feature | what it gives |
+//! | feature | what it adds |
 //! |---|---|
-//! | `tokens` (default) | exact token counts, [`count::O200k`]; without it budgets are estimates, and the result says so |
-//! | `outline` | signatures and doc lines of code by tree-sitter |
-//! | `git` | what changed, asked of git: [`git`](mod@git); brings process-runner and tokio |
+//! | `tokens` (default) | exact token counts, [`tokens::O200kCounter`]; without it budgets are estimated, and the manifest says so |
+//! | `outline` | signatures and documentation of code by tree-sitter: [`outline`](mod@outline) |
+//! | `git` | the changes of a repository: [`git`](mod@git); adds process-runner and tokio |
 //!
 //! # What it leaves out
 //!
-//! It opens no file but through a [`source::Tree`], calls no network, and starts no process unless the feature `git`
-//! is asked to: what changed in a repository is [handed in](Request::changes).
+//! It opens no file except through a [`source::SourceTree`], makes no network connection, and starts no process except in
+//! [`git`](mod@git). The caller passes the changes of a repository [in the request](ContextRequest::changes).
 
 mod budget;
 pub mod cache;
 pub mod catalogue;
+mod change_section;
 pub mod changes;
+mod clock;
 pub mod code;
 mod compile;
-pub mod count;
+mod detail_level;
+mod documents;
 mod error;
-mod form;
+mod format;
 #[cfg(feature = "git")]
 pub mod git;
+mod hash;
+mod ignore;
 mod load;
 mod manifest;
-mod phase;
+pub mod outline;
+mod parallel;
 mod pieces;
-mod prefix;
+mod plans;
 mod request;
 mod section;
+mod segment;
+mod sensitive_name;
 pub mod source;
-mod sources;
-mod tail;
+mod source_files;
+mod test_failures;
 mod text;
+pub mod tokens;
+mod trim;
+mod writer;
 
-pub use budget::MAX_BUDGET;
+pub use budget::MAX_BUDGET_TOKENS;
 pub use compile::Compiler;
-pub use error::Error;
-pub use manifest::{Cacheable, Compiled, GitEntry, Kind, LeftOut, Manifest, SectionEntry};
-pub use request::{Code, DEFAULT_BUDGET, Format, Redact, Request};
+pub use detail_level::DetailLevel;
+pub use error::{Error, RequestField};
+pub use format::Format;
+pub use hash::ContentHash;
+pub use manifest::{
+    CacheThresholds, CompiledContext, GitSummary, Manifest, Omission, SectionEntry, SectionKind, Segment,
+};
+pub use request::{CodeDetail, ContextRequest, DEFAULT_BUDGET_TOKENS, Redact};
+pub use text::TextEncoding;
+
+/// The example of the README, which a crate outside the workspace can compile as it is.
+#[cfg(all(doctest, unix))]
+#[doc = include_str!("../README.md")]
+struct Readme;

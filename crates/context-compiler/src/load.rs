@@ -1,161 +1,198 @@
-//! From a path to text that can be quoted, or to the reason why not.
+//! Reading of files as text that can be quoted.
 
-use crate::cache::{self, ContentHash};
-use crate::code::is_sensitive;
+use crate::hash::{ContentHash, hash_content};
 use crate::request::Redact;
-use crate::section::Source;
-use crate::source::{Content, Entry, ReadProblem, Stamp, Tree};
+use crate::section::Provenance;
+use crate::sensitive_name::is_sensitive_name;
+use crate::source::{FileContent, FileState, ReadError, SourceTree, TreeEntry};
 use crate::text::{decode, hex, normalise};
 use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
 
 /// The largest planning document and plan, in bytes.
-pub(crate) const DOCUMENT_BYTES: u64 = 1024 * 1024;
+pub(crate) const MAX_DOCUMENT_BYTES: u64 = 1024 * 1024;
 
-/// Why a file with such a name is not shown.
-pub(crate) const SENSITIVE: &str = "its name says that it holds secrets";
+/// The reason given for a file that [`is_sensitive_name`] recognises.
+pub(crate) const SENSITIVE_NAME: &str = "its name says that it holds secrets";
 
-/// Reads files, and remembers in which state they were.
+/// Reads and masks files, and records the state in which they were read.
 pub(crate) struct Loader<'a> {
-    pub(crate) tree: &'a dyn Tree,
-    pub(crate) redact: Option<&'a dyn Redact>,
-    read: Mutex<Vec<(String, Stamp)>>,
+    pub(crate) tree: &'a dyn SourceTree,
+    redact: Option<&'a dyn Redact>,
+    read_states: Mutex<Vec<(String, FileState)>>,
 }
 
-/// A text, and where it is from.
-pub(crate) struct Loaded {
+/// A masked text and its source.
+pub(crate) struct LoadedText {
     pub(crate) text: String,
-    pub(crate) source: Source,
+    pub(crate) provenance: Provenance,
 }
 
-/// A file as it was when it was read.
-pub(crate) struct Seen {
-    pub(crate) stamp: Stamp,
+/// The state and the hash of a file when it was read.
+pub(crate) struct LoadedFile {
+    pub(crate) state: FileState,
     pub(crate) hash: ContentHash,
-    /// It changed while it was read, each time.
+    /// True if the file changed during each attempt to read it.
     pub(crate) unstable: bool,
 }
 
-/// Why there is no text.
-pub(crate) enum Refusal {
+/// The reason why a file gave no text.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FileLoadError {
+    #[error("does not exist")]
     NotFound,
-    /// For the list of what is not inside.
-    Because(String),
+    #[error(transparent)]
+    Read(ReadError),
+    #[error("binary, {bytes} bytes")]
+    Binary { bytes: u64 },
+    #[error("empty")]
+    Empty,
+    #[error("{}", SENSITIVE_NAME)]
+    SensitiveName,
+    #[error("is a part of the repository itself")]
+    InsideRepository,
+}
+
+impl From<ReadError> for FileLoadError {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::NotFound => Self::NotFound,
+            error => Self::Read(error),
+        }
+    }
+}
+
+/// The identity of the redactor in keys of the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MaskingKey {
+    /// No redactor is used.
+    Unmasked,
+    /// A redactor with this [cache key](Redact::cache_key) is used.
+    Redactor(u64),
+    /// A redactor without a key is used: nothing about masked texts may be remembered.
+    Uncacheable,
 }
 
 impl<'a> Loader<'a> {
-    pub(crate) fn new(tree: &'a dyn Tree, redact: Option<&'a dyn Redact>) -> Self {
-        Self { tree, redact, read: Mutex::default() }
+    pub(crate) fn new(tree: &'a dyn SourceTree, redact: Option<&'a dyn Redact>) -> Self {
+        Self { tree, redact, read_states: Mutex::default() }
     }
 
-    /// The key of the redactor, if there is one; nothing if what it masks may not be remembered.
-    pub(crate) fn masks(&self) -> Option<Option<u64>> {
-        self.redact.map_or(Some(None), |redact| redact.key().map(Some))
+    pub(crate) fn masking_key(&self) -> MaskingKey {
+        match self.redact {
+            None => MaskingKey::Unmasked,
+            Some(redact) => redact.cache_key().map_or(MaskingKey::Uncacheable, MaskingKey::Redactor),
+        }
     }
 
-    /// The text of the file at `path`, if it has at most `limit` bytes.
-    pub(crate) fn load(&self, path: &str, limit: u64) -> Result<Loaded, Refusal> {
-        let (loaded, seen) = self.load_apart(path, limit);
-        if let Some(seen) = seen {
-            self.read.lock().unwrap_or_else(PoisonError::into_inner).push((path.to_owned(), seen.stamp));
+    /// Returns the text of the file at `path`, if it has at most `max_bytes` bytes. Its state is recorded for
+    /// [`changed_since_read`](Self::changed_since_read).
+    pub(crate) fn load(&self, path: &str, max_bytes: u64) -> Result<LoadedText, FileLoadError> {
+        let (loaded, file) = self.load_unrecorded(path, max_bytes);
+        if let Some(file) = file {
+            let mut states = self.read_states.lock().unwrap_or_else(PoisonError::into_inner);
+            states.push((path.to_owned(), file.state));
         }
         loaded
     }
 
-    /// The text of a planning document: nothing of the repository's own, and nothing whose name says that it holds
-    /// secrets, by its path or by where that leads.
-    pub(crate) fn load_document(&self, path: &str) -> Result<Loaded, Refusal> {
-        let resolved = match self.tree.resolve(path) {
-            Ok(resolved) => resolved,
-            Err(ReadProblem::NotFound) => return Err(Refusal::NotFound),
-            Err(problem) => return Err(Refusal::Because(problem.to_string())),
-        };
+    /// Returns the text of a planning document. Files of the repository itself and files with sensitive names are
+    /// refused, judged by the path and by where its links lead.
+    pub(crate) fn load_document(&self, path: &str) -> Result<LoadedText, FileLoadError> {
+        let resolved = self.tree.resolve(path)?;
+        // Both: a link may have a harmless name and lead to a secret, and a secret name is refused wherever it leads.
         for path in [path, &resolved] {
-            if is_sensitive(path) {
-                return Err(Refusal::Because(SENSITIVE.to_owned()));
+            if is_sensitive_name(path) {
+                return Err(FileLoadError::SensitiveName);
             }
-            if path.split('/').any(|part| part.eq_ignore_ascii_case(".git")) {
-                return Err(Refusal::Because("is a part of the repository itself".to_owned()));
+            // On some file systems `.GIT` is the same folder.
+            if path.split('/').any(|component| component.eq_ignore_ascii_case(".git")) {
+                return Err(FileLoadError::InsideRepository);
             }
         }
-        self.load(path, DOCUMENT_BYTES)
+        self.load(path, MAX_DOCUMENT_BYTES)
     }
 
-    /// As [`load`](Self::load), for somebody who reads it again later: what it was is not remembered.
-    pub(crate) fn load_apart(&self, path: &str, limit: u64) -> (Result<Loaded, Refusal>, Option<Seen>) {
-        let content = match self.tree.read(path, limit) {
+    /// Does what [`load`](Self::load) does without recording the state, for a caller that reads the file again before it
+    /// quotes it. The file is returned even if it is no text.
+    pub(crate) fn load_unrecorded(
+        &self,
+        path: &str,
+        max_bytes: u64,
+    ) -> (Result<LoadedText, FileLoadError>, Option<LoadedFile>) {
+        let content = match self.tree.read(path, max_bytes) {
             Ok(content) => content,
-            Err(ReadProblem::NotFound) => return (Err(Refusal::NotFound), None),
-            Err(problem) => return (Err(Refusal::Because(problem.to_string())), None),
+            Err(error) => return (Err(error.into()), None),
         };
-        let hash = cache::hash(&content.bytes);
-        let seen = Seen { stamp: content.stamp, hash, unstable: content.unstable };
-        (self.text_of(&content, &hash), Some(seen))
+        let hash = hash_content(&content.bytes);
+        let file = LoadedFile { state: content.state, hash, unstable: content.unstable };
+        (self.masked_text(&content, &hash), Some(file))
     }
 
-    fn text_of(&self, content: &Content, hash: &ContentHash) -> Result<Loaded, Refusal> {
+    fn masked_text(&self, content: &FileContent, hash: &ContentHash) -> Result<LoadedText, FileLoadError> {
         let bytes = content.bytes.len() as u64;
-        let Some(text) = decode(&content.bytes) else {
-            return Err(Refusal::Because(format!("binary, {bytes} bytes")));
-        };
-        if text.text.is_empty() {
-            return Err(Refusal::Because("empty".to_owned()));
+        let decoded = decode(&content.bytes).ok_or(FileLoadError::Binary { bytes })?;
+        if decoded.text.is_empty() {
+            return Err(FileLoadError::Empty);
         }
-        let (masked, redactions) = self.mask(text.text);
-        let source = Source {
+        let (text, redactions) = self.mask(decoded.text);
+        let provenance = Provenance {
             bytes,
             sha256: hex(hash),
-            encoding: text.encoding,
-            bidirectional: text.bidirectional,
+            encoding: decoded.encoding,
+            bidirectional: decoded.bidirectional,
             unstable: content.unstable,
             redactions,
         };
-        Ok(Loaded { text: masked, source })
+        Ok(LoadedText { text, provenance })
     }
 
-    /// `text` with its secrets masked, and how many there were. What the redactor puts in is made safe as well.
+    /// Returns `text` with its secrets masked, and the number of secrets.
     pub(crate) fn mask(&self, text: String) -> (String, usize) {
         const MARK: &str = "[redacted";
         let Some(redact) = self.redact else { return (text, 0) };
         let masked = match redact.redact(&text) {
             Cow::Borrowed(same) if same.len() == text.len() => return (text, 0),
+            // The redactor is not ours, so its marks are made safe to quote as well.
             masked => normalise(&masked),
         };
         let marks = |text: &str| text.to_ascii_lowercase().matches(MARK).count();
-        let new = marks(&masked).saturating_sub(marks(&text)).max(1);
-        (masked, new)
+        // At least one: the text differs, even if the redactor writes no mark that is known here.
+        let new_marks = marks(&masked).saturating_sub(marks(&text)).max(1);
+        (masked, new_marks)
     }
 
-    /// `name` with its secrets masked: names are printed as well.
-    pub(crate) fn name<'t>(&self, name: &'t str) -> Cow<'t, str> {
+    /// Returns `name` with its secrets masked. Names need it as texts do: a document prints them.
+    pub(crate) fn mask_name<'t>(&self, name: &'t str) -> Cow<'t, str> {
         self.redact.map_or(Cow::Borrowed(name), |redact| redact.redact(name))
     }
 
-    /// Files that are no longer in the state in which they were read.
-    pub(crate) fn moved(&self) -> Vec<String> {
-        let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        let moved = read.iter().filter(|(path, stamp)| self.tree.stamp(path).ok() != Some(*stamp));
-        moved.map(|(path, _)| path.clone()).collect()
+    /// Returns the recorded files that are no longer in the state in which they were read.
+    pub(crate) fn changed_since_read(&self) -> Vec<String> {
+        let states = self.read_states.lock().unwrap_or_else(PoisonError::into_inner);
+        let changed = states.iter().filter(|(path, state)| self.tree.state(path).ok() != Some(*state));
+        changed.map(|(path, _)| path.clone()).collect()
     }
 }
 
-/// The files of a loader as they are quoted: text, with its secrets masked.
-pub(crate) struct Masked<'a>(pub(crate) &'a Loader<'a>);
+/// A [`SourceTree`] of the files of a loader with their secrets masked.
+pub(crate) struct MaskedTree<'a>(pub(crate) &'a Loader<'a>);
 
-impl Tree for Masked<'_> {
-    fn read(&self, path: &str, limit: u64) -> Result<Content, ReadProblem> {
-        let mut content = self.0.tree.read(path, limit)?;
-        if let (Some(_), Some(text)) = (self.0.redact, decode(&content.bytes)) {
-            content.bytes = self.0.mask(text.text).0.into_bytes();
+impl SourceTree for MaskedTree<'_> {
+    fn read(&self, path: &str, max_bytes: u64) -> Result<FileContent, ReadError> {
+        let mut content = self.0.tree.read(path, max_bytes)?;
+        // A binary file stays as it is: it has no text that could be masked, and is not quoted.
+        if let (Some(_), Some(decoded)) = (self.0.redact, decode(&content.bytes)) {
+            content.bytes = self.0.mask(decoded.text).0.into_bytes();
         }
         Ok(content)
     }
 
-    fn list(&self, folder: &str) -> Result<Vec<Entry>, ReadProblem> {
+    fn list(&self, folder: &str) -> Result<Vec<TreeEntry>, ReadError> {
         self.0.tree.list(folder)
     }
 
-    fn stamp(&self, path: &str) -> Result<Stamp, ReadProblem> {
-        self.0.tree.stamp(path)
+    fn state(&self, path: &str) -> Result<FileState, ReadError> {
+        self.0.tree.state(path)
     }
 }

@@ -1,201 +1,247 @@
-//! What a document was made of, and what was left out.
+//! The compiled document, and the manifest of what it contains.
 
-use crate::changes::Outcome;
-use crate::request::Format;
+use crate::changes::ChangesOutcome;
+use crate::detail_level::DetailLevel;
+use crate::format::Format;
+use crate::text::TextEncoding;
 use serde::Serialize;
+use std::fmt;
 
-/// The document, in its two halves, and what it was made of.
+/// A compiled document in two segments, with its manifest.
 ///
-/// As JSON it has the names that the first context server gave its answers: `stable_prefix`, `volatile_tail`,
-/// `prefix_hash`, `prefix_bytes`, `volatile_bytes` and so on, all at the top.
+/// Serialised, it is one flat object with the keys of the first context server's answers: `stable_prefix`,
+/// `volatile_tail`, `prefix_hash`, `prefix_bytes`, `volatile_bytes` and so on.
 #[derive(Clone, Debug, Serialize)]
-pub struct Compiled {
-    /// The half that stays the same, byte for byte, for one role, budget and format, as long as its sources do.
+#[non_exhaustive]
+pub struct CompiledContext {
+    /// The stable segment: the same bytes for one role, budget and format as long as its sources do not change.
     #[serde(rename = "stable_prefix")]
     pub prefix: String,
-    /// The half that follows it.
+    /// The volatile segment that follows it.
     #[serde(rename = "volatile_tail")]
     pub tail: String,
-    /// What they were made of.
+    /// The contents of both segments, and what was left out.
     #[serde(flatten)]
     pub manifest: Manifest,
 }
 
-impl Compiled {
-    /// The document.
+impl CompiledContext {
+    /// Returns the whole document.
     pub fn text(&self) -> String {
         [self.prefix.as_str(), self.tail.as_str()].concat()
     }
 }
 
-/// What a document was made of.
+/// The contents of a document, its size, and what was left out.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct Manifest {
-    /// Of the document's form and of this manifest: 1.
+    /// The version of the document's format and of this manifest: 1.
     pub format_version: u32,
-    /// As asked for.
+    /// The role of the request.
     pub role: String,
-    /// As asked for; nothing for 0.
+    /// The phase of the request; `None` for 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<u32>,
-    /// As asked for.
+    /// The format of the document.
     pub format: Format,
-    /// What counted the tokens: `o200k_base`, or `estimate`.
+    /// The name of the counter: `o200k_base`, `estimate`, or that of an own counter.
     pub counter: String,
-    /// The counter guesses.
+    /// True if the counter estimates.
     pub counter_is_estimate: bool,
-    /// Tokens of the model for each counted one; the budget is in the model's.
+    /// Tokens of the model per counted token. The budget is in tokens of the model.
     pub factor: f64,
-    /// The most tokens that were allowed.
+    /// The most tokens of the model that were allowed.
     pub budget: usize,
-    /// What the document has of those: `counted_tokens` by `factor`, rounded up. Never more than `budget`.
+    /// The tokens of the model that the document has: `counted_tokens` times `factor`, rounded up. Never more than
+    /// `budget`.
     pub tokens: usize,
-    /// What the counter says of both halves.
+    /// The counted tokens of both segments.
     pub counted_tokens: usize,
-    /// The same as `tokens`, under the name it had.
+    /// The value of `tokens` under the name that the first context server gave it.
     pub input_tokens_estimate: usize,
-    /// The SHA-256 of the prefix.
+    /// The SHA-256 of the prefix in hexadecimal.
     pub prefix_hash: String,
-    /// Bytes of the prefix.
+    /// The bytes of the prefix.
     pub prefix_bytes: usize,
-    /// Counted tokens of the prefix.
+    /// The counted tokens of the prefix.
     pub prefix_tokens: usize,
-    /// Bytes of the tail.
+    /// The bytes of the tail.
     pub volatile_bytes: usize,
-    /// Counted tokens of the tail.
+    /// The counted tokens of the tail.
     pub volatile_tokens: usize,
-    /// Bytes of both.
+    /// The bytes of both segments.
     pub total_size: usize,
-    /// The caller has this prefix already.
+    /// True if the prefix is the one that the request's `known_prefix_hash` names.
     pub cache_hit: bool,
-    /// What a provider's cache can give: the prefix on a hit.
+    /// The tokens that a provider's cache can serve: those of the prefix on a hit, else 0.
     pub cache_read_tokens_estimate: usize,
-    /// What it has to take in: the prefix otherwise.
+    /// The tokens that a provider's cache has to store: those of the prefix without a hit, else 0.
     pub cache_write_tokens_estimate: usize,
-    /// Whether the prefix is long enough to be cached at all, by what a provider asks for at least.
-    pub cacheable: Cacheable,
-    /// What git said, where somebody asked it.
+    /// The minimum lengths of providers' caches that the prefix reaches.
+    pub cacheable: CacheThresholds,
+    /// A summary of the changes, if the request has any.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub git: Option<GitEntry>,
-    /// Each section, in the order of the document.
+    pub git: Option<GitSummary>,
+    /// The sections, in the order of the document.
     pub sections: Vec<SectionEntry>,
-    /// What is not there, and why.
-    pub left_out: Vec<LeftOut>,
-    /// What was odd, in words.
+    /// The contents that were left out, with reasons.
+    pub left_out: Vec<Omission>,
+    /// Irregularities that did not prevent the document, in words.
     pub diagnostics: Vec<String>,
 }
 
-/// Whether a prefix reaches the least length that providers cache, in tokens of the model. Anthropic asks, by model,
-/// for 512, 1,024, 2,048 or 4,096; OpenAI for 1,024; Gemini for 2,048 or 4,096. Below it nothing is cached, and
-/// nobody says so.
+/// The minimum lengths of providers' caches that a prefix reaches, in tokens of the model.
+///
+/// Anthropic requires 512, 1,024, 2,048 or 4,096 tokens depending on the model; OpenAI 1,024; Gemini 2,048 or 4,096. A
+/// shorter prefix is not cached, and no error says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[allow(missing_docs, reason = "the names say it")]
-pub struct Cacheable {
+#[non_exhaustive]
+pub struct CacheThresholds {
     pub min_512: bool,
     pub min_1024: bool,
     pub min_2048: bool,
     pub min_4096: bool,
 }
 
-/// What git said.
-#[derive(Clone, Debug, Serialize)]
-pub struct GitEntry {
-    /// How asking went.
-    pub outcome: Outcome,
-    /// What is compared with.
-    pub since: String,
-    /// Files that changed, untracked ones among them.
-    pub files: usize,
-    /// Lines added, of those that git counts.
-    pub insertions: u64,
-    /// Lines removed.
-    pub deletions: u64,
-    /// Not all lines were read.
-    pub truncated: bool,
-    /// The repository's own filters were not run.
-    pub filters_off: bool,
+impl CacheThresholds {
+    pub(crate) fn reached_by(model_tokens: usize) -> Self {
+        Self {
+            min_512: model_tokens >= 512,
+            min_1024: model_tokens >= 1024,
+            min_2048: model_tokens >= 2048,
+            min_4096: model_tokens >= 4096,
+        }
+    }
 }
 
-/// What a section is.
+/// A summary of the changes of the repository.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct GitSummary {
+    /// The result of asking git.
+    pub outcome: ChangesOutcome,
+    /// The revision to compare with.
+    pub since: String,
+    /// The number of changed files, untracked ones included.
+    pub files: usize,
+    /// Lines added in the files that git counts.
+    pub insertions: u64,
+    /// Lines removed in the files that git counts.
+    pub deletions: u64,
+    /// True if not all changes were read.
+    pub truncated: bool,
+    /// True if the repository's content filters were not run.
+    #[serde(rename = "filters_off")]
+    pub filters_disabled: bool,
+}
+
+/// A segment of a document.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Segment {
+    /// The stable prefix, which a provider's cache can serve.
+    #[default]
+    Prefix,
+    /// The volatile tail.
+    Tail,
+}
+
+impl fmt::Display for Segment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Prefix => "prefix",
+            Self::Tail => "tail",
+        })
+    }
+}
+
+/// The kind of a section.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Kind {
+pub enum SectionKind {
     /// A planning document of the role.
     #[default]
     Document,
     /// A plan of the phase.
     Plan,
-    /// Failures of tests, as the caller handed them in.
+    /// The failures of tests that the caller passed in.
     TestFailures,
-    /// What changed.
+    /// The changes of the repository.
     Changes,
     /// A source file.
     Code,
-    /// Source files by name.
+    /// A list of source files by name.
     Map,
 }
 
-/// One section.
+/// The manifest of one section.
 #[derive(Clone, Debug, Default, Serialize)]
+#[non_exhaustive]
 pub struct SectionEntry {
-    /// Where its text is from.
+    /// The path of the source, or a name for a section without a file.
     pub path: String,
-    /// `prefix` or `tail`.
-    pub half: &'static str,
-    /// What it is.
-    pub kind: Kind,
-    /// Why it is there.
+    /// The segment that the section is in.
+    #[serde(rename = "half")]
+    pub segment: Segment,
+    /// The kind of the section.
+    pub kind: SectionKind,
+    /// The reason why the section is in the document.
     pub why: String,
-    /// Bytes in the document, heading and escapes included.
+    /// The bytes of the section in the document, heading and escapes included.
     pub bytes: usize,
-    /// Tokens in the document.
+    /// The counted tokens of the section in the document.
     pub tokens: usize,
-    /// The SHA-256 of the source.
+    /// The SHA-256 of the source in hexadecimal.
     pub sha256: String,
-    /// Bytes of the source.
+    /// The bytes of the source.
     pub source_bytes: u64,
-    /// The SHA-256 of what is in the document.
+    /// The SHA-256 of the section in the document, in hexadecimal.
     pub emitted_sha256: String,
-    /// Something of it was left out.
+    /// True if a part of the source was left out.
     pub truncated: bool,
-    /// How much of it is there: `full`, `trimmed`, `outline` or `map`.
-    pub level: &'static str,
-    /// Pieces (blocks, hunks, paragraphs) that were left out.
+    /// The part of the source that is there.
+    pub level: DetailLevel,
+    /// The pieces (blocks, hunks, paragraphs, files of a list) that were left out.
     #[serde(skip_serializing_if = "is_zero")]
     pub pieces_left_out: usize,
-    /// Secrets that were masked.
+    /// The secrets that were masked.
     #[serde(skip_serializing_if = "is_zero")]
     pub redactions: usize,
-    /// What the source is written in.
-    pub encoding: &'static str,
-    /// The source has characters that change the direction of writing: it may not read as it runs.
+    /// The encoding of the source.
+    pub encoding: TextEncoding,
+    /// True if the source has characters that change the direction of writing, so that it may not read as it runs.
     #[serde(skip_serializing_if = "is_false")]
     pub bidirectional: bool,
-    /// The source changed each time it was read.
+    /// True if the source changed during each attempt to read it.
     #[serde(skip_serializing_if = "is_false")]
     pub unstable: bool,
 }
 
-/// What is not in the document.
+/// Something that is not in the document, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct LeftOut {
-    /// What it is.
+#[non_exhaustive]
+pub struct Omission {
+    /// The path, or the name of a document.
     pub path: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// It is named in the document. The rest is here only.
+    /// True if the document itself names the omission; others are in the manifest only.
     #[serde(skip)]
-    pub(crate) told: bool,
+    pub(crate) in_summary: bool,
 }
 
-impl LeftOut {
-    pub(crate) fn told(path: impl Into<String>, reason: impl Into<String>) -> Self {
-        Self { path: path.into(), reason: reason.into(), told: true }
+impl Omission {
+    /// An omission that the summary of the document names.
+    pub(crate) fn in_summary(path: impl Into<String>, reason: impl fmt::Display) -> Self {
+        Self { path: path.into(), reason: format!("{reason}"), in_summary: true }
     }
 
-    pub(crate) fn untold(path: impl Into<String>, reason: impl Into<String>) -> Self {
-        Self { told: false, ..Self::told(path, reason) }
+    /// An omission that only the manifest names: the reader of the document did not ask for it.
+    pub(crate) fn in_manifest(path: impl Into<String>, reason: impl fmt::Display) -> Self {
+        Self { in_summary: false, ..Self::in_summary(path, reason) }
     }
 }
 

@@ -1,60 +1,64 @@
-//! A text in pieces that can be left out one by one: between blocks of Markdown, hunks, paragraphs. Never in a
-//! fence, a table, an item of a list or a character. A paragraph that is [`LARGE`] is cut at its lines, else between
-//! sentences, else between words.
+//! Division of a text into pieces that can be left out one by one.
+//!
+//! A text is cut between blocks of Markdown, hunks and paragraphs, and never inside a fence, a table, a list item or a
+//! character. A paragraph of more than [`LARGE_PIECE_BYTES`] is cut at its lines, else between sentences, else between
+//! words.
 
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag};
 use std::ops::Range;
 
-/// A piece of a text. The pieces of a text follow each other without gap.
+/// A piece of a text. The pieces of a text follow each other without a gap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub(crate) range: Range<usize>,
-    /// Those with smaller ranks are kept first; those of one rank in their order. Never kept where there is none.
+    /// Pieces with a smaller rank are kept first, pieces of one rank in the order of the text. A piece without a rank is
+    /// never kept.
     pub(crate) rank: Option<Rank>,
 }
 
-/// How early a piece is kept.
+/// The order in which pieces are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Rank {
-    pub(crate) class: Class,
-    /// Smaller is earlier.
-    pub(crate) within: usize,
+    pub(crate) class: PieceClass,
+    /// The order within the class: smaller is earlier.
+    pub(crate) order_in_class: usize,
 }
 
-/// First what says what the text is; last what is over, or would keep everything behind it out.
+/// The main order in which pieces are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Class {
-    First,
-    Usual,
-    /// Larger than [`LARGE`].
+pub(crate) enum PieceClass {
+    /// The pieces that tell what the text is about: front matter, title, introduction, statistics.
+    Opening,
+    Normal,
+    /// A piece of more than [`LARGE_PIECE_BYTES`], which would keep out everything after it.
     Large,
-    /// About a phase that is over.
-    Over,
+    /// A piece about a phase that is completed.
+    Completed,
 }
 
-/// Bytes above which a piece waits for smaller ones.
-pub(crate) const LARGE: usize = 6_000;
-/// Bytes at most of a part of what is [`LARGE`] and has no blocks.
-const PART: usize = 2_000;
-/// Lines of a piece of plain text.
-const PLAIN_LINES: usize = 20;
+/// Bytes above which a piece is kept after smaller ones.
+pub(crate) const LARGE_PIECE_BYTES: usize = 6_000;
+/// The most bytes of a part of a large paragraph.
+const MAX_PART_BYTES: usize = 2_000;
+/// The most lines of a piece of plain text.
+const MAX_PLAIN_LINES: usize = 20;
 
 impl Rank {
-    pub(crate) fn new(class: Class, within: usize) -> Self {
-        Self { class, within }
+    pub(crate) fn new(class: PieceClass, order_in_class: usize) -> Self {
+        Self { class, order_in_class }
     }
 }
 
-/// A block of Markdown at the top level, or an item of a list there.
+/// A top-level block of Markdown, or an item of a top-level list.
 struct Block {
     start: usize,
     heading: Option<usize>,
     metadata: bool,
-    /// It can be cut within.
+    /// True for a paragraph, which can be cut inside.
     paragraph: bool,
 }
 
-/// The blocks of `text`, by a parser: a line that begins with `#` may well be in a fence.
+/// Returns the blocks of `text`. It takes a parser, because a line that begins with `#` may be inside a fence.
 fn blocks(text: &str) -> Vec<Block> {
     let options = Options::ENABLE_TABLES
         | Options::ENABLE_FOOTNOTES
@@ -65,6 +69,7 @@ fn blocks(text: &str) -> Vec<Block> {
     let mut in_list = false;
     for (event, range) in Parser::new_ext(text, options).into_offset_iter() {
         let block = match &event {
+            // Its items are blocks of their own, so that a long list can be cut between them.
             Event::Start(Tag::List(_)) if depth == 0 => {
                 in_list = true;
                 None
@@ -86,6 +91,7 @@ fn blocks(text: &str) -> Vec<Block> {
             _ => {}
         }
         if let Some((heading, metadata)) = block {
+            // The parser leaves out the indentation of a block; a piece begins with its line.
             let before = text.get(..range.start).unwrap_or_default();
             let start = before.rfind('\n').map_or(0, |newline| newline + 1);
             if blocks.last().is_none_or(|last| last.start < start) {
@@ -101,71 +107,75 @@ fn number(level: HeadingLevel) -> usize {
     level as usize
 }
 
-/// Markdown in pieces. What is over is ranked last where `completed` is true, and else never kept.
-pub(crate) fn markdown(text: &str, completed: bool) -> Vec<Piece> {
+/// Divides Markdown into pieces. Sections of completed phases are ranked last if `keep_completed` is true, and never kept
+/// otherwise.
+pub(crate) fn split_markdown(text: &str, keep_completed: bool) -> Vec<Piece> {
     let blocks = blocks(text);
-    let over = completed_phases(text);
+    let completed = completed_phases(text);
     let mut pieces: Vec<Piece> = Vec::with_capacity(blocks.len());
-    // The opening: front matter, the title and what follows it.
+    // The opening is the front matter, the title and the block after it.
     let mut opening = true;
     let mut depth = 1;
-    let mut over_below: Option<usize> = None;
+    // The level of the heading of a completed phase, while the blocks below it last.
+    let mut completed_heading: Option<usize> = None;
     for (index, block) in blocks.iter().enumerate() {
         let start = if index == 0 { 0 } else { block.start };
         let end = blocks.get(index + 1).map_or(text.len(), |next| next.start);
-        let words = text.get(start..end).unwrap_or_default();
+        let block_text = text.get(start..end).unwrap_or_default();
         if let Some(level) = block.heading {
             depth = level;
-            if over_below.is_some_and(|above| level <= above) {
-                over_below = None;
+            if completed_heading.is_some_and(|above| level <= above) {
+                completed_heading = None;
             }
-            let heading = words.lines().next().unwrap_or_default();
-            if over_below.is_none() && phase_of(heading).is_some_and(|phase| over.contains(&phase)) {
-                over_below = Some(level);
+            let heading = block_text.lines().next().unwrap_or_default();
+            if completed_heading.is_none()
+                && phase_number(heading).is_some_and(|phase| completed.contains(&phase))
+            {
+                completed_heading = Some(level);
             }
         }
         let first = opening && (block.metadata || block.heading.is_none_or(|level| level == 1));
         if opening && !block.metadata && block.heading.is_none() || !first {
             opening = false;
         }
-        let class = match over_below {
-            Some(_) => Class::Over,
-            None if words.len() > LARGE => Class::Large,
-            None if first => Class::First,
-            None => Class::Usual,
+        let class = match completed_heading {
+            Some(_) => PieceClass::Completed,
+            None if block_text.len() > LARGE_PIECE_BYTES => PieceClass::Large,
+            None if first => PieceClass::Opening,
+            None => PieceClass::Normal,
         };
-        let rank = (completed || class != Class::Over).then(|| Rank::new(class, depth));
-        if block.paragraph && words.len() > LARGE {
-            let parts = parts(words).into_iter();
+        let rank = (keep_completed || class != PieceClass::Completed).then(|| Rank::new(class, depth));
+        if block.paragraph && block_text.len() > LARGE_PIECE_BYTES {
+            let parts = split_paragraph(block_text).into_iter();
             pieces.extend(parts.map(|part| Piece { range: start + part.start..start + part.end, rank }));
         } else {
             pieces.push(Piece { range: start..end, rank });
         }
     }
     if pieces.is_empty() && !text.is_empty() {
-        pieces.push(Piece { range: 0..text.len(), rank: Some(Rank::new(Class::First, 0)) });
+        pieces.push(Piece { range: 0..text.len(), rank: Some(Rank::new(PieceClass::Opening, 0)) });
     }
     pieces
 }
 
-/// Plain text in pieces: paragraphs, the long ones in parts.
-pub(crate) fn plain(text: &str) -> Vec<Piece> {
+/// Divides plain text into pieces: paragraphs, of which long ones are divided further.
+pub(crate) fn split_plain_text(text: &str) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let (mut start, mut end, mut lines, mut blank) = (0, 0, 0, false);
     let mut push = |range: Range<usize>| {
-        if range.len() <= LARGE {
-            pieces.push(Piece { range, rank: Some(Rank::new(Class::Usual, 0)) });
+        if range.len() <= LARGE_PIECE_BYTES {
+            pieces.push(Piece { range, rank: Some(Rank::new(PieceClass::Normal, 0)) });
             return;
         }
-        let rank = Some(Rank::new(Class::Large, 0));
-        let parts = parts(text.get(range.clone()).unwrap_or_default()).into_iter();
+        let rank = Some(Rank::new(PieceClass::Large, 0));
+        let parts = split_paragraph(text.get(range.clone()).unwrap_or_default()).into_iter();
         pieces.extend(
             parts.map(|part| Piece { range: range.start + part.start..range.start + part.end, rank }),
         );
     };
     for line in text.split_inclusive('\n') {
         let is_blank = line.trim().is_empty();
-        if lines == PLAIN_LINES || (blank && !is_blank) {
+        if lines == MAX_PLAIN_LINES || (blank && !is_blank) {
             push(start..end);
             (start, lines) = (end, 0);
         }
@@ -179,21 +189,21 @@ pub(crate) fn plain(text: &str) -> Vec<Piece> {
     pieces
 }
 
-/// `text` in parts of at most [`PART`] bytes.
-fn parts(text: &str) -> Vec<Range<usize>> {
+/// Divides `text` into parts of at most [`MAX_PART_BYTES`] bytes.
+fn split_paragraph(text: &str) -> Vec<Range<usize>> {
     let mut parts = Vec::new();
     let mut start = 0;
     while start < text.len() {
-        let mut end = text.len().min(start + PART);
+        let mut end = text.len().min(start + MAX_PART_BYTES);
         while !text.is_char_boundary(end) {
             end -= 1;
         }
         if end < text.len() {
             let window = text.get(start..end).unwrap_or_default();
             let sentence =
-                [". ", "! ", "? "].iter().filter_map(|end| window.rfind(end)).max().map(|at| at + 2);
+                [". ", "! ", "? "].iter().filter_map(|end| window.rfind(end)).max().map(|offset| offset + 2);
             let cut = window.rfind('\n').or_else(|| window.rfind(' ').filter(|_| sentence.is_none()));
-            end = cut.map(|at| at + 1).or(sentence).map_or(end, |cut| start + cut);
+            end = cut.map(|offset| offset + 1).or(sentence).map_or(end, |cut| start + cut);
         }
         parts.push(start..end);
         start = end;
@@ -201,8 +211,8 @@ fn parts(text: &str) -> Vec<Range<usize>> {
     parts
 }
 
-/// The number of the phase that a heading, a cell or an item is about: `Phase 3: x`, `3. x`, `3`.
-fn phase_of(text: &str) -> Option<u32> {
+/// Returns the number of the phase that a heading, a table cell or a list item is about: `Phase 3: x`, `3. x`, `3`.
+fn phase_number(text: &str) -> Option<u32> {
     let text = text.trim_start_matches(['#', '*', '_', '[', ' ']);
     let text = match text.get(..5) {
         Some(word) if word.eq_ignore_ascii_case("phase") => text.get(5..)?.trim_start(),
@@ -210,32 +220,32 @@ fn phase_of(text: &str) -> Option<u32> {
     };
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let (number, rest) = text.split_at_checked(digits)?;
-    // Phase 3.1 is another one.
+    // `3.1` names a phase that was inserted later, not phase 3.
     let decimal = rest.strip_prefix('.').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
     if decimal || rest.starts_with(char::is_alphanumeric) { None } else { number.parse().ok() }
 }
 
-/// The phases that `text` says are over: rows of a table with a cell "Complete", and ticked items.
+/// Returns the phases that `text` marks as completed: by a table row with a cell "Complete", or by a ticked list item.
 fn completed_phases(text: &str) -> Vec<u32> {
-    let is_over = |cell: &str| {
+    let is_completed = |cell: &str| {
         let cell = cell.trim_matches(|c: char| !c.is_ascii_alphabetic());
         ["complete", "completed", "done"].iter().any(|word| cell.eq_ignore_ascii_case(word))
     };
-    let mut over = Vec::new();
+    let mut completed = Vec::new();
     for line in text.lines() {
         let line = line.trim();
         if let Some(row) = line.strip_prefix('|') {
-            if row.split('|').skip(1).any(is_over) {
-                over.extend(row.split('|').next().and_then(phase_of));
+            if row.split('|').skip(1).any(is_completed) {
+                completed.extend(row.split('|').next().and_then(phase_number));
             }
         } else if let Some(item) =
             ["- [x] ", "- [X] ", "* [x] ", "* [X] "].iter().find_map(|mark| line.strip_prefix(mark))
             && item.trim_start_matches(['*', '_']).get(..5).is_some_and(|w| w.eq_ignore_ascii_case("phase"))
         {
-            over.extend(phase_of(item));
+            completed.extend(phase_number(item));
         }
     }
-    over
+    completed
 }
 
 #[cfg(test)]
@@ -243,8 +253,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn texts<'a>(text: &'a str, pieces: &[Piece]) -> Vec<(&'a str, Option<(Class, usize)>)> {
-        let rank = |piece: &Piece| piece.rank.map(|rank| (rank.class, rank.within));
+    fn texts<'a>(text: &'a str, pieces: &[Piece]) -> Vec<(&'a str, Option<(PieceClass, usize)>)> {
+        let rank = |piece: &Piece| piece.rank.map(|rank| (rank.class, rank.order_in_class));
         pieces.iter().map(|piece| (&text[piece.range.clone()], rank(piece))).collect()
     }
 
@@ -253,37 +263,37 @@ mod tests {
         let text = "---\na: 1\n---\n# T\n\nIntro.\n\n```sh\n# no heading\n\nx\n```\n\n## B\n- one\n  more\n- two\n\n\
                     | a |\n|---|\n| b |\n\nSetext\n---\nend\n";
         let expected = [
-            ("---\na: 1\n---\n", Some((Class::First, 1))),
-            ("# T\n\n", Some((Class::First, 1))),
-            ("Intro.\n\n", Some((Class::First, 1))),
-            ("```sh\n# no heading\n\nx\n```\n\n", Some((Class::Usual, 1))),
-            ("## B\n", Some((Class::Usual, 2))),
-            ("- one\n  more\n", Some((Class::Usual, 2))),
-            ("- two\n\n", Some((Class::Usual, 2))),
-            ("| a |\n|---|\n| b |\n\n", Some((Class::Usual, 2))),
-            ("Setext\n---\n", Some((Class::Usual, 2))),
-            ("end\n", Some((Class::Usual, 2))),
+            ("---\na: 1\n---\n", Some((PieceClass::Opening, 1))),
+            ("# T\n\n", Some((PieceClass::Opening, 1))),
+            ("Intro.\n\n", Some((PieceClass::Opening, 1))),
+            ("```sh\n# no heading\n\nx\n```\n\n", Some((PieceClass::Normal, 1))),
+            ("## B\n", Some((PieceClass::Normal, 2))),
+            ("- one\n  more\n", Some((PieceClass::Normal, 2))),
+            ("- two\n\n", Some((PieceClass::Normal, 2))),
+            ("| a |\n|---|\n| b |\n\n", Some((PieceClass::Normal, 2))),
+            ("Setext\n---\n", Some((PieceClass::Normal, 2))),
+            ("end\n", Some((PieceClass::Normal, 2))),
         ];
-        assert_eq!(texts(text, &markdown(text, true)), expected);
+        assert_eq!(texts(text, &split_markdown(text, true)), expected);
     }
 
     #[test]
     fn sections_of_completed_phases_come_last_or_not_at_all() {
         let text = "# Map\n\n| Phase | State |\n|---|---|\n| 1. Core | Complete |\n| 2. Tools | In progress |\n\n\
                     - [x] **Phase 3: Done**\n\n## Phase 1: Core\n\na\n\n### Detail\n\n## Phase 2: Tools\n\n## Phase 3\n";
-        let over: Vec<_> = markdown(text, true)
+        let completed: Vec<_> = split_markdown(text, true)
             .into_iter()
-            .filter(|piece| piece.rank.unwrap().class == Class::Over)
+            .filter(|piece| piece.rank.unwrap().class == PieceClass::Completed)
             .map(|piece| text[piece.range].trim().to_owned())
             .collect();
-        assert_eq!(over, ["## Phase 1: Core", "a", "### Detail", "## Phase 3"]);
-        assert_eq!(markdown(text, false).iter().filter(|piece| piece.rank.is_none()).count(), 4);
+        assert_eq!(completed, ["## Phase 1: Core", "a", "### Detail", "## Phase 3"]);
+        assert_eq!(split_markdown(text, false).iter().filter(|piece| piece.rank.is_none()).count(), 4);
     }
 
     #[test]
     fn plain_text_is_cut_between_paragraphs_and_long_ones_between_lines() {
         let text = format!("a\nb\n\nc\n\n\n{}", "x\n".repeat(25));
-        let lengths: Vec<_> = plain(&text).iter().map(|piece| piece.range.len()).collect();
+        let lengths: Vec<_> = split_plain_text(&text).iter().map(|piece| piece.range.len()).collect();
         assert_eq!(lengths, [5, 4, 40, 10]);
     }
 
@@ -293,8 +303,8 @@ mod tests {
             [("a line. of words\n", "\n"), ("A word. Is here. ", ". "), ("word ", " "), ("\u{e9}", "")]
         {
             let text = format!("{}\n", unit.repeat(20_000 / unit.len()).trim_end());
-            for pieces in [markdown(&text, true), plain(&text)] {
-                assert!(pieces.len() > 8 && pieces.iter().all(|piece| piece.range.len() <= PART));
+            for pieces in [split_markdown(&text, true), split_plain_text(&text)] {
+                assert!(pieces.len() > 8 && pieces.iter().all(|piece| piece.range.len() <= MAX_PART_BYTES));
                 let cut = &pieces[..pieces.len() - 1];
                 assert!(cut.iter().all(|piece| text[piece.range.clone()].ends_with(end)), "{unit}");
                 assert_eq!(pieces.iter().map(|piece| &text[piece.range.clone()]).collect::<String>(), text);
@@ -305,7 +315,7 @@ mod tests {
     proptest! {
         #[test]
         fn pieces_are_the_whole_text_in_order(text in "([#>\\-`|*a1. \n~\t]|Phase |```\n|---\n|\u{e9}){0,60}") {
-            for pieces in [markdown(&text, true), plain(&text)] {
+            for pieces in [split_markdown(&text, true), split_plain_text(&text)] {
                 let whole: String = pieces.iter().map(|piece| &text[piece.range.clone()]).collect();
                 prop_assert_eq!(&whole, &text);
             }

@@ -1,130 +1,231 @@
-//! What is asked for.
+//! The request for a document.
 
-use crate::budget::MAX_BUDGET;
-use crate::catalogue::{Diff, is_beneath, is_role_name};
+use crate::budget::MAX_BUDGET_TOKENS;
+use crate::catalogue::{DiffDetail, is_path_beneath_root, is_role_name};
 use crate::changes::Changes;
-use crate::error::Error;
+use crate::error::{Error, RequestField};
+use crate::format::Format;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// The budget where neither a request nor a role names one: with a factor of 1.76, the largest measured for a model
-/// of 2026, it stays below the 25,000 tokens above which a known host stores an answer away instead of showing it.
-pub const DEFAULT_BUDGET: usize = 12_000;
+/// The budget in tokens where neither the request nor the role sets one.
+///
+/// With a factor of 1.76, the largest measured for a model of 2026, a document stays below the 25,000 tokens above which
+/// a known host stores an answer away instead of showing it to the model.
+pub const DEFAULT_BUDGET_TOKENS: usize = 12_000;
 
-/// What is asked for. Nothing else decides what comes out, but the files themselves.
+/// A request for one document. Together with the content of the files it decides every byte of the result.
+///
+/// ```
+/// use context_compiler::{ContextRequest, Format};
+///
+/// let request = ContextRequest::new("reviewer")
+///     .phase(3)
+///     .budget_tokens(20_000)
+///     .include(["src/**/*.rs"])
+///     .format(Format::Xml);
+/// assert_eq!(request.budget_tokens, Some(20_000));
+/// ```
 #[derive(Clone, Debug)]
-pub struct Request {
-    /// The role, compared byte for byte; 1 to 64 letters, digits, `-` and `_`. One that the catalogue does not
-    /// know reads what its `default` reads.
+#[non_exhaustive]
+pub struct ContextRequest {
+    /// The role: 1 to 64 letters, digits, `-` and `_`, compared byte for byte. A role that the catalogue does not have
+    /// reads the documents of the role `default`.
     pub role: String,
-    /// The phase whose plans are added. None, like 0, adds none.
+    /// The phase whose plans are added. `None`, the default, and 0 add none.
     pub phase: Option<u32>,
-    /// A plan by its path beneath the root, instead of those of the phase.
+    /// The path of a plan beneath the root, which replaces the plans of the phase.
     pub plan: Option<String>,
-    /// The most tokens that the document may have, 1 to [`MAX_BUDGET`]. The role's if absent, else
-    /// [`DEFAULT_BUDGET`].
-    pub budget: Option<usize>,
-    /// How many tokens of the model one counted token may be, in thousandths. 1,000 by default. For Claude, over
-    /// `o200k_base`: 1,350 up to 4.6, 1,800 from 4.7 (measured means by kind of file reach 1.33 and 1.76).
-    pub factor: u32,
-    /// The part of the budget, in per cent, that the stable prefix can take at most, 1 to 99. 60 by default. It
-    /// is a fixed part, and not what the rest leaves, so that nothing in the rest changes the prefix.
-    pub prefix_share: u32,
-    /// The form of the document.
+    /// The most tokens of the model that the document may have, 1 to [`MAX_BUDGET_TOKENS`]. By default the budget of the
+    /// role, or [`DEFAULT_BUDGET_TOKENS`] if the role has none.
+    pub budget_tokens: Option<usize>,
+    /// Tokens of the model for 1,000 counted tokens, 1 to 10,000. 1,000 by default. For Claude, over `o200k_base`: 1,350
+    /// up to version 4.6, 1,800 from 4.7 (measured means by kind of file reach 1.33 and 1.76).
+    pub token_factor_permille: u32,
+    /// The part of the budget that the stable prefix can take at most, in per cent, 1 to 99. 60 by default. It is a fixed
+    /// part and not the remainder, so that nothing in the tail changes the prefix.
+    pub prefix_share_percent: u32,
+    /// The format of the document. Markdown by default.
     pub format: Format,
-    /// Globs of source files. The role's if absent.
+    /// The globs of the source files. By default those of the role.
     pub include: Option<Vec<String>>,
-    /// Globs of files that are left out of those, beside the role's.
+    /// Globs of source files to leave out, in addition to those of the role.
     pub exclude: Vec<String>,
-    /// How source files are shown.
-    pub code: Code,
-    /// How much of what changed is shown. The role's if absent.
-    pub diff: Option<Diff>,
-    /// What changed, where somebody has asked git.
+    /// The detail in which source files are shown.
+    pub code_detail: CodeDetail,
+    /// The detail in which changes are shown. By default that of the role.
+    pub diff_detail: Option<DiffDetail>,
+    /// The changes of the repository, if the caller asked git for them.
     pub changes: Option<Changes>,
-    /// What the last test run said of its failures.
+    /// The output of the last test run about its failures.
     pub test_failures: Option<String>,
-    /// The `prefix_hash` that the caller has from before.
-    pub known_prefix: Option<String>,
+    /// The [`prefix_hash`](crate::Manifest::prefix_hash) of an earlier document that the caller still has.
+    pub known_prefix_hash: Option<String>,
 }
 
-/// The form of a document. All three can be read back into the same sections, whatever is in them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Format {
-    /// A heading for each section, and its text in a fence that is longer than any in it.
-    #[default]
-    Markdown,
-    /// XML 1.0, escaped.
-    Xml,
-    /// JSON.
-    Json,
-}
-
-/// How source files are shown.
+/// The detail in which source files are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Code {
-    /// As much of each as there is room for: whole, else its outline, else its name.
+#[non_exhaustive]
+pub enum CodeDetail {
+    /// As much of each file as fits: its whole text, else its outline, else its name.
     #[default]
     Auto,
-    /// Whole, or by name.
+    /// The whole text, or the name.
     Full,
-    /// Outlines, or names.
+    /// The outline, or the name.
     Outline,
-    /// Names, with what they export.
+    /// The name, with the symbols that the file exports.
     Map,
 }
 
-/// Masks secrets. Done to everything that is quoted, before it is cut: half a secret is not recognised.
+/// Masks secrets in every text that a document quotes.
+///
+/// Texts are masked before they are cut, because a part of a secret is not recognised.
 pub trait Redact: Send + Sync {
-    /// `text` with a mark in the place of every secret; `text` itself if there is none.
+    /// Returns `text` with a mark in the place of every secret, or `text` itself if it contains none. A mark begins with
+    /// `[redacted`.
     fn redact<'t>(&self, text: &'t str) -> Cow<'t, str>;
 
-    /// A number that is the same only for redactors that mask the same, as long as one cache is used with them: then
-    /// files that have not changed since are not read to know how much room they need. `None`, the default, has each
-    /// of them read.
-    fn key(&self) -> Option<u64> {
+    /// Returns a number that identifies this way of masking among all redactors that are used with one cache. The cache
+    /// then remembers the size of masked files, and unchanged files are not read again to measure them. `None`, the
+    /// default, has each of them read.
+    fn cache_key(&self) -> Option<u64> {
         None
     }
 }
 
-impl Request {
-    /// A request of `role` for its planning documents, with everything else as the members say.
+impl ContextRequest {
+    /// A request for the planning documents of `role`, with every other field at its default.
     pub fn new(role: impl Into<String>) -> Self {
         Self {
             role: role.into(),
             phase: None,
             plan: None,
-            budget: None,
-            factor: 1_000,
-            prefix_share: 60,
+            budget_tokens: None,
+            token_factor_permille: 1_000,
+            prefix_share_percent: 60,
             format: Format::default(),
             include: None,
             exclude: Vec::new(),
-            code: Code::default(),
-            diff: None,
+            code_detail: CodeDetail::default(),
+            diff_detail: None,
             changes: None,
             test_failures: None,
-            known_prefix: None,
+            known_prefix_hash: None,
         }
     }
 
-    pub(crate) fn check(&self) -> Result<(), Error> {
+    /// Adds the plans of this [phase](Self::phase).
+    #[must_use]
+    pub fn phase(mut self, phase: u32) -> Self {
+        self.phase = Some(phase);
+        self
+    }
+
+    /// Adds the plan at this path instead of the plans of the phase.
+    #[must_use]
+    pub fn plan(mut self, path: impl Into<String>) -> Self {
+        self.plan = Some(path.into());
+        self
+    }
+
+    /// Sets the [budget](Self::budget_tokens).
+    #[must_use]
+    pub fn budget_tokens(mut self, tokens: usize) -> Self {
+        self.budget_tokens = Some(tokens);
+        self
+    }
+
+    /// Sets the [tokens of the model for 1,000 counted tokens](Self::token_factor_permille).
+    #[must_use]
+    pub fn token_factor_permille(mut self, factor: u32) -> Self {
+        self.token_factor_permille = factor;
+        self
+    }
+
+    /// Sets the [share of the prefix](Self::prefix_share_percent).
+    #[must_use]
+    pub fn prefix_share_percent(mut self, percent: u32) -> Self {
+        self.prefix_share_percent = percent;
+        self
+    }
+
+    /// Sets the format of the document.
+    #[must_use]
+    pub fn format(mut self, format: Format) -> Self {
+        self.format = format;
+        self
+    }
+
+    /// Adds the source files that match one of these globs. See [`code::select`](crate::code::select) for their syntax.
+    #[must_use]
+    pub fn include(mut self, globs: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.include = Some(globs.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Leaves out the source files that match one of these globs.
+    #[must_use]
+    pub fn exclude(mut self, globs: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.exclude = globs.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets the detail in which source files are shown.
+    #[must_use]
+    pub fn code_detail(mut self, detail: CodeDetail) -> Self {
+        self.code_detail = detail;
+        self
+    }
+
+    /// Sets the detail in which changes are shown.
+    #[must_use]
+    pub fn diff_detail(mut self, detail: DiffDetail) -> Self {
+        self.diff_detail = Some(detail);
+        self
+    }
+
+    /// Adds the changes of the repository, such as `git::collect_changes` returns them.
+    #[must_use]
+    pub fn changes(mut self, changes: Changes) -> Self {
+        self.changes = Some(changes);
+        self
+    }
+
+    /// Adds the output of the last test run about its failures.
+    #[must_use]
+    pub fn test_failures(mut self, output: impl Into<String>) -> Self {
+        self.test_failures = Some(output.into());
+        self
+    }
+
+    /// Names the prefix that the caller still has, which the manifest then reports as a cache hit if it is unchanged.
+    #[must_use]
+    pub fn known_prefix_hash(mut self, hash: impl Into<String>) -> Self {
+        self.known_prefix_hash = Some(hash.into());
+        self
+    }
+
+    /// Checks every field that has a range.
+    pub(crate) fn validate(&self) -> Result<(), Error> {
         if !is_role_name(&self.role) {
-            return Err(Error::argument("role", "must be 1 to 64 letters, digits, `-` and `_`"));
+            let reason = "must be 1 to 64 letters, digits, `-` and `_`";
+            return Err(Error::invalid(RequestField::Role, reason));
         }
-        if self.budget.is_some_and(|budget| !(1..=MAX_BUDGET).contains(&budget)) {
-            return Err(Error::argument("budget", format!("must be 1 to {MAX_BUDGET} tokens")));
+        if self.budget_tokens.is_some_and(|budget| !(1..=MAX_BUDGET_TOKENS).contains(&budget)) {
+            let reason = format!("must be 1 to {MAX_BUDGET_TOKENS} tokens");
+            return Err(Error::invalid(RequestField::BudgetTokens, reason));
         }
-        if !(1..=10_000).contains(&self.factor) {
-            return Err(Error::argument("factor", "must be 1 to 10,000 thousandths"));
+        if !(1..=10_000).contains(&self.token_factor_permille) {
+            return Err(Error::invalid(RequestField::TokenFactor, "must be 1 to 10,000 thousandths"));
         }
-        if !(1..=99).contains(&self.prefix_share) {
-            return Err(Error::argument("prefix_share", "must be 1 to 99 per cent"));
+        if !(1..=99).contains(&self.prefix_share_percent) {
+            return Err(Error::invalid(RequestField::PrefixShare, "must be 1 to 99 per cent"));
         }
-        if self.plan.as_deref().is_some_and(|plan| !is_beneath(plan)) {
-            return Err(Error::argument("plan", "must be a path relative to the root, without `..`"));
+        if self.plan.as_deref().is_some_and(|plan| !is_path_beneath_root(plan)) {
+            let reason = "must be a path relative to the root, without `..`";
+            return Err(Error::invalid(RequestField::Plan, reason));
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! What changed, asked of the real git, in every state a repository can be in, hostile ones among them.
+//! Changes by the real git, in every state that a repository can be in, hostile ones among them.
 #![allow(
     clippy::expect_used,
     clippy::unwrap_used,
@@ -7,20 +7,21 @@
 )]
 #![allow(clippy::disallowed_methods, reason = "tests make the repositories that are asked")]
 
-use context_compiler::cache::{Cache, DEFAULT_LIMIT};
-use context_compiler::catalogue::Diff;
-use context_compiler::changes::{Changes, Outcome, Status};
-use context_compiler::count::Estimate;
-use context_compiler::source::Folder;
-use context_compiler::{Compiler, Error, Format, Request, git};
+use context_compiler::cache::ContentCache;
+use context_compiler::catalogue::DiffDetail;
+use context_compiler::changes::{ChangeKind, ChangedFile, Changes, ChangesOutcome, LineCounts};
+use context_compiler::git::{self, ChangesQuery};
+use context_compiler::source::FolderTree;
+use context_compiler::tokens::EstimatingCounter;
+use context_compiler::{Compiler, ContextRequest, Error, Format, RequestField};
 use process_runner::Runner;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-fn cache() -> Cache {
-    Cache::new(std::sync::Arc::new(Estimate), DEFAULT_LIMIT)
+fn cache() -> ContentCache {
+    ContentCache::new(std::sync::Arc::new(EstimatingCounter))
 }
 
 fn run(folder: &Path, arguments: &[&str]) {
@@ -53,46 +54,52 @@ fn repository() -> tempfile::TempDir {
     project
 }
 
-fn asked(folder: &Path, ask: &git::Ask) -> Result<Changes, Error> {
+fn query_changes(folder: &Path, query: &ChangesQuery) -> Result<Changes, Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let runner = Runner::new();
-    runtime.block_on(git::changes(|| git::command(folder), |command| runner.run(command), ask))
+    runtime.block_on(git::collect_changes(|| git::command(folder), |command| runner.run(command), query))
 }
 
 fn changes(folder: &Path) -> Changes {
-    asked(folder, &git::Ask { time_limit: Duration::from_secs(60), ..git::Ask::default() }).unwrap()
+    query_changes(folder, &ChangesQuery::new().time_limit(Duration::from_secs(60))).unwrap()
 }
 
-/// Path, what happened, lines added and removed, hunks.
-type Fact<'a> = (&'a str, Status, Option<(u64, u64)>, usize);
+/// Path, kind of change, lines added and removed, number of hunks.
+type FileSummary<'a> = (&'a str, ChangeKind, Option<(u64, u64)>, usize);
 
-fn files(changes: &Changes) -> Vec<Fact<'_>> {
-    changes.files.iter().map(|file| (file.path.as_str(), file.status, file.lines, file.hunks.len())).collect()
+fn files(changes: &Changes) -> Vec<FileSummary<'_>> {
+    let lines = |file: &ChangedFile| file.line_counts.map(|counts| (counts.added, counts.removed));
+    let summary = |file| -> FileSummary<'_> {
+        let file: &ChangedFile = file;
+        (file.path.as_str(), file.kind, lines(file), file.hunks.len())
+    };
+    changes.files.iter().map(summary).collect()
 }
 
 #[test]
 fn nothing_changed_is_said_only_where_nothing_changed() {
     let project = repository();
-    assert_eq!(changes(project.path()).outcome, Outcome::Clean);
+    assert_eq!(changes(project.path()).outcome, ChangesOutcome::Clean);
     let outside = tempfile::tempdir().unwrap();
-    assert_eq!(changes(outside.path()).outcome, Outcome::NotARepository);
+    assert_eq!(changes(outside.path()).outcome, ChangesOutcome::NotARepository);
     let unborn = empty();
-    assert_eq!(changes(unborn.path()).outcome, Outcome::Unborn);
+    assert_eq!(changes(unborn.path()).outcome, ChangesOutcome::Unborn);
     let runner = Runner::new();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let without = || git::command(project.path()).env("PATH", "/nonexistent");
-    let ask = git::Ask::default();
-    let missing = runtime.block_on(git::changes(without, |command| runner.run(command), &ask)).unwrap();
-    assert_eq!(missing.outcome, Outcome::GitMissing);
-    let hasty = git::Ask { time_limit: Duration::ZERO, ..git::Ask::default() };
-    assert_eq!(asked(project.path(), &hasty).unwrap().outcome, Outcome::TimedOut);
+    let query = ChangesQuery::new();
+    let missing =
+        runtime.block_on(git::collect_changes(without, |command| runner.run(command), &query)).unwrap();
+    assert_eq!(missing.outcome, ChangesOutcome::GitMissing);
+    let hasty = ChangesQuery::new().time_limit(Duration::ZERO);
+    assert_eq!(query_changes(project.path(), &hasty).unwrap().outcome, ChangesOutcome::TimedOut);
 }
 
 #[test]
 fn a_repository_above_the_root_is_not_the_projects() {
     let project = repository();
     fs::create_dir(project.path().join("sub")).unwrap();
-    assert_eq!(changes(&project.path().join("sub")).outcome, Outcome::NotARepository);
+    assert_eq!(changes(&project.path().join("sub")).outcome, ChangesOutcome::NotARepository);
 }
 
 #[test]
@@ -108,16 +115,16 @@ fn changed_added_deleted_and_untracked_files_are_told_with_their_lines() {
     run(project.path(), &["add", "binary"]);
     fs::write(path("un tracked"), "x\n").unwrap();
     let changes = changes(project.path());
-    assert_eq!(changes.outcome, Outcome::Changed);
+    assert_eq!(changes.outcome, ChangesOutcome::Changed);
     let expected = [
-        ("a.txt", Status::Modified, Some((1, 2)), 2),
-        ("b c.txt", Status::Deleted, Some((0, 1)), 1),
-        ("binary", Status::Added, None, 0),
-        ("new\n\"é.txt", Status::Added, Some((1, 0)), 1),
-        ("un tracked", Status::Untracked, None, 0),
+        ("a.txt", ChangeKind::Modified, Some((1, 2)), 2),
+        ("b c.txt", ChangeKind::Deleted, Some((0, 1)), 1),
+        ("binary", ChangeKind::Added, None, 0),
+        ("new\n\"é.txt", ChangeKind::Added, Some((1, 0)), 1),
+        ("un tracked", ChangeKind::Untracked, None, 0),
     ];
     assert_eq!(files(&changes), expected);
-    assert!(!changes.truncated && !changes.filters_off);
+    assert!(!changes.truncated && !changes.filters_disabled);
 }
 
 #[test]
@@ -126,8 +133,8 @@ fn a_repository_without_commits_tells_what_is_in_its_index() {
     fs::write(project.path().join("a"), "a\n").unwrap();
     run(project.path(), &["add", "a"]);
     let changes = changes(project.path());
-    assert_eq!(changes.outcome, Outcome::Unborn);
-    assert_eq!(files(&changes), [("a", Status::Added, Some((1, 0)), 1)]);
+    assert_eq!(changes.outcome, ChangesOutcome::Unborn);
+    assert_eq!(files(&changes), [("a", ChangeKind::Added, Some((1, 0)), 1)]);
 }
 
 #[test]
@@ -135,14 +142,12 @@ fn a_revision_is_one_of_the_repositorys_and_never_an_option() {
     let project = repository();
     fs::write(project.path().join("a.txt"), "all new\n").unwrap();
     run(project.path(), &["commit", "--quiet", "--all", "--message=second"]);
-    let since = |since: &str| {
-        asked(project.path(), &git::Ask { since: Some(since.to_owned()), ..git::Ask::default() })
-    };
-    assert_eq!(files(&since("HEAD~1").unwrap()), [("a.txt", Status::Modified, Some((1, 40)), 1)]);
-    assert_eq!(since("HEAD").unwrap().outcome, Outcome::Clean);
+    let since = |revision: &str| query_changes(project.path(), &ChangesQuery::new().since(revision));
+    assert_eq!(files(&since("HEAD~1").unwrap()), [("a.txt", ChangeKind::Modified, Some((1, 40)), 1)]);
+    assert_eq!(since("HEAD").unwrap().outcome, ChangesOutcome::Clean);
     let target = project.path().join("written");
     for bad in ["--output=written", "no-such-branch", "HEAD:a.txt", "HEAD~1..HEAD"] {
-        assert!(matches!(since(bad), Err(Error::Argument { name: "since", .. })), "{bad}");
+        assert!(matches!(since(bad), Err(Error::InvalidRequest { field: RequestField::Since, .. })), "{bad}");
     }
     assert!(!target.exists());
 }
@@ -186,14 +191,14 @@ fn nothing_that_the_repository_names_is_run_and_its_index_stays() {
     let changes = changes(project.path());
     assert!(!marker.exists(), "a program of the repository was run");
     assert_eq!(fs::read(project.path().join(".git/index")).unwrap(), index);
-    assert!(changes.filters_off);
+    assert!(changes.filters_disabled);
     let changed = changes.files.iter().find(|file| file.path == "a.txt").unwrap();
-    assert_eq!(changed.lines, Some((1, 40)));
+    assert_eq!(changed.line_counts, Some(LineCounts { added: 1, removed: 40 }));
     assert!(changed.hunks.concat().ends_with("-line 40\n+changed\n"));
 }
 
-/// A program that leaves `ran` in `folder`.
-fn evil(folder: &Path) -> String {
+/// Writes a program that creates the file `ran` in `folder`, and returns its path.
+fn hostile_program(folder: &Path) -> String {
     use std::os::unix::fs::PermissionsExt;
     let script = folder.join("evil");
     fs::write(&script, format!("#!/bin/sh\necho ran >> '{}'\ncat\n", folder.join("ran").display())).unwrap();
@@ -210,21 +215,25 @@ fn append(path: &Path, bytes: &[u8]) {
 #[test]
 fn a_filter_whose_name_is_not_utf_8_is_not_run() {
     let (project, away) = (repository(), tempfile::tempdir().unwrap());
-    let script = evil(away.path());
+    let script = hostile_program(away.path());
     let section = [b"[filter \"\xff\"]\n\tclean = ", script.as_bytes(), b"\n"].concat();
     append(&project.path().join(".git/config"), &section);
     fs::write(project.path().join(".gitattributes"), b"* filter=\xff\n").unwrap();
     fs::write(project.path().join("a.txt"), "changed\n").unwrap();
     let changes = changes(project.path());
     assert!(!away.path().join("ran").exists(), "a program of the repository was run");
-    assert!(changes.filters_off);
-    assert!(changes.files.iter().any(|file| file.path == "a.txt" && file.lines == Some((1, 40))));
+    assert!(changes.filters_disabled);
+    assert!(
+        changes.files.iter().any(
+            |file| file.path == "a.txt" && file.line_counts == Some(LineCounts { added: 1, removed: 40 })
+        )
+    );
 }
 
 #[test]
 fn more_filters_than_are_read_are_a_reason_to_compare_nothing() {
     let (project, away) = (repository(), tempfile::tempdir().unwrap());
-    let script = evil(away.path());
+    let script = hostile_program(away.path());
     // One filter with many keys: its name is few bytes of the environment, and many of the list.
     let mut sections = format!("[filter \"{}\"]\n", "x".repeat(60_000)) + &"clean = x\n".repeat(300);
     sections.push_str(&format!("[filter \"zz\"]\nclean = {script}\n"));
@@ -233,13 +242,16 @@ fn more_filters_than_are_read_are_a_reason_to_compare_nothing() {
     fs::write(project.path().join("a.txt"), "changed\n").unwrap();
     let changes = changes(project.path());
     assert!(!away.path().join("ran").exists(), "a program of the repository was run");
-    assert!(matches!(changes.outcome, Outcome::Failed { .. }) && changes.files.is_empty(), "{changes:?}");
+    assert!(
+        matches!(changes.outcome, ChangesOutcome::Failed { .. }) && changes.files.is_empty(),
+        "{changes:?}"
+    );
 }
 
 #[test]
 fn the_configuration_of_a_submodule_runs_nothing_either() {
     let (project, away) = (repository(), tempfile::tempdir().unwrap());
-    let script = evil(away.path());
+    let script = hostile_program(away.path());
     let sub = project.path().join("sub");
     fs::create_dir(&sub).unwrap();
     run(&sub, &["init", "--quiet"]);
@@ -257,7 +269,7 @@ fn the_configuration_of_a_submodule_runs_nothing_either() {
     run(project.path(), &["config", "diff.ignoreSubmodules", "none"]);
     let changes = changes(project.path());
     assert!(!away.path().join("ran").exists(), "a program of the submodule was run");
-    assert_eq!(files(&changes), [(".gitmodules", Status::Untracked, None, 0)]);
+    assert_eq!(files(&changes), [(".gitmodules", ChangeKind::Untracked, None, 0)]);
 }
 
 #[test]
@@ -266,7 +278,7 @@ fn a_work_tree_that_the_configuration_names_is_not_looked_at() {
     fs::write(away.path().join("a.txt"), "secret\n").unwrap();
     fs::write(away.path().join("other"), "secret\n").unwrap();
     run(project.path(), &["config", "core.worktree", away.path().to_str().unwrap()]);
-    assert_eq!(changes(project.path()).outcome, Outcome::Clean);
+    assert_eq!(changes(project.path()).outcome, ChangesOutcome::Clean);
 }
 
 #[test]
@@ -309,8 +321,8 @@ fn large_changes_do_not_hide_small_ones() {
     fs::write(project.path().join("0-many"), "line\n".repeat(40_000)).unwrap();
     fs::write(project.path().join("1-long"), "x".repeat(200_000) + "\n").unwrap();
     fs::write(project.path().join("z-small"), "new\n").unwrap();
-    let ask = git::Ask { max_bytes: 100_000, time_limit: Duration::from_secs(60), ..git::Ask::default() };
-    let changes = asked(project.path(), &ask).unwrap();
+    let query = ChangesQuery::new().max_diff_bytes(100_000).time_limit(Duration::from_secs(60));
+    let changes = query_changes(project.path(), &query).unwrap();
     assert_eq!(files(&changes).iter().map(|file| file.3).collect::<Vec<_>>(), [0, 0, 1]);
     assert!(changes.truncated);
 }
@@ -318,8 +330,8 @@ fn large_changes_do_not_hide_small_ones() {
 #[test]
 fn head_of_a_repository_without_commits_is_no_error() {
     let project = empty();
-    let ask = git::Ask { since: Some("HEAD".to_owned()), ..git::Ask::default() };
-    assert_eq!(asked(project.path(), &ask).unwrap().outcome, Outcome::Unborn);
+    let query = ChangesQuery::new().since("HEAD");
+    assert_eq!(query_changes(project.path(), &query).unwrap().outcome, ChangesOutcome::Unborn);
 }
 
 #[test]
@@ -331,29 +343,29 @@ fn the_document_has_statistics_first_small_changes_whole_and_untracked_files_as_
     fs::write(path("Cargo.lock"), "lock\n").unwrap();
     fs::write(path("note"), "```\nfenced\n").unwrap();
     fs::write(path(".env"), "KEY=value\n").unwrap();
-    let tree = Folder::open(project.path()).unwrap();
-    let request = Request { changes: Some(changes(project.path())), ..Request::new("dev") };
-    let compiled = Compiler::new(&tree, &cache()).compile(&request).unwrap();
+    let tree = FolderTree::open(project.path()).unwrap();
+    let request = ContextRequest::new("dev").changes(changes(project.path()));
+    let compiled = Compiler::new(&tree).cache(&cache()).compile(&request).unwrap();
     insta::assert_snapshot!(compiled.tail);
     let git = compiled.manifest.git.as_ref().unwrap();
     assert_eq!((git.files, git.insertions, git.deletions), (5, 2, 41));
     // With less, the statistics stay and the large change goes.
-    let small = Request { budget: Some(270), ..request.clone() };
-    let small = Compiler::new(&tree, &cache()).compile(&small).unwrap();
+    let small = request.clone().budget_tokens(270);
+    let small = Compiler::new(&tree).cache(&cache()).compile(&small).unwrap();
     assert!(small.tail.contains("M a.txt +1 -40") && small.tail.contains("+B\n"), "{}", small.tail);
     assert!(!small.tail.contains("-line 40") && small.tail.contains("lines left out"), "{}", small.tail);
-    let stat = Request { diff: Some(Diff::Stat), format: Format::Json, ..request.clone() };
-    let stat = Compiler::new(&tree, &cache()).compile(&stat).unwrap();
+    let stat = request.clone().diff_detail(DiffDetail::Stat).format(Format::Json);
+    let stat = Compiler::new(&tree).cache(&cache()).compile(&stat).unwrap();
     assert!(stat.tail.contains("M a.txt +1 -40") && !stat.tail.contains("all new"));
-    let off = Request { diff: Some(Diff::Off), ..request };
-    assert!(!Compiler::new(&tree, &cache()).compile(&off).unwrap().tail.contains("a.txt"));
+    let off = request.diff_detail(DiffDetail::Off);
+    assert!(!Compiler::new(&tree).cache(&cache()).compile(&off).unwrap().tail.contains("a.txt"));
 }
 
-/// The document of a dev, with what changed.
-fn document(project: &Path, request: Request) -> context_compiler::Compiled {
-    let tree = Folder::open(project).unwrap();
-    let request = Request { changes: Some(changes(project)), ..request };
-    Compiler::new(&tree, &cache()).compile(&request).unwrap()
+/// Compiles a request with the changes of the project.
+fn document(project: &Path, request: ContextRequest) -> context_compiler::CompiledContext {
+    let tree = FolderTree::open(project).unwrap();
+    let request = request.changes(changes(project));
+    Compiler::new(&tree).cache(&cache()).compile(&request).unwrap()
 }
 
 #[test]
@@ -375,7 +387,7 @@ fn files_with_names_of_secrets_and_those_of_contextignore_are_statistics_whether
         fs::write(path(name), format!("WORD of {name}\n")).unwrap();
     }
     fs::write(path(".contextignore"), "/private/\n").unwrap();
-    let tail = document(project.path(), Request::new("dev")).tail;
+    let tail = document(project.path(), ContextRequest::new("dev")).tail;
     let words: Vec<&str> = tail.lines().filter(|line| line.contains("WORD")).collect();
     assert_eq!(words, ["+WORD of .env.example", "+WORD of .env.sample"], "{tail}");
     assert!(tail.contains("M server.key +1 -1 (not shown: its name says that it holds secrets)\n"), "{tail}");
@@ -396,7 +408,7 @@ fn a_link_to_a_secret_is_neither_an_addition_nor_a_document() {
     symlink(".git", path("gitdir")).unwrap();
     symlink(".env", path("CONVENTIONS.md")).unwrap();
     symlink("gitdir/secret.md", path("STACK.md")).unwrap();
-    let compiled = document(project.path(), Request::new("dev"));
+    let compiled = document(project.path(), ContextRequest::new("dev"));
     assert!(!compiled.text().contains("WORD"), "{}", compiled.text());
     let why = |path: &str| {
         let left_out = compiled.manifest.left_out.iter().filter(|left_out| left_out.path == path);
@@ -409,10 +421,10 @@ fn a_link_to_a_secret_is_neither_an_addition_nor_a_document() {
         why("CONVENTIONS.md")
     );
     assert!(why("STACK.md").contains("a part of the repository itself"), "{}", why("STACK.md"));
-    let tree = Folder::open(project.path()).unwrap();
+    let tree = FolderTree::open(project.path()).unwrap();
     for plan in [".env", ".git/config", "CONVENTIONS.md", "gitdir/secret.md"] {
-        let request = Request { plan: Some(plan.to_owned()), ..Request::new("dev") };
-        let error = Compiler::new(&tree, &cache()).compile(&request).unwrap_err();
+        let request = ContextRequest::new("dev").plan(plan.to_owned());
+        let error = Compiler::new(&tree).cache(&cache()).compile(&request).unwrap_err();
         assert!(matches!(error, Error::Plan { .. }), "{plan}: {error}");
     }
 }
@@ -430,10 +442,10 @@ fn lines_of_a_key_are_masked_where_a_hunk_has_only_a_part_of_it() {
     run(project.path(), &["add", "."]);
     run(project.path(), &["commit", "--quiet", "--message=key"]);
     fs::write(&path, file(&body(0).replace(&line(14), &line(99)))).unwrap();
-    let tail = document(project.path(), Request::new("dev")).tail;
+    let tail = document(project.path(), ContextRequest::new("dev")).tail;
     assert!(tail.contains("+[redacted: a line of a key]\n") && !tail.contains("Ab9+"), "{tail}");
     // The armour is gone from the work tree, and in the lines that were removed.
     fs::write(&path, "name\n").unwrap();
-    let tail = document(project.path(), Request::new("dev")).tail;
+    let tail = document(project.path(), ContextRequest::new("dev")).tail;
     assert!(tail.contains("-plain words\n") && !tail.contains("Ab9+") && !tail.contains("AbC="), "{tail}");
 }

@@ -1,11 +1,11 @@
-//! What a map names, and which files it says refer to others.
+//! The names in a map of a project, and the files that refer to changed ones.
 #![cfg(all(unix, feature = "outline"))]
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "a test makes the project that is mapped")]
 
-use context_compiler::cache::{Cache, DEFAULT_LIMIT};
-use context_compiler::code::{Map, SurveyOptions, map};
-use context_compiler::count::Estimate;
-use context_compiler::source::Folder;
+use context_compiler::cache::ContentCache;
+use context_compiler::code::{CodeMap, SurveyOptions, map};
+use context_compiler::source::FolderTree;
+use context_compiler::tokens::EstimatingCounter;
 use std::fs;
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ const FILES: [(&str, &str); 5] = [
     ("other.go", "package other\n\nfunc Start() {}\n"),
 ];
 
-fn mapped(changed: &[&str], threads: usize) -> Map {
+fn mapped(changed: &[&str], threads: usize) -> CodeMap {
     let root = tempfile::tempdir().unwrap();
     fs::create_dir(root.path().join("lib")).unwrap();
     for (path, content) in FILES {
@@ -25,11 +25,11 @@ fn mapped(changed: &[&str], threads: usize) -> Map {
     }
     let paths = FILES.map(|(path, _)| path.to_owned());
     let changed: Vec<String> = changed.iter().map(|&path| path.to_owned()).collect();
-    let options = SurveyOptions { threads, ..SurveyOptions::default() };
-    let cache = Cache::new(Arc::new(Estimate), DEFAULT_LIMIT);
-    let first = map(&Folder::open(root.path()).unwrap(), &paths, &changed, &cache, &options);
+    let options = SurveyOptions::default().threads(threads);
+    let cache = ContentCache::new(Arc::new(EstimatingCounter));
+    let first = map(&FolderTree::open(root.path()).unwrap(), &paths, &changed, &cache, &options);
     assert_eq!(
-        map(&Folder::open(root.path()).unwrap(), &paths, &changed, &cache, &options),
+        map(&FolderTree::open(root.path()).unwrap(), &paths, &changed, &cache, &options),
         first,
         "from the cache"
     );

@@ -1,8 +1,8 @@
-//! What is left of a file of each language, as recorded; and what holds for every text.
+//! The recorded outline of a file of each language, and properties that hold for every text.
 #![cfg(feature = "outline")]
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
-use context_compiler::code::{Outline, outline};
+use context_compiler::outline::{Outline, outline};
 use proptest::prelude::*;
 use std::fmt::Write;
 
@@ -22,9 +22,9 @@ const SAMPLES: [(&str, &str); 11] = [
 
 fn report(outline: &Outline) -> String {
     let mut report = outline.text.clone();
-    for item in &outline.items {
-        let exported = if item.exported { "exported " } else { "" };
-        let _ = write!(report, "\n=== {exported}{:?} {} at {}", item.kind, item.name, item.line);
+    for symbol in &outline.symbols {
+        let exported = if symbol.exported { "exported " } else { "" };
+        let _ = write!(report, "\n=== {exported}{:?} {} at {}", symbol.kind, symbol.name, symbol.line);
     }
     report
 }
@@ -65,7 +65,7 @@ fn what_has_no_outline_says_so() {
     assert!(outline("empty.rs", "").unwrap().complete);
 }
 
-/// A sample with pieces taken out, doubled and moved, which is what code under an editor looks like.
+/// A sample with pieces replaced and removed, as code is while it is edited.
 fn damaged() -> impl Strategy<Value = (&'static str, String)> {
     let edits = prop::collection::vec(
         (any::<prop::sample::Index>(), 0..60_usize, prop::option::of("[{}()\\[\\];\"'/*# \n\r\tx🦀]{0,6}")),
@@ -90,8 +90,8 @@ proptest! {
         if let Some(first) = outline(path, &text) {
             prop_assert!(first.text.len() <= text.len());
             prop_assert_eq!(first.complete, first.text == text);
-            for item in &first.items {
-                prop_assert!(text.contains(&item.name) && item.line <= text.lines().count().max(1));
+            for symbol in &first.symbols {
+                prop_assert!(text.contains(&symbol.name) && symbol.line <= text.lines().count().max(1));
             }
             prop_assert_eq!(outline(path, &text), Some(first));
         }

@@ -1,4 +1,4 @@
-//! Which files are selected, beside what the real git ignores.
+//! The files that are selected, compared with those that the real git does not ignore.
 #![cfg(unix)]
 #![allow(
     clippy::disallowed_methods,
@@ -6,8 +6,8 @@
     reason = "a test makes the project that is walked, and asks git"
 )]
 
-use context_compiler::code::{Error, Reason, SelectOptions, Selection, select};
-use context_compiler::source::{Content, Entry, Folder, ReadProblem, Stamp, Tree};
+use context_compiler::code::{MatchedFiles, SelectError, SelectOptions, SkipReason, select};
+use context_compiler::source::{FileContent, FileState, FolderTree, ReadError, SourceTree, TreeEntry};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::fs;
@@ -32,8 +32,8 @@ fn owned(patterns: &[&str]) -> Vec<String> {
     patterns.iter().map(|&pattern| pattern.to_owned()).collect()
 }
 
-fn selected(root: &Path, include: &[&str], exclude: &[&str]) -> Selection {
-    let tree = Folder::open(root).unwrap();
+fn selected(root: &Path, include: &[&str], exclude: &[&str]) -> MatchedFiles {
+    let tree = FolderTree::open(root).unwrap();
     select(&tree, &owned(include), &owned(exclude), &SelectOptions::default()).unwrap()
 }
 
@@ -74,22 +74,22 @@ fn globs_match_whole_paths_and_a_plain_path_is_a_file_or_a_folder() {
 
 #[test]
 fn only_the_plain_start_of_a_glob_is_walked() {
-    struct OnlyBeneathSrc(Folder);
-    impl Tree for OnlyBeneathSrc {
-        fn read(&self, path: &str, limit: u64) -> Result<Content, ReadProblem> {
-            self.0.read(path, limit)
+    struct OnlyBeneathSrc(FolderTree);
+    impl SourceTree for OnlyBeneathSrc {
+        fn read(&self, path: &str, max_bytes: u64) -> Result<FileContent, ReadError> {
+            self.0.read(path, max_bytes)
         }
-        fn list(&self, path: &str) -> Result<Vec<Entry>, ReadProblem> {
+        fn list(&self, path: &str) -> Result<Vec<TreeEntry>, ReadError> {
             assert!(path.starts_with("src/deep"), "{path}");
             self.0.list(path)
         }
-        fn stamp(&self, path: &str) -> Result<Stamp, ReadProblem> {
-            self.0.stamp(path)
+        fn state(&self, path: &str) -> Result<FileState, ReadError> {
+            self.0.state(path)
         }
     }
     let root =
         project(&[(".gitignore", "*.log"), ("a.rs", ""), ("src/deep/c.rs", ""), ("src/deep/c.log", "")]);
-    let tree = OnlyBeneathSrc(Folder::open(root.path()).unwrap());
+    let tree = OnlyBeneathSrc(FolderTree::open(root.path()).unwrap());
     let selection = select(&tree, &owned(&["src/deep/**"]), &[], &SelectOptions::default()).unwrap();
     assert_eq!(selection.files, ["src/deep/c.rs"]);
 }
@@ -97,11 +97,11 @@ fn only_the_plain_start_of_a_glob_is_walked() {
 #[test]
 fn a_pattern_that_leaves_the_root_or_is_no_glob_is_an_error_that_names_it() {
     let root = project(&[]);
-    let tree = Folder::open(root.path()).unwrap();
+    let tree = FolderTree::open(root.path()).unwrap();
     for pattern in ["/etc/passwd", "../x", "a/../../b", "C:/x", "a[", "", "a\0", "a//b"] {
         for (include, exclude) in [(owned(&[pattern]), vec![]), (vec![], owned(&[pattern]))] {
             let error = select(&tree, &include, &exclude, &SelectOptions::default()).unwrap_err();
-            assert!(matches!(error, Error::Glob { glob, .. } if glob == pattern), "{pattern}");
+            assert!(matches!(error, SelectError::InvalidGlob { glob, .. } if glob == pattern), "{pattern}");
         }
     }
 }
@@ -126,16 +126,16 @@ fn secrets_links_and_version_control_are_left_out_unless_named_exactly() {
     std::os::unix::fs::symlink("id_map.rs", root.path().join("link.rs")).unwrap();
     let selection = selected(root.path(), &[], &[]);
     assert_eq!(selection.files.iter().map(String::as_str).collect::<BTreeSet<_>>(), plain.into());
-    let left_out = |reason| -> BTreeSet<&str> {
+    let skipped = |reason| -> BTreeSet<&str> {
         selection
-            .left_out
+            .skipped
             .iter()
-            .filter(|left| left.reason == reason)
-            .map(|left| left.path.as_str())
+            .filter(|skipped| skipped.reason == reason)
+            .map(|skipped| skipped.path.as_str())
             .collect()
     };
-    assert_eq!(left_out(Reason::SensitiveName), secrets.into());
-    assert_eq!(left_out(Reason::Link), ["link.rs"].into());
+    assert_eq!(skipped(SkipReason::SensitiveName), secrets.into());
+    assert_eq!(skipped(SkipReason::Link), ["link.rs"].into());
     assert_eq!(selected(root.path(), &[".env", "link.rs", "*.pem"], &[]).files, [".env", "link.rs"]);
 }
 
@@ -170,21 +170,21 @@ fn the_ignore_files_of_the_project_count_before_those_of_git() {
         selected(root.path(), &["sub", "a.gen"], &[]).files,
         ["a.gen", "sub/.gitignore", "sub/here.log"]
     );
-    let all = SelectOptions { ignore_files: false, ..SelectOptions::default() };
-    let all = select(&Folder::open(root.path()).unwrap(), &[], &[], &all).unwrap();
+    let all = SelectOptions::default().ignore_files(false);
+    let all = select(&FolderTree::open(root.path()).unwrap(), &[], &[], &all).unwrap();
     assert_eq!((all.files.len(), all.ignored), (11, 0));
 }
 
 #[test]
 fn more_files_than_the_limit_are_an_error_and_not_a_part_of_them() {
     let root = project(&[("a", ""), ("b", ""), ("c/d", "")]);
-    let tree = Folder::open(root.path()).unwrap();
-    let limit = |max_files| select(&tree, &[], &[], &SelectOptions { max_files, ..SelectOptions::default() });
-    assert_eq!(limit(2), Err(Error::TooMany { limit: 2 }));
+    let tree = FolderTree::open(root.path()).unwrap();
+    let limit = |max_files| select(&tree, &[], &[], &SelectOptions::default().max_files(max_files));
+    assert_eq!(limit(2), Err(SelectError::TooManyFiles { limit: 2 }));
     assert_eq!(limit(3).unwrap().files, ["a", "b", "c/d"]);
 }
 
-/// Lines of ignore files, of the pieces that mean something in them.
+/// Lines of ignore files, made of pieces that mean something in them.
 fn lines() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(
         &[
@@ -236,21 +236,21 @@ fn paths() -> impl Strategy<Value = BTreeSet<String>> {
     prop::collection::btree_set(path, 1..14)
 }
 
-/// Lists every folder backwards.
-struct Backwards(Folder);
+/// A tree that lists every folder backwards.
+struct Backwards(FolderTree);
 
-impl Tree for Backwards {
-    fn read(&self, path: &str, limit: u64) -> Result<Content, ReadProblem> {
-        self.0.read(path, limit)
+impl SourceTree for Backwards {
+    fn read(&self, path: &str, max_bytes: u64) -> Result<FileContent, ReadError> {
+        self.0.read(path, max_bytes)
     }
-    fn list(&self, path: &str) -> Result<Vec<Entry>, ReadProblem> {
+    fn list(&self, path: &str) -> Result<Vec<TreeEntry>, ReadError> {
         self.0.list(path).map(|mut entries| {
             entries.reverse();
             entries
         })
     }
-    fn stamp(&self, path: &str) -> Result<Stamp, ReadProblem> {
-        self.0.stamp(path)
+    fn state(&self, path: &str) -> Result<FileState, ReadError> {
+        self.0.state(path)
     }
 }
 
@@ -277,11 +277,11 @@ proptest! {
         let git: Vec<String> = String::from_utf8(listed.stdout).unwrap().split_terminator('\0').map(str::to_owned).collect();
         let git: BTreeSet<String> = git.into_iter().collect();
 
-        let tree = Folder::open(root.path()).unwrap();
+        let tree = FolderTree::open(root.path()).unwrap();
         let ours = select(&tree, &[], &[], &SelectOptions::default()).unwrap();
         prop_assert_eq!(ours.files.iter().cloned().collect::<BTreeSet<_>>(), git);
         // Nor does the order of a listing, or the number of threads, change anything.
-        let one = SelectOptions { threads: 1, ..SelectOptions::default() };
+        let one = SelectOptions::default().threads(1);
         prop_assert_eq!(&select(&Backwards(tree), &[], &[], &one).unwrap(), &ours);
     }
 }

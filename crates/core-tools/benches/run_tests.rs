@@ -1,9 +1,9 @@
-//! What the test engine adds to a run of 5,000 tests, beside the same runner run bare.
+//! Measures the time that the test engine adds to a run of 5,000 tests, beside the same runner run bare.
 //!
-//! `cargo bench -p core-tools --features testing --bench run_tests [-- FOLDER]`: projects are made in a
-//! temporary folder, each is run once to warm up, then bare and by the engine in turn. The runners are those on
-//! PATH; mocha, jest and vitest are looked for in FOLDER, by default in `.runners/node_modules`, where
-//! `.ci/run` installs them, and pytest in `.venv` as well. A runner that is missing is named.
+//! Run it with `cargo bench -p core-tools --features testing --bench run_tests [-- FOLDER]`. Projects are made
+//! in a temporary folder. Each is run once to warm up, then bare and by the engine in turn. The runners are
+//! those on `PATH`; mocha, jest and vitest are looked for in FOLDER, by default in `.runners/node_modules`,
+//! where `.ci/run` installs them, and pytest in `.venv`. A runner that is missing is named and left out.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its figures")]
 #![allow(clippy::expect_used, reason = "a benchmark ends where it cannot go on")]
@@ -13,7 +13,7 @@
 )]
 
 use core_tools::ci::Commands;
-use core_tools::redact::{Options, Redactor};
+use core_tools::redact::{RedactionOptions, Redactor};
 use core_tools::testing::{RunTests, run_tests};
 use core_tools::workspace::Workspace;
 use std::fmt::Write as _;
@@ -23,17 +23,22 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// The number of tests of each project.
 const TESTS: usize = 5_000;
+/// The number of measured runs of each kind; the median counts.
 const RUNS: usize = 5;
 
-/// A runner, how it is run bare, and a project of its tests: files and what is in them.
+/// A runner and a project of its tests.
 struct Case {
     runner: &'static str,
-    bare: Vec<String>,
+    /// The command that runs the tests without the engine.
+    bare_command: Vec<String>,
+    /// The files of the project: path and text.
     files: Vec<(&'static str, String)>,
 }
 
-fn many(line: impl Fn(usize) -> String) -> String {
+/// Returns one line for each test.
+fn repeat(line: impl Fn(usize) -> String) -> String {
     (0..TESTS).fold(String::new(), |mut text, index| {
         let _ = writeln!(text, "{}", line(index));
         text
@@ -42,27 +47,27 @@ fn many(line: impl Fn(usize) -> String) -> String {
 
 fn cases(modules: &Path) -> Vec<Case> {
     let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
-    let javascript = many(|index| format!("test('t{index}', () => {{}});"));
+    let javascript = repeat(|index| format!("test('t{index}', () => {{}});"));
     let manifest = "[package]\nname = \"sample\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[workspace]\n";
-    let rust = many(|index| format!("#[test]\nfn t{index}() {{}}"));
+    let rust = repeat(|index| format!("#[test]\nfn t{index}() {{}}"));
     let module = |path: &str| modules.join(path).display().to_string();
     vec![
         Case {
             runner: "cargo",
-            bare: words(&["cargo", "test", "--no-fail-fast"]),
+            bare_command: words(&["cargo", "test", "--no-fail-fast"]),
             files: vec![("Cargo.toml", manifest.to_owned()), ("src/lib.rs", rust)],
         },
         Case {
             runner: "pytest",
-            bare: words(&[".venv/bin/python", "-m", "pytest", "-q", "-p", "no:cacheprovider"]),
+            bare_command: words(&[".venv/bin/python", "-m", "pytest", "-q", "-p", "no:cacheprovider"]),
             files: vec![
                 ("pytest.ini", "[pytest]\n".to_owned()),
-                ("test_a.py", many(|index| format!("def test_{index}(): pass"))),
+                ("test_a.py", repeat(|index| format!("def test_{index}(): pass"))),
             ],
         },
         Case {
             runner: "node",
-            bare: words(&["node", "--test"]),
+            bare_command: words(&["node", "--test"]),
             files: vec![
                 ("package.json", "{}".to_owned()),
                 ("a.test.js", format!("const test = require('node:test');\n{javascript}")),
@@ -70,15 +75,15 @@ fn cases(modules: &Path) -> Vec<Case> {
         },
         Case {
             runner: "mocha",
-            bare: vec!["node".to_owned(), module("mocha/bin/mocha.js")],
+            bare_command: vec!["node".to_owned(), module("mocha/bin/mocha.js")],
             files: vec![
                 ("package.json", "{\"devDependencies\": {\"mocha\": \"*\"}}".to_owned()),
-                ("test/a.cjs", many(|index| format!("it('t{index}', () => {{}});"))),
+                ("test/a.cjs", repeat(|index| format!("it('t{index}', () => {{}});"))),
             ],
         },
         Case {
             runner: "jest",
-            bare: vec!["node".to_owned(), module("jest/bin/jest.js"), "--ci".to_owned()],
+            bare_command: vec!["node".to_owned(), module("jest/bin/jest.js"), "--ci".to_owned()],
             files: vec![
                 ("package.json", "{\"devDependencies\": {\"jest\": \"*\"}}".to_owned()),
                 ("a.test.js", javascript.clone()),
@@ -86,7 +91,7 @@ fn cases(modules: &Path) -> Vec<Case> {
         },
         Case {
             runner: "vitest",
-            bare: vec!["node".to_owned(), module("vitest/vitest.mjs"), "run".to_owned()],
+            bare_command: vec!["node".to_owned(), module("vitest/vitest.mjs"), "run".to_owned()],
             files: vec![
                 ("package.json", "{\"devDependencies\": {\"vitest\": \"*\"}}".to_owned()),
                 ("a.test.js", format!("import {{ test }} from 'vitest';\n{javascript}")),
@@ -94,14 +99,14 @@ fn cases(modules: &Path) -> Vec<Case> {
         },
         Case {
             runner: "go",
-            bare: words(&["go", "test", "-count=1", "./..."]),
+            bare_command: words(&["go", "test", "-count=1", "./..."]),
             files: vec![
                 ("go.mod", "module example.org/sample\n\ngo 1.18\n".to_owned()),
                 (
                     "a_test.go",
                     format!(
                         "package sample\n\nimport \"testing\"\n\n{}",
-                        many(|index| format!("func Test{index}(t *testing.T) {{}}"))
+                        repeat(|index| format!("func Test{index}(t *testing.T) {{}}"))
                     ),
                 ),
             ],
@@ -128,27 +133,28 @@ fn main() {
                 std::os::unix::fs::symlink(from, folder.path().join(name)).expect("a link");
             }
         }
-        if !bare(&case, folder.path()) {
+        if !run_bare(&case, folder.path()) {
             println!("{:<8} is not installed, or failed", case.runner);
             continue;
         }
-        engine(&case, folder.path());
-        let (mut alone, mut by_engine) = (Vec::new(), Vec::new());
+        run_by_engine(&case, folder.path());
+        let (mut bare, mut by_engine) = (Vec::new(), Vec::new());
         for _ in 0..RUNS {
-            alone.push(timed(|| assert!(bare(&case, folder.path()))));
-            by_engine.push(timed(|| engine(&case, folder.path())));
+            bare.push(timed(|| assert!(run_bare(&case, folder.path()))));
+            by_engine.push(timed(|| run_by_engine(&case, folder.path())));
         }
-        let (alone, by_engine) = (median(alone), median(by_engine));
-        println!("{:<8} {alone:>8.0} {by_engine:>8.0} {:>8.0}", case.runner, by_engine - alone);
+        let (bare, by_engine) = (median(bare), median(by_engine));
+        println!("{:<8} {bare:>8.0} {by_engine:>8.0} {:>8.0}", case.runner, by_engine - bare);
     }
 }
 
-/// The runner as a person would run it, its output going to a file.
-fn bare(case: &Case, folder: &Path) -> bool {
+/// Runs the tests as a person would, with the output in a file, and returns whether they passed.
+fn run_bare(case: &Case, folder: &Path) -> bool {
     let output = fs::File::create(folder.join("output")).expect("a file");
-    let Some((program, arguments)) = case.bare.split_first() else { return false };
+    let Some((program, arguments)) = case.bare_command.split_first() else { return false };
     let program = if program.contains('/') { folder.join(program) } else { PathBuf::from(program) };
     let mut command = Command::new(program);
+    // cargo started this program; in a terminal its variables would not be there.
     for (name, _) in
         std::env::vars().filter(|(name, _)| name.starts_with("CARGO") || name.starts_with("RUST"))
     {
@@ -167,24 +173,26 @@ fn bare(case: &Case, folder: &Path) -> bool {
     run.is_ok_and(|status| status.success())
 }
 
-fn engine(case: &Case, folder: &Path) {
+fn run_by_engine(case: &Case, folder: &Path) {
     let workspace = Arc::new(Workspace::new([folder]).expect("a workspace"));
-    let redactor = Redactor::new(Options::default()).expect("a redactor");
+    let redactor = Redactor::new(RedactionOptions::default()).expect("a redactor");
     let commands = Commands::new(process_runner::Runner::new(), workspace, redactor);
-    let request = RunTests { runner: Some(case.runner.to_owned()), ..RunTests::default() };
+    let request = RunTests::new().runner(case.runner);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let report = runtime
         .block_on(run_tests(&commands, &request, &tokio_util::sync::CancellationToken::new(), |_| {}))
         .expect("a report");
-    assert!(report.success && report.passed == TESTS as u64, "{}", report.to_text());
+    assert!(report.is_success() && report.passed == TESTS as u64, "{}", report.to_text());
 }
 
+/// Returns the time that `run` takes.
 fn timed(run: impl FnOnce()) -> Duration {
     let started = Instant::now();
     run();
     started.elapsed()
 }
 
+/// Returns the median, in milliseconds.
 fn median(mut times: Vec<Duration>) -> f64 {
     times.sort_unstable();
     times[times.len() / 2].as_secs_f64() * 1e3

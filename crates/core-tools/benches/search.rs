@@ -1,7 +1,7 @@
-//! How long it takes to find a name and to search content in 50,000 files, beside `find` and `rg`.
+//! Measures finding names and searching content in 50,000 files, beside `find` and `rg`.
 //!
-//! `cargo bench -p core-tools --bench search [-- FOLDER]`: the tree is made in FOLDER, by default in the
-//! system's own folder for temporary files, and removed at the end. All figures are of a warm cache.
+//! `cargo bench -p core-tools --bench search [-- FOLDER]`: the files are created in FOLDER, by default in the
+//! system's folder for temporary files, and removed at the end. All figures are of a warm cache.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its figures")]
 #![allow(clippy::expect_used, reason = "a benchmark ends where it cannot go on")]
@@ -15,14 +15,13 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use core_tools::filesystem::{
-    FindFiles, FindKind, GlobList, SearchFiles, SearchMode, find_files, search_files,
-};
+use core_tools::filesystem::{FindFiles, SearchFiles, SearchMode, find_files, search_files};
 use core_tools::workspace::Workspace;
 use tokio_util::sync::CancellationToken;
 
 const FOLDERS: usize = 500;
-const FILES: usize = 100;
+const FILES_PER_FOLDER: usize = 100;
+const ROUNDS: usize = 10;
 
 fn main() {
     let folder = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
@@ -31,13 +30,13 @@ fn main() {
         None => tempfile::tempdir(),
     }
     .expect("a temporary folder");
-    make(tree.path());
+    create_tree(tree.path());
     let workspace = Workspace::new([tree.path()]).expect("a workspace");
     let cancel = CancellationToken::new();
 
     println!(
         "{} files in {FOLDERS} folders, {} threads",
-        FOLDERS * FILES,
+        FOLDERS * FILES_PER_FOLDER,
         std::thread::available_parallelism().map_or(1, usize::from)
     );
     for (what, pattern) in [
@@ -46,16 +45,26 @@ fn main() {
         ("a glob of paths", "dir_1*/**/*.rs"),
         ("everything", "*"),
     ] {
-        let input = find(pattern);
+        let input = FindFiles::new(pattern);
         let count = find_files(&workspace, &input, &cancel).expect("found").total;
-        let time = best(|| drop(find_files(&workspace, &input, &cancel)));
-        println!("find_files    {what:<28} {:>8.1} ms  ({count} found)", ms(time));
+        let time = shortest(|| drop(find_files(&workspace, &input, &cancel)));
+        println!("find_files    {what:<28} {:>8.1} ms  ({count} found)", milliseconds(time));
     }
+    for rules in [10, 200] {
+        let lines: Vec<String> = (0..rules).map(ignore_rule).collect();
+        fs::write(tree.path().join(".gitignore"), lines.join("\n")).expect("a file");
+        let input = FindFiles::new("*");
+        let count = find_files(&workspace, &input, &cancel).expect("found").total;
+        let time = shortest(|| drop(find_files(&workspace, &input, &cancel)));
+        let what = format!("everything, {rules} ignore rules");
+        println!("find_files    {what:<28} {:>8.1} ms  ({count} found)", milliseconds(time));
+    }
+    fs::remove_file(tree.path().join(".gitignore")).expect("removed");
     let name = ["-name", "file_77.rs"];
     println!(
         "find          {:<28} {:>8.1} ms",
         "one name",
-        ms(best(|| run("find", &[".", name[0], name[1]], tree.path())))
+        milliseconds(shortest(|| run("find", &[".", name[0], name[1]], tree.path())))
     );
 
     for (what, pattern, mode) in [
@@ -68,19 +77,20 @@ fn main() {
         let input = search(pattern, mode);
         let count = search_files(&workspace, &input, &cancel).expect("found");
         let count = count.matches.unwrap_or(count.files);
-        let time = best(|| drop(search_files(&workspace, &input, &cancel)));
-        println!("search_files  {what:<28} {:>8.1} ms  ({count} found)", ms(time));
-        let rg = best(|| run("rg", &["-uu", "-n", pattern], tree.path()));
-        println!("rg -uu        {what:<28} {:>8.1} ms", ms(rg));
+        let time = shortest(|| drop(search_files(&workspace, &input, &cancel)));
+        println!("search_files  {what:<28} {:>8.1} ms  ({count} found)", milliseconds(time));
+        let rg = shortest(|| run("rg", &["-uu", "-n", pattern], tree.path()));
+        println!("rg -uu        {what:<28} {:>8.1} ms", milliseconds(rg));
     }
 }
 
-fn make(tree: &Path) {
+fn create_tree(tree: &Path) {
     for folder in 0..FOLDERS {
         let path = tree.join(format!("dir_{folder}"));
         fs::create_dir(&path).expect("a folder");
-        for file in 0..FILES {
-            let mut text = format!("// file {file} of {folder}: needle_{}\n", folder * FILES + file);
+        for file in 0..FILES_PER_FOLDER {
+            let mut text =
+                format!("// file {file} of {folder}: needle_{}\n", folder * FILES_PER_FOLDER + file);
             for line in 0..24 {
                 text.push_str(&format!(
                     "fn function_{line}(value: usize) -> usize {{ return value + {line}; }}\n"
@@ -91,30 +101,25 @@ fn make(tree: &Path) {
     }
 }
 
-fn find(pattern: &str) -> FindFiles {
-    FindFiles {
-        pattern: pattern.to_owned(),
-        path: ".".to_owned(),
-        kind: FindKind::File,
-        include_ignored: false,
-        hidden: None,
-        max_results: None,
+/// Returns a rule of each form that ignore files have, in about the shares that they have them in.
+fn ignore_rule(number: usize) -> String {
+    match number % 10 {
+        0 | 1 => format!("name_{number}"),
+        2 | 3 => format!("folder_{number}/"),
+        4 | 5 => format!("*.ext{number}"),
+        6 => format!("/top_{number}"),
+        7 => format!("docs/**/part_{number}"),
+        8 => format!("[Ff]ile_x{number}*"),
+        _ => format!("!*.keep{number}"),
     }
 }
 
 fn search(pattern: &str, mode: SearchMode) -> SearchFiles {
-    SearchFiles {
-        pattern: pattern.to_owned(),
-        path: ".".to_owned(),
-        literal: false,
-        case: core_tools::filesystem::Case::Sensitive,
-        include: GlobList::default(),
-        exclude: GlobList::default(),
-        context: None,
-        mode,
-        max_results: None,
-        include_ignored: true,
-    }
+    let mut input = SearchFiles::new(pattern);
+    input.mode = mode;
+    // As `rg -uu`, which it is compared with.
+    input.include_ignored = true;
+    input
 }
 
 fn run(program: &str, arguments: &[&str], folder: &Path) {
@@ -127,9 +132,9 @@ fn run(program: &str, arguments: &[&str], folder: &Path) {
     assert!(status.is_ok(), "{program} must be installed to compare with");
 }
 
-/// The shortest of several runs: what else the machine does only adds.
-fn best(mut run: impl FnMut()) -> Duration {
-    (0..10)
+/// Returns the shortest time of several runs: other work of the machine only adds to a time.
+fn shortest(mut run: impl FnMut()) -> Duration {
+    (0..ROUNDS)
         .map(|_| {
             let start = Instant::now();
             run();
@@ -139,6 +144,6 @@ fn best(mut run: impl FnMut()) -> Duration {
         .unwrap_or_default()
 }
 
-fn ms(time: Duration) -> f64 {
+fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1000.0
 }

@@ -1,12 +1,12 @@
-//! Tools of one's own beside those of the library: a new one, and one in the place of `read_file`, which old clients and
-//! the roles go on to call by its name.
+//! Adds custom tools to those of the library: a new one, and one that replaces `read_file` under the same name, so that
+//! clients and roles need no change.
 //!
 //! `cargo run -p core-tools --features filesystem,mcp --example custom`
-#![allow(clippy::print_stdout, reason = "an example shows what came of it")]
-#![allow(clippy::disallowed_methods, reason = "it makes the files that it reads")]
+#![allow(clippy::print_stdout, reason = "an example prints its result")]
+#![allow(clippy::disallowed_methods, reason = "the example creates the files that it reads")]
 
 use core_tools::mcp::{
-    Answer, Context, Effect, Host, HostBuilder, Tool, ToolError, Toolset, WorkspaceEffects, filesystem,
+    Answer, CallContext, Effect, Host, HostBuilder, Tool, ToolError, Toolset, WorkspaceEffects, filesystem,
 };
 use core_tools::redact::Redactor;
 use core_tools::workspace::Workspace;
@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 use std::io::Read;
 use std::sync::Arc;
 
-/// The comments are what a client reads; the range is checked before the tool runs.
+/// The input of `roll`. Clients read the comments on its fields; the range is checked before the tool runs.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Roll {
@@ -28,7 +28,7 @@ struct Roll {
 
 #[derive(Serialize, JsonSchema)]
 struct Rolled {
-    /// The least and the most that can come of it
+    /// The smallest and the largest possible sum
     range: (u32, u32),
 }
 
@@ -39,8 +39,8 @@ struct Shout {
     path: String,
 }
 
-fn own(workspace: &Arc<Workspace>) -> Toolset {
-    let roll = Tool::new("roll", "Roll dice", "Rolls dice.", |input: Roll, _: Context| async move {
+fn custom_tools(workspace: &Arc<Workspace>) -> Toolset {
+    let roll = Tool::new("roll", "Roll dice", "Rolls dice.", |input: Roll, _: CallContext| async move {
         Answer::structured(&Rolled { range: (input.dice, input.dice * 6) })
     })
     .answers::<Rolled>();
@@ -49,8 +49,8 @@ fn own(workspace: &Arc<Workspace>) -> Toolset {
         "read_file",
         "Read loudly",
         "Reads a file in capitals.",
-        move |input: Shout, context: Context| {
-            // As much of the workspace as the policy lets this call reach.
+        move |input: Shout, context: CallContext| {
+            // Limited to the paths that the policy lets this call reach.
             let workspace = context.within(&workspace);
             context.blocking(move |_| {
                 let path = workspace?.locate(&input.path).map_err(|error| ToolError::from_error(&error))?;
@@ -63,9 +63,10 @@ fn own(workspace: &Arc<Workspace>) -> Toolset {
             })
         },
     )
-    // Without this a rule about paths could not hold, and such a call would be refused.
+    // Declares which argument is a path. Without this a rule about paths could not be checked, and the policy would
+    // refuse every call.
     .effects(&[Effect::Reads("path")]);
-    Toolset { name: "own", tools: vec![roll, shout] }
+    Toolset::new("own", [roll, shout])
 }
 
 const ROLES: &str = r#"
@@ -89,7 +90,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let workspace = Arc::new(Workspace::new([folder.path()])?);
 
     let mut toolsets = vec![filesystem::toolset(&workspace)];
-    own(&workspace).over(&mut toolsets);
+    custom_tools(&workspace).overlay(&mut toolsets);
     let facts: Vec<_> = toolsets.iter().flat_map(Toolset::facts).collect();
     let policy = Policy::load(ROLES, "roles.toml", &facts)?.policy;
     let effects = Arc::new(WorkspaceEffects::new(Arc::clone(&workspace), None));
@@ -101,23 +102,24 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     assert_eq!((names.first(), names.last()), (Some(&"read_file"), Some(&"roll")));
     let call = async |role: &str, tool: &str, arguments: Value| {
         let arguments: Map<String, Value> = serde_json::from_value(arguments).unwrap_or_default();
-        let answer = host.call(tool, arguments, Context::new(Caller::new(role), Default::default())).await;
+        let answer =
+            host.call(tool, arguments, CallContext::new(Caller::new(role), Default::default())).await;
         answer.map_or_else(|error| error.to_string(), |answer| answer.to_text())
     };
-    let mut said = Vec::new();
+    let mut answers = Vec::new();
     for (role, tool, arguments) in [
         ("all", "roll", json!({"dice": 2})),
         ("all", "roll", json!({"dice": 1000})),
         ("docs", "read_file", json!({"path": "docs/a.md"})),
         ("docs", "read_file", json!({"path": "b.md"})),
     ] {
-        said.push(call(role, tool, arguments).await);
+        answers.push(call(role, tool, arguments).await);
     }
-    println!("{}", said.join("\n"));
-    assert_eq!(said[0], r#"{"range":[2,12]}"#);
-    assert!(said[1].contains("invalid arguments for `roll`"), "{said:?}");
-    assert_eq!(said[2], "HELLO\n");
-    assert!(said[3].contains("refused by policy"), "{said:?}");
+    println!("{}", answers.join("\n"));
+    assert_eq!(answers[0], r#"{"range":[2,12]}"#);
+    assert!(answers[1].contains("invalid arguments for `roll`"), "{answers:?}");
+    assert_eq!(answers[2], "HELLO\n");
+    assert!(answers[3].contains("refused by policy"), "{answers:?}");
     Ok(())
 }
 

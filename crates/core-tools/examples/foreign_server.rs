@@ -1,10 +1,10 @@
-//! `role-policy` in somebody else's MCP server: plain rmcp, none of core-tools. The list is what the role sees, and a
-//! call runs only if the policy gave it back.
+//! Uses `role-policy` in an MCP server that is built on rmcp alone, without core-tools. The server lists the tools that
+//! the role sees, and runs a call only if the policy authorized it.
 //!
-//! It stands in this crate because it needs rmcp, which `role-policy` does without, in its tests too.
+//! The example belongs to this crate because it needs rmcp, on which `role-policy` does not depend, even in tests.
 //!
 //! `cargo run -p core-tools --features mcp --example foreign_server`
-#![allow(clippy::print_stdout, reason = "an example shows what came of it")]
+#![allow(clippy::print_stdout, reason = "an example prints its result")]
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ListToolsResult,
@@ -12,7 +12,7 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
-use role_policy::{Authorized, Call, Caller, Effect, Lexical, Policy, Refusal, ToolFacts};
+use role_policy::{Authorized, Call, Caller, Lexical, Policy, Refusal, ToolFacts};
 use serde_json::{Map, Value, json};
 
 const ROLES: &str = r#"
@@ -25,12 +25,11 @@ tools = ["orders"]
 arguments.shop = { one_of = ["north"] }
 "#;
 
-/// What a policy knows of each tool. This server's arguments are no paths and no commands.
+/// The facts that a policy needs of each tool. No argument of this server is a path or a command.
 const TOOLS: [ToolFacts<'static>; 2] = [facts("orders", true), facts("refund", false)];
 
 const fn facts(name: &'static str, read_only: bool) -> ToolFacts<'static> {
-    const NONE: &[Effect] = &[];
-    ToolFacts { name, toolset: "shop", read_only, destructive: !read_only, open_world: false, effects: NONE }
+    ToolFacts::new(name, "shop").read_only(read_only).open_world(false)
 }
 
 struct Shop {
@@ -39,7 +38,7 @@ struct Shop {
 }
 
 impl Shop {
-    /// What the server did before it had roles. Its argument can only come from `authorize`.
+    /// Runs a call, as the server did before it had roles. Only `Policy::authorize` makes its argument.
     fn run(call: Authorized<Call>) -> String {
         let tool = call.tool().to_owned();
         format!("{tool} of {}", call.into_arguments().remove("shop").unwrap_or_default())
@@ -68,7 +67,7 @@ impl ServerHandler for Shop {
         request: CallToolRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        // The same words whether there is no such tool or the caller may not know of it.
+        // The same message for a tool that does not exist and one that the caller does not see.
         let unknown = || ErrorData::invalid_params(format!("no tool is called {}", request.name), None);
         let tool = TOOLS.iter().find(|tool| tool.name == request.name).ok_or_else(unknown)?;
         let call = Call::new(tool.name, request.arguments.clone().unwrap_or_default());
@@ -85,7 +84,7 @@ impl ServerHandler for Shop {
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let policy = Policy::load(ROLES, "roles.toml", &TOOLS)?.policy;
     let shop = Shop { policy, caller: Caller::new("clerk") };
-    // A client on the other end of a pipe, in place of standard input and output.
+    // The client is at the other end of a pipe, in place of standard input and output.
     let (ours, theirs) = tokio::io::duplex(64 * 1024);
     let server = tokio::spawn(async move {
         shop.serve(ours).await?.waiting().await.map_err(Box::<dyn std::error::Error + Send + Sync>::from)
@@ -102,12 +101,12 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     ] {
         let mut call = CallToolRequestParams::new(tool);
         call.arguments = json!({ "shop": shop }).as_object().cloned();
-        let said = match client.call_tool(call).await {
+        let answer = match client.call_tool(call).await {
             Ok(result) => serde_json::to_string(&result)?.replace("\\\"", "\""),
             Err(error) => error.to_string(),
         };
-        println!("{said}");
-        assert!(said.contains(expected), "{said}");
+        println!("{answer}");
+        assert!(answer.contains(expected), "{answer}");
     }
     client.cancel().await?;
     server.await?.map_err(|error| error.to_string())?;

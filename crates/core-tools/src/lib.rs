@@ -7,12 +7,11 @@
 //! # #[cfg(feature = "filesystem")]
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let project = tempfile::tempdir()?;
-//! use core_tools::filesystem::{self, WriteFile, WriteMode};
+//! use core_tools::filesystem::{self, WriteFile};
 //! use core_tools::workspace::Workspace;
 //!
 //! let workspace = Workspace::new([project.path()])?;
-//! let content = "fn main() {}\n".to_owned();
-//! filesystem::write_file(&workspace, &WriteFile { path: "src/main.rs".into(), content, mode: WriteMode::Create })?;
+//! filesystem::write_file(&workspace, &WriteFile::new("src/main.rs", "fn main() {}\n"))?;
 //!
 //! assert!(workspace.locate("src/main.rs")?.kind()?.is_some());
 //! assert!(workspace.locate("../elsewhere")?.open_read().is_err());
@@ -38,16 +37,14 @@
 //! | [`db`] | `sqlite`, `postgres`, `mysql` | the database of the application: its tables, queries, seeds |
 //! | [`sessions`] | `sessions` | agents as supervised processes: start, wait, resume, end |
 //! | [`redact`] | | masks secrets in text |
-//! | [`config`] | | `coretools.toml`, environment variables and flags |
 //! | [`mcp`] | `mcp` | the areas as tools of the Model Context Protocol, behind one guarded host |
-//! | [`nearest`] | | "did you mean …?" |
 //!
-//! `filesystem`, `git`, `ci`, `testing` and `introspection` (which is `logs`) are on by default. Without `mcp` nothing here knows a protocol.
+//! `filesystem`, `git`, `ci`, `testing` and `introspection` are on by default. Without `mcp` nothing here knows a protocol.
 //!
 //! # What it leaves out
 //!
-//! Libraries read no environment and have no current folder: whoever links this crate hands both in. There
-//! is no sandbox for the programs that are run; see `SECURITY.md`.
+//! Libraries read no environment and have no current folder: the program that links this crate passes both. Commands
+//! run unconfined unless [`ci::ConfinementPolicy`] says otherwise; `SECURITY.md` lists what confinement stops.
 #![cfg_attr(
     not(all(
         feature = "filesystem",
@@ -66,36 +63,28 @@
 
 #[cfg(feature = "ci")]
 pub mod ci;
-pub mod config;
 #[cfg(feature = "context")]
 pub mod context;
-#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
-pub mod db;
 #[cfg(feature = "filesystem")]
 pub mod filesystem;
 #[cfg(feature = "git")]
 pub mod git;
-#[cfg(feature = "inspect")]
-pub mod inspect;
-#[cfg(feature = "logs")]
-pub mod logs;
 #[cfg(feature = "mcp")]
 pub mod mcp;
-pub mod nearest;
-pub mod redact;
-#[cfg(all(feature = "sessions", unix))]
-pub mod sessions;
 #[cfg(feature = "testing")]
 pub mod testing;
-#[cfg(any(
-    feature = "filesystem",
-    feature = "git",
-    feature = "inspect",
-    feature = "logs",
-    feature = "mcp",
-    feature = "sessions"
-))]
+#[cfg(any(feature = "filesystem", feature = "git", feature = "mcp"))]
 mod time;
+
+#[cfg(all(feature = "sessions", unix))]
+pub use agent_sessions as sessions;
+#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+pub use introspection::db;
+#[cfg(feature = "inspect")]
+pub use introspection::inspect;
+#[cfg(feature = "logs")]
+pub use introspection::logs;
 #[cfg(feature = "trace")]
-pub mod trace;
-pub mod workspace;
+pub use introspection::trace;
+pub use redaction as redact;
+pub use workspace;

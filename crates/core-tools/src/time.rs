@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 /// `time` as RFC 3339 has it, in UTC, to the second: `2026-11-21T22:37:00Z`.
 #[cfg_attr(
     not(any(feature = "filesystem", feature = "git", feature = "mcp")),
-    allow(dead_code, reason = "whoever is left needs the calendar alone")
+    allow(dead_code, reason = "the remaining features need the calendar alone")
 )]
 pub(crate) fn rfc3339(time: SystemTime) -> String {
     let seconds = match time.duration_since(SystemTime::UNIX_EPOCH) {

@@ -1,8 +1,9 @@
-//! What `mcp-http` adds to rmcp's own HTTP server, with 1, 32 and 256 clients, and what one busy caller leaves to another.
+//! Measures `mcp-http` beside rmcp's own HTTP server, with 1, 32 and 256 clients, and a quiet caller beside a busy one.
 //! Prints two tables.
 //!
 //! ```sh
 //! cargo bench --package mcp-http --bench load
+//! cargo bench --package mcp-http --bench load -- against PATH     # another build of mcp-http instead of the bare server
 //! ```
 //!
 //! The bare server has two tools that do what ours of the same name do, and nothing else: no identity, no policy, no
@@ -38,7 +39,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use support::{Client, Server, lay_out, load, percentile};
 
-/// How long each measurement takes, and how often each is made.
+/// The length of a measurement, and the number of each.
 const SPAN: Duration = Duration::from_secs(2);
 const ROUNDS: usize = 7;
 
@@ -48,9 +49,14 @@ const UNBOUND: &[&str] =
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    match arguments.iter().position(|argument| argument == "bare") {
-        Some(place) => runtime.block_on(bare(PathBuf::from(&arguments[place + 1]))),
-        None => runtime.block_on(measure()),
+    let after = |word: &str| {
+        let position = arguments.iter().position(|argument| argument == word)?;
+        Some(PathBuf::from(&arguments[position + 1]))
+    };
+    match (after("bare"), after("against")) {
+        (Some(root), _) => runtime.block_on(bare(root)),
+        (None, Some(other)) => runtime.block_on(against(&other)),
+        (None, None) => runtime.block_on(measure()),
     }
 }
 
@@ -64,53 +70,81 @@ async fn measure() {
     println!("\nload averages after: {}", load());
 }
 
-/// What one measurement found.
+/// The result of one measurement.
 #[derive(Clone, Copy)]
-struct Found {
+struct Measurement {
     rate: f64,
     p50: Duration,
     p99: Duration,
 }
 
+const UNLIMITED: &str =
+    "[limits]\nmax_concurrent_calls = 4096\n[http]\nmax_bytes_per_second = 1000000000000\n";
+
 async fn beside_bare(root: &Path) {
-    let config = "[limits]\nmax_concurrent_calls = 4096\n[http]\nmax_bytes_per_second = 1000000000000\n";
-    let (ours, tokens) = Server::start(root, config, &[("bench", UNBOUND)]);
+    let (ours, tokens) = Server::start(root, UNLIMITED, &[("bench", UNBOUND)]);
     let bare = Server::start_self(&["bare"], root);
-    println!("| call | clients | server | calls/s | p50 | p99 | of bare |");
+    pairs([("rmcp, bare", &bare, "none"), ("mcp-http", &ours, &tokens[0])]).await;
+}
+
+/// This build beside another one.
+async fn against(other: &Path) {
+    let folder = tempfile::tempdir().unwrap();
+    let root = lay_out(folder.path());
+    println!("load averages before: {}\n", load());
+    let (ours, tokens) = Server::start(&root, UNLIMITED, &[("bench", UNBOUND)]);
+    let (before, tokens_before) = Server::start_program(other, &root, UNLIMITED, &[("bench", UNBOUND)]);
+    pairs([("before", &before, &tokens_before[0]), ("after", &ours, &tokens[0])]).await;
+    println!("\nload averages after: {}", load());
+}
+
+/// Measures two servers in turns, and prints a table.
+async fn pairs([first, second]: [(&str, &Server, &str); 2]) {
+    println!("| call | clients | server | calls/s | p50 | p99 | of {} |", first.0);
     println!("|---|---|---|---|---|---|---|");
     for (tool, arguments) in
         [("file_exists", json!({"path": "small.txt"})), ("read_file", json!({"path": "small.txt"}))]
     {
         for clients in [1, 32, 256] {
-            let (mut of_ours, mut of_bare) = (Vec::new(), Vec::new());
+            let (mut of_first, mut of_second) = (Vec::new(), Vec::new());
             for _ in 0..ROUNDS {
-                of_bare.push(drive(bare.address, "none", clients, tool, &arguments).await);
-                of_ours.push(drive(ours.address, &tokens[0], clients, tool, &arguments).await);
+                of_first.push(drive(first.1.address, first.2, clients, tool, &arguments).await);
+                of_second.push(drive(second.1.address, second.2, clients, tool, &arguments).await);
             }
             // Of what was measured one after the other: the machine's own speed changes from round to round.
-            let mut shares: Vec<f64> =
-                of_ours.iter().zip(&of_bare).map(|(ours, bare)| 100.0 * ours.rate / bare.rate).collect();
+            let mut shares: Vec<f64> = of_second
+                .iter()
+                .zip(&of_first)
+                .map(|(second, first)| 100.0 * second.rate / first.rate)
+                .collect();
             shares.sort_by(f64::total_cmp);
             let share =
                 format!("{:.0} % ({:.0} to {:.0})", shares[ROUNDS / 2], shares[0], shares[ROUNDS - 1]);
             for (server, found, share) in
-                [("rmcp, bare", middle(of_bare), "100 %"), ("mcp-http", middle(of_ours), share.as_str())]
+                [(first.0, middle(of_first), "100 %"), (second.0, middle(of_second), share.as_str())]
             {
-                let Found { rate, p50, p99 } = found;
+                let Measurement { rate, p50, p99 } = found;
                 println!("| `{tool}` | {clients} | {server} | {rate:.0} | {p50:.2?} | {p99:.2?} | {share} |");
             }
         }
     }
-    println!("\nresident afterwards: mcp-http {} KiB, bare {} KiB", ours.memory(), bare.memory());
+    let memory = |(name, server, _): (&str, &Server, &str)| format!("{name} {} KiB", server.memory());
+    println!("\nresident afterwards: {}, {}", memory(second), memory(first));
 }
 
-fn middle(mut found: Vec<Found>) -> Found {
+fn middle(mut found: Vec<Measurement>) -> Measurement {
     found.sort_by(|one, other| one.rate.total_cmp(&other.rate));
     found[found.len() / 2]
 }
 
 /// So many clients, each with one call in flight, for a while.
-async fn drive(address: SocketAddr, token: &str, clients: usize, tool: &str, arguments: &Value) -> Found {
+async fn drive(
+    address: SocketAddr,
+    token: &str,
+    clients: usize,
+    tool: &str,
+    arguments: &Value,
+) -> Measurement {
     let begin = Instant::now() + Duration::from_millis(300);
     let running: Vec<_> = (0..clients)
         .map(|_| {
@@ -143,7 +177,7 @@ async fn drive(address: SocketAddr, token: &str, clients: usize, tool: &str, arg
     }
     #[allow(clippy::cast_precision_loss, reason = "fewer than 2^53 calls")]
     let rate = times.len() as f64 / SPAN.as_secs_f64();
-    Found { rate, p50: percentile(&mut times, 50), p99: percentile(&mut times, 99) }
+    Measurement { rate, p50: percentile(&mut times, 50), p99: percentile(&mut times, 99) }
 }
 
 /// One caller with a call every 5 ms, while another keeps 32 connections busy.

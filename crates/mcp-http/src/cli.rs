@@ -2,15 +2,15 @@
 #![allow(clippy::doc_markdown, reason = "the comments are what --help prints")]
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
-use core_tools::config::Flags;
 use server_setup::Program;
+use server_setup::config::Flags;
 use server_setup::manual::{Man, Shell};
 use std::path::PathBuf;
 
 /// Tools for coding agents, for many callers on one machine.
 ///
-/// Without a subcommand it serves the Model Context Protocol over HTTP at /mcp. Who calls is told by a token (see
-/// `token new`), a JWT or the user behind a Unix socket; who is not known gets nothing.
+/// Without a subcommand it serves the Model Context Protocol over HTTP at /mcp. Callers identify themselves by a
+/// token (see `token new`), by a JWT or as the user behind a Unix socket; nobody else is served.
 #[derive(Debug, Parser)]
 #[command(name = "mcp-http", version, max_term_width = 100, after_help = EXAMPLES)]
 pub(crate) struct Cli {
@@ -20,13 +20,13 @@ pub(crate) struct Cli {
     pub(crate) command: Option<Command>,
 }
 
-/// What the arguments of this process ask of `program`, which its help calls by its name. Ends the process where they
-/// cannot be understood, or ask for help.
+/// Parses the arguments of this process. Ends the process if they are wrong or ask for help, which calls `program` by its
+/// name.
 pub(crate) fn parse(program: Program) -> Cli {
     Cli::from_arg_matches_mut(&mut command(program).get_matches()).unwrap_or_else(|error| error.exit())
 }
 
-/// The command line of `program`.
+/// Returns the command line of `program`.
 pub(crate) fn command(program: Program) -> clap::Command {
     let command = Cli::command().version(program.version);
     if program.name == env!("CARGO_PKG_NAME") {
@@ -47,7 +47,7 @@ Examples:
 Signals: SIGTERM and SIGINT end the server, after a time for running calls; SIGHUP reads tokens, policy and
 certificates again.";
 
-/// What holds for every subcommand.
+/// The options of all subcommands.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Options {
     /// Folder that tools may use; give it several times for several. A token may have fewer
@@ -74,7 +74,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FILE", global = true)]
     tokens: Option<String>,
 
-    /// Where to listen: ADDRESS:PORT or unix:PATH, separated by commas. Default: 127.0.0.1:8717
+    /// Addresses to listen on: ADDRESS:PORT or unix:PATH, separated by commas. Default: 127.0.0.1:8717
     #[arg(long, value_name = "LIST")]
     listen: Option<String>,
 
@@ -110,15 +110,15 @@ pub(crate) struct Options {
     #[arg(long, value_name = "ADDRESS")]
     metrics_listen: Option<String>,
 
-    /// What to log to standard error: off, error, warn, info, debug, trace. Default: warn
+    /// The log level on standard error: off, error, warn, info, debug, trace. Default: warn
     #[arg(long, value_name = "LEVEL", env = "CORETOOLS_LOG", hide_env_values = true, global = true)]
     pub(crate) log: Option<String>,
 }
 
 impl Options {
-    /// What they say of the configuration.
+    /// Returns the configuration that the options set.
     pub(crate) fn flags(&self) -> Flags {
-        let others = [
+        let http_flags = [
             ("http.tokens", "--tokens", &self.tokens),
             ("http.listen", "--listen", &self.listen),
             ("http.behind_proxy", "--behind-proxy", &self.behind_proxy),
@@ -130,7 +130,6 @@ impl Options {
             ("http.anonymous_role", "--anonymous-role", &self.anonymous_role),
             ("http.metrics_listen", "--metrics-listen", &self.metrics_listen),
         ];
-        let others = others.into_iter();
         Flags {
             config: self.config.clone(),
             roots: self.roots.clone(),
@@ -139,12 +138,15 @@ impl Options {
             role: None,
             policy: self.policy.clone(),
             audit: self.audit.clone(),
-            others: others.filter_map(|(key, flag, given)| Some((key, flag, given.clone()?))).collect(),
+            others: http_flags
+                .into_iter()
+                .filter_map(|(key, flag, given)| Some((key, flag, given.clone()?)))
+                .collect(),
         }
     }
 }
 
-/// What to do instead of serving.
+/// A subcommand.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Make, list and revoke tokens
@@ -153,7 +155,7 @@ pub(crate) enum Command {
         command: TokenCommand,
     },
     /// Ask the server that runs with the same options whether it serves: exit code 0, or 1 and the reason
-    Health(Health),
+    Health(HealthArgs),
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -163,22 +165,22 @@ pub(crate) enum Command {
     Man(Man),
 }
 
-/// What to ask.
+/// The options of `health`.
 #[derive(Args, Debug)]
-pub(crate) struct Health {
-    /// Whether its process lives, rather than whether it takes calls
+pub(crate) struct HealthArgs {
+    /// Ask whether its process lives, rather than whether it takes calls
     #[arg(long)]
     pub(crate) alive: bool,
 }
 
-/// What to do with tokens.
+/// A subcommand of `token`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TokenCommand {
     /// Make a token and print it: this once, as only its hash is kept
-    New(NewToken),
+    New(NewTokenArgs),
     /// Show the tokens there are
     List {
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
@@ -189,10 +191,10 @@ pub(crate) enum TokenCommand {
     },
 }
 
-/// A token to make.
+/// The options of `token new`.
 #[derive(Args, Debug)]
-pub(crate) struct NewToken {
-    /// What the audit calls its bearer: letters, digits, `.`, `_` and `-`, at most 64
+pub(crate) struct NewTokenArgs {
+    /// Name of its bearer in the audit: letters, digits, `.`, `_` and `-`, at most 64
     #[arg(long)]
     pub(crate) name: String,
     /// Its role
@@ -201,7 +203,7 @@ pub(crate) struct NewToken {
     /// Folder that it may use; give it several times for several. Default: all that the server may
     #[arg(long = "only-root", value_name = "DIR")]
     pub(crate) only_roots: Vec<PathBuf>,
-    /// When it ends: 12h, 30d, 8w. Default: never
+    /// Time after which it expires: 12h, 30d, 8w. Default: never
     #[arg(long, value_name = "TIME")]
     pub(crate) expires: Option<String>,
     /// Requests in a second. Default: the server's

@@ -1,166 +1,191 @@
-//! Figures for Prometheus, in its text format 0.0.4.
+//! Metrics for Prometheus, as `OpenMetrics` text.
 
-use core_tools::mcp::{Outcome, Record};
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use crate::refusal_reason::RefusalReason;
+use core_tools::mcp::{CallRecord, Outcome};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric, text};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::{ConstCounter, Counter};
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+use std::fmt;
 
-/// What is counted.
-#[derive(Debug, Default)]
+/// The media type of [`Metrics::render`].
+pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// The metrics that are counted as they happen.
+#[derive(Debug)]
 pub(crate) struct Metrics {
-    calls: Mutex<BTreeMap<(String, String), Calls>>,
-    refused: Mutex<BTreeMap<&'static str, u64>>,
-    /// Requests that were turned away, by reason.
-    turned_away: Mutex<BTreeMap<&'static str, u64>>,
-    pub(crate) in_flight: AtomicI64,
-    pub(crate) connections: AtomicI64,
-    pub(crate) bytes_in: AtomicU64,
-    pub(crate) bytes_out: AtomicU64,
+    registry: Registry,
+    calls: Family<OutcomeLabels, Counter>,
+    durations: Family<CallLabels, Histogram, fn() -> Histogram>,
+    not_run: Family<DecisionLabels, Counter>,
+    turned_away: Family<ReasonLabels, Counter>,
+    pub(crate) calls_in_flight: Gauge,
+    pub(crate) connections: Gauge,
+    pub(crate) bytes_received: Counter,
+    pub(crate) bytes_sent: Counter,
 }
 
-#[derive(Debug, Default)]
-struct Calls {
-    ok: u64,
-    failed: u64,
-    buckets: [u64; BOUNDS.len()],
-    seconds: f64,
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OutcomeLabels {
+    tool: String,
+    role: String,
+    outcome: &'static str,
 }
 
-/// Upper bounds in seconds: from what a file takes to what a build takes.
-const BOUNDS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.25, 1.0, 5.0, 30.0, 120.0, 600.0];
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct CallLabels {
+    tool: String,
+    role: String,
+}
 
-/// What is true now, and kept elsewhere.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct DecisionLabels {
+    decision: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ReasonLabels {
+    reason: RefusalReason,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct DirectionLabels {
+    direction: &'static str,
+}
+
+/// The upper bounds of the buckets in seconds: from what reading a file takes to what a build takes.
+const BUCKETS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.25, 1.0, 5.0, 30.0, 120.0, 600.0];
+
+/// The metrics that are kept elsewhere, at the moment of a scrape.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Now {
+pub(crate) struct MetricsSnapshot {
+    /// Sessions that are open.
     pub(crate) sessions: usize,
-    pub(crate) waiting: u64,
-    /// Rows of the audit that its database has, and that were lost.
-    pub(crate) archived: Option<(u64, u64)>,
+    /// Calls that wait for a permit.
+    pub(crate) queued: u64,
+    /// Rows of the audit that its database has, and rows that were lost.
+    pub(crate) audit_rows: Option<(u64, u64)>,
+    /// Programs that are running.
     pub(crate) children: usize,
+    /// The server is shutting down.
     pub(crate) draining: bool,
 }
 
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut registry = Registry::default();
+        let calls = Family::default();
+        registry.register("coretools_calls", "Calls that ran, by their outcome", calls.clone());
+        let durations = Family::new_with_constructor((|| Histogram::new(BUCKETS)) as fn() -> Histogram);
+        registry.register(
+            "coretools_call_duration_seconds",
+            "Time from the arrival of a call to its end",
+            durations.clone(),
+        );
+        let not_run = Family::default();
+        registry.register(
+            "coretools_calls_not_run",
+            "Calls that were not run, by the decision",
+            not_run.clone(),
+        );
+        let turned_away = Family::default();
+        registry.register(
+            "coretools_requests_turned_away",
+            "Requests that were turned away, by the reason",
+            turned_away.clone(),
+        );
+        let bytes = Family::<DirectionLabels, Counter>::default();
+        registry.register("coretools_bytes", "Bytes of requests and answers", bytes.clone());
+        let calls_in_flight = Gauge::default();
+        registry.register("coretools_calls_in_flight", "Calls that are running", calls_in_flight.clone());
+        let connections = Gauge::default();
+        registry.register("coretools_connections", "Connections that are open", connections.clone());
+        Self {
+            registry,
+            calls,
+            durations,
+            not_run,
+            turned_away,
+            calls_in_flight,
+            connections,
+            bytes_received: bytes.get_or_create_owned(&DirectionLabels { direction: "in" }),
+            bytes_sent: bytes.get_or_create_owned(&DirectionLabels { direction: "out" }),
+        }
+    }
+}
+
 impl Metrics {
-    /// A call has ended, or was not run.
-    pub(crate) fn call(&self, record: &Record<'_>) {
-        if record.outcome == Outcome::NotRun {
-            *lock(&self.refused).entry(record.decision).or_default() += 1;
-            return;
-        }
-        let mut calls = lock(&self.calls);
-        let calls = calls.entry((record.tool.to_owned(), record.caller.role())).or_default();
-        match record.outcome {
-            Outcome::Ok => calls.ok += 1,
-            _ => calls.failed += 1,
-        }
-        let seconds = record.duration.as_secs_f64();
-        calls.seconds += seconds;
-        if let Some(place) = BOUNDS.iter().position(|bound| seconds <= *bound)
-            && let Some(bucket) = calls.buckets.get_mut(place)
-        {
-            *bucket += 1;
-        }
-    }
-
-    /// A request was turned away before it was read.
-    pub(crate) fn turned_away(&self, reason: &'static str) {
-        *lock(&self.turned_away).entry(reason).or_default() += 1;
-    }
-
-    /// All of it, as text.
-    pub(crate) fn render(&self, now: Now) -> String {
-        let mut text = String::new();
-        let head = |text: &mut String, name: &str, kind: &str, help: &str| {
-            let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    /// Counts a call that has ended, or was not run.
+    pub(crate) fn record_call(&self, record: &CallRecord<'_>) {
+        let outcome = match record.outcome {
+            // Counted without its tool: a client can invent names, and each would be a time series.
+            Outcome::NotRun => {
+                self.not_run.get_or_create(&DecisionLabels { decision: record.decision.as_str() }).inc();
+                return;
+            }
+            Outcome::Ok => "ok",
+            Outcome::Failed => "failed",
         };
-        let calls = lock(&self.calls);
-        head(&mut text, "coretools_calls_total", "counter", "Calls that ran, by how they came out.");
-        for ((tool, role), calls) in calls.iter() {
-            for (outcome, number) in [("ok", calls.ok), ("failed", calls.failed)] {
-                let _ = writeln!(
-                    text,
-                    "coretools_calls_total{{tool=\"{}\",role=\"{}\",outcome=\"{outcome}\"}} {number}",
-                    label(tool),
-                    label(role)
-                );
-            }
-        }
-        head(&mut text, "coretools_call_duration_seconds", "histogram", "From a call's arrival to its end.");
-        for ((tool, role), calls) in calls.iter() {
-            let labels = format!("tool=\"{}\",role=\"{}\"", label(tool), label(role));
-            let mut sum = 0;
-            for (bound, bucket) in BOUNDS.iter().zip(calls.buckets) {
-                sum += bucket;
-                let _ =
-                    writeln!(text, "coretools_call_duration_seconds_bucket{{{labels},le=\"{bound}\"}} {sum}");
-            }
-            let all = calls.ok + calls.failed;
-            let _ = writeln!(text, "coretools_call_duration_seconds_bucket{{{labels},le=\"+Inf\"}} {all}");
-            let _ = writeln!(text, "coretools_call_duration_seconds_sum{{{labels}}} {}", calls.seconds);
-            let _ = writeln!(text, "coretools_call_duration_seconds_count{{{labels}}} {all}");
-        }
-        drop(calls);
-        head(
-            &mut text,
-            "coretools_calls_not_run_total",
-            "counter",
-            "Calls that were not run, by what was decided.",
-        );
-        for (decision, number) in lock(&self.refused).iter() {
-            let _ = writeln!(text, "coretools_calls_not_run_total{{decision=\"{decision}\"}} {number}");
-        }
-        head(
-            &mut text,
-            "coretools_requests_turned_away_total",
-            "counter",
-            "Requests that were turned away, by reason.",
-        );
-        for (reason, number) in lock(&self.turned_away).iter() {
-            let _ = writeln!(text, "coretools_requests_turned_away_total{{reason=\"{reason}\"}} {number}");
-        }
-        head(&mut text, "coretools_bytes_total", "counter", "Bytes of requests and answers.");
-        for (direction, number) in [("in", &self.bytes_in), ("out", &self.bytes_out)] {
-            let _ = writeln!(
-                text,
-                "coretools_bytes_total{{direction=\"{direction}\"}} {}",
-                number.load(Ordering::Relaxed)
-            );
-        }
-        if let Some((written, lost)) = now.archived {
-            let help = "Records of the audit, by whether its database has them.";
-            head(&mut text, "coretools_audit_rows_total", "counter", help);
-            for (outcome, number) in [("written", written), ("lost", lost)] {
-                let _ = writeln!(text, "coretools_audit_rows_total{{outcome=\"{outcome}\"}} {number}");
-            }
-        }
-        let gauge = |counter: &AtomicI64| counter.load(Ordering::Relaxed).to_string();
-        for (name, help, value) in [
-            ("coretools_calls_in_flight", "Calls that are running.", gauge(&self.in_flight)),
-            ("coretools_calls_waiting", "Calls that wait for a place.", now.waiting.to_string()),
-            ("coretools_connections", "Connections that are open.", gauge(&self.connections)),
-            ("coretools_sessions", "Sessions that are open.", now.sessions.to_string()),
-            ("coretools_children", "Programs that are running.", now.children.to_string()),
-            ("coretools_draining", "Whether the server is ending.", u8::from(now.draining).to_string()),
-        ] {
-            head(&mut text, name, "gauge", help);
-            let _ = writeln!(text, "{name} {value}");
-        }
-        text
+        let (tool, role) = (record.tool.to_owned(), record.caller.role());
+        let labels = CallLabels { tool: tool.clone(), role: role.clone() };
+        self.durations.get_or_create(&labels).observe(record.duration.as_secs_f64());
+        self.calls.get_or_create(&OutcomeLabels { tool, role, outcome }).inc();
+    }
+
+    /// Counts a request or a connection that was turned away.
+    pub(crate) fn turned_away(&self, reason: RefusalReason) {
+        self.turned_away.get_or_create(&ReasonLabels { reason }).inc();
+    }
+
+    /// Writes all metrics as text of [`CONTENT_TYPE`].
+    pub(crate) fn render(&self, snapshot: MetricsSnapshot) -> String {
+        let mut output = String::new();
+        let mut current = Registry::default();
+        current.register_collector(Box::new(snapshot));
+        // Writing to a string cannot fail.
+        // `encode` also writes the end of the text, so it comes last.
+        let _ = text::encode_registry(&mut output, &self.registry)
+            .and_then(|()| text::encode(&mut output, &current));
+        output
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn label(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+impl Collector for MetricsSnapshot {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        if let Some((written, lost)) = self.audit_rows {
+            let help = "Records of the audit, by whether its database has them.";
+            let mut rows =
+                encoder.encode_descriptor("coretools_audit_rows", help, None, MetricType::Counter)?;
+            for (outcome, count) in [("written", written), ("lost", lost)] {
+                ConstCounter::new(count).encode(rows.encode_family(&[("outcome", outcome)])?)?;
+            }
+        }
+        let number = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+        for (name, help, value) in [
+            (
+                "coretools_calls_waiting",
+                "Calls that wait for a permit.",
+                i64::try_from(self.queued).unwrap_or(i64::MAX),
+            ),
+            ("coretools_sessions", "Sessions that are open.", number(self.sessions)),
+            ("coretools_children", "Programs that are running.", number(self.children)),
+            ("coretools_draining", "1 while the server is shutting down.", i64::from(self.draining)),
+        ] {
+            let gauge = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            ConstGauge::new(value).encode(gauge)?;
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use core_tools::mcp::CallDecision;
     use role_policy::Caller;
     use std::time::Duration;
 
@@ -168,28 +193,33 @@ mod tests {
     fn a_call_is_in_every_bucket_that_it_fits_into() {
         let (metrics, caller) = (Metrics::default(), Caller::new("dev"));
         for (duration, outcome) in [(3, Outcome::Ok), (700_000, Outcome::Failed), (0, Outcome::NotRun)] {
-            metrics.call(&Record {
-                caller: &caller,
-                tool: "read\"file",
-                decision: "refused",
-                rule: "",
-                outcome,
-                duration: Duration::from_millis(duration),
-                arguments: "",
-                bytes_in: 0,
-                bytes_out: 0,
-            });
+            let record = CallRecord::new(&caller, "read\"file", CallDecision::Refused, outcome);
+            metrics.record_call(&record.duration(Duration::from_millis(duration)));
         }
-        let text =
-            metrics.render(Now { sessions: 1, waiting: 0, archived: None, children: 2, draining: false });
+        metrics.turned_away(RefusalReason::NoToken);
+        metrics.bytes_sent.inc_by(5);
+        let snapshot = MetricsSnapshot {
+            sessions: 1,
+            queued: 0,
+            audit_rows: Some((7, 8)),
+            children: 2,
+            draining: false,
+        };
+        let text = metrics.render(snapshot);
         for line in [
+            "# TYPE coretools_calls counter",
             r#"coretools_calls_total{tool="read\"file",role="dev",outcome="failed"} 1"#,
-            r#"coretools_call_duration_seconds_bucket{tool="read\"file",role="dev",le="0.0025"} 0"#,
-            r#"coretools_call_duration_seconds_bucket{tool="read\"file",role="dev",le="0.005"} 1"#,
-            r#"coretools_call_duration_seconds_bucket{tool="read\"file",role="dev",le="600"} 1"#,
-            r#"coretools_call_duration_seconds_bucket{tool="read\"file",role="dev",le="+Inf"} 2"#,
+            r#"coretools_call_duration_seconds_bucket{le="0.0025",tool="read\"file",role="dev"} 0"#,
+            r#"coretools_call_duration_seconds_bucket{le="0.005",tool="read\"file",role="dev"} 1"#,
+            r#"coretools_call_duration_seconds_bucket{le="600.0",tool="read\"file",role="dev"} 1"#,
+            r#"coretools_call_duration_seconds_bucket{le="+Inf",tool="read\"file",role="dev"} 2"#,
             r#"coretools_calls_not_run_total{decision="refused"} 1"#,
+            r#"coretools_requests_turned_away_total{reason="no_token"} 1"#,
+            r#"coretools_bytes_total{direction="out"} 5"#,
+            r#"coretools_audit_rows_total{outcome="lost"} 8"#,
             "coretools_children 2",
+            "coretools_draining 0",
+            "# EOF",
         ] {
             assert!(text.lines().any(|found| found == line), "{line} is missing in\n{text}");
         }

@@ -1,289 +1,302 @@
-//! Sessions of clients of the `initialize` era: whose each is, how many there are, and when one ends.
+//! Sessions of clients that begin with `initialize`: the owner, the number and the end of each.
 
+use json_rpc::message::Id;
 use rmcp::transport::streamable_http_server::session::SessionManager;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
-use role_policy::proxy::message::Id;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-/// The sessions there are. Their ids are 122 random bits (UUID version 4), and good only together with the principal
-/// that began them.
+/// The sessions that are open. rmcp makes their ids, UUIDs of version 4 with 122 random bits; an id is good only together
+/// with the principal that began the session.
 #[derive(Debug)]
-pub(crate) struct Sessions {
+pub(crate) struct ClientSessions {
     pub(crate) manager: Arc<LocalSessionManager>,
     table: Mutex<Table>,
-    most: usize,
-    idle: Duration,
+    max: usize,
+    idle_timeout: Duration,
 }
 
 #[derive(Debug, Default)]
 struct Table {
     sessions: HashMap<Arc<str>, Session>,
-    /// Those that are about to begin.
+    /// Slots of sessions that are about to begin.
     reserved: usize,
 }
 
 #[derive(Debug)]
 struct Session {
     principal: Arc<str>,
-    used: Instant,
+    last_used: Instant,
     /// Requests and streams that are open.
     open: usize,
     /// The ids of those requests.
-    ids: HashSet<Id>,
-    /// Parent of all that it runs.
-    live: CancellationToken,
-    /// When its life was seen to be over.
-    over: Option<Instant>,
-    /// Streams for which the client came back, and when it last went away from one. It may come back before it is seen
-    /// that it had gone.
-    returns: usize,
-    returned: Instant,
+    request_ids: HashSet<Id>,
+    /// Cancelled when the session ends, or its caller is revoked; parent of what the session runs.
+    ended: CancellationToken,
+    /// The time at which the end was noticed.
+    ended_at: Option<Instant>,
+    /// Streams with which the client has come back, and when the last of them ended. A client may come back before the
+    /// server notices that it had gone.
+    reconnects: usize,
+    last_reconnect_ended: Instant,
 }
 
-/// What is told of a session. Not its id: with the token of its caller it is all that it takes.
+/// A session as the page shows it. The id is left out: together with the token of its caller it would be enough to use
+/// the session.
 #[derive(Debug)]
-pub(crate) struct Listed {
+pub(crate) struct SessionSummary {
     pub(crate) principal: Arc<str>,
     /// Requests and streams that are open.
     pub(crate) open: usize,
-    /// Since it was used.
+    /// The time since the session was last used.
     pub(crate) idle: Duration,
 }
 
-/// A request or stream of a session, until it is dropped.
+/// A request or stream of a session; dropping it closes the request.
 #[derive(Debug)]
-pub(crate) struct Visit {
-    sessions: Arc<Sessions>,
+pub(crate) struct SessionGuard {
+    sessions: Arc<ClientSessions>,
     pub(crate) id: Arc<str>,
-    /// Parent of what the session runs.
-    pub(crate) live: CancellationToken,
+    /// Cancelled when the session ends, or its caller is revoked.
+    pub(crate) ended: CancellationToken,
 }
 
-/// A stream for which a client has come back, until it is dropped.
+/// A stream with which a client has come back; dropping it ends the stream.
 #[derive(Debug)]
-pub(crate) struct Return {
-    sessions: Arc<Sessions>,
+pub(crate) struct Reconnect {
+    sessions: Arc<ClientSessions>,
     id: Arc<str>,
 }
 
-/// Room for a session that is about to begin.
+/// A slot for a session that is about to begin; dropping it frees the slot.
 #[derive(Debug)]
-pub(crate) struct Room(Arc<Sessions>);
+pub(crate) struct SessionSlot(Arc<ClientSessions>);
 
-/// How long a call goes on whose client has gone away and may come back with `Last-Event-ID`.
-const COMING_BACK: Duration = Duration::from_secs(3);
+/// The time for which a call goes on whose client is gone and may come back with `Last-Event-ID`.
+const RECONNECT_WINDOW: Duration = Duration::from_secs(3);
 
-/// How long the calls of a session whose life is over have for their last answers.
+/// The time that the calls of an ended session have for their last answers.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
 
-impl Sessions {
-    /// At most `most`, each for as long as it is not idle for `idle`.
-    pub(crate) fn new(most: usize, idle: Duration) -> Arc<Self> {
+impl ClientSessions {
+    /// Allows `max` sessions at once. A session that is not used for `idle_timeout` is ended.
+    pub(crate) fn new(max: usize, idle_timeout: Duration) -> Arc<Self> {
         let mut manager = LocalSessionManager::default();
-        // It counts messages alone, and would end a session under a call that runs in silence.
+        // rmcp counts messages alone, and would end a session while a call runs that sends none.
         manager.session_config.keep_alive = None;
-        Arc::new(Self { manager: Arc::new(manager), table: Mutex::default(), most, idle })
+        Arc::new(Self { manager: Arc::new(manager), table: Mutex::default(), max, idle_timeout })
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All there are, those used last first.
-    pub(crate) fn list(&self) -> Vec<Listed> {
+    /// Returns the sessions, those used last first.
+    pub(crate) fn list(&self) -> Vec<SessionSummary> {
         let table = self.table();
-        let listed = |session: &Session| Listed {
+        let summary = |session: &Session| SessionSummary {
             principal: Arc::clone(&session.principal),
             open: session.open,
-            idle: session.used.elapsed(),
+            idle: session.last_used.elapsed(),
         };
-        let mut all: Vec<Listed> = table.sessions.values().map(listed).collect();
-        all.sort_by_key(|listed| listed.idle);
-        all
+        let mut summaries: Vec<SessionSummary> = table.sessions.values().map(summary).collect();
+        summaries.sort_by_key(|session| session.idle);
+        summaries
     }
 
-    /// How many there are.
+    /// Returns the number of sessions.
     pub(crate) fn count(&self) -> usize {
         self.table().sessions.len()
     }
 
-    /// Begins a request of `principal` in the session `id`. None where there is none such, or it is another's: the
-    /// same to whoever asks.
-    pub(crate) fn visit(self: &Arc<Self>, id: &str, principal: &str) -> Option<Visit> {
+    /// Begins a request of `principal` in the session `id`. Returns `None` where there is no such session and where it is
+    /// another's: a caller learns nothing of the sessions of others.
+    pub(crate) fn enter(self: &Arc<Self>, id: &str, principal: &str) -> Option<SessionGuard> {
         let mut table = self.table();
         let (id, session) = table.sessions.get_key_value(id)?;
         if &*session.principal != principal {
             return None;
         }
-        let (id, live) = (Arc::clone(id), session.live.clone());
+        let (id, ended) = (Arc::clone(id), session.ended.clone());
         let session = table.sessions.get_mut(&id)?;
         session.open += 1;
-        session.used = Instant::now();
+        session.last_used = Instant::now();
         drop(table);
-        Some(Visit { sessions: Arc::clone(self), id, live })
+        Some(SessionGuard { sessions: Arc::clone(self), id, ended })
     }
 
-    /// Makes room for a session of `principal`, whose oldest idle one ends for it where it has its share.
-    pub(crate) async fn room(self: &Arc<Self>, principal: &str) -> Option<Room> {
+    /// Reserves a slot for a session of `principal`. A caller that has a quarter of all sessions loses the one that it has
+    /// not used for the longest time. Returns `None` where no slot is free.
+    pub(crate) async fn reserve(self: &Arc<Self>, principal: &str) -> Option<SessionSlot> {
+        // The lock of the table is given back before rmcp is asked to close a session, which has to be awaited.
         let ended = {
             let mut table = self.table();
-            let share = self.most.div_ceil(4);
-            let own = table.sessions.iter().filter(|(_, session)| &*session.principal == principal);
-            let ended = match own.clone().count() >= share {
+            let share = self.max.div_ceil(4);
+            let of_principal = table.sessions.iter().filter(|(_, session)| &*session.principal == principal);
+            let ended = match of_principal.clone().count() >= share {
                 false => None,
                 true => {
-                    let idle = own.filter(|(_, session)| session.open == 0);
+                    let idle = of_principal.filter(|(_, session)| session.open == 0);
                     let oldest =
-                        idle.min_by_key(|(_, session)| session.used).map(|(id, _)| Arc::clone(id))?;
+                        idle.min_by_key(|(_, session)| session.last_used).map(|(id, _)| Arc::clone(id))?;
                     table.sessions.remove(&oldest).map(|session| (oldest, session))
                 }
             };
-            if table.sessions.len() + table.reserved >= self.most {
+            // A session that is about to begin counts already: rmcp makes it after this lock is released.
+            if table.sessions.len() + table.reserved >= self.max {
                 return None;
             }
             table.reserved += 1;
             ended
         };
-        let room = Room(Arc::clone(self));
+        let slot = SessionSlot(Arc::clone(self));
         if let Some((id, session)) = ended {
-            self.finish(&id, &session).await;
+            self.close(&id, &session).await;
         }
-        Some(room)
+        Some(slot)
     }
 
-    /// A session has begun, in the room that was made for it.
-    pub(crate) fn begin(&self, _room: &Room, id: &str, principal: &Arc<str>, live: &CancellationToken) {
+    /// Adds the session `id`, which has begun in the slot that was reserved for it. It ends when `revoked` is cancelled.
+    pub(crate) fn start(
+        &self,
+        _slot: &SessionSlot,
+        id: &str,
+        principal: &Arc<str>,
+        revoked: &CancellationToken,
+    ) {
         let session = Session {
             principal: Arc::clone(principal),
-            used: Instant::now(),
+            last_used: Instant::now(),
             open: 0,
-            live: live.child_token(),
-            over: None,
-            returns: 0,
-            returned: Instant::now(),
-            ids: HashSet::new(),
+            ended: revoked.child_token(),
+            ended_at: None,
+            reconnects: 0,
+            last_reconnect_ended: Instant::now(),
+            request_ids: HashSet::new(),
         };
         self.table().sessions.insert(id.into(), session);
     }
 
-    /// Ends a session.
+    /// Ends the session `id`, and what it runs.
     pub(crate) async fn end(&self, id: &str) {
         let session = self.table().sessions.remove(id);
         if let Some(session) = session {
-            self.finish(id, &session).await;
+            self.close(id, &session).await;
         }
     }
 
-    async fn finish(&self, id: &str, session: &Session) {
-        session.live.cancel();
+    async fn close(&self, id: &str, session: &Session) {
+        session.ended.cancel();
         if let Err(error) = self.manager.close_session(&id.into()).await {
-            tracing::debug!(%error, "a session was gone already");
+            tracing::debug!(%error, "rmcp had ended the session already");
         }
     }
 
-    /// Ends those that are idle, whose life is over, or that ended by themselves.
+    /// Ends the sessions that are idle, whose caller was revoked, or that rmcp has ended.
     pub(crate) async fn sweep(&self) {
-        let there: Vec<Arc<str>> = self.manager.sessions.read().await.keys().cloned().collect();
-        let ended: Vec<Arc<str>> = {
+        let known_to_rmcp: Vec<Arc<str>> = self.manager.sessions.read().await.keys().cloned().collect();
+        let expired: Vec<Arc<str>> = {
             let mut table = self.table();
-            for session in table.sessions.values_mut().filter(|session| session.live.is_cancelled()) {
-                session.over.get_or_insert_with(Instant::now);
+            for session in table.sessions.values_mut().filter(|session| session.ended.is_cancelled()) {
+                session.ended_at.get_or_insert_with(Instant::now);
             }
-            let over = table.sessions.iter().filter(|(id, session)| {
-                let idle = session.open == 0 && session.used.elapsed() >= self.idle;
-                // One that began since was not there when it was asked.
-                let gone = session.used.elapsed() > Duration::from_secs(5) && !there.contains(id);
-                idle || gone || session.over.is_some_and(|over| over.elapsed() >= LAST_ANSWERS)
+            let expired = table.sessions.iter().filter(|(id, session)| {
+                let is_idle = session.open == 0 && session.last_used.elapsed() >= self.idle_timeout;
+                // A session that began a moment ago was not there yet when rmcp was asked.
+                let is_gone =
+                    session.last_used.elapsed() > Duration::from_secs(5) && !known_to_rmcp.contains(id);
+                is_idle || is_gone || session.ended_at.is_some_and(|at| at.elapsed() >= LAST_ANSWERS)
             });
-            over.map(|(id, _)| Arc::clone(id)).collect()
+            expired.map(|(id, _)| Arc::clone(id)).collect()
         };
-        for id in ended {
+        for id in expired {
             self.end(&id).await;
         }
     }
 }
 
-impl Visit {
-    /// The client of a call has gone away. It may come back for the answer, for a moment, and from then on the call ends
-    /// with the stream for which it came.
+impl SessionGuard {
+    /// Cancels a call whose client has gone away, unless the client comes back for the answer within
+    /// [`RECONNECT_WINDOW`]. The call then ends with the stream with which the client came back.
     pub(crate) fn abandon(&self, call: CancellationToken) {
         let (sessions, id) = (Arc::clone(&self.sessions), Arc::clone(&self.id));
-        let gone = Instant::now();
+        let gone_at = Instant::now();
         tokio::spawn(async move {
             loop {
                 let since = match sessions.table().sessions.get(&id) {
                     None => break,
-                    Some(session) if session.returns > 0 => Instant::now(),
-                    Some(session) => session.returned.max(gone),
+                    Some(session) if session.reconnects > 0 => Instant::now(),
+                    Some(session) => session.last_reconnect_ended.max(gone_at),
                 };
-                let left = COMING_BACK.saturating_sub(since.elapsed());
-                if left.is_zero() {
+                // A client that comes back meanwhile begins a new window when its stream ends.
+                let remaining = RECONNECT_WINDOW.saturating_sub(since.elapsed());
+                if remaining.is_zero() {
                     break;
                 }
-                tokio::time::sleep(left).await;
+                tokio::time::sleep(remaining).await;
             }
             call.cancel();
         });
     }
 
-    /// Takes `id` for a request. None where one that is open has it: an answer could be either's, and with rmcp it is
-    /// nobody's.
-    pub(crate) fn claim(&self, id: &Id) -> Option<Claim> {
+    /// Claims `id` for a request. Returns `None` where an open request has it: the answer could be that of either, and
+    /// rmcp would send it to neither.
+    pub(crate) fn claim_request_id(&self, id: &Id) -> Option<RequestIdGuard> {
         let mut table = self.sessions.table();
-        if !table.sessions.get_mut(&self.id)?.ids.insert(id.clone()) {
+        if !table.sessions.get_mut(&self.id)?.request_ids.insert(id.clone()) {
             return None;
         }
         let (sessions, session) = (Arc::clone(&self.sessions), Arc::clone(&self.id));
-        Some(Claim { sessions, session, id: id.clone() })
+        Some(RequestIdGuard { sessions, session, id: id.clone() })
     }
 
-    /// The client has come back with a stream: what it had left is its again, until that is dropped.
-    pub(crate) fn come_back(&self) -> Return {
+    /// Notes that the client has come back with a stream. Until that ends, no call of the session is cancelled because its
+    /// client has gone.
+    pub(crate) fn reconnect(&self) -> Reconnect {
         if let Some(session) = self.sessions.table().sessions.get_mut(&self.id) {
-            session.returns += 1;
+            session.reconnects += 1;
         }
-        Return { sessions: Arc::clone(&self.sessions), id: Arc::clone(&self.id) }
+        Reconnect { sessions: Arc::clone(&self.sessions), id: Arc::clone(&self.id) }
     }
 }
 
-/// The id of a request that is open, until this is dropped.
+/// The id of an open request; dropping it lets another request use the id.
 #[derive(Debug)]
-pub(crate) struct Claim {
-    sessions: Arc<Sessions>,
+pub(crate) struct RequestIdGuard {
+    sessions: Arc<ClientSessions>,
     session: Arc<str>,
     id: Id,
 }
 
-impl Drop for Claim {
+impl Drop for RequestIdGuard {
     fn drop(&mut self) {
         if let Some(session) = self.sessions.table().sessions.get_mut(&self.session) {
-            session.ids.remove(&self.id);
+            session.request_ids.remove(&self.id);
         }
     }
 }
 
-impl Drop for Return {
+impl Drop for Reconnect {
     fn drop(&mut self) {
         if let Some(session) = self.sessions.table().sessions.get_mut(&self.id) {
-            session.returns = session.returns.saturating_sub(1);
-            session.returned = Instant::now();
+            session.reconnects = session.reconnects.saturating_sub(1);
+            session.last_reconnect_ended = Instant::now();
         }
     }
 }
 
-impl Drop for Visit {
+impl Drop for SessionGuard {
     fn drop(&mut self) {
         if let Some(session) = self.sessions.table().sessions.get_mut(&self.id) {
             session.open = session.open.saturating_sub(1);
-            session.used = Instant::now();
+            session.last_used = Instant::now();
         }
     }
 }
 
-impl Drop for Room {
+impl Drop for SessionSlot {
     fn drop(&mut self) {
         self.0.table().reserved -= 1;
     }

@@ -1,4 +1,4 @@
-//! What a client of the built server waits for, measured from outside, beside the programs it would
+//! Measures from outside what a client of the built server waits for, beside the programs it would
 //! otherwise run. Prints a table.
 //!
 //! ```sh
@@ -217,7 +217,7 @@ fn row(what: &str, figure: &str, target: &str, met: bool) {
     println!("| {what} | {figure} | {target} | {} |", if met { "met" } else { "**not met**" });
 }
 
-/// How long a program takes from start to end, its output thrown away.
+/// Measures how long a program takes from start to end, with its output discarded.
 fn program(count: usize, folder: &Path, words: &[&str]) -> Vec<Duration> {
     (0..count)
         .map(|_| {

@@ -1,4 +1,4 @@
-//! What `mcp-stdio wrap` adds to a call, measured from outside: the same client calls the same small server
+//! Measures from outside what `mcp-stdio wrap` adds to a call: the same client calls the same small server
 //! directly and through the proxy, in turn. Prints a table.
 //!
 //! ```sh

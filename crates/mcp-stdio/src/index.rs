@@ -1,11 +1,13 @@
-//! `.agent/index.agent.md`: what the server offers, written from the tools that it has, for agents and people who look
-//! before they connect. The same tools give the same bytes; the whole file is written each time.
+//! The subcommand `index`: writes `.agent/index.agent.md`, an overview of the tools for agents and people who look before
+//! they connect. The same tools give the same bytes; the whole file is written each time.
+#![allow(clippy::disallowed_methods, reason = "the file belongs to the user who runs the command")]
 
-use crate::cli::Index;
-use crate::print;
+use crate::error::Error;
+use crate::output::{name, print, print_error};
+use clap::Args;
 use serde_json::{Map, Value};
 use server_setup::settings::Settings;
-use server_setup::setup::{self, Server};
+use server_setup::setup::{self, LocalServer};
 use server_setup::toolsets;
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
@@ -14,11 +16,28 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Where it is looked for, in the first root.
-const PLACE: &str = ".agent/index.agent.md";
+/// The arguments of `index`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct IndexArguments {
+    /// File to write; "-" prints. Default: .agent/index.agent.md in the first root
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Write nothing; fail if the file is not up to date
+    #[arg(long)]
+    check: bool,
+}
 
-/// What the tools of the library look into, by name.
-const POINTS: [(&str, &str, &str); 10] = [
+pub(crate) const EXIT_CODES: &str = "\
+Exit codes:
+  0  written, or up to date
+  1  --check: the file is stale, was changed by hand, or is missing
+  2  it could not be read or written";
+
+/// The default file, in the first root.
+const DEFAULT_PATH: &str = ".agent/index.agent.md";
+
+/// The introspection points: a tool of the library, the thing that it looks into, and its tags.
+const INTROSPECTION_POINTS: [(&str, &str, &str); 10] = [
     ("inspect_state", "process state", "introspection_point"),
     ("run_tests", "test runner", "introspection_point"),
     ("run_test_suite", "test runner", "introspection_point"),
@@ -31,8 +50,8 @@ const POINTS: [(&str, &str, &str); 10] = [
     ("get_diagnostics", "the server itself", "introspection_point"),
 ];
 
-/// One tool, as a client is told of it.
-pub(crate) struct Entry {
+/// The entry of one tool, as a client gets it.
+pub(crate) struct ToolIndexEntry {
     name: String,
     toolset: &'static str,
     title: String,
@@ -42,119 +61,126 @@ pub(crate) struct Entry {
     hints: Vec<&'static str>,
 }
 
-/// Writes the index, prints it, or holds the file against it. An error is one that kept that from being done.
-pub(crate) fn index(settings: Settings, asked: &Index) -> Result<ExitCode, String> {
+/// Writes the index, prints it, or checks that the file is up to date.
+pub(crate) fn index(settings: Settings, arguments: &IndexArguments) -> Result<ExitCode, Error> {
     let program = settings.program;
     let root = settings.roots.first().cloned().unwrap_or_default();
-    let place = asked.out.clone().unwrap_or_else(|| program.home(root).join(PLACE));
-    let own = toolsets::own(&settings)?;
+    let path = arguments.out.clone().unwrap_or_else(|| program.home(root).join(DEFAULT_PATH));
+    let project_tools = toolsets::own(&settings)?;
     let server = setup::server(settings)?;
     let entries = entries(&server);
-    let text = document(program.name, &entries, &own);
-    if asked.check {
-        return check(&place, &text);
+    let text = document(program.name, &entries, &project_tools);
+    if arguments.check {
+        return check(&path, &text);
     }
-    if place == Path::new("-") {
+    if path == Path::new("-") {
         return Ok(print(text.trim_end()));
     }
-    match std::fs::read_to_string(&place) {
-        Ok(there) if there == text => return Ok(print(&format!("{} is up to date", place.display()))),
+    match std::fs::read_to_string(&path) {
+        // An unchanged file keeps its time, so that nothing that watches it runs.
+        Ok(current) if current == text => return Ok(print(&format!("{} is up to date", path.display()))),
         _ => {}
     }
-    write(&place, &text).map_err(|error| format!("cannot write {}: {error}", place.display()))?;
-    Ok(print(&format!("wrote {}: {} tools", place.display(), entries.len())))
+    write(&path, &text).map_err(Error::system(format!("cannot write {}", path.display())))?;
+    Ok(print(&format!("wrote {}: {} tools", path.display(), entries.len())))
 }
 
-/// Fails where the file is not what would be written, and shows the first place where it is not.
-fn check(place: &Path, text: &str) -> Result<ExitCode, String> {
-    let shown = place.display();
-    let again = format!("`{} index` writes it", crate::name());
-    let there = match std::fs::read_to_string(place) {
-        Ok(there) => there,
+/// Checks that the file is what would be written, and prints the lines that differ.
+fn check(path: &Path, text: &str) -> Result<ExitCode, Error> {
+    let shown = path.display();
+    let remedy = format!("`{} index` writes it", name());
+    let current = match std::fs::read_to_string(path) {
+        Ok(current) => current,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            crate::print_error(&format!("{shown} is missing; {again}"));
+            print_error(&format!("{shown} is missing; {remedy}"));
             return Ok(ExitCode::FAILURE);
         }
-        Err(error) => return Err(format!("cannot read {shown}: {error}")),
+        Err(error) => return Err(Error::system(format!("cannot read {shown}"))(error)),
     };
-    if there == text {
+    if current == text {
         return Ok(print(&format!("{shown} is up to date")));
     }
-    let why =
-        match there.rsplit_once("\n\n").is_some_and(|(body, last)| last == checksum(&format!("{body}\n"))) {
-            true => "is stale",
-            false => "is stale or was changed by hand",
-        };
-    crate::print_error(&format!("{shown} {why}; {again}\n{}", difference(&there, text)));
+    // The checksum tells a file that another set of tools gave from one that somebody edited.
+    let why = match current
+        .rsplit_once("\n\n")
+        .is_some_and(|(body, last)| last == checksum(&format!("{body}\n")))
+    {
+        true => "is stale",
+        false => "is stale or was changed by hand",
+    };
+    print_error(&format!("{shown} {why}; {remedy}\n{}", difference(&current, text)));
     Ok(ExitCode::FAILURE)
 }
 
-/// The lines that only one of them has, a few of each.
+/// Lists the lines that only one of the texts has, a few of each.
 fn difference(old: &str, new: &str) -> String {
-    const SHOWN: usize = 5;
+    const MAX_LINES: usize = 5;
     // The checksum, which ends both, always differs.
     let above = |text: &str| text.trim_end().rfind('\n').unwrap_or(0);
     let (old, new) = (&old[..above(old)], &new[..above(new)]);
-    let mut said = Vec::new();
-    for (mark, these, others) in [('-', old, new), ('+', new, old)] {
-        let others: HashSet<&str> = others.lines().collect();
-        let only: Vec<&str> = these.lines().filter(|line| !others.contains(line)).collect();
-        said.extend(only.iter().take(SHOWN).map(|line| format!("{mark} {line}")));
-        if only.len() > SHOWN {
-            said.push(format!("{mark} … {} more lines", only.len() - SHOWN));
+    let mut lines = Vec::new();
+    for (mark, text, other_text) in [('-', old, new), ('+', new, old)] {
+        let other_lines: HashSet<&str> = other_text.lines().collect();
+        let only: Vec<&str> = text.lines().filter(|line| !other_lines.contains(line)).collect();
+        lines.extend(only.iter().take(MAX_LINES).map(|line| format!("{mark} {line}")));
+        if only.len() > MAX_LINES {
+            lines.push(format!("{mark} … {} more lines", only.len() - MAX_LINES));
         }
     }
-    match said.is_empty() {
+    match lines.is_empty() {
         true => "the same lines, in another order or another number, or another checksum".to_owned(),
-        false => said.join("\n"),
+        false => lines.join("\n"),
     }
 }
 
-/// All of it or nothing: a reader never sees half a file.
-fn write(place: &Path, text: &str) -> std::io::Result<()> {
-    let folder = match place.parent() {
+/// Writes the file whole or not at all: a reader never sees half of it.
+fn write(path: &Path, text: &str) -> std::io::Result<()> {
+    let folder = match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),
     };
     std::fs::create_dir_all(folder)?;
-    let mut name = place.file_name().unwrap_or_default().to_owned();
+    let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.new", std::process::id()));
     let new: PathBuf = folder.join(name);
     let written = std::fs::File::options()
         .write(true)
         .create_new(true)
         .open(&new)
+        // Synchronized before it takes the place of the old one: after a power loss one of the two is there.
         .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))
-        .and_then(|()| std::fs::rename(&new, place));
+        .and_then(|()| std::fs::rename(&new, path));
     if written.is_err() {
         let _ = std::fs::remove_file(&new);
     }
     written
 }
 
-/// The tools that the server's caller sees.
-pub(crate) fn entries(server: &Server) -> Vec<Entry> {
+/// Returns an entry for each tool that the server's caller sees.
+pub(crate) fn entries(server: &LocalServer) -> Vec<ToolIndexEntry> {
     let toolsets = server.host.toolsets(&server.caller);
     let tools = server.host.list(&server.caller);
     tools.iter().zip(toolsets).map(|(tool, toolset)| entry(&serde_json::json!(tool), toolset)).collect()
 }
 
-impl Entry {
+impl ToolIndexEntry {
+    /// Returns true if the tool belongs to `toolset`.
     #[cfg(feature = "new")]
-    pub(crate) fn is_of(&self, toolset: &str) -> bool {
+    pub(crate) fn is_in(&self, toolset: &str) -> bool {
         self.toolset == toolset
     }
 }
 
-/// The file, for the server `name` with these tools, of which `own` are the project's.
-pub(crate) fn document(name: &str, entries: &[Entry], own: &[&str]) -> String {
+/// Writes the document for the server `name` with these tools, of which `project_tools` are the project's own.
+pub(crate) fn document(name: &str, entries: &[ToolIndexEntry], project_tools: &[&str]) -> String {
     let mut text = format!(
         "# {name}\n\n\
          An MCP server. This file is generated from its tools by `{name} index`; change the tools, not the file.\n\n\
          ## Tools\n\n| Tool | Parameters | Return Type | Description |\n|---|---|---|---|\n"
     );
     for entry in entries {
-        let Entry { name, parameters, answers, description, .. } = entry;
+        let ToolIndexEntry { name, parameters, answers, description, .. } = entry;
+        // A bar would begin the next cell, even within backticks.
         let cells = [parameters, answers, description].map(|cell| cell.replace('|', "\\|"));
         let _ = writeln!(text, "| `{name}` | {} |", cells.join(" | "));
     }
@@ -164,22 +190,24 @@ pub(crate) fn document(name: &str, entries: &[Entry], own: &[&str]) -> String {
     );
     for entry in entries {
         let mut tags = entry.hints.clone();
-        tags.extend(POINTS.iter().filter(|(tool, ..)| *tool == entry.name).map(|(_, _, tags)| *tags));
-        if own.contains(&entry.name.as_str()) {
+        tags.extend(
+            INTROSPECTION_POINTS.iter().filter(|(tool, ..)| *tool == entry.name).map(|(_, _, tags)| *tags),
+        );
+        if project_tools.contains(&entry.name.as_str()) {
             tags.push("project");
         }
-        let Entry { name, title, toolset, .. } = entry;
+        let ToolIndexEntry { name, title, toolset, .. } = entry;
         let _ = writeln!(text, "| `{name}` | {title} | {toolset} | {} |", tags.join(", "));
     }
     text.push_str("\n## Introspection Points\n\n");
     let mut points = 0;
-    for (tool, what, _) in POINTS {
+    for (tool, what, _) in INTROSPECTION_POINTS {
         if entries.iter().any(|entry| entry.name == tool) {
             points += 1;
             let _ = writeln!(text, "- `{tool}`: {what}");
         }
     }
-    for entry in entries.iter().filter(|entry| own.contains(&entry.name.as_str())) {
+    for entry in entries.iter().filter(|entry| project_tools.contains(&entry.name.as_str())) {
         points += 1;
         let _ = writeln!(text, "- `{}`: the project's own: {}", entry.name, entry.title);
     }
@@ -205,7 +233,7 @@ pub(crate) fn document(name: &str, entries: &[Entry], own: &[&str]) -> String {
     text + &sum
 }
 
-/// Of everything above it.
+/// Returns the last line, the checksum of all lines above it.
 fn checksum(body: &str) -> String {
     let mut hash = String::new();
     for byte in Sha256::digest(body.as_bytes()) {
@@ -214,7 +242,7 @@ fn checksum(body: &str) -> String {
     format!("<!-- sha256 of the lines above: {hash} -->\n")
 }
 
-fn entry(tool: &Value, toolset: &'static str) -> Entry {
+fn entry(tool: &Value, toolset: &'static str) -> ToolIndexEntry {
     let text = |name: &str| tool[name].as_str().unwrap_or_default().to_owned();
     let hint = |name: &str| tool["annotations"][name].as_bool() == Some(true);
     let hints = [
@@ -223,7 +251,7 @@ fn entry(tool: &Value, toolset: &'static str) -> Entry {
         ("idempotentHint", "idempotent"),
         ("openWorldHint", "open-world"),
     ];
-    Entry {
+    ToolIndexEntry {
         name: text("name"),
         toolset,
         title: text("title"),
@@ -234,7 +262,7 @@ fn entry(tool: &Value, toolset: &'static str) -> Entry {
     }
 }
 
-/// `path: string, depth?: integer 1..10 = 3`.
+/// Writes the parameters of a schema: `path: string, depth?: integer 1..10 = 3`.
 fn parameters(schema: &Value) -> String {
     let required: Vec<&str> =
         schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
@@ -265,7 +293,7 @@ fn members(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
     schema["properties"].as_object().into_iter().flat_map(Map::iter)
 }
 
-/// A schema in a word or two.
+/// Describes a schema in a word or two.
 fn kind(schema: &Value) -> String {
     if let Some(values) = schema["enum"].as_array() {
         return values.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("|");

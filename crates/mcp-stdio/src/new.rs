@@ -1,49 +1,55 @@
-//! `mcp-stdio new PATH`: a Cargo project for a server of one's own, from the files in `templates/`.
+//! The subcommand `new`: creates a Cargo project for a server of one's own, from the files in `templates/`.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the user names the folder of the new project, where there is no workspace yet"
+)]
 
-use crate::{PLAIN_NAME, index, print};
+use crate::error::Error;
+use crate::index;
+use crate::output::{DEFAULT_NAME, print};
 use clap::Args;
-use core_tools::nearest::nearest;
-use server_setup::{Program, settings, setup, toolsets};
+use did_you_mean::nearest;
+use server_setup::{Program, read_settings, setup, toolsets};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// The example in the template is a part of this program, so that it compiles, and stands in the first index. It has the
-/// format of a new project, which is not this workspace's.
+/// The example tool of the template. It is a part of this program, so that it is known to compile and can stand in the
+/// first index. It is formatted as in a new project, not as in this workspace.
 #[rustfmt::skip]
 #[path = "../templates/tools.rs"]
 mod tools;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  mcp-stdio new demo                    a server of its own
-  mcp-stdio new mcp-server              in a project of any language, which it then serves
+  mcp-stdio new demo                    create a server that stands alone
+  mcp-stdio new mcp-server              create one in a project of any language, which it then serves
   mcp-stdio new demo --toolsets filesystem,git --http
 
 Then: cd demo && cargo test
 
 Toolsets: filesystem, git, ci, tests, context, introspection, sessions; all names them all.
-What is not chosen is not linked. By default there are run_test_task, inspect_state, db_bridge,
-capture_trace and get_logs, and what goes with them.";
+A toolset that is not chosen is not linked. The default, tests and introspection, has run_test_task,
+inspect_state, db_bridge, capture_trace and get_logs, among others.";
 
-/// What to write.
+/// The arguments of `new`.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct New {
-    /// Folder to write; it must be empty, or not there
+pub(crate) struct NewArguments {
+    /// Folder to create the project in; it must be empty or not exist
     path: PathBuf,
-    /// Name of package and binary. Default: the folder's
+    /// Name of the package and the binary. Default: the name of the folder
     #[arg(long)]
     name: Option<String>,
     /// Toolsets to link, separated by commas
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "tests,introspection")]
     toolsets: Vec<String>,
-    /// Also a binary that serves HTTP
+    /// Add a binary that serves HTTP
     #[arg(long)]
     http: bool,
     /// Checkout of CoreTools whose libraries to use. Default: the one that this program was built from
     #[arg(long = "path", value_name = "DIR")]
     checkout: Option<PathBuf>,
-    /// Use the libraries of a registry, by their versions. They are on none yet
+    /// Use the published libraries, by their versions. They are not published yet
     #[arg(long, conflicts_with = "checkout")]
     published: bool,
 }
@@ -59,12 +65,12 @@ const TOOLSETS: [(&str, &str); 7] = [
     ("sessions", "status"),
 ];
 
-/// What workers may not do with sessions.
-const ORCHESTRATION: &str =
+/// The tools that the role `worker` is denied.
+const ORCHESTRATION_TOOLS: &str =
     r#""new_session", "end_session", "send_message", "run_agent_command", "pause", "resume""#;
 
-/// What the folder of a project holds, whatever its language.
-const MARKS: [&str; 18] = [
+/// The files that mark the folder of a project, whatever its language.
+const PROJECT_MARKERS: [&str; 18] = [
     ".git",
     "Cargo.toml",
     "package.json",
@@ -85,16 +91,17 @@ const MARKS: [&str; 18] = [
     "global.json",
 ];
 
-/// Writes the project. An error leaves nothing behind.
-pub(crate) fn new(asked: &New) -> Result<ExitCode, String> {
-    let place = Place::find(&asked.path)?;
-    let plan = Plan::make(asked, &place)?;
+/// Creates the project. An error leaves nothing behind.
+pub(crate) fn new(arguments: &NewArguments) -> Result<ExitCode, Error> {
+    let destination = Destination::find(&arguments.path)?;
+    let plan = ProjectPlan::new(arguments, &destination)?;
+    // All texts exist before the first is written, so that few errors have anything to undo.
     let files = plan.files()?;
-    place.fill(&files).map_err(|error| format!("cannot write {}: {error}", asked.path.display()))?;
-    let shown = asked.path.display();
+    let shown = arguments.path.display();
+    destination.write(&files).map_err(Error::system(format!("cannot write {shown}")))?;
     let served = match plan.inside {
-        true => place.folder.parent().unwrap_or(&place.folder),
-        false => &place.folder,
+        true => destination.folder.parent().unwrap_or(&destination.folder),
+        false => &destination.folder,
     };
     let toolsets = plan.toolsets.join(", ");
     Ok(print(&format!(
@@ -105,81 +112,87 @@ pub(crate) fn new(asked: &New) -> Result<ExitCode, String> {
     )))
 }
 
-/// Where it goes.
-struct Place {
+/// The folder of a new project.
+struct Destination {
     folder: PathBuf,
-    /// It is there already, and empty.
-    there: bool,
+    /// True if it exists already; then it is empty.
+    exists: bool,
 }
 
-impl Place {
-    fn find(path: &Path) -> Result<Self, String> {
-        let failed = |error: io::Error| format!("cannot use {}: {error}", path.display());
-        let there = match std::fs::read_dir(path) {
+impl Destination {
+    fn find(path: &Path) -> Result<Self, Error> {
+        let shown = path.display();
+        let failed = || Error::system(format!("cannot use {shown}"));
+        let exists = match std::fs::read_dir(path) {
             Ok(mut entries) => match entries.next() {
                 None => true,
                 Some(_) => {
-                    return Err(format!("{} is not empty; name a folder that is not there", path.display()));
+                    return Err(Error::Argument(format!(
+                        "{shown} is not empty; name a folder that is not there"
+                    )));
                 }
             },
+            // A link to nothing is not found either, and is no place for a project.
             Err(error) if error.kind() == io::ErrorKind::NotFound && path.symlink_metadata().is_err() => {
                 false
             }
             Err(_) if path.is_file() => {
-                return Err(format!("{} is a file; name a folder that is not there", path.display()));
+                return Err(Error::Argument(format!("{shown} is a file; name a folder that is not there")));
             }
-            Err(error) => return Err(failed(error)),
+            Err(error) => return Err(failed()(error)),
         };
-        let folder = if there { path.canonicalize() } else { std::path::absolute(path) };
-        Ok(Self { folder: folder.map_err(failed)?, there })
+        let folder = if exists { path.canonicalize() } else { std::path::absolute(path) };
+        Ok(Self { folder: folder.map_err(failed())?, exists })
     }
 
     /// Writes all the files or none.
-    fn fill(&self, files: &[(&str, String)]) -> io::Result<()> {
+    fn write(&self, files: &[(&str, String)]) -> io::Result<()> {
         let parent = self.folder.parent().unwrap_or(&self.folder);
-        // Folders above it that are not there yet, the outermost last.
+        // Folders above it that are not there yet. The outermost is last, so each is empty when it is removed.
         let missing: Vec<&Path> = parent.ancestors().take_while(|folder| !folder.exists()).collect();
         std::fs::create_dir_all(parent)?;
-        let filled = self.fill_in(parent, files);
-        if filled.is_err() {
+        let written = self.write_in(parent, files);
+        if written.is_err() {
             for folder in missing {
                 let _ = std::fs::remove_dir(folder);
             }
         }
-        filled
+        written
     }
 
-    fn fill_in(&self, parent: &Path, files: &[(&str, String)]) -> io::Result<()> {
-        let own = self.folder.file_name().unwrap_or_default().to_string_lossy();
-        let staging = parent.join(format!(".{own}.{}.new", std::process::id()));
+    /// Writes the files to a folder beside the destination, and moves them there.
+    fn write_in(&self, parent: &Path, files: &[(&str, String)]) -> io::Result<()> {
+        let folder_name = self.folder.file_name().unwrap_or_default().to_string_lossy();
+        // Beside the destination, so on the same file system: only there is a rename atomic.
+        let staging = parent.join(format!(".{folder_name}.{}.new", std::process::id()));
         std::fs::create_dir(&staging)?;
-        let written = write_all(&staging, files).and_then(|()| self.take(&staging));
-        if written.is_err() || self.there {
+        let written = write_all(&staging, files).and_then(|()| self.move_from(&staging));
+        if written.is_err() || self.exists {
             let _ = std::fs::remove_dir_all(&staging);
         }
         written
     }
 
-    /// Makes what was written the project: at once where the folder is new, else one by one, and all or none.
-    fn take(&self, staging: &Path) -> io::Result<()> {
-        if !self.there {
+    /// Moves what was written to the destination: at once where that is new, else one by one, and all or none.
+    fn move_from(&self, staging: &Path) -> io::Result<()> {
+        if !self.exists {
             return std::fs::rename(staging, &self.folder);
         }
-        let mut taken = Vec::new();
-        let all = std::fs::read_dir(staging)?.try_for_each(|entry| {
+        let mut moved = Vec::new();
+        let result = std::fs::read_dir(staging)?.try_for_each(|entry| {
             let entry = entry?;
             let destination = self.folder.join(entry.file_name());
             std::fs::rename(entry.path(), &destination)?;
-            taken.push(destination);
+            moved.push(destination);
             Ok(())
         });
-        if all.is_err() {
-            for path in taken {
+        if result.is_err() {
+            for path in moved {
                 let _ =
                     if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
             }
         }
-        all
+        result
     }
 }
 
@@ -194,78 +207,85 @@ fn write_all(folder: &Path, files: &[(&str, String)]) -> io::Result<()> {
     Ok(())
 }
 
-/// What is written.
-struct Plan {
+/// The plan of a new project.
+struct ProjectPlan {
     name: String,
     toolsets: Vec<&'static str>,
     http: bool,
-    /// Its folder belongs to the project that it serves.
+    /// True if the new project lies in the project that it serves.
     inside: bool,
-    /// Its path from what it serves, with a slash, or nothing.
+    /// Its path from the folder that it serves, with a slash; empty if that is its own.
     prefix: String,
-    /// The crates of a checkout.
+    /// The folder `crates` of a checkout; none for the published libraries.
     crates: Option<PathBuf>,
 }
 
-impl Plan {
-    fn make(asked: &New, place: &Place) -> Result<Self, String> {
-        let own = place.folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let name = asked.name.clone().unwrap_or_else(|| own.clone());
-        check_name(&name).map_err(|why| match asked.name {
-            Some(_) => format!("`{name}` cannot be the name: {why}"),
-            None => format!("`{name}`, the folder's name, cannot be the name: {why}; give --name"),
+impl ProjectPlan {
+    fn new(arguments: &NewArguments, destination: &Destination) -> Result<Self, Error> {
+        let folder_name = destination.folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = arguments.name.clone().unwrap_or_else(|| folder_name.clone());
+        check_name(&name).map_err(|why| {
+            Error::Argument(match arguments.name {
+                Some(_) => format!("`{name}` cannot be the name: {why}"),
+                None => format!("`{name}`, the folder's name, cannot be the name: {why}; give --name"),
+            })
         })?;
-        let toolsets = toolsets(&asked.toolsets)?;
-        let parent = place.folder.parent().unwrap_or(&place.folder);
-        let inside = own == "mcp-server" || MARKS.iter().any(|mark| parent.join(mark).exists());
-        let prefix = if inside { format!("{own}/") } else { String::new() };
+        let toolsets = resolve_toolsets(&arguments.toolsets)?;
+        let parent = destination.folder.parent().unwrap_or(&destination.folder);
+        let inside =
+            folder_name == "mcp-server" || PROJECT_MARKERS.iter().any(|marker| parent.join(marker).exists());
+        let prefix = if inside { format!("{folder_name}/") } else { String::new() };
         if prefix.contains(['"', '\\', '{', '}']) {
-            return Err(format!("the folder's name `{own}` has characters that cannot stand in the files"));
+            return Err(Error::Argument(format!(
+                "the folder's name `{folder_name}` has characters that cannot stand in the files"
+            )));
         }
-        let crates = match (asked.published, &asked.checkout) {
+        let crates = match (arguments.published, &arguments.checkout) {
             (true, _) => None,
             (false, Some(checkout)) => Some(crates_in(checkout)?),
-            (false, None) => Some(built_from()?),
+            (false, None) => Some(crates_built_from()?),
         };
-        Ok(Self { name, toolsets, http: asked.http, inside, prefix, crates })
+        Ok(Self { name, toolsets, http: arguments.http, inside, prefix, crates })
     }
 
-    fn files(&self) -> Result<Vec<(&'static str, String)>, String> {
+    /// Returns the files, by their paths in the project.
+    fn files(&self) -> Result<Vec<(&'static str, String)>, Error> {
         let mut files = vec![
-            ("Cargo.toml", self.fill(include_str!("../templates/Cargo.toml.in"))),
-            ("roles.toml", self.fill(include_str!("../templates/roles.toml.in"))),
-            ("README.md", self.fill(include_str!("../templates/README.md.in"))),
+            ("Cargo.toml", self.render(include_str!("../templates/Cargo.toml.in"))),
+            ("roles.toml", self.render(include_str!("../templates/roles.toml.in"))),
+            ("README.md", self.render(include_str!("../templates/README.md.in"))),
             (".gitignore", include_str!("../templates/gitignore.in").to_owned()),
-            ("src/lib.rs", self.fill(include_str!("../templates/lib.rs.in"))),
-            ("src/main.rs", self.fill(include_str!("../templates/main.rs.in"))),
+            ("src/lib.rs", self.render(include_str!("../templates/lib.rs.in"))),
+            ("src/main.rs", self.render(include_str!("../templates/main.rs.in"))),
             ("src/tools.rs", include_str!("../templates/tools.rs").to_owned()),
-            ("tests/server.rs", self.fill(include_str!("../templates/server.rs.in"))),
+            ("tests/server.rs", self.render(include_str!("../templates/server.rs.in"))),
             (".agent/index.agent.md", self.index()?),
         ];
         if self.http {
-            files.push(("src/http.rs", self.fill(include_str!("../templates/http.rs.in"))));
-            files.push(("tests/over_http.rs", self.fill(include_str!("../templates/over_http.rs.in"))));
+            files.push(("src/http.rs", self.render(include_str!("../templates/http.rs.in"))));
+            files.push(("tests/over_http.rs", self.render(include_str!("../templates/over_http.rs.in"))));
         }
         Ok(files)
     }
 
-    /// The index that the server itself would write.
-    fn index(&self) -> Result<String, String> {
-        let program = Program::new(PLAIN_NAME, env!("CARGO_PKG_VERSION")).toolset(tools::toolset);
-        let server = setup::server(settings::plain(program)?)?;
-        let own = toolsets::own(&settings::plain(program)?)?;
+    /// Returns the index that the server itself would write.
+    fn index(&self) -> Result<String, Error> {
+        let program = Program::new(DEFAULT_NAME, env!("CARGO_PKG_VERSION")).toolset(tools::toolset);
+        let server = setup::server(read_settings::defaults(program)?)?;
+        let project_tools = toolsets::own(&read_settings::defaults(program)?)?;
         let entries = index::entries(&server).into_iter().filter(|entry| {
-            entry.is_of("project") || self.toolsets.iter().any(|toolset| entry.is_of(toolset))
+            entry.is_in("project") || self.toolsets.iter().any(|toolset| entry.is_in(toolset))
         });
-        Ok(index::document(&self.name, &entries.collect::<Vec<_>>(), &own))
+        Ok(index::document(&self.name, &entries.collect::<Vec<_>>(), &project_tools))
     }
 
-    fn fill(&self, template: &str) -> String {
+    /// Replaces the marks in a template.
+    fn render(&self, template: &str) -> String {
         let quoted =
             |words: &[&str]| words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", ");
         let has = |toolset: &str| self.toolsets.contains(&toolset);
         let source = |package: &str| match &self.crates {
-            // A path may hold anything; a string of TOML says it.
+            // As a TOML string: a path may hold quotes and backslashes.
             Some(crates) => {
                 format!("path = {}", toml::Value::from(crates.join(package).display().to_string()))
             }
@@ -304,7 +324,7 @@ impl Plan {
             false => ("", "this project", ""),
         };
         let (worker, orchestration) = match has("sessions") {
-            true => ("; starts, ends and steers no agents", ORCHESTRATION),
+            true => ("; starts, ends and steers no agents", ORCHESTRATION_TOOLS),
             false => ("", ""),
         };
         let toolsets = match self.toolsets.as_slice() {
@@ -335,32 +355,43 @@ impl Plan {
     }
 }
 
-/// The chosen toolsets, in their order.
-fn toolsets(asked: &[String]) -> Result<Vec<&'static str>, String> {
+/// Returns the toolsets of these names, in their order; `all` names every one.
+fn resolve_toolsets(names: &[String]) -> Result<Vec<&'static str>, Error> {
     let known = || TOOLSETS.iter().map(|(toolset, _)| *toolset);
     let mut chosen = Vec::new();
-    for word in asked.iter().map(|word| word.trim()) {
+    for word in names.iter().map(|word| word.trim()) {
         match known().find(|toolset| *toolset == word) {
             Some(toolset) => chosen.push(toolset),
             None if word == "all" => chosen.extend(known()),
             None => {
-                let meant = nearest(word, known())
-                    .map_or_else(String::new, |meant| format!("; did you mean `{meant}`?"));
+                let suggestion = nearest(word, known())
+                    .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
                 let names: Vec<_> = known().collect();
-                return Err(format!(
-                    "no toolset is called `{word}`{meant} (there are all, {})",
+                return Err(Error::Argument(format!(
+                    "no toolset is called `{word}`{suggestion} (there are all, {})",
                     names.join(", ")
-                ));
+                )));
             }
         }
     }
     Ok(known().filter(|toolset| chosen.contains(toolset)).collect())
 }
 
+/// The reason why a project cannot have a name.
+#[derive(Debug, thiserror::Error)]
+enum NameError {
+    #[error("it must have 1 to 64 characters")]
+    Length,
+    #[error("it must begin with a letter a to z and have only those, digits, - and _")]
+    Characters,
+    #[error("Rust, Cargo or a library in it is called that")]
+    Reserved,
+}
+
 /// Refuses what Cargo would not take for the name of a package with a library and a binary.
-fn check_name(name: &str) -> Result<(), &'static str> {
-    // Its own libraries, and what the language or Cargo keeps for itself.
-    const TAKEN: [&str; 18] = [
+fn check_name(name: &str) -> Result<(), NameError> {
+    // Libraries of the project itself, and names that the language or Cargo reserves.
+    const RESERVED: [&str; 18] = [
         "core-tools",
         "coretools-mcp",
         "mcp-stdio",
@@ -388,40 +419,41 @@ fn check_name(name: &str) -> Result<(), &'static str> {
         "virtual", "where", "while", "yield", "examples",
     ];
     if name.is_empty() || name.len() > 64 {
-        return Err("it must have 1 to 64 characters");
+        return Err(NameError::Length);
     }
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
     if !name.starts_with(|c: char| c.is_ascii_lowercase()) || !name.chars().all(allowed) {
-        return Err("it must begin with a letter a to z and have only those, digits, - and _");
+        return Err(NameError::Characters);
     }
+    // Cargo replaces `-` by `_` in the name of a library.
     let dashed = name.replace('_', "-");
-    if TAKEN.contains(&dashed.as_str()) || KEYWORDS.contains(&name) {
-        return Err("Rust, Cargo or a library in it is called that");
+    if RESERVED.contains(&dashed.as_str()) || KEYWORDS.contains(&name) {
+        return Err(NameError::Reserved);
     }
     Ok(())
 }
 
-/// The crates of the checkout that this program was built from, if that is still there. Of a registry they cannot be by
-/// default: as long as they are not published, their names are anybody's.
-fn built_from() -> Result<PathBuf, String> {
-    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
-    match own.parent() {
-        Some(crates) if own.join("Cargo.toml").is_file() => Ok(crates.to_owned()),
-        _ => {
-            Err("the checkout that this program was built from is gone: name one with --path DIR".to_owned())
-        }
+/// Returns the crates of the checkout that this program was built from, if that is still there. The default cannot be a
+/// registry: as long as the crates are not published, anybody can take their names.
+fn crates_built_from() -> Result<PathBuf, Error> {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    match package.parent() {
+        Some(crates) if package.join("Cargo.toml").is_file() => Ok(crates.to_owned()),
+        _ => Err(Error::Argument(
+            "the checkout that this program was built from is gone: name one with --path DIR".to_owned(),
+        )),
     }
 }
 
-/// The crates of a checkout of CoreTools.
-fn crates_in(checkout: &Path) -> Result<PathBuf, String> {
+/// Returns the crates of a checkout of CoreTools.
+fn crates_in(checkout: &Path) -> Result<PathBuf, Error> {
     let shown = checkout.display();
-    let real = checkout.canonicalize().map_err(|error| format!("cannot use --path {shown}: {error}"))?;
+    let real = checkout.canonicalize().map_err(Error::system(format!("cannot use --path {shown}")))?;
     let crates = real.join("crates");
     match crates.join("mcp-stdio/Cargo.toml").is_file() {
         true => Ok(crates),
-        false => {
-            Err(format!("--path {shown} is no checkout of CoreTools: it has no crates/mcp-stdio/Cargo.toml"))
-        }
+        false => Err(Error::Argument(format!(
+            "--path {shown} is no checkout of CoreTools: it has no crates/mcp-stdio/Cargo.toml"
+        ))),
     }
 }

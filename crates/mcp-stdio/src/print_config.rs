@@ -1,16 +1,17 @@
-//! How to connect each client.
+//! The subcommand `print-config`: the configuration that connects a client.
 
 use crate::cli::{Client, Options};
+use crate::error::Error;
 use serde_json::json;
 use std::path::Path;
 
-/// The configuration for `client` that starts `program` with `options`, ready to be pasted, with a line
+/// Returns the configuration for `client` that starts `program` with `options`, ready to be pasted, with a line
 /// that says where.
 ///
 /// # Errors
 ///
-/// Where a path is no text: no configuration could name it.
-pub(crate) fn print_config(client: Client, program: &Path, options: &Options) -> Result<String, String> {
+/// A path is not valid UTF-8: no configuration could name it.
+pub(crate) fn print_config(client: Client, program: &Path, options: &Options) -> Result<String, Error> {
     let program = text(program)?;
     let arguments = arguments(options)?;
     Ok(match client {
@@ -35,28 +36,31 @@ pub(crate) fn print_config(client: Client, program: &Path, options: &Options) ->
     })
 }
 
-/// The variable that the configurations of a remote server take the token from.
+/// The environment variable from which the configurations of a remote server take the token.
 const TOKEN: &str = "CORETOOLS_TOKEN";
 
-/// The same for a `mcp-http` at `url`. No token is in it: each client takes it from the variable, VS Code and Zed
-/// aside, which ask for it or hold it.
+/// Returns the configuration for `client` that connects to an `mcp-http` at `url`. It holds no token: each client reads the
+/// variable, except VS Code, which asks for the token, and Zed, which keeps it in its settings.
 ///
 /// # Errors
 ///
-/// Where `url` is none, or `options` has what only a server that the client starts could heed.
-pub(crate) fn remote(client: Client, url: &str, options: &Options) -> Result<String, String> {
+/// `url` is not a URL, or `options` has a flag that only a server which the client starts could heed.
+pub(crate) fn remote(client: Client, url: &str, options: &Options) -> Result<String, Error> {
     if !["http://", "https://"].iter().any(|scheme| url.starts_with(scheme))
+        // The URL is printed into a line for a shell.
         || url.chars().any(|character| character.is_whitespace() || character.is_control())
     {
-        return Err(format!("--url {url:?} is no address; expected one such as https://tools.example/mcp"));
+        return Err(Error::Argument(format!(
+            "--url {url:?} is no address; expected one such as https://tools.example/mcp"
+        )));
     }
-    // Not what a variable may have set: nobody asked for it here.
-    let own = Options { config: None, log: None, ..options.clone() };
-    if let Some(flag) = arguments(&own)?.first() {
-        return Err(format!(
+    // Not those that a variable may have set: they are not meant for this command.
+    let flags = Options { config: None, log: None, ..options.clone() };
+    if let Some(flag) = arguments(&flags)?.first() {
+        return Err(Error::Argument(format!(
             "{flag} does not go with --url: the server there has its own; give it to mcp-http, or to the token \
              (`mcp-http token new --help`)"
-        ));
+        )));
     }
     let bearer = |token: &str| json!({"Authorization": format!("Bearer {token}")});
     let variable = format!("${{{TOKEN}}}");
@@ -86,28 +90,44 @@ pub(crate) fn remote(client: Client, url: &str, options: &Options) -> Result<Str
             let input = json!([{"type": "promptString", "id": "coretools-token", "description": "CoreTools token", "password": true}]);
             let headers = bearer("${input:coretools-token}");
             let server = json!({"type": "http", "url": url, "headers": headers});
-            format!("{}\n{:#}", VSCODE.0, json!({"inputs": input, "servers": {"coretools": server}}))
+            format!("{}\n{:#}", VSCODE.location, json!({"inputs": input, "servers": {"coretools": server}}))
         }
         Client::Zed => entry(ZED, &json!({"url": url, "headers": bearer("<token>")})),
     })
 }
 
-/// A client's file of JSON: a comment that says where it is, and the key of the servers in it.
-type File = (&'static str, &'static str);
-
-const OPENCODE: File = ("// opencode.json in the project, or ~/.config/opencode/opencode.json:", "mcp");
-const GEMINI: File = ("// .gemini/settings.json in the project, or ~/.gemini/settings.json:", "mcpServers");
-const CURSOR: File = ("// .cursor/mcp.json in the project, or ~/.cursor/mcp.json:", "mcpServers");
-const VSCODE: File = ("// .vscode/mcp.json in the project:", "servers");
-const ZED: File = ("// Zed's settings.json (its command `zed: open settings file`):", "context_servers");
-
-/// The entry for a client that reads such a file.
-fn entry((place, key): File, server: &serde_json::Value) -> String {
-    format!("{place}\n{:#}", json!({key: {"coretools": server}}))
+/// A client's configuration file in JSON.
+#[derive(Clone, Copy)]
+struct ClientFile {
+    /// A comment that says where the file is.
+    location: &'static str,
+    /// The key of the servers in it.
+    key: &'static str,
 }
 
-/// The flags that were given, so that the client starts the same server.
-fn arguments(options: &Options) -> Result<Vec<String>, String> {
+const OPENCODE: ClientFile = ClientFile {
+    location: "// opencode.json in the project, or ~/.config/opencode/opencode.json:",
+    key: "mcp",
+};
+const GEMINI: ClientFile = ClientFile {
+    location: "// .gemini/settings.json in the project, or ~/.gemini/settings.json:",
+    key: "mcpServers",
+};
+const CURSOR: ClientFile =
+    ClientFile { location: "// .cursor/mcp.json in the project, or ~/.cursor/mcp.json:", key: "mcpServers" };
+const VSCODE: ClientFile = ClientFile { location: "// .vscode/mcp.json in the project:", key: "servers" };
+const ZED: ClientFile = ClientFile {
+    location: "// Zed's settings.json (its command `zed: open settings file`):",
+    key: "context_servers",
+};
+
+/// Writes the entry for a client that reads such a file.
+fn entry(file: ClientFile, server: &serde_json::Value) -> String {
+    format!("{}\n{:#}", file.location, json!({file.key: {"coretools": server}}))
+}
+
+/// Returns the flags that were given, so that the client starts the same server.
+fn arguments(options: &Options) -> Result<Vec<String>, Error> {
     let mut arguments = Vec::new();
     for root in &options.roots {
         arguments.extend(["--root".to_owned(), absolute(root)?]);
@@ -135,14 +155,15 @@ fn arguments(options: &Options) -> Result<Vec<String>, String> {
     Ok(arguments)
 }
 
-/// A client may start the server anywhere.
-fn absolute(path: &Path) -> Result<String, String> {
+/// Makes a path absolute: a client may start the server in any folder.
+fn absolute(path: &Path) -> Result<String, Error> {
     text(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()))
 }
 
-fn text(path: &Path) -> Result<String, String> {
-    let text = path.to_str().map(str::to_owned);
-    text.ok_or_else(|| format!("{} is not valid UTF-8, and no client could name it", path.display()))
+fn text(path: &Path) -> Result<String, Error> {
+    path.to_str().map(str::to_owned).ok_or_else(|| {
+        Error::Argument(format!("{} is not valid UTF-8, and no client could name it", path.display()))
+    })
 }
 
 fn command_line(client: &str, program: &str, arguments: &[String]) -> String {
@@ -150,7 +171,7 @@ fn command_line(client: &str, program: &str, arguments: &[String]) -> String {
     format!("{client} {}", words.collect::<Vec<_>>().join(" "))
 }
 
-/// A word as a shell reads it back: a POSIX one, or on Windows `cmd` and PowerShell.
+/// Quotes a word for a shell: a POSIX one, or on Windows `cmd` and PowerShell.
 fn quoted(word: &str) -> String {
     // Not `=` and `~`, which zsh expands at the start of a word.
     let plain = |character: char| character.is_ascii_alphanumeric() || "/._-+:,@".contains(character);

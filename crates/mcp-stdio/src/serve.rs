@@ -1,60 +1,62 @@
-//! The server's life: up, until the client or a signal ends it, and down with everything it started.
+//! Serving: until the client goes or a signal comes, and then down with everything that was started.
 
-use crate::identity;
-use crate::setup::Server;
 use crate::transport::Stdio;
 use rmcp::ServiceExt;
 use rmcp::service::ServerInitializeError;
+use server_setup::policy;
+use server_setup::setup::LocalServer;
 use std::process::ExitCode;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// What commands get to end by themselves once the server has to.
-const GRACE: Duration = Duration::from_millis(250);
+/// The time that commands have to end by themselves once the server ends.
+const COMMAND_GRACE: Duration = Duration::from_millis(250);
 
-/// From the moment the server has to end to the moment it has. What cannot be ended by then is ended by the
-/// guardian, which outlives this process.
-const LAST: Duration = Duration::from_millis(650);
+/// The time from the signal or the end of input to the end of the process: a client waits for about a second before it
+/// kills. What has not ended by then is left to the guardian, which outlives this process.
+pub(crate) const SHUTDOWN_LIMIT: Duration = Duration::from_millis(650);
 
 /// Serves until the client is gone or a signal comes.
-pub(crate) async fn serve(server: Server) -> ExitCode {
+pub(crate) async fn serve(server: LocalServer) -> ExitCode {
     let ending = CancellationToken::new();
-    let signals = tokio::spawn(signals(ending.clone()));
+    // A task of its own, so that a signal is seen while the connection is still being made.
+    let signals = tokio::spawn(cancel_on_signal(ending.clone()));
     let runner = server.runner.clone();
     let reloads = server.policy_file.clone().map(|path| {
         let host = server.host.clone();
         let apply = move |policy| host.replace_policy(policy);
         let (workspace, effects) = server.checked.clone();
         let caller = server.caller.clone();
-        let check = move |policy: &_| identity::check_places(policy, &caller, &workspace, &effects);
-        tokio::spawn(identity::watch(path, server.facts.clone(), check, apply))
+        let check = move |policy: &_| policy::check_exclusions(policy, &caller, &workspace, &effects);
+        tokio::spawn(policy::watch(path, server.facts.clone(), check, apply))
     });
-    let commands_end = {
+    // Begins with `ending` and not after the connection: both have the same short time.
+    let commands_ended = {
         let ending = ending.clone();
         let sessions = server.sessions.clone();
         tokio::spawn(async move {
             ending.cancelled().await;
             #[cfg(all(feature = "sessions", unix))]
-            tokio::join!(runner.shutdown(GRACE), sessions.shutdown(GRACE));
+            tokio::join!(runner.shutdown(COMMAND_GRACE), sessions.shutdown(COMMAND_GRACE));
             #[cfg(not(all(feature = "sessions", unix)))]
             {
                 let () = sessions;
-                runner.shutdown(GRACE).await;
+                runner.shutdown(COMMAND_GRACE).await;
             }
         })
     };
-    let last_moment = {
+    let shutdown_deadline = {
         let ending = ending.clone();
         async move {
             ending.cancelled().await;
-            tokio::time::sleep(LAST).await;
+            tokio::time::sleep(SHUTDOWN_LIMIT).await;
         }
     };
     let connection = async {
         let running =
             match server.connection().serve_with_ct(Stdio::new(ending.clone()), ending.clone()).await {
                 Ok(running) => running,
-                // The client went away, or a signal came, before it had said what it wants.
+                // The client went away, or a signal came, before it was initialized.
                 Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {
                     return ExitCode::SUCCESS;
                 }
@@ -66,22 +68,23 @@ pub(crate) async fn serve(server: Server) -> ExitCode {
         match running.waiting().await {
             Ok(_) => ExitCode::SUCCESS,
             Err(error) => {
-                tracing::error!(%error, "the server broke");
+                tracing::error!(%error, "the server ended by an error");
                 ExitCode::FAILURE
             }
         }
     };
-    let down = async {
+    let served = async {
         let code = connection.await;
         ending.cancel();
-        if let Err(error) = commands_end.await {
+        // Without this, the process could be gone before its commands are.
+        if let Err(error) = commands_ended.await {
             tracing::error!(%error, "commands may have been left running");
         }
         code
     };
     let code = tokio::select! {
-        code = down => code,
-        () = last_moment => {
+        code = served => code,
+        () = shutdown_deadline => {
             tracing::warn!("something did not end in time; leaving it to the guardian");
             ExitCode::SUCCESS
         }
@@ -93,9 +96,9 @@ pub(crate) async fn serve(server: Server) -> ExitCode {
     code
 }
 
-/// Waits for the first signal that asks the server to end.
+/// Cancels `ending` at the first signal that asks a process to end.
 #[cfg(unix)]
-pub(crate) async fn signals(ending: CancellationToken) {
+pub(crate) async fn cancel_on_signal(ending: CancellationToken) {
     use tokio::signal::unix::{SignalKind, signal};
     let (Ok(mut terminate), Ok(mut interrupt), Ok(mut hangup)) =
         (signal(SignalKind::terminate()), signal(SignalKind::interrupt()), signal(SignalKind::hangup()))
@@ -112,8 +115,9 @@ pub(crate) async fn signals(ending: CancellationToken) {
     ending.cancel();
 }
 
+/// Cancels `ending` at the first signal that asks a process to end.
 #[cfg(not(unix))]
-pub(crate) async fn signals(ending: CancellationToken) {
+pub(crate) async fn cancel_on_signal(ending: CancellationToken) {
     if tokio::signal::ctrl_c().await.is_ok() {
         ending.cancel();
     }

@@ -1,75 +1,76 @@
-//! `mcp-stdio session`: the daemon, and what one asks of whoever supervises.
+//! The subcommand `session`: the daemon, and the commands that ask a supervisor.
 
-use crate::cli::SessionCommand;
-use crate::print;
-use core_tools::config::{Preset, Source, Toolsets};
-use core_tools::mcp::Context;
+use crate::cli::SessionSubcommand;
+use crate::error::Error;
+use crate::output::{name, print, print_error};
+use core_tools::mcp::CallContext;
 use core_tools::sessions::{
-    Again, Client, Code, Error, LogAnswer, LogRequest, Owner, Request, Sent, SessionEnded, SessionInfo,
-    SessionList, Status, Supervisor, Switched,
+    ErrorCode, HostKind, LogAnswer, LogRequest, MessageDelivery, OptionsLoader, PauseChange, SessionEnded,
+    SessionInfo, SessionList, Supervisor, SupervisorClient, SupervisorRequest, SupervisorStatus,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
-use server_setup::settings::{Settings, chain};
-use server_setup::{sessions, setup};
+use server_setup::config::{Preset, SettingSource, Toolsets};
+use server_setup::settings::Settings;
+use server_setup::{open_file_limit, sessions, setup};
 use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// Nobody supervises.
+/// The exit code if no supervisor is running.
 const NOT_RUNNING: u8 = 1;
-/// What sessions get to end by themselves when the daemon ends.
-const GRACE: Duration = Duration::from_secs(5);
+/// The time that sessions have to end by themselves when the daemon ends.
+const SESSION_GRACE: Duration = Duration::from_secs(5);
 
-/// What a command came to.
-enum Outcome {
-    /// It was done; this is to be printed.
+/// The result of a command that asks a supervisor.
+enum CommandResult {
+    /// It was done. Holds what is printed.
     Done(String),
-    /// Nobody supervises, and why that matters.
+    /// No supervisor is running. Holds the message for the user.
     NotRunning(String),
 }
 
-/// Runs `mcp-stdio session COMMAND`. An error is anything that was not done, but that nobody supervises.
-/// `again` reads the settings again.
+/// Runs `mcp-stdio session COMMAND`. If no supervisor is running, the exit code is 1, and there is no error. `reread`
+/// reads the settings again.
 pub(crate) async fn run(
     settings: Settings,
-    command: SessionCommand,
-    again: impl Fn() -> Result<Settings, String> + Send + Sync + 'static,
-) -> Result<ExitCode, String> {
-    let outcome = match command {
-        SessionCommand::Daemon => return daemon(&settings, again).await,
+    command: SessionSubcommand,
+    reread: impl Fn() -> Result<Settings, server_setup::Error> + Send + Sync + 'static,
+) -> Result<ExitCode, Error> {
+    let result = match command {
+        SessionSubcommand::Daemon => return daemon(&settings, reread).await,
         command => ask(settings, command).await?,
     };
-    Ok(match outcome {
-        Outcome::Done(text) if text.is_empty() => ExitCode::SUCCESS,
-        Outcome::Done(text) => print(&text),
-        Outcome::NotRunning(why) => {
-            crate::print_error(&format!("{}: {why}", crate::name()));
+    Ok(match result {
+        CommandResult::Done(text) if text.is_empty() => ExitCode::SUCCESS,
+        CommandResult::Done(text) => print(&text),
+        CommandResult::NotRunning(why) => {
+            print_error(&format!("{}: {why}", name()));
             ExitCode::from(NOT_RUNNING)
         }
     })
 }
 
-/// Supervises until a signal comes. SIGHUP is none of those: it has the settings read again.
+/// Supervises until SIGTERM or SIGINT comes. At SIGHUP the settings are read again.
 async fn daemon(
     settings: &Settings,
-    again: impl Fn() -> Result<Settings, String> + Send + Sync + 'static,
-) -> Result<ExitCode, String> {
-    setup::more_descriptors();
+    reread: impl Fn() -> Result<Settings, server_setup::Error> + Send + Sync + 'static,
+) -> Result<ExitCode, Error> {
+    open_file_limit::raise();
     let state = sessions::state_folder(settings)?;
-    let options = |settings: &Settings| sessions::options(settings, Owner::Daemon);
+    let options = |settings: &Settings| sessions::options(settings, HostKind::Daemon);
     let mut supervised = options(settings)?;
-    supervised.again = Some(Again::new(move || options(&again()?)));
-    let failed = |error: std::io::Error| format!("cannot wait for signals: {error}");
-    let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
-    let mut hangup = signal(SignalKind::hangup()).map_err(failed)?;
-    let supervisor = Supervisor::host(&state, supervised).await.map_err(|error| error.to_string())?;
-    crate::print_error(&format!(
+    supervised.loader = Some(OptionsLoader::new(move || Ok(options(&reread()?)?)));
+    let failed = || Error::system("cannot wait for signals");
+    let mut terminate = signal(SignalKind::terminate()).map_err(failed())?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed())?;
+    let mut hangup = signal(SignalKind::hangup()).map_err(failed())?;
+    let supervisor = Supervisor::host(&state, supervised).await?;
+    print_error(&format!(
         "{}: supervising sessions in {}, process {}",
-        crate::name(),
+        name(),
         state.display(),
         std::process::id()
     ));
@@ -78,113 +79,118 @@ async fn daemon(
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
             _ = hangup.recv() => {
-                // Its log says what came of it; so does ours.
+                // The log of the sessions has the error too.
                 if let Err(error) = supervisor.reload() {
                     tracing::error!("{error}");
                 }
             }
         }
     }
+    // No further client comes while the sessions are ended.
     supervisor.close();
-    supervisor.shutdown(GRACE).await;
+    supervisor.shutdown(SESSION_GRACE).await;
     Ok(ExitCode::SUCCESS)
 }
 
-async fn ask(settings: Settings, command: SessionCommand) -> Result<Outcome, String> {
-    let client = Client::new(sessions::state_folder(&settings)?);
-    // What a caller may not do as a tool it may not do here.
+/// Asks the supervisor, if the caller may call the tool that does the same.
+async fn ask(mut settings: Settings, command: SessionSubcommand) -> Result<CommandResult, Error> {
+    let client = SupervisorClient::new(sessions::state_folder(&settings)?);
+    // The policy speaks of tools: a caller may do here what it may do by one.
     let tool = match &command {
-        SessionCommand::Status { .. } => "status",
-        SessionCommand::Pause { .. } => "pause",
-        SessionCommand::Resume { .. } => "resume",
-        SessionCommand::New { .. } => "new_session",
-        SessionCommand::Logs { .. } => "logs",
-        SessionCommand::List { .. } => "list_sessions",
-        SessionCommand::Send { .. } => "send_message",
-        SessionCommand::End { .. } | SessionCommand::Daemon => "end_session",
+        SessionSubcommand::Status { .. } => "status",
+        SessionSubcommand::Pause { .. } => "pause",
+        SessionSubcommand::Resume { .. } => "resume",
+        SessionSubcommand::New { .. } => "new_session",
+        SessionSubcommand::Logs { .. } => "logs",
+        SessionSubcommand::List { .. } => "list_sessions",
+        SessionSubcommand::Send { .. } => "send_message",
+        // `Daemon` never comes here: `run` has handled it.
+        SessionSubcommand::End { .. } | SessionSubcommand::Daemon => "end_session",
     };
-    if let Err(error) = client.ask(&Request::Status {}).await
-        && error.code == Code::NotRunning
+    if let Err(error) = client.ask(&SupervisorRequest::Status {}).await
+        && error.code == ErrorCode::NotRunning
     {
-        return Ok(Outcome::NotRunning(error.message));
+        return Ok(CommandResult::NotRunning(error.message));
     }
-    // What the default leaves out of a client's list costs nothing here. What somebody chose holds.
-    let mut settings = settings;
-    if settings.config.toolsets.source == Source::Default {
+    // The default preset leaves tools out only to keep a client's list short. A choice of the user holds here too.
+    if settings.config.toolsets.source == SettingSource::Default {
         settings.config.toolsets.value = Toolsets::Preset(Preset::All);
     }
     let server = setup::server(settings)?;
     if !server.host.names(&server.caller).contains(&tool) {
-        return Err(format!(
+        return Err(Error::Forbidden(format!(
             "the role {} has no `{tool}`, or --toolsets leaves it out; `mcp-stdio policy matrix` shows who has it",
             server.caller.role()
-        ));
+        )));
     }
     match command {
-        SessionCommand::Daemon => Ok(Outcome::Done(String::new())),
-        SessionCommand::Status { json } => {
-            one::<Status>(&client, Request::Status {}, json, status_text).await
+        SessionSubcommand::Daemon => Ok(CommandResult::Done(String::new())),
+        SessionSubcommand::Status { json } => {
+            ask_one::<SupervisorStatus>(&client, SupervisorRequest::Status {}, json, status_text).await
         }
-        SessionCommand::Pause { json } => {
-            one::<Switched>(&client, Request::Pause {}, json, switched_text).await
+        SessionSubcommand::Pause { json } => {
+            ask_one::<PauseChange>(&client, SupervisorRequest::Pause {}, json, pause_text).await
         }
-        SessionCommand::Resume { json } => {
-            one::<Switched>(&client, Request::Resume {}, json, switched_text).await
+        SessionSubcommand::Resume { json } => {
+            ask_one::<PauseChange>(&client, SupervisorRequest::Resume {}, json, pause_text).await
         }
-        SessionCommand::List { all, json } => {
-            one::<SessionList>(&client, Request::List { all }, json, |list| {
+        SessionSubcommand::List { all, json } => {
+            ask_one::<SessionList>(&client, SupervisorRequest::List { all }, json, |list| {
                 list.sessions.iter().map(session_text).collect::<Vec<_>>().join("\n")
             })
             .await
         }
-        SessionCommand::Send { session, text, json } => {
-            let request = Request::Send { session_id: session, text };
-            one::<Sent>(&client, request, json, |sent| {
-                format!("{}: {}, process {}", sent.session_id, sent.delivered, sent.pid)
+        SessionSubcommand::Send { session, text, json } => {
+            let request = SupervisorRequest::Send { session_id: session, text };
+            ask_one::<MessageDelivery>(&client, request, json, |sent| {
+                format!("{}: {}, process {}", sent.session_id, sent.delivered.as_str(), sent.pid)
             })
             .await
         }
-        SessionCommand::End { session, grace, json } => {
-            let request = Request::End { session_id: session, grace_ms: grace.saturating_mul(1000) };
-            one::<SessionEnded>(&client, request, json, |ended| {
+        SessionSubcommand::End { session, grace, json } => {
+            let request =
+                SupervisorRequest::End { session_id: session, grace_ms: grace.saturating_mul(1000) };
+            ask_one::<SessionEnded>(&client, request, json, |ended| {
                 let before = if ended.changed { "" } else { " (it was over before)" };
                 format!("{}: {}{before}", ended.session_id, ended.state)
             })
             .await
         }
-        SessionCommand::Logs { lines, since, level, session, follow, json } => {
+        SessionSubcommand::Logs { lines, since, level, session, follow, json } => {
             let level = level.map(|level| serde_json::from_value(json!(level))).transpose();
-            let level = level.map_err(|_| "--level is debug, info, warn or error".to_owned())?;
-            let request =
-                LogRequest { lines: lines as usize, since, level, session, cursor: None, wait_ms: 0 };
+            let level = level
+                .map_err(|_| Error::Argument("--level must be debug, info, warn or error".to_owned()))?;
+            let mut request = LogRequest::new(lines as usize);
+            (request.since, request.level, request.session) = (since, level, session);
             logs(&client, request, follow, json).await
         }
-        SessionCommand::New { prompt, session_role, cwd, agent, pty, command, json } => {
-            new(&server, Wish { prompt, role: session_role, cwd, agent, pty, command }, json).await
+        SessionSubcommand::New { prompt, session_role, cwd, agent, pty, command, json } => {
+            start(&server, StartRequest { prompt, role: session_role, cwd, agent, pty, command }, json).await
         }
     }
 }
 
-/// Asks one thing and says what came of it.
-async fn one<T: DeserializeOwned>(
-    client: &Client,
-    request: Request,
+/// Sends one request, and writes the answer as JSON or as `text` says.
+async fn ask_one<T: DeserializeOwned>(
+    client: &SupervisorClient,
+    request: SupervisorRequest,
     as_json: bool,
     text: impl Fn(&T) -> String,
-) -> Result<Outcome, String> {
-    let answer = client.ask(&request).await.map_err(|error: Error| error.message)?;
+) -> Result<CommandResult, Error> {
+    let answer = client.ask(&request).await?;
     if as_json {
-        return pretty(&answer).map(Outcome::Done);
+        return pretty(&answer).map(CommandResult::Done);
     }
-    let answer = serde_json::from_value(answer).map_err(|error| chain(&error))?;
-    Ok(Outcome::Done(text(&answer)))
+    let answer = serde_json::from_value(answer)?;
+    Ok(CommandResult::Done(text(&answer)))
 }
 
-fn pretty(value: &Value) -> Result<String, String> {
-    serde_json::to_string_pretty(value).map_err(|error| chain(&error))
+fn pretty(value: &Value) -> Result<String, Error> {
+    Ok(serde_json::to_string_pretty(value)?)
 }
 
-struct Wish {
+/// The session that `session new` asks for.
+struct StartRequest {
     prompt: Option<String>,
     role: Option<String>,
     cwd: Option<String>,
@@ -194,32 +200,36 @@ struct Wish {
 }
 
 /// Starts a session as the tool does: with the same policy, roles and folders.
-async fn new(server: &setup::Server, wish: Wish, as_json: bool) -> Result<Outcome, String> {
+async fn start(
+    server: &setup::LocalServer,
+    request: StartRequest,
+    as_json: bool,
+) -> Result<CommandResult, Error> {
     let mut arguments = Map::new();
-    let given = [("prompt", wish.prompt), ("role", wish.role), ("cwd", wish.cwd)];
-    let given = given.into_iter().filter_map(|(key, value)| Some((key.to_owned(), Value::from(value?))));
-    arguments.extend(given);
-    if wish.pty {
+    let named = [("prompt", request.prompt), ("role", request.role), ("cwd", request.cwd)];
+    let named = named.into_iter().filter_map(|(key, value)| Some((key.to_owned(), Value::from(value?))));
+    arguments.extend(named);
+    if request.pty {
         arguments.insert("pty".to_owned(), true.into());
     }
-    let mut command = wish.command;
+    let mut command = request.command;
     if command.is_empty() {
-        command.extend(wish.agent);
+        command.extend(request.agent);
     }
     if !command.is_empty() {
         arguments.insert("command".to_owned(), command.into());
     }
-    let context = Context::new(server.caller.clone(), CancellationToken::new());
-    let answer = server.host.call("new_session", arguments, context).await.map_err(|error| chain(&error))?;
+    let context = CallContext::new(server.caller.clone(), CancellationToken::new());
+    let answer = server.host.call("new_session", arguments, context).await?;
     if answer.is_failed() {
-        return Err(answer.to_text());
+        return Err(Error::Failed(answer.to_text()));
     }
-    let started: Value = serde_json::from_str(&answer.to_text()).map_err(|error| chain(&error))?;
+    let started: Value = serde_json::from_str(&answer.to_text())?;
     if as_json {
-        return pretty(&started).map(Outcome::Done);
+        return pretty(&started).map(CommandResult::Done);
     }
     let text = |key: &str| started[key].as_str().unwrap_or_default().to_owned();
-    Ok(Outcome::Done(format!(
+    Ok(CommandResult::Done(format!(
         "{}: process {}, role {}, log {}",
         text("session_id"),
         started["pid"],
@@ -228,47 +238,51 @@ async fn new(server: &setup::Server, wish: Wish, as_json: bool) -> Result<Outcom
     )))
 }
 
+/// Prints the log, and keeps printing new lines if `follow`.
 async fn logs(
-    client: &Client,
+    client: &SupervisorClient,
     mut request: LogRequest,
     follow: bool,
     as_json: bool,
-) -> Result<Outcome, String> {
-    /// How long one question waits.
-    const WAIT: u64 = 2_000;
+) -> Result<CommandResult, Error> {
+    /// The longest that one request waits for new lines.
+    const WAIT_MS: u64 = 2_000;
     loop {
-        let answer = client.ask(&Request::Logs(request.clone())).await;
+        let answer = client.ask(&SupervisorRequest::Logs(request.clone())).await;
         let answer = match answer {
             Ok(answer) => answer,
-            // It may have ended while its log was followed, be it in the middle of an answer.
-            Err(error) => match client.ask(&Request::Status {}).await {
-                Err(gone) if gone.code == Code::NotRunning => return Ok(Outcome::NotRunning(gone.message)),
-                _ => return Err(error.message),
+            // The supervisor may have ended while its log was followed, even in the middle of an answer.
+            Err(error) => match client.ask(&SupervisorRequest::Status {}).await {
+                Err(gone) if gone.code == ErrorCode::NotRunning => {
+                    return Ok(CommandResult::NotRunning(gone.message));
+                }
+                _ => return Err(error.into()),
             },
         };
-        let page: LogAnswer = serde_json::from_value(answer.clone()).map_err(|error| chain(&error))?;
+        let page: LogAnswer = serde_json::from_value(answer.clone())?;
         if !follow {
             let text = if as_json { pretty(&answer)? } else { page.lines.join("\n") };
-            return Ok(Outcome::Done(text));
+            return Ok(CommandResult::Done(text));
         }
         for line in &page.lines {
             let line = if as_json { json!({ "line": line }).to_string() } else { line.clone() };
             if print(&line) != ExitCode::SUCCESS {
-                return Err("cannot write to standard output".to_owned());
+                return Err(Error::Failed("cannot write to standard output".to_owned()));
             }
         }
-        (request.cursor, request.wait_ms, request.lines) = (Some(page.cursor), WAIT, 1000);
+        // The first answer has the last lines. The next ones go on at its cursor and wait for new lines.
+        (request.cursor, request.wait_ms, request.lines) = (Some(page.cursor), WAIT_MS, 1000);
     }
 }
 
-fn switched_text(switched: &Switched) -> String {
-    switched.message.clone()
+fn pause_text(change: &PauseChange) -> String {
+    change.message.clone()
 }
 
-fn status_text(status: &Status) -> String {
+fn status_text(status: &SupervisorStatus) -> String {
     let mut text = format!(
         "{}, {} {}, up {} s\nsaves {}, resumes {}, time saved {} s",
-        status.state,
+        status.state.as_str(),
         status.owner.as_str(),
         status.pid,
         status.uptime_seconds,

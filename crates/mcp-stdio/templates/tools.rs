@@ -1,19 +1,16 @@
 //! The project's own tools. Each is a typed input, what it reaches, and a function; the server does the rest: it checks
 //! the input, judges the call by the role, bounds it in time, masks secrets in the answer and cuts what is too long.
 
-use core_tools::mcp::{Answer, Context, Effect, Tool, ToolError, Toolset};
+use core_tools::mcp::{Answer, CallContext, Effect, Tool, ToolError, Toolset};
 use core_tools::workspace::Workspace;
 use mcp_stdio::Resources;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader, Read};
 
-/// The tools. One that has the name of a tool of the library takes its place.
+/// The tools. One with the name of a tool of the library replaces it.
 pub(crate) fn toolset(resources: &Resources) -> Toolset {
-    Toolset {
-        name: "project",
-        tools: vec![find_notes(resources)],
-    }
+    Toolset::new("project", [find_notes(resources)])
 }
 
 /// What a client reads of the input: these comments, types, ranges and defaults are the schema.
@@ -23,12 +20,12 @@ struct FindNotes {
     /// Text file to look through
     path: String,
     /// Notes to return at most
-    #[serde(default = "most")]
+    #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 500))]
     limit: usize,
 }
 
-fn most() -> usize {
+fn default_limit() -> usize {
     100
 }
 
@@ -55,7 +52,7 @@ fn find_notes(resources: &Resources) -> Tool {
         "find_notes",
         "Find notes",
         "Lists the TODO and FIXME notes of a file.",
-        move |input: FindNotes, context: Context| {
+        move |input: FindNotes, context: CallContext| {
             // As much of the project as this call may reach. Paths that lead out of it are errors.
             let workspace = context.within(&workspace);
             context.blocking(move |_| Answer::structured(&read_notes(&*workspace?, &input)?))
@@ -67,7 +64,7 @@ fn find_notes(resources: &Resources) -> Tool {
 }
 
 fn read_notes(workspace: &Workspace, input: &FindNotes) -> Result<Notes, ToolError> {
-    const MOST_BYTES: u64 = 8 << 20;
+    const MAX_BYTES: u64 = 8 << 20;
     let path = workspace
         .locate(&input.path)
         .map_err(|error| ToolError::from_error(&error))?;
@@ -78,8 +75,9 @@ fn read_notes(workspace: &Workspace, input: &FindNotes) -> Result<Notes, ToolErr
         notes: Vec::new(),
         total: 0,
     };
-    for (number, line) in BufReader::new(file.take(MOST_BYTES)).lines().enumerate() {
-        let text = line.map_err(|error| ToolError::new(format!("{}: {error}", path.shown())))?;
+    for (number, line) in BufReader::new(file.take(MAX_BYTES)).lines().enumerate() {
+        let text =
+            line.map_err(|error| ToolError::new(format!("{}: {error}", path.display_path())))?;
         if text.contains("TODO") || text.contains("FIXME") {
             found.total += 1;
             if found.notes.len() < input.limit {

@@ -1,4 +1,4 @@
-//! What the program does before it serves, with the real program.
+//! The real program, up to the point where it serves.
 #![allow(clippy::disallowed_methods, reason = "the tests start the program from outside")]
 #![allow(clippy::expect_used, reason = "a helper that fails fails its test")]
 

@@ -1,4 +1,4 @@
-//! What a fence costs: the same run without and with it, in turn.
+//! Measures the cost of a confinement: the same run without and with it, in turn.
 //!
 //! `cargo bench -p process-runner --bench confinement`
 //!
@@ -19,8 +19,8 @@ const RUNS: u32 = 100;
 
 fn main() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let in_force = Confinement::available().expect("Landlock");
-    println!("{in_force}");
+    let status = Confinement::available().expect("Landlock");
+    println!("{status}");
     let folder = tempfile::tempdir().expect("a folder");
     let few = Confinement::new().read("/usr").read("/etc").write("/dev/null").write(folder.path());
     let project = Confinement::project([folder.path()], folder.path());
@@ -34,25 +34,25 @@ fn main() {
     }
     let ways: [(&str, Option<Confinement>); 4] = [
         ("free", None),
-        ("4 places", Some(few)),
+        ("4 paths", Some(few)),
         ("`Confinement::project`", Some(project)),
         ("the same, without network, and 100 folders", Some(many)),
     ];
     let mut costs = vec![(Vec::new(), Vec::new()); ways.len()];
     for round in 0..=ROUNDS {
-        for ((_, fence), (costs, each)) in ways.iter().zip(&mut costs) {
-            let fence = fence.clone();
+        for ((_, confinement), (costs, each)) in ways.iter().zip(&mut costs) {
+            let confinement = confinement.clone();
             let work = async move {
                 let mut walls = Vec::new();
                 for _ in 0..RUNS {
                     let command = Command::new("/bin/true", "/");
-                    let command = match &fence {
-                        Some(fence) => command.confined(fence.clone()),
+                    let command = match &confinement {
+                        Some(confinement) => command.confined(confinement.clone()),
                         None => command,
                     };
-                    let begun = Instant::now();
+                    let start_time = Instant::now();
                     black_box(command.run().await.expect("it starts"));
-                    walls.push(begun.elapsed());
+                    walls.push(start_time.elapsed());
                 }
                 walls
             };
@@ -67,7 +67,7 @@ fn main() {
     }
     heading(
         "Start and wait for /bin/true",
-        &["fence", "own CPU us", "wall us p50", "wall us min", "added CPU us"],
+        &["confinement", "own CPU us", "wall us p50", "wall us min", "added CPU us"],
     );
     let micros = |duration: Duration| duration.as_secs_f64() * 1e6;
     let free = micros(median(costs[0].0.clone()).cpu);

@@ -1,9 +1,9 @@
-//! What a run costs, next to the other ways to run a program, all in one session.
+//! Measures the cost of a run beside the other ways to run a program, all in one session.
 //!
 //! `cargo bench -p process-runner --bench processes`, and one table of it with `-- start`, `capture`, `lines`,
 //! `many`, `short` or `latencies`.
 //!
-//! CPU time is this process's own: it is the figure to trust on a machine that does other things too.
+//! CPU time is this process's own. It is the figure to trust on a machine that does other things too.
 //! The ways take turns, and the median of the rounds is printed. Needs Linux, 4 GiB of memory, and
 //! `/bin/true`, `sh`, `dd`, `sleep` and `perl`.
 #![allow(clippy::disallowed_methods, reason = "the other ways to start a process are what is compared")]
@@ -33,8 +33,8 @@ fn main() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     // Whatever is made once is made now.
     runtime.block_on(ours());
-    let asked: Vec<String> = std::env::args().skip(1).filter(|name| !name.starts_with("--")).collect();
-    let wanted = |name: &str| asked.is_empty() || asked.iter().any(|asked| asked == name);
+    let names: Vec<String> = std::env::args().skip(1).filter(|name| !name.starts_with("--")).collect();
+    let is_selected = |name: &str| names.is_empty() || names.iter().any(|selected| selected == name);
     let tables: [(&str, &dyn Fn()); 6] = [
         ("start", &|| [10, 2048].into_iter().for_each(|mib| spawn_and_wait(&runtime, mib))),
         ("capture", &|| capture(&runtime)),
@@ -43,7 +43,7 @@ fn main() {
         ("short", &|| short(&runtime)),
         ("latencies", &|| latencies(&runtime)),
     ];
-    for (_, table) in tables.iter().filter(|(name, _)| wanted(name)) {
+    for (_, table) in tables.iter().filter(|(name, _)| is_selected(name)) {
         table();
     }
 }
@@ -56,7 +56,7 @@ fn micros(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e6
 }
 
-/// One run after the other of /bin/true, with both streams captured where the way can.
+/// Measures runs of /bin/true, one after the other, with both streams captured where the way can.
 fn spawn_and_wait(runtime: &Runtime, mib: usize) {
     const ROUNDS: usize = 9;
     const RUNS: u32 = 100;
@@ -165,7 +165,7 @@ async fn wrapped() {
     black_box(Box::into_pin(child.wait_with_output()).await.expect("ends"));
 }
 
-/// 1 GiB in writes of 64 KiB.
+/// Measures reading 1 GiB in writes of 64 KiB.
 fn capture(runtime: &Runtime) {
     const DD: [&str; 4] = ["if=/dev/zero", "bs=64k", "count=16384", "status=none"];
     let ways: [(&str, &dyn Fn()); 5] = [
@@ -223,8 +223,8 @@ fn capture(runtime: &Runtime) {
     }
 }
 
-/// 4,000,000 lines of 80 bytes, in writes of nearly the size of a pipe: a slower writer would cost each of the
-/// ways a waking for every few lines, and measure that.
+/// Measures splitting 4,000,000 lines of 80 bytes, in writes of nearly the size of a pipe.
+// A slower writer would cost each of the ways a wakeup for every few lines, and the benchmark would measure that.
 fn lines(runtime: &Runtime) {
     let script = "exec perl -e '$lines = (\"x\" x 79 . \"\\n\") x 800; syswrite STDOUT, $lines for 1..5000'";
     let ways: [(&str, &dyn Fn() -> u64); 4] = [
@@ -292,7 +292,7 @@ fn lines(runtime: &Runtime) {
     }
 }
 
-/// 500 children that live at once, and what it costs to see them end.
+/// Measures seeing the end of 500 children that live at once.
 fn many(runtime: &Runtime) {
     const CHILDREN: usize = 500;
     let limit = getrlimit(Resource::Nofile);
@@ -349,14 +349,14 @@ fn many(runtime: &Runtime) {
     setrlimit(Resource::Nofile, limit).expect("as it was");
 }
 
-/// Short runs side by side.
+/// Measures short runs side by side.
 fn short(runtime: &Runtime) {
     heading(
         "10,000 runs of /bin/true, 16 at once",
         &["way", "own CPU us each", "runs a second", "zombies after", "target"],
     );
     for (name, ours_is_run) in [("`tokio::process`", false), ("process-runner", true)] {
-        let begun = Instant::now();
+        let start_time = Instant::now();
         let cost = measure(|| {
             runtime.block_on(async {
                 let mut runs = tokio::task::JoinSet::new();
@@ -375,12 +375,12 @@ fn short(runtime: &Runtime) {
         });
         let each = micros(cost.cpu) / 1e4;
         let target = if ours_is_run { gate(each.round(), 90.0, "us") } else { String::new() };
-        let rate = 1e4 / begun.elapsed().as_secs_f64();
+        let rate = 1e4 / start_time.elapsed().as_secs_f64();
         row(&[name.into(), format!("{each:.0}"), format!("{rate:.0}"), zombies().to_string(), target]);
     }
 }
 
-/// How long after the event the answer is there.
+/// Measures the time from an event until the answer.
 fn latencies(runtime: &Runtime) {
     const ROUNDS: usize = 15;
     let run = |script: &str, limits: Limits| {

@@ -1,10 +1,10 @@
-//! What each byte of output costs once it is in memory: capture, lines, redaction, clean text.
+//! Measures the cost of each byte of output once it is in memory: capture, lines, redaction, clean text.
 //!
 //! `cargo bench -p process-runner --bench streams`
 
 mod support;
 
-use process_runner::{Capture, CaptureLimits, LineSplitter, Secrets, clean};
+use process_runner::{CaptureLimits, LineSplitter, OutputCapture, Secrets, clean};
 use std::hint::black_box;
 use support::{gate, heading, rounds, row};
 
@@ -17,7 +17,7 @@ fn main() {
     heading("Streams, per GiB in chunks of 64 KiB", &["what", "own CPU ms", "GB per CPU second", "target"]);
     for (name, chunk) in [("bytes", &zeroes[..]), ("log lines", &text[..])] {
         let cost = rounds(3, || {
-            let mut capture = Capture::new(&CaptureLimits::default(), &Secrets::default());
+            let mut capture = OutputCapture::new(&CaptureLimits::default(), &Secrets::default());
             for _ in 0..GIB / CHUNK {
                 capture.push(black_box(chunk));
             }
@@ -77,7 +77,7 @@ fn per_gib(name: &str, ms: f64, target: String) {
     row(&[name.to_owned(), format!("{ms:.0}"), format!("{:.1}", GIB as f64 / 1e6 / ms), target]);
 }
 
-/// 64 KiB of text such as a build prints.
+/// Returns 64 KiB of text such as a build prints.
 fn log_lines() -> String {
     let mut text = String::new();
     for n in 0_u64.. {

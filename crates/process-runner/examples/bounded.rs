@@ -1,7 +1,7 @@
-//! Programs within bounds: one that fails, one that never ends, one that prints without end.
+//! Runs programs within bounds: one that fails, one that does not end, one that prints a lot.
 //!
 //! `cargo run -p process-runner --example bounded`
-#![allow(clippy::print_stdout, reason = "an example shows what came of it")]
+#![allow(clippy::print_stdout, reason = "an example shows its results")]
 
 #[cfg(unix)]
 #[tokio::main(flavor = "current_thread")]
@@ -14,13 +14,13 @@ async fn main() -> Result<(), process_runner::Error> {
     println!("{}", failed.summary());
     assert_eq!(failed.code(), Some(128));
 
-    // What it started ends with it, at the time limit: here a grandchild in the background.
+    // Everything that a program started ends with it at the time limit, here a process in the background.
     let limits = Limits::default().timeout(Duration::from_millis(300));
     let endless = Command::new("sh", "/").args(["-c", "sleep 600 & sleep 600"]).limits(limits).run().await?;
     println!("{}", endless.summary());
     assert!(matches!(endless.termination, Termination::TimedOut { .. }));
 
-    // Of what is printed both ends are kept, and the rest is counted.
+    // The beginning and the end of the output are kept, and the rest is counted.
     let limits = Limits::default().capture(4096);
     let long = Command::new("seq", "/").arg("1000000").limits(limits).run().await?;
     let text = long.stdout_text();

@@ -1,27 +1,27 @@
-//! What to run.
+//! A command: the program to run, and everything about one run.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
+#[cfg(unix)]
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use tokio::io::AsyncRead;
 use tokio_util::sync::CancellationToken;
 
 use crate::confine::Confinement;
-use crate::environment::{EnvPolicy, Environment, Inherited};
-use crate::error::{Error, SpawnError, SpawnErrorKind};
+use crate::environment::{EnvPolicy, Environment};
+use crate::error::{SpawnError, SpawnErrorKind};
 use crate::events::EventOptions;
 use crate::limits::Limits;
-use crate::lines::Line;
-use crate::outcome::{Output, Stream};
-use crate::run::Runner;
+use crate::lines::OutputLine;
+use crate::outcome::Stream;
 use crate::secrets::Secrets;
+use crate::stdin::Stdin;
 
 /// A program, its arguments, the folder it runs in and everything else about one run.
 ///
-/// Nothing is checked until it is run or [validated](Command::validate). `Debug` shows the names of
+/// Nothing is checked until the command is run or [validated](Command::validate). `Debug` shows the names of
 /// environment variables without their values, and no secret argument.
 #[derive(Clone)]
 pub struct Command {
@@ -43,16 +43,17 @@ pub struct Command {
     pub(crate) on_line: Option<LineCallback>,
 }
 
-/// Called with each line as it comes.
-pub(crate) type LineCallback = Arc<dyn Fn(Stream, Line<'_>) + Send + Sync>;
+/// A function that is called with each line of output.
+pub(crate) type LineCallback = Arc<dyn Fn(Stream, OutputLine<'_>) + Send + Sync>;
 
+/// One argument, which `Debug` hides if it is secret.
 #[derive(Clone)]
 pub(crate) struct Argument {
     pub(crate) value: OsString,
     secret: bool,
 }
 
-/// The folder a program runs in: a path, and what it stands for if that has been opened already.
+/// The folder that a program runs in: its path, and a handle if the caller has it open.
 #[derive(Clone)]
 pub(crate) struct Folder {
     pub(crate) path: PathBuf,
@@ -60,73 +61,12 @@ pub(crate) struct Folder {
     pub(crate) handle: Option<Arc<std::os::fd::OwnedFd>>,
 }
 
-/// What the program reads from its standard input. It never gets ours.
-#[derive(Clone, Default)]
-#[non_exhaustive]
-pub enum Stdin {
-    /// `/dev/null`: the program reads the end at once.
-    #[default]
-    Null,
-    /// These bytes, and the end.
-    Bytes(Arc<Vec<u8>>),
-    /// An opened file, from where it stands, without passing through us.
-    File(Arc<File>),
-    /// Whatever this reader gives, until it ends. See [`Stdin::reader`].
-    Reader(SharedReader),
-    /// What [`Running::write_stdin`](crate::Running::write_stdin) writes.
-    Piped,
-    /// This terminal, a device such as `/dev/pts/3` that controls no session yet. It is opened in the program's own new
-    /// session, whose controlling terminal it becomes (`open(2)`, `O_NOCTTY`; Linux). Behind a fence it must
-    /// be granted. The program's output goes there only where [`Command::stdout`] is the same terminal.
-    #[cfg(unix)]
-    Terminal(PathBuf),
-}
-
-/// A reader that the first run of a [`Command`] takes.
-#[derive(Clone)]
-pub struct SharedReader(pub(crate) Arc<Mutex<Option<Box<dyn AsyncRead + Send + Unpin>>>>);
-
-impl Stdin {
-    /// These bytes, and the end.
-    pub fn bytes(bytes: impl Into<Vec<u8>>) -> Self {
-        Self::Bytes(Arc::new(bytes.into()))
-    }
-
-    /// Whatever `reader` gives, until it ends. A run ends with its program, whatever the reader does. It can
-    /// be used once: a second run of the same command is refused.
-    pub fn reader(reader: impl AsyncRead + Send + Unpin + 'static) -> Self {
-        Self::Reader(SharedReader(Arc::new(Mutex::new(Some(Box::new(reader))))))
-    }
-
-    fn is_used_up(&self) -> bool {
-        match self {
-            Self::Reader(shared) => shared.0.lock().unwrap_or_else(PoisonError::into_inner).is_none(),
-            _ => false,
-        }
-    }
-}
-
-impl fmt::Debug for Stdin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Null => f.write_str("Null"),
-            Self::Bytes(bytes) => write!(f, "Bytes({})", bytes.len()),
-            Self::File(_) => f.write_str("File"),
-            Self::Reader(_) => f.write_str("Reader"),
-            Self::Piped => f.write_str("Piped"),
-            #[cfg(unix)]
-            Self::Terminal(path) => write!(f, "Terminal({})", path.display()),
-        }
-    }
-}
-
 impl Command {
-    /// A command that runs `program` in `folder` with no arguments.
+    /// Returns a command that runs `program` in `folder` with no arguments.
     ///
-    /// A name without a `/` is searched for in the `PATH` that the *child* gets, and never in a folder that
-    /// `PATH` gives relative to something; one with a `/` is relative to `folder`. The folder has no
-    /// default: a server works on several projects, and the folder it was itself started in is the wrong
-    /// answer for all of them.
+    /// A name without a `/` is searched for in the `PATH` that the *child* gets, in its absolute folders alone. A name
+    /// with a `/` is relative to `folder`. The folder has no default: a server works on several projects, and the
+    /// folder it was itself started in is the wrong answer for all of them.
     pub fn new(program: impl Into<OsString>, folder: impl Into<PathBuf>) -> Self {
         Self {
             program: program.into(),
@@ -152,8 +92,8 @@ impl Command {
         }
     }
 
-    /// Runs in the folder that this handle has open, wherever its path leads by now. The path given to
-    /// [`Command::new`] is then only for messages.
+    /// Runs the program in the folder that this handle has open, also if its path leads elsewhere by now. The path
+    /// given to [`Command::new`] is then used only in messages.
     #[cfg(unix)]
     #[must_use]
     pub fn folder_handle(mut self, handle: impl Into<Arc<std::os::fd::OwnedFd>>) -> Self {
@@ -161,7 +101,7 @@ impl Command {
         self
     }
 
-    /// Adds an argument. It reaches the program as it stands: there is no shell.
+    /// Adds an argument. It reaches the program unchanged, as there is no shell.
     #[must_use]
     pub fn arg(mut self, argument: impl Into<OsString>) -> Self {
         self.arguments.push(Argument { value: argument.into(), secret: false });
@@ -202,31 +142,31 @@ impl Command {
         self
     }
 
-    /// Leaves an environment variable out.
+    /// Removes an environment variable.
     #[must_use]
     pub fn env_remove(mut self, key: impl Into<OsString>) -> Self {
         self.environment.changes.insert(key.into(), None);
         self
     }
 
-    /// Where the environment begins. All of ours by default.
+    /// Sets the environment to begin with. The default is all of this process's own.
     #[must_use]
     pub fn env_policy(mut self, policy: EnvPolicy) -> Self {
         self.environment.policy = policy;
         self
     }
 
-    /// Whether the child gets the environment variable by which processes that leave its session are found
-    /// again (`PROCESS_RUNNER_RUN_…=1`, another name for each run). True; a tool whose cache depends on the
-    /// whole environment may need it off, and containment is then less.
+    /// Sets or leaves out the environment variable by which processes that leave the session are found
+    /// (`PROCESS_RUNNER_RUN_…=1`, another name for each run). It is set by default. A tool whose cache depends on the
+    /// whole environment may need it off; then a process that leaves the session escapes.
     #[must_use]
     pub fn marker(mut self, marker: bool) -> Self {
         self.marker = marker;
         self
     }
 
-    /// Runs it, and everything it starts, behind this fence. There is none by default. `TMPDIR` is set to the
-    /// fence's temporary folder, if it has one; a later [`Command::env`] wins.
+    /// Confines the program and everything it starts. The default is no confinement. `TMPDIR` is set to the
+    /// confinement's temporary folder, if it has one; a later [`Command::env`] overrides it.
     #[must_use]
     pub fn confined(mut self, confinement: Confinement) -> Self {
         if let Some(folder) = confinement.temp_folder() {
@@ -236,15 +176,15 @@ impl Command {
         self
     }
 
-    /// What the program reads. `/dev/null` by default.
+    /// Sets the standard input. The default is `/dev/null`.
     #[must_use]
     pub fn stdin(mut self, stdin: Stdin) -> Self {
         self.stdin = stdin;
         self
     }
 
-    /// Gives the program this file or pipe end as its standard output. Nothing of what it prints there passes
-    /// through the run: it is neither captured nor limited, and whoever holds the other end reads it.
+    /// Gives the program this file or pipe end as its standard output. What it prints there does not pass through the
+    /// run, so it is neither captured nor limited.
     #[cfg(unix)]
     #[must_use]
     pub fn stdout(mut self, file: File) -> Self {
@@ -252,67 +192,68 @@ impl Command {
         self
     }
 
-    /// Gives the program one pipe for both streams, which is the only way to keep their order. Everything is
-    /// then in `stdout`.
+    /// Gives the program one pipe for both streams, which is the only way to keep their order. All output is
+    /// then in [`Output::stdout`](crate::Output::stdout).
     #[must_use]
     pub fn merge_stderr(mut self) -> Self {
         self.merge_stderr = true;
         self
     }
 
-    /// The limits of this run, instead of the runner's.
+    /// Sets the limits of this run. The default is the runner's.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = Some(limits);
         self
     }
 
-    /// Ends the run, and everything it started, when the token is cancelled: `SIGTERM`, the grace time,
-    /// `SIGKILL`.
+    /// Sets a token whose cancellation ends the run and everything it started: by `SIGTERM`, and by `SIGKILL` after
+    /// the [grace time](Limits::term_grace).
     #[must_use]
     pub fn cancel(mut self, token: CancellationToken) -> Self {
         self.cancel = token;
         self
     }
 
-    /// What messages call the run. The program's name by default.
+    /// Sets the name of the run in messages. The default is the program's name.
     #[must_use]
     pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = Some(label.into());
         self
     }
 
-    /// Values to keep out of everything that leaves the run, instead of the runner's.
+    /// Sets the values to hide in everything that leaves the run. The default is the runner's.
     #[must_use]
     pub fn secrets(mut self, secrets: Secrets) -> Self {
         self.secrets = Some(secrets);
         self
     }
 
-    /// Makes the run tell what happens: see [`Running::events`](crate::Running::events).
+    /// Asks for events, which [`Running::events`](crate::Running::events) receives. The default is none.
     #[must_use]
     pub fn events(mut self, options: EventOptions) -> Self {
         self.events = Some(options);
         self
     }
 
-    /// Calls `callback` with each line as it comes, in order, from the task that reads the streams: it must
-    /// be quick. If it panics the program is killed, and the panic goes on at the caller of
+    /// Calls `callback` with each line as it comes, in order. The task that reads the streams calls it, so it must
+    /// return quickly. If it panics, the program is killed and the panic is resumed in the caller of
     /// [`run`](Command::run) or [`wait`](crate::Running::wait).
     #[must_use]
-    pub fn on_line(mut self, callback: impl Fn(Stream, Line<'_>) + Send + Sync + 'static) -> Self {
+    pub fn on_line(mut self, callback: impl Fn(Stream, OutputLine<'_>) + Send + Sync + 'static) -> Self {
         self.on_line = Some(Arc::new(callback));
         self
     }
 
-    /// Tells git, ssh, package managers and pagers not to ask, page or colour: nobody would answer.
+    /// Tells git, ssh, package managers and pagers not to ask questions, page or colour. Nobody could answer.
     ///
     /// Sets `GIT_TERMINAL_PROMPT=0`, `GCM_INTERACTIVE=never`, `GIT_ASKPASS`, `SSH_ASKPASS` and
     /// `SUDO_ASKPASS` empty, `SSH_ASKPASS_REQUIRE=never`, `GIT_SSH_COMMAND=ssh -oBatchMode=yes`,
     /// `GIT_EDITOR=true`, `GIT_SEQUENCE_EDITOR=true`, `PAGER=cat`, `GIT_PAGER=cat`,
-    /// `DEBIAN_FRONTEND=noninteractive`, `NO_COLOR=1`, `TERM=dumb`. Later calls of [`Command::env`] win.
+    /// `DEBIAN_FRONTEND=noninteractive`, `NO_COLOR=1`, `TERM=dumb`. Later calls of [`Command::env`] override them.
     #[must_use]
     pub fn noninteractive(self) -> Self {
+        // As variables and not as arguments, since git and package managers pass them on to what they start.
         self.envs([
             ("GIT_TERMINAL_PROMPT", "0"),
             ("GCM_INTERACTIVE", "never"),
@@ -331,25 +272,7 @@ impl Command {
         ])
     }
 
-    /// Runs it to its end with a [`Runner`] of this process's own, default limits and no bound on how many
-    /// run at once but that runner's. Dropping the future ends the program and all it started.
-    ///
-    /// # Errors
-    /// If it never started, or our own part failed; see [`Error`].
-    pub async fn run(self) -> Result<Output, Error> {
-        Runner::shared().run(self).await
-    }
-
-    /// Checks everything that can be checked without starting it.
-    ///
-    /// # Errors
-    /// What [`run`](Command::run) would give.
-    pub fn validate(&self) -> Result<(), SpawnError> {
-        self.check_input()?;
-        crate::tree::validate(self, &Inherited::without(&[]))
-    }
-
-    /// What messages call the run.
+    /// Returns the name of the run in messages.
     pub(crate) fn label_text(&self) -> String {
         self.label.clone().unwrap_or_else(|| {
             let program = Path::new(&self.program);
@@ -357,6 +280,7 @@ impl Command {
         })
     }
 
+    /// Returns the error of a start of this command.
     pub(crate) fn error(&self, kind: SpawnErrorKind, source: Option<std::io::Error>) -> SpawnError {
         SpawnError {
             program: self.program.to_string_lossy().into_owned(),
@@ -366,23 +290,25 @@ impl Command {
         }
     }
 
-    /// NUL bytes and bad names, before anything is opened.
+    /// Checks for NUL bytes, bad names and a confinement that cannot be enforced. It opens nothing.
     pub(crate) fn check_input(&self) -> Result<(), SpawnError> {
-        let check = |place: &dyn Fn() -> String, value: &OsStr| {
+        let check = |part: &dyn Fn() -> String, value: &OsStr| {
             if !has_nul(value) {
                 return Ok(());
             }
-            Err(self.error(SpawnErrorKind::InvalidInput { place: place(), problem: "has a NUL byte" }, None))
+            Err(self.error(SpawnErrorKind::InvalidInput { part: part(), problem: "has a NUL byte" }, None))
         };
+        // The part is a closure, since its text is needed only for an error.
         check(&|| "the program".into(), &self.program)?;
         if self.program.is_empty() {
-            let kind = SpawnErrorKind::InvalidInput { place: "the program".into(), problem: "is empty" };
+            let kind = SpawnErrorKind::InvalidInput { part: "the program".into(), problem: "is empty" };
             return Err(self.error(kind, None));
         }
         for (index, argument) in self.arguments.iter().enumerate() {
             check(&|| format!("argument {}", index + 1), &argument.value)?;
         }
         check(&|| "the folder".into(), self.folder.path.as_os_str())?;
+        // The kernel takes any text, and `A=B=C` would set `A`, which nobody meant.
         for (key, value) in &self.environment.changes {
             let key_text = key.to_string_lossy();
             check(&|| "the name of an environment variable".into(), key)?;
@@ -398,7 +324,7 @@ impl Command {
         }
         if self.stdin.is_used_up() {
             let kind = SpawnErrorKind::InvalidInput {
-                place: "the reader for stdin".into(),
+                part: "the reader for stdin".into(),
                 problem: "was used by an earlier run",
             };
             return Err(self.error(kind, None));
@@ -408,7 +334,7 @@ impl Command {
 }
 
 fn has_nul(value: &OsStr) -> bool {
-    // In both encodings of `OsStr` (bytes, WTF-8) a zero byte is a NUL and nothing else.
+    // In both encodings of `OsStr` (bytes, WTF-8) a zero byte is always a NUL.
     value.as_encoded_bytes().contains(&0)
 }
 

@@ -1,18 +1,18 @@
-//! A command given as text, split into a program and its arguments without a shell.
+//! Splits the text of a command into a program and its arguments, without a shell.
 
 use std::fmt;
 
-/// A program and its arguments, from one line of text.
+/// A program and its arguments, parsed from text.
 ///
 /// Words are separated by blanks, tabs and newlines. Quotes and backslashes mean what POSIX says
 /// ([XCU 2.2](https://pubs.opengroup.org/onlinepubs/9799919799/utilities/V3_chap02.html#tag_19_02)):
 /// between single quotes everything is literal; between double quotes a backslash escapes `$`, `` ` ``,
-/// `"`, `\` and a newline (which vanishes with it) and is literal before anything else; elsewhere it
-/// escapes any character, and vanishes with a newline. `""` and `''` are arguments.
+/// `"` and `\`, is removed with a newline that follows, and is literal before anything else; elsewhere it
+/// escapes any character, and is removed with a newline that follows. `""` and `''` are arguments.
 ///
-/// Nothing is expanded and nothing is an operator: `$HOME`, `*`, `|` and `>` reach the program as they
-/// stand. [`CommandLine::shell_syntax`] says whether the text contains such a thing, so that a caller can
-/// answer that there is no shell here.
+/// Nothing is expanded and nothing is an operator: `$HOME`, `*`, `|` and `>` reach the program unchanged.
+/// [`CommandLine::shell_syntax`] says whether the text contains such a thing, so that a caller can answer that there
+/// is no shell.
 ///
 /// ```
 /// use process_runner::CommandLine;
@@ -24,7 +24,7 @@ use std::fmt;
 /// let line = CommandLine::parse("cat *.log | wc -l")?;
 /// assert_eq!(line.args, ["*.log", "|", "wc", "-l"]);
 /// assert_eq!(line.shell_syntax().map(|found| found.token.as_str()), Some("*"));
-/// # Ok::<(), process_runner::CommandLineError>(())
+/// # Ok::<(), process_runner::CommandSplitError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -36,34 +36,34 @@ pub struct CommandLine {
     shell_syntax: Option<ShellSyntax>,
 }
 
-/// Why a text is not a command. Positions are byte offsets into it.
+/// The reason that a text is not a command. Positions are byte offsets into it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum CommandLineError {
+pub enum CommandSplitError {
     /// There is no program: the text is blank, or its first word is an empty pair of quotes.
     #[error("no program at byte {position}: the command is empty")]
     Empty {
-        /// Where the program should stand.
+        /// The position where the program should be.
         position: usize,
     },
-    /// A quote has no partner.
+    /// A quote is not closed.
     #[error("the {quote} at byte {position} is never closed")]
     UnclosedQuote {
-        /// `'` or `"`.
+        /// The quote: `'` or `"`.
         quote: char,
-        /// Where it was opened.
+        /// The position of the opening quote.
         position: usize,
     },
     /// A backslash is the last character, so that it escapes nothing.
     #[error("the backslash at byte {position} is the last character and escapes nothing")]
     TrailingBackslash {
-        /// Where it stands.
+        /// The position of the backslash.
         position: usize,
     },
 }
 
-impl CommandLineError {
-    /// Where in the text, as a byte offset.
+impl CommandSplitError {
+    /// Returns the position of the error in the text, as a byte offset.
     pub fn position(&self) -> usize {
         match self {
             Self::Empty { position }
@@ -73,35 +73,35 @@ impl CommandLineError {
     }
 }
 
-/// Something in a command that a shell would have acted on, and that is literal here.
+/// Characters of a command that a shell would have acted on, and that are literal here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ShellSyntax {
-    /// What a shell would have done.
+    /// The effect that they have in a shell.
     pub kind: ShellSyntaxKind,
     /// The characters: `&&`, `>`, `$`, `*`, `newline` ...
     pub token: String,
-    /// Where they stand, as a byte offset into the text.
+    /// Their position, as a byte offset into the text.
     pub position: usize,
 }
 
-/// What a shell does with some characters that are not quoted.
+/// The effect of unquoted characters in a shell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ShellSyntaxKind {
-    /// Joins or groups commands: `|`, `&`, `;`, `&&`, `||`, `(`, `)`, or a newline between commands.
+    /// They join or group commands: `|`, `&`, `;`, `&&`, `||`, `(`, `)`, or a newline between commands.
     Operator,
-    /// Opens a file for a stream: `<`, `>`, `>>`, `<<`.
+    /// They redirect a stream: `<`, `>`, `>>`, `<<`.
     Redirection,
-    /// Is replaced by a value or by output: `$` and `` ` ``, between double quotes too.
+    /// They are replaced by a value or by output: `$` and `` ` ``, also between double quotes.
     Expansion,
-    /// Is replaced by the names of files: `*`, `?`, `[`.
+    /// They are replaced by the names of files: `*`, `?`, `[`.
     Glob,
-    /// Is replaced by a home folder: `~` at the start of a word.
+    /// They are replaced by a home folder: `~` at the start of a word.
     Home,
-    /// Sets a variable for the command: `NAME=value` before the program.
+    /// They set a variable for the command: `NAME=value` before the program.
     Assignment,
-    /// Hides the rest of the line: `#` at the start of a word.
+    /// They make the rest of the line a comment: `#` at the start of a word.
     Comment,
 }
 
@@ -124,55 +124,64 @@ impl CommandLine {
     /// Splits `text`.
     ///
     /// # Errors
-    /// If it holds no program, if a quote is not closed, or if it ends in a backslash that escapes nothing.
-    pub fn parse(text: &str) -> Result<Self, CommandLineError> {
-        let mut parser =
-            Parser { text, at: 0, words: Vec::new(), word: None, shell_syntax: None, newline: None };
+    /// If it has no program, if a quote is not closed, or if it ends in a backslash that escapes nothing.
+    pub fn parse(text: &str) -> Result<Self, CommandSplitError> {
+        let mut parser = CommandLineParser {
+            text,
+            offset: 0,
+            words: Vec::new(),
+            word: None,
+            shell_syntax: None,
+            newline: None,
+        };
         parser.run()?;
-        let Parser { words, shell_syntax, .. } = parser;
+        let CommandLineParser { words, shell_syntax, .. } = parser;
         let mut words = words.into_iter();
         match words.next() {
             Some(first) if !first.text.is_empty() => {
                 let args = words.map(|word| word.text).collect();
                 Ok(Self { program: first.text, args, shell_syntax })
             }
-            Some(first) => Err(CommandLineError::Empty { position: first.start }),
-            None => Err(CommandLineError::Empty { position: text.len() }),
+            Some(first) => Err(CommandSplitError::Empty { position: first.start }),
+            None => Err(CommandSplitError::Empty { position: text.len() }),
         }
     }
 
-    /// The first thing in the text that is not quoted and that a POSIX shell would not have taken
-    /// literally. `None` if a shell would run the same program with the same arguments (as far as its
-    /// keywords, builtins and aliases let it).
+    /// Returns the first unquoted characters that a POSIX shell would not have taken literally. `None` if a shell
+    /// would run the same program with the same arguments, apart from its keywords, builtins and aliases.
     pub fn shell_syntax(&self) -> Option<&ShellSyntax> {
         self.shell_syntax.as_ref()
     }
 }
 
-/// The bracket that `rest` begins with is closed within its word, so that it is a glob and not `[`, the test.
+/// Returns true if the bracket that `rest` begins with is closed within its word, so that it is a glob and not the
+/// program `[`.
 fn closes_bracket(rest: &str) -> bool {
     rest.split([' ', '\t', '\n']).next().is_some_and(|word| word.contains(']'))
 }
 
-struct Word {
+/// A word whose end has not come yet, or one that is complete.
+struct CommandWord {
     text: String,
     start: usize,
-    /// Everything so far could be the name in `NAME=value`.
+    /// True if everything so far could be the name in `NAME=value`.
     name_so_far: bool,
 }
 
-struct Parser<'t> {
+/// The state of parsing one text.
+struct CommandLineParser<'t> {
     text: &'t str,
-    at: usize,
-    words: Vec<Word>,
-    word: Option<Word>,
+    /// The offset of the next character.
+    offset: usize,
+    words: Vec<CommandWord>,
+    word: Option<CommandWord>,
     shell_syntax: Option<ShellSyntax>,
-    /// A newline after a word: it separates commands in a shell if another word follows.
+    /// The position of a newline after a word. It separates commands in a shell if another word follows.
     newline: Option<usize>,
 }
 
-impl Parser<'_> {
-    fn run(&mut self) -> Result<(), CommandLineError> {
+impl CommandLineParser<'_> {
+    fn run(&mut self) -> Result<(), CommandSplitError> {
         while let Some((start, c)) = self.next() {
             match c {
                 ' ' | '\t' | '\n' => {
@@ -182,7 +191,8 @@ impl Parser<'_> {
                     }
                 }
                 '\\' => match self.next() {
-                    None => return Err(CommandLineError::TrailingBackslash { position: start }),
+                    None => return Err(CommandSplitError::TrailingBackslash { position: start }),
+                    // A joined line alone begins no word, unlike empty quotes.
                     Some((_, '\n')) => {}
                     Some((_, escaped)) => self.quoted(start, Some(escaped)),
                 },
@@ -196,39 +206,40 @@ impl Parser<'_> {
     }
 
     fn next(&mut self) -> Option<(usize, char)> {
-        let start = self.at;
+        let start = self.offset;
         let c = self.text[start..].chars().next()?;
-        self.at += c.len_utf8();
+        self.offset += c.len_utf8();
         Some((start, c))
     }
 
-    fn word(&mut self, start: usize) -> &mut Word {
+    /// Returns the current word, and begins one if there is none.
+    fn word(&mut self, start: usize) -> &mut CommandWord {
         if let Some(newline) = self.newline.take() {
-            self.found(ShellSyntaxKind::Operator, "newline", newline);
+            self.note_syntax(ShellSyntaxKind::Operator, "newline", newline);
         }
-        self.word.get_or_insert_with(|| Word { text: String::new(), start, name_so_far: true })
+        self.word.get_or_insert_with(|| CommandWord { text: String::new(), start, name_so_far: true })
     }
 
-    /// A quoted character, or the start of quotes, which make a word even if they are empty.
+    /// Adds a quoted character, or the start of quotes, which make a word even if they are empty.
     fn quoted(&mut self, start: usize, c: Option<char>) {
         let word = self.word(start);
         word.name_so_far = false;
         word.text.extend(c);
     }
 
-    fn single_quotes(&mut self, start: usize) -> Result<(), CommandLineError> {
+    fn single_quotes(&mut self, start: usize) -> Result<(), CommandSplitError> {
         self.quoted(start, None);
         loop {
             match self.next() {
                 Some((_, '\'')) => return Ok(()),
                 Some((_, c)) => self.quoted(start, Some(c)),
-                None => return Err(CommandLineError::UnclosedQuote { quote: '\'', position: start }),
+                None => return Err(CommandSplitError::UnclosedQuote { quote: '\'', position: start }),
             }
         }
     }
 
-    fn double_quotes(&mut self, start: usize) -> Result<(), CommandLineError> {
-        let unclosed = CommandLineError::UnclosedQuote { quote: '"', position: start };
+    fn double_quotes(&mut self, start: usize) -> Result<(), CommandSplitError> {
+        let unclosed = CommandSplitError::UnclosedQuote { quote: '"', position: start };
         self.quoted(start, None);
         loop {
             match self.next() {
@@ -244,7 +255,7 @@ impl Parser<'_> {
                 },
                 Some((position, c)) => {
                     if c == '`' || c == '$' && self.expands() {
-                        self.found(ShellSyntaxKind::Expansion, c.encode_utf8(&mut [0; 4]), position);
+                        self.note_syntax(ShellSyntaxKind::Expansion, c.encode_utf8(&mut [0; 4]), position);
                     }
                     self.quoted(start, Some(c));
                 }
@@ -253,6 +264,7 @@ impl Parser<'_> {
         }
     }
 
+    /// Adds an unquoted character, and notes what a shell would do with it.
     fn plain(&mut self, start: usize, c: char) {
         let at_start = self.word.is_none();
         let assigns = c == '=' && self.assigns();
@@ -262,41 +274,43 @@ impl Parser<'_> {
         word.name_so_far &= name_goes_on;
         let word_start = word.start;
         let rest = &self.text[start..];
+        // Longest first, so that `&&` is not reported as `&`.
         let operator =
             ["&&", "||", ";;", "|", "&", ";", "(", ")"].into_iter().find(|op| rest.starts_with(op));
         let redirection =
             ["<<", "<>", "<&", ">>", ">|", ">&", "<", ">"].into_iter().find(|op| rest.starts_with(op));
         if let Some(token) = operator {
-            self.found(ShellSyntaxKind::Operator, token, start);
+            self.note_syntax(ShellSyntaxKind::Operator, token, start);
         } else if let Some(token) = redirection {
-            self.found(ShellSyntaxKind::Redirection, token, start);
+            self.note_syntax(ShellSyntaxKind::Redirection, token, start);
         } else if c == '`' || c == '$' && (self.expands() || rest[1..].starts_with(['\'', '"'])) {
             // `$'...'` and `$"..."` are quotes of their own in most shells.
-            self.found(ShellSyntaxKind::Expansion, &rest[..1], start);
+            self.note_syntax(ShellSyntaxKind::Expansion, &rest[..1], start);
         } else if matches!(c, '*' | '?') || c == '[' && closes_bracket(rest) {
-            self.found(ShellSyntaxKind::Glob, &rest[..1], start);
+            self.note_syntax(ShellSyntaxKind::Glob, &rest[..1], start);
         } else if c == '~' && at_start {
-            self.found(ShellSyntaxKind::Home, "~", start);
+            self.note_syntax(ShellSyntaxKind::Home, "~", start);
         } else if c == '#' && at_start {
-            self.found(ShellSyntaxKind::Comment, "#", start);
+            self.note_syntax(ShellSyntaxKind::Comment, "#", start);
         } else if assigns {
-            self.found(ShellSyntaxKind::Assignment, &self.text[word_start..=start], word_start);
+            self.note_syntax(ShellSyntaxKind::Assignment, &self.text[word_start..=start], word_start);
         }
     }
 
-    /// The `$` just read is followed by something that a shell would expand.
+    /// Returns true if the `$` just read is followed by something that a shell would expand.
     fn expands(&self) -> bool {
-        self.text[self.at..]
+        self.text[self.offset..]
             .starts_with(|c: char| c == '_' || c.is_ascii_alphanumeric() || "{(@*#?-$!".contains(c))
     }
 
-    /// The `=` just read ends a variable's name before the program.
+    /// Returns true if the `=` just read ends a variable's name before the program.
     fn assigns(&self) -> bool {
         self.words.is_empty()
             && self.word.as_ref().is_some_and(|word| word.name_so_far && !word.text.is_empty())
     }
 
-    fn found(&mut self, kind: ShellSyntaxKind, token: &str, position: usize) {
+    /// Notes shell syntax. Only the first is kept.
+    fn note_syntax(&mut self, kind: ShellSyntaxKind, token: &str, position: usize) {
         self.shell_syntax.get_or_insert_with(|| ShellSyntax { kind, token: token.to_owned(), position });
     }
 }
@@ -311,7 +325,7 @@ mod tests {
         std::iter::once(line.program).chain(line.args).collect()
     }
 
-    fn error(text: &str) -> CommandLineError {
+    fn error(text: &str) -> CommandSplitError {
         CommandLine::parse(text).expect_err(text)
     }
 
@@ -368,14 +382,14 @@ mod tests {
 
     #[test]
     fn errors_give_the_position_in_bytes() {
-        assert_eq!(error(""), CommandLineError::Empty { position: 0 });
-        assert_eq!(error(" \n\t"), CommandLineError::Empty { position: 3 });
-        assert_eq!(error(" '' a"), CommandLineError::Empty { position: 1 });
-        assert_eq!(error("\\\n"), CommandLineError::Empty { position: 2 });
-        assert_eq!(error("é 'b"), CommandLineError::UnclosedQuote { quote: '\'', position: 3 });
-        assert_eq!(error("a \"b' \\\""), CommandLineError::UnclosedQuote { quote: '"', position: 2 });
-        assert_eq!(error("a \"b\\"), CommandLineError::UnclosedQuote { quote: '"', position: 2 });
-        assert_eq!(error("é b\\"), CommandLineError::TrailingBackslash { position: 4 });
+        assert_eq!(error(""), CommandSplitError::Empty { position: 0 });
+        assert_eq!(error(" \n\t"), CommandSplitError::Empty { position: 3 });
+        assert_eq!(error(" '' a"), CommandSplitError::Empty { position: 1 });
+        assert_eq!(error("\\\n"), CommandSplitError::Empty { position: 2 });
+        assert_eq!(error("é 'b"), CommandSplitError::UnclosedQuote { quote: '\'', position: 3 });
+        assert_eq!(error("a \"b' \\\""), CommandSplitError::UnclosedQuote { quote: '"', position: 2 });
+        assert_eq!(error("a \"b\\"), CommandSplitError::UnclosedQuote { quote: '"', position: 2 });
+        assert_eq!(error("é b\\"), CommandSplitError::TrailingBackslash { position: 4 });
         assert_eq!(error("é 'b").position(), 3);
     }
 
@@ -433,7 +447,7 @@ mod tests {
         }
     }
 
-    /// What a real `sh` makes of `text`: its words, or `None` if it calls that a syntax error.
+    /// Returns the words that a real `sh` reads in `text`, or `None` if it finds a syntax error.
     #[allow(clippy::disallowed_methods, reason = "the independent judge of this parser is a shell")]
     fn words_of_sh(text: &str) -> Option<Vec<String>> {
         let output = std::process::Command::new("sh")
@@ -447,7 +461,7 @@ mod tests {
         Some(text.strip_suffix('\0').expect("printf ends each word").split('\0').map(str::to_owned).collect())
     }
 
-    /// A piece of a command, as we read it and as `sh` must be given it (a newline separates commands there).
+    /// Returns a piece of a command, for this parser and for `sh`, to which a newline would separate commands.
     fn piece() -> impl Strategy<Value = (String, String)> {
         let same = |text: String| (text.clone(), text);
         prop_oneof![
@@ -481,13 +495,13 @@ mod tests {
                     prop_assert_eq!(Some(words), words_of_sh(&format!("x{text}")));
                 }
                 // Shells differ about a backslash at the very end: some keep it.
-                Err(CommandLineError::TrailingBackslash { position }) => prop_assert_eq!(position, text.len()),
+                Err(CommandSplitError::TrailingBackslash { position }) => prop_assert_eq!(position, text.len()),
                 Err(_) => prop_assert_eq!(None, words_of_sh(&format!("x{text}"))),
             }
         }
 
         #[test]
-        fn any_text_is_split_or_refused_at_a_place_within_it(text in any::<String>()) {
+        fn any_text_is_split_or_refused_at_a_position_within_it(text in any::<String>()) {
             match CommandLine::parse(&text) {
                 Ok(line) => prop_assert!(!line.program.is_empty()),
                 Err(error) => {

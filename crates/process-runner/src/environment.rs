@@ -1,4 +1,4 @@
-//! Which environment variables a child gets.
+//! The environment variables of a child.
 
 use std::collections::BTreeMap;
 #[cfg(unix)]
@@ -6,59 +6,65 @@ use std::ffi::CString;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 
-/// Where the child's environment begins, before [`Command::env`](crate::Command::env) and
-/// [`Command::env_remove`](crate::Command::env_remove).
+/// The variables of this process that a child inherits. [`Command::env`](crate::Command::env) and
+/// [`Command::env_remove`](crate::Command::env_remove) change them.
 ///
-/// "Ours" is that of this process as it was when the [`Runner`](crate::Runner) was made: reading it once is
-/// cheaper than for each run, and a library that changes it later changes no run.
+/// The [`Runner`](crate::Runner) reads the environment of this process once, when it is built. That is cheaper than
+/// reading it for each run, and a library that changes it later changes no run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EnvPolicy {
-    /// All of ours.
+    /// All of them.
     #[default]
     Inherit,
-    /// Nothing.
+    /// None of them.
     Clear,
-    /// Those of ours with these names.
+    /// Those with these names.
     Allow(Vec<OsString>),
 }
 
-/// What a command asks for.
+/// The environment that a command asks for.
 #[derive(Clone, Default)]
 pub(crate) struct Environment {
     pub(crate) policy: EnvPolicy,
-    /// In the order of their names; `None` removes.
+    /// The variables to set, and with `None` to remove, ordered by name.
     pub(crate) changes: BTreeMap<OsString, Option<OsString>>,
 }
 
-/// The environment of this process, as it was once, without what is withheld.
-pub(crate) struct Inherited(Vec<Variable>);
+/// The environment of this process when it was read, without the withheld variables.
+pub(crate) struct InheritedEnv(Vec<Variable>);
 
-/// One of its variables.
+/// One variable of an [`InheritedEnv`].
 pub(crate) struct Variable {
     name: OsString,
     value: OsString,
-    /// Both, as `posix_spawn(3)` wants them, so that a run copies nothing.
+    /// `NAME=VALUE` as `posix_spawn(3)` takes it, so that a run copies nothing.
     #[cfg(unix)]
     pub(crate) text: CString,
 }
 
-/// One that the child gets.
-pub(crate) enum Entry<'a> {
+/// One variable that the child gets.
+pub(crate) enum EnvironmentEntry<'a> {
     Inherited(&'a Variable),
     Set(&'a OsStr, &'a OsStr),
 }
 
-impl Inherited {
+impl InheritedEnv {
     pub(crate) fn names(&self) -> impl Iterator<Item = &OsStr> {
         self.0.iter().map(|variable| variable.name.as_os_str())
     }
 
-    #[allow(clippy::disallowed_methods, reason = "to pass it on is what `Inherit` and `Allow` mean")]
+    pub(crate) fn value(&self, name: &OsStr) -> Option<&OsStr> {
+        self.0.iter().find(|variable| variable.name == name).map(|variable| variable.value.as_os_str())
+    }
+
+    /// Reads the environment of this process, without the `withheld` names.
+    #[allow(clippy::disallowed_methods, reason = "`Inherit` and `Allow` pass the environment on")]
     pub(crate) fn without(withheld: &[OsString]) -> Self {
         let variable = |(name, value): (OsString, OsString)| {
             Some(Variable {
                 #[cfg(unix)]
+                // A NUL cannot occur in an environment that the kernel gave; such a variable is left out.
                 text: c_variable(&name, &value).ok()?,
                 name,
                 value,
@@ -66,19 +72,20 @@ impl Inherited {
         };
         let mut variables: Vec<_> =
             std::env::vars_os().filter(|(name, _)| !withheld.contains(name)).filter_map(variable).collect();
+        // Sorted, so that the child's environment does not depend on the order of ours.
         variables.sort_unstable_by(|one, other| one.name.cmp(&other.name));
         Self(variables)
     }
 }
 
-/// Without the values, which may be secrets.
-impl fmt::Debug for Inherited {
+impl fmt::Debug for InheritedEnv {
+    /// Writes the names without the values, which may be secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.0.iter().map(|variable| &variable.name)).finish()
     }
 }
 
-/// `NAME=VALUE`.
+/// Returns `NAME=VALUE` as a C string.
 #[cfg(unix)]
 pub(crate) fn c_variable(name: &OsStr, value: &OsStr) -> Result<CString, std::ffi::NulError> {
     use std::os::unix::ffi::OsStrExt;
@@ -90,28 +97,35 @@ pub(crate) fn c_variable(name: &OsStr, value: &OsStr) -> Result<CString, std::ff
 }
 
 impl Environment {
-    /// How many variables the child gets at most.
+    /// Returns the most variables that the child can get.
     #[cfg(unix)]
-    pub(crate) fn longest(&self, inherited: &Inherited) -> usize {
+    pub(crate) fn max_entries(&self, inherited: &InheritedEnv) -> usize {
         inherited.0.len() + self.changes.len()
     }
 
-    /// The variables that the child gets, each once.
-    pub(crate) fn entries<'a>(&'a self, inherited: &'a Inherited) -> impl Iterator<Item = Entry<'a>> {
+    /// Returns the variables that the child gets, each once.
+    pub(crate) fn entries<'a>(
+        &'a self,
+        inherited: &'a InheritedEnv,
+    ) -> impl Iterator<Item = EnvironmentEntry<'a>> {
         let passes = |variable: &&Variable| {
             let allowed = match &self.policy {
                 EnvPolicy::Inherit => true,
                 EnvPolicy::Clear => false,
                 EnvPolicy::Allow(names) => names.contains(&variable.name),
             };
+            // A variable that the command sets or removes must not come a second time.
             allowed && !self.changes.contains_key(&variable.name)
         };
-        let set = self.changes.iter().filter_map(|(name, value)| Some(Entry::Set(name, value.as_ref()?)));
-        inherited.0.iter().filter(passes).map(Entry::Inherited).chain(set)
+        let set = self
+            .changes
+            .iter()
+            .filter_map(|(name, value)| Some(EnvironmentEntry::Set(name, value.as_ref()?)));
+        inherited.0.iter().filter(passes).map(EnvironmentEntry::Inherited).chain(set)
     }
 }
 
-impl<'a> Entry<'a> {
+impl<'a> EnvironmentEntry<'a> {
     pub(crate) fn name(&self) -> &'a OsStr {
         match self {
             Self::Inherited(variable) => &variable.name,

@@ -1,23 +1,24 @@
-//! Why there is no outcome, or not a whole one.
+//! The errors of a run: it did not start, or its outcome is incomplete.
 
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::confine::ConfinementProblem;
 use crate::outcome::Output;
 
-/// Why a run gave no [`Output`].
+/// The reason that a run gave no [`Output`].
 ///
-/// A program that started and failed is not an error: see [`Output::termination`], and
-/// [`Output::ensure_success`] to make it one.
+/// A program that started and failed is not an error: see [`Output::termination`]. [`Output::ensure_success`] makes it
+/// one.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The program did not start.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
-    /// The system did not start the program within its timeout, or 1 s if that is shorter: its file lies on a
-    /// file system that hangs. Should it start later, it is killed at once; see
+    /// The system did not start the program within its timeout, or within 1 s if that is longer. The usual cause is a
+    /// file system that hangs. A program that starts later is killed at once; see
     /// [`Runner::stuck_starts`](crate::Runner::stuck_starts).
     #[error("`{program}` did not start within {after:?}")]
     SpawnTimedOut {
@@ -26,42 +27,44 @@ pub enum Error {
         /// The time limit.
         after: Duration,
     },
-    /// No place became free in the [`Runner`](crate::Runner) within its `queue_timeout`.
-    #[error("no free place to run `{label}` within {after:?}")]
+    /// No other run of the [`Runner`](crate::Runner) ended within its `queue_timeout`.
+    #[error("`{label}` waited {after:?} for other runs to end, and was not started")]
     QueueTimedOut {
-        /// What the run was called.
+        /// The label of the run.
         label: String,
-        /// The limit.
+        /// The `queue_timeout`.
         after: Duration,
     },
     /// The [`Runner`](crate::Runner) has been shut down.
     #[error("the runner has been shut down")]
     ShutDown,
-    /// The program ran and failed; only [`Output::ensure_success`] makes this.
-    #[error("{}", Failure(.0))]
+    /// The program ran and failed. Only [`Output::ensure_success`] returns this.
+    #[error("{}", FailureDescription(.0))]
     Failed(Box<Output>),
-    /// Our own part failed while the program ran. The program and all it started have been killed.
+    /// Following the run failed, for example reading a pipe. The program and all it started have been killed.
     #[error("lost the run of `{}` while {stage}", .partial.label)]
     Io {
-        /// What was being done.
+        /// The step that failed, to follow "while".
         stage: &'static str,
-        /// What there was until then.
+        /// The output until then.
         partial: Box<Output>,
-        /// What the system said.
+        /// The error of the system call.
         source: io::Error,
     },
 }
 
-struct Failure<'a>(&'a Output);
+/// The text of [`Error::Failed`].
+struct FailureDescription<'a>(&'a Output);
 
-impl std::fmt::Display for Failure<'_> {
+impl std::fmt::Display for FailureDescription<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.describe_failure(f)
     }
 }
 
 impl Error {
-    /// What to do about it, in one sentence, where that can be said.
+    /// Returns a sentence that says what to do about the error, where that is known.
+    // Apart from the message, so that a caller that prints the chain of causes can put it last.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Spawn(error) => error.hint(),
@@ -71,7 +74,7 @@ impl Error {
         }
     }
 
-    /// The output, as far as there is any.
+    /// Returns the output that the error carries, if it carries one.
     pub fn output(&self) -> Option<&Output> {
         match self {
             Self::Failed(output) | Self::Io { partial: output, .. } => Some(output),
@@ -80,7 +83,18 @@ impl Error {
     }
 }
 
-/// A program that did not start, and exactly why.
+impl Output {
+    /// Returns this output if the program succeeded.
+    ///
+    /// # Errors
+    /// [`Error::Failed`] with this output inside. Its text is the label, how the run ended, and the last
+    /// lines of standard error, or of standard output if that is empty.
+    pub fn ensure_success(self) -> Result<Self, Error> {
+        if self.success() { Ok(self) } else { Err(Error::Failed(Box::new(self))) }
+    }
+}
+
+/// A failed start of a program, with the exact reason.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot start `{program}` in {}: {kind}", .folder.display())]
 #[non_exhaustive]
@@ -91,16 +105,16 @@ pub struct SpawnError {
     pub folder: PathBuf,
     /// The reason.
     pub kind: SpawnErrorKind,
-    /// What the system said, if it was asked.
+    /// The error of the system call, if one was made.
     pub source: Option<io::Error>,
 }
 
-/// Why a program did not start.
+/// The reason that a program did not start.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpawnErrorKind {
     /// There is no such program.
-    #[error("there is no such program{}", Searched(.searched, .did_you_mean))]
+    #[error("there is no such program{}", SearchedFolders(.searched, .did_you_mean))]
     NotFound {
         /// The folders of the child's `PATH` that were searched; empty if the program was named by a path.
         searched: Vec<PathBuf>,
@@ -113,7 +127,7 @@ pub enum SpawnErrorKind {
         /// The file.
         path: PathBuf,
     },
-    /// It is a folder.
+    /// The program's path is a folder.
     #[error("{} is a folder", .path.display())]
     IsDirectory {
         /// The folder.
@@ -125,7 +139,7 @@ pub enum SpawnErrorKind {
         /// The interpreter.
         path: PathBuf,
     },
-    /// It is neither a binary for this machine nor a script with a `#!` line.
+    /// The file is neither a binary for this machine nor a script with a `#!` line.
     #[error("it is neither a binary for this machine nor a script that begins with `#!`")]
     NotRunnable,
     /// The folder to run in does not exist.
@@ -137,15 +151,15 @@ pub enum SpawnErrorKind {
     /// The folder to run in may not be entered.
     #[error("the folder may not be entered")]
     CwdDenied,
-    /// A NUL byte, or a value that was used up.
-    #[error("{place} {problem}")]
+    /// A part of the command is empty, has a NUL byte, or was used up by an earlier run.
+    #[error("{part} {problem}")]
     InvalidInput {
-        /// Which part of the command: "argument 3", "the environment value of `KEY`".
-        place: String,
-        /// What is wrong with it.
+        /// The part of the command: "argument 3", "the environment value of `KEY`".
+        part: String,
+        /// A verb phrase for what is wrong with it: "has a NUL byte".
         problem: &'static str,
     },
-    /// The name of an environment variable is empty or has a `=` in it.
+    /// The name of an environment variable is empty or contains a `=`.
     #[error("`{key}` cannot be the name of an environment variable")]
     InvalidEnv {
         /// The name.
@@ -154,7 +168,7 @@ pub enum SpawnErrorKind {
     /// One argument is longer than the system allows.
     #[error("argument {index} has {length} bytes and {limit} are allowed")]
     ArgTooLong {
-        /// Its place, counted from 1; 0 is the program.
+        /// The number of the argument, counted from 1. 0 is the program.
         index: usize,
         /// Its length in bytes.
         length: usize,
@@ -167,42 +181,42 @@ pub enum SpawnErrorKind {
         /// Their length together, in bytes.
         length: usize,
     },
-    /// The program's file stayed open for writing.
+    /// The program's file stayed open for writing for the whole of [`Limits::busy_retry`](crate::Limits::busy_retry).
     #[error("its file is being written to")]
     Busy,
-    /// The system, or this process, is out of something.
+    /// A resource of the system, or of this process, is exhausted.
     #[error("out of {which}")]
     ResourceLimit {
-        /// Of what.
-        which: Resource,
+        /// The resource.
+        which: SystemResource,
     },
     /// A batch file cannot be given this argument safely (Windows; CVE-2024-24576).
     #[error("an argument cannot be passed to a batch file safely")]
     UnsafeBatchArgument,
-    /// It cannot be [confined](crate::Confinement) as it was asked for.
+    /// The program cannot be [confined](crate::Confinement) as the command asks.
     #[error("it cannot be confined as asked: {problem}")]
     Confinement {
-        /// What is missing, or in the way.
-        problem: String,
+        /// The reason.
+        problem: ConfinementProblem,
     },
-    /// Anything else; the source says what.
+    /// Any other reason, which the `source` of the [`SpawnError`] has.
     #[error("the system refused")]
     Other,
 }
 
-/// What there was not enough of.
+/// A resource that can be exhausted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Resource {
-    /// File descriptors of this process (`EMFILE`) or the system (`ENFILE`).
+pub enum SystemResource {
+    /// File descriptors, of this process (`EMFILE`) or of the system (`ENFILE`).
     Descriptors,
-    /// Processes or threads of this user or container (`EAGAIN`).
+    /// Processes or threads, of this user or container (`EAGAIN`).
     Processes,
     /// Memory (`ENOMEM`).
     Memory,
 }
 
-impl std::fmt::Display for Resource {
+impl std::fmt::Display for SystemResource {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Descriptors => "file descriptors",
@@ -212,10 +226,10 @@ impl std::fmt::Display for Resource {
     }
 }
 
-/// The rest of the sentence of [`SpawnErrorKind::NotFound`].
-struct Searched<'a>(&'a [PathBuf], &'a Option<String>);
+/// The second half of the text of [`SpawnErrorKind::NotFound`].
+struct SearchedFolders<'a>(&'a [PathBuf], &'a Option<String>);
 
-impl std::fmt::Display for Searched<'_> {
+impl std::fmt::Display for SearchedFolders<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if !self.0.is_empty() {
             f.write_str(" in PATH (searched")?;
@@ -232,6 +246,7 @@ impl std::fmt::Display for Searched<'_> {
 }
 
 impl SpawnError {
+    /// Returns a sentence that says what to do about the error, where that is known.
     fn hint(&self) -> Option<String> {
         Some(match &self.kind {
             SpawnErrorKind::NotFound { did_you_mean: Some(name), .. } => format!("Try `{name}`."),

@@ -1,4 +1,4 @@
-//! What happens in a run, while it happens.
+//! The events of a run, and the queue from its driver to their receiver.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,89 +7,119 @@ use std::time::Duration;
 
 use crate::outcome::{ExitStatus, Stream};
 
-/// What a run tells while it goes on.
+/// An event of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Event {
+pub enum RunEvent {
     /// The program has started.
     Started {
         /// Its process id.
         pid: u32,
     },
-    /// It printed a line ([`By::Line`]).
+    /// The program printed a line ([`EventGranularity::Line`]).
     Line {
-        /// Where.
+        /// The stream.
         stream: Stream,
         /// The line without its end; what is not UTF-8 is replaced by U+FFFD.
         text: String,
-        /// It was longer than [`Limits::max_line`](crate::Limits::max_line); the rest is gone.
+        /// True if the line was longer than [`Limits::max_line`](crate::Limits::max_line). The rest was dropped.
         truncated: bool,
-        /// Since the start of the program.
+        /// The time since the start of the program.
         at: Duration,
     },
-    /// It printed bytes ([`By::Chunk`]).
+    /// The program printed bytes ([`EventGranularity::Chunk`]).
     Chunk {
-        /// Where.
+        /// The stream.
         stream: Stream,
-        /// At most 64 KiB of them, cut wherever the pipe was.
+        /// The bytes that one read returned, at most 64 KiB. It may end within a line or a character.
         bytes: Vec<u8>,
-        /// Since the start of the program.
+        /// The time since the start of the program.
         at: Duration,
     },
-    /// The receiver was too slow for [`Lag::Drop`], and so many bytes of this stream were left out here.
+    /// The receiver was too slow, and output was left out here ([`LagPolicy::Drop`]).
     Lagged {
-        /// Where.
+        /// The stream.
         stream: Stream,
-        /// How many.
+        /// The bytes that were left out.
         bytes: u64,
     },
-    /// The run is being ended early; the outcome says why.
+    /// The run is being ended early. [`Output::termination`](crate::Output::termination) will say why.
     Terminating,
-    /// The program has ended; its streams may go on for a moment.
+    /// The program has ended. Others may still print to its streams for a moment.
     Exited {
-        /// How.
+        /// The end of the program. `None` if it is not known yet.
         status: Option<ExitStatus>,
     },
-    /// The outcome is there. The last event.
+    /// The run is over. This is the last event.
     Finished,
 }
 
-/// How output is cut into events.
+/// The amount of output in one event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum By {
-    /// One event a line.
+#[non_exhaustive]
+pub enum EventGranularity {
+    /// One event for each line.
     #[default]
     Line,
-    /// One event for what was read at once: the least work, and a prompt without a line end is seen.
+    /// One event for each read. It costs the least, and shows a prompt that has no line end.
     Chunk,
 }
 
-/// What happens when the receiver of the events is slower than the program.
+/// The behaviour of a run whose events are received more slowly than the program prints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Lag {
-    /// Events are left out and [`Event::Lagged`] counts them; the program is not slowed down.
+#[non_exhaustive]
+pub enum LagPolicy {
+    /// Leaves output events out and counts their bytes in [`RunEvent::Lagged`]. The program is not slowed down.
     #[default]
     Drop,
-    /// The stream is not read until there is room again, so that the program waits when it writes to it.
+    /// Reads no more of the stream until there is room again, so that the program waits when it writes to it.
     /// The other stream goes on. After the program's exit up to 1 MiB more is queued, so that nothing of
     /// what it left in the pipe is lost.
     Block,
 }
 
-/// How a run tells what happens: [`Command::events`](crate::Command::events).
+/// The options of a run's events; see [`Command::events`](crate::Command::events).
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct EventOptions {
-    /// By line, or as it comes.
-    pub by: By,
-    /// What happens when the receiver is slow.
-    pub lag: Lag,
-    /// Bytes of each stream that wait for the receiver at most. 1 MiB.
-    pub buffer: usize,
+    /// The amount of output in one event. A line by default.
+    pub granularity: EventGranularity,
+    /// The behaviour when the receiver is slow. Events are dropped by default.
+    pub lag: LagPolicy,
+    /// The most bytes of each stream that wait for the receiver. 1 MiB by default.
+    pub max_buffered_bytes: usize,
 }
 
 impl Default for EventOptions {
     fn default() -> Self {
-        Self { by: By::default(), lag: Lag::default(), buffer: 1024 * 1024 }
+        Self {
+            granularity: EventGranularity::default(),
+            lag: LagPolicy::default(),
+            max_buffered_bytes: 1024 * 1024,
+        }
+    }
+}
+
+impl EventOptions {
+    /// Sets [`EventOptions::granularity`].
+    #[must_use]
+    pub fn granularity(mut self, granularity: EventGranularity) -> Self {
+        self.granularity = granularity;
+        self
+    }
+
+    /// Sets [`EventOptions::lag`].
+    #[must_use]
+    pub fn lag(mut self, policy: LagPolicy) -> Self {
+        self.lag = policy;
+        self
+    }
+
+    /// Sets [`EventOptions::max_buffered_bytes`].
+    #[must_use]
+    pub fn max_buffered_bytes(mut self, bytes: usize) -> Self {
+        self.max_buffered_bytes = bytes;
+        self
     }
 }
 
@@ -97,84 +127,91 @@ impl Default for EventOptions {
 ///
 /// Dropping it ends the events and nothing else.
 #[derive(Debug)]
-pub struct Events {
+pub struct EventReceiver {
     queue: Arc<EventQueue>,
 }
 
-impl Events {
-    /// The next event; `None` after [`Event::Finished`]. Loses nothing if it is dropped while it waits.
-    pub async fn recv(&mut self) -> Option<Event> {
+impl EventReceiver {
+    /// Waits for the next event. It returns `None` after [`RunEvent::Finished`]. A future that is dropped loses
+    /// nothing.
+    pub async fn recv(&mut self) -> Option<RunEvent> {
         std::future::poll_fn(|context| self.poll_recv(context)).await
     }
 
-    /// The same for a hand-written `Stream`.
-    pub fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<Option<Event>> {
+    fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<Option<RunEvent>> {
         let mut queue = self.queue.lock();
         let Some((event, cost)) = queue.events.pop_front() else {
             if queue.ended {
                 return Poll::Ready(None);
             }
-            queue.receiver = Some(context.waker().clone());
+            queue.receiver_waker = Some(context.waker().clone());
             return Poll::Pending;
         };
+        // Subtracted when it is received, so that the budget counts what the receiver has not seen.
         if let Some((stream, bytes)) = cost {
-            queue.waiting[stream.index()] -= bytes;
+            queue.queued_bytes[stream.index()] -= bytes;
         }
-        if let Some(reader) = queue.reader.take() {
+        if let Some(driver) = queue.driver_waker.take() {
             drop(queue);
-            reader.wake();
+            driver.wake();
         }
         Poll::Ready(Some(event))
     }
 }
 
-impl Drop for Events {
+impl Drop for EventReceiver {
     fn drop(&mut self) {
         let mut queue = self.queue.lock();
         queue.abandoned = true;
         queue.events.clear();
-        queue.waiting = [0; 2];
-        let reader = queue.reader.take();
+        queue.queued_bytes = [0; 2];
+        let driver = queue.driver_waker.take();
         drop(queue);
-        if let Some(reader) = reader {
-            reader.wake();
+        if let Some(driver) = driver {
+            driver.wake();
         }
     }
 }
 
-/// One queue for both streams, so that their order is kept, with a budget for each, so that a full one
-/// does not stop the other.
+/// The queue of a run's events.
+// One queue for both streams, so that their order is kept, with a budget for each, so that a full one does not stop
+// the other.
 #[derive(Debug)]
 pub(crate) struct EventQueue {
-    state: Mutex<Queue>,
+    state: Mutex<EventQueueState>,
     options: EventOptions,
 }
 
+/// The part of [`EventQueue`] under its lock.
 #[derive(Debug, Default)]
-struct Queue {
-    events: VecDeque<(Event, Option<(Stream, usize)>)>,
-    /// Bytes in `events`, by stream.
-    waiting: [usize; 2],
-    /// Bytes that were left out since the last event of the stream.
-    lagged: [u64; 2],
-    receiver: Option<Waker>,
-    reader: Option<Waker>,
+struct EventQueueState {
+    events: VecDeque<(RunEvent, Option<(Stream, usize)>)>,
+    /// The cost of the events in `events`, by stream.
+    queued_bytes: [usize; 2],
+    /// The bytes that were left out since the last event of the stream.
+    lagged_bytes: [u64; 2],
+    /// Wakes the receiver when there is an event.
+    receiver_waker: Option<Waker>,
+    /// Wakes the driver when there is room.
+    driver_waker: Option<Waker>,
     ended: bool,
+    /// True once the receiver was dropped.
     abandoned: bool,
 }
 
-/// What each event costs apart from its text, so that a flood of empty lines is bounded too.
-const EVENT_COST: usize = 64;
-/// What may be queued beyond the budget once the program has ended.
-const AFTER_EXIT: usize = 1024 * 1024;
+/// The cost of an event beside its text, so that a flood of empty lines is bounded too.
+const EVENT_OVERHEAD: usize = 64;
+/// The bytes that may be queued beyond the budget once the program has ended. A full pipe is 64 KiB, or 1 MiB where the
+/// program enlarged it.
+const EXTRA_AFTER_EXIT: usize = 1024 * 1024;
 
 impl EventQueue {
-    pub(crate) fn new(options: EventOptions) -> (Arc<Self>, Events) {
+    pub(crate) fn new(options: EventOptions) -> (Arc<Self>, EventReceiver) {
         let queue = Arc::new(Self { state: Mutex::default(), options });
-        (Arc::clone(&queue), Events { queue })
+        (Arc::clone(&queue), EventReceiver { queue })
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Queue> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, EventQueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -182,54 +219,57 @@ impl EventQueue {
         self.options
     }
 
-    /// There is room for more of this stream; if not, the task is woken when there may be.
+    /// Is ready if there is room for more of this stream. If not, the task is woken when there may be.
     pub(crate) fn poll_room(&self, stream: Stream, context: &mut Context<'_>) -> Poll<()> {
-        if self.options.lag == Lag::Drop {
+        if self.options.lag == LagPolicy::Drop {
             return Poll::Ready(());
         }
         let mut queue = self.lock();
-        if queue.abandoned || queue.waiting[stream.index()] < self.options.buffer {
+        // An abandoned queue has room for ever: its events are thrown away.
+        if queue.abandoned || queue.queued_bytes[stream.index()] < self.options.max_buffered_bytes {
             return Poll::Ready(());
         }
-        queue.reader = Some(context.waker().clone());
+        queue.driver_waker = Some(context.waker().clone());
         Poll::Pending
     }
 
-    /// Queues what a stream printed; `event` is only made if there is room for its `bytes`.
+    /// Queues the event of output. `event` is only called if there is room for its `bytes`.
     pub(crate) fn send_output(
         &self,
         stream: Stream,
         bytes: usize,
         exited: bool,
-        event: impl FnOnce() -> Event,
+        event: impl FnOnce() -> RunEvent,
     ) {
-        let cost = bytes + EVENT_COST;
+        let cost = bytes + EVENT_OVERHEAD;
         let mut queue = self.lock();
         if queue.abandoned {
             return;
         }
         let budget = match self.options.lag {
-            Lag::Drop => self.options.buffer,
-            // One read may bring more than there is room for; `poll_room` stops the next one.
-            Lag::Block if exited => self.options.buffer + AFTER_EXIT,
-            Lag::Block => usize::MAX,
+            LagPolicy::Drop => self.options.max_buffered_bytes,
+            // One read may return more than there is room for, and `poll_room` then stops the next. After the exit
+            // nothing stops it, so the budget must.
+            LagPolicy::Block if exited => self.options.max_buffered_bytes + EXTRA_AFTER_EXIT,
+            LagPolicy::Block => usize::MAX,
         };
-        if queue.waiting[stream.index()] >= budget {
-            queue.lagged[stream.index()] += bytes as u64;
+        if queue.queued_bytes[stream.index()] >= budget {
+            queue.lagged_bytes[stream.index()] += bytes as u64;
             return;
         }
         queue.report_lag(stream);
-        queue.waiting[stream.index()] += cost;
+        queue.queued_bytes[stream.index()] += cost;
         queue.events.push_back((event(), Some((stream, cost))));
         Self::wake_receiver(queue);
     }
 
-    pub(crate) fn send(&self, event: Event) {
+    /// Queues an event that is not output.
+    pub(crate) fn send(&self, event: RunEvent) {
         let mut queue = self.lock();
         if queue.abandoned {
             return;
         }
-        if event == Event::Finished {
+        if event == RunEvent::Finished {
             for stream in Stream::BOTH {
                 queue.report_lag(stream);
             }
@@ -239,15 +279,16 @@ impl EventQueue {
         Self::wake_receiver(queue);
     }
 
-    /// No more events, also if the run was broken off.
+    /// Ends the events of a run that gave up before [`RunEvent::Finished`].
     pub(crate) fn end(&self) {
         let mut queue = self.lock();
         queue.ended = true;
         Self::wake_receiver(queue);
     }
 
-    fn wake_receiver(mut queue: std::sync::MutexGuard<'_, Queue>) {
-        let receiver = queue.receiver.take();
+    fn wake_receiver(mut queue: std::sync::MutexGuard<'_, EventQueueState>) {
+        // Woken without the lock, which the receiver takes first of all.
+        let receiver = queue.receiver_waker.take();
         drop(queue);
         if let Some(receiver) = receiver {
             receiver.wake();
@@ -255,11 +296,12 @@ impl EventQueue {
     }
 }
 
-impl Queue {
+impl EventQueueState {
+    /// Queues the count of bytes that were left out since the stream's last event.
     fn report_lag(&mut self, stream: Stream) {
-        let bytes = std::mem::take(&mut self.lagged[stream.index()]);
+        let bytes = std::mem::take(&mut self.lagged_bytes[stream.index()]);
         if bytes > 0 {
-            self.events.push_back((Event::Lagged { stream, bytes }, None));
+            self.events.push_back((RunEvent::Lagged { stream, bytes }, None));
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Runs programs for servers: never hangs, never leaks a process, never runs out of memory.
+//! Runs child processes for servers: it never hangs, leaks no process and bounds the memory for output.
 //!
 //! A [`Command`] names a program, its arguments, the folder it runs in and the limits it runs under.
-//! [`Command::run`] starts it, reads both output streams while it runs, and gives an [`Output`]: what was
+//! [`Command::run`] starts it, reads both output streams while it runs, and returns an [`Output`]: what the program
 //! printed, and how it ended. The program and everything it started end together: at the time limit, when
-//! it is cancelled, and when the future is dropped.
+//! the run is cancelled, and when the future is dropped.
 //!
 //! ```
 //! # #[cfg(unix)]
@@ -28,32 +28,32 @@
 //! # fn main() {}
 //! ```
 //!
-//! A [`Runner`] bounds how many run at once, and [`Runner::start`] gives the handle of one that runs: its
-//! [events](Running::events), [what it has printed so far](Running::snapshot), its standard input.
+//! A [`Runner`] bounds how many runs go on at once. [`Runner::start`] returns the handle of a run, with its
+//! [events](Running::events), its [output so far](Running::snapshot) and its standard input.
 //!
-//! # What is promised
+//! # Guarantees
 //!
-//! - A run ends, whatever its program does: at its exit, or [`Limits::timeout`] + [`Limits::term_grace`] +
-//!   [`Limits::drain_max`] at the latest, and 1 s more if something cannot be killed. Somebody else holding a
-//!   pipe open does not keep it.
-//! - Memory is bounded by [`Limits::capture`] for each stream; the head and the tail are kept, the rest is
-//!   counted, and written to a file if [`Limits::spill`] says so.
-//! - The program gets descriptors 0, 1 and 2, a session of its own, default signals, none blocked, and no
-//!   terminal. It never gets our standard input.
-//! - Once a program has started the answer is an [`Output`]; an [`Error`] means that it has not, and says
-//!   exactly why, or that our own part failed. Nothing is tried again after a start.
+//! - A run ends whatever its program does: at the program's exit, or at the latest after [`Limits::timeout`] +
+//!   [`Limits::term_grace`] + [`Limits::drain_max`], and 1 s more if something cannot be killed. Another process that
+//!   holds a pipe open does not delay it further.
+//! - Memory is bounded by [`Limits::capture`] for each stream. The head and the tail are kept, and the rest is
+//!   counted; [`Limits::spill`] writes the whole stream to a file.
+//! - The program gets descriptors 0, 1 and 2, a session of its own, default signal actions, no blocked signals and no
+//!   terminal. It never gets this process's standard input.
+//! - A program that has started gives an [`Output`], however it ended. An [`Error`] says exactly why a program did not
+//!   start, or that following it failed. After a start nothing is tried again.
 //!
 //! | | Linux | macOS | Windows |
 //! | --- | --- | --- | --- |
-//! | what ends with the run | process group, session, carriers of the run's environment marker | process group | job object |
-//! | after our own death by `SIGKILL` | the same, with a [`guardian`] | process group, with a [`guardian`] | the same |
-//! | polite end before the kill | `SIGTERM` | `SIGTERM` | none |
+//! | ends with the run | process group, session, processes with the run's environment marker | process group | job object |
+//! | ends after this process's death by `SIGKILL` | the same, with a [`guardian`] | process group, with a [`guardian`] | the same |
+//! | signal before the kill | `SIGTERM` | `SIGTERM` | none |
 //!
-//! # What it leaves out
+//! # Limitations
 //!
-//! No shell: each argument reaches the program as it stands ([`CommandLine`] splits text into arguments
-//! without one). No retries: a command may have had an effect before it failed. No sandbox unless asked for: the
-//! program may do what this process may, or on Linux what a [`Confinement`] grants.
+//! There is no shell: each argument reaches the program unchanged ([`CommandLine`] splits text into arguments
+//! without one). There are no retries: a command may have had an effect before it failed. There is no sandbox unless a
+//! command asks for one: the program may do what this process may, or on Linux what a [`Confinement`] grants.
 
 mod capture;
 mod command;
@@ -69,31 +69,49 @@ mod lines;
 mod outcome;
 #[cfg(unix)]
 mod reaper;
-#[cfg(unix)]
-mod resolve;
-mod run;
+mod runner;
+mod running;
 mod secrets;
+mod signal;
 mod spill;
-mod start;
+mod starter;
+mod stdin;
+mod terminal;
 mod text;
 mod tree;
 #[cfg(windows)]
 use tree::reaper;
 
-pub use capture::{Capture, CaptureLimits, Captured, Snapshot};
-pub use command::{Command, SharedReader, Stdin};
-pub use command_line::{CommandLine, CommandLineError, ShellSyntax, ShellSyntaxKind};
-pub use confine::{Confinement, InForce, Protection};
+pub use capture::{CapturedStream, OutputSnapshot};
+pub use command::Command;
+pub use command_line::{CommandLine, CommandSplitError, ShellSyntax, ShellSyntaxKind};
+pub use confine::{Confinement, ConfinementProblem, ConfinementStatus, ConfinementUnavailable, Protection};
 pub use environment::EnvPolicy;
-pub use error::{Error, Resource, SpawnError, SpawnErrorKind};
-pub use events::{By, Event, EventOptions, Events, Lag};
-pub use limits::{Leftovers, Limits, MaxOutput, OverLimit};
-pub use lines::{Line, LineSplitter};
+pub use error::{Error, SpawnError, SpawnErrorKind, SystemResource};
+pub use events::{EventGranularity, EventOptions, EventReceiver, LagPolicy, RunEvent};
+pub use limits::{LeftoverPolicy, Limits, MaxOutput, OverLimit};
+pub use lines::OutputLine;
 pub use outcome::{
-    Containment, ExitStatus, Leftover, Output, StdinReport, Stream, Termination, Usage, signal_name,
+    Containment, ExitStatus, LeftoverProcess, Output, ResourceUsage, StdinReport, Stream, Termination,
 };
-pub use run::{Runner, RunnerBuilder, Running};
-pub use secrets::{Redactor, Secrets};
+pub use runner::{Runner, RunnerBuilder};
+pub use running::Running;
+pub use secrets::Secrets;
+pub use signal::signal_name;
 pub use spill::Spill;
-pub use text::clean;
+pub use stdin::{SharedReader, Stdin};
+pub use terminal::clean;
 pub use tokio_util::sync::CancellationToken;
+
+// Nobody but the benchmark `streams` uses these from outside. They are no part of the API and may change at any time.
+#[doc(hidden)]
+pub use capture::{CaptureLimits, OutputCapture};
+#[doc(hidden)]
+pub use lines::LineSplitter;
+#[doc(hidden)]
+pub use secrets::StreamRedactor;
+
+/// The example of the README, which must compile and run as it is.
+#[cfg(all(doctest, unix))]
+#[doc = include_str!("../README.md")]
+struct Readme;

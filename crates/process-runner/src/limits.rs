@@ -1,12 +1,14 @@
-//! What bounds a run.
+//! The limits of a run.
 
 use std::time::Duration;
 
 use crate::spill::Spill;
 
-/// The bounds of one run. Every one has a default; [`Limits::unlimited`] must be asked for by name.
+/// The limits of one run.
 ///
-/// | limit | default | ends the run as |
+/// Every limit has a default. A run without a timeout must ask for it with [`Limits::unlimited`].
+///
+/// | limit | default | the run ends as |
 /// | --- | --- | --- |
 /// | `timeout` | 120 s | `TimedOut` |
 /// | `idle_timeout` | none | `IdleTimedOut` |
@@ -14,90 +16,107 @@ use crate::spill::Spill;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Limits {
-    /// From the start of the program until it must have ended. Waiting for a free place in the
-    /// [`Runner`](crate::Runner) does not count. 120 s; `None` for no limit.
+    /// The time from the program's start until it must have ended. Waiting in the [`Runner`](crate::Runner)'s queue
+    /// does not count. 120 s by default; `None` is no limit.
     pub timeout: Option<Duration>,
-    /// Longest silence on both streams while the program runs. None.
+    /// The longest silence on both streams while the program runs. No limit by default.
     pub idle_timeout: Option<Duration>,
-    /// From `SIGTERM` to `SIGKILL` when a run must end early. 2 s.
+    /// The time from `SIGTERM` to `SIGKILL` when a run must end early. 2 s by default.
     pub term_grace: Duration,
-    /// After the exit, how long a stream that some other process holds open may stay silent until it is
-    /// given up. Output re-arms it: a hook that still prints is heard. 200 ms.
+    /// The longest silence, after the program's exit, on a stream that another process holds open. Then the stream is
+    /// given up. The time starts again with each output, so that a hook that still prints is heard. 200 ms by default.
     pub drain_idle: Duration,
-    /// After the exit, how long such a stream is read at most. 2 s.
+    /// The longest time, after the program's exit, for which such a stream is read. 2 s by default.
     pub drain_max: Duration,
-    /// Bytes of each stream that are kept: a quarter from its start, the rest from its end. 256 KiB.
+    /// The most bytes of each stream that are kept: a quarter from its start, the rest from its end. 256 KiB by
+    /// default.
     pub capture: usize,
-    /// Longest line of an event or a line callback, in bytes; what is beyond is counted, not kept. 64 KiB.
+    /// The most bytes of a line in an event or a line callback. The rest of a longer line is counted and dropped. 64
+    /// KiB by default.
     pub max_line: usize,
-    /// What to do with a program that prints without end. None: it is read, counted and not kept.
+    /// A bound on what one stream may print. Without it, the default, everything is read and counted, whether or not it
+    /// is kept.
     pub max_output: Option<MaxOutput>,
-    /// A private file for what `capture` cannot hold. None.
+    /// A private file for a stream that is longer than `capture`. None by default.
     pub spill: Option<Spill>,
-    /// What to do with processes that outlive the program when it ends by itself.
-    pub leftovers: Leftovers,
-    /// How long a start is tried again while the program's file is open for writing (`ETXTBSY`: another
-    /// thread's child still holds it for a moment). 2 s.
+    /// The treatment of processes that outlive the program when it ends by itself.
+    pub leftovers: LeftoverPolicy,
+    /// The time for which a start is tried again while the program's file is open for writing (`ETXTBSY`: another
+    /// thread's child still holds it for a moment). 2 s by default.
     pub busy_retry: Duration,
 }
 
 /// A bound on what one stream may print.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MaxOutput {
-    /// Bytes that one stream may print.
+    /// The bytes that one stream may print.
     pub bytes: u64,
-    /// What happens at the byte after them.
-    pub then: OverLimit,
+    /// The action at the byte after them.
+    pub on_exceeded: OverLimit,
 }
 
-/// What happens to a program that prints more than [`MaxOutput::bytes`].
+impl MaxOutput {
+    /// Returns a bound of `bytes` for each stream, with the action at the byte after them.
+    pub fn new(bytes: u64, on_exceeded: OverLimit) -> Self {
+        Self { bytes, on_exceeded }
+    }
+}
+
+/// The action on a program that prints more than [`MaxOutput::bytes`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OverLimit {
-    /// The program and all it started are killed.
+    /// Kills the program and all it started.
     Kill,
-    /// Our end of the stream is closed, so that the program gets `EPIPE` or `SIGPIPE`, as under `head`.
+    /// Closes our end of the stream, so that the program gets `EPIPE` or `SIGPIPE`, as with `head`.
     Close,
-    /// The rest is read and thrown away without being kept, counted or sent as events.
+    /// Reads the rest and throws it away. It is not kept, not counted and not sent as events.
     Discard,
 }
 
-/// What becomes of processes that outlive a program that ended by itself. Whatever this says, everything
-/// ends when a run is timed out, cancelled, dropped or over its output limit.
+/// The treatment of processes that outlive a program that ended by itself.
+///
+/// It does not apply to a run that is timed out, cancelled, dropped or over its output limit: there everything is
+/// killed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Leftovers {
-    /// Those that still hold one of the output streams when a drain clock has run out are killed. A daemon
-    /// that has closed them (gpg-agent, sccache, a gradle daemon) is left alone.
+pub enum LeftoverPolicy {
+    /// Kills those that still hold one of the output streams after [`Limits::drain_idle`] or [`Limits::drain_max`]. A
+    /// daemon that has closed the streams (gpg-agent, sccache, a gradle daemon) is left alone.
     #[default]
     KillHolders,
-    /// All are killed.
+    /// Kills all of them.
     KillAll,
-    /// None is killed. One that holds a stream gets `SIGPIPE` if it writes after the run has returned.
+    /// Kills none. One that holds a stream gets `SIGPIPE` if it writes after the run is over.
     Leave,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         Self {
+            // Longer than most builds and tests of one change, and short enough for a caller that waits.
             timeout: Some(Duration::from_secs(120)),
             idle_timeout: None,
             term_grace: Duration::from_secs(2),
+            // Long enough for a `tee` or a hook that prints its last lines, and short beside the start of a program.
             drain_idle: Duration::from_millis(200),
             drain_max: Duration::from_secs(2),
+            // With 64 runs at once both streams need at most 32 MiB.
             capture: 256 * 1024,
             max_line: 64 * 1024,
             max_output: None,
             spill: None,
-            leftovers: Leftovers::default(),
+            leftovers: LeftoverPolicy::default(),
             busy_retry: Duration::from_secs(2),
         }
     }
 }
 
 impl Limits {
-    /// The defaults without a timeout. What is kept stays bounded: memory is not the caller's to waive.
+    /// Returns the defaults without a timeout. The memory for output stays bounded.
     pub fn unlimited() -> Self {
+        // Only the time: a server must not be able to run out of memory by an option.
         Self { timeout: None, ..Self::default() }
     }
 
@@ -130,7 +149,7 @@ impl Limits {
         self
     }
 
-    /// Sets [`Limits::capture`], the bytes kept of each stream.
+    /// Sets [`Limits::capture`], the most bytes kept of each stream.
     #[must_use]
     pub fn capture(mut self, bytes: usize) -> Self {
         self.capture = bytes;
@@ -146,8 +165,8 @@ impl Limits {
 
     /// Sets [`Limits::max_output`].
     #[must_use]
-    pub fn max_output(mut self, bytes: u64, then: OverLimit) -> Self {
-        self.max_output = Some(MaxOutput { bytes, then });
+    pub fn max_output(mut self, bytes: u64, on_exceeded: OverLimit) -> Self {
+        self.max_output = Some(MaxOutput::new(bytes, on_exceeded));
         self
     }
 
@@ -158,9 +177,16 @@ impl Limits {
         self
     }
 
+    /// Sets [`Limits::busy_retry`].
+    #[must_use]
+    pub fn busy_retry(mut self, time: Duration) -> Self {
+        self.busy_retry = time;
+        self
+    }
+
     /// Sets [`Limits::leftovers`].
     #[must_use]
-    pub fn leftovers(mut self, leftovers: Leftovers) -> Self {
+    pub fn leftovers(mut self, leftovers: LeftoverPolicy) -> Self {
         self.leftovers = leftovers;
         self
     }

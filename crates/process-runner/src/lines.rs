@@ -5,22 +5,22 @@ use std::borrow::Cow;
 /// One line of a stream, without its line end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Line<'a> {
+pub struct OutputLine<'a> {
     /// The line, at most as long as the splitter's limit.
     pub bytes: &'a [u8],
-    /// Bytes of the line past the limit, which were dropped. 0 unless the line was too long.
+    /// The bytes of the line beyond the limit, which were dropped. 0 unless the line was too long.
     pub dropped: u64,
-    /// A line end followed. False only for the last line of a stream that does not end in one.
+    /// True if a line end followed. False only for the last line of a stream that does not end in one.
     pub terminated: bool,
 }
 
-impl<'a> Line<'a> {
-    /// The line was longer than the limit.
+impl<'a> OutputLine<'a> {
+    /// Returns true if the line was longer than the limit.
     pub fn truncated(&self) -> bool {
         self.dropped > 0
     }
 
-    /// The line as text, each sequence that is not UTF-8 replaced by U+FFFD. A character that the limit
+    /// Returns the line as text, with each sequence that is not UTF-8 replaced by U+FFFD. A character that the limit
     /// cut in two is left out.
     pub fn text(&self) -> Cow<'a, str> {
         let cut = if self.truncated() { crate::text::unfinished_suffix(self.bytes) } else { 0 };
@@ -28,54 +28,60 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Splits a stream into lines as its chunks come.
+/// A splitter of a stream into lines, as its chunks come.
 ///
-/// A line ends at LF; a CR before it belongs to the line end. A line that lies within one chunk is
-/// borrowed from it; only one that crosses chunks is copied. No more than the limit is ever held, and a
-/// longer line comes out once, cut at the limit, with the count of what was dropped; the next is intact.
+/// A line ends at LF, and a CR before it belongs to the line end. A line that lies within one chunk is borrowed from
+/// it; only one that crosses chunks is copied. The splitter never holds more than its limit: a longer line is given
+/// once, cut at the limit, with the count of what was dropped. The next line is intact.
 #[derive(Debug)]
 pub struct LineSplitter {
     limit: usize,
-    /// The start of a line whose end has not come yet; at most `limit` bytes.
+    /// The start of a line whose end has not come yet, at most `limit` bytes.
     partial: Vec<u8>,
-    /// Length of that line so far, with what `partial` had no room for.
+    /// The length of that line so far, with the bytes that `partial` has no room for.
     partial_length: u64,
-    /// Its last byte, which may be the CR of a CR LF.
+    /// The last byte of that line, which may be the CR of a CR LF.
     last_byte: u8,
 }
 
 impl LineSplitter {
-    /// A splitter whose lines are at most `limit` bytes long.
+    /// Returns a splitter whose lines are at most `limit` bytes long.
     pub fn new(limit: usize) -> Self {
         Self { limit, partial: Vec::new(), partial_length: 0, last_byte: 0 }
     }
 
-    /// Takes the next chunk and calls `each` for every line that ends in it, in order.
-    pub fn push(&mut self, chunk: &[u8], mut each: impl FnMut(Line<'_>)) {
+    /// Takes the next chunk and calls `on_line` for every line that ends in it, in order.
+    pub fn push(&mut self, chunk: &[u8], mut on_line: impl FnMut(OutputLine<'_>)) {
         let mut start = 0;
         for end in memchr::memchr_iter(b'\n', chunk) {
             let piece = &chunk[start..end];
             start = end + 1;
             if self.partial_length > 0 {
-                self.keep(piece);
-                self.emit_partial(true, &mut each);
+                self.append(piece);
+                self.emit_partial(true, &mut on_line);
                 continue;
             }
+            // The usual case: the whole line lies in this chunk and need not be copied.
             let line = piece.strip_suffix(b"\r").unwrap_or(piece);
             let kept = line.len().min(self.limit);
-            each(Line { bytes: &line[..kept], dropped: (line.len() - kept) as u64, terminated: true });
+            on_line(OutputLine {
+                bytes: &line[..kept],
+                dropped: (line.len() - kept) as u64,
+                terminated: true,
+            });
         }
-        self.keep(&chunk[start..]);
+        self.append(&chunk[start..]);
     }
 
-    /// Ends the stream: calls `each` for a last line without a line end, if there is one.
-    pub fn finish(&mut self, mut each: impl FnMut(Line<'_>)) {
+    /// Ends the stream: calls `on_line` for a last line without a line end, if there is one.
+    pub fn finish(&mut self, mut on_line: impl FnMut(OutputLine<'_>)) {
         if self.partial_length > 0 {
-            self.emit_partial(false, &mut each);
+            self.emit_partial(false, &mut on_line);
         }
     }
 
-    fn keep(&mut self, piece: &[u8]) {
+    /// Adds a piece to the line whose end has not come yet.
+    fn append(&mut self, piece: &[u8]) {
         let Some(last) = piece.last() else { return };
         self.last_byte = *last;
         self.partial_length += piece.len() as u64;
@@ -83,14 +89,16 @@ impl LineSplitter {
         self.partial.extend_from_slice(&piece[..piece.len().min(room)]);
     }
 
-    fn emit_partial(&mut self, terminated: bool, each: &mut impl FnMut(Line<'_>)) {
+    /// Gives the line that crossed chunks, and starts the next.
+    fn emit_partial(&mut self, terminated: bool, on_line: &mut impl FnMut(OutputLine<'_>)) {
+        // The CR may have been beyond the limit, so it is known only by `last_byte`.
         let carriage_return = u64::from(terminated && self.last_byte == b'\r');
         let length = self.partial_length - carriage_return;
         let kept = usize::try_from(length).unwrap_or(usize::MAX).min(self.partial.len());
-        each(Line { bytes: &self.partial[..kept], dropped: length - kept as u64, terminated });
+        on_line(OutputLine { bytes: &self.partial[..kept], dropped: length - kept as u64, terminated });
         self.partial.clear();
         self.partial_length = 0;
-        // One very long line must not cost its memory for the rest of the run.
+        // One very long line must not keep its memory for the rest of the run.
         self.partial.shrink_to(4096);
     }
 }
@@ -104,15 +112,15 @@ mod tests {
 
     fn split(limit: usize, chunks: &[&[u8]]) -> Vec<Owned> {
         let mut lines = Vec::new();
-        let mut each = |line: Line<'_>| {
+        let mut on_line = |line: OutputLine<'_>| {
             let text = String::from_utf8(line.bytes.to_vec()).expect("the tests write text");
             lines.push((text, line.dropped, line.terminated));
         };
         let mut splitter = LineSplitter::new(limit);
         for chunk in chunks {
-            splitter.push(chunk, &mut each);
+            splitter.push(chunk, &mut on_line);
         }
-        splitter.finish(&mut each);
+        splitter.finish(&mut on_line);
         lines
     }
 

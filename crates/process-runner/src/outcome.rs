@@ -1,12 +1,12 @@
-//! What a run gives back.
+//! The result of a run.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
-use crate::capture::Captured;
-use crate::confine::InForce;
-use crate::error::Error;
+use crate::capture::CapturedStream;
+use crate::confine::ConfinementStatus;
+use crate::signal::signal_name;
 
 /// One of the two output streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,30 +39,30 @@ impl fmt::Display for Stream {
     }
 }
 
-/// How the program itself ended.
+/// The end of the program itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub enum ExitStatus {
-    /// It ended by itself. 0 to 255 on Unix; the whole 32 bits on Windows.
+    /// It exited by itself.
     Exited {
-        /// What it passed to `exit`.
+        /// The exit code: 0 to 255 on Unix, the whole 32 bits on Windows.
         code: u32,
     },
     /// A signal ended it.
     Signaled {
         /// The signal's number on this system.
         signal: i32,
-        /// It left a core dump.
+        /// True if it left a core dump.
         core: bool,
     },
-    /// It ended, and another part of this process took its status (`SIGCHLD` set to ignore, or a
-    /// `waitpid(-1)`).
+    /// It ended, and another part of this process took its status: `SIGCHLD` is set to ignore, or something calls
+    /// `waitpid(-1)`.
     Unknown,
 }
 
-/// Why a run is over.
+/// The reason that a run is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
@@ -70,61 +70,61 @@ pub enum ExitStatus {
 pub enum Termination {
     /// The program ended by itself.
     Exited {
-        /// What it passed to `exit`.
+        /// The exit code.
         code: u32,
     },
-    /// The program was ended by a signal that was not ours.
+    /// A signal that this crate did not send ended the program.
     Signaled {
         /// The signal's number on this system.
         signal: i32,
-        /// It left a core dump.
+        /// True if it left a core dump.
         core: bool,
     },
     /// It ran past [`Limits::timeout`](crate::Limits::timeout) and was ended.
     TimedOut {
         /// The limit.
         after: Duration,
-        /// It did not end within the grace time and was killed.
+        /// True if it did not end within the grace time and was killed.
         escalated: bool,
     },
     /// It was silent for longer than [`Limits::idle_timeout`](crate::Limits::idle_timeout) and was ended.
     IdleTimedOut {
         /// The limit.
         after: Duration,
-        /// It did not end within the grace time and was killed.
+        /// True if it did not end within the grace time and was killed.
         escalated: bool,
     },
-    /// It was ended at the caller's wish: by the token, by the handle or by the runner's shutdown.
+    /// The caller ended it: by the token, by the handle or by the runner's shutdown.
     Cancelled {
-        /// It did not end within the grace time, or the wish was to kill it.
+        /// True if it did not end within the grace time, or the caller asked to kill it.
         escalated: bool,
     },
     /// It printed more than [`Limits::max_output`](crate::Limits::max_output) and was killed.
     OutputLimit {
-        /// The stream.
+        /// The stream that reached the limit.
         stream: Stream,
     },
-    /// It had to end and did not, even by `SIGKILL`: another user's process (`sudo`), or one that hangs in
-    /// the kernel. A background thread goes on trying.
+    /// It had to end and survived `SIGKILL`: it belongs to another user (`sudo`) or hangs in the kernel. A background
+    /// thread goes on trying.
     Unkillable {
-        /// What is still alive.
+        /// The processes that are still alive.
         pids: Vec<u32>,
     },
     /// It ended, and another part of this process took its status.
     Unknown,
 }
 
-/// How surely everything that the program started was found when it had to end.
+/// The extent to which everything that the program started is found when it has to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub enum Containment {
-    /// Its process group. One that makes a session or group of its own escapes.
+    /// Its process group. A process that creates a session or a group of its own escapes.
     Group,
-    /// Its session. One that makes a session of its own escapes.
+    /// Its session. A process that creates a session of its own escapes.
     Session,
-    /// Its session, and whoever carries the run's environment marker. One that makes a session of its own
+    /// Its session, and every process with the run's environment marker. A process that creates a session of its own
     /// *and* clears its environment escapes.
     SessionAndMarker,
     /// A Windows job object. Nothing escapes.
@@ -136,100 +136,100 @@ pub enum Containment {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
-pub struct Leftover {
+pub struct LeftoverProcess {
     /// Its process id.
     pub pid: u32,
     /// Its command name, at most 15 bytes of it (`comm` of `proc_pid_stat(5)`).
     pub name: String,
-    /// It held one of the output streams.
+    /// True if it held one of the output streams.
     pub held_pipe: bool,
-    /// It was sent `SIGKILL`.
+    /// True if it was sent `SIGKILL`.
     pub killed: bool,
 }
 
-/// What became of the program's standard input.
+/// The use that the program made of its standard input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct StdinReport {
-    /// Bytes that went into the pipe.
+    /// The bytes that were written to the pipe.
     pub written: u64,
-    /// Bytes there were to write, where that is known.
+    /// The bytes that there were to write, where that is known.
     pub total: Option<u64>,
-    /// The program closed its end before it had taken everything, which is no error.
+    /// True if the program closed its end before it had read everything, which is no error.
     pub broken_pipe: bool,
-    /// The reader that was to be copied failed.
+    /// True if the reader that was to be copied failed.
     pub reader_failed: bool,
 }
 
-/// Time and memory that the program used, with the children it waited for.
+/// The time and memory that the program used, with the children it waited for (`getrusage(2)`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
-pub struct Usage {
+pub struct ResourceUsage {
     /// CPU time in user mode.
     pub user: Duration,
     /// CPU time in the kernel.
     pub system: Duration,
-    /// Largest resident size in bytes. `None` where the figure is our own: Linux carries the parent's peak
-    /// over `exec`, so it means something only when it is larger than ours.
+    /// The largest resident size in bytes. `None` where it is not known: Linux carries the parent's peak over `exec`,
+    /// so the figure means something only if it is larger than this process's own peak.
     pub max_rss: Option<u64>,
 }
 
-/// What a program printed and how it ended. There is one for every program that started.
+/// The output of a program and how it ended. Every program that started gives one.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Output {
-    /// What the run was called: [`Command::label`](crate::Command::label), or the program's name.
+    /// The [label](crate::Command::label) of the run, or the program's name.
     pub label: String,
-    /// Why the run is over.
+    /// The reason that the run is over.
     pub termination: Termination,
-    /// How the program ended, also when it was made to. `None` if it never started (cancelled before, a
+    /// The end of the program itself, also where the run ended it. `None` if it never started (cancelled before, a
     /// timeout of 0) or never ended (`Unkillable`).
     pub status: Option<ExitStatus>,
     /// The program's process id, if it started.
     pub pid: Option<u32>,
     /// Standard output.
-    pub stdout: Captured,
+    pub stdout: CapturedStream,
     /// Standard error. Empty with [`Command::merge_stderr`](crate::Command::merge_stderr).
-    pub stderr: Captured,
+    pub stderr: CapturedStream,
     /// Standard input.
     pub stdin: StdinReport,
-    /// From the start of the program to this answer.
+    /// The time from the start of the program to this result.
     pub elapsed: Duration,
-    /// From the start of the program to its exit.
+    /// The time from the start of the program to its exit.
     pub to_exit: Option<Duration>,
-    /// How long the run waited for a free place before that.
+    /// The time that the run waited in the runner's queue before the start.
     pub queued: Duration,
-    /// Time and memory used.
-    pub usage: Option<Usage>,
-    /// Processes that outlived the program and were seen. Nobody looks for them after an exit with both
-    /// streams closed, unless [`Leftovers::KillAll`](crate::Leftovers::KillAll) asks.
-    pub leftovers: Vec<Leftover>,
-    /// How surely a tree kill would have found, or has found, everything.
+    /// The time and memory that it used, where the system tells.
+    pub usage: Option<ResourceUsage>,
+    /// The processes that outlived the program, as far as they were seen. After an exit with both streams closed they
+    /// are only looked for with [`LeftoverPolicy::KillAll`](crate::LeftoverPolicy::KillAll).
+    pub leftovers: Vec<LeftoverProcess>,
+    /// The extent to which ending the run finds everything that it started.
     pub containment: Containment,
-    /// Which protections the program ran under, and which were asked for and were not there. `None` if it was
-    /// not [confined](crate::Command::confined), or never started.
+    /// The protections that the program ran under. `None` if it was not [confined](crate::Command::confined), or never
+    /// started.
     #[cfg_attr(feature = "serde", serde(default))]
-    pub confinement: Option<InForce>,
+    pub confinement: Option<ConfinementStatus>,
 }
 
-/// Lines of output in the text of [`Error::Failed`].
-const ERROR_LINES: usize = 10;
-/// Characters of each of them.
-const ERROR_LINE_LENGTH: usize = 500;
+/// The most lines of output in the text of [`Error::Failed`](crate::Error::Failed).
+const MAX_ERROR_LINES: usize = 10;
+/// The most characters of each of these lines.
+const MAX_ERROR_LINE_CHARS: usize = 500;
 
 impl Output {
-    /// The program ended by itself with code 0.
+    /// Returns true if the program exited by itself with code 0.
     pub fn success(&self) -> bool {
         self.termination == Termination::Exited { code: 0 }
     }
 
-    /// The code with which the program ended, if it did so itself, whatever made it.
+    /// Returns the exit code if the program exited, also if it did so because the run was being ended.
     pub fn code(&self) -> Option<u32> {
         match self.status {
             Some(ExitStatus::Exited { code }) => Some(code),
@@ -237,45 +237,38 @@ impl Output {
         }
     }
 
-    /// This output if the program succeeded.
-    ///
-    /// # Errors
-    /// [`Error::Failed`] with this output inside; its text is the label, how the run ended, and the last
-    /// lines of standard error, or of standard output if that is empty.
-    pub fn ensure_success(self) -> Result<Self, Error> {
-        if self.success() { Ok(self) } else { Err(Error::Failed(Box::new(self))) }
-    }
-
-    /// Standard output as text.
+    /// Returns standard output as text; see [`CapturedStream::text`].
     pub fn stdout_text(&self) -> Cow<'_, str> {
         self.stdout.text()
     }
 
-    /// Standard error as text.
+    /// Returns standard error as text; see [`CapturedStream::text`].
     pub fn stderr_text(&self) -> Cow<'_, str> {
         self.stderr.text()
     }
 
-    /// The label and how the run ended, in one line: "`git push` exited with code 128".
+    /// Returns the label and how the run ended, in one line: "`git push` exited with code 128".
     pub fn summary(&self) -> String {
         format!("`{}` {}", self.label, self.termination)
     }
 
-    /// The summary and the last lines of standard error, or of standard output if that is empty.
+    /// Writes the summary and the last lines of standard error, or of standard output if that is empty.
     pub(crate) fn describe_failure(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.summary())?;
         let stderr = self.stderr.text();
         let stdout = self.stdout.text();
+        // Most programs say on standard error why they fail; test runners say it on standard output.
         let (name, text) = if stderr.trim().is_empty() { ("stdout", stdout) } else { ("stderr", stderr) };
-        let text = crate::text::clean(text.trim_end());
+        // A progress bar would otherwise fill the message with its states.
+        let text = crate::terminal::clean(text.trim_end());
         if text.is_empty() {
             return f.write_str("; it printed nothing");
         }
-        let lines: Vec<&str> = text.lines().rev().take(ERROR_LINES).collect();
+        let lines: Vec<&str> = text.lines().rev().take(MAX_ERROR_LINES).collect();
         write!(f, "; the end of {name}:")?;
         for line in lines.iter().rev() {
             f.write_str("\n  ")?;
-            match line.char_indices().nth(ERROR_LINE_LENGTH) {
+            match line.char_indices().nth(MAX_ERROR_LINE_CHARS) {
                 Some((end, _)) => write!(f, "{} ...", &line[..end])?,
                 None => f.write_str(line)?,
             }
@@ -327,36 +320,4 @@ impl From<ExitStatus> for Termination {
             ExitStatus::Unknown => Self::Unknown,
         }
     }
-}
-
-/// The name of a signal, such as `SIGSEGV`, where this system has one for the number.
-#[cfg(unix)]
-pub fn signal_name(signal: i32) -> Option<&'static str> {
-    Some(match signal {
-        libc::SIGHUP => "SIGHUP",
-        libc::SIGINT => "SIGINT",
-        libc::SIGQUIT => "SIGQUIT",
-        libc::SIGILL => "SIGILL",
-        libc::SIGTRAP => "SIGTRAP",
-        libc::SIGABRT => "SIGABRT",
-        libc::SIGBUS => "SIGBUS",
-        libc::SIGFPE => "SIGFPE",
-        libc::SIGKILL => "SIGKILL",
-        libc::SIGUSR1 => "SIGUSR1",
-        libc::SIGSEGV => "SIGSEGV",
-        libc::SIGUSR2 => "SIGUSR2",
-        libc::SIGPIPE => "SIGPIPE",
-        libc::SIGALRM => "SIGALRM",
-        libc::SIGTERM => "SIGTERM",
-        libc::SIGXCPU => "SIGXCPU",
-        libc::SIGXFSZ => "SIGXFSZ",
-        libc::SIGSYS => "SIGSYS",
-        _ => return None,
-    })
-}
-
-/// The name of a signal. There are none on this system.
-#[cfg(not(unix))]
-pub fn signal_name(_signal: i32) -> Option<&'static str> {
-    None
 }

@@ -1,8 +1,8 @@
-//! The one thread that ends process trees.
+//! The thread that ends process trees.
 //!
-//! It is a plain thread, so it goes on when a future is dropped, when a runtime is, and when there is none;
-//! and it is one, so that ending fifty runs at once costs one pass over `/proc` and not fifty. A run asks it
-//! to look or to end and waits for the answer; whoever drops a run leaves it here and goes on at once.
+//! It is a plain thread, so it goes on when a future or a runtime is dropped, and works where there is no runtime. It
+//! is one thread, so that ending fifty runs at once costs one pass over `/proc` and not fifty. A run asks it to inspect
+//! or to end its tree and waits for the answer. A handle that is dropped leaves its run to it and does not wait.
 
 use std::collections::HashMap;
 use std::io;
@@ -13,54 +13,63 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use tokio::sync::oneshot;
 
-use crate::outcome::Leftover;
-use crate::tree::{self, Leader, Member, Scan, Search};
+use crate::outcome::LeftoverProcess;
+use crate::tree::{self, Leader, Member, Scan, ScanQuery};
 
-/// How long a tree is killed before what still lives is called unkillable.
-const PATIENCE: Duration = Duration::from_secs(1);
-/// Passes in a row that must find nothing: a process that is forked during one can be missed by it.
-const QUIET_PASSES: u8 = 2;
+/// The time after which what still lives in a tree is called unkillable.
+const KILL_TIMEOUT: Duration = Duration::from_secs(1);
+/// The passes in a row that must find nothing. One pass can miss a process that is forked meanwhile.
+const EMPTY_PASSES_NEEDED: u8 = 2;
 
-/// What became of a tree that had to end.
+/// The pause between two passes while somebody waits for the end of a tree, and after that.
+const MAX_PAUSE: Duration = Duration::from_millis(10);
+const MAX_PAUSE_UNKILLABLE: Duration = Duration::from_millis(250);
+
+/// The result of ending a tree.
 #[derive(Debug, Default)]
-pub(crate) struct Ended {
-    /// Those that outlived the leader or left its group, and were killed.
-    pub(crate) killed: Vec<Leftover>,
-    /// Those that could not be killed. The reaper goes on trying.
+pub(crate) struct TreeEnd {
+    /// The processes that outlived the leader or left its group, and were killed.
+    pub(crate) killed: Vec<LeftoverProcess>,
+    /// The processes that could not be killed. The reaper goes on trying.
     pub(crate) alive: Vec<u32>,
 }
 
-/// What [`look`] has found.
+/// The result of [`inspect`].
 #[derive(Debug, Default)]
-pub(crate) struct Found {
-    pub(crate) members: Vec<Leftover>,
-    /// One that holds a pipe is not waiting for anything but a processor: its silence means nothing.
+pub(crate) struct Inspection {
+    pub(crate) members: Vec<LeftoverProcess>,
+    /// True if a process that holds a pipe runs, or waits for a processor or a disk: that it prints nothing does not
+    /// mean that it has nothing to print.
     pub(crate) busy: bool,
-    /// Somebody may be a member and could not be asked, being between two programs.
+    /// True if a process was in the middle of `execve(2)` and may be a member.
     pub(crate) undecided: bool,
 }
 
-/// What [`look`] does with the members of a run that it finds.
+/// The action of [`inspect`] on the members that it finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Do {
-    Nothing,
-    /// Ends politely those that the signal to the leader's group has not reached.
+pub(crate) enum MemberAction {
+    None,
+    /// Sends `SIGTERM` to the members outside the leader's group, which the signal to the group did not reach.
     TerminateEscaped,
-    /// Kills those that hold one of the run's pipes, if none of these is busy.
+    /// Kills the members that hold one of the run's pipes, if none of them is busy.
     KillIdleHolders,
-    /// Kills those that hold one of the run's pipes.
+    /// Kills the members that hold one of the run's pipes.
     KillHolders,
 }
 
-enum Job {
-    End { leader: Arc<Leader>, reply: Option<oneshot::Sender<Ended>> },
-    Look { leader: Arc<Leader>, action: Do, pipes: Vec<u64>, reply: oneshot::Sender<Found> },
+/// A request to the thread.
+enum ReaperJob {
+    End { leader: Arc<Leader>, reply: Option<oneshot::Sender<TreeEnd>> },
+    Inspect { leader: Arc<Leader>, action: MemberAction, pipes: Vec<u64>, reply: oneshot::Sender<Inspection> },
 }
 
-/// Starts the thread if it does not run yet. To be done before a process is started.
-pub(crate) fn ensure() -> io::Result<()> {
-    let mut sender = SENDER.lock().unwrap_or_else(PoisonError::into_inner);
-    // A thread that has panicked, which none should, is replaced: its jobs are lost, later ones are not.
+/// Starts the thread if it does not run yet. It must be called before a process is started.
+///
+/// # Errors
+/// If no thread can be made.
+pub(crate) fn ensure_running() -> io::Result<()> {
+    let mut sender = REAPER_SENDER.lock().unwrap_or_else(PoisonError::into_inner);
+    // A thread that has panicked, which none should, is replaced. Its jobs are lost, and later ones are not.
     if sender.as_ref().is_none_or(|(_, thread)| thread.is_finished()) {
         let (jobs, incoming) = mpsc::channel();
         let thread = std::thread::Builder::new()
@@ -71,69 +80,82 @@ pub(crate) fn ensure() -> io::Result<()> {
     Ok(())
 }
 
-static SENDER: Mutex<Option<(mpsc::Sender<Job>, std::thread::JoinHandle<()>)>> = Mutex::new(None);
+static REAPER_SENDER: Mutex<Option<(mpsc::Sender<ReaperJob>, std::thread::JoinHandle<()>)>> =
+    Mutex::new(None);
 
-fn submit(job: Job) {
-    let sender = SENDER.lock().unwrap_or_else(PoisonError::into_inner);
+fn submit(job: ReaperJob) {
+    let sender = REAPER_SENDER.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((sender, _)) = &*sender {
-        // The thread never ends, so there is somebody to receive.
+        // It fails only if the thread has panicked. The next run starts another.
         let _ = sender.send(job);
     }
 }
 
-/// Kills everything of a run and reaps its leader. Returns at once.
+/// Kills everything that belongs to a run and reaps its leader. It returns at once. What the leader
+/// [holds](Leader::hold) is dropped when the processes have ended, or cannot be killed.
 pub(crate) fn abandon(leader: Arc<Leader>) {
+    // From here, so that most of the tree is dead before the thread wakes up.
     leader.signal_group(Signal::KILL);
-    submit(Job::End { leader, reply: None });
+    submit(ReaperJob::End { leader, reply: None });
 }
 
-/// Kills everything of a run. The leader is left to be reaped by whoever gets the answer; if nobody does, it
-/// is reaped here.
-pub(crate) fn end(leader: Arc<Leader>) -> oneshot::Receiver<Ended> {
+/// Kills everything that belongs to a run. The caller reaps the leader when the answer comes; if it has dropped the
+/// receiver by then, the thread does.
+pub(crate) fn end(leader: Arc<Leader>) -> oneshot::Receiver<TreeEnd> {
     let (reply, answer) = oneshot::channel();
-    submit(Job::End { leader, reply: Some(reply) });
+    submit(ReaperJob::End { leader, reply: Some(reply) });
     answer
 }
 
-/// Lists what of a run is alive beside its leader, in one pass.
-pub(crate) fn look(leader: Arc<Leader>, action: Do, pipes: Vec<u64>) -> oneshot::Receiver<Found> {
+/// Finds the members of a run beside its leader in one pass, and does `action` with them. `pipes` are the
+/// [ids](tree::pipe_id) of the run's open pipes.
+pub(crate) fn inspect(
+    leader: Arc<Leader>,
+    action: MemberAction,
+    pipes: Vec<u64>,
+) -> oneshot::Receiver<Inspection> {
     let (reply, answer) = oneshot::channel();
-    submit(Job::Look { leader, action, pipes, reply });
+    submit(ReaperJob::Inspect { leader, action, pipes, reply });
     answer
 }
 
+/// The state of the thread: the trees that must end, and the inspections of the next pass.
 #[derive(Default)]
 struct Reaper {
-    ending: Vec<Ending>,
-    looks: Vec<Look>,
+    endings: Vec<TreeEnding>,
+    inspections: Vec<PendingInspection>,
 }
 
-struct Look {
+/// An inspection that waits for the next pass.
+struct PendingInspection {
     leader: Arc<Leader>,
-    action: Do,
+    action: MemberAction,
     pipes: Vec<u64>,
-    reply: oneshot::Sender<Found>,
-    found: Found,
-    /// Which members of this pass hold a pipe.
+    reply: oneshot::Sender<Inspection>,
+    inspection: Inspection,
+    /// The indices of the pass's members that hold a pipe.
     holders: Vec<usize>,
 }
 
-struct Ending {
+/// A tree that must end.
+struct TreeEnding {
     leader: Arc<Leader>,
-    reply: Option<oneshot::Sender<Ended>>,
-    begun: Instant,
+    reply: Option<oneshot::Sender<TreeEnd>>,
+    started_at: Instant,
     next_pass: Instant,
+    /// The wait before the pass after the next.
     pause: Duration,
-    quiet: u8,
-    killed: Vec<Leftover>,
-    /// Found by the last pass.
+    /// The passes in a row that found nothing.
+    empty_passes: u8,
+    killed: Vec<LeftoverProcess>,
+    /// The processes that the last pass found.
     alive: Vec<u32>,
 }
 
 impl Reaper {
-    fn run(mut self, incoming: &mpsc::Receiver<Job>) {
+    fn run(mut self, incoming: &mpsc::Receiver<ReaperJob>) {
         loop {
-            let first = match self.ending.iter().map(|ending| ending.next_pass).min() {
+            let first = match self.endings.iter().map(|ending| ending.next_pass).min() {
                 None => incoming.recv().map_err(|_| RecvTimeoutError::Disconnected),
                 Some(next) => incoming.recv_timeout(next.saturating_duration_since(Instant::now())),
             };
@@ -142,6 +164,7 @@ impl Reaper {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
+            // Everything that has come meanwhile shares the pass.
             while let Ok(job) = incoming.try_recv() {
                 self.accept(job);
             }
@@ -149,124 +172,130 @@ impl Reaper {
         }
     }
 
-    fn accept(&mut self, job: Job) {
+    fn accept(&mut self, job: ReaperJob) {
         match job {
-            Job::End { leader, reply } => {
+            ReaperJob::End { leader, reply } => {
                 let now = Instant::now();
-                self.ending.push(Ending {
+                self.endings.push(TreeEnding {
                     leader,
                     reply,
-                    begun: now,
+                    started_at: now,
                     next_pass: now,
                     pause: Duration::from_millis(1),
-                    quiet: 0,
+                    empty_passes: 0,
                     killed: Vec::new(),
                     alive: Vec::new(),
                 });
             }
-            Job::Look { leader, action, pipes, reply } => {
-                self.looks.push(Look {
+            ReaperJob::Inspect { leader, action, pipes, reply } => {
+                self.inspections.push(PendingInspection {
                     leader,
                     action,
                     pipes,
                     reply,
-                    found: Found::default(),
+                    inspection: Inspection::default(),
                     holders: Vec::new(),
                 });
             }
         }
     }
 
+    /// Searches all processes once, for all trees.
     fn pass(&mut self) {
         let now = Instant::now();
-        let Self { ending, looks } = self;
-        for ending in ending.iter_mut().filter(|ending| ending.next_pass <= now) {
+        let Self { endings, inspections } = self;
+        for ending in endings.iter_mut().filter(|ending| ending.next_pass <= now) {
             ending.alive.clear();
         }
-        // A run may be among both, and more than once: everybody gets what is found of its run.
-        let leaders: Vec<Arc<Leader>> = ending
+        // A run may be in both lists, and more than once. Everyone who asked about a run gets its members.
+        let leaders: Vec<Arc<Leader>> = endings
             .iter()
             .map(|ending| &ending.leader)
-            .chain(looks.iter().map(|look| &look.leader))
+            .chain(inspections.iter().map(|pending| &pending.leader))
             .cloned()
             .collect();
-        let Scan { members, undecided } = find(&leaders);
-        // The group at once and first, so that no shell in it lives to see its children die; but after the
-        // search, which has seen who was there.
-        for ending in ending.iter().filter(|ending| ending.next_pass <= now) {
+        let Scan { members, undecided } = scan_for(&leaders);
+        // The whole group at once and before single members, so that no shell in it sees its children die and goes on
+        // with its script. After the search, which must see who was there.
+        for ending in endings.iter().filter(|ending| ending.next_pass <= now) {
             ending.leader.signal_group(Signal::KILL);
         }
-        for (at, member) in members.iter().enumerate() {
+        for (index, member) in members.iter().enumerate() {
             let Some(owner) = leaders.get(member.owner) else { continue };
-            for ending in ending.iter_mut().filter(|ending| Arc::ptr_eq(&ending.leader, owner)) {
-                ending.meet(member, now);
+            for ending in endings.iter_mut().filter(|ending| Arc::ptr_eq(&ending.leader, owner)) {
+                ending.kill_member(member, now);
             }
-            for look in looks.iter_mut().filter(|look| Arc::ptr_eq(&look.leader, owner)) {
-                look.meet(member, at);
+            for pending in inspections.iter_mut().filter(|pending| Arc::ptr_eq(&pending.leader, owner)) {
+                pending.add_member(member, index);
             }
         }
-        for look in looks.drain(..) {
-            look.answer(&members, undecided);
+        for pending in inspections.drain(..) {
+            pending.answer(&members, undecided);
         }
-        ending.retain_mut(|ending| ending.next_pass > now || ending.goes_on(now, undecided));
+        endings.retain_mut(|ending| ending.next_pass > now || ending.needs_another_pass(now, undecided));
     }
 }
 
-/// One pass over all processes for all runs. A member's owner is the place of its leader.
-fn find(leaders: &[Arc<Leader>]) -> Scan {
+/// Searches all processes once for the members of all runs. A member's owner is the index of its leader.
+fn scan_for(leaders: &[Arc<Leader>]) -> Scan {
+    // Reversed, so that of equal leaders the first index is the one that stays in the map.
     let indexed = || leaders.iter().enumerate().rev();
     let sessions: HashMap<_, _> =
-        indexed().filter_map(|(at, leader)| Some((leader.session()?, at))).collect();
+        indexed().filter_map(|(index, leader)| Some((leader.session()?, index))).collect();
     let markers: HashMap<_, _> =
-        indexed().filter_map(|(at, leader)| Some((leader.marker()?.0, at))).collect();
-    // What is older than all of the leaders belongs to none of them.
+        indexed().filter_map(|(index, leader)| Some((leader.marker()?.0, index))).collect();
+    // A process that is older than all leaders belongs to none of them, and its environment need not be read.
     let start = |leader: &Arc<Leader>| tree::start_time(leader.session()?);
-    let since = leaders.iter().map(|leader| start(leader).unwrap_or(0)).min().unwrap_or(0);
-    let search = Search {
-        since,
+    let started_since = leaders.iter().map(|leader| start(leader).unwrap_or(0)).min().unwrap_or(0);
+    let query = ScanQuery {
+        started_since,
         by_session: &|session| sessions.get(&session).copied(),
-        prefix: tree::marker_prefix(),
+        marker_prefix: tree::marker_prefix(),
         by_marker: &|number| markers.get(&number).copied(),
     };
-    tree::scan(&search)
+    tree::scan(&query)
 }
 
-impl Look {
-    /// `at`: its place among the members of this pass.
-    fn meet(&mut self, member: &Member, at: usize) {
-        if self.action == Do::TerminateEscaped && member.group != Some(self.leader.pid()) {
+impl PendingInspection {
+    /// Adds a member, whose index in this pass is `index`.
+    fn add_member(&mut self, member: &Member, index: usize) {
+        if self.action == MemberAction::TerminateEscaped && member.group != Some(self.leader.pid()) {
             member.signal(Signal::TERM);
+            // A stopped process acts on SIGTERM only once it is continued.
             member.signal(Signal::CONT);
         }
-        let held_pipe = !self.pipes.is_empty() && tree::holds(member.pid, &self.pipes);
+        let held_pipe = !self.pipes.is_empty() && tree::holds_any_pipe(member.pid, &self.pipes);
         if held_pipe {
-            self.found.busy |= member.busy;
-            self.holders.push(at);
+            self.inspection.busy |= member.busy;
+            self.holders.push(index);
         }
         let (pid, name) = (member.pid_number(), member.name.clone());
-        self.found.members.push(Leftover { pid, name, held_pipe, killed: false });
+        self.inspection.members.push(LeftoverProcess { pid, name, held_pipe, killed: false });
     }
 
+    /// Kills the holders if the action says so, and sends the answer.
     fn answer(mut self, members: &[Member], undecided: bool) {
-        self.found.undecided = undecided;
+        self.inspection.undecided = undecided;
         let kill = match self.action {
-            Do::KillHolders => true,
-            Do::KillIdleHolders => !self.found.busy && !undecided,
-            Do::Nothing | Do::TerminateEscaped => false,
+            MemberAction::KillHolders => true,
+            MemberAction::KillIdleHolders => !self.inspection.busy && !undecided,
+            MemberAction::None | MemberAction::TerminateEscaped => false,
         };
-        for holder in self.holders.iter().filter_map(|at| members.get(*at)).filter(|_| kill) {
+        for holder in self.holders.iter().filter_map(|index| members.get(*index)).filter(|_| kill) {
             let killed = holder.signal(Signal::KILL);
             let pid = holder.pid_number();
-            for found in self.found.members.iter_mut().filter(|found| found.pid == pid) {
+            for found in self.inspection.members.iter_mut().filter(|found| found.pid == pid) {
                 found.killed = killed;
             }
         }
-        let _ = self.reply.send(self.found);
+        // It fails if the run was dropped meanwhile, and then nobody needs the answer.
+        let _ = self.reply.send(self.inspection);
     }
 }
 
-impl Ending {
-    fn meet(&mut self, member: &Member, now: Instant) {
+impl TreeEnding {
+    /// Kills a member and records it.
+    fn kill_member(&mut self, member: &Member, now: Instant) {
         if self.next_pass > now {
             return;
         }
@@ -275,41 +304,52 @@ impl Ending {
         match self.killed.iter_mut().find(|known| known.pid == pid && known.name == member.name) {
             Some(known) => known.killed |= killed,
             None => {
-                self.killed.push(Leftover { pid, name: member.name.clone(), held_pipe: false, killed });
+                self.killed.push(LeftoverProcess {
+                    pid,
+                    name: member.name.clone(),
+                    held_pipe: false,
+                    killed,
+                });
             }
         }
     }
 
-    /// After a pass: whether there must be another.
-    fn goes_on(&mut self, now: Instant, undecided: bool) -> bool {
+    /// Decides after a pass whether there must be another, and answers when there need not be.
+    fn needs_another_pass(&mut self, now: Instant, undecided: bool) -> bool {
         let leader_lives = self.leader.exit_status().is_none();
-        // A stranger that hangs between two programs must not keep it for ever.
-        let undecided = undecided && now.duration_since(self.begun) < PATIENCE;
+        // A process of others that hangs in `execve(2)` must not keep the tree from being called ended.
+        let undecided = undecided && now.duration_since(self.started_at) < KILL_TIMEOUT;
         if self.alive.is_empty() && !leader_lives && !undecided {
-            self.quiet += 1;
-            if self.quiet < QUIET_PASSES {
+            self.empty_passes += 1;
+            if self.empty_passes < EMPTY_PASSES_NEEDED {
                 return true; // at once
             }
             let reply = self.reply.take();
-            let answer = Ended { killed: std::mem::take(&mut self.killed), alive: Vec::new() };
+            let answer = TreeEnd { killed: std::mem::take(&mut self.killed), alive: Vec::new() };
             if reply.is_none_or(|reply| reply.send(answer).is_err()) {
-                // Nobody is there to reap it.
+                // Nobody waits who would reap it.
                 self.leader.reap();
             }
             return false;
         }
-        self.quiet = 0;
-        if now.duration_since(self.begun) > PATIENCE
-            && let Some(reply) = self.reply.take()
-        {
-            let leader = leader_lives.then(|| self.leader.pid_number());
-            let alive = leader.into_iter().chain(self.alive.iter().copied()).collect();
-            let _ = reply.send(Ended { killed: self.killed.clone(), alive });
+        self.empty_passes = 0;
+        if now.duration_since(self.started_at) > KILL_TIMEOUT {
+            match self.reply.take() {
+                Some(reply) => {
+                    let leader = leader_lives.then(|| self.leader.pid_number());
+                    let alive = leader.into_iter().chain(self.alive.iter().copied()).collect();
+                    let _ = reply.send(TreeEnd { killed: self.killed.clone(), alive });
+                }
+                // Nobody waits longer for what cannot be killed.
+                None => self.leader.release(),
+            }
         }
-        let longest =
-            if self.reply.is_some() || now.duration_since(self.begun) < PATIENCE { 10 } else { 250 };
+        // A wait that doubles: most trees are dead after the first pass, and one that cannot be killed must not cost a
+        // processor.
+        let is_recent = self.reply.is_some() || now.duration_since(self.started_at) < KILL_TIMEOUT;
+        let longest = if is_recent { MAX_PAUSE } else { MAX_PAUSE_UNKILLABLE };
         self.next_pass = now + self.pause;
-        self.pause = (self.pause * 2).min(Duration::from_millis(longest));
+        self.pause = (self.pause * 2).min(longest);
         true
     }
 }

@@ -1,8 +1,5 @@
-//! Everything a program printed, in a private file, once there is more of it than memory keeps.
-#![allow(
-    clippy::disallowed_methods,
-    reason = "the one place of this crate that makes a file: its own, under a new name"
-)]
+//! Writes a stream to a private file once it is longer than memory keeps.
+#![allow(clippy::disallowed_methods, reason = "creates a file of its own under a new name")]
 
 use std::fs::{File, OpenOptions};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -16,26 +13,26 @@ use tokio::sync::Notify;
 
 use crate::text::human_bytes;
 
-/// Where and how much of a long output is written to a file.
+/// The settings of a file for a long stream.
 ///
-/// The file is made only when a stream passes what memory keeps; it then holds the stream from its first
-/// byte, with secrets hidden. It is the caller's to remove.
+/// The file is created only when a stream becomes longer than memory keeps. It then holds the stream from its first
+/// byte, with secrets hidden. The caller must remove it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Spill {
-    /// The folder of the file. It must exist.
+    /// The folder in which the file is created. It must exist.
     pub dir: PathBuf,
-    /// The most bytes written for one stream; a marker line says how much is missing. 64 MiB by default.
+    /// The most bytes written for one stream. A marker line says how much is missing. 64 MiB by default.
     pub max_bytes: u64,
 }
 
 impl Spill {
-    /// Long outputs go to new files in `dir`, at most 64 MiB of each stream.
+    /// Returns settings for new files in `dir` with at most 64 MiB of each stream.
     pub fn new(dir: impl Into<PathBuf>) -> Self {
         Self { dir: dir.into(), max_bytes: 64 * 1024 * 1024 }
     }
 
-    /// Writes at most this many bytes of each stream.
+    /// Sets [`Spill::max_bytes`].
     #[must_use]
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = bytes;
@@ -43,60 +40,68 @@ impl Spill {
     }
 }
 
-/// Chunks on their way to the disk, at most.
-const QUEUE: usize = 16;
-/// How long `finish` waits for a disk that does not answer.
-const PATIENCE: Duration = Duration::from_millis(250);
+/// The most chunks on their way to the disk.
+const MAX_QUEUED_CHUNKS: usize = 16;
+/// The time for which `finish` waits for a disk that does not answer.
+const FINISH_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// One spill file and the thread that writes it.
+/// A spill file with the thread that writes it.
 ///
-/// Writing blocks, on a slow or hung disk for long, so it happens on a thread of its own, whichever runtime
-/// the run is in. The queue between is short: [`SpillWriter::backlogged`] tells the reader to stop until it
-/// has drained, which holds the program back through its pipe.
+/// Writing can block for long on a slow or hung disk, so it happens on a thread of its own. The queue to the thread is
+/// short: [`SpillWriter::is_backlogged`] tells the reader to stop until it has drained, which holds the program back
+/// through its pipe.
 #[derive(Debug)]
 pub(crate) struct SpillWriter {
     path: PathBuf,
     chunks: mpsc::SyncSender<Vec<u8>>,
     result: mpsc::Receiver<io::Result<()>>,
-    queue: Arc<Queue>,
-    /// Bytes still to be written before the cap.
-    room: u64,
+    queue: Arc<ChunkQueue>,
+    /// The bytes that may still be written.
+    remaining: u64,
+    /// The bytes that were left out.
     dropped: u64,
     max_bytes: u64,
 }
 
+/// The number of queued chunks, and a notification when there are none.
 #[derive(Debug, Default)]
-struct Queue {
-    waiting: AtomicUsize,
+struct ChunkQueue {
+    queued_chunks: AtomicUsize,
     drained: Notify,
 }
 
 impl SpillWriter {
+    /// Creates the file and starts the thread.
+    ///
+    /// # Errors
+    /// If there is no such folder, no permission or no thread.
     pub(crate) fn create(spill: &Spill) -> io::Result<Self> {
         let (path, file) = private_file(&spill.dir)?;
         Self::to_file(file, path, spill.max_bytes)
     }
 
     fn to_file(file: File, path: PathBuf, max_bytes: u64) -> io::Result<Self> {
-        let (chunks, incoming) = mpsc::sync_channel::<Vec<u8>>(QUEUE);
+        let (chunks, incoming) = mpsc::sync_channel::<Vec<u8>>(MAX_QUEUED_CHUNKS);
+        // Room for the one result, so that the thread can end although nobody waits for it.
         let (report, result) = mpsc::sync_channel(1);
-        let queue = Arc::new(Queue::default());
+        let queue = Arc::new(ChunkQueue::default());
         let writer_queue = Arc::clone(&queue);
         let writer = move || {
-            let written = write_all(file, &incoming, &writer_queue);
+            let written = write_chunks(file, &incoming, &writer_queue);
             let _ = report.send(written);
         };
         if let Err(error) = std::thread::Builder::new().name("spill".into()).spawn(writer) {
+            // Without a thread nothing would ever be written to it.
             let _ = std::fs::remove_file(&path);
             return Err(error);
         }
-        Ok(Self { path, chunks, result, queue, room: max_bytes, dropped: 0, max_bytes })
+        Ok(Self { path, chunks, result, queue, remaining: max_bytes, dropped: 0, max_bytes })
     }
 
-    /// Queues `bytes`. Blocks if the queue is full, which a caller that obeys `backlogged` never meets.
+    /// Queues `bytes`. It blocks if the queue is full, which does not happen to a caller that checks `is_backlogged`.
     pub(crate) fn write(&mut self, bytes: &[u8]) {
-        let take = usize::try_from(self.room).unwrap_or(usize::MAX).min(bytes.len());
-        self.room -= take as u64;
+        let take = usize::try_from(self.remaining).unwrap_or(usize::MAX).min(bytes.len());
+        self.remaining -= take as u64;
         self.dropped += (bytes.len() - take) as u64;
         if take > 0 {
             self.send(bytes[..take].to_vec());
@@ -104,25 +109,25 @@ impl SpillWriter {
     }
 
     fn send(&self, chunk: Vec<u8>) {
-        self.queue.waiting.fetch_add(1, Ordering::AcqRel);
-        // Fails only once the writer has ended, at an error that `finish` reports.
+        self.queue.queued_chunks.fetch_add(1, Ordering::AcqRel);
+        // It fails only once the writer has ended with an error, which `finish` reports.
         if self.chunks.send(chunk).is_err() {
-            self.queue.waiting.store(0, Ordering::Release);
+            self.queue.queued_chunks.store(0, Ordering::Release);
         }
     }
 
-    /// The writer is behind: read no more until [`SpillWriter::drained`].
-    pub(crate) fn backlogged(&self) -> bool {
-        self.queue.waiting.load(Ordering::Acquire) >= QUEUE / 2
+    /// Returns true if the writer is behind. The caller should read no more until [`SpillWriter::drained`].
+    pub(crate) fn is_backlogged(&self) -> bool {
+        self.queue.queued_chunks.load(Ordering::Acquire) >= MAX_QUEUED_CHUNKS / 2
     }
 
-    /// Resolves when the writer has caught up, or has given up.
+    /// Waits until the writer has caught up or failed.
     pub(crate) fn drained(&self) -> impl Future<Output = ()> + Send + 'static + use<> {
         let queue = Arc::clone(&self.queue);
         async move {
             loop {
                 let notified = queue.drained.notified();
-                if queue.waiting.load(Ordering::Acquire) == 0 {
+                if queue.queued_chunks.load(Ordering::Acquire) == 0 {
                     return;
                 }
                 notified.await;
@@ -130,7 +135,8 @@ impl SpillWriter {
         }
     }
 
-    /// Writes the marker if bytes are missing, and waits for the writer, but not for long.
+    /// Writes the marker line if bytes are missing, and waits for the writer, up to a limit. Returns the path, and the
+    /// reason if the file is not complete.
     pub(crate) fn finish(self) -> (PathBuf, Option<String>) {
         if self.dropped > 0 {
             let marker = format!(
@@ -140,8 +146,9 @@ impl SpillWriter {
             );
             self.send(marker.into_bytes());
         }
+        // The thread ends when the channel does.
         drop(self.chunks);
-        let error = match self.result.recv_timeout(PATIENCE) {
+        let error = match self.result.recv_timeout(FINISH_TIMEOUT) {
             Ok(Ok(())) => None,
             Ok(Err(error)) => Some(format!("the file is incomplete: {error}")),
             Err(_) => Some("the disk is slow: the file was still being written".to_owned()),
@@ -150,38 +157,41 @@ impl SpillWriter {
     }
 }
 
-fn write_all(mut file: File, incoming: &mpsc::Receiver<Vec<u8>>, queue: &Queue) -> io::Result<()> {
+/// Writes chunks until there are no more or one fails. It is the body of the thread.
+fn write_chunks(mut file: File, incoming: &mpsc::Receiver<Vec<u8>>, queue: &ChunkQueue) -> io::Result<()> {
     let result = loop {
         let Ok(chunk) = incoming.recv() else { break Ok(()) };
         if let Err(error) = file.write_all(&chunk) {
             break Err(error);
         }
-        if queue.waiting.fetch_sub(1, Ordering::AcqRel) <= 1 {
+        if queue.queued_chunks.fetch_sub(1, Ordering::AcqRel) <= 1 {
             queue.drained.notify_waiters();
         }
     };
-    queue.waiting.store(0, Ordering::Release);
+    // After an error too, or the reader would wait for ever.
+    queue.queued_chunks.store(0, Ordering::Release);
     queue.drained.notify_waiters();
     result
 }
 
-/// A new file that only this user can read, under a name that nobody can guess and so prepare for.
+/// Creates a file that only this user can read, under a name that nobody can guess and put a link at.
 fn private_file(dir: &Path) -> io::Result<(PathBuf, File)> {
     let mut options = OpenOptions::new();
-    // `create_new` is O_EXCL: it fails on whatever stands there, a dangling symlink included.
+    // `create_new` is O_EXCL: it fails if anything has the name, a dangling symlink included.
     options.write(true).create_new(true);
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt;
+        // Output may hold what the caller's other users must not read.
         options.mode(0o600).custom_flags(libc::O_NOFOLLOW);
     }
-    let path = dir.join(format!("output-{:016x}{:016x}.log", random(), random()));
+    let path = dir.join(format!("output-{:016x}{:016x}.log", random_number(), random_number()));
     let file = options.open(&path)?;
     Ok((path, file))
 }
 
-/// A number from the keys that the standard library draws from the operating system for its hash maps.
-fn random() -> u64 {
+/// Returns a random number, from the keys that the standard library draws from the operating system for hash maps.
+fn random_number() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
@@ -262,7 +272,7 @@ mod tests {
         let started = std::time::Instant::now();
         let error = writer.finish().1.expect("the file is not written");
         assert!(error.contains("slow"), "{error}");
-        assert!(started.elapsed() < PATIENCE * 8, "{:?}", started.elapsed());
+        assert!(started.elapsed() < FINISH_TIMEOUT * 8, "{:?}", started.elapsed());
     }
 
     #[cfg(target_os = "linux")]
@@ -273,17 +283,17 @@ mod tests {
         let (mut reader, file) = hung_disk(dir.path());
         let mut writer = SpillWriter::to_file(file, "slow".into(), u64::MAX).expect("a thread");
         let mut queued = 0;
-        while !writer.backlogged() {
+        while !writer.is_backlogged() {
             writer.write(&[b'x'; 65_536]);
             queued += 65_536;
-            assert!(queued <= 65_536 * QUEUE, "it never says so");
+            assert!(queued <= 65_536 * MAX_QUEUED_CHUNKS, "it is never backlogged");
         }
         let drain = std::thread::spawn(move || {
             reader.read_exact(&mut vec![0; queued]).expect("all of it comes");
             reader
         });
         tokio::time::timeout(Duration::from_secs(30), writer.drained()).await.expect("it catches up");
-        assert!(!writer.backlogged());
+        assert!(!writer.is_backlogged());
         assert_eq!(writer.finish().1, None);
         drop(drain.join());
     }

@@ -1,4 +1,4 @@
-//! What happens to the runs of a server that is killed. The server is this same program, started again.
+//! Tests of the runs of a server that is killed. The server is this same program, started again.
 #![allow(
     clippy::disallowed_methods,
     clippy::unwrap_used,
@@ -72,7 +72,7 @@ mod linux {
     /// Leaves a daemon behind and ends.
     const DAEMON: &str = "setsid sh -c 'sleep 1000 >/dev/null 2>&1 & echo $!'; exit 0";
 
-    /// The server: runs what its role says, prints the pids that it hears of, and waits to be killed.
+    /// Runs the server: it starts what its role says, prints the pids, and waits to be killed.
     pub(crate) fn serve(role: &str) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
@@ -85,8 +85,8 @@ mod linux {
             print!("daemon {}", daemon.stdout_text());
             let tree = || {
                 let command = Command::new("bash", "/").args(["-c", TREE]);
-                let fence = Confinement::project([""; 0], "/tmp").best_effort(true);
-                runner.start(if role == "confined" { command.confined(fence) } else { command })
+                let confinement = Confinement::project([""; 0], "/tmp").best_effort(true);
+                runner.start(if role == "confined" { command.confined(confinement) } else { command })
             };
             let mut running = vec![tree().await.unwrap()];
             if role == "replaced" {
@@ -192,12 +192,12 @@ mod linux {
     fn takes_its_runs_with_it(role: &str) {
         let mut server = Server::start(role);
         server.kill();
-        let begun = Instant::now();
+        let start_time = Instant::now();
         for pid in server.tree.clone() {
             wait_until("what ran is dead", || is_dead(pid));
         }
         // 100 ms on an idle machine.
-        assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+        assert!(start_time.elapsed() < Duration::from_secs(5), "{:?}", start_time.elapsed());
         wait_until("the guardian has ended", || is_dead(server.guardian.unwrap()));
     }
 
@@ -270,7 +270,7 @@ mod linux {
         Pid::from_raw(i32::try_from(pid).unwrap()).unwrap()
     }
 
-    /// A live process that these tests have started: a sleeper, the shell that it comes from, or a guardian.
+    /// Returns true for a live process that these tests have started: a sleeper, its shell, or a guardian.
     fn is_ours(pid: u32) -> bool {
         let command_line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let starts: [&[u8]; 4] = [
@@ -282,13 +282,13 @@ mod linux {
         starts.iter().any(|start| command_line.starts_with(start))
     }
 
-    /// No such process, another by now, or a zombie (of a server that does not reap), which has no command
-    /// line.
+    /// Returns true if there is no such process, or another by now, or a zombie of a server that does not reap, which has
+    /// no command line.
     fn is_dead(pid: u32) -> bool {
         !is_ours(pid)
     }
 
-    /// The live child of `server` that is a guardian.
+    /// Returns the live child of `server` that is a guardian.
     fn guardian_of(server: u32) -> Option<u32> {
         std::fs::read_dir("/proc").unwrap().flatten().find_map(|entry| {
             let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
@@ -300,7 +300,7 @@ mod linux {
         })
     }
 
-    /// For the message of a failed test: who is there of those that these tests start.
+    /// Lists the processes of these tests, for the message of a failed one.
     fn processes() -> String {
         let of = |pid: u32, file: &str| {
             let text = std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
@@ -314,9 +314,13 @@ mod linux {
     }
 
     fn wait_until(what: &str, check: impl Fn() -> bool) {
-        let begun = Instant::now();
+        let start_time = Instant::now();
         while !check() {
-            assert!(begun.elapsed() < Duration::from_secs(20), "never came true: {what}\n{}", processes());
+            assert!(
+                start_time.elapsed() < Duration::from_secs(20),
+                "never came true: {what}\n{}",
+                processes()
+            );
             std::thread::sleep(Duration::from_millis(2));
         }
     }

@@ -20,13 +20,12 @@ fn main() {
         (0..200).map(|index| format!("{}_{index}", ["read", "write", "git", "next"][index % 4])).collect();
     let facts: Vec<ToolFacts<'_>> = names
         .iter()
-        .map(|name| ToolFacts {
-            name,
-            toolset: "bench",
-            read_only: name.starts_with("read"),
-            destructive: name.starts_with("write"),
-            open_world: false,
-            effects: &[Effect::Writes("path"), Effect::Runs { command: "command", environment: "env" }],
+        .map(|name| {
+            ToolFacts::new(name, "bench")
+                .read_only(name.starts_with("read"))
+                .destructive(name.starts_with("write"))
+                .open_world(false)
+                .effects(&[Effect::Writes("path"), Effect::Runs { command: "command", environment: "env" }])
         })
         .collect();
     decisions(facts.get(..TOOLS).expect("50 of 200"));

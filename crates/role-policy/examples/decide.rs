@@ -27,22 +27,8 @@ must_deny = [{ arguments = { path = "docs/../main.rs" } }]
 
 /// What each command is, told once.
 const TOOLS: [ToolFacts<'static>; 2] = [
-    ToolFacts {
-        name: "show",
-        toolset: "files",
-        read_only: true,
-        destructive: false,
-        open_world: false,
-        effects: &[Effect::Reads("path")],
-    },
-    ToolFacts {
-        name: "save",
-        toolset: "files",
-        read_only: false,
-        destructive: true,
-        open_world: false,
-        effects: &[Effect::Writes("path")],
-    },
+    ToolFacts::new("show", "files").read_only(true).open_world(false).effects(&[Effect::Reads("path")]),
+    ToolFacts::new("save", "files").open_world(false).effects(&[Effect::Writes("path")]),
 ];
 
 /// It takes nothing but what a policy has allowed, so nothing can get past the policy.

@@ -1,21 +1,20 @@
-//! Who is calling.
+//! The caller of a tool.
 
-/// Who is calling: one role or several, and where there is one, the person or token behind it and its
-/// session.
+/// The caller of a tool: its roles and, if known, the person or token behind it and its session.
 ///
 /// Several roles come from several sources, or from two axes such as what the person may and what the
 /// session may. Each of them must allow a call: a further role only takes away.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Caller {
     role: String,
-    /// Those beside the first, which take away from it.
+    /// Further roles, each of which narrows the first.
     narrowing: Vec<String>,
     principal: Option<String>,
     session: Option<String>,
 }
 
 impl Caller {
-    /// A caller in `role`, with no principal and no session.
+    /// Creates a caller in `role`, with no principal and no session.
     pub fn new(role: impl Into<String>) -> Self {
         Self { role: role.into(), narrowing: Vec::new(), principal: None, session: None }
     }
@@ -24,7 +23,8 @@ impl Caller {
     #[must_use]
     pub fn narrowed_by(mut self, role: impl Into<String>) -> Self {
         let role = role.into();
-        if !self.roles().any(|held| held == role) {
+        // The same role twice would be judged twice, and read as `dev and dev`.
+        if !self.roles().any(|existing| existing == role) {
             self.narrowing.push(role);
         }
         self
@@ -44,22 +44,22 @@ impl Caller {
         self
     }
 
-    /// The roles, all of which must allow a call. There is at least one.
+    /// Returns the roles, all of which must allow a call. There is at least one.
     pub fn roles(&self) -> impl Iterator<Item = &str> + Clone {
         std::iter::once(self.role.as_str()).chain(self.narrowing.iter().map(String::as_str))
     }
 
-    /// The roles in words: `orchestrator`, or `orchestrator and worker`.
+    /// Returns the roles in words: `orchestrator`, or `orchestrator and worker`.
     pub fn role(&self) -> String {
         self.roles().collect::<Vec<_>>().join(" and ")
     }
 
-    /// The person or token behind the calls, where there is one.
+    /// Returns the person or token behind the calls, if there is one.
     pub fn principal(&self) -> Option<&str> {
         self.principal.as_deref()
     }
 
-    /// The session the calls belong to, where there is one.
+    /// Returns the session the calls belong to, if there is one.
     pub fn session(&self) -> Option<&str> {
         self.session.as_deref()
     }

@@ -1,13 +1,14 @@
-//! What a role may see and call, decided in one place.
+//! Decides which tools a role may see and call.
 //!
 //! Roles are data, in a file that tests itself. A server describes each of its tools once ([`ToolFacts`]),
-//! asks [`Policy::sees`] when it lists them, and hands each call to [`Policy::authorize`]. The answer is an
-//! [`Authorized`] call, a value that only `authorize` can make. A dispatcher that takes nothing else cannot
+//! asks [`Policy::sees`] when it lists them, and hands each call to [`Policy::authorize`], or to
+//! [`PolicyTool::authorize`] where the policy was loaded for the tool. The answer is an [`Authorized`] call, a value
+//! that only these can make. A dispatcher that takes nothing else cannot
 //! run an unchecked call:
 //!
 //! ```
-//! use role_policy::{Authorized, Call, Caller, Effect, Lexical, Policy, Refusal, ToolFacts};
-//! use serde_json::{Value, json};
+//! use role_policy::{Authorized, Call, Caller, Effect, Lexical, Policy, ToolFacts};
+//! use serde_json::Map;
 //!
 //! fn dispatch(call: Authorized<Call>) -> String {
 //!     format!("{} runs", call.tool())
@@ -24,26 +25,19 @@
 //!     must_allow = [{ arguments = { path = "docs/today.md" } }]
 //!     must_deny = [{ arguments = { path = "docs/../src/main.rs" } }]
 //! "#;
-//! let write_file = ToolFacts {
-//!     name: "write_file",
-//!     toolset: "filesystem",
-//!     read_only: false,
-//!     destructive: true,
-//!     open_world: false,
-//!     effects: &[Effect::Writes("path")],
-//! };
-//! let read_file = ToolFacts { name: "read_file", read_only: true, destructive: false, ..write_file };
+//! let write_file = ToolFacts::new("write_file", "filesystem").open_world(false).effects(&[Effect::Writes("path")]);
+//! let read_file = ToolFacts::new("read_file", "filesystem").read_only(true).open_world(false);
 //! let policy = Policy::load(file, "roles.toml", &[read_file, write_file])?.policy;
 //!
 //! let caller = Caller::new("writer");
-//! let call = |path: &str| match json!({ "path": path }) {
-//!     Value::Object(arguments) => Call::new("write_file", arguments),
-//!     _ => unreachable!(),
+//! let authorize = |path: &str| {
+//!     let arguments = Map::from_iter([("path".to_owned(), path.into())]);
+//!     policy.tool("write_file")?.authorize(&caller, arguments, &Lexical)
 //! };
-//! let allowed = policy.authorize(&caller, &write_file, call("docs/plan.md"), &Lexical)?;
+//! let allowed = authorize("docs/plan.md")?;
 //! assert_eq!(dispatch(allowed), "write_file runs");
 //!
-//! let refused = policy.authorize(&caller, &write_file, call("src/lib.rs"), &Lexical).unwrap_err();
+//! let refused = authorize("src/lib.rs").unwrap_err();
 //! assert_eq!(refused.to_string(), "`path`: this role may write only in `docs`, and `src/lib.rs` is elsewhere");
 //! // A role that the file does not declare sees nothing.
 //! assert!(!policy.sees(&Caller::new("stranger"), &read_file));
@@ -58,32 +52,51 @@
 //! 3. Every rule under `require` that speaks of the tool must hold for the arguments. One that cannot be
 //!    judged (an argument left out or of another type, a path that cannot be followed) does not hold.
 //!
-//! Rules judge effects and not text: paths by where they lead ([`Effects::resolve_path`]), commands by the
-//! program that would start ([`Effects::resolve_program`]). What holds for paths also goes along with the
+//! Rules judge effects and not text: paths by where they lead ([`EffectResolver::resolve_path`]), commands by the
+//! program that would start ([`EffectResolver::resolve_program`]). What holds for paths also goes along with the
 //! call ([`Authorized::scope`]), to be held up against what is really opened.
 //!
 //! There are no rules that forbid some arguments, and no lists of forbidden commands: such a list is as good
 //! as its longest gap. What a role may do is named.
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
+mod access;
+mod area;
 mod builtin;
 mod caller;
 mod decision;
-mod effects;
+mod effect_resolver;
+mod explain;
+mod known_tool;
+mod limits;
 mod load;
+mod path_rule;
 mod policy;
 mod problem;
-#[cfg(all(feature = "proxy", unix))]
-pub mod proxy;
+mod quoted;
 mod read;
 mod rule;
+mod scope;
 pub mod source;
+mod token_bucket;
 mod tool;
+mod violation;
 
+pub use access::Access;
 pub use builtin::BUILTIN;
 pub use caller::Caller;
-pub use decision::{Access, Authorized, Decision, Refusal, Scope};
-pub use effects::{Effects, Lexical};
+pub use decision::{Authorized, Decision, Refusal};
+pub use effect_resolver::{EffectResolver, Lexical, ResolveError};
+pub use explain::{ExplainStep, Explanation, Says};
+pub use known_tool::PolicyTool;
+pub use limits::RoleLimits;
 pub use load::Loaded;
-pub use policy::{Explanation, Policy, RoleLimits, Says, Step};
-pub use problem::{LoadError, Problem, Severity};
+pub use policy::Policy;
+pub use problem::{LoadError, PolicyProblem, Severity};
+pub use scope::CallScope;
+pub use token_bucket::TokenBucket;
 pub use tool::{Call, Effect, ToolFacts};
+pub use violation::PathViolation;

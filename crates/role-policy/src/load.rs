@@ -3,24 +3,26 @@
 use crate::builtin::BUILTIN;
 use crate::caller::Caller;
 use crate::decision::Refusal;
-use crate::effects::Lexical;
-use crate::policy::{Compiled, Derived, Dispatch, Listed, Policy, Role};
-use crate::problem::{LoadError, Problem, Severity};
-use crate::read::{Draft, DraftRole, DraftRule, Example, Text, nearest, read};
-use crate::rule::{PathRule, Rule, Selector, quoted};
-use crate::tool::{Call, ToolFacts};
+use crate::effect_resolver::Lexical;
+use crate::path_rule::PathRule;
+use crate::policy::{CommandRole, CompiledPolicy, DispatchRule, Policy, Role, ToolEntry};
+use crate::problem::{LoadError, PolicyProblem, Severity};
+use crate::quoted::quoted;
+use crate::read::{DraftRole, DraftRule, LocatedText, PolicyDraft, PolicyExample, read};
+use crate::rule::{Rule, Selector};
+use crate::tool::{Call, OwnedFacts, ToolFacts};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// A policy, and what is odd about its file.
+/// A policy, with the warnings about its file.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Loaded {
     /// The policy.
     pub policy: Policy,
-    /// What may not be meant, in the order of the file.
-    pub warnings: Vec<Problem>,
-    /// Examples in the file, all of which hold.
+    /// The warnings, in the order of the file.
+    pub warnings: Vec<PolicyProblem>,
+    /// The number of examples in the file, all of which hold.
     pub examples: usize,
 }
 
@@ -45,13 +47,14 @@ impl Policy {
     }
 
     /// Compiles the built-in policy ([`BUILTIN`]) for a server that has the tools it names, or some of them: what is
-    /// said of others is left out, as nobody wrote it for this server.
+    /// said of other tools is left out, as nobody wrote it for this server.
     ///
     /// # Errors
     ///
     /// Tools of the server have its names and are others, so that its examples do not hold.
     pub fn builtin(tools: &[ToolFacts<'_>]) -> Result<Loaded, LoadError> {
         let mut loaded = Self::load_for(BUILTIN, "built-in", tools, true)?;
+        // An operator could do nothing about a warning in a file that is part of the program.
         loaded.warnings.clear();
         Ok(loaded)
     }
@@ -60,8 +63,11 @@ impl Policy {
     fn load_for(text: &str, file: &str, tools: &[ToolFacts<'_>], partial: bool) -> Result<Loaded, LoadError> {
         let mut problems = Vec::new();
         let draft = read(text, file, &mut problems);
-        let mut loader = Loader { file, tools, partial, draft: &draft, problems: &mut problems };
+        // Compiled also after errors of `read`: the checks then find the other problems too, and an operator mends
+        // all of them at once. A policy with errors is dropped below.
+        let mut loader = PolicyLoader { file, tools, partial, draft: &draft, problems: &mut problems };
         let policy = loader.compile();
+        // Each check goes through the whole file, so the problems come in the order of the checks.
         problems.sort_by_key(|problem| problem.line);
         if problems.iter().any(|problem| problem.severity == Severity::Error) {
             return Err(LoadError { problems });
@@ -74,26 +80,26 @@ impl Policy {
     }
 }
 
-struct Loader<'a> {
+struct PolicyLoader<'a> {
     file: &'a str,
     tools: &'a [ToolFacts<'a>],
     /// The file may name others.
     partial: bool,
-    draft: &'a Draft,
-    problems: &'a mut Vec<Problem>,
+    draft: &'a PolicyDraft,
+    problems: &'a mut Vec<PolicyProblem>,
 }
 
-impl<'a> Loader<'a> {
-    fn say(&mut self, severity: Severity, line: usize, message: String) {
-        self.problems.push(Problem { severity, file: self.file.to_owned(), line, message });
+impl<'a> PolicyLoader<'a> {
+    fn report(&mut self, severity: Severity, line: usize, message: String) {
+        self.problems.push(PolicyProblem { severity, file: self.file.to_owned(), line, message });
     }
 
     fn error(&mut self, line: usize, message: String) {
-        self.say(Severity::Error, line, message);
+        self.report(Severity::Error, line, message);
     }
 
     fn warn(&mut self, line: usize, message: String) {
-        self.say(Severity::Warning, line, message);
+        self.report(Severity::Warning, line, message);
     }
 
     fn label(&self, role: &str, what: &str, line: usize) -> Arc<str> {
@@ -108,6 +114,7 @@ impl<'a> Loader<'a> {
                 Ok(selector) if selector.exact().is_some() => {}
                 _ => self.error(tool.line, format!("`{}` in `external_tools` is no tool's name", tool.text)),
             }
+            // A tool that the server vouches for keeps its facts. To name it in `external_tools` too adds nothing.
             if !facts.iter().any(|known| known.name == tool.text) {
                 facts.push(ToolFacts::external(&tool.text));
             }
@@ -139,18 +146,19 @@ impl<'a> Loader<'a> {
             order.push(name.clone());
             roles.insert(name.clone(), role);
         }
+        // A file may declare its own `minimal`. Without one, a caller with an unknown role sees nothing.
         let minimal = roles.get(MINIMAL).cloned().unwrap_or_else(|| Role {
             name: MINIMAL.to_owned(),
             unlisted: Some(self.label(MINIMAL, "declared nowhere, allows nothing", 1)),
             ..Role::default()
         });
-        let dispatch = draft.dispatch.iter().map(|dispatch| Dispatch {
+        let dispatch = draft.dispatch.iter().map(|dispatch| DispatchRule {
             tool: dispatch.tool.text.clone(),
             name: dispatch.name.clone(),
             arguments: dispatch.arguments.clone(),
             label: self.label("dispatch", &format!("`{}`", dispatch.tool.text), dispatch.tool.line),
         });
-        let compiled = Compiled {
+        let compiled = CompiledPolicy {
             dispatch: dispatch.collect(),
             order,
             roles,
@@ -159,13 +167,13 @@ impl<'a> Loader<'a> {
             derived: draft
                 .derived
                 .iter()
-                .map(|(command, role)| Derived { glob: command.text.clone(), role: role.text.clone() })
+                .map(|(command, role)| CommandRole { glob: command.text.clone(), role: role.text.clone() })
                 .collect(),
-            known: facts.iter().map(|tool| tool.name.to_owned()).collect(),
+            known: facts.iter().map(OwnedFacts::from).collect(),
         };
         let policy = Policy { compiled: Arc::new(compiled) };
-        self.check_reach(&policy, &facts);
-        self.check_wider(&policy, &lines);
+        self.check_ineffective_entries(&policy, &facts);
+        self.check_lent_roles(&policy, &lines);
         for role in &draft.roles {
             for rule in &role.rules {
                 self.check_examples(&policy, &role.name.text, &rule.examples, Some(rule), &facts);
@@ -175,23 +183,23 @@ impl<'a> Loader<'a> {
         policy
     }
 
-    /// A role with all that it extends, ancestors first.
+    /// Returns a role with all that it extends, ancestors first.
     fn flatten(&mut self, draft: &'a DraftRole) -> Role {
-        let mut line = Vec::new();
-        self.ancestors(draft, &mut Vec::new(), &mut line);
-        let own = &draft.name.text;
+        let mut lineage = Vec::new();
+        self.ancestors(draft, &mut Vec::new(), &mut lineage);
+        let role_name = &draft.name.text;
         let mut role = Role {
-            name: own.clone(),
+            name: role_name.clone(),
             description: draft.description.clone(),
-            unlisted: Some(self.label(own, "nothing allows it", draft.name.line)),
+            unlisted: Some(self.label(role_name, "nothing allows it", draft.name.line)),
             ..Role::default()
         };
-        for part in line {
+        for part in lineage {
             let name = &part.name.text;
-            let listed = |what: &str, entries: &[(Text, Selector)]| -> Vec<Listed> {
+            let listed = |what: &str, entries: &[(LocatedText, Selector)]| -> Vec<ToolEntry> {
                 entries
                     .iter()
-                    .map(|(text, selector)| Listed {
+                    .map(|(text, selector)| ToolEntry {
                         selector: selector.clone(),
                         label: self.label(name, &format!("{what} `{}`", text.text), text.line),
                         line: text.line,
@@ -200,6 +208,8 @@ impl<'a> Loader<'a> {
             };
             role.allow.extend(listed("allow", &part.allow));
             role.deny.extend(listed("deny", &part.deny));
+            // `roots` is a rule for every tool, so it also refuses tools of other servers: which of their arguments
+            // are paths is not known. It has no line of its own in the draft.
             if let Some(roots) = &part.roots {
                 role.rules.push(Arc::new(Rule {
                     label: self.label(name, "roots", part.name.line),
@@ -232,42 +242,46 @@ impl<'a> Loader<'a> {
             }
             role.may_use.extend(part.may_use.iter().map(|role| role.text.clone()));
             role.documents.extend(part.documents.iter().cloned());
+            // The lower of two limits holds, so a role cannot loosen what it extends.
             role.limits = role.limits.narrowed_by(part.limits);
         }
         role
     }
 
-    /// `draft` and everything it extends, each once, ancestors first.
-    fn ancestors(&mut self, draft: &'a DraftRole, path: &mut Vec<&'a str>, line: &mut Vec<&'a DraftRole>) {
+    /// Adds `draft` and everything it extends to `lineage`, each once, ancestors first. `path` has the roles between
+    /// the first one and this one, to find a circle.
+    fn ancestors(&mut self, draft: &'a DraftRole, path: &mut Vec<&'a str>, lineage: &mut Vec<&'a DraftRole>) {
         let name = draft.name.text.as_str();
         if path.contains(&name) {
-            // Told once, at the role that is asked for.
+            // Each role of the circle reports it once, when it is the first. A role that only extends into the
+            // circle does not.
             if path.first() == Some(&name) {
                 let circle = path.iter().chain([&name]).copied().collect::<Vec<_>>().join(" -> ");
                 self.error(draft.name.line, format!("roles extend each other in a circle: {circle}"));
             }
             return;
         }
-        if line.iter().any(|found| found.name.text == name) {
+        // Two parents may extend the same role. Its entries and rules are taken once.
+        if lineage.iter().any(|found| found.name.text == name) {
             return;
         }
         path.push(name);
         for parent in &draft.extends {
             if let Some(parent) = self.draft.roles.iter().find(|role| role.name.text == parent.text) {
-                self.ancestors(parent, path, line);
+                self.ancestors(parent, path, lineage);
             }
         }
         path.pop();
-        line.push(draft);
+        lineage.push(draft);
     }
 
-    fn check_roles(&mut self, names: &[Text], key: &str) {
+    fn check_roles(&mut self, names: &[LocatedText], key: &str) {
         for name in names {
             let known = || self.draft.roles.iter().map(|role| role.name.text.as_str());
             if (key == "may_use" && name.text == "*") || known().any(|role| role == name.text) {
                 continue;
             }
-            let hint = match nearest(&name.text, known()) {
+            let hint = match did_you_mean::nearest(&name.text, known()) {
                 Some(near) => format!("; did you mean `{near}`?"),
                 None => String::new(),
             };
@@ -285,18 +299,20 @@ impl<'a> Loader<'a> {
         let lists = [("allow", &role.allow), ("deny", &role.deny)].into_iter();
         for (key, list) in lists.chain(role.rules.iter().map(|rule| ("tools", &rule.tools))) {
             for (text, selector) in list {
-                // A kind cannot be misspelt here any more, and to deny it holds for tools to come.
+                // `Selector::parse` knows every kind, so it is not misspelt, and denying a kind also covers tools that
+                // are added later.
                 let of_a_kind = key == "deny" && selector.is_kind();
                 if of_a_kind || facts.iter().any(|tool| selector.matches(tool)) {
                     continue;
                 }
                 let name = text.text.as_str();
                 let near = match selector {
-                    Selector::Toolset(_) => {
-                        nearest(name.trim_start_matches("toolset:"), facts.iter().map(|tool| tool.toolset))
-                            .map(|near| format!("toolset:{near}"))
-                    }
-                    _ => nearest(name, facts.iter().map(|tool| tool.name)).map(str::to_owned),
+                    Selector::Toolset(_) => did_you_mean::nearest(
+                        name.trim_start_matches("toolset:"),
+                        facts.iter().map(|tool| tool.toolset),
+                    )
+                    .map(|near| format!("toolset:{near}")),
+                    _ => did_you_mean::nearest(name, facts.iter().map(|tool| tool.name)).map(str::to_owned),
                 };
                 let hint = match (near, selector.exact()) {
                     (Some(near), _) => format!("; did you mean `{near}`?"),
@@ -306,21 +322,23 @@ impl<'a> Loader<'a> {
                     (None, None) => String::new(),
                 };
                 let message = format!("`{name}` in `{key}` of `{}` matches no tool{hint}", role.name.text);
-                // Whoever denies or limits a tool that is not there has left another one open.
+                // A misspelt name in `deny` or `tools` leaves the tool that was meant unrestricted. In `allow` it
+                // only takes the tool away.
                 let severity = if key == "allow" { Severity::Warning } else { Severity::Error };
-                self.say(severity, text.line, message);
+                self.report(severity, text.line, message);
             }
         }
     }
 
     /// Finds entries that change nothing, and programs that run anything.
-    fn check_reach(&mut self, policy: &Policy, facts: &[ToolFacts<'_>]) {
+    fn check_ineffective_entries(&mut self, policy: &Policy, facts: &[ToolFacts<'_>]) {
         for draft in &self.draft.roles {
             let name = draft.name.text.as_str();
             let role = policy.role(name);
-            let denied = |tool: &ToolFacts<'_>| role.deny.iter().any(|listed| listed.selector.matches(tool));
+            let denied = |tool: &ToolFacts<'_>| role.deny.iter().any(|entry| entry.selector.matches(tool));
             for (text, selector) in &draft.allow {
                 let mut matching = facts.iter().filter(|tool| selector.matches(tool)).peekable();
+                // Without the server's tools nobody knows what an entry matches.
                 if !self.tools.is_empty() && matching.peek().is_some() && matching.all(denied) {
                     self.warn(
                         text.line,
@@ -357,7 +375,7 @@ impl<'a> Loader<'a> {
                     }
                 }
                 for variable in rule.commands.iter().flat_map(|commands| &commands.environment) {
-                    if turns_programs(variable) {
+                    if changes_program(variable) {
                         self.warn(
                             rule.line,
                             format!("the rule `{}` of `{name}` lets `{variable}` be set, by which any program can be run", rule.id),
@@ -368,23 +386,24 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// A role must not lend what it does not have.
-    fn check_wider(&mut self, policy: &Policy, lines: &HashMap<&str, usize>) {
+    /// Refuses a role whose `may_use` names a role that sees more tools than it does.
+    fn check_lent_roles(&mut self, policy: &Policy, lines: &HashMap<&str, usize>) {
         for draft in &self.draft.roles {
             let name = draft.name.text.as_str();
-            let own: HashSet<&str> = policy.allowed_tools(name).into_iter().collect();
-            let all = draft.may_use.iter().any(|other| other.text == "*");
-            let others: Vec<(&str, usize)> = if all {
+            let own_tools: HashSet<&str> = policy.allowed_tools(name).into_iter().collect();
+            let may_use_all = draft.may_use.iter().any(|other| other.text == "*");
+            let lent_roles: Vec<(&str, usize)> = if may_use_all {
                 let line = draft.may_use.first().map_or(draft.name.line, |other| other.line);
                 lines.keys().map(|other| (*other, line)).collect()
             } else {
                 draft.may_use.iter().map(|other| (other.text.as_str(), other.line)).collect()
             };
-            for (other, line) in others {
+            for (other, line) in lent_roles {
                 let wider: Vec<&str> = policy
                     .allowed_tools(other)
                     .into_iter()
-                    .filter(|tool| !own.contains(tool))
+                    .filter(|tool| !own_tools.contains(tool))
+                    // A few are enough to find the mistake, and the message stays short.
                     .take(3)
                     .collect();
                 if !wider.is_empty() {
@@ -404,25 +423,26 @@ impl<'a> Loader<'a> {
         &mut self,
         policy: &Policy,
         role: &str,
-        examples: &[Example],
+        examples: &[PolicyExample],
         rule: Option<&DraftRule>,
         facts: &[ToolFacts<'_>],
     ) {
         for example in examples {
-            let only = match rule.map(|rule| rule.tools.as_slice()) {
+            // An example of a rule for one tool need not name it again.
+            let only_tool = match rule.map(|rule| rule.tools.as_slice()) {
                 Some([(_, selector)]) => selector.exact(),
                 _ => None,
             };
-            let Some(name) = example.tool.as_deref().or(only) else {
+            let Some(name) = example.tool.as_deref().or(only_tool) else {
                 self.error(example.line, "the example needs a `tool`".to_owned());
                 continue;
             };
             let tool = match facts.iter().find(|tool| tool.name == name) {
                 Some(tool) => tool,
-                // What an annotation or a toolset says of it is not known.
+                // Its annotations and its toolset are not known, so selectors cannot be judged.
                 None if self.partial => continue,
                 None => {
-                    let hint = match nearest(name, facts.iter().map(|tool| tool.name)) {
+                    let hint = match did_you_mean::nearest(name, facts.iter().map(|tool| tool.name)) {
                         Some(near) => format!("; did you mean `{near}`?"),
                         None => String::new(),
                     };
@@ -456,7 +476,9 @@ impl<'a> Loader<'a> {
     }
 }
 
-/// Why the program runs anything it is told to, where it does.
+/// Returns the reason why a program can run any other program, if it can.
+// It only warns: a list like this always has gaps, and an operator may want just this. What a rule allows is decided
+// by what it names.
 fn runs_anything(words: &[String]) -> Option<&'static str> {
     let program = words.first()?;
     let name = program.rsplit(['/', '\\']).next().unwrap_or(program);
@@ -487,8 +509,8 @@ fn runs_anything(words: &[String]) -> Option<&'static str> {
     }
 }
 
-/// Whether an environment variable makes another program of an allowed one.
-fn turns_programs(variable: &str) -> bool {
+/// Returns true if an environment variable can make an allowed program run another one.
+fn changes_program(variable: &str) -> bool {
     const WHOLE: [&str; 16] = [
         "PATH",
         "BASH_ENV",
@@ -507,6 +529,8 @@ fn turns_programs(variable: &str) -> bool {
         "NODE_OPTIONS",
         "JAVA_TOOL_OPTIONS",
     ];
+    // Whole families, such as `LD_PRELOAD`, `GIT_SSH_COMMAND`, `CARGO_BUILD_RUSTC_WRAPPER`: each names a program to
+    // start or a library to load.
     const BEGIN: [&str; 7] = ["LD_", "DYLD_", "GIT_", "CARGO_", "RUSTC", "RUSTDOC", "npm_config_"];
     WHOLE.contains(&variable)
         || BEGIN.iter().any(|begin| variable.starts_with(begin))

@@ -1,33 +1,36 @@
 //! The compiled policy: one table for what is listed and for what may be called.
 
 use crate::caller::Caller;
-use crate::decision::{Authorized, Decision, Refusal, Scope};
-use crate::effects::Effects;
-use crate::rule::{Rule, Selector, quoted};
-use crate::tool::{Call, Effect, ToolFacts};
+use crate::decision::{Authorized, Decision, Refusal};
+use crate::effect_resolver::EffectResolver;
+use crate::limits::RoleLimits;
+use crate::quoted::quoted;
+use crate::rule::{Rule, Selector};
+use crate::scope::CallScope;
+use crate::tool::{Call, Effect, OwnedFacts, ToolFacts};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What each role may see and call. Immutable, and cheap to clone: to change it, load another.
+/// The tools that each role may see and call. Immutable, and cheap to clone: to change it, load another.
 #[derive(Clone, Debug)]
 pub struct Policy {
-    pub(crate) compiled: Arc<Compiled>,
+    pub(crate) compiled: Arc<CompiledPolicy>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Compiled {
+pub(crate) struct CompiledPolicy {
     pub(crate) roles: HashMap<String, Role>,
     /// The role names, in the order of the file.
     pub(crate) order: Vec<String>,
-    /// Where there is no such role.
+    /// The role of a caller whose role is not declared.
     pub(crate) minimal: Role,
     pub(crate) missing: String,
-    pub(crate) derived: Vec<Derived>,
-    pub(crate) dispatch: Vec<Dispatch>,
+    pub(crate) derived: Vec<CommandRole>,
+    pub(crate) dispatch: Vec<DispatchRule>,
     /// Every tool known when it was loaded, in the order given.
-    pub(crate) known: Vec<String>,
+    pub(crate) known: Vec<OwnedFacts>,
 }
 
 /// One role, with all that it extends.
@@ -35,20 +38,20 @@ pub(crate) struct Compiled {
 pub(crate) struct Role {
     pub(crate) name: String,
     pub(crate) description: String,
-    pub(crate) allow: Vec<Listed>,
-    pub(crate) deny: Vec<Listed>,
+    pub(crate) allow: Vec<ToolEntry>,
+    pub(crate) deny: Vec<ToolEntry>,
     pub(crate) rules: Vec<Arc<Rule>>,
     pub(crate) may_use: Vec<String>,
     pub(crate) documents: Vec<String>,
     pub(crate) limits: RoleLimits,
-    pub(crate) table: HashMap<String, Entry>,
-    /// What is said of a tool that nothing allows.
+    pub(crate) table: HashMap<String, KnownVerdict>,
+    /// The reason for hiding a tool that nothing allows.
     pub(crate) unlisted: Option<Arc<str>>,
 }
 
 /// One entry of `allow` or `deny`.
 #[derive(Clone, Debug)]
-pub(crate) struct Listed {
+pub(crate) struct ToolEntry {
     pub(crate) selector: Selector,
     /// ``dev: allow `git_*` (roles.toml:12)``
     pub(crate) label: Arc<str>,
@@ -57,28 +60,43 @@ pub(crate) struct Listed {
 
 /// A tool that was known at load, as it was then.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct KnownVerdict {
     toolset: String,
-    kind: (bool, bool, bool),
-    verdict: Verdict,
+    annotations: Annotations,
+    verdict: ToolVerdict,
+}
+
+/// The annotations of a tool that selectors choose by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Annotations {
+    read_only: bool,
+    destructive: bool,
+    open_world: bool,
+}
+
+impl Annotations {
+    fn of(tool: &ToolFacts<'_>) -> Self {
+        let ToolFacts { read_only, destructive, open_world, .. } = *tool;
+        Self { read_only, destructive, open_world }
+    }
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum Verdict {
+pub(crate) enum ToolVerdict {
     Hidden(Arc<str>),
-    Visible { label: Arc<str>, rules: Vec<Arc<Rule>>, scope: Scope },
+    Visible { label: Arc<str>, rules: Vec<Arc<Rule>>, scope: CallScope },
 }
 
 /// The role that a command starts an agent in.
 #[derive(Clone, Debug)]
-pub(crate) struct Derived {
+pub(crate) struct CommandRole {
     pub(crate) glob: String,
     pub(crate) role: String,
 }
 
 /// A tool whose arguments call another tool.
 #[derive(Clone, Debug)]
-pub(crate) struct Dispatch {
+pub(crate) struct DispatchRule {
     pub(crate) tool: String,
     /// JSON Pointers into its arguments.
     pub(crate) name: String,
@@ -86,37 +104,7 @@ pub(crate) struct Dispatch {
     pub(crate) label: Arc<str>,
 }
 
-/// Bounds on a role's calls, on top of the server's own. `None` adds nothing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RoleLimits {
-    /// Calls in a minute, all tools together.
-    pub calls_per_minute: Option<u64>,
-    /// Calls that run at once.
-    pub concurrent_calls: Option<u64>,
-    /// Bytes of one call's arguments, as JSON.
-    pub max_argument_bytes: Option<u64>,
-    /// The longest time limit in seconds that a call may ask for or run to.
-    pub max_seconds: Option<u64>,
-}
-
-impl RoleLimits {
-    /// The narrower of both, each.
-    #[must_use]
-    pub fn narrowed_by(self, other: Self) -> Self {
-        let least = |one: Option<u64>, other: Option<u64>| match (one, other) {
-            (Some(one), Some(other)) => Some(one.min(other)),
-            (one, other) => one.or(other),
-        };
-        Self {
-            calls_per_minute: least(self.calls_per_minute, other.calls_per_minute),
-            concurrent_calls: least(self.concurrent_calls, other.concurrent_calls),
-            max_argument_bytes: least(self.max_argument_bytes, other.max_argument_bytes),
-            max_seconds: least(self.max_seconds, other.max_seconds),
-        }
-    }
-}
-
-/// Calls in calls, at most: a dispatcher that dispatches to itself is refused.
+/// The deepest nesting of calls in calls: a dispatcher that dispatches to itself is refused.
 const MAX_DISPATCH_DEPTH: usize = 4;
 
 impl Policy {
@@ -125,7 +113,7 @@ impl Policy {
     pub fn allow_all() -> Self {
         let everything = Role {
             name: "anyone".to_owned(),
-            allow: vec![Listed {
+            allow: vec![ToolEntry {
                 selector: Selector::Name("*".to_owned()),
                 label: "allow-all".into(),
                 line: 0,
@@ -134,7 +122,8 @@ impl Policy {
             ..Role::default()
         };
         Self {
-            compiled: Arc::new(Compiled {
+            // No role is declared, so every caller is in the minimal role, which allows everything here.
+            compiled: Arc::new(CompiledPolicy {
                 roles: HashMap::new(),
                 order: Vec::new(),
                 minimal: everything,
@@ -146,10 +135,10 @@ impl Policy {
         }
     }
 
-    /// Whether `caller` may know that the tool exists. Depends on nothing but roles and tool: whoever sees a
-    /// tool sees it before and after any call, and may call it with some arguments.
+    /// Returns true if `caller` may know that the tool exists. Nothing but roles and tool decides this: a caller that
+    /// sees a tool sees it before and after any call, and may call it with some arguments.
     pub fn sees(&self, caller: &Caller, tool: &ToolFacts<'_>) -> bool {
-        caller.roles().all(|role| matches!(*self.role(role).verdict(tool), Verdict::Visible { .. }))
+        caller.roles().all(|role| matches!(*self.role(role).verdict(tool), ToolVerdict::Visible { .. }))
     }
 
     /// Judges one call. `tool` must be the facts of the tool that `call` names, and `effects` finds out where
@@ -165,7 +154,7 @@ impl Policy {
         caller: &Caller,
         tool: &ToolFacts<'_>,
         call: Call,
-        effects: &dyn Effects,
+        effects: &dyn EffectResolver,
     ) -> Result<Authorized<Call>, Refusal> {
         // Facts of another tool would judge one call and run another.
         if tool.name != call.tool() {
@@ -180,34 +169,39 @@ impl Policy {
         caller: &Caller,
         tool: &ToolFacts<'_>,
         arguments: &Map<String, Value>,
-        effects: &dyn Effects,
+        effects: &dyn EffectResolver,
         depth: usize,
-    ) -> Result<(Arc<str>, Scope), Refusal> {
-        // Whether it is seen comes first, for every role: arguments must not tell of a hidden tool.
+    ) -> Result<(Arc<str>, CallScope), Refusal> {
+        // Visibility comes first, for every role: a refusal of arguments would reveal a hidden tool. With one role the
+        // loop below has this order already.
         if caller.roles().nth(1).is_some() {
             for role in caller.roles() {
-                if let Verdict::Hidden(rule) = &*self.role(role).verdict(tool) {
+                if let ToolVerdict::Hidden(rule) = &*self.role(role).verdict(tool) {
                     return Err(Refusal::Hidden { rule: Arc::clone(rule) });
                 }
             }
         }
-        let (mut allowed_by, mut scope) = (None, Scope::default());
+        let (mut allowed_by, mut scope) = (None, CallScope::default());
         for name in caller.roles() {
             let role = self.role(name);
             match &*role.verdict(tool) {
-                Verdict::Hidden(rule) => return Err(Refusal::Hidden { rule: Arc::clone(rule) }),
-                Verdict::Visible { label, rules, scope: held } => {
+                ToolVerdict::Hidden(rule) => return Err(Refusal::Hidden { rule: Arc::clone(rule) }),
+                ToolVerdict::Visible { label, rules, scope: role_scope } => {
                     for rule in rules {
-                        rule.check(tool, arguments, effects)
-                            .map_err(|reason| Refusal::Arguments { rule: Arc::clone(&rule.label), reason })?;
+                        rule.check(tool, arguments, effects).map_err(|violation| Refusal::Arguments {
+                            rule: Arc::clone(&rule.label),
+                            reason: violation.to_string(),
+                        })?;
                     }
                     role.check_role_arguments(tool, arguments)?;
                     allowed_by.get_or_insert_with(|| Arc::clone(label));
-                    scope.paths.extend(held.paths.iter().map(Arc::clone));
-                    scope.sql_read_only |= held.sql_read_only;
+                    // The scope of every role is kept, and all of them must hold while the call runs.
+                    scope.paths.extend(role_scope.paths.iter().map(Arc::clone));
+                    scope.sql_read_only |= role_scope.sql_read_only;
                 }
             }
         }
+        // The inner call is judged for the same caller, so that a dispatcher lends nobody its own rights.
         if let Some(dispatch) = self.compiled.dispatch.iter().find(|dispatch| dispatch.tool == tool.name) {
             self.judge_inner(caller, dispatch, arguments, effects, depth)?;
         }
@@ -219,42 +213,53 @@ impl Policy {
     fn judge_inner(
         &self,
         caller: &Caller,
-        dispatch: &Dispatch,
+        dispatch: &DispatchRule,
         arguments: &Map<String, Value>,
-        effects: &dyn Effects,
+        effects: &dyn EffectResolver,
         depth: usize,
     ) -> Result<(), Refusal> {
         let refused = |reason: String| Refusal::Arguments { rule: Arc::clone(&dispatch.label), reason };
         if depth >= MAX_DISPATCH_DEPTH {
             return Err(refused("calls in calls are nested too deeply".to_owned()));
         }
-        let Some(Value::String(name)) = pointer(arguments, &dispatch.name) else {
+        let Some(Value::String(name)) = resolve_pointer(arguments, &dispatch.name) else {
             return Err(refused(format!("`{}` must name the tool to call", dispatch.name)));
         };
-        let none = Map::new();
-        let inner = match dispatch.arguments.as_ref().map(|place| (place, pointer(arguments, place))) {
-            None | Some((_, None | Some(Value::Null))) => &none,
+        let no_arguments = Map::new();
+        let inner = match dispatch
+            .arguments
+            .as_ref()
+            .map(|location| (location, resolve_pointer(arguments, location)))
+        {
+            None | Some((_, None | Some(Value::Null))) => &no_arguments,
             Some((_, Some(Value::Object(inner)))) => inner,
-            Some((place, Some(_))) => return Err(refused(format!("`{place}` is no object of arguments"))),
+            Some((location, Some(_))) => {
+                return Err(refused(format!("`{location}` is no object of arguments")));
+            }
         };
+        // As a tool that nobody vouches for, although the name may be known here: the dispatcher decides what it
+        // runs under that name.
         let facts = ToolFacts::external(name);
         match self.judge(caller, &facts, inner, effects, depth + 1) {
             Ok(_) => Ok(()),
+            // The outer tool is visible, so this refuses its arguments. A hidden inner tool and a missing one read
+            // the same.
             Err(Refusal::Hidden { .. }) => Err(refused("there is no such tool to call".to_owned())),
             Err(refusal) => Err(refusal),
         }
     }
 
     pub(crate) fn role(&self, name: &str) -> &Role {
+        // An unknown name gets the minimal role and is no error, so that a caller cannot gain by a name that the
+        // file does not know.
         self.compiled.roles.get(name).unwrap_or(&self.compiled.minimal)
     }
 
-    /// What `caller` may not reach (`not_within`) and that is not where the rules say: a link, for what it leads to
-    /// has another path, or a root that is not there. Each with its rule. To be asked by a server before it judges
-    /// by the policy; empty where all is well.
-    pub fn misplaced(&self, caller: &Caller, effects: &dyn Effects) -> Vec<String> {
+    /// Returns the exclusions (`not_within`) of `caller` that do not hold, each with its rule: a link, because what it
+    /// leads to has another path, or a root that does not exist. A server checks this before it uses the policy.
+    pub fn unresolved_exclusions(&self, caller: &Caller, effects: &dyn EffectResolver) -> Vec<String> {
         let excluded = self.excluded(caller);
-        let mut misplaced: Vec<String> = excluded
+        let mut unresolved: Vec<String> = excluded
             .filter_map(|(rule, place)| match effects.resolve_path(place) {
                 Ok(resolved) if resolved == place => None,
                 Ok(resolved) => Some(format!(
@@ -264,11 +269,11 @@ impl Policy {
                 Err(error) => Some(format!("{}: `{place}`: {error}", rule.label)),
             })
             .collect();
-        misplaced.dedup();
-        misplaced
+        unresolved.dedup();
+        unresolved
     }
 
-    /// Whether there is anything beneath the roots that `caller` may not reach (`not_within`).
+    /// Returns true if anything beneath the roots is excluded for `caller` (`not_within`).
     pub fn excludes_paths(&self, caller: &Caller) -> bool {
         self.excluded(caller).next().is_some()
     }
@@ -278,82 +283,84 @@ impl Policy {
         rules.flat_map(|rule| rule.excluded().map(move |place| (&**rule, place)))
     }
 
-    /// The tools that were known at load, external ones last.
+    /// Returns the names of the tools that were known at load, external ones last.
     pub fn known_tools(&self) -> impl Iterator<Item = &str> {
-        self.compiled.known.iter().map(String::as_str)
+        self.compiled.known.iter().map(|tool| tool.name.as_str())
     }
 
-    /// The roles that the file declares, in its order.
+    /// Returns the roles that the file declares, in its order.
     pub fn roles(&self) -> impl Iterator<Item = &str> {
         self.compiled.order.iter().map(String::as_str)
     }
 
-    /// Whether the file declares this role. One that it does not declare is the minimal role.
+    /// Returns true if the file declares this role. An undeclared role has the rights of the minimal role.
     pub fn declares(&self, role: &str) -> bool {
         self.compiled.roles.contains_key(role)
     }
 
-    /// What the file says a role is for.
+    /// Returns the description of a role.
     pub fn description(&self, role: &str) -> &str {
         &self.role(role).description
     }
 
-    /// The role of a local server that was told none: `missing_role` of the file, else the minimal role.
+    /// Returns the role of a local caller that no source names: `missing_role` of the file, else the minimal role.
     pub fn missing_role(&self) -> &str {
         &self.compiled.missing
     }
 
-    /// The role for anything unknown: `minimal`.
+    /// Returns the name of the role for anything unknown: `minimal`.
     pub fn minimal_role(&self) -> &str {
         &self.compiled.minimal.name
     }
 
-    /// The bounds on the calls of `caller`: of several roles the narrowest.
+    /// Returns the limits of the calls of `caller`: of several roles the lowest.
     pub fn limits(&self, caller: &Caller) -> RoleLimits {
         caller.roles().fold(RoleLimits::default(), |limits, role| limits.narrowed_by(self.role(role).limits))
     }
 
-    /// The context documents of a role, as the file names them, those of the roles it extends first.
+    /// Returns the context documents of a role, as the file names them, those of the roles it extends first.
     pub fn documents(&self, role: &str) -> &[String] {
         &self.role(role).documents
     }
 
-    /// Whether a caller in `role` may act as `other`, or start an agent as it: itself, and what `may_use`
-    /// names.
+    /// Returns true if a caller in `role` may act as `other`, or start an agent as it: `role` itself, and the roles
+    /// that `may_use` names.
     pub fn may_use(&self, role: &str, other: &str) -> bool {
         self.role(role).may_use(other)
     }
 
-    /// What `role` requires of the arguments of a tool, each requirement as a text that is the same for the same
-    /// requirement wherever it stands. Empty where there is none, or where the tool is hidden.
+    /// Returns the requirements of `role` on the arguments of a tool, each as a text that is equal for equal
+    /// requirements. Empty if there is none, or if the tool is hidden.
     pub fn requirements(&self, role: &str, tool: &ToolFacts<'_>) -> Vec<String> {
         match &*self.role(role).verdict(tool) {
-            Verdict::Hidden(_) => Vec::new(),
-            Verdict::Visible { rules, .. } => rules.iter().map(|rule| rule.content()).collect(),
+            ToolVerdict::Hidden(_) => Vec::new(),
+            ToolVerdict::Visible { rules, .. } => rules.iter().map(|rule| rule.content()).collect(),
         }
     }
 
-    /// The known tools that `role` may call, in the order they were given at load.
+    /// Returns the known tools that `role` may call, in the order they were given at load.
     pub fn allowed_tools(&self, role: &str) -> Vec<&str> {
         self.known(role, true)
     }
 
-    /// The known tools that are hidden from `role`, in the order they were given at load.
+    /// Returns the known tools that are hidden from `role`, in the order they were given at load.
     pub fn excluded_tools(&self, role: &str) -> Vec<&str> {
         self.known(role, false)
     }
 
     fn known(&self, role: &str, visible: bool) -> Vec<&str> {
         let table = &self.role(role).table;
-        let fits = |name: &&String| {
-            table.get(*name).is_some_and(|entry| matches!(entry.verdict, Verdict::Visible { .. }) == visible)
+        let fits = |name: &&str| {
+            table
+                .get(*name)
+                .is_some_and(|entry| matches!(entry.verdict, ToolVerdict::Visible { .. }) == visible)
         };
-        self.compiled.known.iter().filter(fits).map(String::as_str).collect()
+        self.known_tools().filter(fits).collect()
     }
 
-    /// The role that a command starts an agent in, by the table `derived` of the file: for `next-build 12`
-    /// and `/next-build` that of `next-*`. Nothing where no line matches; the minimal role for a command
-    /// that cannot be read, for it could be any.
+    /// Returns the role that a command starts an agent in, by the table `derived` of the file: for `next-build 12`
+    /// and `/next-build` that of `next-*`. `None` if no entry matches; the minimal role for a command
+    /// that cannot be read, because it could be any.
     pub fn role_of_command(&self, command: &str) -> Option<&str> {
         let name = command.split(' ').next().unwrap_or(command);
         let name = name.strip_prefix('/').unwrap_or(name);
@@ -361,13 +368,15 @@ impl Policy {
         if name.is_empty() || !name.bytes().all(readable) {
             return Some(self.minimal_role());
         }
-        let mut lines = self.compiled.derived.iter();
-        lines.find(|line| crate::rule::glob_matches(&line.glob, name)).map(|line| line.role.as_str())
+        let mut entries = self.compiled.derived.iter();
+        entries.find(|entry| crate::rule::glob_matches(&entry.glob, name)).map(|entry| entry.role.as_str())
     }
 }
 
-fn pointer<'a>(arguments: &'a Map<String, Value>, place: &str) -> Option<&'a Value> {
-    let mut keys = place.strip_prefix('/')?.splitn(2, '/');
+// `serde_json` resolves a pointer in a `Value` only, and arguments are a `Map`; so the first key is looked up here.
+fn resolve_pointer<'a>(arguments: &'a Map<String, Value>, pointer: &str) -> Option<&'a Value> {
+    let mut keys = pointer.strip_prefix('/')?.splitn(2, '/');
+    // In this order, so that `~01` is read as `~1` (RFC 6901, section 4).
     let first = keys.next()?.replace("~1", "/").replace("~0", "~");
     let value = arguments.get(&first)?;
     match keys.next() {
@@ -377,14 +386,14 @@ fn pointer<'a>(arguments: &'a Map<String, Value>, place: &str) -> Option<&'a Val
 }
 
 impl Role {
-    /// Builds the table of what it sees.
+    /// Fills the table of verdicts for the known tools.
     pub(crate) fn tabulate(&mut self, tools: &[ToolFacts<'_>]) {
         self.table = tools
             .iter()
             .map(|tool| {
-                let entry = Entry {
+                let entry = KnownVerdict {
                     toolset: tool.toolset.to_owned(),
-                    kind: (tool.read_only, tool.destructive, tool.open_world),
+                    annotations: Annotations::of(tool),
                     verdict: self.judge(tool),
                 };
                 (tool.name.to_owned(), entry)
@@ -392,45 +401,44 @@ impl Role {
             .collect();
     }
 
-    /// What it says of a tool. One that was known at load, and is still what it was, is looked up.
-    pub(crate) fn verdict(&self, tool: &ToolFacts<'_>) -> Cow<'_, Verdict> {
+    /// Returns its verdict on a tool. For a tool that was known at load, and has the same facts, it is looked up.
+    pub(crate) fn verdict(&self, tool: &ToolFacts<'_>) -> Cow<'_, ToolVerdict> {
+        // The facts come from the caller, so a known name is not enough: with another toolset or annotation other
+        // entries match. No selector looks at effects, so these are not compared.
         match self.table.get(tool.name) {
-            Some(entry)
-                if entry.kind == (tool.read_only, tool.destructive, tool.open_world)
-                    && entry.toolset == tool.toolset =>
-            {
+            Some(entry) if entry.annotations == Annotations::of(tool) && entry.toolset == tool.toolset => {
                 Cow::Borrowed(&entry.verdict)
             }
             _ => Cow::Owned(self.judge(tool)),
         }
     }
 
-    /// Deny beats allow, and what nothing allows is denied.
-    fn judge(&self, tool: &ToolFacts<'_>) -> Verdict {
-        let find = |list: &[Listed]| {
-            list.iter().find(|listed| listed.selector.matches(tool)).map(|listed| Arc::clone(&listed.label))
+    /// Judges a tool: deny beats allow, and what nothing allows is denied.
+    fn judge(&self, tool: &ToolFacts<'_>) -> ToolVerdict {
+        let find = |list: &[ToolEntry]| {
+            list.iter().find(|entry| entry.selector.matches(tool)).map(|entry| Arc::clone(&entry.label))
         };
         if let Some(denied) = find(&self.deny) {
-            return Verdict::Hidden(denied);
+            return ToolVerdict::Hidden(denied);
         }
         let Some(label) = find(&self.allow) else {
-            return Verdict::Hidden(match &self.unlisted {
+            return ToolVerdict::Hidden(match &self.unlisted {
                 Some(label) => Arc::clone(label),
                 None => "nothing allows it".into(),
             });
         };
         let rules: Vec<Arc<Rule>> =
             self.rules.iter().filter(|rule| rule.concerns(tool)).map(Arc::clone).collect();
-        let mut scope = Scope::default();
+        let mut scope = CallScope::default();
         rules.iter().for_each(|rule| rule.extend(&mut scope));
-        Verdict::Visible { label, rules, scope }
+        ToolVerdict::Visible { label, rules, scope }
     }
 
     fn may_use(&self, other: &str) -> bool {
         other == self.name || self.may_use.iter().any(|allowed| allowed == other || allowed == "*")
     }
 
-    /// A role that the caller asks for must be one that it may use.
+    /// Checks that a role which the arguments ask for is one that this role may use.
     fn check_role_arguments(
         &self,
         tool: &ToolFacts<'_>,
@@ -452,82 +460,5 @@ impl Role {
             return Err(Refusal::Arguments { rule, reason });
         }
         Ok(())
-    }
-}
-
-/// What [`Policy::explain`] tells.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Explanation {
-    /// Everything that was looked at, in order.
-    pub steps: Vec<Step>,
-    /// What [`Policy::authorize`] decides.
-    pub decision: Result<Decision, Refusal>,
-}
-
-/// One entry or rule that was looked at.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Step {
-    /// The role it belongs to, be it by extending another.
-    pub role: String,
-    /// The entry or rule, and where it stands.
-    pub rule: Arc<str>,
-    /// Its line in the file, from 1; 0 where there is none.
-    pub line: usize,
-    /// What it says.
-    pub says: Says,
-}
-
-/// What an entry or a rule says of a call.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Says {
-    /// It is about other tools.
-    NoMatch,
-    /// It hides the tool.
-    Denies,
-    /// It shows the tool.
-    Allows,
-    /// The arguments fit.
-    Holds,
-    /// The arguments do not fit, and why.
-    Refuses(String),
-}
-
-impl Policy {
-    /// Everything that was looked at to judge a call, and the decision.
-    pub fn explain(
-        &self,
-        caller: &Caller,
-        tool: &ToolFacts<'_>,
-        call: Call,
-        effects: &dyn Effects,
-    ) -> Explanation {
-        let mut steps = Vec::new();
-        for name in caller.roles() {
-            let role = self.role(name);
-            let mut step = |rule: &Arc<str>, line: usize, says: Says| {
-                steps.push(Step { role: role.name.clone(), rule: Arc::clone(rule), line, says });
-            };
-            for (list, says) in [(&role.deny, Says::Denies), (&role.allow, Says::Allows)] {
-                for listed in list {
-                    let says = if listed.selector.matches(tool) { says.clone() } else { Says::NoMatch };
-                    step(&listed.label, listed.line, says);
-                }
-            }
-            for rule in &role.rules {
-                let says = match rule.concerns(tool) {
-                    false => Says::NoMatch,
-                    true => match rule.check(tool, call.arguments(), effects) {
-                        Ok(()) => Says::Holds,
-                        Err(reason) => Says::Refuses(reason),
-                    },
-                };
-                step(&rule.label, rule.line, says);
-            }
-        }
-        let decision = self.authorize(caller, tool, call, effects).map(|call| call.decision().clone());
-        Explanation { steps, decision }
     }
 }

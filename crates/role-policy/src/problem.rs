@@ -1,22 +1,22 @@
-//! What is wrong with a policy file, and where.
+//! The problems of a policy file, with their lines.
 
 use std::fmt;
 
 /// One thing that is wrong with a policy file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Problem {
-    /// Whether the file can be used nevertheless.
+pub struct PolicyProblem {
+    /// The severity, which decides whether the file can be used.
     pub severity: Severity,
     /// The file, as it was named.
     pub file: String,
     /// The line, from 1.
     pub line: usize,
-    /// What is wrong, and what to do.
+    /// The problem, and what to do.
     pub message: String,
 }
 
-/// How bad a problem is.
+/// The severity of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// The policy holds, and may not be what was meant.
@@ -25,7 +25,7 @@ pub enum Severity {
     Error,
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for PolicyProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let severity = match self.severity {
             Severity::Warning => "warning",
@@ -39,8 +39,8 @@ impl fmt::Display for Problem {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub struct LoadError {
-    /// In the order of the file, warnings included. There is at least one error.
-    pub problems: Vec<Problem>,
+    /// The problems in the order of the file, warnings included. There is at least one error.
+    pub problems: Vec<PolicyProblem>,
 }
 
 impl fmt::Display for LoadError {

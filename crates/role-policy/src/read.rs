@@ -1,88 +1,89 @@
-//! The format of a policy file: from text to a [`Draft`], with the place of everything.
+//! The format of a policy file: from text to a [`PolicyDraft`], with the place of everything.
 
-use crate::policy::RoleLimits;
-use crate::problem::{Problem, Severity};
-use crate::rule::{ArgumentRule, CommandRule, PathRule, Selector, Test};
+use crate::limits::RoleLimits;
+use crate::path_rule::PathRule;
+use crate::problem::{PolicyProblem, Severity};
+use crate::rule::{ArgumentRule, ArgumentTest, CommandRule, Selector};
 use serde_json::{Map, Number, Value};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// A policy file, as it stands.
 #[derive(Debug, Default)]
-pub(crate) struct Draft {
-    pub(crate) external_tools: Vec<Text>,
-    pub(crate) missing_role: Option<Text>,
-    pub(crate) derived: Vec<(Text, Text)>,
+pub(crate) struct PolicyDraft {
+    pub(crate) external_tools: Vec<LocatedText>,
+    pub(crate) missing_role: Option<LocatedText>,
+    pub(crate) derived: Vec<(LocatedText, LocatedText)>,
     pub(crate) dispatch: Vec<DraftDispatch>,
     pub(crate) roles: Vec<DraftRole>,
 }
 
 /// A text, and its line.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Text {
+pub(crate) struct LocatedText {
     pub(crate) text: String,
     pub(crate) line: usize,
 }
 
 #[derive(Debug)]
 pub(crate) struct DraftDispatch {
-    pub(crate) tool: Text,
+    pub(crate) tool: LocatedText,
     pub(crate) name: String,
     pub(crate) arguments: Option<String>,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct DraftRole {
-    pub(crate) name: Text,
+    pub(crate) name: LocatedText,
     pub(crate) description: String,
-    pub(crate) extends: Vec<Text>,
-    pub(crate) allow: Vec<(Text, Selector)>,
-    pub(crate) deny: Vec<(Text, Selector)>,
-    pub(crate) may_use: Vec<Text>,
+    pub(crate) extends: Vec<LocatedText>,
+    pub(crate) allow: Vec<(LocatedText, Selector)>,
+    pub(crate) deny: Vec<(LocatedText, Selector)>,
+    pub(crate) may_use: Vec<LocatedText>,
     pub(crate) documents: Vec<String>,
     pub(crate) roots: Option<Vec<String>>,
     pub(crate) limits: RoleLimits,
     pub(crate) rules: Vec<DraftRule>,
-    pub(crate) examples: Vec<Example>,
+    pub(crate) examples: Vec<PolicyExample>,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct DraftRule {
     pub(crate) id: String,
     pub(crate) line: usize,
-    pub(crate) tools: Vec<(Text, Selector)>,
+    pub(crate) tools: Vec<(LocatedText, Selector)>,
     pub(crate) paths: Option<PathRule>,
     pub(crate) commands: Option<CommandRule>,
     pub(crate) sql_read_only: bool,
     pub(crate) arguments: Vec<ArgumentRule>,
     pub(crate) only: bool,
     pub(crate) reason: Option<String>,
-    pub(crate) examples: Vec<Example>,
+    pub(crate) examples: Vec<PolicyExample>,
 }
 
 /// A call that must be allowed, or must not be.
 #[derive(Debug)]
-pub(crate) struct Example {
+pub(crate) struct PolicyExample {
     pub(crate) line: usize,
     pub(crate) allowed: bool,
     pub(crate) tool: Option<String>,
     pub(crate) arguments: Map<String, Value>,
 }
 
-/// More roles are a mistake.
+/// The most roles in a file. More are a mistake.
 const MAX_ROLES: usize = 256;
 
-/// A longer name is no tool's and no role's.
+/// The most bytes of a tool's name. A longer one is a mistake.
 const MAX_NAME: usize = 128;
 
-/// A larger file is a mistake.
+/// The most bytes of a file. A larger one is a mistake.
 pub(crate) const MAX_BYTES: usize = 4 << 20;
 
 /// Reads `text`. Everything that is wrong is added to `problems`; what could be read is in the draft.
-pub(crate) fn read(text: &str, file: &str, problems: &mut Vec<Problem>) -> Draft {
+pub(crate) fn read(text: &str, file: &str, problems: &mut Vec<PolicyProblem>) -> PolicyDraft {
     let mut reader =
-        Reader { file, newlines: text.match_indices('\n').map(|(at, _)| at).collect(), problems };
-    let mut draft = Draft::default();
+        DraftReader { file, newlines: text.match_indices('\n').map(|(at, _)| at).collect(), problems };
+    let mut draft = PolicyDraft::default();
     if text.len() > MAX_BYTES {
         reader.error(1, format!("the file has {} bytes; at most {MAX_BYTES} are read", text.len()));
         return draft;
@@ -97,15 +98,16 @@ pub(crate) fn read(text: &str, file: &str, problems: &mut Vec<Problem>) -> Draft
     draft
 }
 
-struct Reader<'a> {
+struct DraftReader<'a> {
     file: &'a str,
+    // The parser reports offsets. A binary search in this list finds the line of one.
     newlines: Vec<usize>,
-    problems: &'a mut Vec<Problem>,
+    problems: &'a mut Vec<PolicyProblem>,
 }
 
 type Field<'a, 'i> = &'a Spanned<DeValue<'i>>;
 
-impl Reader<'_> {
+impl DraftReader<'_> {
     fn line(&self, offset: usize) -> usize {
         self.newlines.partition_point(|newline| *newline < offset) + 1
     }
@@ -115,7 +117,12 @@ impl Reader<'_> {
     }
 
     fn error(&mut self, line: usize, message: String) {
-        self.problems.push(Problem { severity: Severity::Error, file: self.file.to_owned(), line, message });
+        self.problems.push(PolicyProblem {
+            severity: Severity::Error,
+            file: self.file.to_owned(),
+            line,
+            message,
+        });
     }
 
     fn expected(&mut self, value: Field<'_, '_>, key: &str, expected: &str) {
@@ -123,7 +130,7 @@ impl Reader<'_> {
         self.error(line, format!("`{key}` is of type {found}; expected {expected}"));
     }
 
-    fn file(&mut self, table: &DeTable<'_>, draft: &mut Draft) {
+    fn file(&mut self, table: &DeTable<'_>, draft: &mut PolicyDraft) {
         const KEYS: [&str; 6] = ["version", "external_tools", "missing_role", "derived", "dispatch", "roles"];
         let mut version = false;
         for (key, line, value) in self.members(table, &KEYS) {
@@ -189,7 +196,7 @@ impl Reader<'_> {
                         members.sort_by_key(|(name, _)| name.span().start);
                         for (name, role) in members {
                             let line = self.line(name.span().start);
-                            let name = Text { text: name.get_ref().to_string(), line };
+                            let name = LocatedText { text: name.get_ref().to_string(), line };
                             if let Some(wrong) = wrong_role_name(&name.text) {
                                 self.error(line, format!("`{}` is no name for a role: {wrong}", name.text));
                             }
@@ -208,6 +215,7 @@ impl Reader<'_> {
                 1,
                 format!("the file declares {} roles; at most {MAX_ROLES} are taken", draft.roles.len()),
             );
+            // So that nothing is compiled from it: some checks compare every role with every other.
             draft.roles.clear();
         }
         if !version {
@@ -215,7 +223,7 @@ impl Reader<'_> {
         }
     }
 
-    fn role(&mut self, name: Text, table: &DeTable<'_>) -> DraftRole {
+    fn role(&mut self, name: LocatedText, table: &DeTable<'_>) -> DraftRole {
         const KEYS: [&str; 11] = [
             "description",
             "extends",
@@ -237,7 +245,7 @@ impl Reader<'_> {
                 "allow" => role.allow = self.selectors(value, key),
                 "deny" => role.deny = self.selectors(value, key),
                 "may_use" => role.may_use = self.texts(value, key),
-                "documents" => role.documents = self.plain(value, key),
+                "documents" => role.documents = self.strings(value, key),
                 "roots" => role.roots = Some(self.folders(value, key)),
                 "limits" => role.limits = self.limits(value),
                 "require" => {
@@ -294,9 +302,11 @@ impl Reader<'_> {
             "must_deny",
         ];
         let mut rule = DraftRule { line, ..DraftRule::default() };
-        let (mut environment, mut judges) = (None, false);
+        let (mut environment, mut has_condition) = (None, false);
         for (key, key_line, value) in self.members(table, &KEYS) {
-            judges |= !matches!(key, "id" | "tools" | "reason" | "must_allow" | "must_deny" | "environment");
+            // `environment` is none: it only widens `commands`.
+            has_condition |=
+                !matches!(key, "id" | "tools" | "reason" | "must_allow" | "must_deny" | "environment");
             match key {
                 "id" => rule.id = self.text(value, key).unwrap_or_default().text,
                 "tools" => rule.tools = self.selectors(value, key),
@@ -311,7 +321,7 @@ impl Reader<'_> {
                     rule.commands =
                         Some(CommandRule { allowed: self.commands(value), ..CommandRule::default() });
                 }
-                "environment" => environment = Some((key_line, self.plain(value, key))),
+                "environment" => environment = Some((key_line, self.strings(value, key))),
                 "sql" => match value.get_ref().as_str() {
                     Some("read") => rule.sql_read_only = true,
                     _ => self.expected(value, key, "\"read\""),
@@ -338,7 +348,7 @@ impl Reader<'_> {
         if rule.tools.is_empty() {
             self.error(line, format!("the rule `{}` needs `tools`, those it speaks of", rule.id));
         }
-        if !judges {
+        if !has_condition {
             self.error(
                 line,
                 format!(
@@ -373,9 +383,9 @@ impl Reader<'_> {
         let mut arguments = Vec::new();
         for (name, tests) in members {
             let mut rule =
-                ArgumentRule { place: name.get_ref().to_string(), optional: false, tests: Vec::new() };
+                ArgumentRule { location: name.get_ref().to_string(), optional: false, tests: Vec::new() };
             let DeValue::Table(tests) = tests.get_ref() else {
-                self.expected(tests, &rule.place, "a table such as { one_of = [\"create\"] }");
+                self.expected(tests, &rule.location, "a table such as { one_of = [\"create\"] }");
                 continue;
             };
             let mut path = None;
@@ -384,17 +394,21 @@ impl Reader<'_> {
                     "one_of" => match value.get_ref() {
                         DeValue::Array(values) => {
                             let values = values.iter().filter_map(|value| self.json(value)).collect();
-                            rule.tests.push(Test::OneOf(values));
+                            rule.tests.push(ArgumentTest::OneOf(values));
                         }
                         _ => self.expected(value, key, "a list of values"),
                     },
-                    "equals" => rule.tests.extend(self.json(value).map(|value| Test::OneOf(vec![value]))),
-                    "matches" => rule.tests.extend(self.text(value, key).map(|glob| Test::Glob(glob.text))),
-                    "max_length" => rule.tests.extend(self.number(value, key).map(Test::MaxLength)),
-                    "min" => rule.tests.extend(self.float(value, key).map(Test::Min)),
-                    "max" => rule.tests.extend(self.float(value, key).map(Test::Max)),
+                    "equals" => {
+                        rule.tests.extend(self.json(value).map(|value| ArgumentTest::OneOf(vec![value])));
+                    }
+                    "matches" => {
+                        rule.tests.extend(self.text(value, key).map(|glob| ArgumentTest::Glob(glob.text)));
+                    }
+                    "max_length" => rule.tests.extend(self.number(value, key).map(ArgumentTest::MaxLength)),
+                    "min" => rule.tests.extend(self.float(value, key).map(ArgumentTest::Min)),
+                    "max" => rule.tests.extend(self.float(value, key).map(ArgumentTest::Max)),
                     "absent" | "optional" => match value.get_ref().as_bool() {
-                        Some(true) if key == "absent" => rule.tests.push(Test::Absent),
+                        Some(true) if key == "absent" => rule.tests.push(ArgumentTest::Absent),
                         Some(optional) if key == "optional" => rule.optional = optional,
                         Some(_) => self.error(line, "`absent` can only be true".to_owned()),
                         None => self.expected(value, key, "true or false"),
@@ -402,13 +416,14 @@ impl Reader<'_> {
                     "within" => {
                         let within = self.folders(value, key);
                         let path: &mut PathRule = path.get_or_insert_default();
+                        // An argument's path is judged for both accesses (`ArgumentTest::Path`).
                         path.read_within = Some(within.clone());
                         path.write_within = Some(within);
                     }
                     _ => path.get_or_insert_default().not_within = self.folders(value, key),
                 }
             }
-            rule.tests.extend(path.map(Test::Path));
+            rule.tests.extend(path.map(ArgumentTest::Path));
             arguments.push(rule);
         }
         arguments
@@ -422,6 +437,8 @@ impl Reader<'_> {
         let mut allowed = Vec::new();
         for command in commands.iter() {
             let words: Option<Vec<String>> = match command.get_ref() {
+                // A text is split at blanks alone. A quote would become part of a word, which nobody means who
+                // writes one.
                 DeValue::String(line) if line.contains(['"', '\'', '\\']) => {
                     let line = self.line_of(command);
                     self.error(
@@ -450,10 +467,10 @@ impl Reader<'_> {
         allowed
     }
 
-    fn examples(&mut self, value: Field<'_, '_>, key: &str, examples: &mut Vec<Example>) {
+    fn examples(&mut self, value: Field<'_, '_>, key: &str, examples: &mut Vec<PolicyExample>) {
         for (line, table) in self.tables(value, key) {
             let mut example =
-                Example { line, allowed: key == "must_allow", tool: None, arguments: Map::new() };
+                PolicyExample { line, allowed: key == "must_allow", tool: None, arguments: Map::new() };
             for (key, _, value) in self.members(table, &["tool", "arguments"]) {
                 match (key, value.get_ref()) {
                     ("tool", _) => example.tool = self.text(value, key).map(|tool| tool.text),
@@ -469,13 +486,15 @@ impl Reader<'_> {
         }
     }
 
-    /// The members of a table in the order of the file, without those that there should not be.
+    /// Returns the members of a table in the order of the file. An unknown key is reported and left out.
+    // It is an error and not ignored: a misspelt `deny` would leave everything open.
     fn members<'t, 'i>(
         &mut self,
         table: &'t DeTable<'i>,
         known: &[&'static str],
     ) -> Vec<(&'static str, usize, Field<'t, 'i>)> {
         let mut members: Vec<_> = table.iter().collect();
+        // `DeTable` need not keep the order of the file, in which rules are asked and problems are listed.
         members.sort_by_key(|(name, _)| name.span().start);
         let mut found = Vec::with_capacity(members.len());
         for (name, value) in members {
@@ -483,7 +502,7 @@ impl Reader<'_> {
             match known.iter().find(|key| **key == name.get_ref().as_ref()) {
                 Some(key) => found.push((*key, line, value)),
                 None => {
-                    let hint = match nearest(name.get_ref(), known.iter().copied()) {
+                    let hint = match did_you_mean::nearest(name.get_ref(), known.iter().copied()) {
                         Some(near) => format!("did you mean `{near}`?"),
                         None => format!("the keys here are {}", known.join(", ")),
                     };
@@ -494,10 +513,10 @@ impl Reader<'_> {
         found
     }
 
-    fn text(&mut self, value: Field<'_, '_>, key: &str) -> Option<Text> {
+    fn text(&mut self, value: Field<'_, '_>, key: &str) -> Option<LocatedText> {
         let line = self.line_of(value);
         match value.get_ref() {
-            DeValue::String(text) => Some(Text { text: text.to_string(), line }),
+            DeValue::String(text) => Some(LocatedText { text: text.to_string(), line }),
             _ => {
                 self.expected(value, key, "a text");
                 None
@@ -505,8 +524,8 @@ impl Reader<'_> {
         }
     }
 
-    /// A list of texts, or one text alone.
-    fn texts(&mut self, value: Field<'_, '_>, key: &str) -> Vec<Text> {
+    /// Reads a list of texts, or one text alone.
+    fn texts(&mut self, value: Field<'_, '_>, key: &str) -> Vec<LocatedText> {
         match value.get_ref() {
             DeValue::Array(values) => values.iter().filter_map(|value| self.text(value, key)).collect(),
             DeValue::String(_) => self.text(value, key).into_iter().collect(),
@@ -517,11 +536,11 @@ impl Reader<'_> {
         }
     }
 
-    fn plain(&mut self, value: Field<'_, '_>, key: &str) -> Vec<String> {
+    fn strings(&mut self, value: Field<'_, '_>, key: &str) -> Vec<String> {
         self.texts(value, key).into_iter().map(|text| text.text).collect()
     }
 
-    fn selectors(&mut self, value: Field<'_, '_>, key: &str) -> Vec<(Text, Selector)> {
+    fn selectors(&mut self, value: Field<'_, '_>, key: &str) -> Vec<(LocatedText, Selector)> {
         let mut selectors = Vec::new();
         for text in self.texts(value, key) {
             if text.text.len() > MAX_NAME {
@@ -536,10 +555,10 @@ impl Reader<'_> {
         selectors
     }
 
-    /// Folders in the form in which resolved paths are compared with them.
+    /// Reads folders into the form in which resolved paths are compared with them.
     fn folders(&mut self, value: Field<'_, '_>, key: &str) -> Vec<String> {
         let mut folders = Vec::new();
-        for Text { text, line } in self.texts(value, key) {
+        for LocatedText { text, line } in self.texts(value, key) {
             let (root, path) = match text.split_once(':') {
                 Some((root, path)) => (Some(root), path),
                 None => (None, text.as_str()),
@@ -547,6 +566,8 @@ impl Reader<'_> {
             let path = path.strip_suffix('/').unwrap_or(path).replace("/./", "/");
             let path = path.strip_prefix("./").unwrap_or(&path);
             let path = if path.is_empty() { "." } else { path };
+            // Folders are compared literally. Who writes `src/*` expects a pattern, and would get a rule that
+            // matches nothing.
             if path.starts_with('/')
                 || path.contains(['*', '\\', '\0'])
                 || path.split('/').any(|part| matches!(part, "" | ".."))
@@ -589,6 +610,7 @@ impl Reader<'_> {
 
     fn number(&mut self, value: Field<'_, '_>, key: &str) -> Option<u64> {
         let number = value.get_ref().as_integer();
+        // TOML allows `1_000`, and `from_str_radix` does not.
         let number = number
             .and_then(|number| u64::from_str_radix(&number.as_str().replace('_', ""), number.radix()).ok());
         if number.is_none() {
@@ -611,7 +633,7 @@ impl Reader<'_> {
         number
     }
 
-    /// A TOML value as the JSON that a call would have.
+    /// Converts a TOML value to the JSON that a call would have.
     fn json(&mut self, value: Field<'_, '_>) -> Option<Value> {
         let converted = match value.get_ref() {
             DeValue::String(text) => Some(Value::String(text.to_string())),
@@ -640,7 +662,7 @@ impl Reader<'_> {
     }
 }
 
-/// What is wrong with the name of a role: it is written into markers, tokens and file names.
+/// Returns what makes a text unfit as the name of a role, which is written into markers, tokens and file names.
 pub(crate) fn wrong_role_name(name: &str) -> Option<&'static str> {
     if name.is_empty() || name.len() > 32 {
         return Some("it must have 1 to 32 characters");
@@ -650,18 +672,4 @@ pub(crate) fn wrong_role_name(name: &str) -> Option<&'static str> {
     }
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-');
     (!name.chars().all(fits)).then_some("only small letters, digits, `_` and `-` may be in it")
-}
-
-/// The candidate that `name` was probably meant to be.
-pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    if name.len() > MAX_NAME {
-        return None;
-    }
-    let most = (name.chars().count() / 3).max(1);
-    candidates
-        .into_iter()
-        .map(|candidate| (strsim::damerau_levenshtein(name, candidate), candidate))
-        .filter(|(distance, _)| *distance <= most)
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate)
 }

@@ -1,4 +1,4 @@
-//! Where a role comes from: flags, configuration, environment, marker files, the command of an agent.
+//! The sources of a role: flags, configuration, environment, marker files, the command of an agent.
 //!
 //! Each source that says anything narrows: a caller is in all the roles that were named, and all must allow.
 //! So no source can give what another withholds, and their order means nothing. A source that was asked and
@@ -23,21 +23,23 @@
 use crate::caller::Caller;
 use crate::policy::Policy;
 use crate::read::wrong_role_name;
-use std::io;
+use std::fmt;
 
-#[cfg(unix)]
 mod marker;
-
 #[cfg(unix)]
-pub use marker::{find_marker, read_key, write_marker};
+mod marker_file;
 
-/// What was said of a caller's role, each by itself. Nothing is a source that was not there.
+pub use marker::{MARKER_NAMES, MIN_KEY_BYTES, Marker, MarkerError, SESSION_MARKER_NAME};
+#[cfg(unix)]
+pub use marker_file::{find_marker, read_key, write_marker};
+
+/// The roles that the sources name for a caller. A source that was not there is empty.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Sources {
     /// Roles that were named: by a flag, a configuration, a variable, a token, for the person or for the session.
     pub named: Vec<Named>,
-    /// A marker file that was there, be it one that cannot be trusted.
+    /// The marker file, if there is one; an error if it cannot be trusted.
     pub marker: Option<Result<Marker, MarkerError>>,
     /// The command that the agent was started with.
     pub command: Option<String>,
@@ -46,57 +48,89 @@ pub struct Sources {
 /// A role that was named.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
-    /// Where, in words: `flag --role`.
+    /// The source, in words: `flag --role`.
     pub source: String,
     /// The role, as it was written.
     pub role: String,
 }
 
-/// Who is calling, and why so.
+/// A caller, with the evidence for its roles.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Resolved {
+pub struct ResolvedCaller {
     /// The caller.
     pub caller: Caller,
-    /// What each source said, for the log and the audit.
+    /// The role that each source names, for the log and the audit.
     pub evidence: Vec<Evidence>,
 }
 
-/// What one source said.
+/// A source of a role. It is displayed as messages name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RoleSource {
+    /// A source that names a role outright: a flag, a configuration, a variable, a token. Holds it in words.
+    Named(String),
+    /// The marker file.
+    Marker,
+    /// The command that the agent was started with.
+    Command,
+    /// The policy, for a caller whom no other source names.
+    MissingRole,
+}
+
+impl fmt::Display for RoleSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Named(source) => source,
+            Self::Marker => "marker",
+            Self::Command => "command",
+            Self::MissingRole => "missing_role of the policy",
+        })
+    }
+}
+
+/// The role that one source names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Evidence {
-    /// The source: `flag --role`, `marker` and so on.
-    pub source: String,
+    /// The source.
+    pub source: RoleSource,
     /// The role that it puts the caller in.
     pub role: String,
-    /// Why that is not the role that it named, where it is not.
+    /// The reason why that is not the role that it named, if it is not.
     pub distrust: Option<String>,
 }
 
-/// Brings all sources together. Where none says anything, the caller is in [`Policy::missing_role`].
-pub fn resolve(policy: &Policy, sources: &Sources) -> Resolved {
+/// Combines all sources into one caller. If there is no source, the caller is in [`Policy::missing_role`].
+pub fn resolve(policy: &Policy, sources: &Sources) -> ResolvedCaller {
     let mut evidence: Vec<Evidence> = Vec::new();
     let mut session = None;
-    evidence.extend(sources.named.iter().map(|named| judge(policy, &named.source, &named.role)));
+    evidence.extend(
+        sources
+            .named
+            .iter()
+            .map(|named| evidence_of(policy, RoleSource::Named(named.source.clone()), &named.role)),
+    );
     match &sources.marker {
         None => {}
         Some(Ok(marker)) => {
             session.clone_from(&marker.session);
-            evidence.push(judge(policy, "marker", &marker.role));
+            evidence.push(evidence_of(policy, RoleSource::Marker, &marker.role));
         }
+        // A marker that cannot be trusted counts as the minimal role. Ignored, breaking the file would give more
+        // rights than it named.
         Some(Err(error)) => evidence.push(Evidence {
-            source: "marker".to_owned(),
+            source: RoleSource::Marker,
             role: policy.minimal_role().to_owned(),
             distrust: Some(error.to_string()),
         }),
     }
     if let Some(role) = sources.command.as_deref().and_then(|command| policy.role_of_command(command)) {
-        evidence.push(Evidence { source: "command".to_owned(), role: role.to_owned(), distrust: None });
+        evidence.push(Evidence { source: RoleSource::Command, role: role.to_owned(), distrust: None });
     }
     if evidence.is_empty() {
         let role = policy.missing_role().to_owned();
-        evidence.push(Evidence { source: "missing_role of the policy".to_owned(), role, distrust: None });
+        evidence.push(Evidence { source: RoleSource::MissingRole, role, distrust: None });
     }
     let mut roles = evidence.iter().map(|evidence| evidence.role.clone());
     let first = roles.next().unwrap_or_else(|| policy.minimal_role().to_owned());
@@ -104,11 +138,10 @@ pub fn resolve(policy: &Policy, sources: &Sources) -> Resolved {
     if let Some(session) = session {
         caller = caller.with_session(session);
     }
-    Resolved { caller, evidence }
+    ResolvedCaller { caller, evidence }
 }
 
-fn judge(policy: &Policy, source: &str, role: &str) -> Evidence {
-    let source = source.to_owned();
+fn evidence_of(policy: &Policy, source: RoleSource, role: &str) -> Evidence {
     if policy.declares(role) {
         return Evidence { source, role: role.to_owned(), distrust: None };
     }
@@ -118,48 +151,3 @@ fn judge(policy: &Policy, source: &str, role: &str) -> Evidence {
     };
     Evidence { source, role: policy.minimal_role().to_owned(), distrust: Some(distrust) }
 }
-
-/// What a marker file says: the role and session of whoever runs beside it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Marker {
-    /// The role.
-    pub role: String,
-    /// The session, where it names one.
-    pub session: Option<String>,
-    /// It was signed with the key.
-    pub signed: bool,
-}
-
-/// Why a marker is not trusted. The caller is then in the minimal role.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum MarkerError {
-    /// It should be there.
-    #[error("there is no marker, and with a key there must be one")]
-    Missing,
-    /// It cannot be opened or read.
-    #[error("it cannot be read: {0}")]
-    Unreadable(#[from] io::Error),
-    /// It is not what a broker writes, or others may have written it.
-    #[error("{0}")]
-    Untrusted(String),
-    /// It is empty, too long, or does not say what a marker says.
-    #[error("{0}")]
-    Malformed(&'static str),
-    /// It carries no signature that the key made.
-    #[error("its signature is missing or was not made with this key")]
-    Signature,
-    /// Its time is over.
-    #[error("it has expired")]
-    Expired,
-}
-
-/// The names that markers have: our own, and that of the role filter which came before.
-pub const MARKER_NAMES: [&str; 2] = ["coretools_role", "teleclaude_role"];
-
-/// The file beside `teleclaude_role` that names its session.
-pub const SESSION_MARKER_NAME: &str = "teleclaude_session_id";
-
-/// The shortest key, in bytes.
-pub const MIN_KEY_BYTES: usize = 32;

@@ -1,41 +1,125 @@
-//! What a policy knows of a tool and of one call of it.
+//! The facts of a tool, and one call of it.
 
 use serde_json::{Map, Value};
 
 /// The toolset of tools of other servers.
 const EXTERNAL: &str = "external";
 
-/// What a policy knows of a tool beside its name. Whoever registers a tool vouches for these; what another
+/// The facts of a tool, by which a policy judges its calls. Whoever registers a tool vouches for them; what another
 /// server says of its own tools is no fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ToolFacts<'a> {
     /// The canonical name. Aliases are resolved before a policy is asked.
     pub name: &'a str,
     /// The toolset it belongs to.
     pub toolset: &'a str,
-    /// It changes nothing.
+    /// True if it changes nothing.
     pub read_only: bool,
-    /// It may overwrite or remove what was there.
+    /// True if it may overwrite or remove what was there.
     pub destructive: bool,
-    /// It reaches beyond this machine, or runs programs that may.
+    /// True if it reaches beyond this machine, or runs programs that may.
     pub open_world: bool,
-    /// What its arguments reach. An argument that is not named here reaches nothing.
+    /// The reach of its arguments. An argument that is not named here reaches nothing.
     pub effects: &'a [Effect],
 }
 
 impl<'a> ToolFacts<'a> {
-    /// A tool of another server, in the toolset `external`: nothing that it says of itself is believed.
-    pub fn external(name: &'a str) -> Self {
-        Self { name, toolset: EXTERNAL, read_only: false, destructive: true, open_world: true, effects: &[] }
+    /// Creates the facts of a tool that may overwrite, remove and reach beyond this machine, with arguments that reach
+    /// nothing. The setters say what is known to be otherwise.
+    ///
+    /// ```
+    /// use role_policy::{Effect, ToolFacts};
+    ///
+    /// const READ_FILE: ToolFacts<'static> =
+    ///     ToolFacts::new("read_file", "filesystem").read_only(true).open_world(false).effects(&[Effect::Reads("path")]);
+    /// assert!(!READ_FILE.destructive);
+    /// ```
+    pub const fn new(name: &'a str, toolset: &'a str) -> Self {
+        Self { name, toolset, read_only: false, destructive: true, open_world: true, effects: &[] }
     }
 
-    /// Nobody here vouches for it, so that what its arguments reach is not known.
+    /// Returns the facts of a tool of another server, in the toolset `external`: nothing it says of itself is believed.
+    pub const fn external(name: &'a str) -> Self {
+        // The most cautious annotations: a denial by kind always takes it in, and `allow = ["annotation:read-only"]`
+        // never does.
+        Self::new(name, EXTERNAL)
+    }
+
+    /// Sets if the tool changes nothing. Such a tool is not destructive either.
+    #[must_use]
+    pub const fn read_only(mut self, read_only: bool) -> Self {
+        self.read_only = read_only;
+        self.destructive = self.destructive && !read_only;
+        self
+    }
+
+    /// Sets if the tool may overwrite or remove what was there.
+    #[must_use]
+    pub const fn destructive(mut self, destructive: bool) -> Self {
+        self.destructive = destructive;
+        self
+    }
+
+    /// Sets if the tool reaches beyond this machine, or runs programs that may.
+    #[must_use]
+    pub const fn open_world(mut self, open_world: bool) -> Self {
+        self.open_world = open_world;
+        self
+    }
+
+    /// Sets the reach of its arguments.
+    #[must_use]
+    pub const fn effects(mut self, effects: &'a [Effect]) -> Self {
+        self.effects = effects;
+        self
+    }
+
+    /// Returns true if nobody vouches for the tool, so that the reach of its arguments is not known.
     pub(crate) fn is_external(&self) -> bool {
         self.toolset == EXTERNAL
     }
 }
 
-/// What one argument of a tool reaches.
+/// The facts of a tool, kept by a policy.
+#[derive(Debug)]
+pub(crate) struct OwnedFacts {
+    pub(crate) name: String,
+    toolset: String,
+    read_only: bool,
+    destructive: bool,
+    open_world: bool,
+    effects: Vec<Effect>,
+}
+
+impl OwnedFacts {
+    pub(crate) fn facts(&self) -> ToolFacts<'_> {
+        let Self { name, toolset, read_only, destructive, open_world, effects } = self;
+        ToolFacts {
+            name,
+            toolset,
+            read_only: *read_only,
+            destructive: *destructive,
+            open_world: *open_world,
+            effects,
+        }
+    }
+}
+
+impl From<&ToolFacts<'_>> for OwnedFacts {
+    fn from(facts: &ToolFacts<'_>) -> Self {
+        Self {
+            name: facts.name.to_owned(),
+            toolset: facts.toolset.to_owned(),
+            read_only: facts.read_only,
+            destructive: facts.destructive,
+            open_world: facts.open_world,
+            effects: facts.effects.to_vec(),
+        }
+    }
+}
+
+/// The reach of one argument of a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Effect {
@@ -71,18 +155,18 @@ pub struct Call {
 }
 
 impl Call {
-    /// A call of `tool` with `arguments`. Both must be in their canonical form already: what is judged
+    /// Creates a call of `tool` with `arguments`. Both must be in their canonical form already: what is judged
     /// here is what runs.
     pub fn new(tool: impl Into<String>, arguments: Map<String, Value>) -> Self {
         Self { tool: tool.into(), arguments }
     }
 
-    /// The canonical tool name.
+    /// Returns the canonical name of the tool.
     pub fn tool(&self) -> &str {
         &self.tool
     }
 
-    /// The normalised arguments.
+    /// Returns the normalised arguments.
     pub fn arguments(&self) -> &Map<String, Value> {
         &self.arguments
     }

@@ -1,40 +1,27 @@
 //! How calls are judged.
 #![allow(clippy::expect_used, clippy::panic, reason = "a test says what is wrong by ending")]
 
-use role_policy::{Access, Call, Caller, Effect, Effects, Lexical, Policy, Refusal, Says, Scope, ToolFacts};
+use role_policy::{
+    Access, Call, CallScope, Caller, Effect, EffectResolver, Lexical, Policy, Refusal, ResolveError, Says,
+    ToolFacts,
+};
 use serde_json::{Map, Value, json};
 
-const READ: ToolFacts<'static> = ToolFacts {
-    name: "read_file",
-    toolset: "filesystem",
-    read_only: true,
-    destructive: false,
-    open_world: false,
-    effects: &[Effect::Reads("path")],
-};
-const WRITE: ToolFacts<'static> = ToolFacts {
-    name: "write_file",
-    read_only: false,
-    destructive: true,
-    effects: &[Effect::Writes("path")],
-    ..READ
-};
-const MOVE: ToolFacts<'static> = ToolFacts {
-    name: "move_file",
-    effects: &[Effect::Moves("source"), Effect::Replaces("destination")],
-    ..WRITE
-};
-const RUN: ToolFacts<'static> = ToolFacts {
-    name: "run_command",
-    toolset: "ci",
-    open_world: true,
-    effects: &[Effect::Reads("working_directory"), Effect::Runs { command: "command", environment: "env" }],
-    ..WRITE
-};
+const READ: ToolFacts<'static> = ToolFacts::new("read_file", "filesystem")
+    .read_only(true)
+    .open_world(false)
+    .effects(&[Effect::Reads("path")]);
+const WRITE: ToolFacts<'static> =
+    ToolFacts::new("write_file", "filesystem").open_world(false).effects(&[Effect::Writes("path")]);
+const MOVE: ToolFacts<'static> = ToolFacts::new("move_file", "filesystem")
+    .open_world(false)
+    .effects(&[Effect::Moves("source"), Effect::Replaces("destination")]);
+const RUN: ToolFacts<'static> = ToolFacts::new("run_command", "ci")
+    .effects(&[Effect::Reads("working_directory"), Effect::Runs { command: "command", environment: "env" }]);
 const DATABASE: ToolFacts<'static> =
-    ToolFacts { name: "db_bridge", toolset: "introspection", effects: &[Effect::Sql("action")], ..WRITE };
+    ToolFacts::new("db_bridge", "introspection").open_world(false).effects(&[Effect::Sql("action")]);
 const AGENT: ToolFacts<'static> =
-    ToolFacts { name: "run_agent_command", toolset: "sessions", effects: &[Effect::Role("role")], ..WRITE };
+    ToolFacts::new("run_agent_command", "sessions").open_world(false).effects(&[Effect::Role("role")]);
 const TOOLS: [ToolFacts<'static>; 6] = [READ, WRITE, MOVE, RUN, DATABASE, AGENT];
 
 fn load(roles: &str) -> Policy {
@@ -51,19 +38,24 @@ fn object(value: Value) -> Map<String, Value> {
     }
 }
 
-fn judge(policy: &Policy, caller: &Caller, tool: ToolFacts<'_>, arguments: Value) -> Result<Scope, Refusal> {
+fn judge(
+    policy: &Policy,
+    caller: &Caller,
+    tool: ToolFacts<'_>,
+    arguments: Value,
+) -> Result<CallScope, Refusal> {
     let call = Call::new(tool.name, object(arguments));
     policy.authorize(caller, &tool, call, &Lexical).map(|call| call.scope().clone())
 }
 
-fn reason(refused: Result<Scope, Refusal>) -> String {
+fn reason(refused: Result<CallScope, Refusal>) -> String {
     match refused.expect_err("refused") {
         Refusal::Arguments { reason, .. } => reason,
         other => panic!("{other:?}"),
     }
 }
 
-fn is_hidden(refused: &Result<Scope, Refusal>) -> bool {
+fn is_hidden(refused: &Result<CallScope, Refusal>) -> bool {
     matches!(refused, Err(Refusal::Hidden { .. }))
 }
 
@@ -113,7 +105,7 @@ fn tools_are_chosen_by_name_toolset_and_annotation() {
 fn a_tool_is_judged_by_what_it_is_now_and_not_by_a_namesake_known_at_load() {
     let policy = load("[roles.a]\nallow = [\"annotation:read-only\"]");
     // Another server's tool of the same name, which vouches for nothing.
-    let foreign = ToolFacts { toolset: "wrapped", read_only: false, destructive: true, ..READ };
+    let foreign = ToolFacts::new("read_file", "wrapped").open_world(false).effects(READ.effects);
     assert!(policy.sees(&Caller::new("a"), &READ) && !policy.sees(&Caller::new("a"), &foreign));
 }
 
@@ -129,7 +121,13 @@ fn names_are_compared_byte_for_byte() {
     let policy = load("[roles.a]\nallow = [\"read_file\"]");
     for name in ["Read_file", "READ_FILE", "read_file ", "read_file\0", "read\u{5f}file2", "ｒead_file", ""]
     {
-        assert!(!policy.sees(&Caller::new("a"), &ToolFacts { name, ..READ }), "{name:?}");
+        assert!(
+            !policy.sees(
+                &Caller::new("a"),
+                &ToolFacts::new(name, "filesystem").read_only(true).open_world(false)
+            ),
+            "{name:?}"
+        );
     }
 }
 
@@ -238,25 +236,25 @@ fn every_path_of_a_call_is_judged_and_one_left_out_is_the_root() {
 /// A file system with one link in it, and programs in one folder.
 struct Machine;
 
-impl Effects for Machine {
-    fn resolve_path(&self, path: &str) -> Result<String, String> {
+impl EffectResolver for Machine {
+    fn resolve_path(&self, path: &str) -> Result<String, ResolveError> {
         match path {
             "docs/link" => Ok("src/main.rs".to_owned()),
-            "broken" => Err("it cannot be followed".to_owned()),
+            "broken" => Err(ResolveError::other("it cannot be followed")),
             path => Lexical.resolve_path(path),
         }
     }
 
-    fn resolve_program(&self, word: &str) -> Result<String, String> {
+    fn resolve_program(&self, word: &str) -> Result<String, ResolveError> {
         match word {
             "cargo" | "/usr/bin/cargo" | "/usr/bin/../bin/cargo" => Ok("/usr/bin/cargo".to_owned()),
             "./cargo" => Ok("/home/me/project/cargo".to_owned()),
             "git" => Ok("/usr/bin/git".to_owned()),
-            word => Err(format!("there is no program `{word}`")),
+            word => Err(ResolveError::other(format!("there is no program `{word}`"))),
         }
     }
 
-    fn split_command(&self, line: &str) -> Result<Vec<String>, String> {
+    fn split_command(&self, line: &str) -> Result<Vec<String>, ResolveError> {
         Lexical.split_command(line)
     }
 }
@@ -543,8 +541,7 @@ fn a_colon_in_a_name_further_on_names_no_root() {
 
 #[test]
 fn what_is_moved_is_reached_with_all_that_it_holds() {
-    let moves =
-        ToolFacts { name: "write_file", effects: &[Effect::Moves("path"), Effect::Replaces("to")], ..WRITE };
+    let moves = WRITE.effects(&[Effect::Moves("path"), Effect::Replaces("to")]);
     let policy = load(
         "[roles.a]\nallow = [\"*\"]\n[[roles.a.require]]\nid = \"r\"\ntools = [\"*\"]\nnot_within = [\"a/secrets\"]\n\
          [roles.b]\nallow = [\"*\"]\n[[roles.b.require]]\nid = \"r\"\ntools = [\"*\"]\nread_within = [\"docs\"]",

@@ -3,28 +3,14 @@
 
 use role_policy::{BUILTIN, Caller, Effect, Policy, ToolFacts};
 
-const READ: ToolFacts<'static> = ToolFacts {
-    name: "read_file",
-    toolset: "filesystem",
-    read_only: true,
-    destructive: false,
-    open_world: false,
-    effects: &[Effect::Reads("path")],
-};
-const WRITE: ToolFacts<'static> = ToolFacts {
-    name: "write_file",
-    read_only: false,
-    destructive: true,
-    effects: &[Effect::Writes("path")],
-    ..READ
-};
-const RUN: ToolFacts<'static> = ToolFacts {
-    name: "run_command",
-    toolset: "ci",
-    open_world: true,
-    effects: &[Effect::Runs { command: "command", environment: "env" }],
-    ..WRITE
-};
+const READ: ToolFacts<'static> = ToolFacts::new("read_file", "filesystem")
+    .read_only(true)
+    .open_world(false)
+    .effects(&[Effect::Reads("path")]);
+const WRITE: ToolFacts<'static> =
+    ToolFacts::new("write_file", "filesystem").open_world(false).effects(&[Effect::Writes("path")]);
+const RUN: ToolFacts<'static> =
+    ToolFacts::new("run_command", "ci").effects(&[Effect::Runs { command: "command", environment: "env" }]);
 
 fn said(text: &str) -> String {
     match Policy::load(text, "roles.toml", &[READ, WRITE, RUN]) {

@@ -21,13 +21,12 @@ fn tools() -> Vec<ToolFacts<'static>> {
     NAMES
         .iter()
         .enumerate()
-        .map(|(index, name)| ToolFacts {
-            name,
-            toolset: if index < 3 { "filesystem" } else { "other" },
-            read_only: index % 3 == 0,
-            destructive: index % 3 == 1,
-            open_world: index % 4 == 3,
-            effects: &[Effect::Writes("path")],
+        .map(|(index, name)| {
+            ToolFacts::new(name, if index < 3 { "filesystem" } else { "other" })
+                .read_only(index % 3 == 0)
+                .destructive(index % 3 == 1)
+                .open_world(index % 4 == 3)
+                .effects(&[Effect::Writes("path")])
         })
         .collect()
 }

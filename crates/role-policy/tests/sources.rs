@@ -9,7 +9,7 @@ const ROLES: &str = "version = 1\nmissing_role = \"all\"\nderived = [{ command =
     [roles.minimal]\nallow = [\"t0\"]\n[roles.all]\nallow = [\"*\"]\n[roles.few]\nallow = [\"t0\", \"t1\"]\n[roles.other]\nallow = [\"t0\", \"t2\"]";
 
 fn tool(name: &str) -> ToolFacts<'_> {
-    ToolFacts { name, toolset: "t", read_only: true, destructive: false, open_world: false, effects: &[] }
+    ToolFacts::new(name, "t").read_only(true).open_world(false)
 }
 
 fn policy() -> Policy {

@@ -1,55 +1,61 @@
-//! Whether what the tools run is confined, and to what.
+//! The confinement of the programs that tools run.
 
-use crate::identity;
+use crate::config::ConfinementMode;
+use crate::error::Error;
+use crate::protected_files;
 use crate::settings::Settings;
-use core_tools::ci::{Confine, PrivateTemp, ToolchainPlaces};
-use core_tools::config::ConfinementMode;
+use core_tools::ci::{ConfinementPolicy, PrivateTempDir, ToolchainPaths};
 use core_tools::workspace::Workspace;
 use process_runner::Confinement;
 use role_policy::{Caller, Policy, ToolFacts};
 use std::path::{Path, PathBuf};
 
-/// What `settings` say of the programs that `caller` has run.
+/// Returns the confinement of the programs that `caller` runs.
 ///
 /// # Errors
-/// They say that programs must be confined, and no temporary folder can be made for them.
+/// The settings demand confinement, and no temporary folder can be made for the programs.
 pub fn confine(
     settings: &Settings,
     workspace: &Workspace,
     policy: &Policy,
     caller: &Caller,
     tools: &[ToolFacts<'_>],
-) -> Result<Confine, String> {
+) -> Result<ConfinementPolicy, Error> {
     if *settings.config.policy.confinement == ConfinementMode::Auto && is_full(policy, caller, tools) {
-        return Ok(Confine::off("the role may do everything; `policy.confinement = \"on\"` confines it too"));
+        return Ok(ConfinementPolicy::off(
+            "the role may do everything; `policy.confinement = \"on\"` confines it too",
+        ));
     }
     confine_all(settings, workspace)
 }
 
-/// What `settings` say of the programs that any of several callers has run: the fence is about them all.
+/// Returns the one confinement of the programs that several callers run.
 ///
 /// # Errors
 /// As [`confine`].
-pub fn confine_all(settings: &Settings, workspace: &Workspace) -> Result<Confine, String> {
+pub fn confine_all(settings: &Settings, workspace: &Workspace) -> Result<ConfinementPolicy, Error> {
     let best_effort = match *settings.config.policy.confinement {
-        ConfinementMode::Off => return Ok(Confine::off("the configuration says so")),
+        ConfinementMode::Off => return Ok(ConfinementPolicy::off("the configuration says so")),
         ConfinementMode::Auto => match Confinement::available() {
-            Err(why) => return Ok(Confine::off(format!("this system has not the means: {why}"))),
+            Err(reason) => {
+                return Ok(ConfinementPolicy::off(format!("this system has not the means: {reason}")));
+            }
             Ok(_) => true,
         },
         ConfinementMode::On => false,
     };
-    // The session's own, where it has one that can be used.
-    let usual = std::env::temp_dir();
-    let own = settings.temporary_folder.as_deref().filter(|folder| folder.is_absolute());
-    let temporary = own
-        .and_then(|folder| PrivateTemp::new_in(folder).ok())
-        .map_or_else(|| PrivateTemp::new_in(if own.is_some() { Path::new("/tmp") } else { &usual }), Ok)
-        .map_err(|error| format!("cannot make a temporary folder for commands: {error}"))?;
+    // The session's own folder, if it has one. If that cannot be used it is `/tmp`, as `temp_dir` would name it again.
+    let default_folder = std::env::temp_dir();
+    let session_folder = settings.temporary_folder.as_deref().filter(|folder| folder.is_absolute());
+    let fallback = if session_folder.is_some() { Path::new("/tmp") } else { &default_folder };
+    let temporary = session_folder
+        .and_then(|folder| PrivateTempDir::new_in(folder).ok())
+        .map_or_else(|| PrivateTempDir::new_in(fallback), Ok)
+        .map_err(Error::TemporaryFolder)?;
     let home = std::env::var_os("HOME").map_or_else(|| PathBuf::from("/nonexistent"), PathBuf::from);
-    let places = ToolchainPlaces::usual(&home, |name| std::env::var_os(name));
-    // What programs make in a root is theirs, so nothing there can be left out.
-    for file in identity::protected(settings) {
+    let toolchains = ToolchainPaths::discover(&home, |name| std::env::var_os(name));
+    // Confinement grants a root as a whole, so a protected file inside one cannot be kept from programs.
+    for file in protected_files::protected(settings) {
         if file.exists() && workspace.roots().any(|root| file.starts_with(root)) {
             tracing::warn!(
                 "{} lies in a root: tools cannot change it, but commands that they run can; keep it elsewhere",
@@ -57,13 +63,13 @@ pub fn confine_all(settings: &Settings, workspace: &Workspace) -> Result<Confine
             );
         }
     }
-    Ok(Confine::new(workspace, &places, temporary)
-        .without(&identity::secret(settings))
+    Ok(ConfinementPolicy::new(workspace, &toolchains, temporary)
+        .without(&protected_files::server_only(settings))
         .network(*settings.config.policy.network)
         .best_effort(best_effort))
 }
 
-/// Whether the caller may do everything there is, so that a fence would only be in its way.
+/// Returns true if the caller may do everything there is, so that confinement would only be in its way.
 fn is_full(policy: &Policy, caller: &Caller, tools: &[ToolFacts<'_>]) -> bool {
     caller.roles().all(|role| {
         policy.excluded_tools(role).is_empty()

@@ -1,22 +1,40 @@
-//! What both servers are made of before they serve: flags, environment and configuration in, a guarded host out.
+//! The startup that both servers share: flags, environment and configuration in, a guarded host out.
 //!
-//! The libraries read no environment; this does it for the binaries, once. A [`Program`] says what a server has of its
-//! own, tools and roles; `mcp_stdio::main` and `mcp_http::main` serve it. Each toolset is a feature, all of them by
-//! default: what is not linked does not exist. [`settings`] are read, [`setup`] builds the host of [`toolsets`],
-//! [`sessions`] leads to the agents, [`identity`] finds the policy and the caller's role, [`confinement`] says what
-//! programs may reach, [`log`] writes to standard error with secrets masked, and [`manual`] prints the manual and
-//! completion scripts.
+//! The libraries read no environment; this crate does it for the binaries, once. A [`Program`] says what a server has
+//! of its own, tools and roles; `mcp_stdio::main` and `mcp_http::main` serve it. Each toolset is a feature, all of them
+//! by default: what is not linked does not exist. [`read_settings`] reads the [`settings`], [`setup`] builds the host
+//! of [`toolsets`], [`sessions`] leads to the agents, [`policy`] and [`identity`] find the policy and the caller's
+//! role, [`confinement`] says what programs may reach, [`log`] writes to standard error with secrets masked, and
+//! [`manual`] prints the manual and completion scripts.
 
+pub mod audit;
+pub mod config;
 pub mod confinement;
+mod error;
+pub mod error_chain;
+pub mod file_stamp;
 pub mod identity;
 #[cfg(target_os = "linux")]
 pub mod init;
+pub mod instructions;
 pub mod log;
 pub mod manual;
+#[cfg(unix)]
+pub mod open_file_limit;
+pub mod policy;
 mod program;
+pub mod protected_files;
+pub mod read_settings;
+pub mod resources;
+#[cfg(all(feature = "sessions", unix))]
+mod session_identity;
 pub mod sessions;
 pub mod settings;
 pub mod setup;
 pub mod toolsets;
+pub mod trusted_text;
 
+#[cfg(feature = "context")]
+pub use error::CatalogueFileError;
+pub use error::Error;
 pub use program::{Program, Resources};

@@ -4,6 +4,7 @@
 //! and nothing else. What does not fit into its queue is dropped and counted. Most servers never log; so the
 //! thread is started with the first record.
 
+use crate::error::Error;
 use core_tools::redact::Redactor;
 use std::collections::VecDeque;
 use std::io::Write;
@@ -16,69 +17,73 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry};
 
-/// Bytes that may wait to be written; one record more is taken whatever its length.
+/// The bytes of records that may wait to be written. One record more is taken, whatever its length.
 const QUEUE_BYTES: usize = 1 << 20;
 
-/// How long the last records may take when the process ends.
-const FLUSH: Duration = Duration::from_millis(100);
+/// The longest time to write the last records when the process ends.
+const FLUSH_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// Where records go beside standard error.
-pub type Further = Box<dyn Layer<Registry> + Send + Sync>;
+/// A second destination of records beside standard error.
+pub type ExtraLayer = Box<dyn Layer<Registry> + Send + Sync>;
 
-/// Starts logging at `level`, to `further` places too. What is returned writes the last records when it is dropped.
+/// Starts logging at `level`, and to `extra` too. The returned log writes the last records when it is dropped.
 ///
 /// # Errors
 ///
 /// Where `level` is no level, and where there is a log already.
-pub fn start(level: &str, redactor: Redactor, further: Option<Further>) -> Result<Log, String> {
-    let level: LevelFilter = level.parse().map_err(|_| {
-        format!("--log {level:?} is no level: expected off, error, warn, info, debug or trace")
-    })?;
+pub fn start(level: &str, redactor: Redactor, extra: Option<ExtraLayer>) -> Result<Log, Error> {
+    let level: LevelFilter = level.parse().map_err(|_| Error::LogLevel { level: level.to_owned() })?;
     let log = Log(Arc::default());
     if level == LevelFilter::OFF {
         return Ok(log);
     }
     // rmcp warns of every request that is answered with an error, which is its client's affair.
-    let protocol = if level >= LevelFilter::INFO { level } else { level.min(LevelFilter::ERROR) };
-    let targets = Targets::new().with_default(level).with_target("rmcp", protocol);
-    let layer = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(Records {
+    let protocol_level = if level >= LevelFilter::INFO { level } else { level.min(LevelFilter::ERROR) };
+    let targets = Targets::new().with_default(level).with_target("rmcp", protocol_level);
+    let layer = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(RecordWriters {
         queue: Arc::clone(&log.0),
         redactor,
         writer: AtomicBool::new(false),
     });
-    let registry = tracing_subscriber::registry().with(further).with(layer).with(targets);
-    registry.try_init().map_err(|error| error.to_string())?;
+    let registry = tracing_subscriber::registry().with(extra).with(layer).with(targets);
+    registry.try_init().map_err(Error::LogStarted)?;
     Ok(log)
 }
 
 /// The log. Dropped, it waits 100 ms at most for what has been logged to be written.
 #[must_use]
-pub struct Log(Arc<Queue>);
+pub struct Log(Arc<RecordQueue>);
+
+impl std::fmt::Debug for Log {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Log").finish_non_exhaustive()
+    }
+}
 
 impl Drop for Log {
     fn drop(&mut self) {
-        self.0.flush(FLUSH);
+        self.0.flush(FLUSH_TIMEOUT);
     }
 }
 
 /// Records on their way to the thread that writes them.
 #[derive(Default)]
-struct Queue {
-    state: Mutex<State>,
+struct RecordQueue {
+    state: Mutex<QueueState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct QueueState {
     records: VecDeque<Vec<u8>>,
-    /// In `records`.
+    /// The bytes in `records`.
     bytes: usize,
     dropped: u64,
     writing: bool,
 }
 
-impl Queue {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl RecordQueue {
+    fn state(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -106,8 +111,8 @@ impl Queue {
             state.writing = true;
             drop(state);
             for record in records {
-                // Whole records are masked, so that no secret is cut in two. Nobody is left to tell where
-                // standard error cannot be written.
+                // Whole records are masked, so that no secret is cut in two. If standard error cannot be written,
+                // nothing is left to report it to.
                 let text = String::from_utf8_lossy(&record);
                 let _ = output.write_all(redactor.redact(&text).as_bytes());
             }
@@ -128,35 +133,36 @@ impl Queue {
 }
 
 /// Hands out writers that take one record each.
-struct Records {
-    queue: Arc<Queue>,
+struct RecordWriters {
+    queue: Arc<RecordQueue>,
     redactor: Redactor,
-    /// Whether the thread that writes has been started.
+    /// True once the thread that writes has been started.
     writer: AtomicBool,
 }
 
-struct Record<'a> {
-    queue: &'a Queue,
+struct RecordWriter<'a> {
+    queue: &'a RecordQueue,
     bytes: Vec<u8>,
 }
 
-impl<'a> MakeWriter<'a> for Records {
-    type Writer = Record<'a>;
+impl<'a> MakeWriter<'a> for RecordWriters {
+    type Writer = RecordWriter<'a>;
 
-    fn make_writer(&'a self) -> Record<'a> {
+    fn make_writer(&'a self) -> RecordWriter<'a> {
+        // `Relaxed`, as only one thread must see `false`, and nothing else is handed over by it.
         if !self.writer.swap(true, Ordering::Relaxed) {
             let (queue, redactor) = (Arc::clone(&self.queue), self.redactor.clone());
             let started = std::thread::Builder::new()
                 .name("log".to_owned())
                 .spawn(move || queue.write(std::io::stderr(), &redactor));
-            // Without a thread to be had, the record waits for the next one to find one.
+            // If no thread can be started, the record waits until the next one starts a thread.
             self.writer.store(started.is_ok(), Ordering::Relaxed);
         }
-        Record { queue: &self.queue, bytes: Vec::new() }
+        RecordWriter { queue: &self.queue, bytes: Vec::new() }
     }
 }
 
-impl Write for Record<'_> {
+impl Write for RecordWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.bytes.extend_from_slice(bytes);
         Ok(bytes.len())
@@ -167,7 +173,7 @@ impl Write for Record<'_> {
     }
 }
 
-impl Drop for Record<'_> {
+impl Drop for RecordWriter<'_> {
     fn drop(&mut self) {
         self.queue.push(std::mem::take(&mut self.bytes));
     }
@@ -176,7 +182,7 @@ impl Drop for Record<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use core_tools::redact::Options;
+    use core_tools::redact::RedactionOptions;
     use std::sync::mpsc::{Sender, channel};
 
     struct Sent(Sender<Vec<u8>>);
@@ -194,14 +200,16 @@ mod tests {
 
     #[test]
     fn records_past_the_queue_are_dropped_and_counted() {
-        let queue = Arc::new(Queue::default());
+        let queue = Arc::new(RecordQueue::default());
         let record = vec![b'x'; QUEUE_BYTES / 4];
         for _ in 0..7 {
             queue.push(record.clone());
         }
         let (sender, written) = channel();
         let writer = Arc::clone(&queue);
-        std::thread::spawn(move || writer.write(Sent(sender), &Redactor::new(Options::default()).unwrap()));
+        std::thread::spawn(move || {
+            writer.write(Sent(sender), &Redactor::new(RedactionOptions::default()).unwrap());
+        });
         queue.flush(Duration::from_secs(20));
         let written = written.try_iter().collect::<Vec<_>>().concat();
         let text = String::from_utf8(written).unwrap();

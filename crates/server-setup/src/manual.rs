@@ -5,6 +5,7 @@
 )]
 #![allow(clippy::doc_markdown, reason = "the comments of `Man` are what --help prints")]
 
+use crate::error::Error;
 use clap::{Args, Command};
 use clap_mangen::Man as Page;
 use clap_mangen::roff::{Roff, roman};
@@ -13,7 +14,7 @@ use std::{fs, io};
 
 pub use clap_complete::Shell;
 
-/// What to do with the manual.
+/// The arguments of the subcommand that writes the manual.
 #[derive(Args, Debug)]
 pub struct Man {
     /// Write every page into this folder, which is made where it is missing, and print their paths
@@ -22,24 +23,24 @@ pub struct Man {
 }
 
 impl Man {
-    /// The first page of the manual of `command`; or, where a folder was named, the paths of all that were written
-    /// there, a line each.
+    /// Returns the first page of the manual of `command`. If a folder was named, writes all pages there and returns
+    /// their paths, one on each line.
     ///
     /// # Errors
     ///
-    /// Where the pages cannot be written.
-    pub fn run(&self, command: Command) -> Result<String, String> {
-        let pages = pages(command).map_err(|error| format!("cannot make the manual: {error}"))?;
+    /// The pages cannot be written.
+    pub fn run(&self, command: Command) -> Result<String, Error> {
+        let pages = pages(command).map_err(Error::Manual)?;
         let Some(folder) = &self.out else {
             return Ok(pages.into_iter().next().map(|(_, page)| page).unwrap_or_default());
         };
-        let written = write(folder, &pages)
-            .map_err(|error| format!("cannot write to {}: {error}", folder.display()))?;
+        let written =
+            write(folder, &pages).map_err(|source| Error::ManualFolder { folder: folder.clone(), source })?;
         Ok(written.join("\n"))
     }
 }
 
-/// The completion script of `command` for `shell`.
+/// Returns the completion script of `command` for `shell`.
 pub fn completions(shell: Shell, command: &mut Command) -> String {
     let name = command.get_name().to_owned();
     // Not straight to standard output: the generator panics where it cannot write.
@@ -59,23 +60,25 @@ fn write(folder: &Path, pages: &[(String, String)]) -> io::Result<Vec<String>> {
     Ok(written)
 }
 
-/// A page for `command` and each of its subcommands, with the name of its file; that of `command` comes first.
+/// Returns a page for `command` and each of its subcommands, with the name of its file. The page of `command` comes
+/// first.
 fn pages(command: Command) -> io::Result<Vec<(String, String)>> {
-    // A page for `help` would say what is known.
+    // A page for the subcommand `help` would only repeat the others.
     let mut command = command.disable_help_subcommand(true);
     command.build();
     let version = command.get_version().unwrap_or_default().to_owned();
     let mut pages = Vec::new();
     let mut commands = vec![command];
     while let Some(command) = commands.pop() {
-        commands.extend(command.get_subcommands().filter(|below| !below.is_hide_set()).cloned());
+        commands.extend(command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()).cloned());
         pages.push(page(command, &version)?);
     }
     Ok(pages)
 }
 
 fn page(command: Command, version: &str) -> io::Result<(String, String)> {
-    let more = command.get_after_long_help().or_else(|| command.get_after_help()).map(ToString::to_string);
+    let after_help_text =
+        command.get_after_long_help().or_else(|| command.get_after_help()).map(ToString::to_string);
     let has_subcommands = command.has_subcommands();
     let page = Page::new(command);
     let mut text = Vec::new();
@@ -87,11 +90,12 @@ fn page(command: Command, version: &str) -> io::Result<(String, String)> {
     if has_subcommands {
         page.render_subcommands_section(&mut text)?;
     }
-    after_help(more.as_deref().unwrap_or_default()).to_writer(&mut text)?;
+    after_help(after_help_text.as_deref().unwrap_or_default()).to_writer(&mut text)?;
     Ok((page.get_filename(), String::from_utf8_lossy(&text).into_owned()))
 }
 
-/// No date, so that the same version has the same pages. An empty word would be left out, and the others move up.
+/// Returns the heading of a page, without a date, so that the same version has the same pages.
+// The date is written as `""`: an empty word would be left out, and the others would move up.
 fn title(file: &str, version: &str) -> Roff {
     let name = file.strip_suffix(".1").unwrap_or(file);
     let mut page = Roff::new();
@@ -99,8 +103,8 @@ fn title(file: &str, version: &str) -> Roff {
     page
 }
 
-/// What stands below the options of `--help`, such as examples: there its lines are laid out by hand, and clap_mangen
-/// would run them together. A line that is not indented and ends with a colon heads a section.
+/// Formats the text below the options of `--help`, such as examples: there its lines are laid out by hand, and
+/// clap_mangen would run them together. A line that is not indented and ends with a colon heads a section.
 fn after_help(text: &str) -> Roff {
     let mut page = Roff::new();
     for block in text.split("\n\n").filter(|block| !block.is_empty()) {

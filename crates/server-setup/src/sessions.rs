@@ -1,136 +1,143 @@
 //! The way to agents' sessions, and how their supervisor is set up.
 
-#[cfg(all(feature = "sessions", unix))]
-use crate::identity;
+use crate::error::Error;
 use crate::settings::Settings;
 #[cfg(all(feature = "sessions", unix))]
-use crate::settings::chain;
+use crate::trusted_text;
 #[cfg(all(feature = "sessions", unix))]
-use core_tools::sessions::{Again, Agents, Options, Owner, Sessions};
+use core_tools::sessions::{AgentCatalog, HostKind, OptionsLoader, SessionService, SupervisorOptions};
 #[cfg(all(feature = "sessions", unix))]
 use process_runner::{Runner, guardian::Guardian};
 #[cfg(all(feature = "sessions", unix))]
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-/// The way to the sessions, where there are any.
+/// The service for sessions, in a server that is built with them.
 #[cfg(all(feature = "sessions", unix))]
-pub type SessionHandle = Sessions;
+pub type SessionHandle = SessionService;
 
-/// The way to the sessions, where there are none.
+/// The service for sessions, in a server that is built without them.
 #[cfg(not(all(feature = "sessions", unix)))]
 pub type SessionHandle = ();
 
-/// The sessions of this user's state directory. Where nobody supervises them this server does, once they are asked for.
+/// Returns the service for the sessions in this user's state directory. If no supervisor runs, this server becomes it
+/// with the first request.
 ///
-/// For one user its own end with it, by the guardian even if it is killed.
+/// The sessions of a server for one user end with it; the guardian ends them if it is killed.
 #[cfg(all(feature = "sessions", unix))]
 pub fn of_one(settings: &Settings) -> SessionHandle {
-    let own = settings.clone();
-    supervised(settings, move || options(&own, Owner::Server))
+    let settings_copy = settings.clone();
+    session_service(settings, move || options(&settings_copy, HostKind::Server))
 }
 
 #[cfg(not(all(feature = "sessions", unix)))]
-/// There are none.
+/// Returns nothing, as this server has no sessions.
 pub fn of_one(_: &Settings) -> SessionHandle {}
 
 #[cfg(not(all(feature = "sessions", unix)))]
-/// There are none.
+/// Returns nothing, as this server has no sessions.
 pub fn of_many(
     _: &Settings,
-    _: impl Fn() -> Result<Settings, String> + Send + Sync + 'static,
+    _: impl Fn() -> Result<Settings, Error> + Send + Sync + 'static,
 ) -> SessionHandle {
 }
 
-/// The sessions of a server's many callers. It is as a daemon to them: they end when it is told to end, and what outlives
-/// it otherwise is taken up by the next. `again` reads the settings again.
+/// Returns the service for the sessions of a server with many callers. Such a server is a daemon: sessions end when it
+/// is shut down, and sessions that outlive it otherwise are adopted by the next one. `reload_settings` reads the
+/// settings again.
 #[cfg(all(feature = "sessions", unix))]
 pub fn of_many(
     settings: &Settings,
-    again: impl Fn() -> Result<Settings, String> + Send + Sync + 'static,
+    reload_settings: impl Fn() -> Result<Settings, Error> + Send + Sync + 'static,
 ) -> SessionHandle {
     let options = |settings: &Settings| {
-        let mut options = options(settings, Owner::Daemon)?;
-        options.strangers = true;
-        Ok::<_, String>(options)
+        let mut options = options(settings, HostKind::Daemon)?;
+        options.shared_server = true;
+        Ok::<_, Error>(options)
     };
-    let (first, again) = (settings.clone(), Arc::new(again));
-    supervised(settings, move || {
-        let again = Arc::clone(&again);
-        let mut supervised = options(&first)?;
-        supervised.again = Some(Again::new(move || options(&again()?)));
-        Ok(supervised)
+    let (first, reload_settings) = (settings.clone(), Arc::new(reload_settings));
+    session_service(settings, move || {
+        let reload_settings = Arc::clone(&reload_settings);
+        let mut options_with_loader = options(&first)?;
+        options_with_loader.loader = Some(OptionsLoader::new(move || Ok(options(&reload_settings()?)?)));
+        Ok(options_with_loader)
     })
 }
 
 #[cfg(all(feature = "sessions", unix))]
-fn supervised(
+fn session_service(
     settings: &Settings,
-    options: impl Fn() -> Result<Options, String> + Send + Sync + 'static,
+    options: impl Fn() -> Result<SupervisorOptions, Error> + Send + Sync + 'static,
 ) -> SessionHandle {
     match state_folder(settings) {
-        Ok(state) => Sessions::new(state, options),
-        // The other tools need no such folder; who asks for sessions is told.
-        Err(missing) => Sessions::new("/nonexistent", move || Err(missing.clone())),
+        Ok(state) => SessionService::new(state, move || Ok(options()?)),
+        // The other tools need no such folder. A request for sessions is answered with this error.
+        Err(missing) => {
+            let missing = Arc::new(missing);
+            SessionService::new("/nonexistent", move || Err(Arc::clone(&missing).into()))
+        }
     }
 }
 
-/// Where sessions are kept: what the configuration says, else `coretools/sessions` in `$XDG_STATE_HOME`, by default
+/// Returns the folder of the sessions: the configured one, else `coretools/sessions` in `$XDG_STATE_HOME`, by default
 /// `~/.local/state` (XDG Base Directory Specification).
 ///
 /// # Errors
-/// What is wrong, in words.
+/// Neither the configuration nor the environment names one.
 #[cfg(all(feature = "sessions", unix))]
-pub fn state_folder(settings: &Settings) -> Result<PathBuf, String> {
+pub fn state_folder(settings: &Settings) -> Result<PathBuf, Error> {
     if let Some(folder) = settings.config.sessions.state_dir.as_ref() {
         return Ok(folder.clone());
     }
     let folder = |name| std::env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
     let state = folder("XDG_STATE_HOME").or_else(|| folder("HOME").map(|home| home.join(".local/state")));
-    let missing = "nowhere to keep sessions: set sessions.state_dir, XDG_STATE_HOME or HOME";
-    Ok(state.ok_or(missing)?.join("coretools/sessions"))
+    Ok(state.ok_or(Error::NoStateFolder)?.join("coretools/sessions"))
 }
 
-/// How a supervisor of one's own is set up.
+/// Returns the options of a supervisor in this process.
 ///
 /// # Errors
-/// What is wrong, in words.
+/// A file that the settings name cannot be used, or this program's own file cannot be found.
 #[cfg(all(feature = "sessions", unix))]
-pub fn options(settings: &Settings, owner: Owner) -> Result<Options, String> {
+pub fn options(settings: &Settings, host: HostKind) -> Result<SupervisorOptions, Error> {
     let Settings { config, redactor, secrets, withheld, .. } = settings;
     let sessions = &config.sessions;
     let agents = match sessions.agents.as_ref() {
-        None => Agents::builtin(),
+        None => AgentCatalog::builtin(),
         Some(path) => {
-            let text = identity::read(path)
-                .map_err(|error| format!("cannot use sessions.agents {}: {error}", path.display()))?;
-            Agents::with(Some((&path.display().to_string(), &text)))
+            let text = trusted_text::read(path).map_err(|source| Error::File {
+                role: "sessions.agents",
+                path: path.clone(),
+                source,
+            })?;
+            AgentCatalog::with_file(&path.display().to_string(), &text)
         }
     };
     let max_sessions = usize::try_from(*sessions.max_sessions).unwrap_or(usize::MAX);
-    let places = max_sessions.saturating_add(8);
-    let mut runner = Runner::builder().secrets(secrets.clone()).withhold(withheld).max_concurrent(places);
-    if owner == Owner::Server {
-        let guardian = Guardian::current_exe()
-            .map_err(|error| format!("cannot find out which file this program was started from: {error}"))?;
+    let max_processes = max_sessions.saturating_add(8);
+    let mut runner =
+        Runner::builder().secrets(secrets.clone()).withhold(withheld).max_concurrent(max_processes);
+    // A daemon has no guardian: its sessions outlive it, and the next daemon adopts them.
+    if host == HostKind::Server {
+        let guardian = Guardian::current_exe().map_err(Error::CurrentExecutable)?;
         runner = runner.guardian(guardian);
     }
-    let agents = agents.map_err(|error| chain(&error))?;
-    let mut options = Options::new(owner, runner.build(), redactor.clone(), agents);
-    options.plan.resume_after_limit = *sessions.resume_after_limit;
-    options.plan.renew_context = *sessions.renew_context;
-    options.plan.restart_after_crash = *sessions.restart_after_crash;
-    options.plan.base = Duration::from_millis(*sessions.backoff_base_ms);
-    options.plan.cap = Duration::from_millis(*sessions.backoff_cap_ms);
-    options.plan.attempts = u32::try_from(*sessions.max_attempts).unwrap_or(u32::MAX);
+    let mut options = SupervisorOptions::new(host)?;
+    (options.runner, options.redactor, options.agents) = (runner.build(), redactor.clone(), agents?);
+    options.restart.resume_after_limit = *sessions.resume_after_limit;
+    options.restart.renew_context = *sessions.renew_context;
+    options.restart.restart_after_crash = *sessions.restart_after_crash;
+    options.restart.backoff_base = Duration::from_millis(*sessions.backoff_base_ms);
+    options.restart.backoff_cap = Duration::from_millis(*sessions.backoff_cap_ms);
+    options.restart.max_attempts = u32::try_from(*sessions.max_attempts).unwrap_or(u32::MAX);
     options.command.clone_from(&sessions.command);
-    options.watched.clone_from(&sessions.watch);
+    options.watched_folders.clone_from(&sessions.watch);
     options.logs.file_bytes = *sessions.log_bytes;
     options.max_sessions = max_sessions;
     options.max_per_caller = usize::try_from(*sessions.max_per_caller).unwrap_or(usize::MAX);
     options.manual_restart = Duration::from_secs(*sessions.manual_restart_s);
     if let Some(path) = config.policy.marker_key.as_ref() {
         let key = role_policy::source::read_key(path)
-            .map_err(|error| format!("cannot use policy.marker_key {}: {error}", path.display()))?;
+            .map_err(|problem| Error::MarkerKey { path: path.clone(), problem })?;
         options.marker_key = Some(key);
     }
     Ok(options)

@@ -1,15 +1,18 @@
 //! The toolsets of a server, and what each of them is given.
 
+use crate::config::{Config, EnvironmentMode};
+#[cfg(feature = "context")]
+use crate::error::CatalogueFileError;
+use crate::error::Error;
 use crate::program::Resources;
+#[cfg(feature = "ci")]
+use crate::resources::server_facts;
+use crate::resources::{runner, workspace};
 use crate::sessions::{self, SessionHandle};
 use crate::settings::Settings;
+use core_tools::ci::{Commands, ConfinementPolicy, EnvironmentPolicy};
 #[cfg(feature = "context")]
-use crate::settings::chain;
-use crate::setup::{runner, workspace};
-use core_tools::ci::{Commands, Confine, EnvironmentPolicy};
-use core_tools::config::{Config, EnvironmentMode};
-#[cfg(feature = "context")]
-use core_tools::context::{Catalogue, Documents};
+use core_tools::context::{Catalogue, WorkspaceCompiler};
 #[cfg(feature = "introspection")]
 use core_tools::db::Databases;
 #[cfg(feature = "introspection")]
@@ -18,41 +21,46 @@ use core_tools::inspect::Inspector;
 use core_tools::logs::Logs;
 use core_tools::mcp::Toolset;
 #[cfg(feature = "introspection")]
+use core_tools::redact::Redactor;
+#[cfg(feature = "introspection")]
 use core_tools::trace::Traces;
 use core_tools::workspace::Workspace;
 use process_runner::Runner;
 use role_policy::ToolFacts;
 #[cfg(feature = "introspection")]
 use std::num::NonZeroU16;
+#[cfg(feature = "context")]
+use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Who calls the tools.
+/// The callers of the tools.
 #[derive(Clone, Copy, Debug)]
 pub enum Callers<'a> {
     /// The user that the server runs for, who has these sessions.
     One(&'a SessionHandle),
-    /// Several, who are strangers to each other: nothing of the server itself is theirs. Each has its own of these
-    /// sessions.
+    /// Several callers who do not trust each other. Nothing of the server itself belongs to them, and each has its own
+    /// of these sessions.
     Many(&'a SessionHandle),
 }
 
-/// Every tool there is for such callers. What they run is confined by `confine`.
+/// Returns every tool for these callers. The programs that tools run are confined by `confine`.
 ///
 /// # Errors
-/// What is wrong, in words.
+/// Something that the settings name cannot be used.
 pub fn all(
     settings: &Settings,
     workspace: &Arc<Workspace>,
     runner: &Runner,
-    confine: Confine,
+    confine: ConfinementPolicy,
     callers: Callers<'_>,
-) -> Result<Vec<Toolset>, String> {
+) -> Result<Vec<Toolset>, Error> {
     let resources = resources(settings, workspace, runner, confine);
     let mut toolsets = library(settings, workspace, runner, &resources.commands, callers)?;
-    if let Some(own) = settings.program.own {
-        own(&resources).over(&mut toolsets);
+    if let Some(own) = settings.program.own_toolset {
+        // Last, so that the program's own tools can replace those of the library.
+        own(&resources).overlay(&mut toolsets);
     }
     Ok(toolsets)
 }
@@ -61,7 +69,7 @@ fn resources(
     settings: &Settings,
     workspace: &Arc<Workspace>,
     runner: &Runner,
-    confine: Confine,
+    confine: ConfinementPolicy,
 ) -> Resources {
     let commands = Commands::new(runner.clone(), Arc::clone(workspace), settings.redactor.clone())
         .environment(match *settings.config.commands.environment {
@@ -72,33 +80,33 @@ fn resources(
     Resources { workspace: Arc::clone(workspace), commands, redactor: settings.redactor.clone() }
 }
 
-/// The names of the tools that are the program's own, those that take the place of another's among them.
+/// Returns the names of the program's own tools, including those that replace library tools.
 ///
 /// # Errors
-/// What is wrong, in words.
-pub fn own(settings: &Settings) -> Result<Vec<&'static str>, String> {
-    let Some(own) = settings.program.own else { return Ok(Vec::new()) };
+/// Something that the settings name cannot be used.
+pub fn own(settings: &Settings) -> Result<Vec<&'static str>, Error> {
+    let Some(own) = settings.program.own_toolset else { return Ok(Vec::new()) };
     let workspace = Arc::new(workspace(settings)?);
     let runner = runner(settings)?;
-    let resources = resources(settings, &workspace, &runner, Confine::off("nothing is run"));
+    let resources = resources(settings, &workspace, &runner, ConfinementPolicy::off("nothing is run"));
     Ok(own(&resources).facts().map(|tool| tool.name).collect())
 }
 
-/// What a policy knows of every tool there is.
+/// Returns the facts that a policy knows of every tool there is.
 ///
 /// # Errors
-/// What is wrong, in words.
+/// Something that the settings name cannot be used.
 pub fn facts(
     settings: &Settings,
     workspace: &Arc<Workspace>,
     runner: &Runner,
-) -> Result<Vec<ToolFacts<'static>>, String> {
-    let confine = Confine::off("nothing is run");
+) -> Result<Vec<ToolFacts<'static>>, Error> {
+    let confine = ConfinementPolicy::off("nothing is run");
     let toolsets = all(settings, workspace, runner, confine, Callers::One(&sessions::of_one(settings)))?;
     Ok(toolsets.iter().flat_map(Toolset::facts).collect())
 }
 
-/// The toolsets of the library that this server is linked with.
+/// Returns the toolsets of the library that this server is linked with.
 #[allow(
     unused_imports,
     unused_variables,
@@ -113,7 +121,7 @@ fn library(
     runner: &Runner,
     commands: &Commands,
     callers: Callers<'_>,
-) -> Result<Vec<Toolset>, String> {
+) -> Result<Vec<Toolset>, Error> {
     use core_tools::mcp;
     let config = &settings.config;
     let max_timeout = Duration::from_millis(*config.limits.max_timeout_ms);
@@ -127,11 +135,11 @@ fn library(
     #[cfg(feature = "context")]
     toolsets.push(mcp::context::toolset(&project_documents(config, workspace, commands.clone())?));
     #[cfg(feature = "ci")]
-    toolsets.push(mcp::ci::toolset(commands.clone(), crate::setup::facts(settings.program), max_timeout));
+    toolsets.push(mcp::ci::toolset(commands.clone(), server_facts(settings.program), max_timeout));
     #[cfg(feature = "introspection")]
     toolsets.push(mcp::introspection::toolset(
         workspace,
-        logs(config, workspace),
+        logs(config, workspace, &settings.redactor),
         databases(config, workspace),
         inspector(config, workspace, runner, callers)?,
         traces(config, workspace, runner),
@@ -144,14 +152,14 @@ fn library(
     Ok(toolsets)
 }
 
-/// The logs of the application: `$LOG_PATH`, and those that the configuration names.
+/// Returns the logs of the application: `$LOG_PATH`, and those that the configuration names.
 #[cfg(feature = "introspection")]
-fn logs(config: &Config, workspace: &Arc<Workspace>) -> Logs {
+fn logs(config: &Config, workspace: &Arc<Workspace>, redactor: &Redactor) -> Logs {
     let path = std::env::var_os("LOG_PATH").and_then(|path| path.into_string().ok());
-    Logs::new(Arc::clone(workspace)).path(path).named(config.logs.sources())
+    Logs::new(Arc::clone(workspace)).path(path).named(config.logs.sources()).redactor(redactor.clone())
 }
 
-/// The databases of the application: `$DB_PATH`, `$DB_URL`, and those that the configuration names.
+/// Returns the databases of the application: `$DB_PATH`, `$DB_URL`, and those that the configuration names.
 #[cfg(feature = "introspection")]
 pub fn databases(config: &Config, workspace: &Arc<Workspace>) -> Databases {
     let variable = |name: &str| std::env::var_os(name).and_then(|value| value.into_string().ok());
@@ -162,27 +170,25 @@ pub fn databases(config: &Config, workspace: &Arc<Workspace>) -> Databases {
     Databases::new(Arc::clone(workspace)).path(variable("DB_PATH")).url(variable("DB_URL")).named(named)
 }
 
-/// The state of the application: `$STATE_PATH`, `$STATE_URL`, `$NODE_INSPECT_PORT`, `$INSPECT_TARGET`, and what the
-/// configuration says.
+/// Returns the state of the application: `$STATE_PATH`, `$STATE_URL`, `$NODE_INSPECT_PORT`, `$INSPECT_TARGET`, and what
+/// the configuration says.
 #[cfg(feature = "introspection")]
 fn inspector(
     config: &Config,
     workspace: &Arc<Workspace>,
     runner: &Runner,
     callers: Callers<'_>,
-) -> Result<Inspector, String> {
+) -> Result<Inspector, Error> {
     let variable = |name: &str| {
         std::env::var_os(name).and_then(|value| value.into_string().ok()).filter(|value| !value.is_empty())
     };
-    let port = variable("NODE_INSPECT_PORT").map(|port| {
-        port.parse::<NonZeroU16>()
-            .map(NonZeroU16::get)
-            .map_err(|_| format!("NODE_INSPECT_PORT is {port:?}, and must be a port from 1 to 65535"))
-    });
-    let target = match config.inspect.target.as_str() {
+    let port = variable("NODE_INSPECT_PORT")
+        .map(|port| port.parse::<NonZeroU16>().map(NonZeroU16::get).map_err(|_| Error::InspectPort { port }));
+    let (setting, target) = match config.inspect.target.as_str() {
         "" => ("INSPECT_TARGET", variable("INSPECT_TARGET")),
         target => ("inspect.target", Some(target.to_owned())),
     };
+    // The environment of a shared server is the operator's, and no caller's.
     let environment = matches!(callers, Callers::One(_)).then(std::env::vars_os);
     let environment = environment
         .into_iter()
@@ -195,12 +201,12 @@ fn inspector(
         .environment(environment)
         .programs(runner.clone(), std::env::var_os("PATH"))
         .allow_signals(*config.inspect.allow_signals)
-        .target(target.1)
-        .map_err(|error| format!("{}: {error}", target.0))
+        .target(target)
+        .map_err(|source| Error::InspectTarget { setting, source })
 }
 
-/// Where profiles are kept: in the user's folder for state, `$XDG_STATE_HOME`, by default `~/.local/state` (XDG Base
-/// Directory Specification), unless the configuration names one.
+/// Returns the folder of the profiles: in the user's folder for state, `$XDG_STATE_HOME`, by default `~/.local/state`
+/// (XDG Base Directory Specification), unless the configuration names one.
 pub fn traces_folder(config: &Config) -> PathBuf {
     if let Some(folder) = config.traces.folder.as_ref() {
         return folder.clone();
@@ -222,21 +228,21 @@ fn traces(config: &Config, workspace: &Arc<Workspace>, runner: &Runner) -> Trace
         .allow_signals(*config.inspect.allow_signals)
 }
 
-/// Documents that remember what files were in the user's folder for caches: `$XDG_CACHE_HOME`, by default `~/.cache`
-/// (XDG Base Directory Specification).
+/// Returns a compiler of documents that caches what it read of files in the user's folder for caches:
+/// `$XDG_CACHE_HOME`, by default `~/.cache` (XDG Base Directory Specification).
 #[cfg(feature = "context")]
-pub fn documents(commands: Commands) -> Documents {
+pub fn documents(commands: Commands) -> WorkspaceCompiler {
     let folder = |name| std::env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
     let caches = folder("XDG_CACHE_HOME").or_else(|| folder("HOME").map(|home| home.join(".cache")));
-    let documents = Documents::new(commands);
+    let documents = WorkspaceCompiler::new(commands);
     match caches {
         Some(caches) => documents.cached_in(caches.join("coretools/context")),
         None => documents,
     }
 }
 
-/// The same, by the catalogue that the configuration names. What it names lies beneath a root and is opened as any file
-/// there, for a stranger's configuration may name it.
+/// Returns the same compiler with the catalogue that the configuration names. The file lies beneath a root and is
+/// opened like any file there, because a configuration that came with a project may name it.
 ///
 /// # Errors
 /// It cannot be read, or is no catalogue.
@@ -245,20 +251,23 @@ pub fn project_documents(
     config: &Config,
     workspace: &Workspace,
     commands: Commands,
-) -> Result<Documents, String> {
-    use std::io::Read as _;
-    const MAX_BYTES: u64 = 1 << 20;
+) -> Result<WorkspaceCompiler, Error> {
     let documents = documents(commands);
     let Some(path) = config.context.catalogue.as_ref() else { return Ok(documents) };
-    let failed =
-        |error: &dyn std::fmt::Display| format!("cannot use context.catalogue {}: {error}", path.display());
-    let (file, metadata) =
-        workspace.locate(path).and_then(|path| path.open_read()).map_err(|error| failed(&chain(&error)))?;
+    let catalogue =
+        read_catalogue(workspace, path).map_err(|source| Error::Catalogue { path: path.clone(), source })?;
+    Ok(documents.catalogue(catalogue))
+}
+
+#[cfg(feature = "context")]
+fn read_catalogue(workspace: &Workspace, path: &Path) -> Result<Catalogue, CatalogueFileError> {
+    use std::io::Read as _;
+    const MAX_BYTES: u64 = 1 << 20;
+    let (file, metadata) = workspace.locate(path)?.open_read()?;
     if metadata.size > MAX_BYTES {
-        return Err(failed(&format!("it has more than {MAX_BYTES} bytes")));
+        return Err(CatalogueFileError::TooLarge { max_bytes: MAX_BYTES });
     }
     let mut text = String::new();
-    file.take(MAX_BYTES).read_to_string(&mut text).map_err(|error| failed(&error))?;
-    let catalogue = Catalogue::read(&text).map_err(|error| failed(&error))?;
-    Ok(documents.catalogue(catalogue))
+    file.take(MAX_BYTES).read_to_string(&mut text)?;
+    Ok(Catalogue::parse(&text)?)
 }

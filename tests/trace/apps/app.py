@@ -35,6 +35,6 @@ client = socket.create_connection(listener.getsockname())
 print("ready", listener.getsockname()[1], flush=True)
 while True:
     burn_the_processor(0.02)
-    burn_hostile(0.005)
+    burn_hostile(0.015)
     client.sendall(b"x" * 10_000)
     time.sleep(0.02)

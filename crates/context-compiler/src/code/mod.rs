@@ -1,20 +1,17 @@
-//! The code of a project: which files, what is in them, and how to say it shorter.
+//! The code of a project: selecting its files, measuring them, and naming what they export.
 //!
-//! [`select`] finds the files, [`survey`] measures them, [`outline`] keeps the signatures of one, and [`map`]
-//! names what each of many exports. All of it is a function of the files' content: the number of threads, the
-//! order in which a file system lists, and what a cache holds change how long it takes and nothing else.
+//! [`select`] finds files by globs, [`survey`] measures them, and [`map`] lists what each of them exports; see
+//! [`outline`](crate::outline::outline()) for one file. The results depend on the content of the files alone: the number of threads,
+//! the order in which a file system lists, and a cache change how long they take and nothing else.
 
-mod languages;
+mod glob;
 mod map;
-mod outline;
-mod rules;
 mod select;
-pub(crate) mod survey;
-pub(crate) mod workers;
+mod selection;
+mod survey;
+mod walk;
 
-pub use languages::Language;
-pub use map::{Map, MapFile, MapName, Referrer, map};
-pub use outline::{Item, ItemKind, Outline, outline};
-pub use select::{Error, LeftOut, Options as SelectOptions, Reason, Selection, select};
-pub(crate) use select::{Kept, is_sensitive};
-pub use survey::{FileFacts, Kind, Options as SurveyOptions, Survey, survey};
+pub use map::{CodeMap, ExportedName, MappedFile, Referrer, map};
+pub use select::select;
+pub use selection::{MatchedFiles, SelectError, SelectOptions, SkipReason, SkippedPath};
+pub use survey::{FileFacts, FileKind, Survey, SurveyOptions, survey};

@@ -1,130 +1,174 @@
-//! What the files of a selection are: sizes, hashes, token counts.
+//! A survey of files: sizes, hashes, token counts.
 
-use super::workers;
-use crate::cache::{self, Cache, ContentHash};
-use crate::source::{ReadProblem, Tree};
+use crate::cache::{ContentCache, ContentKind};
+use crate::clock::now_ns;
+use crate::hash::{ContentHash, hash_content};
+use crate::parallel::{default_threads, map_in_order, thread_builder};
+use crate::source::{ReadError, SourceTree};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{SystemTime, UNIX_EPOCH};
 
-/// How [`survey`] works.
+/// The options of [`survey`] and [`map`](super::map()).
 #[derive(Clone, Debug)]
-pub struct Options {
-    /// Threads to read and count on. As many as the machine has, at most 8, by default. The result is the same.
-    pub threads: usize,
-    /// Files of more bytes are named and not read. 512 KiB by default. Each thread holds one file at a time, so
-    /// that this times the threads is what the survey holds of contents.
-    pub file_limit: u64,
+pub struct SurveyOptions {
+    pub(super) threads: usize,
+    pub(super) max_file_bytes: u64,
 }
 
-impl Default for Options {
+impl Default for SurveyOptions {
     fn default() -> Self {
-        Self { threads: workers::default_threads(), file_limit: 512 << 10 }
+        Self { threads: default_threads(), max_file_bytes: 512 << 10 }
     }
 }
 
-/// What a file is.
+impl SurveyOptions {
+    /// Reads and counts on this many threads. By default as many as the machine has, at most 8. The result is the same.
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads;
+        self
+    }
+
+    /// Does not read files of more bytes than this. 512 KiB by default. Each thread holds one file in memory, so the
+    /// memory for contents is this many bytes for each thread.
+    #[must_use]
+    pub fn max_file_bytes(mut self, max_bytes: u64) -> Self {
+        self.max_file_bytes = max_bytes;
+        self
+    }
+}
+
+/// The kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+#[non_exhaustive]
+pub enum FileKind {
     /// UTF-8.
     Text,
     /// Text with bytes that are not UTF-8.
-    NotUtf8,
-    /// A zero byte among the first 8,000.
+    InvalidUtf8,
+    /// A NUL among the first 8,000 bytes.
     Binary,
-    /// More bytes than [`Options::file_limit`]; not read.
+    /// A file with more bytes than [`SurveyOptions::max_file_bytes`]; it was not read.
     TooLarge,
-    /// Gone since it was selected, or not to be read.
+    /// A file that was removed since it was selected, or that cannot be read.
     Unreadable,
 }
 
-/// One file.
+impl From<ContentKind> for FileKind {
+    fn from(kind: ContentKind) -> Self {
+        match kind {
+            ContentKind::Text => Self::Text,
+            ContentKind::InvalidUtf8 => Self::InvalidUtf8,
+            ContentKind::Binary => Self::Binary,
+        }
+    }
+}
+
+/// Facts about one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FileFacts {
-    /// Where it is.
+    /// The path of the file.
     pub path: String,
-    /// What it is.
-    pub kind: Kind,
-    /// Its size in bytes; 0 where it is unreadable.
+    /// The kind of the file.
+    pub kind: FileKind,
+    /// The size in bytes; 0 if the file is unreadable.
     pub bytes: u64,
-    /// The SHA-256 of its content, where that was read.
+    /// The SHA-256 of the content, if it is known.
     pub sha256: Option<ContentHash>,
-    /// Tokens of its content as it is, by the cache's counter; 0 where it is not text.
+    /// The tokens of the unchanged content, by the cache's counter; 0 if it is not text.
     pub tokens: usize,
-    /// Its lines; 0 where it is not text.
+    /// The lines of the content; 0 if it is not text.
     pub lines: usize,
-    /// It changed while it was read, each time.
+    /// True if the file changed during each attempt to read it.
     pub unstable: bool,
 }
 
-/// What [`survey`] found.
+/// The result of a [`survey`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Survey {
-    /// A file each, in the order of the paths.
+    /// The facts about each file, in the order of the paths.
     pub files: Vec<FileFacts>,
-    /// How many of them were read; the others are as the cache knows them, too large, or unreadable.
+    /// The number of files that were read. The others were known to the cache, too large, or unreadable.
     pub read: usize,
 }
 
-/// Measures the files at `paths`: those that the cache knows to be unchanged by their state alone, the others by
+/// Measures the files at `paths`. Files that the cache knows to be unchanged are measured by their state, the others by
 /// reading them.
-///
-/// Threads take files as they come; the result is in the order of `paths`.
-pub fn survey(tree: &dyn Tree, paths: &[String], cache: &Cache, options: &Options) -> Survey {
+pub fn survey(
+    tree: &dyn SourceTree,
+    paths: &[String],
+    cache: &ContentCache,
+    options: &SurveyOptions,
+) -> Survey {
+    // Taken before any file is looked at: an entry of the index must not claim a later look than there was.
     let now = now_ns();
     let started = AtomicBool::new(false);
-    // First what is known without reading. The first file that is not starts the counter, which takes a while, so
-    // that it is ready when the others have been asked for.
+    // First the files that are known without reading. The first one that is not starts the counter, which has a vocabulary
+    // to load; it is then ready when the states of the other files have been asked for.
     let known = thread::scope(|scope| {
-        workers::in_order(options.threads, paths.len(), |(): &mut (), at| {
-            let known = unchanged(tree, &paths[at], cache, options.file_limit);
+        map_in_order(options.threads, paths.len(), |(): &mut (), index| {
+            let known = unchanged_file(tree, &paths[index], cache, options.max_file_bytes);
             if known.is_none() && !started.swap(true, Ordering::Relaxed) {
-                // Where there is no thread for it, the first count does it.
-                let _ = workers::builder().spawn_scoped(scope, || cache.counter().prepare());
+                // If the system gives no thread, the first count prepares the counter.
+                let _ = thread_builder().spawn_scoped(scope, || cache.counter().prepare());
             }
             known
         })
         .0
     });
-    let unknown: Vec<usize> = (0..known.len()).filter(|&at| known[at].is_none()).collect();
-    let (found, _) = workers::in_order(options.threads, unknown.len(), |(): &mut (), at| {
-        measure(tree, &paths[unknown[at]], cache, options.file_limit, now)
+    let unknown: Vec<usize> = (0..known.len()).filter(|&index| known[index].is_none()).collect();
+    let (measured, _) = map_in_order(options.threads, unknown.len(), |(): &mut (), position| {
+        measure_file(tree, &paths[unknown[position]], cache, options.max_file_bytes, now)
     });
-    let read = found.iter().filter(|file| file.sha256.is_some()).count();
-    let mut found = found.into_iter();
-    Survey { files: known.into_iter().filter_map(|known| known.or_else(|| found.next())).collect(), read }
+    let read = measured.iter().filter(|file| file.sha256.is_some()).count();
+    let mut measured = measured.into_iter();
+    Survey { files: known.into_iter().filter_map(|known| known.or_else(|| measured.next())).collect(), read }
 }
 
-/// A file of which nothing is known but its name.
-fn unknown(path: &str, kind: Kind, bytes: u64) -> FileFacts {
+/// Facts about a file whose content is not known.
+fn without_content(path: &str, kind: FileKind, bytes: u64) -> FileFacts {
     FileFacts { path: path.to_owned(), kind, bytes, sha256: None, tokens: 0, lines: 0, unstable: false }
 }
 
-/// What the cache knows of a file, if its state says that it is as it was.
-fn unchanged(tree: &dyn Tree, path: &str, cache: &Cache, limit: u64) -> Option<FileFacts> {
-    if !cache.has_seen(path) {
+/// Returns what the cache knows about a file, if its state shows that it is unchanged.
+fn unchanged_file(
+    tree: &dyn SourceTree,
+    path: &str,
+    cache: &ContentCache,
+    max_bytes: u64,
+) -> Option<FileFacts> {
+    if !cache.has_index_entry(path) {
         return None;
     }
-    let stamp = tree.stamp(path).ok().filter(|stamp| stamp.size <= limit)?;
-    let hash = cache.content_of(path, &stamp)?;
-    let facts = cache.facts(&hash)?;
-    let file = unknown(path, facts.kind, stamp.size);
+    let state = tree.state(path).ok().filter(|state| state.size <= max_bytes)?;
+    let hash = cache.indexed_hash(path, &state)?;
+    let facts = cache.cached_facts(&hash)?;
+    let file = without_content(path, facts.kind.into(), state.size);
     Some(FileFacts { sha256: Some(hash), tokens: facts.tokens, lines: facts.lines, ..file })
 }
 
-/// What a file is, by reading it.
-fn measure(tree: &dyn Tree, path: &str, cache: &Cache, limit: u64, now: i128) -> FileFacts {
-    let content = match tree.read(path, limit) {
+/// Measures a file by reading it.
+fn measure_file(
+    tree: &dyn SourceTree,
+    path: &str,
+    cache: &ContentCache,
+    max_bytes: u64,
+    now_ns: i128,
+) -> FileFacts {
+    let content = match tree.read(path, max_bytes) {
         Ok(content) => content,
-        Err(ReadProblem::TooLarge { bytes }) => return unknown(path, Kind::TooLarge, bytes),
-        Err(_) => return unknown(path, Kind::Unreadable, 0),
+        Err(ReadError::TooLarge { bytes }) => return without_content(path, FileKind::TooLarge, bytes),
+        Err(_) => return without_content(path, FileKind::Unreadable, 0),
     };
-    let hash = cache::hash(&content.bytes);
-    let facts = cache.facts_of(&hash, &content.bytes);
+    let hash = hash_content(&content.bytes);
+    let facts = cache.facts(&hash, &content.bytes);
+    // The hash of a file that changed while it was read belongs to none of its states.
     if !content.unstable {
-        cache.remember(path, &content.stamp, now, hash);
+        cache.record_index_entry(path, &content.state, now_ns, hash);
     }
-    let file = unknown(path, facts.kind, content.bytes.len() as u64);
+    let file = without_content(path, facts.kind.into(), content.bytes.len() as u64);
     FileFacts {
         sha256: Some(hash),
         tokens: facts.tokens,
@@ -132,12 +176,4 @@ fn measure(tree: &dyn Tree, path: &str, cache: &Cache, limit: u64, now: i128) ->
         unstable: content.unstable,
         ..file
     }
-}
-
-/// Nanoseconds from 1970 until now. Only compared with times of files, and never part of a result.
-/// Nanoseconds from 1970 to now.
-pub(crate) fn now_ns() -> i128 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| i128::try_from(since.as_nanos()).unwrap_or(0))
 }

@@ -1,45 +1,43 @@
-//! Projects to compile: in memory, and on disk.
+//! Projects in memory to compile.
 #![allow(dead_code, reason = "each test target uses its part")]
 
-use context_compiler::source::{Content, Entry, EntryKind, ReadProblem, Stamp, Tree};
+use context_compiler::source::{EntryKind, FileContent, FileState, ReadError, SourceTree, TreeEntry};
 use std::collections::BTreeMap;
 
-/// A project in memory, which lists its folders in whatever order it is told to.
+/// A project in memory, which can list its folders in either order.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Memory {
+pub(crate) struct MemoryTree {
     pub(crate) files: BTreeMap<String, Vec<u8>>,
-    /// Folders are listed backwards.
+    /// True to list folders backwards.
     pub(crate) backwards: bool,
 }
 
-impl Memory {
+impl MemoryTree {
     pub(crate) fn with<P: Into<String>, B: Into<Vec<u8>>>(files: impl IntoIterator<Item = (P, B)>) -> Self {
         let files = files.into_iter().map(|(path, bytes)| (path.into(), bytes.into())).collect();
         Self { files, backwards: false }
     }
 
-    fn bytes(&self, path: &str) -> Result<&Vec<u8>, ReadProblem> {
+    fn bytes(&self, path: &str) -> Result<&Vec<u8>, ReadError> {
         let beneath = format!("{path}/");
         match self.files.get(path) {
             Some(bytes) => Ok(bytes),
-            None if self.files.keys().any(|other| other.starts_with(&beneath)) => {
-                Err(ReadProblem::NotRegular("a folder"))
-            }
-            None => Err(ReadProblem::NotFound),
+            None if self.files.keys().any(|other| other.starts_with(&beneath)) => Err(ReadError::IsFolder),
+            None => Err(ReadError::NotFound),
         }
     }
 }
 
-impl Tree for Memory {
-    fn read(&self, path: &str, limit: u64) -> Result<Content, ReadProblem> {
+impl SourceTree for MemoryTree {
+    fn read(&self, path: &str, max_bytes: u64) -> Result<FileContent, ReadError> {
         let bytes = self.bytes(path)?;
-        if bytes.len() as u64 > limit {
-            return Err(ReadProblem::TooLarge { bytes: bytes.len() as u64 });
+        if bytes.len() as u64 > max_bytes {
+            return Err(ReadError::TooLarge { bytes: bytes.len() as u64 });
         }
-        Ok(Content { bytes: bytes.clone(), stamp: self.stamp(path)?, unstable: false })
+        Ok(FileContent { bytes: bytes.clone(), state: self.state(path)?, unstable: false })
     }
 
-    fn list(&self, folder: &str) -> Result<Vec<Entry>, ReadProblem> {
+    fn list(&self, folder: &str) -> Result<Vec<TreeEntry>, ReadError> {
         let start = if folder.is_empty() { String::new() } else { format!("{folder}/") };
         let mut names = BTreeMap::new();
         for path in self.files.keys() {
@@ -51,23 +49,23 @@ impl Tree for Memory {
             names.insert(name.to_owned(), kind);
         }
         if names.is_empty() {
-            return Err(ReadProblem::NotFound);
+            return Err(ReadError::NotFound);
         }
-        let mut entries: Vec<_> = names.into_iter().map(|(name, kind)| Entry { name, kind }).collect();
+        let mut entries: Vec<_> = names.into_iter().map(|(name, kind)| TreeEntry { name, kind }).collect();
         if self.backwards {
             entries.reverse();
         }
         Ok(entries)
     }
 
-    fn stamp(&self, path: &str) -> Result<Stamp, ReadProblem> {
+    fn state(&self, path: &str) -> Result<FileState, ReadError> {
         let bytes = self.bytes(path)?;
-        Ok(Stamp { size: bytes.len() as u64, mtime_ns: 0, ctime_ns: 0, inode: 0 })
+        Ok(FileState { size: bytes.len() as u64, mtime_ns: 0, ctime_ns: 0, inode: 0 })
     }
 }
 
-/// A project as agents plan it.
-pub(crate) fn fixture() -> Memory {
+/// Returns a project with the planning documents that agents keep.
+pub(crate) fn fixture() -> MemoryTree {
     let long = |title: &str, sections: usize| {
         let mut text = format!("# {title}\n\nWhat everybody must know about it.\n");
         for number in 1..=sections {
@@ -82,7 +80,7 @@ pub(crate) fn fixture() -> Memory {
     let roadmap = "# Roadmap\n\n| Phase | Status |\n|---|---|\n| 1. Core | Complete |\n| 2. Tools | In progress |\n\n\
                    ## Phase 1: Core\n\nThe core was built.\n\n## Phase 2: Tools\n\nThe tools are being built.\n\n\
                    ## Phase 3: Server\n\nThe server comes last.\n";
-    Memory::with([
+    MemoryTree::with([
         (".yolo-planning/codebase/ARCHITECTURE.md", long("Architecture", 6)),
         (".yolo-planning/codebase/STACK.md", long("Stack", 2)),
         (".yolo-planning/codebase/CONVENTIONS.md", long("Conventions", 4)),

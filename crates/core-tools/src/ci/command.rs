@@ -1,16 +1,15 @@
-//! From what a caller asks for to a command that is ready to run.
+//! The way from a requested command to a process that is ready to start.
 
-use super::confine::Confine;
+use super::confinement::{CommandScope, ConfinementPolicy};
+use super::environment::EnvironmentPolicy;
+use super::error::CommandError;
 use crate::redact::Redactor;
-use crate::workspace::{self, ConfinedPath, Workspace};
-use process_runner::{
-    Command, CommandLine, CommandLineError, EnvPolicy, Runner, ShellSyntax, ShellSyntaxKind, SpawnErrorKind,
-};
+use crate::workspace::{ConfinedPath, Workspace};
+use process_runner::{Command, CommandLine, Confinement, Runner, ShellSyntax, ShellSyntaxKind};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A command: an array of program and arguments, or one line that is split as a shell splits words.
@@ -23,194 +22,112 @@ pub enum CommandText {
     Vector(#[schemars(length(min = 1))] Vec<String>),
 }
 
-/// Runs commands for callers: where they may run, and in which environment.
+/// Prepares and runs commands: in which folders, with which environment, and behind which confinement.
+///
+/// A clone shares the runner, the workspace and the temporary folder.
 #[derive(Clone, Debug)]
 pub struct Commands {
     pub(crate) runner: Runner,
     pub(super) workspace: Arc<Workspace>,
     pub(crate) redactor: Redactor,
     environment: EnvironmentPolicy,
-    pub(crate) confine: Confine,
+    confinement: ConfinementPolicy,
 }
 
-/// What of the server's own environment a command gets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum EnvironmentPolicy {
-    /// All of it: right for a local server, whose user's toolchains are found through it.
-    #[default]
-    Inherit,
-    /// What programs need to work at all: `PATH`, home, user, locale, time zone, temporary folder and the
-    /// homes of toolchains. No variable that is likely to hold a secret.
-    Minimal,
-}
-
-/// The variables of [`EnvironmentPolicy::Minimal`].
-const MINIMAL: [&str; 24] = [
-    "PATH",
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "SHELL",
-    "LANG",
-    "LANGUAGE",
-    "LC_ALL",
-    "LC_CTYPE",
-    "TZ",
-    "TMPDIR",
-    "CARGO_HOME",
-    "RUSTUP_HOME",
-    "GOPATH",
-    "GOROOT",
-    "JAVA_HOME",
-    "DOTNET_ROOT",
-    "NVM_DIR",
-    "PYENV_ROOT",
-    "XDG_CACHE_HOME",
-    "XDG_CONFIG_HOME",
-    "XDG_DATA_HOME",
-    "SYSTEMROOT",
-    "PATHEXT",
-];
-
-/// Why a command was not run, or its run was lost.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum CommandError {
-    /// The line cannot be split.
-    #[error("cannot split the command")]
-    Split(#[from] CommandLineError),
-    /// The line needs a shell, and there is none.
-    #[error("{}", needs_shell(.0))]
-    NeedsShell(ShellSyntax),
-    /// The array has no program.
-    #[error("`command` is empty: expected a program and its arguments")]
-    Empty,
-    /// The folder cannot be used.
-    #[error("cannot run in that folder")]
-    Folder(#[from] workspace::Error),
-    /// The program did not start, or the run was lost.
-    #[error("{}", whole(.0))]
-    Run(process_runner::Error),
-    /// The caller asks for more time than it may have.
-    #[error(
-        "`timeout_ms` is {asked}: this server allows at most {most}; longer work goes into start_command"
-    )]
-    TooLong {
-        /// What was asked for, in milliseconds.
-        asked: u128,
-        /// What there is, in milliseconds.
-        most: u128,
-    },
-    /// No background command has this number.
-    #[error("no background command has the id {id}; {known}")]
-    UnknownId {
-        /// What was asked for.
-        id: u32,
-        /// Which there are.
-        known: String,
-    },
-    /// As many run as may.
-    #[error("{0} background commands are running, which is the most there may be; stop one first")]
-    TooMany(usize),
-    /// The command did not take all of its input.
-    #[error("command {id} took {taken} bytes of input and not the other {rest}: {reason}")]
-    NoInput {
-        /// The command.
-        id: u32,
-        /// Bytes that it took.
-        taken: usize,
-        /// Bytes that it did not.
-        rest: usize,
-        /// Why.
-        reason: String,
-    },
-}
-
-fn needs_shell(syntax: &ShellSyntax) -> String {
-    let way = match syntax.kind {
-        ShellSyntaxKind::Assignment => "set the variable with `env`",
-        _ => {
-            "run a shell by name if one is meant ([\"sh\", \"-c\", \"…\"]), or quote it, or give the command as an \
-             array, if it is meant literally"
-        }
-    };
-    format!("{syntax}, and commands run without one: {way}")
-}
-
-/// The error, what led to it, and what to do about it.
-fn whole(error: &process_runner::Error) -> String {
-    if let process_runner::Error::Spawn(error) = error
-        && let SpawnErrorKind::NotFound { searched, did_you_mean } = &error.kind
-        && !searched.is_empty()
-    {
-        return no_such_program(&error.program, searched, did_you_mean.as_deref());
-    }
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(error) = source {
-        text = format!("{text}: {error}");
-        source = error.source();
-    }
-    match error.hint() {
-        Some(hint) => format!("{text}. {hint}"),
-        None => text,
-    }
-}
-
-/// That no folder of the `PATH` has `program`, in a line that a `PATH` of any length leaves short.
-fn no_such_program(program: &str, searched: &[PathBuf], nearest: Option<&str>) -> String {
-    const SHOWN: usize = 3;
-    let first: Vec<_> = searched.iter().take(SHOWN).map(|folder| folder.display().to_string()).collect();
-    let more = if searched.len() > SHOWN { ", …" } else { "" };
-    let advice = match nearest {
-        Some(name) => format!("; did you mean `{name}`?"),
-        None => ". Install it, or add its folder to the PATH of the process that starts it.".to_owned(),
-    };
-    let (count, folders) = (searched.len(), if searched.len() == 1 { "folder" } else { "folders" });
-    let first = first.join(", ");
-    format!(
-        "cannot start `{program}`: no such program in the {count} {folders} of PATH ({first}{more}){advice}"
-    )
-}
-
-impl From<process_runner::Error> for CommandError {
-    fn from(error: process_runner::Error) -> Self {
-        Self::Run(error)
-    }
+/// A command that is ready to start.
+pub(super) struct PreparedCommand {
+    pub(super) command: Command,
+    /// Shell syntax in the command line that was passed on literally. Worth a note if the command fails.
+    pub(super) literal_syntax: Option<ShellSyntax>,
 }
 
 impl Commands {
-    /// Commands that `runner` runs in folders of `workspace`, with the server's own environment.
+    /// Creates commands that `runner` runs in folders of `workspace`, with the server's own environment and
+    /// without confinement.
     ///
-    /// `redactor` masks what they print before any of it is cut: half a secret is not recognised. Exact
-    /// values are better hidden by the runner, which sees them wherever the output is cut.
+    /// `redactor` masks what they print before any of it is cut, because half a secret is not recognised. Known
+    /// values are better given to the runner, which masks them wherever the output is cut.
     pub fn new(runner: Runner, workspace: Arc<Workspace>, redactor: Redactor) -> Self {
-        let confine = Confine::off("the server was started without");
-        Self { runner, workspace, redactor, environment: EnvironmentPolicy::default(), confine }
+        let confinement = ConfinementPolicy::off("the server was started without");
+        Self { runner, workspace, redactor, environment: EnvironmentPolicy::default(), confinement }
     }
 
-    /// What of the server's own environment a command gets. All of it by default.
+    /// Sets which part of the server's own environment a command inherits. All of it by default.
     #[must_use]
     pub fn environment(mut self, policy: EnvironmentPolicy) -> Self {
         self.environment = policy;
         self
     }
 
-    /// A command, and what is worth knowing if it fails.
+    /// Sets how commands are confined. They are not by default.
+    #[must_use]
+    pub fn confined(mut self, policy: ConfinementPolicy) -> Self {
+        self.confinement = policy;
+        self
+    }
+
+    /// Returns the commands of a caller who may reach less. Where confinement is off, the scope limits the
+    /// folder that a command runs in, and not what the command does there.
+    #[must_use]
+    pub fn narrowed(&self, scope: &CommandScope) -> Self {
+        let mut commands = self.clone();
+        if let Some(workspace) = &scope.workspace {
+            commands.workspace = Arc::clone(workspace);
+        }
+        commands.confinement = commands.confinement.narrowed(scope);
+        commands
+    }
+
+    /// Returns the workspace whose folders commands run in.
+    pub fn workspace(&self) -> &Arc<Workspace> {
+        &self.workspace
+    }
+
+    /// Describes in one line how commands are confined; see [`ConfinementPolicy`].
+    pub fn confinement_summary(&self) -> String {
+        self.confinement.to_string()
+    }
+
+    /// Returns the confinement of every command, or `None` where it is off.
+    #[cfg_attr(
+        not(all(feature = "sessions", feature = "mcp")),
+        allow(dead_code, reason = "agent sessions run behind the same confinement")
+    )]
+    pub(crate) fn confinement(&self) -> Option<Confinement> {
+        self.confinement.confinement()
+    }
+
+    /// Returns `command` behind the confinement of every command, with its own environment.
+    #[cfg_attr(not(feature = "git"), allow(dead_code, reason = "git chooses its environment itself"))]
+    pub(crate) fn confine(&self, command: Command) -> Command {
+        self.confinement.apply(command)
+    }
+
+    /// Returns the runner of the commands.
+    pub(crate) fn runner(&self) -> &Runner {
+        &self.runner
+    }
+
+    /// Masks the secrets in `text`.
+    pub(crate) fn redact(&self, text: &str) -> String {
+        self.redactor.redact(text).into_owned()
+    }
+
+    /// Prepares the command that a caller requested.
     pub(super) fn prepare(
         &self,
         text: &CommandText,
         folder: Option<&str>,
         env: Option<&BTreeMap<String, String>>,
-    ) -> Result<(Command, Option<ShellSyntax>), CommandError> {
-        let (program, arguments, literal) = match text {
+    ) -> Result<PreparedCommand, CommandError> {
+        let (program, arguments, literal_syntax) = match text {
             CommandText::Line(line) => {
-                let line_of_words = CommandLine::parse(line)?;
-                let syntax = line_of_words.shell_syntax().cloned();
-                if let Some(syntax) = syntax.clone().filter(acts_in_a_shell) {
+                let line = CommandLine::parse(line)?;
+                let syntax = line.shell_syntax().cloned();
+                if let Some(syntax) = syntax.clone().filter(is_surely_for_a_shell) {
                     return Err(CommandError::NeedsShell(syntax));
                 }
-                (line_of_words.program, line_of_words.args, syntax)
+                (line.program, line.args, syntax)
             }
             CommandText::Vector(words) => match words.split_first() {
                 Some((program, arguments)) if !program.is_empty() => {
@@ -220,146 +137,82 @@ impl Commands {
             },
         };
         let folder = self.workspace.locate(folder.unwrap_or("."))?;
-        let mut command = self.at(program, &folder)?.args(arguments);
+        let mut command = self.command_in(program, &folder)?.args(arguments);
+        // Set after the policies, so that the variables of the call take precedence.
         if let Some(env) = env {
             command = command.envs(env.iter().map(|(key, value)| (key.as_str(), value.as_str())));
         }
-        Ok((command, literal))
+        Ok(PreparedCommand { command, literal_syntax })
     }
 
-    /// A command in `folder`, with its environment and its fence.
-    pub(crate) fn at(
+    /// Returns a command that runs in `folder`, with the environment and the confinement of every command.
+    pub(crate) fn command_in(
         &self,
         program: impl Into<OsString>,
         folder: &ConfinedPath,
     ) -> Result<Command, CommandError> {
-        // The folder that was checked is the one that is used, whatever its name leads to by then; its path
-        // is for messages.
+        Ok(self.command_of_tests(program, folder)?.noninteractive())
+    }
+
+    /// Returns a command that runs in `folder` as [`command_in`](Self::command_in) does, without the variables
+    /// that keep programs from asking and from printing colours: tests look at what they find there.
+    pub(crate) fn command_of_tests(
+        &self,
+        program: impl Into<OsString>,
+        folder: &ConfinedPath,
+    ) -> Result<Command, CommandError> {
+        // The handle leads to the folder that was checked, even if somebody renames it or puts a link in its
+        // place before the program starts. The path is for messages only.
         #[cfg(unix)]
-        let command = Command::new(program, folder.shown()).folder_handle(folder.folder_handle()?);
+        let command = Command::new(program, folder.display_path()).folder_handle(folder.folder_handle()?);
         #[cfg(not(unix))]
         let command = Command::new(program, folder.to_absolute());
-        Ok(self.in_environment(command))
+        Ok(self.environment.apply(self.confinement.apply(command)))
     }
 
-    /// What runs them.
-    pub(crate) fn runner(&self) -> &Runner {
-        &self.runner
+    /// Returns the value of a variable that every command inherits, if it does and the server has it.
+    #[cfg(feature = "testing")]
+    pub(crate) fn inherited_variable(&self, name: &str) -> Option<&str> {
+        let value = self.environment.allows(name).then(|| self.runner.environment_value(name))?;
+        value?.to_str()
     }
 
-    /// `text` without its secrets.
-    pub(crate) fn mask(&self, text: &str) -> String {
-        self.redactor.redact(text).into_owned()
+    /// Returns `command` with the environment and the confinement of every command.
+    pub(super) fn apply_policies(&self, command: Command) -> Command {
+        self.environment.apply(self.confinement.apply(command.noninteractive()))
     }
 
-    /// A folder of its own, outside the project, that a program may write its report to.
+    /// Creates a folder outside the project for a program's report. Confined programs can write it.
     #[cfg(feature = "testing")]
     pub(crate) fn report_folder(&self) -> std::io::Result<tempfile::TempDir> {
         let mut builder = tempfile::Builder::new();
         builder.prefix("report-");
-        match self.confine.temp_folder() {
+        match self.confinement.temp_folder() {
             Some(folder) => builder.tempdir_in(folder),
             None => builder.tempdir(),
         }
     }
 
-    /// `command` with what every command gets: its environment and its fence.
-    pub(super) fn in_environment(&self, command: Command) -> Command {
-        let command = self.confine.apply(command.noninteractive());
-        match self.environment {
-            EnvironmentPolicy::Inherit => command,
-            EnvironmentPolicy::Minimal => {
-                command.env_policy(EnvPolicy::Allow(MINIMAL.map(OsString::from).to_vec()))
-            }
-        }
-    }
-
-    /// A command as a person would type it, masked and then shortened.
-    pub(super) fn shown(&self, command: &CommandText) -> String {
-        const LONGEST: usize = 200;
+    /// Returns a command as a person would type it, masked and then shortened.
+    pub(super) fn display_line(&self, command: &CommandText) -> String {
+        const MAX_CHARS: usize = 200;
         let line = match command {
             CommandText::Line(line) => line.clone(),
             CommandText::Vector(words) => words.join(" "),
         };
         let line = self.redactor.redact(&line);
-        if line.chars().count() <= LONGEST {
+        if line.chars().count() <= MAX_CHARS {
             line.into_owned()
         } else {
-            line.chars().take(LONGEST).chain("…".chars()).collect()
+            line.chars().take(MAX_CHARS).chain("…".chars()).collect()
         }
     }
 }
 
-/// What a shell would have *done*, and nobody means literally in a line of words.
-fn acts_in_a_shell(syntax: &ShellSyntax) -> bool {
+/// Returns true for syntax that nobody means literally: an operator, a redirection, an assignment.
+fn is_surely_for_a_shell(syntax: &ShellSyntax) -> bool {
     matches!(
         syntax.kind,
         ShellSyntaxKind::Operator | ShellSyntaxKind::Redirection | ShellSyntaxKind::Assignment
     )
-}
-
-/// What a server has in its environment because of how *it* was started: by cargo, under a test runner. In a
-/// terminal it would not be there, and runners behave differently with it.
-const OURS: [&str; 45] = [
-    "CARGO",
-    "CARGO_BIN_NAME",
-    "CARGO_CRATE_NAME",
-    "CARGO_MAKEFLAGS",
-    "CARGO_MANIFEST_DIR",
-    "CARGO_MANIFEST_PATH",
-    "CARGO_PKG_AUTHORS",
-    "CARGO_PKG_DESCRIPTION",
-    "CARGO_PKG_HOMEPAGE",
-    "CARGO_PKG_LICENSE",
-    "CARGO_PKG_LICENSE_FILE",
-    "CARGO_PKG_NAME",
-    "CARGO_PKG_README",
-    "CARGO_PKG_REPOSITORY",
-    "CARGO_PKG_RUST_VERSION",
-    "CARGO_PKG_VERSION",
-    "CARGO_PKG_VERSION_MAJOR",
-    "CARGO_PKG_VERSION_MINOR",
-    "CARGO_PKG_VERSION_PATCH",
-    "CARGO_PKG_VERSION_PRE",
-    "CARGO_PRIMARY_PACKAGE",
-    "CARGO_TARGET_TMPDIR",
-    "OUT_DIR",
-    "RUST_RECURSION_COUNT",
-    "RUST_TEST_NOCAPTURE",
-    "RUST_TEST_SHUFFLE",
-    "RUSTUP_TOOLCHAIN",
-    "__CARGO_DEFAULT_LIB_METADATA",
-    "NEXTEST",
-    "NEXTEST_ATTEMPT",
-    "NEXTEST_BINARY_ID",
-    "NEXTEST_EXECUTION_MODE",
-    "NEXTEST_PROFILE",
-    "NEXTEST_RUN_ID",
-    "NEXTEST_TEST_NAME",
-    "NEXTEST_TEST_GROUP",
-    "NODE_TEST_CONTEXT",
-    "NODE_CHANNEL_FD",
-    "JEST_WORKER_ID",
-    "VITEST",
-    "PYTEST_CURRENT_TEST",
-    "BATS_TEST_FILENAME",
-    "BATS_RUN_TMPDIR",
-    "MAKEFLAGS",
-    "FORCE_COLOR",
-];
-
-/// `command` as it would be in a terminal: without [`OURS`], and with what keeps programs from colouring and
-/// drawing.
-pub(crate) fn without_ours(command: Command) -> Command {
-    let command = OURS.into_iter().fold(command, Command::env_remove);
-    command.env("CARGO_TERM_COLOR", "never").env("CARGO_TERM_PROGRESS_WHEN", "never")
-}
-
-/// A word as a shell would take it.
-pub(crate) fn quoted(word: &str) -> std::borrow::Cow<'_, str> {
-    let plain = |c: char| c.is_alphanumeric() || "-_./=:@%+,~".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.into();
-    }
-    format!("'{}'", word.replace('\'', "'\\''")).into()
 }

@@ -1,4 +1,4 @@
-//! Run programs beneath the workspace's roots: once and to the end, or in the background.
+//! Runs programs beneath the workspace's roots: once and to the end, or in the background.
 //!
 //! ```no_run
 //! use core_tools::ci::{Commands, RunCommand};
@@ -21,25 +21,39 @@ mod background;
 mod build;
 mod command;
 mod compiler;
-mod confine;
-mod diagnostics;
+mod confinement;
 mod ecosystem;
+mod environment;
+mod error;
+mod exit;
+pub(crate) mod node;
+mod progress;
 pub(crate) mod project;
+pub(crate) mod quote;
+mod report;
 mod run;
-mod transcript;
+mod server_diagnostics;
+mod server_facts;
+mod success_output;
+mod timeout;
+mod toolchains;
 
 pub use background::{
-    Background, BackgroundOutput, BackgroundState, CommandList, ListCommands, ReadCommandOutput,
-    StartCommand, StartedCommand, StopCommand, WriteCommandInput,
+    BackgroundCommands, BackgroundOutput, BackgroundState, BackgroundStatus, CommandList, ListCommands,
+    ReadCommandOutput, StartCommand, StartedCommand, StopCommand, WriteCommandInput,
 };
-pub use build::{Build, BuildError, BuildReport, Goal, Verdict, build};
-pub use command::{CommandError, CommandText, Commands, EnvironmentPolicy};
-#[cfg(feature = "testing")]
-pub(crate) use command::{quoted, without_ours};
-pub use compiler::{Diagnostic, DiagnosticReader};
-pub use confine::{Confine, Decide, PrivateTemp, Reach, ToolchainPlaces};
-pub use diagnostics::{Diagnostics, GetDiagnostics, ServerFacts, Toolchain, diagnose, toolchains};
+pub use build::{BuildError, BuildGoal, BuildReport, BuildRequest, build};
+pub use command::{CommandText, Commands};
+pub use compiler::{Diagnostic, DiagnosticReader, DiagnosticSeverity};
+pub use confinement::{CommandScope, ConfinementPolicy, DeferredConfinement, PrivateTempDir, ToolchainPaths};
 pub use ecosystem::Ecosystem;
+pub use environment::EnvironmentPolicy;
 #[cfg(feature = "testing")]
-pub(crate) use ecosystem::package_manager;
-pub use run::{CommandReport, RunCommand};
+pub(crate) use environment::without_launcher_variables;
+pub use error::{CommandError, StdinError};
+pub use report::{CommandOutcome, CommandReport};
+pub use run::RunCommand;
+pub use server_diagnostics::{GetDiagnostics, ServerDiagnostics, diagnose};
+pub use server_facts::ServerFacts;
+pub use success_output::SuccessOutput;
+pub use toolchains::{Toolchain, toolchains};

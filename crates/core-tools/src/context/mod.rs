@@ -1,23 +1,24 @@
-//! The documents and code that a role needs, compiled from the primary root of a workspace.
+//! Compiles the documents and the code that a role needs from the primary root of a workspace.
 //!
-//! The work is done by [`context_compiler`]; here it gets its files through the workspace, its changes from a
-//! git that runs behind the same fence as every command, and its texts without secrets.
+//! [`context_compiler`] does the work. This area gives it files through the workspace, changes from a git that is confined
+//! like every other command, and a redactor.
 #![allow(clippy::doc_markdown, reason = "the comments on inputs are what a client reads")]
 
 mod tree;
 
-pub use context_compiler::catalogue::Catalogue;
-pub use context_compiler::{Compiled, Format, Request};
+pub use context_compiler::catalogue::{Catalogue, CatalogueError};
+pub use context_compiler::{CompiledContext, ContextRequest, Format};
 pub use tree::WorkspaceTree;
 
 use crate::ci::Commands;
 use crate::git::{self, Repository};
 use crate::redact::Redactor;
 use crate::workspace::{self, Workspace};
-use context_compiler::cache::{Cache, DEFAULT_LIMIT};
-use context_compiler::catalogue::Diff;
-use context_compiler::changes::{Changes, Outcome};
-use context_compiler::count::O200k;
+use context_compiler::cache::ContentCache;
+use context_compiler::catalogue::DiffDetail;
+use context_compiler::changes::{Changes, ChangesOutcome};
+use context_compiler::git::{ChangesQuery, collect_changes};
+use context_compiler::tokens::O200kCounter;
 use context_compiler::{Compiler, Redact};
 use process_runner::Command;
 use schemars::JsonSchema;
@@ -27,17 +28,19 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use tokio_util::sync::CancellationToken;
 
-/// What is asked for.
+/// The input of the tool `compile_context`.
+// The comments on the fields are short because a client gets them with every list of tools.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct CompileContext {
     /// If not yours
     pub role: Option<String>,
     /// Its plans
     pub phase: Option<u32>,
-    /// Or this plan
+    /// Instead: this plan
     pub plan_path: Option<String>,
-    /// Or 12000
+    /// Default: 12000
     pub budget_tokens: Option<u32>,
     /// Code globs
     pub include: Option<Vec<String>>,
@@ -45,164 +48,169 @@ pub struct CompileContext {
     pub exclude: Option<Vec<String>>,
     /// Of text
     #[serde(default)]
-    pub format: Form,
-    /// Or HEAD
+    pub format: DocumentFormatInput,
+    /// Default: HEAD
     pub since: Option<String>,
-    /// The prefix_hash of an answer that is still at hand: the prefix is not sent again while it is the same
+    /// The prefix_hash of an earlier answer that you still have: the prefix is not sent again while it is the same
     #[schemars(extend("unlisted" = true))]
     pub known_prefix: Option<String>,
-    /// What the last test run said, for the tail
+    /// Output of the last test run about its failures, for the tail
     #[schemars(extend("unlisted" = true))]
     pub test_failures: Option<String>,
 }
 
-/// The form of a document.
-// No comments on the members: each would be sent with every list.
+/// The format of a document, as the tool takes it.
+// No comments on the variants: each would be sent with every list of tools.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 #[allow(missing_docs, reason = "see above")]
-pub enum Form {
+#[non_exhaustive]
+pub enum DocumentFormatInput {
     #[default]
     Markdown,
     Xml,
     Json,
 }
 
-impl From<Form> for Format {
-    fn from(form: Form) -> Self {
-        match form {
-            Form::Markdown => Self::Markdown,
-            Form::Xml => Self::Xml,
-            Form::Json => Self::Json,
+impl From<DocumentFormatInput> for Format {
+    fn from(format: DocumentFormatInput) -> Self {
+        match format {
+            DocumentFormatInput::Markdown => Self::Markdown,
+            DocumentFormatInput::Xml => Self::Xml,
+            DocumentFormatInput::Json => Self::Json,
         }
     }
 }
 
 impl CompileContext {
-    /// The request, for `role` where none is named.
-    pub fn to_request(&self, role: &str) -> Request {
-        Request {
-            phase: self.phase,
-            plan: self.plan_path.clone(),
-            budget: self.budget_tokens.and_then(|tokens| usize::try_from(tokens).ok()),
-            format: self.format.into(),
-            include: self.include.clone(),
-            exclude: self.exclude.clone().unwrap_or_default(),
-            known_prefix: self.known_prefix.clone(),
-            test_failures: self.test_failures.clone(),
-            ..Request::new(self.role.as_deref().unwrap_or(role))
-        }
+    /// Returns the request. It is for `default_role` if the input names no role.
+    pub fn to_request(&self, default_role: &str) -> ContextRequest {
+        let mut request = ContextRequest::new(self.role.as_deref().unwrap_or(default_role));
+        request.phase = self.phase;
+        request.plan = self.plan_path.clone();
+        request.budget_tokens = self.budget_tokens.and_then(|tokens| usize::try_from(tokens).ok());
+        request.format = self.format.into();
+        request.include = self.include.clone();
+        request.exclude = self.exclude.clone().unwrap_or_default();
+        request.known_prefix_hash = self.known_prefix.clone();
+        request.test_failures = self.test_failures.clone();
+        request
     }
 }
 
-/// Why there is no document.
+/// The reason why there is no document.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The compiler gave none.
+    /// The compiler returned an error.
     #[error(transparent)]
     Compile(#[from] context_compiler::Error),
-    /// The root cannot be used.
+    /// The primary root cannot be used.
     #[error(transparent)]
     Workspace(#[from] workspace::Error),
-    /// The work could not be finished.
-    #[error("the work was ended before it was done")]
-    Ended,
+    /// The runtime shut down before the document was compiled.
+    #[error("the server is shutting down; the document was not compiled")]
+    ShuttingDown,
 }
 
-/// Compiles documents from the primary root of a workspace. Cheap to clone; clones share what they remember of files.
+/// Compiles documents from the primary root of a workspace. Cheap to clone; clones share one cache.
 #[derive(Clone, Debug)]
-pub struct Documents {
+pub struct WorkspaceCompiler {
     commands: Commands,
-    folder: Option<PathBuf>,
-    cache: Arc<OnceLock<(Cache, Option<String>)>>,
+    cache_folder: Option<PathBuf>,
+    /// Opened when it is first needed, so that a server that compiles nothing creates no folder.
+    cache: Arc<OnceLock<OpenCache>>,
     catalogue: Arc<Catalogue>,
 }
 
-impl Documents {
-    /// Documents from the workspace of `commands`, behind their fence, with the built-in
-    /// [roles](Catalogue::built_in).
+/// The cache of a compiler.
+#[derive(Debug)]
+struct OpenCache {
+    cache: ContentCache,
+    /// The reason why the folder for caches is not used, if it cannot be.
+    diagnostic: Option<String>,
+}
+
+impl WorkspaceCompiler {
+    /// A compiler over the workspace of `commands`, which runs git under their confinement, with the built-in
+    /// [catalogue](Catalogue::built_in).
     pub fn new(commands: Commands) -> Self {
         Self {
             commands,
-            folder: None,
+            cache_folder: None,
             cache: Arc::default(),
             catalogue: Arc::new(Catalogue::built_in().clone()),
         }
     }
 
-    /// Which documents a role reads, and where they are looked for.
+    /// Takes the documents of each role, and the folders where they are looked for, from `catalogue`.
     #[must_use]
     pub fn catalogue(mut self, catalogue: Catalogue) -> Self {
         self.catalogue = Arc::new(catalogue);
         self
     }
 
-    /// Remembers what files were in `folder` too, for the next process: token counts, outlines and which content a
-    /// path had, no content. The folder is made when it is first needed, for its owner alone, and shared by projects
-    /// and processes. One that cannot be used is told in [`Manifest::diagnostics`](context_compiler::Manifest).
+    /// Keeps the cache in `folder` as well, for the next process: token counts, outlines, and which content a path had, but
+    /// no content. The folder is created when it is first needed, accessible to its owner only, and projects and processes
+    /// share it. If it cannot be used, [`Manifest::diagnostics`](context_compiler::Manifest::diagnostics) says so.
     #[must_use]
     pub fn cached_in(mut self, folder: impl Into<PathBuf>) -> Self {
-        (self.folder, self.cache) = (Some(folder.into()), Arc::default());
+        self.cache_folder = Some(folder.into());
+        self.cache = Arc::default();
         self
     }
 
-    /// What is known of files, and why not from the folder.
-    fn cache(&self) -> &(Cache, Option<String>) {
+    fn open_cache(&self) -> &OpenCache {
         self.cache.get_or_init(|| {
-            let in_memory = || Cache::new(Arc::new(O200k), DEFAULT_LIMIT);
+            let counter = Arc::new(O200kCounter);
             #[cfg(unix)]
-            if let Some(folder) = &self.folder {
+            if let Some(folder) = &self.cache_folder {
                 let project = self.commands.workspace().locate(".").map(|root| root.to_absolute());
                 let project = project.unwrap_or_default();
-                let opened =
-                    Cache::in_folder(Arc::new(O200k), DEFAULT_LIMIT, folder, &project.to_string_lossy());
-                return match opened {
-                    Ok(cache) => (cache, None),
-                    Err(error) => {
-                        (in_memory(), Some(format!("the folder for caches cannot be used: {error}")))
-                    }
+                return match ContentCache::in_folder(counter.clone(), folder, &project.to_string_lossy()) {
+                    Ok(cache) => OpenCache { cache, diagnostic: None },
+                    Err(error) => OpenCache {
+                        cache: ContentCache::new(counter),
+                        diagnostic: Some(format!("the folder for caches cannot be used: {error}")),
+                    },
                 };
             }
-            (in_memory(), None)
+            OpenCache { cache: ContentCache::new(counter), diagnostic: None }
         })
     }
 
-    /// The roots that documents are compiled from.
+    /// Returns the workspace whose primary root documents are compiled from.
     pub fn workspace(&self) -> &Arc<Workspace> {
         self.commands.workspace()
     }
 
-    /// Which of `roles`, all of them the caller's, a document is for: the first that reads something of its own,
-    /// else the last.
-    pub fn role_of<'r>(&self, roles: impl Iterator<Item = &'r str> + Clone) -> &'r str {
-        let known = roles.clone().find(|role| self.catalogue.knows(role));
-        known.or_else(|| roles.last()).unwrap_or("default")
+    /// Returns the role of `roles`, all of them the caller's, that a document is for: the first one in the catalogue, else
+    /// the last one.
+    pub fn select_role<'r>(&self, roles: impl Iterator<Item = &'r str> + Clone) -> &'r str {
+        let in_catalogue = roles.clone().find(|role| self.catalogue.has_role(role));
+        in_catalogue.or_else(|| roles.last()).unwrap_or("default")
     }
 
-    /// The document that `request` asks for, with what changed since `since`, or since `HEAD`. `limited` is the
-    /// workspace as far as the caller may reach, where that is not all of it: then git is not asked, which tells of
-    /// every file.
+    /// Compiles the document that `request` asks for, with the changes since the revision `since`, by default `HEAD`.
+    ///
+    /// `limited` is the part of the workspace that the caller may read, if that is not all of it. git is then not asked,
+    /// because its answer tells about every file.
     ///
     /// # Errors
-    /// What was asked for cannot be used, or the budget is too small.
+    /// The request or the revision is invalid, the root cannot be used, or the budget is too small.
     pub async fn compile(
         &self,
-        mut request: Request,
+        mut request: ContextRequest,
         since: Option<&str>,
         limited: Option<Arc<Workspace>>,
         cancel: &CancellationToken,
-    ) -> Result<Compiled, Error> {
-        let diff = request.diff.unwrap_or(self.catalogue.role(&request.role).diff);
-        if diff != Diff::Off {
+    ) -> Result<CompiledContext, Error> {
+        let detail = request.diff_detail.unwrap_or(self.catalogue.role(&request.role).diff);
+        if detail != DiffDetail::Off {
             request.changes = Some(match &limited {
-                None => self.changes(since, diff, cancel).await?,
-                Some(_) => Changes {
-                    outcome: Outcome::Failed { said: "this role may not read every file".to_owned() },
-                    base: since.unwrap_or("HEAD").to_owned(),
-                    ..Changes::default()
-                },
+                None => self.changes(since, detail, cancel).await?,
+                Some(_) => Changes::new(since.unwrap_or("HEAD"), failed("this role may not read every file")),
             });
         }
         let tree = match limited {
@@ -210,12 +218,13 @@ impl Documents {
             Some(workspace) => WorkspaceTree::new(workspace).limited(),
         };
         let this = self.clone();
+        // Reading, parsing and counting block for up to seconds, so they run on a thread of their own.
         let work = move || {
-            let secrets = Secrets(&this.commands.redactor);
-            let (cache, unusable) = this.cache();
-            let compiler = Compiler::new(&tree, cache).catalogue(&this.catalogue).redact(&secrets);
+            let redact = SharedRedactor(&this.commands.redactor);
+            let OpenCache { cache, diagnostic } = this.open_cache();
+            let compiler = Compiler::new(&tree).cache(cache).catalogue(&this.catalogue).redact(&redact);
             let mut compiled = compiler.compile(&request)?;
-            compiled.manifest.diagnostics.extend(unusable.clone());
+            compiled.manifest.diagnostics.extend(diagnostic.clone());
             #[cfg(unix)]
             if let Err(error) = cache.save() {
                 compiled.manifest.diagnostics.push(format!("the cache could not be written: {error}"));
@@ -224,35 +233,33 @@ impl Documents {
         };
         match tokio::task::spawn_blocking(work).await {
             Ok(compiled) => compiled,
+            // Passed on, because the tool host answers a panic of any tool in the same way.
             Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-            Err(_) => Err(Error::Ended),
+            Err(_) => Err(Error::ShuttingDown),
         }
     }
 
+    /// Asks git for the changes of the primary root.
     async fn changes(
         &self,
         since: Option<&str>,
-        diff: Diff,
+        detail: DiffDetail,
         cancel: &CancellationToken,
     ) -> Result<Changes, Error> {
         let workspace = self.commands.workspace();
-        let ask = context_compiler::git::Ask {
-            since: since.map(str::to_owned),
-            diff,
-            ..context_compiler::git::Ask::default()
-        };
-        let base = since.unwrap_or("HEAD").to_owned();
-        let outcome = match Repository::find(workspace, None) {
+        let since = since.unwrap_or("HEAD");
+        let outcome = match Repository::discover(workspace, None) {
             Ok(_) => None,
-            Err(git::Error::NoRepository(_)) => Some(Outcome::NotARepository),
+            Err(git::Error::NoRepository(_)) => Some(ChangesOutcome::NotARepository),
             Err(git::Error::Path(error)) => return Err(error.into()),
-            // It reaches outside the roots, or is laid out in a way that is not followed.
-            Err(error) => Some(Outcome::Failed { said: error.to_string() }),
+            // The repository lies partly outside the roots, or has a layout that is not supported.
+            Err(error) => Some(failed(error.to_string())),
         };
         if let Some(outcome) = outcome {
-            return Ok(Changes { outcome, base, ..Changes::default() });
+            return Ok(Changes::new(since, outcome));
         }
         let root = workspace.locate(".")?;
+        // git runs several times. Through the handle, each run starts in the folder that was checked.
         #[cfg(unix)]
         let handle = Arc::new(root.folder_handle()?);
         let path = root.to_absolute();
@@ -263,23 +270,28 @@ impl Documents {
             command
         };
         let run = |command: Command| {
-            let command = self.commands.confine.apply(command.cancel(cancel.clone()));
+            let command = self.commands.confine(command.cancel(cancel.clone()));
             async move { self.commands.runner.run(command).await }
         };
-        Ok(context_compiler::git::changes(command, run, &ask).await?)
+        let query = ChangesQuery::new().since(since).detail(detail);
+        Ok(collect_changes(command, run, &query).await?)
     }
 }
 
-/// The server's redactor, as the compiler asks for it.
-struct Secrets<'a>(&'a Redactor);
+fn failed(reason: impl Into<String>) -> ChangesOutcome {
+    ChangesOutcome::Failed { reason: reason.into() }
+}
 
-impl Redact for Secrets<'_> {
+/// The redactor of the server behind the trait of the compiler.
+struct SharedRedactor<'a>(&'a Redactor);
+
+impl Redact for SharedRedactor<'_> {
     fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
         self.0.redact(text)
     }
 
-    /// A cache of [`Documents`] is used with their redactor alone.
-    fn key(&self) -> Option<u64> {
+    // One number is enough: the cache of a `WorkspaceCompiler` is used with its redactor only.
+    fn cache_key(&self) -> Option<u64> {
         Some(1)
     }
 }

@@ -1,10 +1,13 @@
-//! Why a filesystem tool could not do its work: what was wrong, where, and what to do.
+//! The errors of the filesystem tools.
 
-use super::edit::EditProblem;
+use std::{fmt, io};
+
 use crate::workspace;
 
-/// Why a filesystem tool gave no result. Messages are written for whoever called the tool, which may be a
-/// model: they name the path relative to its root, what was expected and what to do next.
+/// The reason that a filesystem tool gave no result.
+///
+/// Messages are written for the caller of the tool, which may be a model: they name the path relative to its
+/// root, what was expected and what to do next.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -16,9 +19,9 @@ pub enum Error {
     Range {
         /// The parameter's name.
         parameter: &'static str,
-        /// What is allowed, in words.
+        /// The allowed range, in words.
         expected: &'static str,
-        /// What was given.
+        /// The number that was given.
         got: i64,
     },
     /// Two parameters contradict each other, or one is missing.
@@ -31,7 +34,7 @@ pub enum Error {
         path: String,
         /// The line asked for.
         offset: u64,
-        /// The lines there are.
+        /// The number of lines in the file.
         lines: u64,
     },
     /// The file is not text.
@@ -39,11 +42,11 @@ pub enum Error {
     Binary {
         /// The file.
         path: String,
-        /// What it seems to be.
+        /// The kind of file that its first bytes suggest, with an article.
         kind: &'static str,
         /// Its length in bytes.
         size: u64,
-        /// What to do instead, ready to follow the message.
+        /// Advice on what to do instead, ready to follow the message.
         advice: &'static str,
     },
     /// The file is no image, audio or PDF.
@@ -51,7 +54,7 @@ pub enum Error {
     NotMedia {
         /// The file.
         path: String,
-        /// What it seems to be.
+        /// The kind of file that its first bytes suggest, with an article, if they suggest any.
         kind: Option<&'static str>,
     },
     /// The file is larger than the tool takes.
@@ -79,11 +82,11 @@ pub enum Error {
     Edit {
         /// The file.
         path: String,
-        /// Which edit, from 1.
+        /// The edit's number, from 1.
         number: usize,
-        /// How many were given.
+        /// The number of edits that were given.
         count: usize,
-        /// What is wrong with it.
+        /// The problem with it.
         problem: EditProblem,
     },
     /// A glob cannot be read.
@@ -93,7 +96,7 @@ pub enum Error {
         parameter: &'static str,
         /// The glob.
         pattern: String,
-        /// What is wrong with it.
+        /// The problem with it.
         reason: String,
     },
     /// A regular expression cannot be read.
@@ -101,7 +104,7 @@ pub enum Error {
         "`pattern` is no regular expression: {reason}\nTo look for this text as it stands, set literal to true"
     )]
     Regex {
-        /// What is wrong with it, and where.
+        /// The problem with it, and its position.
         reason: String,
     },
     /// The caller cancelled.
@@ -109,17 +112,74 @@ pub enum Error {
     Cancelled,
 }
 
-/// A number within `1..=max`, or `default` where none is given.
-pub(super) fn ranged(
-    parameter: &'static str,
-    value: Option<i64>,
-    max: i64,
-    default: i64,
-    expected: &'static str,
-) -> Result<usize, Error> {
-    let value = value.unwrap_or(default);
-    match usize::try_from(value) {
-        Ok(number) if number >= 1 && value <= max => Ok(number),
-        _ => Err(Error::Range { parameter, expected, got: value }),
+impl Error {
+    /// An error of the operating system while reading `path`.
+    pub(super) fn read(path: impl Into<String>, source: io::Error) -> Self {
+        Self::Path(workspace::Error::Io { action: "read", path: path.into(), source })
+    }
+
+    /// An error of the operating system while listing the folder at `path`.
+    pub(super) fn list(path: impl Into<String>, source: io::Error) -> Self {
+        Self::Path(workspace::Error::Io { action: "list", path: path.into(), source })
+    }
+}
+
+/// A reason why one edit does not fit the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EditProblem {
+    /// `old_string` is empty.
+    Empty,
+    /// Both strings are the same.
+    Same,
+    /// `old_string` contains a mask, which stands for text the caller has not seen.
+    Masked,
+    /// `old_string` does not occur. Holds the lines that come nearest, with their numbers.
+    NotFound {
+        /// Number and text of the nearest lines; empty if none is near.
+        nearest: Vec<(usize, String)>,
+        /// True if they differ in blanks only.
+        blanks_only: bool,
+    },
+    /// `old_string` occurs more than once.
+    NotUnique {
+        /// The number of occurrences.
+        matches: usize,
+        /// The lines where it begins, the first ten.
+        lines: Vec<usize>,
+    },
+}
+
+impl fmt::Display for EditProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => {
+                f.write_str("old_string is empty; give the text to replace (write_file creates or appends)")
+            }
+            Self::Same => f.write_str("old_string and new_string are the same"),
+            Self::Masked => f.write_str(
+                "old_string contains [redacted:…], a mask shown in place of a secret; choose text beside it",
+            ),
+            Self::NotFound { nearest, .. } if nearest.is_empty() => {
+                f.write_str("old_string was not found, nor anything like it; read the file again")
+            }
+            Self::NotFound { nearest, blanks_only } => {
+                let difference = if *blanks_only { "with other blanks or indentation " } else { "" };
+                write!(f, "old_string was not found; the nearest text stands {difference}at")?;
+                for (number, line) in nearest {
+                    write!(f, "\n{number}: {line}")?;
+                }
+                Ok(())
+            }
+            Self::NotUnique { matches, lines } => {
+                let more = if *matches > lines.len() { " and more" } else { "" };
+                let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
+                write!(
+                    f,
+                    "old_string occurs {matches} times, on lines {}{more}; add text around it until it is unique, or set replace_all",
+                    lines.join(", ")
+                )
+            }
+        }
     }
 }

@@ -1,66 +1,77 @@
-//! `file_exists` and `directory_exists`.
+//! `file_exists` and `directory_exists`: tell if a path is a file or a directory.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::Error;
-use crate::workspace::{ConfinedPath, Kind, Workspace};
+use crate::workspace::{ConfinedPath, PathKind, Workspace};
 
-/// What to look for.
+/// A path to look for.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Exists {
+#[non_exhaustive]
+pub struct CheckExistence {
     /// Path to look for
     pub path: String,
 }
 
-/// Whether it exists.
+impl CheckExistence {
+    /// An input that looks for `path`.
+    pub fn new(path: impl Into<String>) -> Self {
+        Self { path: path.into() }
+    }
+}
+
+/// The existence of a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[non_exhaustive]
 pub struct Existence {
     /// The path, relative to its root.
     pub path: String,
-    /// Whether it exists and is of the kind asked for.
+    /// True if it exists and is of the kind asked for.
     pub exists: bool,
-    /// What is there, links followed; absent if nothing is.
+    /// The kind of what is there, links followed; absent if nothing is.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub kind: Option<Kind>,
+    pub kind: Option<PathKind>,
 }
 
-/// Whether `path` is a regular file, or a link to one. A dangling link is no file.
+/// Tells if `path` is a regular file, or a link to one. A dangling link is no file.
 ///
 /// # Errors
 /// A path that leads outside the roots is an error, not absent.
-pub fn file_exists(workspace: &Workspace, input: &Exists) -> Result<Existence, Error> {
-    exists(workspace, input, Kind::File)
+pub fn file_exists(workspace: &Workspace, input: &CheckExistence) -> Result<Existence, Error> {
+    exists(workspace, input, PathKind::File)
 }
 
-/// Whether `path` is a directory, or a link to one.
+/// Tells if `path` is a directory, or a link to one.
 ///
 /// # Errors
 /// A path that leads outside the roots is an error, not absent.
-pub fn directory_exists(workspace: &Workspace, input: &Exists) -> Result<Existence, Error> {
-    exists(workspace, input, Kind::Directory)
+pub fn directory_exists(workspace: &Workspace, input: &CheckExistence) -> Result<Existence, Error> {
+    exists(workspace, input, PathKind::Directory)
 }
 
-/// [`file_exists`] for a [`Kind::File`], [`directory_exists`] for a [`Kind::Directory`], if the answer needs no waiting;
-/// see [`ConfinedPath::kind_at_hand`](crate::workspace::ConfinedPath::kind_at_hand).
-pub fn exists_at_hand(
+/// Does what [`file_exists`] does for a [`PathKind::File`], and [`directory_exists`] for a [`PathKind::Directory`], if the
+/// kernel has the answer in its caches, so that it need not wait for a disk. Returns `None` otherwise.
+// The caches are asked by `ConfinedPath::cached_kind`.
+#[cfg(feature = "mcp")]
+pub(crate) fn exists_if_cached(
     workspace: &Workspace,
-    input: &Exists,
-    wanted: Kind,
+    input: &CheckExistence,
+    wanted: PathKind,
 ) -> Option<Result<Existence, Error>> {
     let path = workspace.locate(&input.path).ok()?;
-    Some(path.kind_at_hand()?.map_err(Error::from).map(|kind| existence(&path, kind, wanted)))
+    Some(path.cached_kind()?.map_err(Error::from).map(|kind| existence(&path, kind, wanted)))
 }
 
-fn exists(workspace: &Workspace, input: &Exists, wanted: Kind) -> Result<Existence, Error> {
+fn exists(workspace: &Workspace, input: &CheckExistence, wanted: PathKind) -> Result<Existence, Error> {
     let path = workspace.locate(&input.path)?;
     let kind = path.kind()?;
     Ok(existence(&path, kind, wanted))
 }
 
-fn existence(path: &ConfinedPath, kind: Option<Kind>, wanted: Kind) -> Existence {
-    Existence { path: path.shown(), exists: kind == Some(wanted), kind }
+fn existence(path: &ConfinedPath, kind: Option<PathKind>, wanted: PathKind) -> Existence {
+    Existence { path: path.display_path(), exists: kind == Some(wanted), kind }
 }
 
 #[cfg(test)]
@@ -72,7 +83,7 @@ mod tests {
     fn existence_depends_on_the_kind_and_outside_is_an_error() {
         let project = Project::with(&[("folder/f", "")]);
         let ask = |path: &str| {
-            let input = Exists { path: path.into() };
+            let input = CheckExistence::new(path);
             let answer = |result: Result<Existence, Error>| result.ok().map(|existence| existence.exists);
             (
                 answer(file_exists(&project.workspace, &input)),

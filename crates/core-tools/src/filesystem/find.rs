@@ -1,4 +1,4 @@
-//! `find_files`: what has a name or a path of some form.
+//! `find_files`: finds files by a glob over their names or paths.
 
 use std::collections::BinaryHeap;
 use std::ops::ControlFlow;
@@ -8,20 +8,22 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use super::MAX_TEXT_BYTES;
-use super::error::{Error, ranged};
+use super::error::Error;
 use super::glob::Globs;
-use super::walk::{Filter, Found, Visitor, shown, walk};
-use crate::workspace::{Kind, Workspace};
+use super::limits::MAX_TEXT_BYTES;
+use super::parameters::{check_range, primary_root};
+use super::walk::{Visitor, WalkEntry, WalkFilter, Walked, display_path, walk};
+use crate::workspace::{PathKind, Workspace};
 
-/// What to find.
+/// A glob, and the folder in which to find what it matches.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct FindFiles {
     /// Glob: `*.rs`, `src/**/*.ts`
     pub pattern: String,
     /// Folder
-    #[serde(default = "super::here")]
+    #[serde(default = "primary_root")]
     pub path: String,
     /// Default file
     #[serde(default)]
@@ -38,9 +40,24 @@ pub struct FindFiles {
     pub max_results: Option<i64>,
 }
 
-/// What kind of thing to find.
+impl FindFiles {
+    /// An input that finds regular files below the primary root whose name or path `pattern` matches.
+    pub fn new(pattern: impl Into<String>) -> Self {
+        Self {
+            pattern: pattern.into(),
+            path: primary_root(),
+            kind: FindKind::default(),
+            include_ignored: false,
+            hidden: None,
+            max_results: None,
+        }
+    }
+}
+
+/// The kind of entry to find.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum FindKind {
     /// Regular files.
     #[default]
@@ -51,22 +68,23 @@ pub enum FindKind {
     Any,
 }
 
-/// What was found.
+/// The paths that a glob matches.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[non_exhaustive]
 pub struct FoundFiles {
     /// Paths relative to the root, sorted: the first ones, if there are more.
     pub paths: Vec<String>,
-    /// How many there are, also those not listed.
+    /// The number of matches, listed or not.
     pub total: u64,
-    /// Whether there are more than listed.
+    /// True if there are more than listed.
     pub truncated: bool,
-    /// What was left out and how to get it.
+    /// Remarks: what was left out and how to get it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
 impl FoundFiles {
-    /// One path a line, then the notes.
+    /// Returns one path a line, then the notes.
     pub fn to_text(&self) -> String {
         let mut text = String::new();
         for path in &self.paths {
@@ -92,14 +110,14 @@ pub fn find_files(
     input: &FindFiles,
     cancel: &CancellationToken,
 ) -> Result<FoundFiles, Error> {
-    let most = ranged("max_results", input.max_results, 100_000, 1000, "from 1 to 100000")?;
+    let max_results = check_range("max_results", input.max_results, 100_000, 1000, "from 1 to 100000")?;
     let start = workspace.locate(&input.path)?;
     let globs = Globs::new("pattern", std::slice::from_ref(&input.pattern))?;
-    let filter = Filter { gitignore: !input.include_ignored, hidden: input.hidden.unwrap_or(true) };
-    let (finders, unread) = walk(&start, filter, cancel, || Finder {
+    let filter = WalkFilter { gitignore: !input.include_ignored, hidden: input.hidden.unwrap_or(true) };
+    let Walked { visitors: finders, unreadable_folders } = walk(&start, filter, cancel, || Finder {
         globs: &globs,
         kind: input.kind,
-        most,
+        max_results,
         first: BinaryHeap::new(),
         total: 0,
         key: Vec::new(),
@@ -108,16 +126,18 @@ pub fn find_files(
 
     let total: u64 = finders.iter().map(|finder| finder.total).sum();
     let mut keys: Vec<Vec<u8>> = finders.into_iter().flat_map(|finder| finder.first).collect();
+    // Each thread kept the first of its own; the first of all are among them.
     keys.sort_unstable();
-    keys.truncate(most);
-    let start = start.shown();
-    let mut left = if input.max_results.is_none() { MAX_TEXT_BYTES } else { usize::MAX };
+    keys.truncate(max_results);
+    let start = start.display_path();
+    // A caller that gives a number of its own wants that many, however long they are.
+    let mut free_bytes = if input.max_results.is_none() { MAX_TEXT_BYTES } else { usize::MAX };
     let paths: Vec<String> = keys
         .iter()
-        .map(|key| shown(&start, key))
+        .map(|key| display_path(&start, key))
         .take_while(|path| {
-            let fits = path.len() < left;
-            left = left.saturating_sub(path.len() + 1);
+            let fits = path.len() < free_bytes;
+            free_bytes = free_bytes.saturating_sub(path.len() + 1);
             fits
         })
         .collect();
@@ -131,48 +151,52 @@ pub fn find_files(
         ));
     }
     if total == 0 {
-        let plain = !input.pattern.contains(['*', '?', '[', '{', '/']);
-        let part =
-            if plain { format!("; for a part of a name use `*{}*`", input.pattern) } else { String::new() };
+        let is_plain_name = !input.pattern.contains(['*', '?', '[', '{', '/']);
+        let part = if is_plain_name {
+            format!("; for a part of a name use `*{}*`", input.pattern)
+        } else {
+            String::new()
+        };
         let ignored =
             if input.include_ignored { "" } else { "; what .gitignore names was left out (include_ignored)" };
         notes.push(format!("nothing matches{part}{ignored}"));
     }
-    if unread.folders > 0 {
-        notes.push(format!("{} directories could not be read", unread.folders));
+    if unreadable_folders > 0 {
+        notes.push(format!("{unreadable_folders} directories could not be read"));
     }
     Ok(FoundFiles { paths, total, truncated, notes })
 }
 
-/// What one thread found.
+/// Collects what one thread finds: all is counted, the first in order are kept.
 struct Finder<'a> {
     globs: &'a Globs,
     kind: FindKind,
-    most: usize,
-    /// The first in order, the last of them on top.
+    max_results: usize,
+    /// The sort keys of the first in order. A max-heap, so that the one to replace next is on top.
     first: BinaryHeap<Vec<u8>>,
     total: u64,
+    /// Buffers, reused for every entry.
     key: Vec<u8>,
     path: PathBuf,
 }
 
 impl Visitor for Finder<'_> {
-    fn visit(&mut self, found: &Found<'_>) -> ControlFlow<()> {
-        let kind = match self.kind {
-            FindKind::File => found.kind == Kind::File,
-            FindKind::Directory => found.kind == Kind::Directory,
+    fn visit(&mut self, entry: &WalkEntry<'_>) -> ControlFlow<()> {
+        let is_wanted_kind = match self.kind {
+            FindKind::File => entry.kind == PathKind::File,
+            FindKind::Directory => entry.kind == PathKind::Directory,
             FindKind::Any => true,
         };
-        if !kind {
+        if !is_wanted_kind {
             return ControlFlow::Continue(());
         }
         if self.globs.need_path() {
-            found.path(&mut self.path);
+            entry.write_path(&mut self.path);
         }
-        if self.globs.match_entry(found.name, &self.path) {
+        if self.globs.match_entry(entry.name, &self.path) {
             self.total += 1;
-            found.key(&mut self.key);
-            if self.first.len() < self.most {
+            entry.write_key(&mut self.key);
+            if self.first.len() < self.max_results {
                 self.first.push(self.key.clone());
             } else if let Some(mut last) = self.first.peek_mut()
                 && *last > self.key

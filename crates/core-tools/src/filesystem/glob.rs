@@ -1,4 +1,4 @@
-//! Globs over the paths below a folder, as `.gitignore` and `find` users know them.
+//! Globs over the names and paths below a folder, in the syntax that `.gitignore` made known.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::error::Error;
 
-/// Several globs. One without a slash is about a name at any depth, one with a slash about the whole path.
+/// A set of globs. One without a slash matches names at any depth, one with a slash whole paths.
 #[derive(Clone, Debug)]
 pub(super) struct Globs {
     names: GlobSet,
@@ -17,26 +17,26 @@ pub(super) struct Globs {
 }
 
 impl Globs {
-    /// The globs in `patterns`; `parameter` is what errors call them.
+    /// Compiles `patterns`. Errors name `parameter`.
     pub(super) fn new(parameter: &'static str, patterns: &[String]) -> Result<Self, Error> {
         let mut names = GlobSetBuilder::new();
         let mut paths = GlobSetBuilder::new();
         for pattern in patterns {
             let invalid = |reason: String| Error::Glob { parameter, pattern: pattern.clone(), reason };
-            let plain = pattern.trim_start_matches("./");
-            if plain.starts_with('/') || plain.split('/').any(|part| part == "..") {
+            let relative = pattern.trim_start_matches("./");
+            if relative.starts_with('/') || relative.split('/').any(|part| part == "..") {
                 return Err(invalid("a glob is relative to `path`; name the folder there".to_owned()));
             }
-            if plain.is_empty() {
+            if relative.is_empty() {
                 return Err(invalid("it is empty; `*` matches every name".to_owned()));
             }
-            // `dir/` means the folder, and so its name.
-            let plain = plain.trim_end_matches('/');
-            let glob = GlobBuilder::new(plain)
+            // `dir/` matches the folder, and the walk sees the folder's name without the slash.
+            let relative = relative.trim_end_matches('/');
+            let glob = GlobBuilder::new(relative)
                 .literal_separator(true)
                 .build()
                 .map_err(|error| invalid(error.kind().to_string()))?;
-            if plain.contains('/') {
+            if relative.contains('/') {
                 paths.add(glob)
             } else {
                 names.add(glob)
@@ -52,28 +52,30 @@ impl Globs {
         Ok(Self { names: build(names)?, paths: build(paths)? })
     }
 
-    /// Whether there is none.
+    /// Returns true if there is none.
     pub(super) fn is_empty(&self) -> bool {
         self.names.is_empty() && self.paths.is_empty()
     }
 
-    /// Whether the path must be known to decide, and not only the name.
+    /// Returns true if [`match_entry`](Self::match_entry) needs the path, and not only the name.
     pub(super) fn need_path(&self) -> bool {
         !self.paths.is_empty()
     }
 
-    /// Whether one matches something called `name` that lies at `path`.
+    /// Returns true if one matches the entry called `name` at `path`.
     pub(super) fn match_entry(&self, name: &OsStr, path: &Path) -> bool {
         self.names.is_match(name) || (self.need_path() && self.paths.is_match(path))
     }
 }
 
-/// A list of globs, or a single one.
+/// A list of globs; a single one may be given without a list.
+// Models often write a string where the schema has a list.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(from = "OneOrMany")]
 #[schemars(with = "Vec<String>")]
 pub struct GlobList(pub Vec<String>);
 
+/// The forms in which a client may send a [`GlobList`].
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum OneOrMany {

@@ -1,49 +1,57 @@
-//! `get_file_info`: what is known about a file without reading it.
-
-use crate::time::rfc3339;
+//! `get_file_info`: describes a file without reading it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::Error;
-use crate::workspace::{ConfinedPath, Kind, Workspace, printable};
+use crate::time::rfc3339;
+use crate::workspace::{ConfinedPath, PathKind, Workspace, printable};
 
-/// What to describe.
+/// A path to describe.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct GetFileInfo {
-    /// What to describe
+    /// File or folder
     pub path: String,
 }
 
-/// What is known about a file, directory or link.
+impl GetFileInfo {
+    /// An input that describes what is at `path`.
+    pub fn new(path: impl Into<String>) -> Self {
+        Self { path: path.into() }
+    }
+}
+
+/// The metadata of a file, directory or link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[non_exhaustive]
 pub struct FileInfo {
     /// The path, relative to its root.
     pub path: String,
-    /// What it is; a link is a link.
-    pub kind: Kind,
+    /// The kind of file; links are not followed.
+    pub kind: PathKind,
     /// Length in bytes.
     pub size: u64,
     /// Permissions in octal, as for chmod: `0644`.
     pub permissions: String,
-    /// When its content last changed (RFC 3339, UTC).
+    /// The time at which its content last changed (RFC 3339, UTC).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub modified: Option<String>,
-    /// How many names the file has.
+    /// The number of names that the file has.
     pub hard_links: u64,
-    /// Where the link leads, if that is inside the roots.
+    /// The target of the link, if that is inside the roots.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link_target: Option<String>,
-    /// What the link leads to; absent if nothing, or outside the roots.
+    /// The kind of the link's target; absent if there is none, or it is outside the roots.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub target_kind: Option<Kind>,
-    /// What is odd about it.
+    pub target_kind: Option<PathKind>,
+    /// Remarks on peculiarities.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
-/// Describes a file, directory or link. A link is described itself; where it leads is said only if that is
+/// Describes a file, directory or link. A link is described itself; its target is named only if that is
 /// inside the roots.
 ///
 /// # Errors
@@ -52,7 +60,7 @@ pub fn get_file_info(workspace: &Workspace, input: &GetFileInfo) -> Result<FileI
     let path = workspace.locate(&input.path)?;
     let metadata = path.link_metadata()?;
     let mut info = FileInfo {
-        path: path.shown(),
+        path: path.display_path(),
         kind: metadata.kind,
         size: metadata.size,
         permissions: format!("{:04o}", metadata.mode),
@@ -62,11 +70,11 @@ pub fn get_file_info(workspace: &Workspace, input: &GetFileInfo) -> Result<FileI
         target_kind: None,
         notes: Vec::new(),
     };
-    if metadata.kind == Kind::Symlink {
+    if metadata.kind == PathKind::Symlink {
         match path.kind() {
             Ok(kind) => {
                 info.target_kind = kind;
-                info.link_target = inside_target(workspace, &path)?;
+                info.link_target = target_inside_roots(workspace, &path)?;
                 if kind.is_none() {
                     info.notes.push("the link leads to nothing that exists".to_owned());
                 }
@@ -77,12 +85,13 @@ pub fn get_file_info(workspace: &Workspace, input: &GetFileInfo) -> Result<FileI
     Ok(info)
 }
 
-/// Where the link leads as it is written, or relative to its root if it is absolute.
-fn inside_target(workspace: &Workspace, path: &ConfinedPath) -> Result<Option<String>, Error> {
+/// Returns the target of a link as it is written, or relative to its root if it is absolute.
+fn target_inside_roots(workspace: &Workspace, path: &ConfinedPath) -> Result<Option<String>, Error> {
     let Some(target) = path.read_link()? else { return Ok(None) };
     if target.has_root() {
-        // Written through a link to the root it would not be recognised: then nothing is said.
-        return Ok(workspace.locate(&target).ok().map(|target| target.shown()));
+        // A target that reaches the root through a link elsewhere is not recognized as inside. It is then left
+        // out: a path outside the roots must not be told.
+        return Ok(workspace.locate(&target).ok().map(|target| target.display_path()));
     }
     Ok(Some(printable(target.as_os_str())))
 }
@@ -93,7 +102,7 @@ mod tests {
     use super::*;
 
     fn info(project: &Project, path: &str) -> Result<FileInfo, String> {
-        get_file_info(&project.workspace, &GetFileInfo { path: path.into() }).map_err(|error| chain(&error))
+        get_file_info(&project.workspace, &GetFileInfo::new(path)).map_err(|error| chain(&error))
     }
 
     #[cfg(unix)]
@@ -104,13 +113,13 @@ mod tests {
         std::fs::set_permissions(project.at("folder/f"), std::os::unix::fs::PermissionsExt::from_mode(0o640))
             .unwrap();
         let file = info(&project, "folder/f").unwrap();
-        assert_eq!((file.kind, file.size, file.permissions.as_str()), (Kind::File, 5, "0640"));
+        assert_eq!((file.kind, file.size, file.permissions.as_str()), (PathKind::File, 5, "0640"));
         assert_eq!(file.modified.map(|time| time.len()), Some(20));
-        assert_eq!(info(&project, "folder").unwrap().kind, Kind::Directory);
+        assert_eq!(info(&project, "folder").unwrap().kind, PathKind::Directory);
 
         symlink("folder/f", project.at("inside")).unwrap();
         let inside = info(&project, "inside").unwrap();
-        assert_eq!((inside.kind, inside.target_kind), (Kind::Symlink, Some(Kind::File)));
+        assert_eq!((inside.kind, inside.target_kind), (PathKind::Symlink, Some(PathKind::File)));
         assert_eq!(inside.link_target.as_deref(), Some("folder/f"));
         symlink(project.at("folder").canonicalize().unwrap(), project.at("absolute")).unwrap();
         assert_eq!(info(&project, "absolute").unwrap().link_target.as_deref(), Some("folder"));

@@ -1,27 +1,31 @@
-//! `list_directory`: what is in a folder, sorted and capped.
+//! `list_directory`: lists a folder, sorted and bounded.
 
 use std::ffi::OsStr;
-use std::path::Path;
+use std::io;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use super::error::{Error, ranged};
+use super::entry::{is_hidden, kind_suffix};
+use super::error::Error;
+use super::parameters::{check_range, primary_root};
 use crate::time::rfc3339;
-use crate::workspace::{self, Entry, Folder, Kind, Workspace, printable};
+use crate::workspace::{DirEntry, Folder, PathKind, Workspace, printable};
 
-/// Entries looked at before counting stops, all folders together.
-const MAX_COUNTED: u64 = 1_000_000;
-/// Entries of one folder held in memory at once.
-const MAX_HELD: usize = 200_000;
+/// The most entries that are counted, in all folders together.
+const MAX_COUNTED_ENTRIES: u64 = 1_000_000;
+/// The most entries of one folder that are in memory at once: twice as many as `limit` allows, so that sorting and
+/// dropping the rest is rare.
+const MAX_HELD_ENTRIES: usize = 200_000;
 
-/// What to list.
+/// A folder to list.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct ListDirectory {
     /// Folder
-    #[serde(default = "super::here")]
+    #[serde(default = "primary_root")]
     pub path: String,
     /// Levels; default 1
     #[schemars(range(min = 1, max = 10))]
@@ -37,49 +41,59 @@ pub struct ListDirectory {
     pub limit: Option<i64>,
 }
 
-impl Default for ListDirectory {
-    fn default() -> Self {
-        Self { path: super::here(), depth: None, hidden: None, details: false, limit: None }
+impl ListDirectory {
+    /// An input that lists the folder at `path`, one level deep and without details.
+    pub fn new(path: impl Into<String>) -> Self {
+        Self { path: path.into(), depth: None, hidden: None, details: false, limit: None }
     }
 }
 
-/// What is in a folder, sorted by name; what is in a folder in it follows it.
+impl Default for ListDirectory {
+    /// An input that lists the primary root.
+    fn default() -> Self {
+        Self::new(primary_root())
+    }
+}
+
+/// The entries of a folder, sorted by name; those of a subfolder follow it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Listing {
+#[non_exhaustive]
+pub struct DirectoryListing {
     /// The directory, relative to its root.
     pub path: String,
     /// The entries, at most `limit`.
-    pub entries: Vec<Listed>,
-    /// How many entries there are in all.
+    pub entries: Vec<ListedEntry>,
+    /// The number of entries in all.
     pub total: u64,
-    /// What was left out and how to get it.
+    /// Remarks: what was left out and how to get it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
-/// One entry.
+/// One entry of a listing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Listed {
+#[non_exhaustive]
+pub struct ListedEntry {
     /// The name; with `depth`, the path below the directory listed.
     pub name: String,
-    /// What it is.
-    pub kind: Kind,
+    /// The kind of entry; links are not followed.
+    pub kind: PathKind,
     /// Length in bytes, of files, if asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
-    /// When it last changed (RFC 3339, UTC), if asked for.
+    /// The time of the last change (RFC 3339, UTC), if asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub modified: Option<String>,
 }
 
-impl Listing {
-    /// One entry a line, marked as `ls -F` does (`/` directory, `@` link, `|` pipe, `=` socket), details
+impl DirectoryListing {
+    /// Returns one entry a line, marked as `ls -F` does (`/` directory, `@` link, `|` pipe, `=` socket), details
     /// after tabs; the notes in brackets at the end.
     pub fn to_text(&self) -> String {
         let mut text = String::with_capacity(self.entries.len() * 24);
         for entry in &self.entries {
             text.push_str(&entry.name);
-            text.push_str(marker(entry.kind));
+            text.push_str(kind_suffix(entry.kind));
             if let Some(size) = entry.size {
                 text.push('\t');
                 text.push_str(&size.to_string());
@@ -100,17 +114,6 @@ impl Listing {
     }
 }
 
-/// How `ls -F` marks a kind.
-pub(super) fn marker(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Directory => "/",
-        Kind::Symlink => "@",
-        Kind::Fifo => "|",
-        Kind::Socket => "=",
-        Kind::File | Kind::Device | Kind::Other => "",
-    }
-}
-
 /// Lists a folder, sorted by name, links as links. `.git` is listed but not entered, nor are links.
 ///
 /// # Errors
@@ -119,86 +122,97 @@ pub fn list_directory(
     workspace: &Workspace,
     input: &ListDirectory,
     cancel: &CancellationToken,
-) -> Result<Listing, Error> {
-    let depth = ranged("depth", input.depth, 10, 1, "from 1 to 10")?;
-    let limit = ranged("limit", input.limit, 100_000, 1000, "from 1 to 100000")?;
+) -> Result<DirectoryListing, Error> {
+    let depth = check_range("depth", input.depth, 10, 1, "from 1 to 10")?;
+    let limit = check_range("limit", input.limit, 100_000, 1000, "from 1 to 100000")?;
     let path = workspace.locate(&input.path)?;
     let folder = path.open_folder()?;
-    let mut walk = Walk {
+    let mut lister = Lister {
         hidden: input.hidden.unwrap_or(true),
         details: input.details,
         limit,
         cancel,
         entries: Vec::new(),
         total: 0,
-        unreadable: 0,
-        lossy: 0,
+        unreadable_folders: 0,
+        non_utf8_names: 0,
     };
-    let failed = |source| Error::Path(workspace::Error::Io { action: "list", path: path.shown(), source });
-    let names = walk.sorted(&folder)?.map_err(failed)?;
-    walk.visit(&folder, names, "", depth)?;
+    // The folder asked for must be readable; those below it are only counted if they are not.
+    let names = lister.sorted_entries(&folder)?.map_err(|source| Error::list(path.display_path(), source))?;
+    lister.list(&folder, names, "", depth)?;
 
     let mut notes = Vec::new();
-    if walk.total > walk.entries.len() as u64 {
-        let more = if walk.total >= MAX_COUNTED { "more than " } else { "" };
+    if lister.total > lister.entries.len() as u64 {
+        let more = if lister.total >= MAX_COUNTED_ENTRIES { "more than " } else { "" };
         notes.push(format!(
             "{} of {more}{} entries given; raise limit (to at most 100000), or list a directory below",
-            walk.entries.len(),
-            walk.total
+            lister.entries.len(),
+            lister.total
         ));
     }
-    if walk.lossy > 0 {
-        notes.push(format!("{} names are not valid UTF-8; tools cannot reach them", walk.lossy));
+    if lister.non_utf8_names > 0 {
+        notes.push(format!("{} names are not valid UTF-8; tools cannot reach them", lister.non_utf8_names));
     }
-    if walk.unreadable > 0 {
-        notes.push(format!("{} directories could not be read", walk.unreadable));
+    if lister.unreadable_folders > 0 {
+        notes.push(format!("{} directories could not be read", lister.unreadable_folders));
     }
-    Ok(Listing { path: path.shown(), entries: walk.entries, total: walk.total, notes })
+    Ok(DirectoryListing { path: path.display_path(), entries: lister.entries, total: lister.total, notes })
 }
 
-struct Walk<'a> {
+/// Collects the entries of a folder and those below it.
+struct Lister<'a> {
     hidden: bool,
     details: bool,
     limit: usize,
     cancel: &'a CancellationToken,
-    entries: Vec<Listed>,
+    entries: Vec<ListedEntry>,
     total: u64,
-    unreadable: u64,
-    lossy: u64,
+    unreadable_folders: u64,
+    non_utf8_names: u64,
 }
 
-impl Walk<'_> {
-    fn visit(&mut self, folder: &Folder, names: Vec<Entry>, prefix: &str, depth: usize) -> Result<(), Error> {
-        for Entry { name, kind } in names {
-            let given = self.entries.len() < self.limit;
-            let descend = depth > 1 && kind == Kind::Directory && name != ".git";
-            if !given && !descend {
+impl Lister<'_> {
+    /// Adds `names`, the entries of `folder`, and those below them to `depth` levels.
+    fn list(
+        &mut self,
+        folder: &Folder,
+        names: Vec<DirEntry>,
+        prefix: &str,
+        depth: usize,
+    ) -> Result<(), Error> {
+        for DirEntry { name, kind, .. } in names {
+            let has_room = self.entries.len() < self.limit;
+            let descend = depth > 1 && kind == PathKind::Directory && name != ".git";
+            // Folders are entered even if the listing is full: what is in them is counted.
+            if !has_room && !descend {
                 continue;
             }
-            let mut shown = printable(&name);
+            let mut display_name = printable(&name);
             if !prefix.is_empty() {
-                shown.insert_str(0, prefix);
+                display_name.insert_str(0, prefix);
             }
-            if given {
-                let shown = if descend { shown.clone() } else { std::mem::take(&mut shown) };
-                let entry = self.listed(folder, &name, kind, shown);
+            if has_room {
+                let display_name =
+                    if descend { display_name.clone() } else { std::mem::take(&mut display_name) };
+                let entry = self.listed_entry(folder, &name, kind, display_name);
                 self.entries.push(entry);
             }
             if descend {
                 match folder.child(&name) {
-                    Ok(child) => match self.sorted(&child)? {
-                        Ok(names) => self.visit(&child, names, &(shown + "/"), depth - 1)?,
-                        Err(_) => self.unreadable += 1,
+                    Ok(child) => match self.sorted_entries(&child)? {
+                        Ok(names) => self.list(&child, names, &(display_name + "/"), depth - 1)?,
+                        Err(_) => self.unreadable_folders += 1,
                     },
-                    Err(_) => self.unreadable += 1,
+                    Err(_) => self.unreadable_folders += 1,
                 }
             }
         }
         Ok(())
     }
 
-    /// The entries of `folder` in order, as many as may be needed; all are counted.
-    fn sorted(&mut self, folder: &Folder) -> Result<std::io::Result<Vec<Entry>>, Error> {
+    /// Returns the entries of `folder` in order, as many as may be needed; all are counted. The outer error is
+    /// that the call was cancelled, the inner that the folder cannot be read.
+    fn sorted_entries(&mut self, folder: &Folder) -> Result<io::Result<Vec<DirEntry>>, Error> {
         let entries = match folder.entries() {
             Ok(entries) => entries,
             Err(error) => return Ok(Err(error)),
@@ -208,7 +222,7 @@ impl Walk<'_> {
             if self.total.is_multiple_of(1024) && self.cancel.is_cancelled() {
                 return Err(Error::Cancelled);
             }
-            if self.total >= MAX_COUNTED {
+            if self.total >= MAX_COUNTED_ENTRIES {
                 break;
             }
             let entry = match entry {
@@ -220,35 +234,37 @@ impl Walk<'_> {
             }
             self.total += 1;
             held.push(entry);
-            if held.len() >= MAX_HELD {
+            if held.len() >= MAX_HELD_ENTRIES {
                 held.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-                held.truncate(MAX_HELD / 2);
+                // What is dropped here comes after at least `limit` other entries, so it could not be listed.
+                held.truncate(MAX_HELD_ENTRIES / 2);
             }
         }
         held.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         Ok(Ok(held))
     }
 
-    fn listed(&mut self, folder: &Folder, name: &OsStr, kind: Kind, shown: String) -> Listed {
+    fn listed_entry(
+        &mut self,
+        folder: &Folder,
+        name: &OsStr,
+        kind: PathKind,
+        display_name: String,
+    ) -> ListedEntry {
         if name.to_str().is_none() {
-            self.lossy += 1;
+            self.non_utf8_names += 1;
         }
         let metadata = if self.details { folder.metadata(name).ok() } else { None };
-        Listed {
-            name: shown,
+        ListedEntry {
+            name: display_name,
             kind,
             size: metadata
                 .as_ref()
-                .filter(|metadata| metadata.kind == Kind::File)
+                .filter(|metadata| metadata.kind == PathKind::File)
                 .map(|metadata| metadata.size),
             modified: metadata.and_then(|metadata| metadata.modified).map(rfc3339),
         }
     }
-}
-
-/// Whether a name begins with a dot.
-pub(super) fn is_hidden(name: &OsStr) -> bool {
-    Path::new(name).as_os_str().as_encoded_bytes().starts_with(b".")
 }
 
 #[cfg(test)]
@@ -257,7 +273,7 @@ mod tests {
     use super::*;
 
     #[allow(clippy::needless_pass_by_value, reason = "the calls read better")]
-    fn list(project: &Project, input: ListDirectory) -> Result<Listing, String> {
+    fn list(project: &Project, input: ListDirectory) -> Result<DirectoryListing, String> {
         list_directory(&project.workspace, &input, &project.cancel).map_err(|error| chain(&error))
     }
 

@@ -1,30 +1,32 @@
-//! Masks of secrets, and why they must not be written back.
+//! Finds masks of secrets in text that is about to be written.
 //!
-//! What leaves the server has its secrets masked, as in `[redacted:github-token]`. A model that read such a
-//! text takes the mask for the content; writing it back would destroy the secret.
+//! Secrets are masked in everything that leaves the server, as in `[redacted:github-token]`. A model that reads such
+//! a text takes the mask for the content; writing it back would destroy the secret.
 
 use memchr::memmem;
 
-/// How every mask begins.
+/// The beginning of every mask.
 const START: &[u8] = b"[redacted:";
-/// Longer than any mask: what has no `]` within it is compared as far as this.
-const MAX_MASK: usize = 80;
+/// The most bytes of a mask: more than any mask has.
+const MAX_MASK_BYTES: usize = 80;
 
-/// The first mask in `text` that `original` does not contain.
+/// Returns the first mask in `text` that `original` does not contain.
 pub(super) fn first_new(text: &[u8], original: &[u8]) -> Option<String> {
     masks(text)
         .find(|mask| memmem::find(original, mask).is_none())
         .map(|mask| String::from_utf8_lossy(mask).into_owned())
 }
 
-/// Whether `text` contains a mask.
+/// Returns true if `text` contains a mask.
 pub(super) fn contains(text: &[u8]) -> bool {
     memmem::find(text, START).is_some()
 }
 
+/// Iterates over the masks in `text`. One that is not closed on its line counts as [`START`] alone, so that a mask
+/// which the model mangled is found too.
 fn masks(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     memmem::find_iter(text, START).map(|start| {
-        let rest = &text[start..text.len().min(start + MAX_MASK)];
+        let rest = &text[start..text.len().min(start + MAX_MASK_BYTES)];
         let end = memchr::memchr2(b']', b'\n', rest)
             .map_or(START.len(), |end| if rest[end] == b']' { end + 1 } else { START.len() });
         &rest[..end]

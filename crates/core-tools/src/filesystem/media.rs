@@ -1,4 +1,4 @@
-//! `read_media_file`: an image, audio or PDF file, for a client that can show or play it.
+//! `read_media_file`: returns an image, audio or PDF file, for a client that can show or play it.
 
 use std::io::Read;
 
@@ -9,39 +9,49 @@ use serde::{Deserialize, Serialize};
 
 use super::error::Error;
 use super::signature::identify;
-use crate::workspace::{self, Workspace};
+use crate::workspace::Workspace;
 
-/// The largest file given, in bytes.
+/// The largest file returned, in bytes. Base64 makes it a third longer.
 const MAX_BYTES: u64 = 10 << 20;
 
-/// Which file to read.
+/// A media file to read.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct ReadMediaFile {
     /// Image, audio or PDF file, at most 10 MiB
     pub path: String,
 }
 
-/// What sort of media a file is.
+impl ReadMediaFile {
+    /// An input that reads the file at `path`.
+    pub fn new(path: impl Into<String>) -> Self {
+        Self { path: path.into() }
+    }
+}
+
+/// The use that a client has for a media file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
-pub enum Media {
-    /// To show.
+#[non_exhaustive]
+pub enum MediaKind {
+    /// A picture, to show.
     Image,
-    /// To play.
+    /// A sound, to play.
     Audio,
     /// A PDF document.
     Document,
 }
 
-/// A media file.
+/// A media file and its content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[non_exhaustive]
 pub struct MediaFile {
     /// The file, relative to its root.
     pub path: String,
-    /// What sort it is.
-    pub media: Media,
+    /// The kind of media.
+    pub media: MediaKind,
     /// Its media type, from its first bytes.
     pub mime_type: String,
     /// Its length in bytes.
@@ -50,50 +60,47 @@ pub struct MediaFile {
     pub data: String,
 }
 
-/// Reads an image, audio or PDF file. What it is its first bytes tell; only for SVG the name must.
+/// Reads an image, audio or PDF file. Its first bytes tell the type; only SVG is recognized by its name.
 ///
 /// # Errors
 /// The path, a file of another kind, a file over 10 MiB.
 pub fn read_media_file(workspace: &Workspace, input: &ReadMediaFile) -> Result<MediaFile, Error> {
     let path = workspace.locate(&input.path)?;
     let (file, metadata) = path.open_read()?;
-    let too_large = |size| Error::TooLarge { path: path.shown(), size, limit: MAX_BYTES };
+    let too_large = |size| Error::TooLarge { path: path.display_path(), size, limit: MAX_BYTES };
     if metadata.size > MAX_BYTES {
         return Err(too_large(metadata.size));
     }
     let mut content = Vec::new();
+    // Bounded again: the file may have grown since its size was read.
     file.take(MAX_BYTES + 1)
         .read_to_end(&mut content)
-        .map_err(|source| Error::Path(workspace::Error::Io { action: "read", path: path.shown(), source }))?;
+        .map_err(|source| Error::read(path.display_path(), source))?;
     let size = content.len() as u64;
     if size > MAX_BYTES {
         return Err(too_large(size));
     }
+    // SVG is XML: no bytes at its start tell it from any other.
     let is_svg = path.relative().extension().is_some_and(|extension| extension.eq_ignore_ascii_case("svg"));
     let mime = match identify(&content) {
         Some(found) => {
-            found.mime.ok_or_else(|| Error::NotMedia { path: path.shown(), kind: Some(found.noun) })?
+            found.mime.ok_or_else(|| Error::NotMedia { path: path.display_path(), kind: Some(found.noun) })?
         }
         None if is_svg => "image/svg+xml",
-        None => return Err(Error::NotMedia { path: path.shown(), kind: None }),
+        None => return Err(Error::NotMedia { path: path.display_path(), kind: None }),
     };
     let media = match mime.split('/').next() {
-        Some("image") => Media::Image,
-        Some("audio") => Media::Audio,
-        _ => Media::Document,
+        Some("image") => MediaKind::Image,
+        Some("audio") => MediaKind::Audio,
+        _ => MediaKind::Document,
     };
     Ok(MediaFile {
-        path: path.shown(),
+        path: path.display_path(),
         media,
         mime_type: mime.to_owned(),
         size,
         data: BASE64_STANDARD.encode(content),
     })
-}
-
-/// Whether a file that begins with `head` is for [`read_media_file`].
-pub(super) fn is_media(head: &[u8]) -> bool {
-    identify(head).is_some_and(|signature| signature.mime.is_some())
 }
 
 #[cfg(test)]
@@ -102,8 +109,7 @@ mod tests {
     use super::*;
 
     fn read(project: &Project, path: &str) -> Result<MediaFile, String> {
-        read_media_file(&project.workspace, &ReadMediaFile { path: path.into() })
-            .map_err(|error| chain(&error))
+        read_media_file(&project.workspace, &ReadMediaFile::new(path)).map_err(|error| chain(&error))
     }
 
     #[test]
@@ -118,11 +124,11 @@ mod tests {
         let png = read(&project, "x.jpg").unwrap();
         assert_eq!(
             (png.media, png.mime_type.as_str(), png.data.as_str()),
-            (Media::Image, "image/png", "iVBORw0KGgo=")
+            (MediaKind::Image, "image/png", "iVBORw0KGgo=")
         );
         assert_eq!(read(&project, "x.svg").unwrap().mime_type, "image/svg+xml");
-        assert_eq!(read(&project, "x.wav").unwrap().media, Media::Audio);
-        assert_eq!(read(&project, "x.pdf").unwrap().media, Media::Document);
+        assert_eq!(read(&project, "x.wav").unwrap().media, MediaKind::Audio);
+        assert_eq!(read(&project, "x.pdf").unwrap().media, MediaKind::Document);
     }
 
     #[test]

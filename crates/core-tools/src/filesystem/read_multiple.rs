@@ -1,55 +1,64 @@
-//! `read_multiple_files`: the starts of several text files in one answer.
+//! `read_multiple_files`: reads the starts of several text files in one call.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use super::MAX_TEXT_BYTES;
 use super::error::Error;
-use super::read::{Selection, TextFile, read_selection};
+use super::limits::MAX_TEXT_BYTES;
+use super::read::{LineSelection, TextFile, read_lines};
 use crate::workspace::Workspace;
 
-/// Most files in one call.
+/// The most files in one call: with more, each would get too few lines to be of use.
 const MAX_FILES: usize = 100;
 
-/// Which files to read.
+/// Text files to read.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct ReadMultipleFiles {
     /// They share 40 KB
     #[schemars(length(min = 1, max = 100))]
     pub paths: Vec<String>,
 }
 
+impl ReadMultipleFiles {
+    /// An input that reads the files at `paths`.
+    pub fn new<P: Into<String>>(paths: impl IntoIterator<Item = P>) -> Self {
+        Self { paths: paths.into_iter().map(Into::into).collect() }
+    }
+}
+
 /// The files, in the order asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct FilesRead {
+#[non_exhaustive]
+pub struct MultipleFiles {
     /// One for each path.
     pub files: Vec<FileOrError>,
 }
 
-/// One file, or why it could not be read.
+/// One file, or the reason that it could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum FileOrError {
-    /// It was read.
+    /// The file was read.
     File(TextFile),
-    /// It was not.
+    /// The file could not be read.
     Error {
         /// The path as it was given.
         path: String,
-        /// What was wrong.
+        /// The error message, with its causes.
         error: String,
     },
 }
 
-impl FilesRead {
-    /// How many could not be read.
-    pub fn failed(&self) -> usize {
+impl MultipleFiles {
+    /// Returns the number of files that could not be read.
+    pub fn failures(&self) -> usize {
         self.files.iter().filter(|file| matches!(file, FileOrError::Error { .. })).count()
     }
 
-    /// Each file under a line `==> path <==`, as `head` and `tail` do.
+    /// Returns each file under a line `==> path <==`, as `head` and `tail` do.
     pub fn to_text(&self) -> String {
         let mut text = String::new();
         for file in &self.files {
@@ -74,7 +83,7 @@ impl FilesRead {
 
 /// Reads the first lines of several text files. A file that cannot be read is reported in its place.
 ///
-/// All together give at most [`MAX_TEXT_BYTES`]: each has an equal part of what those before it left.
+/// All together give at most [`MAX_TEXT_BYTES`]: each gets an equal share of the bytes that those before it left.
 ///
 /// # Errors
 /// No paths or too many, cancellation.
@@ -82,41 +91,42 @@ pub fn read_multiple_files(
     workspace: &Workspace,
     input: &ReadMultipleFiles,
     cancel: &CancellationToken,
-) -> Result<FilesRead, Error> {
+) -> Result<MultipleFiles, Error> {
     if input.paths.is_empty() || input.paths.len() > MAX_FILES {
         return Err(Error::Parameters("`paths` must name 1 to 100 files"));
     }
-    let mut left = MAX_TEXT_BYTES;
+    let mut free_bytes = MAX_TEXT_BYTES;
     let mut files = Vec::with_capacity(input.paths.len());
     for (index, path) in input.paths.iter().enumerate() {
-        let share = left / (input.paths.len() - index);
+        let share = free_bytes / (input.paths.len() - index);
         let read = workspace
             .locate(path)
             .map_err(Error::from)
-            .and_then(|path| read_selection(&path, Selection::START, share, cancel));
+            .and_then(|path| read_lines(&path, LineSelection::START, share, cancel));
         files.push(match read {
             Ok(file) => {
-                left -= file.text.len().min(share);
+                // The text may be longer than its bytes: U+FFFD takes three for one that is no UTF-8.
+                free_bytes -= file.text.len().min(share);
                 FileOrError::File(file)
             }
             Err(Error::Cancelled) => return Err(Error::Cancelled),
-            Err(error) => FileOrError::Error { path: named(path), error: whole(&error) },
+            Err(error) => FileOrError::Error { path: shorten_path(path), error: with_causes(&error) },
         });
     }
-    Ok(FilesRead { files })
+    Ok(MultipleFiles { files })
 }
 
-/// `path` as it was given; of what is too long to be one, the start.
-fn named(path: &str) -> String {
-    const LONGEST: usize = 4096;
+/// Returns `path` as it was given; only the start of one that is longer than any path can be.
+fn shorten_path(path: &str) -> String {
+    const PATH_MAX: usize = 4096;
     match path.len() {
-        0..=LONGEST => path.to_owned(),
+        0..=PATH_MAX => path.to_owned(),
         _ => path.chars().take(80).chain(['…']).collect(),
     }
 }
 
-/// The error with what caused it.
-fn whole(error: &Error) -> String {
+/// Returns the message of the error and of its causes.
+fn with_causes(error: &Error) -> String {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);
     while let Some(cause) = source {
@@ -138,7 +148,7 @@ mod tests {
         let paths = ["b", "gone", "a", "/etc/passwd"].map(String::from).to_vec();
         let read =
             read_multiple_files(&project.workspace, &ReadMultipleFiles { paths }, &project.cancel).unwrap();
-        assert_eq!(read.failed(), 2);
+        assert_eq!(read.failures(), 2);
         assert_eq!(
             read.to_text(),
             "==> b <==\nB\n\n==> gone <==\n[error: `gone` does not exist]\n\n==> a <==\nA\n\n==> /etc/passwd <==\n\

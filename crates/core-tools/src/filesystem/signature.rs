@@ -1,7 +1,11 @@
-//! What a file is by its first bytes.
+//! Recognizes kinds of files by their first bytes.
 
-/// How many bytes [`identify`] and [`looks_binary`] want: git looks at as many.
+/// The bytes that [`identify`] and [`binary_kind`] look at. git looks at as many, so that a file is binary here
+/// if it is in a diff.
 pub(super) const HEAD_BYTES: usize = 8000;
+
+/// The noun of UTF-16 text, for which there is advice of its own.
+pub(super) const UTF_16_TEXT: &str = "UTF-16 text";
 
 /// A kind of file that begins with known bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,9 +16,10 @@ pub(super) struct Signature {
     pub(super) mime: Option<&'static str>,
 }
 
+/// A row of [`TABLE`]: offset, bytes, noun, media type.
 type Row = (usize, &'static [u8], &'static str, Option<&'static str>);
 
-/// Offset, bytes, noun, media type. Only bytes that no text begins with, `%PDF-` aside.
+/// The known signatures, the more specific first. `ftyp` alone, for one, comes after the brands it may have.
 const TABLE: &[Row] = &[
     (0, b"\x89PNG\r\n\x1a\n", "a PNG image", Some("image/png")),
     (0, b"\xff\xd8\xff", "a JPEG image", Some("image/jpeg")),
@@ -49,27 +54,33 @@ const TABLE: &[Row] = &[
     (0, b"SQLite format 3\0", "a SQLite database", None),
     (0, b"\xca\xfe\xba\xbe", "a Java class or Mach-O executable", None),
     (0, b"!<arch>\n", "a static library", None),
-    (0, b"\xff\xfe", "UTF-16 text", None),
-    (0, b"\xfe\xff", "UTF-16 text", None),
+    (0, b"\xff\xfe", UTF_16_TEXT, None),
+    (0, b"\xfe\xff", UTF_16_TEXT, None),
 ];
 
-/// What the file that begins with `head` is, if its first bytes tell.
+/// Returns the kind of file that begins with `head`, if its first bytes tell.
 pub(super) fn identify(head: &[u8]) -> Option<Signature> {
     TABLE
         .iter()
         .find(|(offset, bytes, ..)| head.get(*offset..).is_some_and(|rest| rest.starts_with(bytes)))
         .filter(|(_, bytes, ..)| {
-            // Both lie in a RIFF container, and text may well say "WAVE".
+            // Both are formats of a RIFF container, and a text may well have "WAVE" in this place.
             !matches!(*bytes, b"WEBP" | b"WAVE") || head.starts_with(b"RIFF")
         })
         .map(|&(_, _, noun, mime)| Signature { noun, mime })
 }
 
-/// The noun for a file that is not text, or nothing if it is: a known signature, or a NUL early on.
-pub(super) fn looks_binary(head: &[u8]) -> Option<&'static str> {
+/// Returns true if a file that begins with `head` is for `read_media_file`.
+pub(super) fn is_media(head: &[u8]) -> bool {
+    identify(head).is_some_and(|signature| signature.mime.is_some())
+}
+
+/// Returns the noun for a file that is not text, by its signature or a NUL early on; nothing if it is text.
+pub(super) fn binary_kind(head: &[u8]) -> Option<&'static str> {
     let has_nul = memchr::memchr(0, head).is_some();
     match identify(head) {
-        // `ID3` and the like may begin a text too; a binary file of that kind has a NUL soon.
+        // `ID3` and others of ASCII alone may begin a text too; a binary file of that kind has a NUL soon. A PDF
+        // may have none, but no text begins with `%PDF-`.
         Some(signature)
             if has_nul || !head.iter().take(5).all(u8::is_ascii) || head.starts_with(b"%PDF-") =>
         {
@@ -82,15 +93,15 @@ pub(super) fn looks_binary(head: &[u8]) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{identify, looks_binary};
+    use super::{binary_kind, identify};
 
     #[test]
     fn known_signatures_are_named() {
         assert_eq!(identify(b"\x89PNG\r\n\x1a\n....").unwrap().mime, Some("image/png"));
         assert_eq!(identify(b"RIFF....WEBPVP8 ").unwrap().mime, Some("image/webp"));
-        assert_eq!(looks_binary(b"\x7fELF\x02\x01\x01\0\0"), Some("an ELF executable"));
-        assert_eq!(looks_binary(b"%PDF-1.7\n%plain"), Some("a PDF document"));
-        assert_eq!(looks_binary(b"\xff\xfeh\0i\0"), Some("UTF-16 text"));
+        assert_eq!(binary_kind(b"\x7fELF\x02\x01\x01\0\0"), Some("an ELF executable"));
+        assert_eq!(binary_kind(b"%PDF-1.7\n%plain"), Some("a PDF document"));
+        assert_eq!(binary_kind(b"\xff\xfeh\0i\0"), Some("UTF-16 text"));
     }
 
     #[test]
@@ -98,12 +109,12 @@ mod tests {
         for text in
             ["ID3 tags explained", "GIF89a is a format", "8 bytesWAVE", "OggS", "plain", "", "\u{feff}x"]
         {
-            assert_eq!(looks_binary(text.as_bytes()), None, "{text}");
+            assert_eq!(binary_kind(text.as_bytes()), None, "{text}");
         }
     }
 
     #[test]
     fn a_nul_without_a_signature_is_a_binary_file() {
-        assert_eq!(looks_binary(b"abc\0def"), Some("a binary file"));
+        assert_eq!(binary_kind(b"abc\0def"), Some("a binary file"));
     }
 }

@@ -1,4 +1,4 @@
-//! A folder to try the tools on.
+//! A temporary project that the tests of the tools work on.
 
 #![allow(clippy::disallowed_methods, reason = "the tests set up and look at the file system from outside")]
 
@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::workspace::Workspace;
 
+/// A temporary project and a workspace over it; dropping it removes the files.
 pub(super) struct Project {
     folder: TempDir,
     pub(super) workspace: Workspace,
@@ -23,7 +24,7 @@ impl Project {
         Self { folder, workspace, cancel: CancellationToken::new() }
     }
 
-    /// With `files` by path and content.
+    /// A project with `files`, by path and content.
     pub(super) fn with<C: AsRef<[u8]>>(files: &[(&str, C)]) -> Self {
         let project = Self::new();
         for (path, content) in files {
@@ -50,7 +51,7 @@ impl Project {
         self.folder.path().join(path)
     }
 
-    /// The names in a folder, sorted.
+    /// Returns the names in a folder, sorted.
     pub(super) fn names(&self, path: &str) -> Vec<String> {
         let entries = fs::read_dir(self.at(path)).unwrap();
         let mut names: Vec<_> =
@@ -60,7 +61,7 @@ impl Project {
     }
 }
 
-/// The error and what caused it, as a client sees them.
+/// Returns the error and its causes, as a client sees them.
 pub(super) fn chain(error: &dyn std::error::Error) -> String {
     match error.source() {
         Some(source) => format!("{error}: {}", chain(source)),

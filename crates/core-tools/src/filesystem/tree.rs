@@ -1,26 +1,26 @@
-//! `directory_tree`: the shape of a project as indented text.
-
-use std::path::Path;
+//! `directory_tree`: shows a folder and everything below it as indented text.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use super::MAX_TEXT_BYTES;
-use super::error::{Error, ranged};
-use super::gitignore::Ignored;
-use super::list::{is_hidden, marker};
-use crate::workspace::{self, Entry, Folder, Kind, Workspace, printable};
+use super::entry::{is_hidden, kind_suffix};
+use super::error::Error;
+use super::ignore_files::{Ignored, push_name, slashed};
+use super::limits::MAX_TEXT_BYTES;
+use super::parameters::{check_range, primary_root};
+use crate::workspace::{DirEntry, Folder, PathKind, Workspace, printable};
 
-/// Entries looked at before counting stops.
-const MAX_COUNTED: u64 = 1_000_000;
+/// The most entries that are counted, in all folders together.
+const MAX_COUNTED_ENTRIES: u64 = 1_000_000;
 
-/// What to show.
+/// A folder to show as a tree.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct DirectoryTree {
     /// Folder
-    #[serde(default = "super::here")]
+    #[serde(default = "primary_root")]
     pub path: String,
     /// Levels; default 3
     #[schemars(range(min = 1, max = 20))]
@@ -35,30 +35,39 @@ pub struct DirectoryTree {
     pub limit: Option<i64>,
 }
 
-impl Default for DirectoryTree {
-    fn default() -> Self {
-        Self { path: super::here(), depth: None, hidden: false, gitignore: None, limit: None }
+impl DirectoryTree {
+    /// An input that shows three levels of the folder at `path`, without hidden and ignored entries.
+    pub fn new(path: impl Into<String>) -> Self {
+        Self { path: path.into(), depth: None, hidden: false, gitignore: None, limit: None }
     }
 }
 
-/// A directory and what is below it.
+impl Default for DirectoryTree {
+    /// An input that shows the primary root.
+    fn default() -> Self {
+        Self::new(primary_root())
+    }
+}
+
+/// A directory and everything below it, as text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Tree {
+#[non_exhaustive]
+pub struct RenderedTree {
     /// The directory, relative to its root.
     pub path: String,
     /// One entry a line, two spaces a level, sorted by name; `/` marks directories, `@` links.
     pub text: String,
-    /// Directories found, also those not shown.
+    /// The number of directories, shown or not.
     pub directories: u64,
-    /// Everything else found, also what is not shown.
+    /// The number of all other entries, shown or not.
     pub files: u64,
-    /// What was left out and how to get it.
+    /// Remarks: what was left out and how to get it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
-impl Tree {
-    /// The tree, its counts and the notes.
+impl RenderedTree {
+    /// Returns the tree, its counts and the notes.
     pub fn to_text(&self) -> String {
         let mut text = format!(
             "{}/\n{}[{} directories, {} files]\n",
@@ -77,7 +86,7 @@ impl Tree {
 /// Shows a directory and what is below it as indented text. Links are shown, not entered; so is `.git`,
 /// where hidden names are.
 ///
-/// `.gitignore` files count from the root down, `.git/info/exclude` and the user's own file do not.
+/// `.gitignore` files count from the root down, and so does the root's `.git/info/exclude`. The user's own file does not.
 ///
 /// # Errors
 /// The path, numbers out of range, cancellation.
@@ -85,79 +94,87 @@ pub fn directory_tree(
     workspace: &Workspace,
     input: &DirectoryTree,
     cancel: &CancellationToken,
-) -> Result<Tree, Error> {
-    let depth = ranged("depth", input.depth, 20, 3, "from 1 to 20")?;
-    let limit = ranged("limit", input.limit, 10_000, 1000, "from 1 to 10000")?;
+) -> Result<RenderedTree, Error> {
+    let depth = check_range("depth", input.depth, 20, 3, "from 1 to 20")?;
+    let limit = check_range("limit", input.limit, 10_000, 1000, "from 1 to 10000")?;
     let path = workspace.locate(&input.path)?;
     let folder = path.open_folder()?;
     let gitignore = input.gitignore.unwrap_or(true);
     let above = if gitignore { Ignored::above(&path) } else { Ignored::default() };
-    let mut walk = Walk {
+    let mut renderer = TreeRenderer {
         hidden: input.hidden,
         gitignore,
         limit,
         cancel,
         text: String::new(),
         shown: 0,
-        seen: 0,
+        examined: 0,
         directories: 0,
         files: 0,
-        unreadable: 0,
-        below: false,
+        unreadable_folders: 0,
+        has_deeper_levels: false,
     };
-    folder
-        .entries()
-        .map_err(|source| Error::Path(workspace::Error::Io { action: "list", path: path.shown(), source }))?;
-    walk.visit(&folder, path.relative(), above, 0, depth)?;
+    // The folder asked for must be readable; those below it are only counted if they are not.
+    folder.entries().map_err(|source| Error::list(path.display_path(), source))?;
+    renderer.render(&folder, &slashed(path.relative()), above, 0, depth)?;
 
     let mut notes = Vec::new();
-    let total = walk.directories + walk.files;
-    if walk.shown < total {
-        let more = if walk.seen >= MAX_COUNTED { "more than " } else { "" };
+    let total = renderer.directories + renderer.files;
+    if renderer.shown < total {
+        let more = if renderer.examined >= MAX_COUNTED_ENTRIES { "more than " } else { "" };
         notes.push(format!(
             "{} of {more}{total} entries shown; raise limit (to at most 10000), lower depth, or choose a directory below",
-            walk.shown
+            renderer.shown
         ));
     }
-    if walk.below {
+    if renderer.has_deeper_levels {
         notes.push(format!("deeper than {depth} levels is not shown (directories marked /…)"));
     }
-    if walk.unreadable > 0 {
-        notes.push(format!("{} directories could not be read", walk.unreadable));
+    if renderer.unreadable_folders > 0 {
+        notes.push(format!("{} directories could not be read", renderer.unreadable_folders));
     }
-    Ok(Tree { path: path.shown(), text: walk.text, directories: walk.directories, files: walk.files, notes })
+    Ok(RenderedTree {
+        path: path.display_path(),
+        text: renderer.text,
+        directories: renderer.directories,
+        files: renderer.files,
+        notes,
+    })
 }
 
-struct Walk<'a> {
+/// Renders a tree, and counts its entries.
+struct TreeRenderer<'a> {
     hidden: bool,
     gitignore: bool,
     limit: usize,
     cancel: &'a CancellationToken,
     text: String,
     shown: u64,
-    seen: u64,
+    /// Entries looked at, including those left out.
+    examined: u64,
     directories: u64,
     files: u64,
-    unreadable: u64,
-    /// Whether something lies deeper than shown.
-    below: bool,
+    unreadable_folders: u64,
+    /// True if there are levels deeper than those shown.
+    has_deeper_levels: bool,
 }
 
-impl Walk<'_> {
-    /// Shows what is in `folder`, which lies at `path` beneath its root, but not what is `ignored` above it.
-    fn visit(
+impl TreeRenderer<'_> {
+    /// Renders the entries of `folder`, which lies at `path` beneath its root, without those that the rules of the
+    /// folders above it leave out (`ignored`).
+    fn render(
         &mut self,
         folder: &Folder,
-        path: &Path,
+        path: &[u8],
         ignored: Ignored,
         level: usize,
         depth: usize,
     ) -> Result<(), Error> {
         let ignored = if self.gitignore { ignored.within(folder, path) } else { ignored };
-        let mut entries = self.entries(folder, path, &ignored)?;
+        let mut entries = self.kept_entries(folder, path, &ignored)?;
         entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-        for Entry { name, kind } in entries {
-            let directory = kind == Kind::Directory;
+        for DirEntry { name, kind, .. } in entries {
+            let directory = kind == PathKind::Directory;
             if directory {
                 self.directories += 1;
             } else {
@@ -165,47 +182,59 @@ impl Walk<'_> {
             }
             let child = if directory && name != ".git" { folder.child(&name).ok() } else { None };
             let descend = level + 1 < depth;
-            let closed = !descend
+            // Marked as not shown only if there is something in it.
+            let is_closed = !descend
                 && child
                     .as_ref()
                     .is_some_and(|child| child.entries().is_ok_and(|mut all| all.next().is_some()));
-            self.below |= closed;
+            self.has_deeper_levels |= is_closed;
             if self.shown < self.limit as u64 && self.text.len() < MAX_TEXT_BYTES {
                 self.shown += 1;
                 self.text.push_str(&"  ".repeat(level + 1));
                 self.text.push_str(&printable(&name));
-                self.text.push_str(marker(kind));
-                self.text.push_str(if closed { "…\n" } else { "\n" });
+                self.text.push_str(kind_suffix(kind));
+                self.text.push_str(if is_closed { "…\n" } else { "\n" });
             }
             match child {
                 Some(child) if descend => {
-                    self.visit(&child, &path.join(&name), ignored.clone(), level + 1, depth)?;
+                    let mut path = path.to_vec();
+                    push_name(&mut path, &name);
+                    self.render(&child, &path, ignored.clone(), level + 1, depth)?;
                 }
-                None if directory && name != ".git" => self.unreadable += 1,
+                None if directory && name != ".git" => self.unreadable_folders += 1,
                 _ => {}
             }
         }
         Ok(())
     }
 
-    fn entries(&mut self, folder: &Folder, path: &Path, ignored: &Ignored) -> Result<Vec<Entry>, Error> {
+    fn kept_entries(
+        &mut self,
+        folder: &Folder,
+        path: &[u8],
+        ignored: &Ignored,
+    ) -> Result<Vec<DirEntry>, Error> {
         let Ok(entries) = folder.entries() else {
-            self.unreadable += 1;
+            self.unreadable_folders += 1;
             return Ok(Vec::new());
         };
         let mut kept = Vec::new();
+        let mut entry_path = Vec::new();
         for entry in entries {
-            if self.seen.is_multiple_of(1024) && self.cancel.is_cancelled() {
+            if self.examined.is_multiple_of(1024) && self.cancel.is_cancelled() {
                 return Err(Error::Cancelled);
             }
-            self.seen += 1;
+            self.examined += 1;
             let Ok(entry) = entry else { break };
-            if self.seen > MAX_COUNTED {
+            if self.examined > MAX_COUNTED_ENTRIES {
                 break;
             }
-            let wanted = (self.hidden || !is_hidden(&entry.name))
-                && !ignored.is_ignored(&path.join(&entry.name), entry.kind == Kind::Directory);
-            if wanted {
+            entry_path.clear();
+            entry_path.extend_from_slice(path);
+            push_name(&mut entry_path, &entry.name);
+            let is_kept = (self.hidden || !is_hidden(&entry.name))
+                && !ignored.is_ignored(&entry_path, entry.kind == PathKind::Directory);
+            if is_kept {
                 kept.push(entry);
             }
         }
@@ -219,7 +248,7 @@ mod tests {
     use super::*;
 
     #[allow(clippy::needless_pass_by_value, reason = "the calls read better")]
-    fn tree(project: &Project, input: DirectoryTree) -> Result<Tree, String> {
+    fn tree(project: &Project, input: DirectoryTree) -> Result<RenderedTree, String> {
         directory_tree(&project.workspace, &input, &project.cancel).map_err(|error| chain(&error))
     }
 

@@ -1,4 +1,4 @@
-//! `write_file`: a whole file, or more at its end.
+//! `write_file`: writes a whole file, or appends to one.
 
 use std::io::Read;
 
@@ -7,11 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use super::error::Error;
 use super::mask;
-use crate::workspace::{self, Expect, Target, Workspace};
+use crate::workspace::{Expect, TargetFile, Workspace};
 
-/// A file's new content.
+/// A file and its new content.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct WriteFile {
     /// Missing folders are created
     pub path: String,
@@ -22,10 +23,18 @@ pub struct WriteFile {
     pub mode: WriteMode,
 }
 
-/// What to do with a file that exists: replace it, refuse, or add to its end.
+impl WriteFile {
+    /// An input that writes `content` to the file at `path`, and replaces one that exists.
+    pub fn new(path: impl Into<String>, content: impl Into<String>) -> Self {
+        Self { path: path.into(), content: content.into(), mode: WriteMode::default() }
+    }
+}
+
+/// The way to treat a file that exists: replace it, refuse, or add to its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
+#[non_exhaustive]
 #[allow(missing_docs, reason = "doc comments would turn the schema's list of three words into a page")]
 pub enum WriteMode {
     #[default]
@@ -34,29 +43,30 @@ pub enum WriteMode {
     Append,
 }
 
-/// What was written.
+/// A file that was written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Written {
+#[non_exhaustive]
+pub struct WriteResult {
     /// The file, relative to its root.
     pub path: String,
     /// Bytes written.
     pub bytes: u64,
-    /// Whether the file is new.
+    /// True if the file is new.
     pub created: bool,
-    /// What is odd about it.
+    /// Remarks on peculiarities.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
-/// Writes a file, creating it and the folders it lies in.
+/// Writes a file, creating it and its missing parents.
 ///
-/// `overwrite` and `create` are atomic ([`Target::replace`]); `append` takes back what it wrote if the disk
-/// fills up. A link is followed to the file it names. Text with masks of secrets in it does not overwrite a
+/// `overwrite` and `create` are atomic ([`TargetFile::replace`]); `append` removes what it wrote if the disk
+/// fills up. A link is followed to its file. Text with masks of secrets in it does not overwrite a
 /// file that lacks them.
 ///
 /// # Errors
-/// The path, [`Error::Masked`], and whatever keeps the file from being written; nothing was changed then.
-pub fn write_file(workspace: &Workspace, input: &WriteFile) -> Result<Written, Error> {
+/// The path, [`Error::Masked`], and every failure to write; nothing was changed then.
+pub fn write_file(workspace: &Workspace, input: &WriteFile) -> Result<WriteResult, Error> {
     if input.path.ends_with('/') {
         return Err(Error::Parameters("`path` ends in `/`, which names a folder; name the file in it"));
     }
@@ -64,12 +74,13 @@ pub fn write_file(workspace: &Workspace, input: &WriteFile) -> Result<Written, E
     let content = input.content.as_bytes();
     path.create_parents()?;
     let target = path.target()?;
+    // Held from the look at the old content to the write: an edit in between would be lost.
     let _lock = target.lock();
     let created = target.metadata()?.is_none();
-    let masked = mask::contains(content);
+    let has_mask = mask::contains(content);
     match input.mode {
         WriteMode::Overwrite => {
-            if masked && !created {
+            if has_mask && !created {
                 refuse_masks(&target, content)?;
             }
             target.replace(content, Expect::Anything)?;
@@ -78,19 +89,19 @@ pub fn write_file(workspace: &Workspace, input: &WriteFile) -> Result<Written, E
         WriteMode::Append => target.append(content)?,
     }
     let mut notes = Vec::new();
-    if masked && (created || input.mode == WriteMode::Append) {
+    // Nothing is lost here, so it is a note and no refusal: the text may be about masks.
+    if has_mask && (created || input.mode == WriteMode::Append) {
         notes.push("the text contains [redacted:…]: the mask itself was written, not the secret".to_owned());
     }
-    Ok(Written { path: path.shown(), bytes: content.len() as u64, created, notes })
+    Ok(WriteResult { path: path.display_path(), bytes: content.len() as u64, created, notes })
 }
 
-/// Refuses `content` if it has a mask that the existing file has not.
-fn refuse_masks(target: &Target, content: &[u8]) -> Result<(), Error> {
+/// Refuses `content` if it has a mask that the existing file lacks.
+fn refuse_masks(target: &TargetFile, content: &[u8]) -> Result<(), Error> {
     let (mut file, _) = target.open_read()?;
     let mut original = Vec::new();
-    let path = target.shown().to_owned();
-    file.read_to_end(&mut original)
-        .map_err(|source| Error::Path(workspace::Error::Io { action: "read", path: path.clone(), source }))?;
+    let path = target.display_path().to_owned();
+    file.read_to_end(&mut original).map_err(|source| Error::read(&path, source))?;
     match mask::first_new(content, &original) {
         Some(mask) => Err(Error::Masked { path, mask }),
         None => Ok(()),
@@ -102,7 +113,7 @@ mod tests {
     use super::super::testing::{Project, chain};
     use super::*;
 
-    fn write(project: &Project, path: &str, content: &str, mode: WriteMode) -> Result<Written, String> {
+    fn write(project: &Project, path: &str, content: &str, mode: WriteMode) -> Result<WriteResult, String> {
         let input = WriteFile { path: path.into(), content: content.into(), mode };
         write_file(&project.workspace, &input).map_err(|error| chain(&error))
     }

@@ -1,10 +1,11 @@
-//! Who wrote each line.
+//! `git_blame`: tells the commit and the author of each line.
 #![allow(clippy::doc_markdown, reason = "the comments on inputs are what a client reads")]
 
 use super::error::Error;
+use super::invocation::{GitAccess, Invocation};
 use super::revision::check_paths;
-use super::run::{Access, Call, Git};
-use super::text::{line, lossy};
+use super::run::{Git, GitOutput};
+use super::text::{lossy, printable_line};
 use crate::time::rfc3339;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,9 +14,10 @@ use std::fmt::Write as _;
 use std::time::{Duration, UNIX_EPOCH};
 use tokio_util::sync::CancellationToken;
 
-/// Which lines of which file.
+/// A file, and the lines of it to explain.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct GitBlame {
     /// File
     pub path: String,
@@ -31,69 +33,82 @@ pub struct GitBlame {
     pub repository_path: Option<String>,
 }
 
-const DEFAULT_LINES: usize = 300;
-const MOST_LINES: usize = 10_000;
-/// Enough to mask what is cut, and far more than lines of text have.
-const CAPTURE: usize = 8 * 1024 * 1024;
-
-/// The end of the year 9999.
-const LATEST: u64 = 253_402_300_799;
-
-/// Who wrote each line.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Blame {
-    /// The lines.
-    pub lines: Vec<BlameLine>,
-    /// There may be more after them.
-    pub more: bool,
+impl GitBlame {
+    /// An input that explains the first 300 lines of the file at `path`.
+    pub fn new(path: impl Into<String>) -> Self {
+        Self { path: path.into(), ..Self::default() }
+    }
 }
 
-/// One line, and where it comes from.
+const DEFAULT_LINES: usize = 300;
+const MAX_LINES: usize = 10_000;
+/// The most output that is read: far more than 10,000 lines of text have, as the description of a commit comes with
+/// its first line alone.
+const MAX_OUTPUT_BYTES: usize = 8 * 1024 * 1024;
+
+/// The latest time that is shown: the end of the year 9999, after which RFC 3339 has no years.
+const MAX_TIME_S: u64 = 253_402_300_799;
+
+/// Lines of a file, with their commits.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[non_exhaustive]
+pub struct BlameResult {
+    /// The lines.
+    pub lines: Vec<BlameLine>,
+    /// True if there may be more after them.
+    pub has_more: bool,
+}
+
+/// One line and the commit that last changed it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[non_exhaustive]
 pub struct BlameLine {
     /// Its number, from 1.
     pub number: u32,
-    /// The commit. All zeros: not committed yet.
+    /// The commit; all zeros if the line is not committed yet.
     pub commit: String,
     /// The author.
     pub author: String,
-    /// When it was written, in seconds since 1970.
+    /// The author time of the commit, in seconds since 1970.
     pub time: u64,
     /// The line.
     pub text: String,
 }
 
-/// `blame --porcelain` (git-blame(1), "The porcelain format"): facts of a commit come with its first line.
+/// Parses `blame --porcelain` (git-blame(1), "The porcelain format"): a commit is described at its first line alone.
 fn parse(listed: &[u8]) -> Vec<BlameLine> {
-    let mut known: HashMap<String, (String, u64)> = HashMap::new();
+    /// The author, and the time in seconds since 1970.
+    type Authorship = (String, u64);
+    let mut commits: HashMap<String, Authorship> = HashMap::new();
     let mut lines = Vec::new();
     let mut current = BlameLine::default();
-    let mut fresh = true;
+    let mut begins_entry = true;
     for row in listed.split(|byte| *byte == b'\n') {
         if let Some(text) = row.strip_prefix(b"\t") {
-            let facts = known.entry(current.commit.clone()).or_default();
-            current.author.clone_from(&facts.0);
-            current.time = facts.1;
+            let (author, time) = commits.entry(current.commit.clone()).or_default();
+            current.author.clone_from(author);
+            current.time = *time;
             current.text = lossy(text);
             lines.push(std::mem::take(&mut current));
-            fresh = true;
+            begins_entry = true;
             continue;
         }
         let row = lossy(row);
         let Some((word, rest)) = row.split_once(' ') else { continue };
-        if fresh {
+        if begins_entry {
+            // `COMMIT OLD NEW [COUNT]`: NEW is the number of the line in this version of the file.
             current.commit = word.to_owned();
             current.number =
                 rest.split(' ').nth(1).and_then(|number| number.parse().ok()).unwrap_or_default();
-            fresh = false;
+            begins_entry = false;
             continue;
         }
         match word {
-            "author" => known.entry(current.commit.clone()).or_default().0 = rest.to_owned(),
+            "author" => commits.entry(current.commit.clone()).or_default().0 = rest.to_owned(),
             "author-time" => {
-                // Four digits of years; a time before 1970 is shown as 1970.
+                // A time before 1970 is negative, which does not parse: it is shown as 1970.
                 let time = rest.parse().unwrap_or_default();
-                known.entry(current.commit.clone()).or_default().1 = Ord::min(time, LATEST);
+                commits.entry(current.commit.clone()).or_default().1 = Ord::min(time, MAX_TIME_S);
             }
             _ => {}
         }
@@ -101,22 +116,22 @@ fn parse(listed: &[u8]) -> Vec<BlameLine> {
     lines
 }
 
-impl Blame {
-    /// Everything there is to know, for people and for clients that show only text.
+impl BlameResult {
+    /// Returns the result as text, for people and for clients that show no structured content.
     pub fn to_text(&self) -> String {
         let mut text = String::new();
         let mut last = None;
         for row in &self.lines {
-            // Said once for lines that follow each other.
+            // The commit is shown once for consecutive lines.
             if last != Some(&row.commit) {
                 let commit: String = row.commit.chars().take(10).collect();
                 let date = rfc3339(UNIX_EPOCH + Duration::from_secs(row.time));
-                let _ = writeln!(text, "{commit} {date} {}", line(&row.author));
+                let _ = writeln!(text, "{commit} {date} {}", printable_line(&row.author));
                 last = Some(&row.commit);
             }
             let _ = writeln!(text, "{:>6}  {}", row.number, row.text);
         }
-        match (self.lines.last(), self.more) {
+        match (self.lines.last(), self.has_more) {
             (Some(last), true) => {
                 let _ = write!(text, "[... start_line {} goes on ...]", last.number + 1);
             }
@@ -128,40 +143,45 @@ impl Blame {
 }
 
 impl Git {
-    /// Who wrote each line of a file.
+    /// Returns the commit and the author of each line of a file.
     ///
     /// # Errors
     /// There is no such file in the repository, no such revision or line, or git fails.
-    pub async fn blame(&self, input: &GitBlame, cancel: &CancellationToken) -> Result<Blame, Error> {
-        let repository = self.find(input.repository_path.as_deref())?;
+    pub async fn blame(&self, input: &GitBlame, cancel: &CancellationToken) -> Result<BlameResult, Error> {
+        let repository = self.repository(input.repository_path.as_deref())?;
         let path = std::slice::from_ref(&input.path);
         check_paths("path", path)?;
         let start = input.start_line.unwrap_or(1);
         let end = input.end_line.unwrap_or_else(|| start.saturating_add(DEFAULT_LINES - 1));
-        if end < start || end - start >= MOST_LINES {
+        if end < start || end - start >= MAX_LINES {
             let reason = format!(
-                "lines {start} to {end} are asked for; expected 1 to {MOST_LINES} lines, the last not before the first"
+                "lines {start} to {end} are asked for; expected 1 to {MAX_LINES} lines, the last not before the first"
             );
-            return Err(Error::Argument { name: "end_line", reason });
+            return Err(Error::InvalidArgument { name: "end_line", reason });
         }
         let revision = match &input.revision {
-            Some(revision) => Some(self.commit_of(&repository, revision, cancel).await?),
-            None if repository.top.is_none() => Some(self.commit_of(&repository, "HEAD", cancel).await?),
+            Some(revision) => Some(self.resolve_commit(&repository, revision, cancel).await?),
+            // A bare repository has no files, so the last commit is explained.
+            None if repository.top_level.is_none() => {
+                Some(self.resolve_commit(&repository, "HEAD", cancel).await?)
+            }
             None => None,
         };
-        let configured = self.without_filters(&repository, cancel).await?;
+        let overrides = self.filter_overrides(&repository, cancel).await?;
         let range = format!("-L{start},{end}");
         let words = ["blame", "--porcelain", "--no-textconv", "--no-ext-diff", "--no-progress", &range];
-        let call =
-            Call::new(&repository, Access::Reads, cancel, &words).capture(CAPTURE).configured(&configured);
-        let call = match revision {
-            Some(revision) => call.arg(revision),
-            None => call,
+        let invocation = Invocation::new(&repository, GitAccess::Read, cancel, &words)
+            .max_output_bytes(MAX_OUTPUT_BYTES)
+            .config(&overrides);
+        let invocation = match revision {
+            Some(revision) => invocation.arg(revision),
+            None => invocation,
         };
-        let (listed, whole) = self.ask("git_blame", call.paths(path)).await?;
+        let GitOutput { bytes: listed, is_complete } =
+            self.run_checked("git_blame", invocation.paths(path)).await?;
         let lines = parse(&listed);
-        let more = !whole || (input.end_line.is_none() && lines.len() == DEFAULT_LINES);
-        Ok(Blame { lines, more })
+        let has_more = !is_complete || (input.end_line.is_none() && lines.len() == DEFAULT_LINES);
+        Ok(BlameResult { lines, has_more })
     }
 }
 
@@ -174,7 +194,7 @@ mod tests {
     fn a_commit_is_described_once_and_meant_often() {
         let blamed = b"c1 1 1 2\nauthor A\nauthor-time 0\nsummary s\nfilename x\n\tone\nc1 2 2\n\t\ttwo\n\
             c2 9 3 1\nauthor B\nauthor-time 86400\nfilename x\n\tauthor X\n";
-        let blame = Blame { lines: parse(blamed), more: true };
+        let blame = BlameResult { lines: parse(blamed), has_more: true };
         let text = blame.to_text();
         assert_eq!(blame.lines[1].text, "\ttwo");
         assert_eq!(blame.lines[2].author, "B");
@@ -188,12 +208,12 @@ mod tests {
     proptest! {
         #[test]
         fn no_listing_is_a_panic(listed: Vec<u8>) {
-            Blame { lines: parse(&listed), more: true }.to_text();
+            BlameResult { lines: parse(&listed), has_more: true }.to_text();
         }
 
         #[test]
         fn no_row_is_a_panic(listed in "(author|author-time|[0-9a-f ]|\n|\t)*") {
-            Blame { lines: parse(listed.as_bytes()), more: false }.to_text();
+            BlameResult { lines: parse(listed.as_bytes()), has_more: false }.to_text();
         }
     }
 }

@@ -1,37 +1,41 @@
-//! Branches: which there are, which is checked out, a new one.
+//! `git_list_branches`, `git_current_branch` and `git_create_branch`.
 #![allow(clippy::doc_markdown, reason = "the comments on inputs are what a client reads")]
 
 use super::error::Error;
-use super::revision::check;
-use super::run::{Access, Call, Git};
-use super::text::{line, lossy};
+use super::invocation::{GitAccess, Invocation};
+use super::revision::check_argument;
+use super::run::Git;
+use super::text::{lossy, printable_line};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 use tokio_util::sync::CancellationToken;
 
-/// Which branches.
+/// A repository whose branches to list.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct GitListBranches {
     /// Folder
     pub repository_path: Option<String>,
 }
 
-/// Branches that are listed.
-const MOST_LISTED: usize = 1_000;
+/// The most branches that are listed.
+const MAX_LISTED: usize = 1_000;
 
-/// Which repository.
+/// A repository whose current branch to return.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct GitCurrentBranch {
     /// Folder
     pub repository_path: Option<String>,
 }
 
-/// A branch to make.
+/// A branch to create.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct GitCreateBranch {
     /// The new name
     pub name: String,
@@ -41,39 +45,49 @@ pub struct GitCreateBranch {
     pub repository_path: Option<String>,
 }
 
-/// The branches there are.
+impl GitCreateBranch {
+    /// An input that creates the branch `name` at `HEAD`.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), start_point: None, repository_path: None }
+    }
+}
+
+/// The branches of a repository.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Branches {
+#[non_exhaustive]
+pub struct BranchList {
     /// Local ones first, then those of remotes, each by name.
     pub branches: Vec<Branch>,
-    /// How many there are, listed or not.
+    /// The number of branches, listed or not.
     pub total: usize,
 }
 
 /// One branch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[non_exhaustive]
 pub struct Branch {
     /// `main`, or `origin/main` of a remote.
     pub name: String,
-    /// It is checked out here.
+    /// True if it is checked out here.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub current: bool,
-    /// It is a remote's.
+    /// True if it is a remote's.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub remote: bool,
     /// Its commit.
     pub commit: String,
-    /// The branch that it follows.
+    /// Its upstream branch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upstream: Option<String>,
-    /// When its commit was made (RFC 3339).
+    /// The date of its commit (RFC 3339).
     pub date: String,
-    /// What its commit says first.
+    /// The subject of its commit.
     pub subject: String,
 }
 
 /// The branch that is checked out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[non_exhaustive]
 pub struct CurrentBranch {
     /// Absent where HEAD is detached.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -83,16 +97,18 @@ pub struct CurrentBranch {
     pub commit: Option<String>,
 }
 
-/// A branch that was made.
+/// A branch that was created.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct CreatedBranch {
+#[non_exhaustive]
+pub struct CreateBranchResult {
     /// Its name.
     pub name: String,
     /// Its commit.
     pub commit: String,
 }
 
-/// No name of a reference and no first line holds a line end (git-check-ref-format(1)).
+/// Six fields, separated by NUL; entries end with a line break, which neither a reference (git-check-ref-format(1)) nor
+/// a subject can hold.
 const FORMAT: &str = "--format=%(refname)%00%(objectname)%00%(HEAD)%00%(upstream:short)%00%(committerdate:iso-strict)%00%(contents:subject)";
 
 fn parse(listed: &[u8]) -> Vec<Branch> {
@@ -106,7 +122,7 @@ fn parse(listed: &[u8]) -> Vec<Branch> {
             (_, Some(short)) => (true, short),
             _ => continue,
         };
-        // What a remote calls its main branch is no branch of its own.
+        // `origin/HEAD` points to the remote's main branch, and is no branch of its own.
         if remote && short.ends_with("/HEAD") {
             continue;
         }
@@ -123,14 +139,20 @@ fn parse(listed: &[u8]) -> Vec<Branch> {
     branches
 }
 
-impl Branches {
-    /// Everything there is to know, for people and for clients that show only text.
+impl BranchList {
+    /// Returns the result as text, for people and for clients that show no structured content.
     pub fn to_text(&self) -> String {
         let mut text = String::new();
         for branch in &self.branches {
             let mark = if branch.current { "* " } else { "  " };
             let commit: String = branch.commit.chars().take(10).collect();
-            let _ = write!(text, "{mark}{} {commit} {} {}", branch.name, branch.date, line(&branch.subject));
+            let _ = write!(
+                text,
+                "{mark}{} {commit} {} {}",
+                branch.name,
+                branch.date,
+                printable_line(&branch.subject)
+            );
             if let Some(upstream) = &branch.upstream {
                 let _ = write!(text, " [follows {upstream}]");
             }
@@ -147,7 +169,7 @@ impl Branches {
 }
 
 impl CurrentBranch {
-    /// Everything there is to know, for people and for clients that show only text.
+    /// Returns the result as text, for people and for clients that show no structured content.
     pub fn to_text(&self) -> String {
         match (&self.branch, &self.commit) {
             (Some(branch), Some(commit)) => format!("{branch} at {commit}"),
@@ -158,15 +180,15 @@ impl CurrentBranch {
     }
 }
 
-impl CreatedBranch {
-    /// Everything there is to know, for people and for clients that show only text.
+impl CreateBranchResult {
+    /// Returns the result as text, for people and for clients that show no structured content.
     pub fn to_text(&self) -> String {
         format!("created branch {} at {}; git_checkout switches to it", self.name, self.commit)
     }
 }
 
 impl Git {
-    /// The branches there are, local ones first.
+    /// Lists the branches, local ones first.
     ///
     /// # Errors
     /// There is no repository, or git fails.
@@ -174,17 +196,25 @@ impl Git {
         &self,
         input: &GitListBranches,
         cancel: &CancellationToken,
-    ) -> Result<Branches, Error> {
-        let repository = self.find(input.repository_path.as_deref())?;
-        let call = Call::new(&repository, Access::Reads, cancel, &["for-each-ref", "--sort=refname", FORMAT]);
-        let (listed, _) = self.ask("git_list_branches", call.args(["refs/heads", "refs/remotes"])).await?;
+    ) -> Result<BranchList, Error> {
+        let repository = self.repository(input.repository_path.as_deref())?;
+        let invocation = Invocation::new(
+            &repository,
+            GitAccess::Read,
+            cancel,
+            &["for-each-ref", "--sort=refname", FORMAT],
+        );
+        let listed = self
+            .run_checked("git_list_branches", invocation.args(["refs/heads", "refs/remotes"]))
+            .await?
+            .bytes;
         let mut branches = parse(&listed);
         let total = branches.len();
-        branches.truncate(MOST_LISTED);
-        Ok(Branches { branches, total })
+        branches.truncate(MAX_LISTED);
+        Ok(BranchList { branches, total })
     }
 
-    /// The branch that is checked out.
+    /// Returns the branch that is checked out.
     ///
     /// # Errors
     /// There is no repository, or git fails.
@@ -193,41 +223,45 @@ impl Git {
         input: &GitCurrentBranch,
         cancel: &CancellationToken,
     ) -> Result<CurrentBranch, Error> {
-        let repository = self.find(input.repository_path.as_deref())?;
-        let call = Call::new(&repository, Access::Reads, cancel, &["symbolic-ref", "--quiet", "HEAD"]);
-        let (output, commit) = tokio::join!(self.run(call), self.head(&repository, cancel));
+        let repository = self.repository(input.repository_path.as_deref())?;
+        let invocation =
+            Invocation::new(&repository, GitAccess::Read, cancel, &["symbolic-ref", "--quiet", "HEAD"]);
+        let (output, commit) = tokio::join!(self.run(invocation), self.head_commit(&repository, cancel));
         let (output, commit) = (output?, commit?);
         let name = lossy(output.stdout.bytes().trim_ascii());
+        // It fails where HEAD is detached.
         let branch = output.success().then(|| name.strip_prefix("refs/heads/").unwrap_or(&name).to_owned());
         Ok(CurrentBranch { branch, commit })
     }
 
-    /// Makes a branch, without switching to it.
+    /// Creates a branch, without switching to it.
     ///
     /// # Errors
-    /// The name is taken or none, there is no such start, or git fails.
+    /// The name is taken or not allowed, there is no such start point, or git fails.
     pub async fn create_branch(
         &self,
         input: &GitCreateBranch,
         cancel: &CancellationToken,
-    ) -> Result<CreatedBranch, Error> {
-        let repository = self.find(input.repository_path.as_deref())?;
+    ) -> Result<CreateBranchResult, Error> {
+        let repository = self.repository(input.repository_path.as_deref())?;
         repository.check_writable()?;
-        check("name", &input.name)?;
-        // Without `--branch`, which would take `@{-1}` for the branch before this one.
-        let call = Call::new(&repository, Access::Reads, cancel, &["check-ref-format"]);
-        if !self.run(call.arg(format!("refs/heads/{}", input.name))).await?.success() || input.name == "HEAD"
+        check_argument("name", &input.name)?;
+        // Not by `--branch`, which expands `@{-1}` to the branch before this one.
+        let invocation = Invocation::new(&repository, GitAccess::Read, cancel, &["check-ref-format"]);
+        if !self.run(invocation.arg(format!("refs/heads/{}", input.name))).await?.success()
+            || input.name == "HEAD"
         {
-            return Err(Error::Argument {
+            return Err(Error::InvalidArgument {
                 name: "name",
                 reason: "git allows no branch of that name".to_owned(),
             });
         }
         let start = input.start_point.as_deref().unwrap_or("HEAD");
-        let commit = self.commit_of(&repository, start, cancel).await?;
+        let commit = self.resolve_commit(&repository, start, cancel).await?;
         let words = ["branch", "--no-track", "--end-of-options", &input.name, &commit];
-        self.ask("git_create_branch", Call::new(&repository, Access::Writes, cancel, &words)).await?;
-        Ok(CreatedBranch { name: input.name.clone(), commit })
+        self.run_checked("git_create_branch", Invocation::new(&repository, GitAccess::Write, cancel, &words))
+            .await?;
+        Ok(CreateBranchResult { name: input.name.clone(), commit })
     }
 }
 
@@ -252,7 +286,7 @@ mod tests {
         #[test]
         fn no_listing_is_a_panic(listed: Vec<u8>) {
             let branches = parse(&listed);
-            Branches { total: branches.len(), branches }.to_text();
+            BranchList { total: branches.len(), branches }.to_text();
         }
     }
 }

@@ -1,59 +1,70 @@
-//! Switching to a branch or a commit.
+//! `git_checkout`: switches to a branch or a commit.
 #![allow(clippy::doc_markdown, reason = "the comments on inputs are what a client reads")]
 
 use super::error::Error;
+use super::invocation::{GitAccess, Invocation};
 use super::repository::Repository;
-use super::revision::check;
-use super::run::{Access, Call, Git};
-use super::text::{fields, lossy};
+use super::revision::check_argument;
+use super::run::{Git, GitOutput};
+use super::text::{lossy, nul_fields};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-/// Where to.
+/// A branch or a commit to switch to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct GitCheckout {
-    /// Or commit
+    /// Also a commit
     pub branch: String,
     /// Folder
     pub repository_path: Option<String>,
 }
 
-/// Where the work tree stands now.
+impl GitCheckout {
+    /// An input that switches to `branch`, which may also be a commit.
+    pub fn new(branch: impl Into<String>) -> Self {
+        Self { branch: branch.into(), repository_path: None }
+    }
+}
+
+/// The branch or commit that is checked out now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct CheckedOut {
+#[non_exhaustive]
+pub struct CheckoutResult {
     /// The branch. Absent where HEAD is detached.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
     /// The commit.
     pub commit: String,
-    /// What git said.
+    /// Messages of git.
     #[serde(skip_serializing_if = "String::is_empty")]
-    pub said: String,
+    pub message: String,
 }
 
-impl CheckedOut {
-    /// Everything there is to know, for people and for clients that show only text.
+impl CheckoutResult {
+    /// Returns the result as text, for people and for clients that show no structured content.
     pub fn to_text(&self) -> String {
-        let place = match &self.branch {
+        let position = match &self.branch {
             Some(branch) => format!("on branch {branch} at {}", self.commit),
             None => format!("HEAD is detached at {}", self.commit),
         };
-        if self.said.is_empty() { place } else { format!("{place}\n{}", self.said) }
+        if self.message.is_empty() { position } else { format!("{position}\n{}", self.message) }
     }
 }
 
-/// What a name stands for.
-enum Place {
-    /// A local branch, or one of a single remote, for which a local one is made.
+/// The kind of thing that a name stands for.
+enum CheckoutTarget {
+    /// A local branch, or one of a single remote, for which git creates a local one.
     Branch,
+    /// A commit, which is checked out without a branch.
     Commit,
 }
 
 impl Git {
-    /// Switches to a branch or a commit. Nothing that is not committed is lost: where a change is in the way,
-    /// git refuses. Submodules stay as they are.
+    /// Switches to a branch or a commit. No uncommitted change is lost: where one is in the way, git refuses.
+    /// Submodules stay as they are.
     ///
     /// # Errors
     /// There is no such branch or commit, a change or a protected file is in the way, the repository's own
@@ -62,17 +73,18 @@ impl Git {
         &self,
         input: &GitCheckout,
         cancel: &CancellationToken,
-    ) -> Result<CheckedOut, Error> {
-        let repository = self.find(input.repository_path.as_deref())?;
-        let top = repository.top("git_checkout")?;
+    ) -> Result<CheckoutResult, Error> {
+        let repository = self.repository(input.repository_path.as_deref())?;
+        let top = repository.top_level("git_checkout")?;
         repository.check_writable()?;
         let name = &input.branch;
-        check("branch", name)?;
-        let (place, commit) = self.place(&repository, name, cancel).await?;
-        self.refuse_drivers(&repository, "git_checkout", cancel).await?;
-        let call = |words: &[&str]| Call::new(&repository, Access::Reads, cancel, words);
-        let call = match self.head(&repository, cancel).await? {
-            Some(head) => call(&[
+        check_argument("branch", name)?;
+        let (target, commit) = self.checkout_target(&repository, name, cancel).await?;
+        self.refuse_configured_programs(&repository, "git_checkout", cancel).await?;
+        // git writes every path that differs, so each is checked for protection before it starts.
+        let invocation = |words: &[&str]| Invocation::new(&repository, GitAccess::Read, cancel, words);
+        let invocation = match self.head_commit(&repository, cancel).await? {
+            Some(head) => invocation(&[
                 "diff-tree",
                 "-r",
                 "-z",
@@ -84,61 +96,66 @@ impl Git {
                 &head,
                 &commit,
             ]),
-            None => call(&["ls-tree", "-r", "-z", "--name-only", "--full-tree", &commit]),
+            None => invocation(&["ls-tree", "-r", "-z", "--name-only", "--full-tree", &commit]),
         };
-        let (touched, whole) = self.ask("git_checkout", call).await?;
-        if !whole {
-            return Err(Error::Odd("it differs in too many files to see whether changes would be lost; run git itself for that (run_command)".to_owned()));
+        let GitOutput { bytes: touched, is_complete } = self.run_checked("git_checkout", invocation).await?;
+        if !is_complete {
+            return Err(Error::TooLarge("it differs in too many files to see whether changes would be lost; run git itself for that (run_command)".to_owned()));
         }
-        repository.check_changes(top, fields(&touched))?;
-        // Quiet: to list what is carried along, git would look into submodules, also those only the branch has.
+        repository.check_changes(top, nul_fields(&touched))?;
+        // `--no-overwrite-ignore`, because git overwrites ignored files silently by default. `--quiet`, because to list
+        // the changes that are carried along, git would run in submodules, even those that only the branch has.
         let words =
             ["switch", "--quiet", "--no-progress", "--no-overwrite-ignore", "--no-recurse-submodules"];
-        let call = Call::new(&repository, Access::Writes, cancel, &words);
-        let call = match place {
-            Place::Branch => call.args(["--end-of-options", name]),
-            Place::Commit => call.args(["--detach", "--end-of-options", &commit]),
+        let invocation = Invocation::new(&repository, GitAccess::Write, cancel, &words);
+        let invocation = match target {
+            CheckoutTarget::Branch => invocation.args(["--end-of-options", name]),
+            CheckoutTarget::Commit => invocation.args(["--detach", "--end-of-options", &commit]),
         };
-        let output = self.run(call).await?;
-        let said = self.said(&repository.workspace, &output);
+        let output = self.run(invocation).await?;
+        let message = self.messages(&repository.workspace, &output);
         if !output.success() {
-            return Err(Error::Failed { action: "git_checkout", said });
+            return Err(Error::Failed { action: "git_checkout", message });
         }
-        let branch = matches!(place, Place::Branch).then(|| name.clone());
-        Ok(CheckedOut { branch, commit, said })
+        let branch = matches!(target, CheckoutTarget::Branch).then(|| name.clone());
+        Ok(CheckoutResult { branch, commit, message })
     }
 
-    async fn place(
+    /// Returns the kind of thing that `name` stands for, and its commit. A branch comes before a commit or tag of
+    /// the same name, as in `git switch`.
+    async fn checkout_target(
         &self,
         repository: &Repository,
         name: &str,
         cancel: &CancellationToken,
-    ) -> Result<(Place, String), Error> {
-        let failed = match self.commit_of(repository, &format!("refs/heads/{name}"), cancel).await {
-            Ok(commit) => return Ok((Place::Branch, commit)),
-            Err(error @ Error::NoRevision(..)) => error,
+    ) -> Result<(CheckoutTarget, String), Error> {
+        let hint = match self.resolve_commit(repository, &format!("refs/heads/{name}"), cancel).await {
+            Ok(commit) => return Ok((CheckoutTarget::Branch, commit)),
+            Err(Error::UnknownRevision(_, hint)) => hint,
             Err(error) => return Err(error),
         };
-        match self.commit_of(repository, name, cancel).await {
-            Ok(commit) => return Ok((Place::Commit, commit)),
-            Err(Error::NoRevision(..)) => {}
+        match self.resolve_commit(repository, name, cancel).await {
+            Ok(commit) => return Ok((CheckoutTarget::Commit, commit)),
+            Err(Error::UnknownRevision(..)) => {}
             Err(error) => return Err(error),
         }
-        // As git guesses: a branch that exactly one remote has.
+        // As `git switch --guess` does: a branch that exactly one remote has.
         let words = ["for-each-ref", "--format=%(refname)", "refs/remotes"];
-        let (listed, _) =
-            self.ask("git_checkout", Call::new(repository, Access::Reads, cancel, &words)).await?;
+        let listed = self
+            .run_checked("git_checkout", Invocation::new(repository, GitAccess::Read, cancel, &words))
+            .await?
+            .bytes;
         let listed = lossy(&listed);
+        // The name of a remote has no slash here: the rest is the branch, which may have one.
         let mut found = listed.lines().filter(|remote| {
             let short = remote.strip_prefix("refs/remotes/").and_then(|rest| rest.split_once('/'));
             short.is_some_and(|(_, branch)| branch == name)
         });
         match (found.next(), found.next()) {
-            (Some(only), None) => Ok((Place::Branch, self.commit_of(repository, only, cancel).await?)),
-            _ => match failed {
-                Error::NoRevision(_, hint) => Err(Error::NoRevision(name.to_owned(), hint)),
-                error => Err(error),
-            },
+            (Some(only), None) => {
+                Ok((CheckoutTarget::Branch, self.resolve_commit(repository, only, cancel).await?))
+            }
+            _ => Err(Error::UnknownRevision(name.to_owned(), hint)),
         }
     }
 }

@@ -1,28 +1,30 @@
-//! Differences: statistics first, then as much of the patch as is wanted.
+//! `git_diff`: compares files, the index and commits. Statistics come first, then as much of the patch as fits.
 #![allow(clippy::doc_markdown, reason = "the comments on inputs are what a client reads")]
 
+use super::change_kind::GitChangeKind;
 use super::error::Error;
-use super::programs::Overrides;
+
+use super::invocation::{ConfigOverrides, GitAccess, Invocation};
 use super::repository::Repository;
-use super::revision::{Range, check_paths};
-use super::run::{Access, Call, Git};
-use super::status::verb;
-use super::text::{beginning, fields, line, lossy, plural, seen_from};
+use super::revision::{RevisionRange, check_paths};
+use super::run::Git;
+use super::text::{count_of, lossy, nul_fields, printable_line, relative_to, truncate_to_lines};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use tokio_util::sync::CancellationToken;
 
-/// What is compared.
+/// A comparison to make.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct GitDiff {
     /// Folder
     pub repository_path: Option<String>,
     /// Index against HEAD
     pub staged: Option<bool>,
-    /// Or A..B
+    /// Also A..B
     pub revision: Option<String>,
     /// Only these
     pub paths: Option<Vec<String>>,
@@ -30,72 +32,78 @@ pub struct GitDiff {
     pub stat: Option<bool>,
 }
 
-/// The patch that is shown of several files.
-pub(super) const DEFAULT_BYTES: usize = 30_000;
-/// The patch that is shown of one file alone.
-pub(super) const ALONE_BYTES: usize = 200_000;
-/// Of the patch, one file gets at most this part where there are several.
-const PART: usize = 4;
-/// Files whose statistics are shown.
-const MOST_FILES: usize = 500;
+/// The most bytes of a patch of several files.
+pub(super) const MAX_PATCH_BYTES: usize = 30_000;
+/// The most bytes of a patch of one file: its caller asked for that file alone.
+const MAX_SINGLE_FILE_PATCH_BYTES: usize = 200_000;
+/// The divisor that gives one file's largest share of a patch of several, so that a generated file does not take
+/// the place of all others.
+const SHARE_DIVISOR: usize = 4;
+/// The most files whose statistics are listed.
+const MAX_FILES: usize = 500;
 
-/// Differences.
+/// The differences between two sides.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Diff {
+#[non_exhaustive]
+pub struct DiffResult {
     /// Files that differ, the first 500.
     pub files: Vec<FileDiff>,
-    /// Files that differ, listed or not.
+    /// The number of files that differ, listed or not.
     pub total: usize,
-    /// Lines that came, in all files.
+    /// The number of lines added, in all files.
     pub insertions: u64,
-    /// Lines that went, in all files.
+    /// The number of lines removed, in all files.
     pub deletions: u64,
-    /// The patch, as far as it is shown. It says itself what is left out.
+    /// The patch, as far as it fits. Remarks in it say what is left out.
     pub patch: String,
 }
 
-/// How one file differs.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+/// The difference of one file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[non_exhaustive]
 pub struct FileDiff {
-    /// As seen from the folder that was named.
+    /// The path, relative to the folder that was named.
     pub path: String,
-    /// Where it was, if it was renamed or copied.
+    /// The old path, if it was renamed or copied.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
     /// `added`, `modified`, `deleted`, `renamed`, `copied`, `type changed` or `unmerged`.
-    pub change: &'static str,
-    /// Lines that came. Absent for what is no text.
+    #[schemars(with = "String")]
+    pub change: GitChangeKind,
+    /// The number of lines added. Absent for binary files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub insertions: Option<u64>,
-    /// Lines that went. Absent for what is no text.
+    /// The number of lines removed. Absent for binary files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deletions: Option<u64>,
 }
 
-/// `--raw --numstat -z` (git-diff(1), "Raw output format", "Other diff formats").
-pub(super) fn parse(listed: &[u8], prefix: &[u8]) -> Diff {
-    let mut diff = Diff::default();
-    let mut places: HashMap<&[u8], usize> = HashMap::new();
-    let mut fields = fields(listed);
+/// Parses `--raw --numstat -z` (git-diff(1), "Raw output format", "Other diff formats"): entries of the first begin with
+/// a colon, those of the second with a number.
+fn parse(listed: &[u8], prefix: &[u8]) -> DiffResult {
+    let mut diff = DiffResult::default();
+    let mut indexes: HashMap<&[u8], usize> = HashMap::new();
+    let mut fields = nul_fields(listed);
     while let Some(entry) = fields.next() {
         if let Some(raw) = entry.strip_prefix(b":") {
             let letter = raw.split(|byte| *byte == b' ').nth(4).and_then(<[u8]>::first).copied();
             let letter = letter.unwrap_or_default();
             let Some(first) = fields.next() else { break };
-            let moved = matches!(letter, b'R' | b'C');
+            let has_old_path = matches!(letter, b'R' | b'C');
             let (from, path) =
-                if moved { (Some(first), fields.next().unwrap_or_default()) } else { (None, first) };
+                if has_old_path { (Some(first), fields.next().unwrap_or_default()) } else { (None, first) };
             // A file in conflict has two entries.
-            if let Some(file) = places.get(path).and_then(|place| diff.files.get_mut(*place)) {
-                file.change = "unmerged";
+            if let Some(file) = indexes.get(path).and_then(|index| diff.files.get_mut(*index)) {
+                file.change = GitChangeKind::Unmerged;
                 continue;
             }
-            places.insert(path, diff.files.len());
+            indexes.insert(path, diff.files.len());
             diff.files.push(FileDiff {
-                path: seen_from(prefix, path),
-                from: from.map(|from| seen_from(prefix, from)),
-                change: verb(letter).unwrap_or("modified"),
-                ..FileDiff::default()
+                path: relative_to(prefix, path),
+                from: from.map(|from| relative_to(prefix, from)),
+                change: GitChangeKind::from_letter(letter).unwrap_or(GitChangeKind::Modified),
+                insertions: None,
+                deletions: None,
             });
             continue;
         }
@@ -103,6 +111,7 @@ pub(super) fn parse(listed: &[u8], prefix: &[u8]) -> Diff {
         let mut number = || columns.next().and_then(|column| lossy(column).parse::<u64>().ok());
         let (insertions, deletions) = (number(), number());
         let path = match columns.next() {
+            // With `-z` a renamed file has both paths in fields of their own.
             Some(b"") => {
                 let _from = fields.next();
                 fields.next().unwrap_or_default()
@@ -112,17 +121,17 @@ pub(super) fn parse(listed: &[u8], prefix: &[u8]) -> Diff {
         };
         diff.insertions = diff.insertions.saturating_add(insertions.unwrap_or(0));
         diff.deletions = diff.deletions.saturating_add(deletions.unwrap_or(0));
-        if let Some(file) = places.get(path).and_then(|place| diff.files.get_mut(*place)) {
+        if let Some(file) = indexes.get(path).and_then(|index| diff.files.get_mut(*index)) {
             (file.insertions, file.deletions) = (insertions, deletions);
         }
     }
     diff.total = diff.files.len();
-    diff.files.truncate(MOST_FILES);
+    diff.files.truncate(MAX_FILES);
     diff
 }
 
-/// The parts of a patch, one a file. Within one, every line begins with a character of its own.
-fn parts(patch: &[u8]) -> Vec<&[u8]> {
+/// Splits a patch into the parts of its files. Within a part every line has a prefix, so none begins with `diff`.
+fn split_by_file(patch: &[u8]) -> Vec<&[u8]> {
     let mut starts: Vec<usize> = memchr::memmem::find_iter(patch, b"\ndiff --").map(|at| at + 1).collect();
     starts.insert(0, 0);
     starts.push(patch.len());
@@ -133,62 +142,73 @@ fn parts(patch: &[u8]) -> Vec<&[u8]> {
     parts.filter(|part| !part.is_empty()).collect()
 }
 
-/// At most `most` bytes of a patch, and of each file its share; masked before it is cut.
-fn cut(patch: &[u8], most: usize, whole: bool, mask: impl Fn(&[u8]) -> String) -> String {
-    let parts = parts(patch);
-    let share = if parts.len() == 1 { most } else { most / PART };
+/// Returns at most `max_bytes` of a patch, and of each file its share. It is masked before it is cut: half a secret is not
+/// recognized. `is_complete` is false if the patch was cut already.
+fn shorten_patch(
+    patch: &[u8],
+    max_bytes: usize,
+    is_complete: bool,
+    mask: impl Fn(&[u8]) -> String,
+) -> String {
+    let parts = split_by_file(patch);
+    let share = if parts.len() == 1 { max_bytes } else { max_bytes / SHARE_DIVISOR };
     let mut text = String::new();
-    let mut left_out = 0;
+    let mut omitted_files = 0;
     for part in &parts {
-        let room = most.saturating_sub(text.len());
-        // A beginning that is too short says nothing.
-        if room < Ord::min(share, part.len()) {
-            left_out += 1;
+        let free_bytes = max_bytes.saturating_sub(text.len());
+        // A file that would get less than its share is left out: a few lines of a patch are of no use.
+        if free_bytes < Ord::min(share, part.len()) {
+            omitted_files += 1;
             continue;
         }
         let masked = mask(part);
-        let (kept, all) = beginning(&masked, Ord::min(share, room));
+        let kept = truncate_to_lines(&masked, Ord::min(share, free_bytes));
         text.push_str(kept);
-        if !all {
-            let missing = masked.len() - kept.len();
+        let missing = masked.len() - kept.len();
+        if missing > 0 {
             let _ = writeln!(
                 text,
                 "[... {missing} bytes of this file left out; git_diff shows more of one that is named alone in `paths` ...]"
             );
         }
     }
-    if left_out > 0 || !whole {
+    if omitted_files > 0 || !is_complete {
         let _ = writeln!(
             text,
             "[... the patch of {} left out; git_diff with `paths` shows it ...]",
-            if whole { plural(left_out, "file") } else { "the other files".to_owned() }
+            if is_complete { count_of(omitted_files, "file", "files") } else { "the other files".to_owned() }
         );
     }
     text
 }
 
-impl Diff {
-    /// Everything there is to know, for people and for clients that show only text.
+impl DiffResult {
+    /// Returns the result as text, for people and for clients that show no structured content.
     pub fn to_text(&self) -> String {
         if self.total == 0 {
             return "no differences".to_owned();
         }
-        let mut text = format!("{}, +{} -{}", plural(self.total, "file"), self.insertions, self.deletions);
+        let mut text =
+            format!("{}, +{} -{}", count_of(self.total, "file", "files"), self.insertions, self.deletions);
         for file in &self.files {
-            let _ = write!(text, "\n{} {}", file.change, line(&file.path));
+            let _ = write!(text, "\n{} {}", file.change, printable_line(&file.path));
             if let Some(from) = &file.from {
-                let _ = write!(text, " from {}", line(from));
+                let _ = write!(text, " from {}", printable_line(from));
             }
             match (file.insertions, file.deletions) {
                 (Some(insertions), Some(deletions)) => {
                     let _ = write!(text, " +{insertions} -{deletions}");
                 }
-                _ if file.change != "unmerged" => text.push_str(" (binary)"),
+                _ if file.change != GitChangeKind::Unmerged => text.push_str(" (binary)"),
                 _ => {}
             }
         }
         if self.files.len() < self.total {
-            let _ = write!(text, "\n[... {} left out ...]", plural(self.total - self.files.len(), "file"));
+            let _ = write!(
+                text,
+                "\n[... {} left out ...]",
+                count_of(self.total - self.files.len(), "file", "files")
+            );
         }
         if !self.patch.is_empty() {
             let _ = write!(text, "\n\n{}", self.patch.trim_end());
@@ -197,93 +217,98 @@ impl Diff {
     }
 }
 
-/// What git is told of every comparison: no program, one layout whatever the configuration says.
-pub(super) const OPTIONS: [&str; 11] = [
+/// The options of every comparison: no program is run, and output has one form whatever the configuration says.
+const OPTIONS: [&str; 11] = [
     "--no-color",
     "--no-ext-diff",
     "--no-textconv",
     "--no-relative",
+    // To see changed files inside a submodule, git would run in it, with its configuration.
     "--ignore-submodules=dirty",
     "--submodule=short",
     "--find-renames",
     "--src-prefix=a/",
     "--dst-prefix=b/",
     "--no-indent-heuristic",
+    // Overrides `diff.orderFile`, which would change the order of the files.
     "-O/dev/null",
 ];
 
-/// A comparison, ready to be asked for its statistics and its patch.
-pub(super) struct Comparison<'a> {
+/// A comparison whose arguments are checked.
+pub(super) struct DiffRequest<'a> {
+    /// `diff` or `show`.
     pub(super) command: &'static str,
     pub(super) options: Vec<String>,
     pub(super) revisions: Vec<String>,
     pub(super) paths: &'a [String],
-    pub(super) configured: Overrides,
+    pub(super) overrides: ConfigOverrides,
 }
 
 impl Git {
-    /// What differs: the files from the index, the index from HEAD, or either from a revision.
+    /// Compares the files with the index, the index with HEAD, or either with a revision.
     ///
     /// # Errors
     /// There is no repository, no such revision, or git fails.
-    pub async fn diff(&self, input: &GitDiff, cancel: &CancellationToken) -> Result<Diff, Error> {
-        let repository = self.find(input.repository_path.as_deref())?;
+    pub async fn diff(&self, input: &GitDiff, cancel: &CancellationToken) -> Result<DiffResult, Error> {
+        let repository = self.repository(input.repository_path.as_deref())?;
         let paths = input.paths.as_deref().unwrap_or_default();
         check_paths("paths", paths)?;
         let range = match &input.revision {
-            Some(revision) => Some(self.range(&repository, revision, cancel).await?),
+            Some(revision) => Some(self.resolve_range(&repository, revision, cancel).await?),
             None => None,
         };
         let staged = input.staged == Some(true);
         let (options, revisions) = match range {
-            Some(Range::Two { .. }) if staged => {
-                return Err(Error::Argument {
+            Some(RevisionRange::Between { .. }) if staged => {
+                return Err(Error::InvalidArgument {
                     name: "staged",
                     reason: "a range compares two commits, and not what is staged".to_owned(),
                 });
             }
-            Some(Range::Two { from, to, symmetric }) => {
+            Some(RevisionRange::Between { from, to, symmetric }) => {
                 (if symmetric { vec!["--merge-base".to_owned()] } else { Vec::new() }, vec![from, to])
             }
-            Some(Range::One(commit)) => (Vec::new(), vec![commit]),
+            Some(RevisionRange::Single(commit)) => (Vec::new(), vec![commit]),
             None => (Vec::new(), Vec::new()),
         };
         if revisions.len() < 2 {
-            repository.top("comparing files")?;
+            repository.top_level("comparing files")?;
         }
-        let configured = self.without_filters(&repository, cancel).await?;
+        let overrides = self.filter_overrides(&repository, cancel).await?;
         let options = options.into_iter().chain(staged.then(|| "--cached".to_owned())).collect();
-        let comparison = Comparison { command: "diff", options, revisions, paths, configured };
-        let patch = input.stat != Some(true);
-        self.compare(&repository, &comparison, patch, cancel).await
+        let request = DiffRequest { command: "diff", options, revisions, paths, overrides };
+        let with_patch = input.stat != Some(true);
+        self.compare(&repository, &request, with_patch, cancel).await
     }
 
-    /// The statistics of a comparison, and its patch if that is wanted.
+    /// Returns the statistics of a comparison, and its patch if that is wanted.
     pub(super) async fn compare(
         &self,
         repository: &Repository,
-        comparison: &Comparison<'_>,
-        patch: bool,
+        request: &DiffRequest<'_>,
+        with_patch: bool,
         cancel: &CancellationToken,
-    ) -> Result<Diff, Error> {
-        let call = |formats: &[&str]| {
-            Call::new(repository, Access::Reads, cancel, &[comparison.command])
+    ) -> Result<DiffResult, Error> {
+        let invocation = |formats: &[&str]| {
+            Invocation::new(repository, GitAccess::Read, cancel, &[request.command])
                 .args(OPTIONS)
                 .args(formats)
-                .args(&comparison.options)
-                .configured(&comparison.configured)
+                .args(&request.options)
+                .config(&request.overrides)
                 .arg("--end-of-options")
-                .args(&comparison.revisions)
-                .paths(comparison.paths)
+                .args(&request.revisions)
+                .paths(request.paths)
         };
-        let (listed, _) = self.ask("git_diff", call(&["--raw", "--numstat", "-z"])).await?;
+        let listed = self.run_checked("git_diff", invocation(&["--raw", "--numstat", "-z"])).await?.bytes;
         let mut diff = parse(&listed, &repository.prefix);
-        if patch && diff.total > 0 {
-            let most = if diff.total == 1 { ALONE_BYTES } else { DEFAULT_BYTES };
-            // What is masked may be longer than what is left of it, and a share may be left unused.
-            let call = call(&["--patch", "--unified=3"]).capture(most * 4 + 64 * 1024);
-            let (patch, whole) = self.ask("git_diff", call).await?;
-            diff.patch = cut(&patch, most, whole, |text| self.mask(text));
+        // In a second run: how much of the patch is read depends on the number of files.
+        if with_patch && diff.total > 0 {
+            let max_bytes = if diff.total == 1 { MAX_SINGLE_FILE_PATCH_BYTES } else { MAX_PATCH_BYTES };
+            // More is read than is shown: masking makes text shorter, and files may leave a part of their share.
+            let invocation =
+                invocation(&["--patch", "--unified=3"]).max_output_bytes(max_bytes * 4 + 64 * 1024);
+            let patch = self.run_checked("git_diff", invocation).await?;
+            diff.patch = shorten_patch(&patch.bytes, max_bytes, patch.is_complete, |text| self.mask(text));
         }
         Ok(diff)
     }
@@ -305,9 +330,9 @@ mod tests {
         assert_eq!(diff.total, 4);
         assert_eq!((diff.insertions, diff.deletions), (4, 2));
         assert_eq!(diff.files[0].from.as_deref(), Some("old\nname"));
-        assert_eq!((diff.files[0].path.as_str(), diff.files[0].change), ("new name", "renamed"));
+        assert_eq!((diff.files[0].path.as_str(), diff.files[0].change), ("new name", GitChangeKind::Renamed));
         assert_eq!((diff.files[1].insertions, diff.files[2].insertions), (Some(3), None));
-        assert_eq!(diff.files[3].change, "unmerged");
+        assert_eq!(diff.files[3].change, GitChangeKind::Unmerged);
         let text = diff.to_text();
         assert!(text.contains("renamed new name from old\\nname") && text.contains("bin (binary)"), "{text}");
     }
@@ -317,12 +342,12 @@ mod tests {
         let file =
             |name: &str, lines: usize| format!("diff --git a/{name} b/{name}\n{}", "+x\n".repeat(lines));
         let patch = file("big", 3_000) + &file("small", 2) + &file("other", 3_000) + &file("last", 3_000);
-        let text = cut(patch.as_bytes(), 4_000, true, lossy);
+        let text = shorten_patch(patch.as_bytes(), 4_000, true, lossy);
         assert!(text.len() < 4_500, "{}", text.len());
         assert!(text.contains("bytes of this file left out") && text.contains("b/small\n+x\n+x\n"), "{text}");
-        let text = cut(patch.as_bytes(), 1_000, true, lossy);
+        let text = shorten_patch(patch.as_bytes(), 1_000, true, lossy);
         assert!(!text.contains("the patch of") || text.contains("left out; name files"), "{text}");
-        let alone = cut(file("big", 300).as_bytes(), 1_000, true, lossy);
+        let alone = shorten_patch(file("big", 300).as_bytes(), 1_000, true, lossy);
         assert_eq!(alone, file("big", 300));
     }
 
@@ -330,21 +355,22 @@ mod tests {
     fn a_secret_at_the_cut_is_masked_first() {
         let patch = format!("diff --git a/x b/x\n{}+SECRET\n", "+a\n".repeat(300));
         let at = patch.find("SECRET").unwrap() + 3;
-        let text = cut(patch.as_bytes(), at, true, |text| lossy(text).replace("SECRET", "[redacted]"));
+        let text =
+            shorten_patch(patch.as_bytes(), at, true, |text| lossy(text).replace("SECRET", "[redacted]"));
         assert!(!text.contains("SEC"), "{text}");
     }
 
     proptest! {
         #[test]
-        fn no_listing_is_a_panic(listed: Vec<u8>, most in 0_usize..100, whole: bool) {
+        fn no_listing_is_a_panic(listed: Vec<u8>, max_bytes in 0_usize..100, is_complete: bool) {
             parse(&listed, b"a/b").to_text();
-            cut(&listed, most, whole, lossy);
+            shorten_patch(&listed, max_bytes, is_complete, lossy);
         }
 
         #[test]
         fn no_entry_is_a_panic(listed in "(:|\0|\t|[0-9A-Z -]|\ndiff --)*") {
             parse(listed.as_bytes(), b"").to_text();
-            cut(listed.as_bytes(), 10, true, lossy);
+            shorten_patch(listed.as_bytes(), 10, true, lossy);
         }
     }
 }

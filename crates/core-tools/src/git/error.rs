@@ -1,9 +1,11 @@
-//! Why a git operation was refused or failed.
+//! The errors of git operations.
 
-use super::text::line;
+use super::text::printable_line;
+use crate::ci::CommandError;
 use crate::workspace;
+use std::time::Duration;
 
-/// Why a git operation was refused or failed. Messages show paths relative to a root.
+/// The reason that a git operation was refused or failed. Messages show paths relative to a root.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -13,69 +15,81 @@ pub enum Error {
     /// Neither the folder nor one above it, up to the root, is a repository.
     #[error("`{0}` is in no git repository; `repository_path` names one beneath the allowed roots")]
     NoRepository(String),
-    /// The repository reaches for something outside the allowed roots.
+    /// A part of the repository, which is named, lies outside the allowed roots.
     #[error("refused: {0} of this repository leads outside the allowed roots")]
-    Outside(String),
-    /// The repository is laid out in a way that is not followed.
+    OutsideRoots(String),
+    /// The repository is damaged, or laid out in a way that is not supported.
     #[error("refused: {0}")]
-    Odd(String),
-    /// git does not trust the repository: it is somebody else's.
+    UnsupportedLayout(String),
+    /// The repository is too large to check that the operation is safe.
+    #[error("refused: {0}")]
+    TooLarge(String),
+    /// git does not trust the repository, because another user owns it.
     #[error(
         "refused by git: this repository belongs to another user. The user who runs this server can trust it: \
          git config --global --add safe.directory, followed by the whole path of its top folder"
     )]
-    Owner,
-    /// There are no files to work on.
+    DubiousOwnership,
+    /// The repository is bare, and the operation needs a work tree.
     #[error("this is a bare repository, and {0} needs its files: name a work tree with `repository_path`")]
-    Bare(&'static str),
-    /// An argument is not of the kind it must be.
+    BareRepository(&'static str),
+    /// An argument has a value that it cannot have.
     #[error("`{name}` is not usable: {reason}")]
-    Argument {
+    InvalidArgument {
         /// The argument.
         name: &'static str,
-        /// What is wrong with it.
+        /// The problem with it.
         reason: String,
     },
-    /// Nothing is called so.
+    /// No revision has this name. The second value is a hint that follows the message.
     #[error("no commit, branch or tag is called `{0}` here{1}")]
-    NoRevision(String, &'static str),
+    UnknownRevision(String, &'static str),
     /// The repository's own configuration names programs that the operation would have to run.
     #[error(
         "refused: this repository's own configuration names programs that {action} would run ({}). If they are \
          trusted, run git with run_command", .keys.join(", ")
     )]
-    Programs {
-        /// What was to be done.
+    ConfiguredPrograms {
+        /// The operation.
         action: &'static str,
         /// The configuration keys.
         keys: Vec<String>,
     },
-    /// Files that git does not track, and so could not give back, are in the way.
+    /// Untracked files, which git could not restore, are in the way.
     #[error(
         "refused: {action} would overwrite or delete what git does not track ({}). Move it elsewhere first",
-        .paths.iter().map(|path| line(path)).collect::<Vec<_>>().join(", ")
+        .paths.iter().map(|path| printable_line(path)).collect::<Vec<_>>().join(", ")
     )]
-    Untracked {
-        /// What was to be done.
+    UntrackedInTheWay {
+        /// The operation.
         action: &'static str,
-        /// The first of the paths, as seen from the folder that was named.
+        /// The first of the paths, relative to the folder that was named.
         paths: Vec<String>,
     },
-    /// git said no.
-    #[error("{action} failed: {said}")]
+    /// git exited with an error.
+    #[error("{action} failed: {message}")]
     Failed {
-        /// What was to be done.
+        /// The operation.
         action: &'static str,
-        /// What git said.
-        said: String,
+        /// The output of git and its hooks.
+        message: String,
     },
-    /// There is nothing to do.
+    /// There is nothing to do. Holds the reason and what to do first.
     #[error("{0}")]
-    Nothing(&'static str),
-    /// git did not start, or was ended.
-    #[error("{0}")]
-    Run(String),
-    /// git answered in a form that is not known.
+    NothingToDo(&'static str),
+    /// git did not start, or its run was lost.
+    #[error(transparent)]
+    Run(#[from] CommandError),
+    /// git was ended at its time limit.
+    #[error(
+        "git was ended at its time limit of {} s. A pipe where it reads a file (`.gitignore`, \
+         `.gitattributes`, what its configuration includes) makes it wait for ever; so does a hook", .0.as_secs()
+    )]
+    TimedOut(Duration),
+    /// The call was cancelled, and git was ended.
+    #[error("git was ended: the call was cancelled")]
+    Cancelled,
+    /// git's output has an unknown form. Holds the command.
     #[error("git's answer to {0} was not understood; get_diagnostics tells its version")]
-    Answer(&'static str),
+    UnexpectedOutput(&'static str),
 }

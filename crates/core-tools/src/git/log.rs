@@ -1,75 +1,81 @@
-//! Commits.
+//! `git_log`: lists commits.
 #![allow(clippy::doc_markdown, reason = "the comments on inputs are what a client reads")]
 
 use super::error::Error;
+use super::invocation::{GitAccess, Invocation};
 use super::repository::Repository;
 use super::revision::check_paths;
-use super::run::{Access, Call, Git};
-use super::text::{beginning, fields, line, lossy};
+use super::run::Git;
+use super::text::{lossy, nul_fields, printable_line, truncate_to_lines};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 use tokio_util::sync::CancellationToken;
 
-/// Which commits.
+/// The commits to list.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct GitLog {
     /// Folder
     pub repository_path: Option<String>,
     /// Default 10
     #[schemars(range(min = 1, max = 1_000))]
     pub max_count: Option<usize>,
-    /// Or A..B
+    /// Also A..B
     pub revision: Option<String>,
     /// Only these
     pub paths: Option<Vec<String>>,
 }
 
 const DEFAULT_COUNT: usize = 10;
-/// Counting ends here.
-const MOST_COUNTED: usize = 10_000;
-/// What is shown of one message.
-const MESSAGE_BYTES: usize = 2_000;
+/// The most commits that are counted: in a large history counting takes seconds.
+const MAX_COUNTED_COMMITS: usize = 10_000;
+/// The most bytes of one message that are shown.
+const MAX_MESSAGE_BYTES: usize = 2_000;
 
 /// Commits, newest first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Log {
+#[non_exhaustive]
+pub struct CommitLog {
     /// The commits.
     pub commits: Vec<CommitEntry>,
-    /// How many there are from the first on. Where that is 10,000, there may be more.
+    /// The number of commits from the first on, listed or not. Where that is 10,000, there may be more.
     pub total: usize,
 }
 
 /// One commit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[non_exhaustive]
 pub struct CommitEntry {
-    /// Its name.
+    /// Its object name.
     pub commit: String,
-    /// Those it comes after; two or more for a merge.
+    /// Its parents; two or more for a merge.
     pub parents: Vec<String>,
-    /// Name and address.
+    /// Name and address of the author.
     pub author: String,
-    /// When it was written (RFC 3339).
+    /// The author date (RFC 3339).
     pub date: String,
-    /// Branches and tags that point to it.
+    /// The branches and tags that point to it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub refs: Vec<String>,
     /// The first paragraph of the message, in one line.
     pub subject: String,
-    /// The rest, its first 2,000 bytes.
+    /// The rest of the message, its first 2,000 bytes.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub body: String,
 }
 
 /// Seven fields, each ended by NUL; NUL is in no commit message (git-commit-tree(1)).
-pub(super) const FORMAT: &str = "--format=tformat:%H%x00%P%x00%an <%ae>%x00%aI%x00%D%x00%s%x00%b";
-const FIELDS: usize = 7;
+const FORMAT: &str = "--format=tformat:%H%x00%P%x00%an <%ae>%x00%aI%x00%D%x00%s%x00%b";
+const FIELDS_PER_COMMIT: usize = 7;
 
-pub(super) fn parse(listed: &[u8], mask: impl Fn(&[u8]) -> String) -> Vec<CommitEntry> {
-    let fields: Vec<_> = fields(listed).collect();
+/// Parses output in [`FORMAT`]. Bodies are masked before they are cut.
+fn parse(listed: &[u8], mask: impl Fn(&[u8]) -> String) -> Vec<CommitEntry> {
+    let fields: Vec<_> = nul_fields(listed).collect();
     fields
-        .chunks_exact(FIELDS)
+        // An output that was cut ends with a part of a commit, which is left out.
+        .chunks_exact(FIELDS_PER_COMMIT)
         .filter_map(|fields| {
             let [commit, parents, author, date, refs, subject, body] = fields else { return None };
             let words = |text: &[u8], separator: &str| {
@@ -78,7 +84,7 @@ pub(super) fn parse(listed: &[u8], mask: impl Fn(&[u8]) -> String) -> Vec<Commit
             };
             let body = mask(body);
             let body = body.trim();
-            let (kept, whole) = beginning(body, MESSAGE_BYTES);
+            let kept = truncate_to_lines(body, MAX_MESSAGE_BYTES);
             Some(CommitEntry {
                 commit: lossy(commit),
                 parents: words(parents, " "),
@@ -86,7 +92,7 @@ pub(super) fn parse(listed: &[u8], mask: impl Fn(&[u8]) -> String) -> Vec<Commit
                 date: lossy(date),
                 refs: words(refs, ", "),
                 subject: lossy(subject),
-                body: if whole { kept.to_owned() } else { format!("{kept}[...]") },
+                body: if kept.len() == body.len() { kept.to_owned() } else { format!("{kept}[...]") },
             })
         })
         .collect()
@@ -101,23 +107,29 @@ impl CommitEntry {
         if self.parents.len() > 1 {
             let _ = write!(text, "\nmerge: {}", self.parents.join(" "));
         }
-        let _ = write!(text, "\n{} {}\n    {}", self.date, line(&self.author), line(&self.subject));
+        let _ = write!(
+            text,
+            "\n{} {}\n    {}",
+            self.date,
+            printable_line(&self.author),
+            printable_line(&self.subject)
+        );
         for part in self.body.lines() {
-            let _ = write!(text, "\n    {}", line(part));
+            let _ = write!(text, "\n    {}", printable_line(part));
         }
         text
     }
 }
 
-impl Log {
-    /// Everything there is to know, for people and for clients that show only text.
+impl CommitLog {
+    /// Returns the result as text, for people and for clients that show no structured content.
     pub fn to_text(&self) -> String {
         let mut text = self.commits.iter().map(CommitEntry::to_text).collect::<Vec<_>>().join("\n\n");
         if self.commits.is_empty() {
             text.push_str("no commits");
         }
         if self.commits.len() < self.total {
-            let or_more = if self.total == MOST_COUNTED { " or more" } else { "" };
+            let or_more = if self.total == MAX_COUNTED_COMMITS { " or more" } else { "" };
             let _ = write!(
                 text,
                 "\n\n[{} of {}{or_more} commits; max_count lists more]",
@@ -130,36 +142,42 @@ impl Log {
 }
 
 impl Git {
-    /// Commits that lead to a revision, newest first.
+    /// Returns the commits that lead to a revision, newest first.
     ///
     /// # Errors
     /// There is no repository or no such revision, or git fails.
-    pub async fn log(&self, input: &GitLog, cancel: &CancellationToken) -> Result<Log, Error> {
-        let repository = self.find(input.repository_path.as_deref())?;
+    pub async fn log(&self, input: &GitLog, cancel: &CancellationToken) -> Result<CommitLog, Error> {
+        let repository = self.repository(input.repository_path.as_deref())?;
         let paths = input.paths.as_deref().unwrap_or_default();
         check_paths("paths", paths)?;
         let revision = match &input.revision {
-            Some(revision) => self.range(&repository, revision, cancel).await?.to_argument(),
-            None => match self.head(&repository, cancel).await? {
+            Some(revision) => self.resolve_range(&repository, revision, cancel).await?.to_argument(),
+            None => match self.head_commit(&repository, cancel).await? {
                 Some(head) => head,
-                None => return Ok(Log { commits: Vec::new(), total: 0 }),
+                None => return Ok(CommitLog { commits: Vec::new(), total: 0 }),
             },
         };
         let count = input.max_count.unwrap_or(DEFAULT_COUNT);
+        // One more than is listed tells if there are more; only then they are counted, which walks the history.
         let commits = self.commits(&repository, &revision, count + 1, paths, cancel).await?;
         let total = if commits.len() > count {
-            let call = Call::new(&repository, Access::Reads, cancel, &["rev-list", "--count"]);
-            let call = call.arg(format!("--max-count={MOST_COUNTED}")).arg("--end-of-options").arg(&revision);
-            let (counted, _) = self.ask("git_log", call.paths(paths)).await?;
-            let counted = lossy(counted.trim_ascii()).parse().map_err(|_| Error::Answer("git rev-list"))?;
+            let invocation = Invocation::new(&repository, GitAccess::Read, cancel, &["rev-list", "--count"]);
+            let invocation = invocation
+                .arg(format!("--max-count={MAX_COUNTED_COMMITS}"))
+                .arg("--end-of-options")
+                .arg(&revision);
+            let counted = self.run_checked("git_log", invocation.paths(paths)).await?.bytes;
+            let counted =
+                lossy(counted.trim_ascii()).parse().map_err(|_| Error::UnexpectedOutput("git rev-list"))?;
             Ord::max(counted, commits.len())
         } else {
             commits.len()
         };
         let commits = commits.into_iter().take(count).collect();
-        Ok(Log { commits, total })
+        Ok(CommitLog { commits, total })
     }
 
+    /// Returns at most `count` commits that lead to `revision` and change `paths`.
     pub(super) async fn commits(
         &self,
         repository: &Repository,
@@ -171,6 +189,7 @@ impl Git {
         let words = [
             "log",
             "-z",
+            // The form of the output, whatever the configuration says.
             "--no-color",
             "--no-ext-diff",
             "--no-textconv",
@@ -179,17 +198,17 @@ impl Git {
             "--no-mailmap",
             "--encoding=UTF-8",
             "--decorate=short",
-            // Whatever the configuration leaves out.
+            // Explicit, as the configuration may leave some out (`log.excludeDecoration`).
             "--decorate-refs=HEAD",
             "--decorate-refs=refs/heads/",
             "--decorate-refs=refs/remotes/",
             "--decorate-refs=refs/tags/",
             FORMAT,
         ];
-        let call = Call::new(repository, Access::Reads, cancel, &words)
+        let invocation = Invocation::new(repository, GitAccess::Read, cancel, &words)
             .arg(format!("--max-count={count}"))
             .args(["--end-of-options", revision]);
-        let (listed, _) = self.ask("git_log", call.paths(paths)).await?;
+        let listed = self.run_checked("git_log", invocation.paths(paths)).await?.bytes;
         Ok(parse(&listed, |text| self.mask(text)))
     }
 }

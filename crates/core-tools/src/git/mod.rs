@@ -1,7 +1,7 @@
-//! git, for repositories beneath the workspace's roots.
+//! The git tools, for repositories beneath the workspace's roots.
 //!
-//! The real `git` does the work; what it prints is taken from its formats for machines, never from text for
-//! people. Paths that go in and come out are relative to the folder that a call names, as with `git` itself.
+//! The installed `git` does the work; its output is parsed in its formats for machines, never as text for
+//! people. Paths in inputs and results are relative to the folder that a call names, as with `git` itself.
 //!
 //! ```no_run
 //! use core_tools::ci::Commands;
@@ -19,39 +19,46 @@
 //! # }
 //! ```
 //!
-//! # Repositories that nobody vouches for
+//! # Untrusted repositories
 //!
-//! A repository's own configuration, attributes and hooks can name programs. What reads runs none of them:
-//! no hook, no `fsmonitor`, external diff, text conversion, filter, pager, editor, signature check, and no
-//! fetch of missing objects. What writes runs no hook either, [`Git::commit`] aside, and refuses where the
-//! repository's own configuration, or that of a submodule, names filters or merge drivers, which writing would
-//! have to run. [`Git::commit`] is what `git commit` is in a terminal, hooks and signature included, without the
-//! editor.
+//! A repository's own configuration, attributes and hooks can name programs. Operations that read run none of them:
+//! no hook, `fsmonitor`, external diff, text conversion, filter, pager, editor or signature check; nor do they fetch
+//! missing objects. Operations that write run no hook either, except [`Git::commit`]. They are refused where the
+//! repository's own configuration, or that of a submodule, names filters or merge drivers, which writing would have to
+//! run. [`Git::commit`] does what `git commit` does in a terminal, with hooks and signature, but without the editor.
 //!
 //! A repository reaches nothing outside the roots: a `.git` file, `commondir`, alternates or a link in the
 //! `.git` folder that leads out is refused, and `core.worktree` is not followed. Files that the workspace
 //! [protects](crate::workspace::Workspace::protect) are not changed.
 //!
-//! A repository that belongs to another user is refused unless git is told to trust it (`safe.directory`).
+//! A repository that another user owns is refused unless git is configured to trust it (`safe.directory`).
 //!
-//! The user's own configuration (`~/.gitconfig`) holds, except for the programs above and for what only changes
-//! how things are shown. Of the environment git gets what it needs, and no `GIT_…` variable but the four that name
-//! author and committer, which only what makes commits gets.
+//! The user's own configuration (`~/.gitconfig`) applies, except for the programs above and for settings of display.
+//! git gets the environment variables that it needs, and no `GIT_…` variable except the four that name author and
+//! committer, which only commits get.
 //!
 //! # What it leaves out
 //!
-//! Nothing here discards commits, forces, cleans, overwrites what git does not track, or talks to another machine.
-//! The state *inside* submodules is not looked at: that would be run with their configuration. Only a submodule's
+//! No operation here discards commits, forces, cleans, overwrites untracked files, or connects to another machine.
+//! The state *inside* submodules is not looked at, since git would do that with their configuration. Only a submodule's
 //! commit counts.
 
+mod add;
 mod blame;
 mod branches;
-mod change;
+mod change_kind;
 mod checkout;
 mod commit;
 mod diff;
+mod discovery;
+mod environment;
 mod error;
+mod files;
+mod invocation;
+mod layout;
 mod log;
+mod operation;
+mod path;
 mod programs;
 mod repository;
 mod restore;
@@ -63,19 +70,21 @@ mod status;
 mod text;
 mod untracked;
 
-pub use blame::{Blame, BlameLine, GitBlame};
+pub use add::{AddResult, GitAdd};
+pub use blame::{BlameLine, BlameResult, GitBlame};
 pub use branches::{
-    Branch, Branches, CreatedBranch, CurrentBranch, GitCreateBranch, GitCurrentBranch, GitListBranches,
+    Branch, BranchList, CreateBranchResult, CurrentBranch, GitCreateBranch, GitCurrentBranch, GitListBranches,
 };
-pub use change::{Added, GitAdd};
-pub use checkout::{CheckedOut, GitCheckout};
-pub use commit::{Committed, GitCommit};
-pub use diff::{Diff, FileDiff, GitDiff};
+pub use change_kind::{ConflictKind, GitChangeKind};
+pub use checkout::{CheckoutResult, GitCheckout};
+pub use commit::{CommitResult, GitCommit};
+pub use diff::{DiffResult, FileDiff, GitDiff};
 pub use error::Error;
-pub use log::{CommitEntry, GitLog, Log};
+pub use log::{CommitEntry, CommitLog, GitLog};
+pub use operation::UnfinishedOperation;
 pub use repository::Repository;
-pub use restore::{GitRestore, Restored};
+pub use restore::{GitRestore, RestoreResult};
 pub use run::Git;
-pub use show::{GitShow, Shown};
-pub use stash::{GitStash, StashAction, StashEntry, Stashed};
-pub use status::{Change, GitStatus, Head, Status};
+pub use show::{GitShow, ShowResult};
+pub use stash::{GitStash, StashAction, StashEntry, StashResult};
+pub use status::{ChangedPath, GitStatus, HeadStatus, WorkTreeStatus};

@@ -1,22 +1,22 @@
-//! The programs that a repository's own configuration names, and that no switch of git's turns off.
+//! Finds the programs that a repository's own configuration names and that no option of git turns off: filters and
+//! merge drivers.
 
 use super::error::Error;
+use super::invocation::{ConfigOverrides, GitAccess, Invocation};
 use super::repository::Repository;
-use super::run::{Access, Call, Git};
-use super::text::{fields, line, lossy};
+use super::run::{Git, GitOutput};
+use super::text::{lossy, nul_fields, printable_line};
 use tokio_util::sync::CancellationToken;
 
-/// Configuration that turns the filters of one repository off.
-pub(super) type Overrides = Vec<(String, &'static str)>;
+/// The most submodules that are checked before git writes, on all levels together.
+const MAX_SUBMODULES: usize = 1_000;
+/// The most output of a list of the index, in bytes: a million paths fit.
+const MAX_INDEX_BYTES: usize = 256 * 1024 * 1024;
 
-/// Submodules that are judged before something is written, in all.
-const MOST_SUBMODULES: usize = 1_000;
-/// What is kept of a list of the index: a million paths.
-const INDEX_BYTES: usize = 256 * 1024 * 1024;
-
-/// Keys and values in the output of `git config --null --list --show-scope`, of the repository's own scopes.
-fn own(listed: &[u8]) -> impl Iterator<Item = (String, Option<&[u8]>)> {
-    let mut fields = fields(listed);
+/// Parses `git config --null --list --show-scope`: keys and values of the repository's own scopes. The user's and the
+/// system's are trusted.
+fn repository_settings(listed: &[u8]) -> impl Iterator<Item = (String, Option<&[u8]>)> {
+    let mut fields = nul_fields(listed);
     std::iter::from_fn(move || Some((fields.next()?, fields.next()?)))
         .filter(|(scope, _)| matches!(*scope, b"local" | b"worktree"))
         .map(|(_, entry)| {
@@ -25,10 +25,10 @@ fn own(listed: &[u8]) -> impl Iterator<Item = (String, Option<&[u8]>)> {
         })
 }
 
-/// Those of [`own`] that name filters and merge drivers.
-fn drivers(listed: &[u8]) -> Vec<String> {
+/// Returns the keys of [`repository_settings`] that name filters and merge drivers.
+fn program_keys(listed: &[u8]) -> Vec<String> {
     let mut keys = Vec::new();
-    for (key, value) in own(listed) {
+    for (key, value) in repository_settings(listed) {
         let is_driver = match key.rsplit_once('.') {
             Some((section, "clean" | "smudge" | "process")) => section.starts_with("filter."),
             Some((section, "driver")) => section.starts_with("merge."),
@@ -41,55 +41,66 @@ fn drivers(listed: &[u8]) -> Vec<String> {
     keys
 }
 
-/// The submodules in the output of `git ls-files --stage -z`.
+/// Parses `git ls-files --stage -z`: the paths of submodules, which have a mode of their own.
 fn gitlinks(listed: &[u8]) -> impl Iterator<Item = &[u8]> {
-    fields(listed).filter(|entry| entry.starts_with(b"160000 ")).filter_map(|entry| {
+    nul_fields(listed).filter(|entry| entry.starts_with(b"160000 ")).filter_map(|entry| {
         let tab = entry.iter().position(|byte| *byte == b'\t')?;
         entry.get(tab + 1..)
     })
 }
 
 impl Git {
+    /// Returns the configuration that holds in the repository.
     async fn configuration(
         &self,
         repository: &Repository,
         cancel: &CancellationToken,
     ) -> Result<Vec<u8>, Error> {
         let words = ["config", "--null", "--list", "--show-scope", "--includes"];
-        let (listed, whole) = self
-            .ask("reading the configuration", Call::new(repository, Access::Reads, cancel, &words))
+        let GitOutput { bytes: listed, is_complete } = self
+            .run_checked(
+                "reading the configuration",
+                Invocation::new(repository, GitAccess::Read, cancel, &words),
+            )
             .await?;
-        if whole { Ok(listed) } else { Err(Error::Odd("its configuration is too long".to_owned())) }
+        if is_complete {
+            Ok(listed)
+        } else {
+            Err(Error::TooLarge("its configuration is too long".to_owned()))
+        }
     }
 
-    async fn drivers(
+    /// Returns the keys by which the repository itself configures programs.
+    async fn configured_programs(
         &self,
         repository: &Repository,
         cancel: &CancellationToken,
     ) -> Result<Vec<String>, Error> {
-        if !repository.suspicious {
+        if !repository.may_configure_programs {
             return Ok(Vec::new());
         }
-        Ok(drivers(&self.configuration(repository, cancel).await?))
+        Ok(program_keys(&self.configuration(repository, cancel).await?))
     }
 
-    /// What to configure so that reading runs no filter of the repository. Files that a filter would change
+    /// Returns settings with which reading runs no filter of the repository. Files that a filter would change
     /// then show as modified, if their times have changed.
-    pub(super) async fn without_filters(
+    pub(super) async fn filter_overrides(
         &self,
         repository: &Repository,
         cancel: &CancellationToken,
-    ) -> Result<Overrides, Error> {
+    ) -> Result<ConfigOverrides, Error> {
         let mut overrides = Vec::new();
-        for key in self.drivers(repository, cancel).await? {
+        for key in self.configured_programs(repository, cancel).await? {
             if let Some((section, _)) = key.rsplit_once('.')
                 && section.starts_with("filter.")
             {
-                // To turn a filter off takes its exact name.
+                // Its exact name is needed to turn a filter off.
                 if section.contains('\u{fffd}') {
-                    return Err(Error::Odd("its configuration names a filter that is not UTF-8".to_owned()));
+                    return Err(Error::UnsupportedLayout(
+                        "its configuration names a filter that is not UTF-8".to_owned(),
+                    ));
                 }
-                // An empty process keeps git from the other two as well.
+                // An empty `process` turns `clean` and `smudge` off as well.
                 overrides.push((format!("{section}.process"), ""));
                 overrides.push((format!("{section}.required"), "false"));
             }
@@ -98,53 +109,58 @@ impl Git {
     }
 
     /// Refuses where the repository's own configuration, or that of a submodule, names filters or merge drivers.
-    ///
-    /// What stages, switches and puts aside asks each submodule whether its files have changed, and no option
-    /// keeps all of that from it: `git add` knows none, and `.gitmodules` overrules the configuration.
-    pub(super) async fn refuse_drivers(
+    // Commands that write ask each submodule if its files have changed, and no option keeps all of them from that:
+    // `git add` has none, and `.gitmodules` overrules the configuration.
+    pub(super) async fn refuse_configured_programs(
         &self,
         repository: &Repository,
         action: &'static str,
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
-        let mut keys = self.drivers(repository, cancel).await?;
-        let mut left = MOST_SUBMODULES;
-        let mut next = self.submodules(repository, "", &mut left, cancel).await?;
-        while let Some((path, submodule)) = next.pop() {
+        let mut keys = self.configured_programs(repository, cancel).await?;
+        let mut remaining = MAX_SUBMODULES;
+        let mut pending = self.submodules(repository, "", &mut remaining, cancel).await?;
+        while let Some((path, submodule)) = pending.pop() {
             let listed = self.configuration(&submodule, cancel).await?;
-            for (_, value) in own(&listed).filter(|(key, _)| key == "core.worktree") {
+            for (_, value) in repository_settings(&listed).filter(|(key, _)| key == "core.worktree") {
                 submodule.check_work_tree(value.unwrap_or_default(), &path)?;
             }
-            keys.extend(drivers(&listed).into_iter().map(|key| format!("{key} of {}", line(&path))));
-            next.extend(self.submodules(&submodule, &path, &mut left, cancel).await?);
+            keys.extend(
+                program_keys(&listed).into_iter().map(|key| format!("{key} of {}", printable_line(&path))),
+            );
+            pending.extend(self.submodules(&submodule, &path, &mut remaining, cancel).await?);
         }
-        if keys.is_empty() { Ok(()) } else { Err(Error::Programs { action, keys }) }
+        if keys.is_empty() { Ok(()) } else { Err(Error::ConfiguredPrograms { action, keys }) }
     }
 
-    /// The submodules that are checked out in a repository, which is `above` itself.
+    /// Returns the submodules that are checked out in a repository, with their paths. `parent` is the path of the
+    /// repository itself. Each takes one of `remaining`.
     async fn submodules(
         &self,
         repository: &Repository,
-        above: &str,
-        left: &mut usize,
+        parent: &str,
+        remaining: &mut usize,
         cancel: &CancellationToken,
     ) -> Result<Vec<(String, Repository)>, Error> {
         let words = ["ls-files", "--stage", "-z", "--full-name", "--", ":/"];
-        let call = Call::new(repository, Access::Reads, cancel, &words).capture(INDEX_BYTES);
-        let (listed, whole) = self.ask("looking for submodules", call).await?;
+        let invocation =
+            Invocation::new(repository, GitAccess::Read, cancel, &words).max_output_bytes(MAX_INDEX_BYTES);
+        let GitOutput { bytes: listed, is_complete } =
+            self.run_checked("looking for submodules", invocation).await?;
         let mut found = Vec::new();
         for path in gitlinks(&listed) {
             if let Some(submodule) = repository.submodule(path)? {
-                *left =
-                    left.checked_sub(1).ok_or_else(|| Error::Odd("it has too many submodules".to_owned()))?;
-                let separator = if above.is_empty() { "" } else { "/" };
-                found.push((format!("{above}{separator}{}", lossy(path)), submodule));
+                *remaining = remaining
+                    .checked_sub(1)
+                    .ok_or_else(|| Error::TooLarge("it has too many submodules".to_owned()))?;
+                let separator = if parent.is_empty() { "" } else { "/" };
+                found.push((format!("{parent}{separator}{}", lossy(path)), submodule));
             }
         }
-        if whole {
+        if is_complete {
             Ok(found)
         } else {
-            Err(Error::Odd("it has too many files to look for submodules".to_owned()))
+            Err(Error::TooLarge("it has too many files to look for submodules".to_owned()))
         }
     }
 }
@@ -155,11 +171,11 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn only_the_repositorys_own_programs_are_its_drivers() {
+    fn only_the_repositorys_own_filters_and_merge_drivers_count() {
         let listed = b"system\0filter.lfs.clean\ngit-lfs clean\0global\0filter.x.process\nx\0\
             local\0core.bare\nfalse\0local\0filter.a.b.clean\nevil\0worktree\0merge.m.driver\nevil\0\
             local\0filter.off.smudge\n\0local\0filter.bool.clean\0local\0filter.x.required\ntrue\0";
-        assert_eq!(drivers(listed), ["filter.a.b.clean", "merge.m.driver"]);
+        assert_eq!(program_keys(listed), ["filter.a.b.clean", "merge.m.driver"]);
     }
 
     #[test]
@@ -171,7 +187,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_listing_is_a_panic(listed: Vec<u8>) {
-            drivers(&listed);
+            program_keys(&listed);
             gitlinks(&listed).count();
         }
     }

@@ -1,16 +1,17 @@
-//! What a caller calls a commit, made into its name.
+//! Resolves revisions, as callers write them, to object names.
 
 use super::error::Error;
+use super::invocation::{GitAccess, Invocation};
 use super::repository::Repository;
-use super::run::{Access, Call, Git};
+use super::run::Git;
 use super::text::lossy;
 use tokio_util::sync::CancellationToken;
 
-/// No revision that anybody writes is longer.
+/// The longest revision or name, in bytes. Nobody writes a longer one.
 const MAX_BYTES: usize = 1_000;
 
-/// Refuses what git could take for an option, and what no revision can hold.
-pub(super) fn check(name: &'static str, text: &str) -> Result<(), Error> {
+/// Refuses text that git could take for an option, or that no revision can hold.
+pub(super) fn check_argument(name: &'static str, text: &str) -> Result<(), Error> {
     let reason = if text.is_empty() {
         "it is empty"
     } else if text.starts_with('-') {
@@ -22,7 +23,7 @@ pub(super) fn check(name: &'static str, text: &str) -> Result<(), Error> {
     } else {
         return Ok(());
     };
-    Err(Error::Argument { name, reason: reason.to_owned() })
+    Err(Error::InvalidArgument { name, reason: reason.to_owned() })
 }
 
 /// Refuses paths that no file can have.
@@ -34,15 +35,15 @@ pub(super) fn check_paths(name: &'static str, paths: &[String]) -> Result<(), Er
     } else {
         return Ok(());
     };
-    Err(Error::Argument { name, reason: reason.to_owned() })
+    Err(Error::InvalidArgument { name, reason: reason.to_owned() })
 }
 
-/// One end of what is compared or listed, or both.
+/// The commit, or the two commits, that a revision names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Range {
-    One(String),
-    /// `a..b`, or `a...b` where `symmetric`.
-    Two {
+pub(super) enum RevisionRange {
+    Single(String),
+    /// `a..b`, or `a...b` if `symmetric`.
+    Between {
         from: String,
         to: String,
         symmetric: bool,
@@ -54,7 +55,7 @@ fn or_head(end: &str) -> &str {
 }
 
 /// Splits `a..b` and `a...b`. An end that is left out is `HEAD`.
-fn split(text: &str) -> Option<(&str, &str, bool)> {
+fn split_range(text: &str) -> Option<(&str, &str, bool)> {
     // In `HEAD:../file` and `:/text` two dots are no range.
     if text.contains(':') {
         return None;
@@ -67,85 +68,86 @@ fn split(text: &str) -> Option<(&str, &str, bool)> {
 }
 
 impl Git {
-    /// The object that `revision` names; of type `kind`, where that is given.
-    pub(super) async fn object(
+    /// Returns the name of the object that `revision` names; of type `kind`, unless that is empty.
+    pub(super) async fn resolve_object(
         &self,
         repository: &Repository,
         revision: &str,
         kind: &str,
         cancel: &CancellationToken,
     ) -> Result<String, Error> {
-        check("revision", revision)?;
+        check_argument("revision", revision)?;
         if revision.starts_with(":/") && !kind.is_empty() {
-            // Here a suffix would be part of the text that is looked for.
-            let object = Box::pin(self.object(repository, revision, "", cancel)).await?;
-            return Box::pin(self.object(repository, &object, kind, cancel)).await;
+            // After `:/` a suffix would be a part of the text to search for, so the type is checked in a second run.
+            let object = Box::pin(self.resolve_object(repository, revision, "", cancel)).await?;
+            return Box::pin(self.resolve_object(repository, &object, kind, cancel)).await;
         }
-        let call = Call::new(
+        let invocation = Invocation::new(
             repository,
-            Access::Reads,
+            GitAccess::Read,
             cancel,
             &["rev-parse", "--verify", "--quiet", "--end-of-options"],
         );
         let suffix = if kind.is_empty() { String::new() } else { format!("^{{{kind}}}") };
-        let output = self.run(call.arg(format!("{revision}{suffix}"))).await?;
+        let output = self.run(invocation.arg(format!("{revision}{suffix}"))).await?;
         let object = lossy(output.stdout.bytes().trim_ascii());
-        let is_name = object.len() >= 40 && object.bytes().all(|byte| byte.is_ascii_hexdigit());
-        if output.success() && is_name {
+        // 40 digits of SHA-1, 64 of SHA-256.
+        let is_object_name = object.len() >= 40 && object.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if output.success() && is_object_name {
             return Ok(object);
         }
         let hint = if revision == "HEAD" { ": there are no commits yet" } else { "" };
-        Err(Error::NoRevision(revision.to_owned(), hint))
+        Err(Error::UnknownRevision(revision.to_owned(), hint))
     }
 
-    /// The commit that `revision` names.
-    pub(super) async fn commit_of(
+    /// Returns the name of the commit that `revision` names.
+    pub(super) async fn resolve_commit(
         &self,
         repository: &Repository,
         revision: &str,
         cancel: &CancellationToken,
     ) -> Result<String, Error> {
-        self.object(repository, revision, "commit", cancel).await
+        self.resolve_object(repository, revision, "commit", cancel).await
     }
 
-    /// The commits that `revision` names: one, or both ends of a range.
-    pub(super) async fn range(
+    /// Returns the names of the commits that `revision` names: one, or both ends of a range.
+    pub(super) async fn resolve_range(
         &self,
         repository: &Repository,
         revision: &str,
         cancel: &CancellationToken,
-    ) -> Result<Range, Error> {
-        check("revision", revision)?;
-        match split(revision) {
-            None => Ok(Range::One(self.commit_of(repository, revision, cancel).await?)),
-            Some((from, to, symmetric)) => Ok(Range::Two {
-                from: self.commit_of(repository, from, cancel).await?,
-                to: self.commit_of(repository, to, cancel).await?,
+    ) -> Result<RevisionRange, Error> {
+        check_argument("revision", revision)?;
+        match split_range(revision) {
+            None => Ok(RevisionRange::Single(self.resolve_commit(repository, revision, cancel).await?)),
+            Some((from, to, symmetric)) => Ok(RevisionRange::Between {
+                from: self.resolve_commit(repository, from, cancel).await?,
+                to: self.resolve_commit(repository, to, cancel).await?,
                 symmetric,
             }),
         }
     }
 
-    /// The commit that is checked out, if there is any yet.
-    pub(super) async fn head(
+    /// Returns the commit that is checked out, if there is any yet.
+    pub(super) async fn head_commit(
         &self,
         repository: &Repository,
         cancel: &CancellationToken,
     ) -> Result<Option<String>, Error> {
-        match self.commit_of(repository, "HEAD", cancel).await {
+        match self.resolve_commit(repository, "HEAD", cancel).await {
             Ok(commit) => Ok(Some(commit)),
-            Err(Error::NoRevision(..)) => Ok(None),
+            Err(Error::UnknownRevision(..)) => Ok(None),
             Err(error) => Err(error),
         }
     }
 }
 
-impl Range {
-    /// As git is given it.
+impl RevisionRange {
+    /// Returns the range as an argument for git.
     pub(super) fn to_argument(&self) -> String {
         match self {
-            Self::One(commit) => commit.clone(),
-            Self::Two { from, to, symmetric } => {
+            Self::Single(commit) => commit.clone(),
+            Self::Between { from, to, symmetric } => {
                 format!("{from}{}{to}", if *symmetric { "..." } else { ".." })
             }
         }
@@ -159,18 +161,18 @@ mod tests {
     #[test]
     fn what_could_be_an_option_is_no_revision() {
         for bad in ["", "-p", "--output=/etc/x", "a\nb", "a\0b", &"x".repeat(1_001)] {
-            assert!(check("revision", bad).is_err(), "{bad:?}");
+            assert!(check_argument("revision", bad).is_err(), "{bad:?}");
         }
-        assert!(check("revision", "HEAD~2^{tree}").is_ok());
+        assert!(check_argument("revision", "HEAD~2^{tree}").is_ok());
     }
 
     #[test]
     fn a_range_has_two_ends() {
-        assert_eq!(split("a..b"), Some(("a", "b", false)));
-        assert_eq!(split("a...b"), Some(("a", "b", true)));
-        assert_eq!(split("..b"), Some(("HEAD", "b", false)));
-        assert_eq!(split("a..."), Some(("a", "HEAD", true)));
-        assert_eq!(split("HEAD:../x"), None);
-        assert_eq!(split("a.b"), None);
+        assert_eq!(split_range("a..b"), Some(("a", "b", false)));
+        assert_eq!(split_range("a...b"), Some(("a", "b", true)));
+        assert_eq!(split_range("..b"), Some(("HEAD", "b", false)));
+        assert_eq!(split_range("a..."), Some(("a", "HEAD", true)));
+        assert_eq!(split_range("HEAD:../x"), None);
+        assert_eq!(split_range("a.b"), None);
     }
 }

@@ -1,19 +1,20 @@
-//! One commit, or a file or folder as it was in one.
+//! `git_show`: shows a commit, or a file or folder as it was in one.
 #![allow(clippy::doc_markdown, reason = "the comments on inputs are what a client reads")]
 
-use super::diff::{Comparison, DEFAULT_BYTES, Diff};
+use super::diff::{DiffRequest, DiffResult, MAX_PATCH_BYTES};
 use super::error::Error;
+use super::invocation::{GitAccess, Invocation};
 use super::log::CommitEntry;
-use super::run::{Access, Call, Git};
-use super::text::{beginning, fields, line, lossy, plural};
+use super::run::Git;
+use super::text::{count_of, lossy, nul_fields, printable_line, truncate_to_lines};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::fmt::Write as _;
 use tokio_util::sync::CancellationToken;
 
-/// What to show.
+/// An object to show.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct GitShow {
     /// Commit or COMMIT:path
     pub revision: Option<String>,
@@ -24,95 +25,109 @@ pub struct GitShow {
     pub max_bytes: Option<usize>,
 }
 
-/// What was shown.
+/// The object that a revision names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Shown {
-    /// A commit, and how it differs from its first parent.
-    Commit(Box<CommitEntry>, Diff),
-    /// The beginning of a file as it was, and its length in bytes.
-    File(String, usize),
+pub enum ShowResult {
+    /// A commit, and its differences from its first parent.
+    Commit(Box<CommitEntry>, DiffResult),
+    /// A file as it was.
+    File {
+        /// The content, or as much of it as fits.
+        text: String,
+        /// The length of the whole file in bytes, if `text` is only its beginning.
+        truncated_from: Option<usize>,
+    },
     /// The names in a folder as it was; folders end in `/`.
     Folder(Vec<String>),
 }
 
-impl Shown {
-    /// Everything there is to know, for people and for clients that show only text.
+impl ShowResult {
+    /// Returns the result as text, for people and for clients that show no structured content.
     pub fn to_text(&self) -> String {
         match self {
             Self::Commit(commit, diff) => format!("{}\n\n{}", commit.to_text(), diff.to_text()),
-            Self::File(text, size) => {
-                let mut text = text.clone();
-                if text.len() < *size {
-                    let _ = write!(text, "\n[... of {size} bytes; max_bytes shows more ...]");
-                }
-                text
+            Self::File { text, truncated_from: None } => text.clone(),
+            Self::File { text, truncated_from: Some(size) } => {
+                format!("{text}\n[... of {size} bytes; max_bytes shows more ...]")
             }
             Self::Folder(names) => {
-                let lines: Vec<_> = names.iter().map(|name| line(name)).collect();
-                format!("{}\n{}", plural(names.len(), "entry").replace("entrys", "entries"), lines.join("\n"))
+                let lines: Vec<_> = names.iter().map(|name| printable_line(name)).collect();
+                format!("{}\n{}", count_of(names.len(), "entry", "entries"), lines.join("\n"))
             }
         }
     }
 }
 
-/// `ls-tree -z`.
+/// Bytes read past what is shown: longer than any secret that is recognized.
+const MASK_MARGIN_BYTES: usize = 64 * 1024;
+
+/// Parses `ls-tree -z`.
 fn parse_tree(listed: &[u8]) -> Vec<String> {
     let entry = |entry: &[u8]| {
-        let (facts, name) = entry.split_at(entry.iter().position(|byte| *byte == b'\t')?);
-        let folder = facts.split(|byte| *byte == b' ').nth(1) == Some(b"tree");
-        Some(lossy(name.get(1..)?) + if folder { "/" } else { "" })
+        let (attributes, name) = entry.split_at(entry.iter().position(|byte| *byte == b'\t')?);
+        let is_folder = attributes.split(|byte| *byte == b' ').nth(1) == Some(b"tree");
+        Some(lossy(name.get(1..)?) + if is_folder { "/" } else { "" })
     };
-    fields(listed).filter_map(entry).collect()
+    nul_fields(listed).filter_map(entry).collect()
 }
 
 impl Git {
-    /// A commit with its patch, or a file or folder as it was in one.
+    /// Returns a commit with its patch, or a file or folder as it was in one.
     ///
     /// # Errors
-    /// There is no repository, nothing is called so, or git fails.
-    pub async fn show(&self, input: &GitShow, cancel: &CancellationToken) -> Result<Shown, Error> {
-        let repository = self.find(input.repository_path.as_deref())?;
+    /// There is no repository, no such object, or git fails.
+    pub async fn show(&self, input: &GitShow, cancel: &CancellationToken) -> Result<ShowResult, Error> {
+        let repository = self.repository(input.repository_path.as_deref())?;
         let revision = input.revision.as_deref().unwrap_or("HEAD");
-        let object = self.object(&repository, revision, "", cancel).await?;
-        let call = |words: &[&str]| Call::new(&repository, Access::Reads, cancel, words);
-        let (kind, _) = self.ask("git_show", call(&["cat-file", "-t", &object])).await?;
-        let most = input.max_bytes.unwrap_or(DEFAULT_BYTES);
+        let object = self.resolve_object(&repository, revision, "", cancel).await?;
+        let invocation = |words: &[&str]| Invocation::new(&repository, GitAccess::Read, cancel, words);
+        let kind = self.run_checked("git_show", invocation(&["cat-file", "-t", &object])).await?.bytes;
+        let max_bytes = input.max_bytes.unwrap_or(MAX_PATCH_BYTES);
         match kind.trim_ascii() {
             b"blob" => {
-                let (size, _) = self.ask("git_show", call(&["cat-file", "-s", &object])).await?;
-                let size = lossy(size.trim_ascii()).parse().map_err(|_| Error::Answer("git cat-file"))?;
-                // Enough to mask what the cut goes through.
-                let content = call(&["cat-file", "blob", &object]).capture(most + 64 * 1024);
-                let (content, whole) = self.ask("git_show", content).await?;
-                if content.contains(&0) {
-                    return Ok(Shown::File(format!("[no text: {size} bytes]"), 0));
+                let size =
+                    self.run_checked("git_show", invocation(&["cat-file", "-s", &object])).await?.bytes;
+                let size =
+                    lossy(size.trim_ascii()).parse().map_err(|_| Error::UnexpectedOutput("git cat-file"))?;
+                // More than is shown, so that a secret at the cut is masked as a whole.
+                let content = invocation(&["cat-file", "blob", &object])
+                    .max_output_bytes(max_bytes + MASK_MARGIN_BYTES);
+                let content = self.run_checked("git_show", content).await?;
+                if content.bytes.contains(&0) {
+                    let text = format!("[no text: {size} bytes]");
+                    return Ok(ShowResult::File { text, truncated_from: None });
                 }
-                let text = self.mask(&content);
-                let (kept, all) = beginning(&text, most);
-                Ok(Shown::File(kept.to_owned(), if all && whole { 0 } else { size }))
+                let text = self.mask(&content.bytes);
+                let kept = truncate_to_lines(&text, max_bytes);
+                let is_whole = content.is_complete && kept.len() == text.len();
+                // Masking may make a beginning longer than the file: then there is nothing to announce.
+                let truncated_from = (!is_whole && kept.len() < size).then_some(size);
+                Ok(ShowResult::File { text: kept.to_owned(), truncated_from })
             }
             b"tree" => {
-                let (listed, _) =
-                    self.ask("git_show", call(&["ls-tree", "-z", "--full-tree", &object])).await?;
-                Ok(Shown::Folder(parse_tree(&listed)))
+                let listed = self
+                    .run_checked("git_show", invocation(&["ls-tree", "-z", "--full-tree", &object]))
+                    .await?
+                    .bytes;
+                Ok(ShowResult::Folder(parse_tree(&listed)))
             }
             _ => {
-                let commit = self.commit_of(&repository, &object, cancel).await?;
+                let commit = self.resolve_commit(&repository, &object, cancel).await?;
                 let found = self.commits(&repository, &commit, 1, &[], cancel).await?;
-                let entry = found.into_iter().next().ok_or(Error::Answer("git log"))?;
-                let comparison = Comparison {
+                let entry = found.into_iter().next().ok_or(Error::UnexpectedOutput("git log"))?;
+                let request = DiffRequest {
                     command: "show",
                     options: ["--format=", "--no-show-signature", "--diff-merges=first-parent"]
                         .map(str::to_owned)
                         .to_vec(),
                     revisions: vec![commit],
                     paths: &[],
-                    configured: Vec::new(),
+                    overrides: Vec::new(),
                 };
-                let diff = self.compare(&repository, &comparison, true, cancel).await?;
-                Ok(Shown::Commit(Box::new(entry), diff))
+                let diff = self.compare(&repository, &request, true, cancel).await?;
+                Ok(ShowResult::Commit(Box::new(entry), diff))
             }
         }
     }

@@ -1,10 +1,11 @@
-//! Putting changes aside, and taking them out again.
+//! `git_stash`: stashes changes, applies and lists stashes.
 #![allow(clippy::doc_markdown, reason = "the comments on inputs are what a client reads")]
 
 use super::error::Error;
+use super::invocation::{GitAccess, Invocation};
 use super::repository::Repository;
-use super::run::{Access, Call, Git};
-use super::text::{fields, line, lossy, plural};
+use super::run::{Git, GitOutput};
+use super::text::{count_of, lossy, nul_fields, printable_line};
 use super::untracked::refuse_existing;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,9 +13,10 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 use tokio_util::sync::CancellationToken;
 
-/// What to do.
+/// An action on stashes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct GitStash {
     /// Default list
     pub action: Option<StashAction>,
@@ -29,48 +31,52 @@ pub struct GitStash {
     pub repository_path: Option<String>,
 }
 
-/// What can be done with stashes.
+/// The actions on stashes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum StashAction {
-    /// Tell which there are.
+    /// List the stashes.
     #[default]
     List,
-    /// Put all changes aside; files are then as in HEAD.
+    /// Stash all changes; files are then as in HEAD.
     Push,
-    /// Apply a stash, and forget it if there was no conflict.
+    /// Apply a stash, and drop it if there was no conflict.
     Pop,
     /// Apply a stash, and keep it.
     Apply,
 }
 
-/// What was done, and the stashes there are then.
+/// The result of an action, and the stashes after it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Stashed {
-    /// What was done.
-    pub did: String,
-    /// The stashes there are, the latest first.
+#[non_exhaustive]
+pub struct StashResult {
+    /// A summary of the action; empty after a list.
+    pub summary: String,
+    /// The stashes, the latest first.
     pub stashes: Vec<StashEntry>,
-    /// A stash could not be applied without conflicts.
+    /// True if a stash was applied with conflicts.
     pub conflicts: bool,
 }
 
 /// One stash.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[non_exhaustive]
 pub struct StashEntry {
-    /// `stash@{0}` is the latest.
+    /// Its name; `stash@{0}` is the latest.
     pub name: String,
-    /// When it was made (RFC 3339).
+    /// Its date (RFC 3339).
     pub date: String,
-    /// What it is of.
+    /// Its message.
     pub message: String,
 }
 
-/// Stashes that are shown.
-const MOST_SHOWN: usize = 100;
+/// The most stashes that the text lists.
+const MAX_SHOWN: usize = 100;
 
+/// Parses the reflog of `refs/stash`, in the format of [`Git::stashes`].
 fn parse(listed: &[u8]) -> Vec<StashEntry> {
-    let fields: Vec<_> = fields(listed).collect();
+    let fields: Vec<_> = nul_fields(listed).collect();
     fields
         .chunks_exact(3)
         .filter_map(|fields| {
@@ -80,49 +86,49 @@ fn parse(listed: &[u8]) -> Vec<StashEntry> {
         .collect()
 }
 
-impl Stashed {
-    /// Everything there is to know, for people and for clients that show only text.
+impl StashResult {
+    /// Returns the result as text, for people and for clients that show no structured content.
     pub fn to_text(&self) -> String {
-        let mut text = self.did.clone();
+        let mut text = self.summary.clone();
         if !text.is_empty() {
             text.push('\n');
         }
-        let _ = write!(text, "{}", plural(self.stashes.len(), "stash").replace("stashs", "stashes"));
-        for stash in self.stashes.iter().take(MOST_SHOWN) {
-            let _ = write!(text, "\n{} {} {}", stash.name, stash.date, line(&stash.message));
+        let _ = write!(text, "{}", count_of(self.stashes.len(), "stash", "stashes"));
+        for stash in self.stashes.iter().take(MAX_SHOWN) {
+            let _ = write!(text, "\n{} {} {}", stash.name, stash.date, printable_line(&stash.message));
         }
-        if self.stashes.len() > MOST_SHOWN {
-            let _ = write!(text, "\n[{} more]", self.stashes.len() - MOST_SHOWN);
+        if self.stashes.len() > MAX_SHOWN {
+            let _ = write!(text, "\n[{} more]", self.stashes.len() - MAX_SHOWN);
         }
         text
     }
 }
 
 impl Git {
-    /// Puts changes aside, takes them out again, or tells which are put aside. None is ever thrown away: a
-    /// stash is forgotten only when it has been applied.
+    /// Stashes changes, applies a stash, or lists stashes. No stash is lost: it is dropped only after it was applied.
     ///
     /// # Errors
-    /// There is nothing to put aside, no such stash, a change, an untracked or a protected file is in the way, the
+    /// There is nothing to stash, no such stash, a change, an untracked or a protected file is in the way, the
     /// repository's own configuration names filters, or git fails.
-    pub async fn stash(&self, input: &GitStash, cancel: &CancellationToken) -> Result<Stashed, Error> {
-        let repository = self.find(input.repository_path.as_deref())?;
-        let (did, conflicts) = match input.action.unwrap_or_default() {
+    pub async fn stash(&self, input: &GitStash, cancel: &CancellationToken) -> Result<StashResult, Error> {
+        let repository = self.repository(input.repository_path.as_deref())?;
+        let (summary, conflicts) = match input.action.unwrap_or_default() {
             StashAction::List => (String::new(), false),
             StashAction::Push => (self.stash_push(&repository, input, cancel).await?, false),
             action => self.stash_apply(&repository, action, input.index.unwrap_or(0), cancel).await?,
         };
         let stashes = self.stashes(&repository, cancel).await?;
-        Ok(Stashed { did, stashes, conflicts })
+        Ok(StashResult { summary, stashes, conflicts })
     }
 
-    /// The stashes there are. `git stash list` would want a work tree.
+    /// Returns the stashes. Not by `git stash list`, which needs a work tree.
     async fn stashes(
         &self,
         repository: &Repository,
         cancel: &CancellationToken,
     ) -> Result<Vec<StashEntry>, Error> {
-        if self.latest(repository, cancel).await?.is_none() {
+        // `git log` fails for a reference that does not exist.
+        if self.latest_stash(repository, cancel).await?.is_none() {
             return Ok(Vec::new());
         }
         let words = [
@@ -136,38 +142,42 @@ impl Git {
             "refs/stash",
             "--",
         ];
-        let (listed, _) = self.ask("git_stash", Call::new(repository, Access::Reads, cancel, &words)).await?;
+        let listed = self
+            .run_checked("git_stash", Invocation::new(repository, GitAccess::Read, cancel, &words))
+            .await?
+            .bytes;
         Ok(parse(&listed))
     }
 
-    /// The commit of the latest stash.
-    async fn latest(
+    /// Returns the commit of the latest stash.
+    async fn latest_stash(
         &self,
         repository: &Repository,
         cancel: &CancellationToken,
     ) -> Result<Option<String>, Error> {
-        match self.commit_of(repository, "refs/stash", cancel).await {
+        match self.resolve_commit(repository, "refs/stash", cancel).await {
             Ok(commit) => Ok(Some(commit)),
-            Err(Error::NoRevision(..)) => Ok(None),
+            Err(Error::UnknownRevision(..)) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
+    /// Stashes all changes. Returns the summary.
     async fn stash_push(
         &self,
         repository: &Repository,
         input: &GitStash,
         cancel: &CancellationToken,
     ) -> Result<String, Error> {
-        let top = repository.top("git_stash")?;
+        let top = repository.top_level("git_stash")?;
         repository.check_writable()?;
-        self.refuse_drivers(repository, "git_stash", cancel).await?;
-        let Some(head) = self.head(repository, cancel).await? else {
-            return Err(Error::Nothing(
+        self.refuse_configured_programs(repository, "git_stash", cancel).await?;
+        let Some(head) = self.head_commit(repository, cancel).await? else {
+            return Err(Error::NothingToDo(
                 "there are no commits yet, so there is nothing to put changes aside from",
             ));
         };
-        let untracked = input.include_untracked == Some(true);
+        let include_untracked = input.include_untracked == Some(true);
         let words = [
             "diff",
             "-z",
@@ -179,36 +189,43 @@ impl Git {
             "--ignore-submodules=dirty",
             &head,
         ];
-        let (mut touched, mut whole) =
-            self.ask("git_stash", Call::new(repository, Access::Reads, cancel, &words)).await?;
-        self.refuse_untracked(repository, top, fields(&touched), "git_stash", cancel).await?;
-        if untracked {
-            let (more, all) =
-                self.ask("git_stash", Call::new(repository, Access::Reads, cancel, &OTHERS)).await?;
-            touched.extend(others(&more));
-            whole &= all;
+        let GitOutput { bytes: mut touched, mut is_complete } = self
+            .run_checked("git_stash", Invocation::new(repository, GitAccess::Read, cancel, &words))
+            .await?;
+        self.refuse_untracked(repository, top, nul_fields(&touched), "git_stash", cancel).await?;
+        if include_untracked {
+            let more = self
+                .run_checked(
+                    "git_stash",
+                    Invocation::new(repository, GitAccess::Read, cancel, &LIST_UNTRACKED),
+                )
+                .await?;
+            touched.extend(untracked_paths(&more.bytes));
+            is_complete &= more.is_complete;
         }
-        if !whole {
-            return Err(Error::Odd("too many files have changed to see whether others would be lost; run git itself for that (run_command)".to_owned()));
+        if !is_complete {
+            return Err(Error::TooLarge("too many files have changed to see whether others would be lost; run git itself for that (run_command)".to_owned()));
         }
-        if touched.is_empty() && self.staged(repository, cancel).await? == 0 {
-            return Err(Error::Nothing(NOTHING));
+        if touched.is_empty() && self.count_staged(repository, cancel).await? == 0 {
+            return Err(Error::NothingToDo(NOTHING_TO_STASH));
         }
-        repository.check_changes(top, fields(&touched))?;
-        let call = Call::new(repository, Access::Writes, cancel, &["stash", "push", "--quiet"]);
-        let call = if untracked { call.arg("--include-untracked") } else { call };
-        let call = match &input.message {
-            Some(message) => call.arg(format!("--message={}", message.replace(char::is_control, " "))),
-            None => call,
+        repository.check_changes(top, nul_fields(&touched))?;
+        let invocation = Invocation::new(repository, GitAccess::Write, cancel, &["stash", "push", "--quiet"]);
+        let invocation = if include_untracked { invocation.arg("--include-untracked") } else { invocation };
+        let invocation = match &input.message {
+            Some(message) => invocation.arg(format!("--message={}", message.replace(char::is_control, " "))),
+            None => invocation,
         };
-        let before = self.latest(repository, cancel).await?;
-        self.ask("git_stash", call).await?;
-        if self.latest(repository, cancel).await? == before {
-            return Err(Error::Nothing(NOTHING));
+        // git exits with success even if there was nothing that it can stash.
+        let before = self.latest_stash(repository, cancel).await?;
+        self.run_checked("git_stash", invocation).await?;
+        if self.latest_stash(repository, cancel).await? == before {
+            return Err(Error::NothingToDo(NOTHING_TO_STASH));
         }
-        Ok(format!("put aside the changes of {}", plural(fields(&touched).count(), "path")))
+        Ok(format!("put aside the changes of {}", count_of(nul_fields(&touched).count(), "path", "paths")))
     }
 
+    /// Applies the stash with this index. Returns the summary, and true if there were conflicts.
     async fn stash_apply(
         &self,
         repository: &Repository,
@@ -216,12 +233,14 @@ impl Git {
         index: u32,
         cancel: &CancellationToken,
     ) -> Result<(String, bool), Error> {
-        let top = repository.top("git_stash")?;
+        let top = repository.top_level("git_stash")?;
         repository.check_writable()?;
-        self.refuse_drivers(repository, "git_stash", cancel).await?;
+        self.refuse_configured_programs(repository, "git_stash", cancel).await?;
         let name = format!("stash@{{{index}}}");
-        let stash = self.commit_of(repository, &format!("refs/{name}"), cancel).await?;
-        let base = self.commit_of(repository, &format!("{stash}^1"), cancel).await?;
+        let stash = self.resolve_commit(repository, &format!("refs/{name}"), cancel).await?;
+        // The first parent is the commit that the changes were made to; a third one has the untracked files
+        // (git-stash(1)).
+        let base = self.resolve_commit(repository, &format!("{stash}^1"), cancel).await?;
         let words = [
             "diff-tree",
             "-r",
@@ -233,62 +252,68 @@ impl Git {
             &base,
             &stash,
         ];
-        let (mut touched, mut whole) =
-            self.ask("git_stash", Call::new(repository, Access::Reads, cancel, &words)).await?;
-        if let Ok(untracked) = self.commit_of(repository, &format!("{stash}^3"), cancel).await {
+        let GitOutput { bytes: mut touched, mut is_complete } = self
+            .run_checked("git_stash", Invocation::new(repository, GitAccess::Read, cancel, &words))
+            .await?;
+        if let Ok(untracked) = self.resolve_commit(repository, &format!("{stash}^3"), cancel).await {
             let words = ["ls-tree", "-r", "-z", "--name-only", "--full-tree", &untracked];
-            let (more, all) =
-                self.ask("git_stash", Call::new(repository, Access::Reads, cancel, &words)).await?;
-            touched.extend(more);
-            whole &= all;
+            let more = self
+                .run_checked("git_stash", Invocation::new(repository, GitAccess::Read, cancel, &words))
+                .await?;
+            touched.extend(more.bytes);
+            is_complete &= more.is_complete;
         }
-        if !whole {
-            return Err(Error::Odd("the stash has too many files to see whether others would be lost; run git itself for that (run_command)".to_owned()));
+        if !is_complete {
+            return Err(Error::TooLarge("the stash has too many files to see whether others would be lost; run git itself for that (run_command)".to_owned()));
         }
-        repository.check_changes(top, fields(&touched))?;
-        // git itself spares untracked files, but not ignored ones.
+        repository.check_changes(top, nul_fields(&touched))?;
+        // git refuses to overwrite untracked files, but not ignored ones.
         let words = ["ls-files", "-z", "--full-name", "--deduplicate", "--", ":/"];
-        let call = Call::new(repository, Access::Reads, cancel, &words);
-        let (indexed, whole) = self.ask("git_stash", call).await?;
-        if !whole {
-            return Err(Error::Odd("the repository has too many files to see whether others would be lost; run git itself for that (run_command)".to_owned()));
+        let invocation = Invocation::new(repository, GitAccess::Read, cancel, &words);
+        let GitOutput { bytes: indexed, is_complete } = self.run_checked("git_stash", invocation).await?;
+        if !is_complete {
+            return Err(Error::TooLarge("the repository has too many files to see whether others would be lost; run git itself for that (run_command)".to_owned()));
         }
-        let indexed: HashSet<_> = fields(&indexed).collect();
-        let new = fields(&touched).filter(|path| !indexed.contains(path));
+        let indexed: HashSet<_> = nul_fields(&indexed).collect();
+        let new = nul_fields(&touched).filter(|path| !indexed.contains(path));
         self.refuse_untracked(repository, top, new.clone(), "git_stash", cancel).await?;
         refuse_existing(repository, top, new, "git_stash")?;
         let verb = if action == StashAction::Pop { "pop" } else { "apply" };
-        // A change follows no file to its new name: what has been looked at is what is changed.
-        let configuration =
+        // Without renames: a change would follow a file to its new name, which was not checked above.
+        let overrides =
             [("merge.renames".to_owned(), "false"), ("merge.directoryRenames".to_owned(), "false")];
-        let call = Call::new(repository, Access::Writes, cancel, &["stash", verb, "--quiet", &name]);
-        let output = self.run(call.configured(&configuration)).await?;
-        let count = plural(fields(&touched).count(), "path");
+        let invocation =
+            Invocation::new(repository, GitAccess::Write, cancel, &["stash", verb, "--quiet", &name]);
+        let output = self.run(invocation.config(&overrides)).await?;
+        let count = count_of(nul_fields(&touched).count(), "path", "paths");
         if output.success() {
             return Ok((format!("applied {name} to {count}"), false));
         }
-        let said = self.said(&repository.workspace, &output);
-        let unmerged = Call::new(repository, Access::Reads, cancel, &["ls-files", "--unmerged", "-z"]);
-        let (unmerged, _) = self.ask("git_stash", unmerged).await?;
+        let message = self.messages(&repository.workspace, &output);
+        // git fails for conflicts as for every other error; the index tells them apart.
+        let unmerged =
+            Invocation::new(repository, GitAccess::Read, cancel, &["ls-files", "--unmerged", "-z"]);
+        let unmerged = self.run_checked("git_stash", unmerged).await?.bytes;
         if unmerged.is_empty() {
-            return Err(Error::Failed { action: "git_stash", said });
+            return Err(Error::Failed { action: "git_stash", message });
         }
-        Ok((format!("applied {name} with conflicts; it is kept, and git_status names them\n{said}"), true))
+        Ok((format!("applied {name} with conflicts; it is kept, and git_status names them\n{message}"), true))
     }
 }
 
-/// What has changed, if anything, are submodules.
-const NOTHING: &str =
+/// The reason that nothing is stashed. If anything has changed, it is submodules.
+const NOTHING_TO_STASH: &str =
     "there is nothing to put aside; submodules and repositories within this one stay as they are";
 
-/// Untracked files, one by one.
-const OTHERS: [&str; 6] =
+/// Lists untracked files, also those in untracked folders.
+// By `status`, which leaves out ignored files as `stash` does.
+const LIST_UNTRACKED: [&str; 6] =
     ["status", "--porcelain=v1", "-z", "--untracked-files=all", "--ignore-submodules=all", "--no-renames"];
 
-/// The untracked paths of [`OTHERS`], each ended by NUL. What is told as a folder is another repository, which
-/// no stash takes.
-fn others(listed: &[u8]) -> Vec<u8> {
-    let paths = fields(listed).filter_map(|entry| entry.strip_prefix(b"?? "));
+/// Returns the untracked paths in the output of [`LIST_UNTRACKED`], each ended by NUL. A folder there is another
+/// repository, which no stash takes.
+fn untracked_paths(listed: &[u8]) -> Vec<u8> {
+    let paths = nul_fields(listed).filter_map(|entry| entry.strip_prefix(b"?? "));
     let paths = paths.filter(|path| !path.ends_with(b"/"));
     paths.flat_map(|path| path.iter().copied().chain([0])).collect()
 }
@@ -300,14 +325,14 @@ mod tests {
 
     #[test]
     fn untracked_files_are_those_with_question_marks() {
-        assert_eq!(others(b" M a\0?? b c\0?? nested/\0?? ?? d\0"), b"b c\0?? d\0");
+        assert_eq!(untracked_paths(b" M a\0?? b c\0?? nested/\0?? ?? d\0"), b"b c\0?? d\0");
     }
 
     proptest! {
         #[test]
         fn no_listing_is_a_panic(listed: Vec<u8>) {
             parse(&listed);
-            others(&listed);
+            untracked_paths(&listed);
         }
     }
 }

@@ -1,17 +1,21 @@
-//! What has changed since the last commit.
+//! `git_status`: tells the state of the work tree.
 #![allow(clippy::doc_markdown, reason = "the comments on inputs are what a client reads")]
 
+use super::change_kind::{ConflictKind, GitChangeKind};
 use super::error::Error;
-use super::run::{Access, Call, Git};
-use super::text::{fields, line, lossy, plural, seen_from};
+use super::invocation::{GitAccess, Invocation};
+use super::operation::UnfinishedOperation;
+use super::run::{Git, GitOutput};
+use super::text::{count_of, lossy, nul_fields, printable_line, relative_to};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 use tokio_util::sync::CancellationToken;
 
-/// Which repository, and how much.
+/// A repository whose state to return.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct GitStatus {
     /// Folder
     pub repository_path: Option<String>,
@@ -20,131 +24,114 @@ pub struct GitStatus {
     pub limit: Option<usize>,
 }
 
-/// Paths that are listed unless more are asked for.
+/// The most paths that are listed unless more are asked for.
 const DEFAULT_LIMIT: usize = 300;
 
-/// What has changed since the last commit.
+/// The changes since the last commit.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Status {
-    /// Where the work tree stands.
+#[non_exhaustive]
+pub struct WorkTreeStatus {
+    /// The branch and commit that are checked out.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
-    pub head: Head,
-    /// What has been begun and not finished: `merge`, `rebase`, `am`, `cherry-pick`, `revert` or `bisect`.
+    pub head: HeadStatus,
+    /// The operation that was begun and is not finished: `merge`, `rebase`, `am`, `cherry-pick`, `revert` or `bisect`.
+    #[schemars(with = "Option<String>")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub operation: Option<&'static str>,
+    pub operation: Option<UnfinishedOperation>,
     /// Conflicts first, then what is staged, what is not, what is untracked.
-    pub changes: Vec<Change>,
-    /// Changed paths there are, listed or not.
+    pub changes: Vec<ChangedPath>,
+    /// The number of changed paths, listed or not.
     pub total: usize,
-    /// The answer was too long to be counted: there are more than `total`.
+    /// True if git's output was too long to be counted: there are more than `total`.
     #[serde(skip)]
-    pub more: bool,
+    pub has_more: bool,
 }
 
-/// Where the work tree stands.
+/// The branch and commit that are checked out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Head {
+#[non_exhaustive]
+pub struct HeadStatus {
     /// The branch. Absent where HEAD is detached.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
     /// The commit. Absent where there is none yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
-    /// The branch that it follows.
+    /// The upstream branch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upstream: Option<String>,
-    /// Commits that the upstream has not.
+    /// The number of commits that the upstream lacks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ahead: Option<u64>,
-    /// Commits that the upstream has more.
+    /// The number of commits that only the upstream has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub behind: Option<u64>,
-    /// Stashed states.
+    /// The number of stashes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stashes: Option<u64>,
 }
 
 /// One changed path.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Change {
-    /// As seen from the folder that was named. A folder ends in `/`.
+#[non_exhaustive]
+pub struct ChangedPath {
+    /// The path, relative to the folder that was named. A folder ends in `/`.
     pub path: String,
-    /// Where it was, if it was renamed or copied.
+    /// The old path, if it was renamed or copied.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// What the next commit does to it: `added`, `modified`, `deleted`, `renamed`, `copied`, `type changed`.
+    /// The staged change: `added`, `modified`, `deleted`, `renamed`, `copied`, `type changed`.
+    #[schemars(with = "Option<String>")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub staged: Option<&'static str>,
-    /// What has happened to it beyond that, or `untracked`.
+    pub staged: Option<GitChangeKind>,
+    /// The change that is not staged, or `untracked`.
+    #[schemars(with = "Option<String>")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub unstaged: Option<&'static str>,
-    /// What the two sides did, where they disagree.
+    pub unstaged: Option<GitChangeKind>,
+    /// The conflict between the two sides, if there is one.
+    #[schemars(with = "Option<String>")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub conflict: Option<&'static str>,
+    pub conflict: Option<ConflictKind>,
 }
 
-/// What a letter of git's means.
-pub(super) fn verb(letter: u8) -> Option<&'static str> {
-    Some(match letter {
-        b'A' => "added",
-        b'M' => "modified",
-        b'D' => "deleted",
-        b'R' => "renamed",
-        b'C' => "copied",
-        b'T' => "type changed",
-        b'U' => "unmerged",
-        _ => return None,
-    })
-}
-
-fn conflict(letters: &[u8]) -> &'static str {
-    match letters {
-        b"DD" => "both deleted",
-        b"AU" => "added by us",
-        b"UD" => "deleted by them",
-        b"UA" => "added by them",
-        b"DU" => "deleted by us",
-        b"AA" => "both added",
-        _ => "both modified",
-    }
-}
-
-/// `status --porcelain=v2 -z --branch --show-stash` (git-status(1), "Porcelain Format Version 2").
-fn parse(listed: &[u8], prefix: &[u8]) -> Status {
-    let mut status = Status::default();
-    let mut fields = fields(listed);
+/// Parses `status --porcelain=v2 -z --branch --show-stash` (git-status(1), "Porcelain Format Version 2").
+fn parse(listed: &[u8], prefix: &[u8]) -> WorkTreeStatus {
+    let mut status = WorkTreeStatus::default();
+    let mut fields = nul_fields(listed);
     while let Some(entry) = fields.next() {
         let mut words = entry.splitn(2, |byte| *byte == b' ');
         let (kind, rest) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-        let at = |skipped: usize| {
+        // The path comes after 7 fields in an ordinary entry, 8 in a rename and 9 in a conflict, and may contain
+        // spaces.
+        let letters_and_path = |skipped: usize| {
             let mut words = rest.splitn(skipped + 1, |byte| *byte == b' ');
             let letters = words.next().unwrap_or_default();
             let path = words.nth(skipped - 1);
             (letters, path)
         };
         match kind {
-            b"#" => header(rest, &mut status.head),
+            b"#" => parse_header(rest, &mut status.head),
             b"1" => {
-                let (letters, Some(path)) = at(7) else { continue };
-                status.changes.push(changed(letters, seen_from(prefix, path), None));
+                let (letters, Some(path)) = letters_and_path(7) else { continue };
+                status.changes.push(changed_path(letters, relative_to(prefix, path), None));
             }
             b"2" => {
-                let (letters, Some(path)) = at(8) else { continue };
-                let from = fields.next().map(|from| seen_from(prefix, from));
-                status.changes.push(changed(letters, seen_from(prefix, path), from));
+                let (letters, Some(path)) = letters_and_path(8) else { continue };
+                let from = fields.next().map(|from| relative_to(prefix, from));
+                status.changes.push(changed_path(letters, relative_to(prefix, path), from));
             }
             b"u" => {
-                let (letters, Some(path)) = at(9) else { continue };
-                status.changes.push(Change {
-                    path: seen_from(prefix, path),
-                    conflict: Some(conflict(letters)),
-                    ..Change::default()
+                let (letters, Some(path)) = letters_and_path(9) else { continue };
+                status.changes.push(ChangedPath {
+                    path: relative_to(prefix, path),
+                    conflict: Some(ConflictKind::from_letters(letters)),
+                    ..ChangedPath::default()
                 });
             }
-            b"?" => status.changes.push(Change {
-                path: seen_from(prefix, rest),
-                unstaged: Some("untracked"),
-                ..Change::default()
+            b"?" => status.changes.push(ChangedPath {
+                path: relative_to(prefix, rest),
+                unstaged: Some(GitChangeKind::Untracked),
+                ..ChangedPath::default()
             }),
             _ => {}
         }
@@ -153,13 +140,16 @@ fn parse(listed: &[u8], prefix: &[u8]) -> Status {
     status
 }
 
-fn changed(letters: &[u8], path: String, from: Option<String>) -> Change {
-    let letter = |index: usize| letters.get(index).copied().and_then(verb);
-    Change { path, from, staged: letter(0), unstaged: letter(1), conflict: None }
+/// Makes an entry of git's two letters: the staged change, and the one that is not.
+fn changed_path(letters: &[u8], path: String, from: Option<String>) -> ChangedPath {
+    let letter = |index: usize| letters.get(index).copied().and_then(GitChangeKind::from_letter);
+    ChangedPath { path, from, staged: letter(0), unstaged: letter(1), conflict: None }
 }
 
-fn header(text: &[u8], head: &mut Head) {
+/// Parses a header, which begins with `# `.
+fn parse_header(text: &[u8], head: &mut HeadStatus) {
     let text = lossy(text);
+    // The counts have a sign: `+1 -2`.
     let number = |word: Option<&str>| word?.get(1..)?.parse().ok();
     match text.split_once(' ') {
         Some(("branch.oid", commit)) if commit != "(initial)" => head.commit = Some(commit.to_owned()),
@@ -175,19 +165,19 @@ fn header(text: &[u8], head: &mut Head) {
     }
 }
 
-impl Change {
-    /// Where it stands in a list.
-    fn rank(&self) -> u8 {
+impl ChangedPath {
+    /// Returns its group in a list: conflicts first, then what is staged, what is not, what is untracked.
+    fn sort_rank(&self) -> u8 {
         match self {
             Self { conflict: Some(_), .. } => 0,
             Self { staged: Some(_), .. } => 1,
-            Self { unstaged: Some("untracked"), .. } => 3,
+            Self { unstaged: Some(GitChangeKind::Untracked), .. } => 3,
             _ => 2,
         }
     }
 }
 
-impl Head {
+impl HeadStatus {
     pub(super) fn to_text(&self) -> String {
         let short = |commit: &String| commit.chars().take(10).collect::<String>();
         let mut text = match (&self.branch, &self.commit) {
@@ -212,8 +202,8 @@ impl Head {
     }
 }
 
-impl Status {
-    /// Everything there is to know, for people and for clients that show only text.
+impl WorkTreeStatus {
+    /// Returns the result as text, for people and for clients that show no structured content.
     pub fn to_text(&self) -> String {
         let mut text = self.head.to_text();
         if let Some(operation) = self.operation {
@@ -223,20 +213,20 @@ impl Status {
             text.push_str("\nclean");
             return text;
         }
-        let _ = write!(text, "\n{}", plural(self.total, "changed path"));
-        if self.more {
+        let _ = write!(text, "\n{}", count_of(self.total, "changed path", "changed paths"));
+        if self.has_more {
             text.push_str(", and more");
         }
         for change in &self.changes {
             let states = [
-                change.conflict.map(|what| format!("conflict: {what}")),
-                change.staged.map(|what| format!("staged: {what}")),
-                change.unstaged.map(str::to_owned),
+                change.conflict.map(|kind| format!("conflict: {kind}")),
+                change.staged.map(|kind| format!("staged: {kind}")),
+                change.unstaged.map(|kind| kind.to_string()),
             ];
             let states: Vec<_> = states.into_iter().flatten().collect();
-            let _ = write!(text, "\n{} ({}", line(&change.path), states.join("; "));
+            let _ = write!(text, "\n{} ({}", printable_line(&change.path), states.join("; "));
             if let Some(from) = &change.from {
-                let _ = write!(text, " from {}", line(from));
+                let _ = write!(text, " from {}", printable_line(from));
             }
             text.push(')');
         }
@@ -248,34 +238,40 @@ impl Status {
 }
 
 impl Git {
-    /// What has changed since the last commit.
+    /// Returns the changes since the last commit.
     ///
     /// Of a submodule, only another commit is a change. Untracked folders are one path.
     ///
     /// # Errors
     /// There is no repository, it has no files, or git fails.
-    pub async fn status(&self, input: &GitStatus, cancel: &CancellationToken) -> Result<Status, Error> {
-        let repository = self.find(input.repository_path.as_deref())?;
-        repository.top("git_status")?;
+    pub async fn status(
+        &self,
+        input: &GitStatus,
+        cancel: &CancellationToken,
+    ) -> Result<WorkTreeStatus, Error> {
+        let repository = self.repository(input.repository_path.as_deref())?;
+        repository.top_level("git_status")?;
         let words = [
             "status",
             "--porcelain=v2",
             "-z",
             "--branch",
             "--show-stash",
+            // Explicit, as the configuration may say otherwise (`status.aheadBehind`, `status.showUntrackedFiles`,
+            // `status.renames`).
             "--ahead-behind",
             "--untracked-files=normal",
             "--ignore-submodules=dirty",
             "--find-renames",
         ];
-        let filters = self.without_filters(&repository, cancel).await?;
-        let call = Call::new(&repository, Access::Reads, cancel, &words).configured(&filters);
-        let (listed, whole) = self.ask("git_status", call).await?;
+        let overrides = self.filter_overrides(&repository, cancel).await?;
+        let invocation = Invocation::new(&repository, GitAccess::Read, cancel, &words).config(&overrides);
+        let GitOutput { bytes: listed, is_complete } = self.run_checked("git_status", invocation).await?;
         let mut status = parse(&listed, &repository.prefix);
-        status.more = !whole;
-        status.operation = repository.operation()?;
-        // git sorts by name within these.
-        status.changes.sort_by_key(Change::rank);
+        status.has_more = !is_complete;
+        status.operation = repository.unfinished_operation()?;
+        // A stable sort: within a group paths stay in the order of git, by name.
+        status.changes.sort_by_key(ChangedPath::sort_rank);
         status.changes.truncate(input.limit.unwrap_or(DEFAULT_LIMIT));
         Ok(status)
     }
@@ -303,10 +299,10 @@ mod tests {
         assert_eq!((head.ahead, head.behind, head.stashes), (Some(2), Some(3), Some(4)));
         let paths: Vec<_> = status.changes.iter().map(|change| change.path.as_str()).collect();
         assert_eq!(paths, ["a b\n\"c", "new name", "both", "-rf"]);
-        assert_eq!(status.changes[0].unstaged, Some("modified"));
+        assert_eq!(status.changes[0].unstaged, Some(GitChangeKind::Modified));
         assert_eq!(status.changes[1].from.as_deref(), Some("old name"));
-        assert_eq!(status.changes[1].staged, Some("renamed"));
-        assert_eq!(status.changes[2].conflict, Some("both modified"));
+        assert_eq!(status.changes[1].staged, Some(GitChangeKind::Renamed));
+        assert_eq!(status.changes[2].conflict, Some(ConflictKind::BothModified));
         assert_eq!(status.total, 4);
     }
 

@@ -1,21 +1,23 @@
-//! What git does not track, and what some of its commands would overwrite or delete all the same.
+//! Protects untracked files, which some commands of git overwrite or delete.
 
 use super::error::Error;
-use super::repository::{Repository, name};
-use super::run::{Access, Call, Git};
-use super::text::{fields, seen_from};
+use super::invocation::{GitAccess, Invocation};
+use super::path::path_from_bytes;
+use super::repository::Repository;
+use super::run::Git;
+use super::text::{nul_fields, relative_to};
 use crate::workspace::ConfinedPath;
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;
 use tokio_util::sync::CancellationToken;
 
-/// Places where something stands in the way that are looked at.
-const MOST_OBSTACLES: usize = 1_000;
-/// Paths that an error names.
-const MOST_NAMED: usize = 10;
+/// The most obstacles that are looked at.
+const MAX_OBSTACLES: usize = 1_000;
+/// The most paths that an error names.
+const MAX_NAMED: usize = 10;
 
-/// What stands where git is about to write `paths`, and is another kind of thing: folders where files will be,
-/// files and links where folders will be. Paths are beneath `top`.
+/// Returns the paths where git, about to write `paths`, finds another kind of thing: folders where files will be,
+/// files and links where folders will be. Paths are relative to `top`.
 fn obstacles<'a>(
     top: &ConfinedPath,
     paths: impl Iterator<Item = &'a [u8]>,
@@ -23,13 +25,13 @@ fn obstacles<'a>(
     let mut found = BTreeSet::new();
     let mut folders = HashSet::new();
     'paths: for path in paths {
-        let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
+        let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(index, _)| index);
         for above in ends.filter_map(|end| path.get(..end)) {
             if folders.contains(above) {
                 continue;
             }
-            // Each part before it is a folder: this follows no link.
-            match std::fs::symlink_metadata(top.to_absolute().join(name(above)?)) {
+            // Each parent has been found to be a folder, so this follows no link.
+            match std::fs::symlink_metadata(top.to_absolute().join(path_from_bytes(above)?)) {
                 Ok(metadata) if metadata.is_dir() => {
                     folders.insert(above);
                 }
@@ -40,7 +42,9 @@ fn obstacles<'a>(
                 Err(_) => continue 'paths,
             }
         }
-        if std::fs::symlink_metadata(top.to_absolute().join(name(path)?)).is_ok_and(|found| found.is_dir()) {
+        if std::fs::symlink_metadata(top.to_absolute().join(path_from_bytes(path)?))
+            .is_ok_and(|found| found.is_dir())
+        {
             found.insert(path);
         }
     }
@@ -48,8 +52,8 @@ fn obstacles<'a>(
 }
 
 impl Git {
-    /// Refuses where git, about to write `paths`, would put one in place of what it does not track: a folder
-    /// with such files, or a file where a folder must be.
+    /// Refuses if git, about to write `paths`, would replace untracked files: in a folder that gives way to a file, or
+    /// a file that gives way to a folder.
     pub(super) async fn refuse_untracked<'a>(
         &self,
         repository: &Repository,
@@ -62,23 +66,23 @@ impl Git {
         if obstacles.is_empty() {
             return Ok(());
         }
-        if obstacles.len() > MOST_OBSTACLES {
-            return Err(Error::Odd("too many folders and files have taken each other's place to see what would be lost; run git itself for that (run_command)".to_owned()));
+        if obstacles.len() > MAX_OBSTACLES {
+            return Err(Error::TooLarge("too many folders and files have taken each other's place to see what would be lost; run git itself for that (run_command)".to_owned()));
         }
-        // Without an exclusion this lists ignored files as well.
+        // Without `--exclude-standard` this lists ignored files as well.
         let words = ["ls-files", "--others", "-z", "--full-name", "--"];
-        let mut call = Call::new(repository, Access::Reads, cancel, &words);
+        let mut invocation = Invocation::new(repository, GitAccess::Read, cancel, &words);
         for path in obstacles {
             let mut pattern = OsString::from(":(top,literal)");
-            pattern.push(&*name(path)?);
-            call = call.arg(pattern);
+            pattern.push(&*path_from_bytes(path)?);
+            invocation = invocation.arg(pattern);
         }
-        let (listed, _) = self.ask(action, call).await?;
-        untracked(repository, action, fields(&listed))
+        let listed = self.run_checked(action, invocation).await?.bytes;
+        refuse_paths(repository, action, nul_fields(&listed))
     }
 }
 
-/// Refuses where any of `paths`, none of which git tracks, exists.
+/// Refuses if any of `paths`, none of which git tracks, exists.
 pub(super) fn refuse_existing<'a>(
     repository: &Repository,
     top: &ConfinedPath,
@@ -87,26 +91,26 @@ pub(super) fn refuse_existing<'a>(
 ) -> Result<(), Error> {
     let mut existing = Vec::new();
     for path in paths {
-        if std::fs::symlink_metadata(top.to_absolute().join(name(path)?)).is_ok() {
+        if std::fs::symlink_metadata(top.to_absolute().join(path_from_bytes(path)?)).is_ok() {
             existing.push(path);
         }
     }
-    untracked(repository, action, existing.into_iter())
+    refuse_paths(repository, action, existing.into_iter())
 }
 
-/// An error that names `paths`, which are beneath the top folder, if there are any.
-fn untracked<'a>(
+/// Returns an error that names `paths`, which are relative to the top folder, unless there are none.
+fn refuse_paths<'a>(
     repository: &Repository,
     action: &'static str,
     mut paths: impl Iterator<Item = &'a [u8]>,
 ) -> Result<(), Error> {
     let mut named: Vec<_> =
-        paths.by_ref().take(MOST_NAMED).map(|path| seen_from(&repository.prefix, path)).collect();
+        paths.by_ref().take(MAX_NAMED).map(|path| relative_to(&repository.prefix, path)).collect();
     if named.is_empty() {
         return Ok(());
     }
     if paths.next().is_some() {
         named.push("...".to_owned());
     }
-    Err(Error::Untracked { action, paths: named })
+    Err(Error::UntrackedInTheWay { action, paths: named })
 }

@@ -1,6 +1,6 @@
-//! What a tool answers, and the one exit it leaves through.
+//! The answer of a tool, and the one exit that every answer leaves by.
 
-use super::limits::Limits;
+use super::limits::HostLimits;
 use crate::redact::Redactor;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,7 +8,7 @@ use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde::Serialize;
 use serde_json::Value;
 
-/// What a tool answers.
+/// The answer of a tool.
 ///
 /// Most clients show a model either the text or the structured object, and none shows both. So each of
 /// them holds everything the model needs, and text-heavy answers have no structured object at all.
@@ -20,32 +20,34 @@ pub struct Answer {
     structured: Option<Value>,
     media: Vec<Media>,
     failed: bool,
-    /// It says why there is none.
-    explains: bool,
+    /// It is an explanation of why the work was not done.
+    is_error: bool,
 }
 
-/// What an explanation may have: in most that are longer, what was wrong is quoted whole.
-const MOST_OF_AN_EXPLANATION: usize = 16 * 1024;
+/// The longest text of an error. Most that are longer quote the whole of what was wrong.
+const MAX_ERROR_BYTES: usize = 16 * 1024;
 
 /// A picture, a sound or a document: its bytes in base64, and its media type, such as `image/png`.
 #[derive(Clone, Debug)]
-#[allow(missing_docs, reason = "the members are what the type's own words say")]
+#[allow(missing_docs, reason = "the type's own description names the members")]
+#[non_exhaustive]
 pub enum Media {
-    /// To show.
+    /// A picture.
     Image { data: String, mime_type: String },
-    /// To play.
+    /// A sound.
     Audio { data: String, mime_type: String },
-    /// Anything else, under the path it was read from.
+    /// Any other file, under the path it was read from.
     Document { data: String, mime_type: String, path: String },
 }
 
-/// Why a tool could not do its work: what was wrong, where, what was expected, what to do.
+/// The error of a tool that could not do its work. Its message says what was wrong, where, what is expected, and what to
+/// do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ToolError(String);
 
 impl ToolError {
-    /// An error in the words of `message`.
+    /// An error with this message.
     pub fn new(message: impl Into<String>) -> Self {
         Self(message.into())
     }
@@ -69,18 +71,18 @@ impl Answer {
         Self { text: Some(text.into()), ..Self::default() }
     }
 
-    /// The same answer with another text behind it, which clients get as a block of its own.
+    /// Adds another text, which clients get as a block of its own.
     #[must_use]
     pub fn then(mut self, text: impl Into<String>) -> Self {
         self.more.push(text.into());
         self
     }
 
-    /// The members of an object, one a line: for a few facts that need no schema.
+    /// An answer with the members of an object, one a line: for a few facts that need no schema.
     ///
     /// # Errors
     ///
-    /// Where `value` does not serialise to a JSON object.
+    /// `value` does not serialise to a JSON object.
     pub fn lines<T: Serialize>(value: &T) -> Result<Self, ToolError> {
         let line = |(key, value): (&String, &Value)| match value {
             Value::String(text) => format!("{key}: {text}"),
@@ -95,7 +97,7 @@ impl Answer {
     ///
     /// # Errors
     ///
-    /// Where `value` does not serialise to a JSON object.
+    /// `value` does not serialise to a JSON object.
     pub fn structured<T: Serialize>(value: &T) -> Result<Self, ToolError> {
         match serde_json::to_value(value) {
             Ok(value @ Value::Object(_)) => Ok(Self { structured: Some(value), ..Self::default() }),
@@ -109,7 +111,7 @@ impl Answer {
     ///
     /// # Errors
     ///
-    /// Where `value` does not serialise to a JSON object.
+    /// `value` does not serialise to a JSON object.
     pub fn report<T: Serialize>(value: &T, text: impl Into<String>) -> Result<Self, ToolError> {
         Ok(Self { text: Some(text.into()), ..Self::structured(value)? })
     }
@@ -119,36 +121,36 @@ impl Answer {
         Self { text: Some(text.into()), media: vec![media], ..Self::default() }
     }
 
-    /// The same answer with a picture, a sound or a document behind it.
+    /// Adds a picture, a sound or a document.
     #[must_use]
     pub fn with_media(mut self, media: Option<Media>) -> Self {
         self.media.extend(media);
         self
     }
 
-    /// An answer that says why there is none.
+    /// An answer that reports `error`.
     pub fn error(error: &ToolError) -> Self {
-        Self { text: Some(error.0.clone()), failed: true, explains: true, ..Self::default() }
+        Self { text: Some(error.0.clone()), failed: true, is_error: true, ..Self::default() }
     }
 
-    /// The same answer, marked as work that failed where `failed`.
+    /// Marks the answer as work that failed, if `failed`.
     #[must_use]
     pub fn failed_if(mut self, failed: bool) -> Self {
         self.failed |= failed;
         self
     }
 
-    /// Whether the work failed.
+    /// Returns true if the work failed.
     pub fn is_failed(&self) -> bool {
         self.failed
     }
 
-    /// The structured object, where there is one.
+    /// Returns the structured object, if there is one.
     pub fn as_structured(&self) -> Option<&Value> {
         self.structured.as_ref()
     }
 
-    /// The whole answer as text.
+    /// Writes the whole answer as text.
     pub fn to_text(&self) -> String {
         match (&self.text, &self.structured) {
             (Some(text), _) if self.more.is_empty() => text.clone(),
@@ -158,8 +160,8 @@ impl Answer {
         }
     }
 
-    /// About how many bytes it has.
-    pub(crate) fn weight(&self) -> usize {
+    /// Returns about how many bytes it has.
+    pub(crate) fn size_bytes(&self) -> usize {
         let media = |media: &Media| match media {
             Media::Image { data, .. } | Media::Audio { data, .. } | Media::Document { data, .. } => {
                 data.len()
@@ -171,14 +173,15 @@ impl Answer {
             + self.media.iter().map(media).sum::<usize>()
     }
 
-    /// Masks secrets and then cuts what is too long. Every answer passes here on its way out, once.
-    pub(crate) fn leave(mut self, redactor: &Redactor, limits: &Limits, structured: bool) -> Self {
-        let most = match self.explains {
-            true => limits.max_answer_bytes.min(MOST_OF_AN_EXPLANATION),
+    /// Masks secrets and then cuts what is too long, in this order: a secret that was cut in two would not be recognised.
+    /// Every answer passes here on its way out, once.
+    pub(crate) fn finalize(mut self, redactor: &Redactor, limits: &HostLimits, format: AnswerFormat) -> Self {
+        let max_bytes = match self.is_error {
+            true => limits.max_answer_bytes.min(MAX_ERROR_BYTES),
             false => limits.max_answer_bytes,
         };
-        if !structured && self.structured.is_some() {
-            // What is not sent need not fit.
+        if format == AnswerFormat::TextOnly && self.structured.is_some() {
+            // Before the bounds: an object that is not sent need not fit.
             self.text = Some(self.to_text());
             self.structured = None;
         }
@@ -186,45 +189,47 @@ impl Answer {
             if let std::borrow::Cow::Owned(masked) = redactor.redact(text) {
                 *text = masked;
             }
-            cut(text, most, "");
+            truncate_middle(text, max_bytes, "");
         }
         if let Some(value) = &mut self.structured {
             redactor.redact_json(value);
             // The work is done, and how it ended must arrive: its long texts are shortened until it fits.
-            let mut longest = most;
-            while value.to_string().len() > most && longest > 64 {
+            // Halved until it fits: JSON escapes characters, so the length is known only once the object is written.
+            let mut longest = max_bytes;
+            while value.to_string().len() > max_bytes && longest > 64 {
                 longest /= 2;
                 shorten(value, longest);
             }
         }
         let media: usize = self.media.iter_mut().map(|media| media.mask(redactor)).sum();
-        if media > most {
+        if media > max_bytes {
             return Self::error(&ToolError::new(format!(
-                "the file makes an answer of {media} bytes, and this server sends at most {most}"
+                "the file makes an answer of {media} bytes, and this server sends at most {max_bytes}"
             )));
         }
         self
     }
 
-    /// The answer as the protocol has it: what a client gets that takes structured objects.
+    /// Converts the answer to the protocol's type, for a client that takes structured objects.
     pub fn into_call_result(self) -> CallToolResult {
-        self.into_result(Shape::Structured)
+        self.into_result(AnswerFormat::Structured)
     }
 
-    /// The answer as the client gets it.
-    pub(crate) fn into_result(mut self, shape: Shape) -> CallToolResult {
+    /// Converts the answer to the protocol's type.
+    pub(crate) fn into_result(mut self, format: AnswerFormat) -> CallToolResult {
         let mut content = Vec::with_capacity(1 + self.media.len());
-        let structured = match shape {
-            Shape::Structured => self.structured.clone(),
-            Shape::TextOnly => None,
+        let structured = match format {
+            AnswerFormat::Structured => self.structured.clone(),
+            AnswerFormat::TextOnly => None,
         };
         let more = std::mem::take(&mut self.more);
         let mut text = self.to_text();
         if structured.is_some() {
             // The object holds everything: the text beside it is for clients that ignore the object, and
             // no big text is sent twice.
-            cut(&mut text, TWIN_BYTES, "; structuredContent has all of it");
+            truncate_middle(&mut text, MAX_TEXT_BESIDE_OBJECT_BYTES, "; structuredContent has all of it");
         }
+        // A result has at least one block, so an empty text is left out beside media only.
         if !text.is_empty() || self.media.is_empty() {
             content.push(ContentBlock::text(text));
         }
@@ -243,22 +248,24 @@ impl Answer {
     }
 }
 
-/// Whether a client is sent structured objects.
+/// The form in which a client is sent answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub(crate) enum AnswerFormat {
+    /// Objects as `structuredContent`, with a short text beside them.
     Structured,
+    /// Everything as text.
     TextOnly,
 }
 
 /// The longest text beside a structured object.
-const TWIN_BYTES: usize = 4096;
+const MAX_TEXT_BESIDE_OBJECT_BYTES: usize = 4096;
 
 impl Media {
-    /// Masks what is text in it, and says how many bytes it has.
+    /// Masks what is text in it, and returns how many bytes it has.
     fn mask(&mut self, redactor: &Redactor) -> usize {
         match self {
             Self::Image { data, mime_type } => {
-                // The one picture that is text.
+                // SVG is the one picture that is text.
                 if mime_type == "image/svg+xml"
                     && let Some(text) =
                         STANDARD.decode(&*data).ok().and_then(|bytes| String::from_utf8(bytes).ok())
@@ -276,7 +283,7 @@ impl Media {
     }
 }
 
-/// The bytes of all texts in `value`.
+/// Returns the bytes of all texts in `value`.
 fn text_bytes(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len(),
@@ -289,7 +296,7 @@ fn text_bytes(value: &Value) -> usize {
 /// Cuts every text in `value` to `longest` bytes, and every list to its first `longest / 64` members.
 fn shorten(value: &mut Value, longest: usize) {
     match value {
-        Value::String(text) => cut(text, longest, ""),
+        Value::String(text) => truncate_middle(text, longest, ""),
         Value::Array(values) => {
             values.truncate((longest / 64).max(1));
             values.iter_mut().for_each(|value| shorten(value, longest));
@@ -299,23 +306,24 @@ fn shorten(value: &mut Value, longest: usize) {
     }
 }
 
-/// Keeps the beginning and the end of `text`, and says how much is missing between them.
-fn cut(text: &mut String, limit: usize, note: &str) {
+/// Keeps the beginning and the end of `text` and writes between them how much was left out. The end gets three quarters:
+/// what went wrong is usually said last.
+fn truncate_middle(text: &mut String, limit: usize, note: &str) {
     if text.len() <= limit {
         return;
     }
     let head = text.floor_char_boundary_at(limit / 4);
     let tail = text.len()
-        - text.floor_char_boundary_at(text.len() - (limit - limit / 4 - SEAM_BYTES.min(limit / 4)));
+        - text.floor_char_boundary_at(text.len() - (limit - limit / 4 - OMISSION_LINE_BYTES.min(limit / 4)));
     let omitted = text.len() - head - tail;
-    let seam = format!("\n[... {omitted} bytes left out{note} ...]\n");
-    text.replace_range(head..text.len() - tail, &seam);
+    let omission = format!("\n[... {omitted} bytes left out{note} ...]\n");
+    text.replace_range(head..text.len() - tail, &omission);
 }
 
-/// Room for the line in the seam.
-const SEAM_BYTES: usize = 96;
+/// The space that the line between beginning and end may take.
+const OMISSION_LINE_BYTES: usize = 96;
 
-/// `str::floor_char_boundary` is newer than the oldest supported toolchain.
+/// Stands in for `str::floor_char_boundary`, which is newer than the oldest supported toolchain.
 trait FloorCharBoundary {
     fn floor_char_boundary_at(&self, index: usize) -> usize;
 }
@@ -338,28 +346,28 @@ mod tests {
     fn a_cut_keeps_both_ends_and_counts_what_is_missing() {
         let mut text = format!("begin{}end", "ä".repeat(5_000));
         let length = text.len();
-        cut(&mut text, 1_000, "");
+        truncate_middle(&mut text, 1_000, "");
         assert!(text.len() <= 1_000, "{}", text.len());
         assert!(text.starts_with("beginä") && text.ends_with("äend"));
         let omitted: usize =
             text.split("[... ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap().parse().unwrap();
-        let seam = text.find("\n[...").unwrap()..text.find("...]\n").unwrap() + 5;
-        assert_eq!(text.len() - seam.len() + omitted, length);
+        let omission = text.find("\n[...").unwrap()..text.find("...]\n").unwrap() + 5;
+        assert_eq!(text.len() - omission.len() + omitted, length);
     }
 
     #[test]
     fn a_big_structured_answer_is_not_sent_twice() {
         let answer = Answer::structured(&serde_json::json!({"stdout": "x".repeat(100_000)})).unwrap();
-        let result = answer.into_result(Shape::Structured);
+        let result = answer.into_result(AnswerFormat::Structured);
         let text = result.content[0].as_text().unwrap().text.len();
-        assert!(text <= TWIN_BYTES, "{text}");
+        assert!(text <= MAX_TEXT_BESIDE_OBJECT_BYTES, "{text}");
         assert!(result.structured_content.is_some());
     }
 
     #[test]
     fn a_client_that_shows_only_text_gets_all_of_it() {
         let value = serde_json::json!({"stdout": "x".repeat(100_000)});
-        let result = Answer::structured(&value).unwrap().into_result(Shape::TextOnly);
+        let result = Answer::structured(&value).unwrap().into_result(AnswerFormat::TextOnly);
         assert_eq!(result.content[0].as_text().unwrap().text, value.to_string());
         assert_eq!(result.structured_content, None);
     }

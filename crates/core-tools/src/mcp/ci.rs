@@ -1,13 +1,15 @@
-//! Commands and diagnostics as tools.
+//! The toolset `ci`: commands, builds and diagnostics.
 
 use super::answer::{Answer, ToolError};
-use super::host::Context;
-use super::limits::Programs;
-use super::tool::{Left, Tool, Toolset};
+use super::call_context::CallContext;
+use super::permits::ProcessPermits;
+use super::tool::{BackgroundProcess, Tool};
+use super::toolset::Toolset;
 use crate::ci::{
-    Background, Build, BuildError, CommandError, CommandList, CommandReport, Commands, Diagnostics,
-    GetDiagnostics, Goal, ListCommands, Reach, ReadCommandOutput, RunCommand, ServerFacts, StartCommand,
-    StartedCommand, StopCommand, Verdict, WriteCommandInput, build, diagnose, toolchains,
+    BackgroundCommands, BackgroundStatus, BuildError, BuildGoal, BuildRequest, CommandError, CommandList,
+    CommandReport, CommandScope, Commands, GetDiagnostics, ListCommands, ReadCommandOutput, RunCommand,
+    ServerDiagnostics, ServerFacts, StartCommand, StartedCommand, StopCommand, SuccessOutput,
+    WriteCommandInput, build, diagnose, toolchains,
 };
 use role_policy::{Access, Effect};
 use std::sync::Arc;
@@ -26,10 +28,10 @@ impl From<BuildError> for ToolError {
     }
 }
 
-/// The toolset `ci`: commands in the foreground and the background, diagnostics. `max_timeout` is the host's
-/// ([`Limits::max_timeout`](super::Limits)), for the list to tell.
+/// Creates the toolset `ci`: commands in the foreground and the background, builds, diagnostics. `max_timeout`
+/// is that of the host ([`HostLimits::max_timeout`](super::HostLimits)); the input schemas give it as the maximum.
 pub fn toolset(commands: Commands, facts: ServerFacts, max_timeout: Duration) -> Toolset {
-    let background = Arc::new(Background::new(commands.clone()));
+    let background = Arc::new(BackgroundCommands::new(commands.clone()));
     let started = commands.clone();
     Toolset {
         name: "ci",
@@ -40,14 +42,14 @@ pub fn toolset(commands: Commands, facts: ServerFacts, max_timeout: Duration) ->
             write_command_input(Arc::clone(&background)),
             stop_command(Arc::clone(&background)),
             list_commands(background),
-            build_or_restore(commands.clone(), Goal::Build, max_timeout),
-            build_or_restore(commands.clone(), Goal::Restore, max_timeout),
+            build_or_restore(commands.clone(), BuildGoal::Build, max_timeout),
+            build_or_restore(commands.clone(), BuildGoal::Restore, max_timeout),
             get_diagnostics(commands, facts),
         ],
     }
 }
 
-/// Where a command runs, and what it is.
+/// The effects of a command on the workspace, for the policy: the folder that it runs in, and the program.
 const COMMAND: &[Effect] =
     &[Effect::Reads("working_directory"), Effect::Runs { command: "command", environment: "env" }];
 
@@ -56,17 +58,17 @@ fn run_command(commands: Commands, max_timeout: Duration) -> Tool {
         "run_command",
         "Run a command",
         "Runs a program to its end, or to the time limit. No shell: name one for pipes. Servers: start_command.",
-        move |input: RunCommand, context: Context| {
-            let commands = reach(&commands, &context).map(|reach| commands.narrowed(&reach));
+        move |input: RunCommand, context: CallContext| {
+            let commands = command_scope(&commands, &context).map(|scope| commands.narrowed(&scope));
             async move {
                 let commands = commands?;
                 let progress = context.progress.clone();
-                let said = move |line: &str| {
+                let on_progress = move |line: &str| {
                     if !line.trim().is_empty() {
-                        progress.say(line);
+                        progress.update(line);
                     }
                 };
-                let report = commands.run(&input, context.max_timeout, &context.cancel, said).await?;
+                let report = commands.run(&input, context.max_timeout, &context.cancel, on_progress).await?;
                 Ok(Answer::report(&report, report.to_text())?.failed_if(!report.is_success()))
             }
         },
@@ -80,22 +82,23 @@ fn run_command(commands: Commands, max_timeout: Duration) -> Tool {
     .answers::<CommandReport>()
 }
 
-fn start_command(commands: Commands, background: Arc<Background>) -> Tool {
+fn start_command(commands: Commands, background: Arc<BackgroundCommands>) -> Tool {
     Tool::new(
         "start_command",
         "Start a background command",
         "Starts a program that outlives this call and ends with the server.",
-        move |mut input: StartCommand, context: Context| {
-            if let Some(most) = context.role_limit {
-                let most = u64::try_from(most.as_millis()).unwrap_or(u64::MAX);
-                input.timeout_ms = Some(input.timeout_ms.map_or(most, |asked| asked.min(most)));
+        move |mut input: StartCommand, context: CallContext| {
+            // The command outlives the call, so the limit of the caller's role becomes its own.
+            if let Some(role_limit) = context.role_limit {
+                let max = u64::try_from(role_limit.as_millis()).unwrap_or(u64::MAX);
+                input.timeout_ms = Some(input.timeout_ms.map_or(max, |requested| requested.min(max)));
             }
             let background = Arc::clone(&background);
-            let reach = reach(&commands, &context);
+            let scope = command_scope(&commands, &context);
             async move {
-                let held = context.programs.as_ref().map(Programs::reserve).transpose();
-                let held = held.map_err(ToolError::new)?;
-                let started = background.start_within(&input, owner(&context), &reach?, held).await?;
+                let permit = context.process_permits.as_ref().map(ProcessPermits::try_acquire).transpose();
+                let permit = permit.map_err(|error| ToolError::from_error(&error))?;
+                let started = background.start_within(&input, owner(&context), &scope?, permit).await?;
                 Answer::structured(&started)
             }
         },
@@ -106,75 +109,77 @@ fn start_command(commands: Commands, background: Arc<Background>) -> Tool {
     .answers::<StartedCommand>()
 }
 
-fn read_command_output(background: Arc<Background>) -> Tool {
+fn read_command_output(background: Arc<BackgroundCommands>) -> Tool {
     Tool::new(
         "read_command_output",
         "Read background output",
         "What a background command printed, from a cursor on, and whether it runs.",
-        move |input: ReadCommandOutput, context: Context| {
+        move |input: ReadCommandOutput, context: CallContext| {
             let background = Arc::clone(&background);
             async move {
                 Ok(Answer::text(background.read(&input, owner(&context), &context.cancel).await?.to_text()))
             }
         },
     )
-    .without_place()
+    .unmetered()
 }
 
-fn write_command_input(background: Arc<Background>) -> Tool {
+fn write_command_input(background: Arc<BackgroundCommands>) -> Tool {
     Tool::new(
         "write_command_input",
         "Write to a background command",
         "Writes to the standard input of a background command. Add the line end.",
-        move |input: WriteCommandInput, context: Context| {
+        move |input: WriteCommandInput, context: CallContext| {
             let background = Arc::clone(&background);
             async move { Ok(Answer::text(background.write(&input, owner(&context)).await?)) }
         },
     )
     .destroys()
     .open_world()
-    .without_place()
+    .unmetered()
 }
 
-fn stop_command(background: Arc<Background>) -> Tool {
-    let left = Arc::clone(&background);
+fn stop_command(background: Arc<BackgroundCommands>) -> Tool {
+    // One hook for the whole toolset is enough; it is with the tool that ends commands.
+    let released = Arc::clone(&background);
     Tool::new(
         "stop_command",
         "Stop a background command",
         "Ends a background command and everything it started; returns its last output.",
-        move |input: StopCommand, context: Context| {
+        move |input: StopCommand, context: CallContext| {
             let background = Arc::clone(&background);
             async move { Ok(Answer::text(background.stop(&input, owner(&context)).await?.to_text())) }
         },
     )
     .destroys()
     .idempotent()
-    .without_place()
-    .on_leave(move |owner| left.end(owner))
+    .unmetered()
+    .on_release_caller(move |owner| released.stop_all(owner))
 }
 
-fn list_commands(background: Arc<Background>) -> Tool {
-    let left = Arc::clone(&background);
+fn list_commands(background: Arc<BackgroundCommands>) -> Tool {
+    let listed = Arc::clone(&background);
     Tool::new(
         "list_commands",
         "List background commands",
         "Background commands, running and ended.",
-        move |_: ListCommands, context: Context| {
+        move |_: ListCommands, context: CallContext| {
             let background = Arc::clone(&background);
             async move { Answer::structured(&background.list(owner(&context))) }
         },
     )
     .answers::<CommandList>()
-    .without_place()
-    .tells_left(move || {
-        let left = left.all().into_iter().map(|(principal, state)| Left {
+    .unmetered()
+    .lists_background(move || {
+        let processes = listed.all().into_iter().map(|(principal, state)| BackgroundProcess {
             principal,
             id: state.id,
             command: state.command,
-            state: state.state,
+            state: state.state.name(),
+            running: state.state == BackgroundStatus::Running,
             duration: Duration::from_millis(state.duration_ms),
         });
-        left.collect()
+        processes.collect()
     })
 }
 
@@ -184,29 +189,30 @@ fn get_diagnostics(commands: Commands, facts: ServerFacts) -> Tool {
         "get_diagnostics",
         "Server and toolchains",
         "Server, system, roots, role, toolchains found.",
-        move |_: GetDiagnostics, context: Context| {
+        move |_: GetDiagnostics, context: CallContext| {
             let shared = Arc::clone(&shared);
             async move {
-                let (commands, facts, found) = &*shared;
-                // Asked once, whoever asks: 25 programs that say the same each time.
-                let toolchains = found.get_or_init(|| toolchains(commands, facts, &context.cancel)).await;
+                let (commands, facts, cached) = &*shared;
+                // The 25 programs are asked once: they print the same for every caller.
+                let toolchains = cached.get_or_init(|| toolchains(commands, facts, &context.cancel)).await;
                 Answer::structured(&diagnose(commands, facts, &context.caller.role(), toolchains.clone()))
             }
         },
     )
-    .answers::<Diagnostics>()
+    .answers::<ServerDiagnostics>()
 }
 
-fn build_or_restore(commands: Commands, goal: Goal, max_timeout: Duration) -> Tool {
+fn build_or_restore(commands: Commands, goal: BuildGoal, max_timeout: Duration) -> Tool {
     let (name, title, description) = match goal {
-        Goal::Build => ("build", "Build a project", "Builds; reports compiler errors."),
-        Goal::Restore => ("restore", "Fetch dependencies", "Fetches what a project depends on."),
+        BuildGoal::Build => ("build", "Build a project", "Builds; reports compiler errors."),
+        BuildGoal::Restore => ("restore", "Fetch dependencies", "Fetches what a project depends on."),
     };
-    Tool::new(name, title, description, move |input: Build, context: Context| {
-        let commands = reach(&commands, &context).map(|reach| commands.narrowed(&reach));
+    Tool::new(name, title, description, move |input: BuildRequest, context: CallContext| {
+        let commands = command_scope(&commands, &context).map(|scope| commands.narrowed(&scope));
         async move {
-            let said = |line: &str| context.progress.say(line);
-            let report = build(&commands?, goal, &input, context.max_timeout, &context.cancel, said).await?;
+            let on_progress = |line: &str| context.progress.update(line);
+            let report =
+                build(&commands?, goal, &input, context.max_timeout, &context.cancel, on_progress).await?;
             Ok(Answer::report(&report, report.to_text())?.failed_if(!report.success))
         }
     })
@@ -215,31 +221,32 @@ fn build_or_restore(commands: Commands, goal: Goal, max_timeout: Duration) -> To
     .effects(&[Effect::Reads("project_path")])
     .own_deadline()
     .runs_programs()
-    .answers::<Verdict>()
+    .answers::<SuccessOutput>()
     .maximum("timeout_ms", u64::try_from(max_timeout.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// What the commands of this call may reach. Folders are all that a fence can be told: what a policy leaves
-/// out within them, a command can reach.
-pub(super) fn reach(commands: &Commands, context: &Context) -> Result<Reach, ToolError> {
+/// Returns what the commands of this call may reach. Confinement grants whole folders: a command can reach what
+/// the policy leaves out within them.
+pub(super) fn command_scope(commands: &Commands, context: &CallContext) -> Result<CommandScope, ToolError> {
     if context.scope.reaches_all_paths() {
-        return Ok(Reach::default());
+        return Ok(CommandScope::default());
     }
     let workspace = commands.workspace();
     let folders = |access| {
         let folders = context.scope.folders(access)?;
-        // One that is no path beneath a root leads to nothing that could be granted.
+        // A folder outside the roots is left out: there is nothing in it that could be granted.
         let located = folders.into_iter().filter_map(|folder| workspace.locate(folder).ok());
         Some(located.map(|folder| folder.to_absolute()).collect())
     };
-    Ok(Reach {
+    Ok(CommandScope {
         read: folders(Access::Read),
         write: folders(Access::Write),
         workspace: Some(context.within(workspace)?),
     })
 }
 
-/// Background commands belong to who started them; a local server has one user.
-fn owner(context: &Context) -> &str {
+/// Returns the owner of the background commands of this call: the caller. A local server has one caller, with an
+/// empty name.
+fn owner(context: &CallContext) -> &str {
     context.owner.as_deref().or_else(|| context.caller.principal()).unwrap_or_default()
 }

@@ -1,50 +1,51 @@
 //! The context tool.
 
 use super::answer::{Answer, ToolError};
-use super::host::Context;
-use super::tool::{Tool, Toolset};
-use crate::context::{self, CompileContext, Compiled, Documents};
+use super::call_context::CallContext;
+use super::tool::Tool;
+use super::toolset::Toolset;
+use crate::context::{self, CompileContext, CompiledContext, WorkspaceCompiler};
+use context_compiler::RequestField;
 use role_policy::Effect;
 use serde_json::json;
 
 impl From<context::Error> for ToolError {
     fn from(error: context::Error) -> Self {
-        use context_compiler::Error::Argument;
-        // As the tool calls it.
-        let name = match &error {
-            context::Error::Compile(Argument { name: "plan", .. }) => "plan_path",
-            context::Error::Compile(Argument { name: "budget", .. }) => "budget_tokens",
-            _ => return Self::from_error(&error),
+        use context_compiler::Error::InvalidRequest;
+        let context::Error::Compile(InvalidRequest { field, reason }) = &error else {
+            return Self::from_error(&error);
         };
-        let context::Error::Compile(Argument { reason, .. }) = error else { return Self::from_error(&error) };
-        Self::new(format!("`{name}` {reason}"))
+        // The tool has other names for these fields.
+        match field {
+            RequestField::Plan => Self::new(format!("`plan_path` {reason}")),
+            RequestField::BudgetTokens => Self::new(format!("`budget_tokens` {reason}")),
+            _ => Self::from_error(&error),
+        }
     }
 }
 
-/// The toolset `context`, over the primary root of `documents`.
-pub fn toolset(documents: &Documents) -> Toolset {
-    Toolset { name: "context", tools: vec![compile_context(documents)] }
+/// Returns the toolset `context` over the primary root of the workspace of `compiler`.
+pub fn toolset(compiler: &WorkspaceCompiler) -> Toolset {
+    Toolset { name: "context", tools: vec![compile_context(compiler)] }
 }
 
-// `plan_path` left out is no path, where a path that is left out would be judged as the root; and every file is judged
-// where it is opened.
-fn compile_context(documents: &Documents) -> Tool {
-    let documents = documents.clone();
+// The policy does not judge `plan_path` as a path argument: one that is left out would be judged as the root. Every file is
+// judged where it is opened.
+fn compile_context(compiler: &WorkspaceCompiler) -> Tool {
+    let compiler = compiler.clone();
     Tool::new(
         "compile_context",
         "Context",
         "Plans, rules, changes and code for a role, in a token budget.",
-        move |input: CompileContext, context: Context| {
-            let documents = documents.clone();
+        move |input: CompileContext, context: CallContext| {
+            let compiler = compiler.clone();
             async move {
                 let limited = match context.scope.reaches_all_paths() {
                     true => None,
-                    false => Some(context.within(documents.workspace())?),
+                    false => Some(context.within(compiler.workspace())?),
                 };
-                let request = input.to_request(documents.role_of(context.caller.roles()));
-                Ok(answer(
-                    documents.compile(request, input.since.as_deref(), limited, &context.cancel).await?,
-                ))
+                let request = input.to_request(compiler.select_role(context.caller.roles()));
+                Ok(answer(compiler.compile(request, input.since.as_deref(), limited, &context.cancel).await?))
             }
         },
     )
@@ -52,10 +53,10 @@ fn compile_context(documents: &Documents) -> Tool {
     .effects(&[Effect::Role("role")])
 }
 
-/// The halves of the document, each a block of its own so that a client can cache the first, and then what there is
-/// to know about them: a client that shows structured content shows nothing else, so there is none.
-fn answer(compiled: Compiled) -> Answer {
-    let Compiled { prefix, tail, manifest } = compiled;
+/// Returns the answer: each segment as a block of its own, so that a client can cache the first, and then facts about them
+/// as JSON. There is no structured content, because a client that shows structured content does not show the blocks.
+fn answer(compiled: CompiledContext) -> Answer {
+    let CompiledContext { prefix, tail, manifest, .. } = compiled;
     let mut facts = json!({
         "prefix_hash": manifest.prefix_hash,
         "cache_hit": manifest.cache_hit,

@@ -1,9 +1,9 @@
-//! Where the arguments of calls lead, for a policy to judge.
+//! Paths and programs in arguments, resolved for a policy to judge.
 
-use crate::workspace::{Limit, Workspace};
+use crate::workspace::{AccessDenied, AccessLimit, Workspace};
 #[cfg(not(feature = "ci"))]
 use role_policy::Lexical;
-use role_policy::{Access, Effects, Scope};
+use role_policy::{Access, CallScope, EffectResolver, ResolveError};
 use std::ffi::OsString;
 use std::sync::Arc;
 
@@ -16,94 +16,117 @@ pub struct WorkspaceEffects {
 }
 
 impl WorkspaceEffects {
-    /// `path` is where programs are searched: the value of `PATH` that commands get.
+    /// Resolves paths in `workspace`, and programs in `path`: the value of `PATH` that commands get.
     pub fn new(workspace: Arc<Workspace>, path: Option<OsString>) -> Self {
         Self { workspace, path }
     }
 }
 
-impl Effects for WorkspaceEffects {
-    fn resolve_path(&self, path: &str) -> Result<String, String> {
-        let located = self.workspace.locate(path).map_err(|error| error.to_string())?;
-        located.resolved().map_err(|error| error.to_string())
+/// The reason why a word names no program that a rule could allow. Each has the word.
+#[cfg(feature = "ci")]
+#[derive(Debug, thiserror::Error)]
+enum ProgramError {
+    #[error("there is no program `{0}`")]
+    Missing(String),
+    #[error("`{0}` is a relative path; name the program alone")]
+    Relative(String),
+    #[error("PATH has a relative folder, so what a name starts depends on the current folder")]
+    RelativeSearchPath,
+    #[error("`{0}` is a program in a root, which tools may have written")]
+    InRoot(String),
+    /// Between now and its start the link may lead elsewhere.
+    #[error("`{0}` goes through a link; name the program alone")]
+    ThroughLink(String),
+    #[error("the path of `{0}` is not valid UTF-8, so no rule can name it")]
+    NotUtf8(String),
+}
+
+impl EffectResolver for WorkspaceEffects {
+    fn resolve_path(&self, path: &str) -> Result<String, ResolveError> {
+        let located = self.workspace.locate(path).map_err(ResolveError::other)?;
+        located.resolved().map_err(ResolveError::other)
     }
 
-    fn resolve_name(&self, path: &str) -> Result<String, String> {
-        let located = self.workspace.locate(path).map_err(|error| error.to_string())?;
-        located.resolved_name().map_err(|error| error.to_string())
+    fn resolve_name(&self, path: &str) -> Result<String, ResolveError> {
+        let located = self.workspace.locate(path).map_err(ResolveError::other)?;
+        located.resolved_name().map_err(ResolveError::other)
     }
 
-    /// The path of the program as it is found, its folder free of links: two names of one file are two
-    /// programs, as those of rustup and busybox are. One that is given as a path must be absolute: what a
-    /// relative one starts depends on the folder it runs in. One in a root is none that could be allowed by name:
-    /// whoever may write there decides what it is.
+    /// Returns the path of the program, its folder free of links. The file itself may be a link: two names of one file are
+    /// two programs, as those of rustup and busybox are.
+    ///
+    /// A program that is given as a path must be absolute: what a relative one starts depends on the folder it runs in. A
+    /// program in a root cannot be allowed by name, since a tool may have written it.
     #[cfg(feature = "ci")]
-    fn resolve_program(&self, word: &str) -> Result<String, String> {
+    fn resolve_program(&self, word: &str) -> Result<String, ResolveError> {
         use std::path::Path;
+        let refused = |error: ProgramError| ResolveError::other(error);
         let found = if Path::new(word).is_absolute() {
             Path::new(word).to_owned()
         } else if word.contains(std::path::is_separator) {
-            return Err(format!("`{word}` is a relative path; name the program alone"));
+            return Err(refused(ProgramError::Relative(word.to_owned())));
         } else {
             let path = self.path.as_deref().unwrap_or_default();
             if std::env::split_paths(path).any(|folder| !folder.is_absolute()) {
-                return Err("PATH has a relative folder, so what a name starts depends on where".to_owned());
+                return Err(refused(ProgramError::RelativeSearchPath));
             }
             which::which_in_global(word, Some(path))
                 .ok()
                 .and_then(|mut found| found.next())
-                .ok_or_else(|| format!("there is no program `{word}`"))?
+                .ok_or_else(|| refused(ProgramError::Missing(word.to_owned())))?
         };
+        // The folder is resolved and the name is not: a link such as `cargo` → `rustup` behaves by the name it was
+        // called by.
         let folder = found.parent().and_then(|folder| folder.canonicalize().ok());
         let named = folder.zip(found.file_name()).map(|(folder, name)| folder.join(name));
-        // Where a link in PATH leads is what is run in the end.
+        // The file that a link in PATH leads to is what runs in the end, so it must not lie in a root either.
         let (Some(named), Ok(real)) = (named, found.canonicalize()) else {
-            return Err(format!("there is no program `{word}`"));
+            return Err(refused(ProgramError::Missing(word.to_owned())));
         };
         if self.workspace.roots().any(|root| named.starts_with(root) || real.starts_with(root)) {
-            return Err(format!("`{word}` is a program in a root, which tools may have written"));
+            return Err(refused(ProgramError::InRoot(word.to_owned())));
         }
         if Path::new(word).is_absolute() && named != found {
             // Between now and its start the link may lead elsewhere.
-            return Err(format!("`{word}` goes through a link; name the program alone"));
+            return Err(refused(ProgramError::ThroughLink(word.to_owned())));
         }
         match named.to_str() {
             Some(path) => Ok(path.to_owned()),
-            None => Err(format!("`{word}` is no program that can be told from others")),
+            None => Err(refused(ProgramError::NotUtf8(word.to_owned()))),
         }
     }
 
     #[cfg(not(feature = "ci"))]
-    fn resolve_program(&self, word: &str) -> Result<String, String> {
+    fn resolve_program(&self, word: &str) -> Result<String, ResolveError> {
         Lexical.resolve_program(word)
     }
 
     #[cfg(feature = "ci")]
-    fn split_command(&self, line: &str) -> Result<Vec<String>, String> {
-        let parsed = process_runner::CommandLine::parse(line).map_err(|error| error.to_string())?;
+    fn split_command(&self, line: &str) -> Result<Vec<String>, ResolveError> {
+        let parsed = process_runner::CommandLine::parse(line).map_err(ResolveError::other)?;
         Ok(std::iter::once(parsed.program).chain(parsed.args).collect())
     }
 
     #[cfg(not(feature = "ci"))]
-    fn split_command(&self, line: &str) -> Result<Vec<String>, String> {
+    fn split_command(&self, line: &str) -> Result<Vec<String>, ResolveError> {
         Lexical.split_command(line)
     }
 }
 
-/// What a policy lets one call reach, held up against what it opens.
+/// The scope of one call as a limit of a workspace: it is checked again for each file that the call opens.
 #[derive(Debug)]
-pub(super) struct ScopeLimit(pub(super) Scope);
+pub(super) struct ScopeLimit(pub(super) CallScope);
 
-impl Limit for ScopeLimit {
-    fn read(&self, path: &str) -> Result<(), String> {
-        self.0.check_path(Access::Read, path)
+impl AccessLimit for ScopeLimit {
+    fn read(&self, path: &str) -> Result<(), AccessDenied> {
+        self.0.check_path(Access::Read, path).map_err(AccessDenied::new)
     }
 
-    fn write(&self, path: &str) -> Result<(), String> {
-        self.0.check_path(Access::Write, path)
+    fn write(&self, path: &str) -> Result<(), AccessDenied> {
+        self.0.check_path(Access::Write, path).map_err(AccessDenied::new)
     }
 
-    fn move_folder(&self, path: &str) -> Result<(), String> {
-        self.0.check_folder(Access::Write, path)
+    fn move_folder(&self, path: &str) -> Result<(), AccessDenied> {
+        self.0.check_folder(Access::Write, path).map_err(AccessDenied::new)
     }
 }

@@ -1,33 +1,32 @@
-//! The JSON-RPC errors: for calls that cannot be routed or read. Everything else is a result.
+//! The JSON-RPC errors, for requests that cannot be routed or read. Everything else is a result.
 
 use super::host::NoSuchTool;
 use rmcp::ErrorData;
 use rmcp::model::{ErrorCode, ProtocolVersion};
 
-/// No such tool, or none that the caller may know of.
+/// The error for a tool that does not exist or that the caller does not see.
 ///
-/// The one place that decides the code: the `initialize` era's contract is -32601, and on 2026-07-28,
-/// whose schema counts an unknown tool name among the invalid params and whose HTTP binding turns -32601
-/// into a 404, it is -32602.
+/// The one place that decides its code: in the `initialize` era it is -32601. On 2026-07-28 it is -32602, since that
+/// schema counts an unknown tool name among the invalid params, and its HTTP binding turns -32601 into a 404.
 pub(crate) fn no_such_tool(error: &NoSuchTool, version: Option<&ProtocolVersion>) -> ErrorData {
     let modern = version.is_some_and(|version| *version >= ProtocolVersion::V_2026_07_28);
     let code = if modern { ErrorCode::INVALID_PARAMS } else { ErrorCode::METHOD_NOT_FOUND };
     ErrorData::new(code, error.to_string(), None)
 }
 
-/// Nobody is known to have made the request. A transport that serves many must have found out who did.
-pub(crate) fn nobody() -> ErrorData {
+/// The error for a request without a caller. A transport that serves many callers identifies each before it comes here.
+pub(crate) fn not_authenticated() -> ErrorData {
     ErrorData::invalid_request("not authenticated", None)
 }
 
-/// A list here is one page, so no cursor was ever given out.
+/// The error for any cursor: a list here is one page, so none was ever given out.
 pub(crate) fn invalid_cursor(cursor: &str) -> ErrorData {
     let short: String = cursor.chars().take(64).collect();
     ErrorData::invalid_params(format!("no such cursor: {short:?}; this list has one page"), None)
 }
 
-/// A request that did not fit any known shape: a method that exists with parameters that do not fit it, or
-/// a method that does not exist.
+/// The error for a request that rmcp could not read: the method exists and its parameters do not fit, or there is no such
+/// method.
 pub(crate) fn unreadable_request(method: &str) -> ErrorData {
     let short: String = method.chars().take(64).collect();
     match method {

@@ -1,13 +1,15 @@
-//! The filesystem tools.
+//! The definitions of the filesystem tools.
 
 use super::answer::{Answer, Media, ToolError};
-use super::host::Context;
-use super::tool::{Tool, Toolset};
+use super::call_context::CallContext;
+use super::tool::Tool;
+use super::toolset::Toolset;
 use crate::filesystem::{
-    self, CreateDirectory, DeleteFile, DirectoryTree, EditFile, Existence, Exists, FindFiles, FoundFiles,
-    GetFileInfo, ListDirectory, MoveFile, ReadFile, ReadMediaFile, ReadMultipleFiles, SearchFiles, WriteFile,
+    self, CheckExistence, CreateDirectory, DeleteFile, DirectoryTree, EditFile, Existence, FindFiles,
+    FoundFiles, GetFileInfo, ListDirectory, MoveFile, ReadFile, ReadMediaFile, ReadMultipleFiles,
+    SearchFiles, WriteFile,
 };
-use crate::workspace::{Kind, Workspace};
+use crate::workspace::{PathKind, Workspace};
 use role_policy::Effect;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -20,7 +22,7 @@ impl From<filesystem::Error> for ToolError {
     }
 }
 
-/// The toolset `filesystem`, beneath the roots of `workspace`.
+/// Returns the toolset `filesystem`, for files beneath the roots of `workspace`.
 pub fn toolset(workspace: &Arc<Workspace>) -> Toolset {
     Toolset {
         name: "filesystem",
@@ -44,7 +46,7 @@ pub fn toolset(workspace: &Arc<Workspace>) -> Toolset {
     }
 }
 
-/// A tool that does its work on a blocking thread.
+/// Defines a tool that does its work on a blocking thread.
 fn tool<I, F>(
     name: &'static str,
     title: &'static str,
@@ -57,18 +59,19 @@ where
     F: Fn(&Workspace, &I, &CancellationToken) -> Result<Answer, ToolError> + Copy + Send + Sync + 'static,
 {
     let workspace = Arc::clone(workspace);
-    Tool::new(name, title, description, move |input: I, context: Context| {
+    Tool::new(name, title, description, move |input: I, context: CallContext| {
         let workspace = context.within(&workspace);
         context.blocking(move |cancel| run(&*workspace?, &input, cancel))
     })
 }
 
-/// A tool that is done in microseconds where nothing has to be waited for, and then where it is called, by `at_hand`:
-/// handing it to another thread would take longer than doing it. Elsewhere as [`tool`].
-fn quick<I, F, H>(
+/// Defines a tool that first tries `run_if_cached` on the calling thread, and does the work as [`tool`] does if that
+/// returns nothing.
+// A call that needs no disk takes microseconds; handing it to another thread would take longer than that.
+fn tool_with_fast_path<I, F, H>(
     (name, title, description): (&'static str, &'static str, &'static str),
     workspace: &Arc<Workspace>,
-    at_hand: H,
+    run_if_cached: H,
     run: F,
 ) -> Tool
 where
@@ -81,11 +84,11 @@ where
         + 'static,
 {
     let workspace = Arc::clone(workspace);
-    Tool::new(name, title, description, move |input: I, context: Context| {
+    Tool::new(name, title, description, move |input: I, context: CallContext| {
         let workspace = context.within(&workspace);
         async move {
             let workspace = workspace?;
-            match at_hand(&workspace, &input, &context.cancel) {
+            match run_if_cached(&workspace, &input, &context.cancel) {
                 Some(answer) => answer,
                 None => context.blocking(move |cancel| run(&workspace, &input, cancel)).await,
             }
@@ -93,8 +96,9 @@ where
     })
 }
 
-/// A file that is read in less time than another thread takes to begin.
-const SHORT: u64 = 32 * 1024;
+/// The largest file that is read on the calling thread, in bytes: reading it from the page cache takes less time than
+/// another thread takes to start.
+const MAX_FAST_PATH_BYTES: u64 = 32 * 1024;
 
 fn read_file(workspace: &Arc<Workspace>) -> Tool {
     fn read(
@@ -104,7 +108,7 @@ fn read_file(workspace: &Arc<Workspace>) -> Tool {
     ) -> Result<Answer, ToolError> {
         Ok(Answer::text(filesystem::read_file(workspace, input, cancel)?.to_text()))
     }
-    quick(
+    tool_with_fast_path(
         (
             "read_file",
             "Read a file",
@@ -112,8 +116,9 @@ fn read_file(workspace: &Arc<Workspace>) -> Tool {
         ),
         workspace,
         |workspace, input, cancel| {
-            let is_in_memory = workspace.locate(&input.path).is_ok_and(|path| path.is_in_memory(SHORT));
-            is_in_memory.then(|| read(workspace, input, cancel))
+            let is_cached =
+                workspace.locate(&input.path).is_ok_and(|path| path.is_in_page_cache(MAX_FAST_PATH_BYTES));
+            is_cached.then(|| read(workspace, input, cancel))
         },
         read,
     )
@@ -128,7 +133,7 @@ fn read_multiple_files(workspace: &Arc<Workspace>) -> Tool {
         workspace,
         |workspace, input: &ReadMultipleFiles, cancel| {
             let read = filesystem::read_multiple_files(workspace, input, cancel)?;
-            Ok(Answer::text(read.to_text()).failed_if(read.failed() == read.files.len()))
+            Ok(Answer::text(read.to_text()).failed_if(read.failures() == read.files.len()))
         },
     )
     .effects(&[Effect::Reads("paths")])
@@ -144,9 +149,9 @@ fn read_media_file(workspace: &Arc<Workspace>) -> Tool {
             let file = filesystem::read_media_file(workspace, input)?;
             let text = format!("{}: {}, {} bytes", file.path, file.mime_type, file.size);
             let media = match file.media {
-                filesystem::Media::Image => Media::Image { data: file.data, mime_type: file.mime_type },
-                filesystem::Media::Audio => Media::Audio { data: file.data, mime_type: file.mime_type },
-                filesystem::Media::Document => {
+                filesystem::MediaKind::Image => Media::Image { data: file.data, mime_type: file.mime_type },
+                filesystem::MediaKind::Audio => Media::Audio { data: file.data, mime_type: file.mime_type },
+                filesystem::MediaKind::Document => {
                     Media::Document { data: file.data, mime_type: file.mime_type, path: file.path }
                 }
             };
@@ -281,11 +286,11 @@ fn create_directory(workspace: &Arc<Workspace>) -> Tool {
         "Creates a folder and those above it; one that is there is fine.",
         workspace,
         |workspace, input: &CreateDirectory, _| {
-            let made = filesystem::create_directory(workspace, input)?;
+            let result = filesystem::create_directory(workspace, input)?;
             Ok(Answer::text(format!(
                 "`{}` {}",
-                made.path,
-                if made.created { "created" } else { "was there already" }
+                result.path,
+                if result.created { "created" } else { "was there already" }
             )))
         },
     )
@@ -295,28 +300,32 @@ fn create_directory(workspace: &Arc<Workspace>) -> Tool {
 }
 
 fn file_exists(workspace: &Arc<Workspace>) -> Tool {
-    quick(
+    tool_with_fast_path(
         ("file_exists", "Is it a file?", "Whether a file is there."),
         workspace,
         |workspace, input, _| {
-            let known = filesystem::exists_at_hand(workspace, input, Kind::File)?;
-            Some(known.map_err(ToolError::from).and_then(|known| Answer::structured(&known)))
+            let existence = filesystem::exists_if_cached(workspace, input, PathKind::File)?;
+            Some(existence.map_err(ToolError::from).and_then(|existence| Answer::structured(&existence)))
         },
-        |workspace, input: &Exists, _| Answer::structured(&filesystem::file_exists(workspace, input)?),
+        |workspace, input: &CheckExistence, _| {
+            Answer::structured(&filesystem::file_exists(workspace, input)?)
+        },
     )
     .effects(&[Effect::Reads("path")])
     .answers::<Existence>()
 }
 
 fn directory_exists(workspace: &Arc<Workspace>) -> Tool {
-    quick(
+    tool_with_fast_path(
         ("directory_exists", "Is it a folder?", "Whether a folder is there."),
         workspace,
         |workspace, input, _| {
-            let known = filesystem::exists_at_hand(workspace, input, Kind::Directory)?;
-            Some(known.map_err(ToolError::from).and_then(|known| Answer::structured(&known)))
+            let existence = filesystem::exists_if_cached(workspace, input, PathKind::Directory)?;
+            Some(existence.map_err(ToolError::from).and_then(|existence| Answer::structured(&existence)))
         },
-        |workspace, input: &Exists, _| Answer::structured(&filesystem::directory_exists(workspace, input)?),
+        |workspace, input: &CheckExistence, _| {
+            Answer::structured(&filesystem::directory_exists(workspace, input)?)
+        },
     )
     .effects(&[Effect::Reads("path")])
     .answers::<Existence>()

@@ -1,14 +1,15 @@
-//! The git tools.
+//! The definitions of the git tools.
 
 use super::answer::{Answer, ToolError};
-use super::ci::reach;
-use super::host::Context;
-use super::tool::{Tool, Toolset};
+use super::call_context::CallContext;
+use super::ci::command_scope;
+use super::tool::Tool;
+use super::toolset::Toolset;
 use crate::ci::Commands;
 use crate::git::{
-    self, Branches, CurrentBranch, Git, GitAdd, GitBlame, GitCheckout, GitCommit, GitCreateBranch,
-    GitCurrentBranch, GitDiff, GitListBranches, GitLog, GitRestore, GitShow, GitStash, GitStatus, Log,
-    Status,
+    self, BranchList, CommitLog, CurrentBranch, Git, GitAdd, GitBlame, GitCheckout, GitCommit,
+    GitCreateBranch, GitCurrentBranch, GitDiff, GitListBranches, GitLog, GitRestore, GitShow, GitStash,
+    GitStatus, WorkTreeStatus,
 };
 use role_policy::Effect;
 use schemars::JsonSchema;
@@ -21,7 +22,7 @@ impl From<git::Error> for ToolError {
     }
 }
 
-/// The toolset `git`, for repositories beneath the roots of `commands`.
+/// Returns the toolset `git`, for repositories beneath the roots of `commands`.
 pub fn toolset(commands: &Commands) -> Toolset {
     Toolset {
         name: "git",
@@ -43,12 +44,12 @@ pub fn toolset(commands: &Commands) -> Toolset {
     }
 }
 
-/// The repository is read, whole.
-const READS: &[Effect] = &[Effect::Reads("repository_path")];
-/// The repository is changed, or its files.
-const WRITES: &[Effect] = &[Effect::Writes("repository_path")];
+/// The effects of a tool that reads: any file of the repository may be shown.
+const READS_REPOSITORY: &[Effect] = &[Effect::Reads("repository_path")];
+/// The effects of a tool that changes the repository or its files.
+const WRITES_REPOSITORY: &[Effect] = &[Effect::Writes("repository_path")];
 
-/// A tool that calls one function of the area, with the reach of its caller.
+/// Defines a tool that calls one function of the area, with the reach of its caller.
 fn tool<I, F, R>(
     name: &'static str,
     title: &'static str,
@@ -62,8 +63,8 @@ where
     R: Future<Output = Result<Answer, ToolError>> + Send + 'static,
 {
     let commands = commands.clone();
-    Tool::new(name, title, description, move |input: I, context: Context| {
-        let git = reach(&commands, &context).map(|reach| Git::new(commands.narrowed(&reach)));
+    Tool::new(name, title, description, move |input: I, context: CallContext| {
+        let git = command_scope(&commands, &context).map(|scope| Git::new(commands.narrowed(&scope)));
         async move { run(git?, input, context.cancel).await }
     })
     .runs_programs()
@@ -76,23 +77,23 @@ fn git_status(commands: &Commands) -> Tool {
         "Branch, state, changed and conflicting files.",
         commands,
         |git, input: GitStatus, cancel| async move {
-            let done = git.status(&input, &cancel).await?;
-            Answer::report(&done, done.to_text())
+            let result = git.status(&input, &cancel).await?;
+            Answer::report(&result, result.to_text())
         },
     )
     .aliases(&["get_status"])
-    .answers::<Status>()
-    .effects(READS)
+    .answers::<WorkTreeStatus>()
+    .effects(READS_REPOSITORY)
 }
 
 fn git_log(commands: &Commands) -> Tool {
     tool("git_log", "Commits", "Newest first.", commands, |git, input: GitLog, cancel| async move {
-        let done = git.log(&input, &cancel).await?;
-        Answer::report(&done, done.to_text())
+        let result = git.log(&input, &cancel).await?;
+        Answer::report(&result, result.to_text())
     })
     .aliases(&["get_log"])
-    .answers::<Log>()
-    .effects(READS)
+    .answers::<CommitLog>()
+    .effects(READS_REPOSITORY)
 }
 
 fn git_diff(commands: &Commands) -> Tool {
@@ -102,12 +103,12 @@ fn git_diff(commands: &Commands) -> Tool {
         "Unstaged changes, staged ones, or against a revision.",
         commands,
         |git, input: GitDiff, cancel| async move {
-            let done = git.diff(&input, &cancel).await?;
-            Ok(Answer::text(done.to_text()))
+            let result = git.diff(&input, &cancel).await?;
+            Ok(Answer::text(result.to_text()))
         },
     )
     .aliases(&["get_diff"])
-    .effects(READS)
+    .effects(READS_REPOSITORY)
 }
 
 fn git_show(commands: &Commands) -> Tool {
@@ -117,11 +118,11 @@ fn git_show(commands: &Commands) -> Tool {
         "A commit and its patch, or a file as it was.",
         commands,
         |git, input: GitShow, cancel| async move {
-            let done = git.show(&input, &cancel).await?;
-            Ok(Answer::text(done.to_text()))
+            let result = git.show(&input, &cancel).await?;
+            Ok(Answer::text(result.to_text()))
         },
     )
-    .effects(READS)
+    .effects(READS_REPOSITORY)
 }
 
 fn git_blame(commands: &Commands) -> Tool {
@@ -131,11 +132,11 @@ fn git_blame(commands: &Commands) -> Tool {
         "Commit and author of each line.",
         commands,
         |git, input: GitBlame, cancel| async move {
-            let done = git.blame(&input, &cancel).await?;
-            Ok(Answer::text(done.to_text()))
+            let result = git.blame(&input, &cancel).await?;
+            Ok(Answer::text(result.to_text()))
         },
     )
-    .effects(READS)
+    .effects(READS_REPOSITORY)
 }
 
 fn git_list_branches(commands: &Commands) -> Tool {
@@ -145,13 +146,13 @@ fn git_list_branches(commands: &Commands) -> Tool {
         "Local and remote branches.",
         commands,
         |git, input: GitListBranches, cancel| async move {
-            let done = git.list_branches(&input, &cancel).await?;
-            Answer::report(&done, done.to_text())
+            let result = git.list_branches(&input, &cancel).await?;
+            Answer::report(&result, result.to_text())
         },
     )
     .aliases(&["list_branches"])
-    .answers::<Branches>()
-    .effects(READS)
+    .answers::<BranchList>()
+    .effects(READS_REPOSITORY)
 }
 
 fn git_current_branch(commands: &Commands) -> Tool {
@@ -161,13 +162,13 @@ fn git_current_branch(commands: &Commands) -> Tool {
         "The branch and commit checked out.",
         commands,
         |git, input: GitCurrentBranch, cancel| async move {
-            let done = git.current_branch(&input, &cancel).await?;
-            Answer::report(&done, done.to_text())
+            let result = git.current_branch(&input, &cancel).await?;
+            Answer::report(&result, result.to_text())
         },
     )
     .aliases(&["get_current_branch"])
     .answers::<CurrentBranch>()
-    .effects(READS)
+    .effects(READS_REPOSITORY)
 }
 
 fn git_add(commands: &Commands) -> Tool {
@@ -177,14 +178,14 @@ fn git_add(commands: &Commands) -> Tool {
         "Stages files for git_commit.",
         commands,
         |git, input: GitAdd, cancel| async move {
-            let done = git.add(&input, &cancel).await?;
-            Ok(Answer::text(done.to_text()))
+            let result = git.add(&input, &cancel).await?;
+            Ok(Answer::text(result.to_text()))
         },
     )
     .aliases(&["add"])
     .adds()
     .idempotent()
-    .effects(WRITES)
+    .effects(WRITES_REPOSITORY)
 }
 
 fn git_commit(commands: &Commands) -> Tool {
@@ -194,15 +195,16 @@ fn git_commit(commands: &Commands) -> Tool {
         "Commits what is staged; runs hooks.",
         commands,
         |git, input: GitCommit, cancel| async move {
-            let done = git.commit(&input, &cancel).await?;
-            Ok(Answer::text(done.to_text()))
+            let result = git.commit(&input, &cancel).await?;
+            Ok(Answer::text(result.to_text()))
         },
     )
     .aliases(&["commit"])
     .adds()
+    // Hooks may reach anything, and run for minutes.
     .open_world()
     .own_deadline()
-    .effects(WRITES)
+    .effects(WRITES_REPOSITORY)
 }
 
 fn git_create_branch(commands: &Commands) -> Tool {
@@ -212,12 +214,12 @@ fn git_create_branch(commands: &Commands) -> Tool {
         "Creates a branch; git_checkout switches.",
         commands,
         |git, input: GitCreateBranch, cancel| async move {
-            let done = git.create_branch(&input, &cancel).await?;
-            Ok(Answer::text(done.to_text()))
+            let result = git.create_branch(&input, &cancel).await?;
+            Ok(Answer::text(result.to_text()))
         },
     )
     .adds()
-    .effects(WRITES)
+    .effects(WRITES_REPOSITORY)
 }
 
 fn git_checkout(commands: &Commands) -> Tool {
@@ -227,13 +229,13 @@ fn git_checkout(commands: &Commands) -> Tool {
         "Switches to a branch; refuses to lose changes.",
         commands,
         |git, input: GitCheckout, cancel| async move {
-            let done = git.checkout(&input, &cancel).await?;
-            Ok(Answer::text(done.to_text()))
+            let result = git.checkout(&input, &cancel).await?;
+            Ok(Answer::text(result.to_text()))
         },
     )
     .destroys()
     .idempotent()
-    .effects(WRITES)
+    .effects(WRITES_REPOSITORY)
 }
 
 fn git_restore(commands: &Commands) -> Tool {
@@ -243,13 +245,13 @@ fn git_restore(commands: &Commands) -> Tool {
         "Discards unstaged changes, or unstages.",
         commands,
         |git, input: GitRestore, cancel| async move {
-            let done = git.restore(&input, &cancel).await?;
-            Ok(Answer::text(done.to_text()))
+            let result = git.restore(&input, &cancel).await?;
+            Ok(Answer::text(result.to_text()))
         },
     )
     .destroys()
     .idempotent()
-    .effects(WRITES)
+    .effects(WRITES_REPOSITORY)
 }
 
 fn git_stash(commands: &Commands) -> Tool {
@@ -259,10 +261,10 @@ fn git_stash(commands: &Commands) -> Tool {
         "Puts changes aside, or takes them out.",
         commands,
         |git, input: GitStash, cancel| async move {
-            let done = git.stash(&input, &cancel).await?;
-            Ok(Answer::text(done.to_text()).failed_if(done.conflicts))
+            let result = git.stash(&input, &cancel).await?;
+            Ok(Answer::text(result.to_text()).failed_if(result.conflicts))
         },
     )
     .destroys()
-    .effects(WRITES)
+    .effects(WRITES_REPOSITORY)
 }

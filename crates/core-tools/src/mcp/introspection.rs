@@ -1,8 +1,9 @@
 //! The tools that look into the running application.
 
 use super::answer::{Answer, Media, ToolError};
-use super::host::Context;
-use super::tool::{Tool, Toolset};
+use super::call_context::CallContext;
+use super::tool::Tool;
+use super::toolset::Toolset;
 use crate::db::{self, Databases, DbBridge};
 use crate::inspect::{self, InspectState, Inspector};
 use crate::logs::{self, GetLogs, LogEntry, Logs};
@@ -28,7 +29,7 @@ impl From<inspect::Error> for ToolError {
     }
 }
 
-/// The toolset `introspection`, for what lies beneath the roots of `workspace`.
+/// The toolset `introspection`, over the roots of `workspace`.
 pub fn toolset(
     workspace: &Arc<Workspace>,
     logs: Logs,
@@ -45,26 +46,32 @@ pub fn toolset(
     Toolset { name: "introspection", tools }
 }
 
-/// Answers with text, as [`get_logs`].
+// Answers with text, as `get_logs`.
+//
 // A target may be a file, a process or a URL, so it is not judged as a path: every file is judged where it is opened,
-// every process by where it runs.
+// every process by the folder it runs in.
 fn inspect_state(workspace: &Arc<Workspace>, inspector: Inspector) -> Tool {
     let workspace = Arc::clone(workspace);
-    Tool::new("inspect_state", "State", "Live app state.", move |request: InspectState, context: Context| {
-        let inspector = context
-            .within(&workspace)
-            .map(|workspace| inspector.within(workspace).unrestricted(context.unrestricted));
-        async move {
-            let answered = inspector?.inspect(&request, &context.cancel).await?;
-            let text = serde_json::to_string(&answered).map_err(|error| ToolError::from_error(&error))?;
-            Ok(Answer::text(text).failed_if(answered.is_failed()))
-        }
-    })
+    Tool::new(
+        "inspect_state",
+        "State",
+        "Live app state.",
+        move |request: InspectState, context: CallContext| {
+            let inspector = context
+                .within(&workspace)
+                .map(|workspace| inspector.within(workspace).unrestricted(context.unrestricted));
+            async move {
+                let answered = inspector?.inspect(&request, &context.cancel).await?;
+                let text = serde_json::to_string(&answered).map_err(|error| ToolError::from_error(&error))?;
+                Ok(Answer::text(text).failed_if(answered.is_failed()))
+            }
+        },
+    )
     .runs_programs()
-    .knows_unrestricted()
+    .checks_unrestricted()
 }
 
-/// The part of an answer that is promised in the schema, which every conversation pays for: one of these.
+/// The part of an answer that is in the listed schema, which every conversation pays for.
 #[derive(Serialize, JsonSchema)]
 #[allow(dead_code, reason = "only its schema is used")]
 struct DbAnswer {
@@ -80,11 +87,11 @@ fn db_bridge(workspace: &Arc<Workspace>, databases: Databases) -> Tool {
         "db_bridge",
         "Database",
         "The app's SQL database.",
-        move |mut request: DbBridge, context: Context| {
+        move |mut request: DbBridge, context: CallContext| {
             let databases = context.within(&workspace).map(|workspace| databases.within(workspace));
             async move {
-                let most = u64::try_from(context.max_timeout.as_millis()).unwrap_or(u64::MAX);
-                request.timeout_ms = request.timeout_ms.map(|asked| asked.min(most));
+                let max_ms = u64::try_from(context.max_timeout.as_millis()).unwrap_or(u64::MAX);
+                request.timeout_ms = request.timeout_ms.map(|requested| requested.min(max_ms));
                 match databases?.run(&request, &context.cancel).await {
                     Ok(answered) => Answer::structured(&answered),
                     Err(db::Error::Cancelled) => Err(ToolError::new("cancelled")),
@@ -99,7 +106,8 @@ fn db_bridge(workspace: &Arc<Workspace>, databases: Databases) -> Tool {
     tool.destroys().own_deadline().answers::<DbAnswer>().effects(&[Effect::Sql("action")])
 }
 
-/// Answers with text: a page of entries as a structured object would be sent twice to who shows both.
+// Answers with text: a page of entries as a structured object would be sent twice to a client that shows both.
+//
 // `source` may be a name, and left out it is what the settings say, so it is not judged as a path: every file is
 // judged where it is opened.
 fn get_logs(workspace: &Arc<Workspace>, logs: Logs) -> Tool {
@@ -108,16 +116,16 @@ fn get_logs(workspace: &Arc<Workspace>, logs: Logs) -> Tool {
         "get_logs",
         "Logs",
         "App log entries; also contains, until, exact.",
-        move |query: GetLogs, context: Context| {
+        move |query: GetLogs, context: CallContext| {
             let logs = context.within(&workspace).map(|workspace| logs.within(workspace));
             async move {
                 let logs = logs?;
                 let page = if query.follow {
                     let progress = context.progress.clone();
-                    let mut each = |entry: &LogEntry| progress.add(&entry.to_text());
-                    let heard: Option<&mut (dyn FnMut(&LogEntry) + Send)> =
-                        if progress.is_heard() { Some(&mut each) } else { None };
-                    logs.follow(&query, &context.cancel, heard).await?
+                    let mut send = |entry: &LogEntry| progress.append_line(&entry.to_text());
+                    let on_entry: Option<&mut (dyn FnMut(&LogEntry) + Send)> =
+                        if progress.is_requested() { Some(&mut send) } else { None };
+                    logs.follow(&query, &context.cancel, on_entry).await?
                 } else {
                     context.blocking(move |cancel| Ok(logs.read(&query, cancel)?)).await?
                 };
@@ -127,15 +135,15 @@ fn get_logs(workspace: &Arc<Workspace>, logs: Logs) -> Tool {
     )
 }
 
-/// Runs profilers, so it is for who may run something: it changes nothing that is there, and adds a file. Answers with
-/// text, as [`get_logs`].
+// It runs profilers, so it is for callers that may run programs. It changes nothing that is there, and adds a file.
+// Answers with text, as `get_logs`.
 fn capture_trace(workspace: &Arc<Workspace>, traces: Traces) -> Tool {
     let workspace = Arc::clone(workspace);
     let tool = Tool::new(
         "capture_trace",
         "Profile",
         "Profile the running app.",
-        move |request: CaptureTrace, context: Context| {
+        move |request: CaptureTrace, context: CallContext| {
             let traces = context
                 .within(&workspace)
                 .map(|workspace| traces.within(workspace).unrestricted(context.unrestricted));
@@ -148,12 +156,12 @@ fn capture_trace(workspace: &Arc<Workspace>, traces: Traces) -> Tool {
                         });
                         Ok(json_text(&captured.profile)?.with_media(image))
                     }
-                    Err(error) => Ok(json_text(&error.to_refusal())?.failed_if(true)),
+                    Err(error) => Ok(json_text(&error.to_report())?.failed_if(true)),
                 }
             }
         },
     );
-    tool.adds().own_deadline().runs_programs().knows_unrestricted()
+    tool.adds().own_deadline().runs_programs().checks_unrestricted()
 }
 
 fn json_text<T: Serialize>(value: &T) -> Result<Answer, ToolError> {

@@ -5,7 +5,7 @@
 //! [`Connection`] is what a transport serves.
 //!
 //! ```
-//! use core_tools::mcp::{Answer, Context, Host, Tool, ToolError, Toolset};
+//! use core_tools::mcp::{Answer, CallContext, Host, Tool, ToolError, Toolset};
 //! use core_tools::redact::Redactor;
 //! use role_policy::{Caller, Policy};
 //! use schemars::JsonSchema;
@@ -19,14 +19,14 @@
 //! }
 //!
 //! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let greet = Tool::new("greet", "Greet", "Greets somebody by name.", |input: Greet, _: Context| async move {
+//! let greet = Tool::new("greet", "Greet", "Greets somebody by name.", |input: Greet, _: CallContext| async move {
 //!     Ok(Answer::text(format!("Hello, {}!", input.name)))
 //! });
 //! let host = Host::builder(Policy::allow_all(), Redactor::new(Default::default())?)
-//!     .toolset(Toolset { name: "manners", tools: vec![greet] })
+//!     .toolset(Toolset::new("manners", [greet]))
 //!     .build()?;
 //!
-//! let context = Context::new(Caller::new("orchestrator"), Default::default());
+//! let context = CallContext::new(Caller::new("orchestrator"), Default::default());
 //! let arguments = serde_json::json!({"name": "Ada"}).as_object().cloned().unwrap_or_default();
 //! let answer = host.call("greet", arguments, context).await?;
 //! assert_eq!(answer.to_text(), "Hello, Ada!");
@@ -37,17 +37,24 @@
 mod answer;
 mod arguments;
 mod audit;
+mod call_context;
+mod connection;
 mod effects;
 mod errors;
 mod handler;
 mod host;
 mod limits;
-mod meter;
+mod list_changes;
+mod observer;
+mod permits;
 mod progress;
+mod progress_notifications;
+mod rate_limiter;
 mod reference;
 mod schema;
 mod selection;
 mod tool;
+mod toolset;
 
 #[cfg(feature = "ci")]
 pub mod ci;
@@ -66,13 +73,19 @@ pub mod testing;
 
 pub use answer::{Answer, Media, ToolError};
 pub use arguments::InvalidArguments;
-pub use audit::{Audit, Outcome, Record, WhenFull};
+pub use audit::{Audit, AuditFailureMode, CallDecision, CallRecord, Outcome};
+pub use call_context::CallContext;
+pub use connection::{Connection, RequestContext};
 pub use effects::WorkspaceEffects;
-pub use handler::{Connection, Visitor};
-pub use host::{Context, Host, HostBuilder, HostError, NoSuchTool, Observer};
-pub use limits::{Held, Limits, Needs, Programs};
-pub use progress::Progress;
-/// What an argument of a tool reaches; a tool declares it for policies to judge.
+pub use host::{Host, HostBuilder, HostError, NoSuchTool};
+pub use limits::HostLimits;
+pub use observer::CallObserver;
+pub use permits::{CallPermit, CallPermits, NoPermit, Permit, ProcessPermits, ResourceClass};
+pub use progress::ProgressReporter;
+/// The effect of an argument of a tool: the paths, programs or roles that it reaches, declared for policies to judge.
 pub use role_policy::Effect;
-pub use selection::{PRESETS, Selection};
-pub use tool::{Left, Prepared, Tool, Toolset};
+/// The token bucket behind every limit of so many in a span of time.
+pub use role_policy::TokenBucket;
+pub use selection::{PRESETS, ToolSelection, UnknownSelection};
+pub use tool::{BackgroundProcess, Tool};
+pub use toolset::{PreparedCall, Toolset};

@@ -1,30 +1,30 @@
-//! What a client is told while it waits.
+//! The progress of a call, for a client that waits.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Where a running tool leaves the latest word on how it goes. Cheap to clone.
+/// The latest progress of a running tool, which the host sends to a client that asked for it. Cheap to clone.
 ///
-/// Only the newest word is kept. The host sends it on at its own pace, so a chatty tool costs nothing, and
+/// Only the newest message is kept. The host sends it at its own pace, so a chatty tool costs nothing, and
 /// sends a heartbeat when the tool is silent.
 #[derive(Clone, Debug, Default)]
-pub struct Progress {
+pub struct ProgressReporter {
     latest: Arc<Mutex<Option<String>>>,
-    heard: bool,
+    requested: bool,
 }
 
-impl Progress {
-    /// Progress of a call whose client asked to hear of it.
-    pub(crate) fn heard() -> Self {
-        Self { heard: true, ..Self::default() }
+impl ProgressReporter {
+    /// The progress of a call whose client sent a progress token.
+    pub(crate) fn requested() -> Self {
+        Self { requested: true, ..Self::default() }
     }
 
-    /// Whether the client asked to hear of it. What is said is lost otherwise.
-    pub fn is_heard(&self) -> bool {
-        self.heard
+    /// Returns true if the client asked for it. What is reported is discarded otherwise.
+    pub fn is_requested(&self) -> bool {
+        self.requested
     }
 
-    /// Adds a line to what the client has not been sent yet, so that none is lost. The caller bounds how many.
-    pub fn add(&self, line: &str) {
+    /// Adds a line to what the client has not been sent yet, so that none is lost. The tool bounds how many.
+    pub fn append_line(&self, line: &str) {
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         match latest.as_mut() {
             Some(text) => {
@@ -35,12 +35,12 @@ impl Progress {
         }
     }
 
-    /// Replaces the latest word.
-    pub fn say(&self, message: impl Into<String>) {
+    /// Replaces what the client has not been sent yet.
+    pub fn update(&self, message: impl Into<String>) {
         *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(message.into());
     }
 
-    /// The word said since the last time this was asked.
+    /// Takes what was reported since the last call of this.
     pub(crate) fn take(&self) -> Option<String> {
         self.latest.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

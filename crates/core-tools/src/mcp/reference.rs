@@ -1,27 +1,28 @@
-//! The tools as a page for people, from what the host itself checks calls by.
+//! The tools as a page of Markdown, written from the schemas that calls are checked by.
 
-use super::schema::Schema;
+use super::answer::AnswerFormat;
+use super::schema::JsonSchemaObject;
 use super::tool::Tool;
 use serde_json::Value;
 use std::fmt::Write as _;
 
-/// A section for each toolset, and in it one for each tool: what it is for, whether it changes anything, and all its
+/// Writes a section for each toolset, and in it one for each tool: its purpose, what it changes, and all its
 /// parameters, also those that a client's list leaves out.
 pub(crate) fn markdown<'a>(tools: impl Iterator<Item = (&'static str, &'a Tool)>) -> String {
     let mut page = String::new();
-    let mut last = "";
+    let mut last_toolset = "";
     for (toolset, tool) in tools {
-        if toolset != last {
+        if toolset != last_toolset {
             let _ = writeln!(page, "## {toolset}\n");
-            last = toolset;
+            last_toolset = toolset;
         }
-        one(&mut page, tool);
+        write_tool(&mut page, tool);
     }
     page
 }
 
-fn one(page: &mut String, tool: &Tool) {
-    let listed = tool.listed(false);
+fn write_tool(page: &mut String, tool: &Tool) {
+    let listed = tool.listed(AnswerFormat::TextOnly);
     let title = listed.title.unwrap_or_default();
     let _ = writeln!(page, "### {}\n\n{title}: {}. {}", tool.name(), change(tool), tool.description());
     if !tool.alias_names().is_empty() {
@@ -29,7 +30,7 @@ fn one(page: &mut String, tool: &Tool) {
         let _ = writeln!(page, "\nAlso called {}.", names.join(", "));
     }
     let mut rows = String::new();
-    properties(&mut rows, tool.input(), tool.input(), "");
+    write_properties(&mut rows, tool.input(), tool.input(), "");
     if rows.is_empty() {
         page.push_str("\nIt takes no parameters.\n");
     } else {
@@ -39,7 +40,7 @@ fn one(page: &mut String, tool: &Tool) {
 }
 
 fn change(tool: &Tool) -> &'static str {
-    let hints = tool.listed(false).annotations.unwrap_or_default();
+    let hints = tool.listed(AnswerFormat::TextOnly).annotations.unwrap_or_default();
     match (hints.read_only_hint, hints.destructive_hint) {
         (Some(true), _) => "reads",
         (_, Some(false)) => "adds, and changes nothing that is there",
@@ -47,15 +48,16 @@ fn change(tool: &Tool) -> &'static str {
     }
 }
 
-/// A row for each property, and for each of what it is made of.
-fn properties(rows: &mut String, whole: &Schema, object: &Schema, prefix: &str) {
+/// Writes a row for each property, and for each property of its objects.
+fn write_properties(rows: &mut String, root: &JsonSchemaObject, object: &JsonSchemaObject, prefix: &str) {
     let required = object.get("required").and_then(Value::as_array);
     let Some(Value::Object(members)) = object.get("properties") else { return };
     for (name, schema) in members {
-        let Some(schema) = resolved(whole, schema) else { continue };
-        let needed = required.is_some_and(|required| required.iter().any(|other| other == name.as_str()));
-        let mut takes = kind(whole, schema);
-        if needed {
+        let Some(schema) = resolved(root, schema) else { continue };
+        let is_required =
+            required.is_some_and(|required| required.iter().any(|other| other == name.as_str()));
+        let mut takes = kind(root, schema);
+        if is_required {
             takes.push_str(", required");
         } else if let Some(default) = schema.get("default").filter(|value| !value.is_null()) {
             let _ = write!(takes, ", default `{default}`");
@@ -63,33 +65,33 @@ fn properties(rows: &mut String, whole: &Schema, object: &Schema, prefix: &str) 
         let description = schema.get("description").and_then(Value::as_str).unwrap_or_default();
         let description = description.replace('|', "\\|").replace('\n', " ");
         let _ = writeln!(rows, "| `{prefix}{name}` | {takes} | {description} |");
-        let item = schema.get("items").and_then(|items| resolved(whole, items));
+        let item = schema.get("items").and_then(|items| resolved(root, items));
         for (inner, mark) in [(Some(schema), "."), (item, "[].")] {
             if let Some(inner) = inner {
-                properties(rows, whole, inner, &format!("{prefix}{name}{mark}"));
+                write_properties(rows, root, inner, &format!("{prefix}{name}{mark}"));
             }
         }
     }
 }
 
-/// What a reference stands for.
-fn resolved<'a>(whole: &'a Schema, schema: &'a Value) -> Option<&'a Schema> {
+/// Returns the definition that a reference names, or the schema itself.
+fn resolved<'a>(root: &'a JsonSchemaObject, schema: &'a Value) -> Option<&'a JsonSchemaObject> {
     let schema = schema.as_object()?;
     match schema.get("$ref").and_then(Value::as_str).and_then(|name| name.strip_prefix("#/$defs/")) {
-        Some(name) => whole.get("$defs")?.get(name)?.as_object(),
+        Some(name) => root.get("$defs")?.get(name)?.as_object(),
         None => Some(schema),
     }
 }
 
-/// What a value may be, in words.
-fn kind(whole: &Schema, schema: &Schema) -> String {
+/// Describes the values that a schema takes.
+fn kind(root: &JsonSchemaObject, schema: &JsonSchemaObject) -> String {
     for key in ["anyOf", "oneOf"] {
         if let Some(Value::Array(choices)) = schema.get(key) {
             let kinds: Vec<_> = choices
                 .iter()
-                .filter_map(|choice| resolved(whole, choice))
+                .filter_map(|choice| resolved(root, choice))
                 .filter(|choice| choice.get("type").and_then(Value::as_str) != Some("null"))
-                .map(|choice| kind(whole, choice))
+                .map(|choice| kind(root, choice))
                 .collect();
             return kinds.join(" or ");
         }
@@ -114,15 +116,16 @@ fn kind(whole: &Schema, schema: &Schema) -> String {
         "boolean" => "true or false".to_owned(),
         "integer" | "number" => range(schema),
         "array" => {
-            let item = schema.get("items").and_then(|items| resolved(whole, items));
-            format!("list of {}", item.map_or_else(|| "anything".to_owned(), |item| self::kind(whole, item)))
+            let item = schema.get("items").and_then(|items| resolved(root, items));
+            format!("list of {}", item.map_or_else(|| "anything".to_owned(), |item| self::kind(root, item)))
         }
         "object" => "object".to_owned(),
         _ => "anything".to_owned(),
     }
 }
 
-fn range(schema: &Schema) -> String {
+fn range(schema: &JsonSchemaObject) -> String {
+    // A bound that is only that of the type `u32` tells a reader nothing.
     let bound =
         |key: &str| schema.get(key).and_then(Value::as_u64).filter(|bound| *bound != u64::from(u32::MAX));
     match (bound("minimum"), bound("maximum")) {

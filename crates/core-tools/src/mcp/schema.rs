@@ -1,4 +1,4 @@
-//! Schemas from types, in the fewest bytes that say the same.
+//! JSON Schemas from Rust types, in the fewest bytes that say the same.
 //!
 //! Every byte of a tool list is paid for in each conversation, so what a client does not need is cut: the
 //! dialect, titles, integer formats, `null` beside a type that may simply be left out, references that are
@@ -9,29 +9,29 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value};
 
 /// A JSON Schema object, as rmcp takes it.
-pub(crate) type Schema = Map<String, Value>;
+pub(crate) type JsonSchemaObject = Map<String, Value>;
 
-/// Marks a property that is taken and not listed.
+/// The key that marks a property which is accepted and not listed.
 const UNLISTED: &str = "unlisted";
 
-/// The schema of what a client may send for `T`. Descriptions, ranges and defaults stay.
-pub(crate) fn input<T: JsonSchema>() -> Schema {
+/// Returns the schema that arguments are checked by. Descriptions, ranges and defaults stay.
+pub(crate) fn input<T: JsonSchema>() -> JsonSchemaObject {
     generate::<T>(SchemaSettings::draft2020_12().for_deserialize().into_generator(), true)
 }
 
-/// The schema of what `T` is sent as: names and types, no descriptions, which a client shows to nobody.
-pub(crate) fn output<T: JsonSchema>() -> Schema {
+/// Returns the schema of an answer: names and types, without descriptions, which no client shows to anybody.
+pub(crate) fn output<T: JsonSchema>() -> JsonSchemaObject {
     generate::<T>(SchemaSettings::draft2020_12().for_serialize().into_generator(), false)
 }
 
-/// What of an input schema is listed: all that a writer of arguments needs, and nothing that only the check
-/// does. Unknown members are refused whether or not the list says so.
-pub(crate) fn listed(schema: &Schema) -> Schema {
+/// Returns the part of an input schema that is listed: all that the writer of arguments needs, and nothing that only the
+/// check needs. Unknown members are refused whether or not the list says so.
+pub(crate) fn listed(schema: &JsonSchemaObject) -> JsonSchemaObject {
     let mut schema = Value::Object(schema.clone());
     shorten(&mut schema, true);
     match schema {
         Value::Object(schema) => schema,
-        _ => Schema::new(),
+        _ => JsonSchemaObject::new(),
     }
 }
 
@@ -40,7 +40,7 @@ fn shorten(schema: &mut Value, described: bool) {
     if get(object, "additionalProperties") == Some(&Value::Bool(false)) {
         remove(object, "additionalProperties");
     }
-    // What the type bounds and no use reaches.
+    // The bound of the type `u32`, which no caller reaches.
     if get(object, "maximum") == Some(&Value::from(u32::MAX)) {
         remove(object, "maximum");
     }
@@ -51,11 +51,11 @@ fn shorten(schema: &mut Value, described: bool) {
             object.remove(key);
         }
     }
-    // Anything, in the form that every client's reader takes.
+    // Both mean any value; not every client takes a boolean for a schema.
     if get(object, "items") == Some(&Value::Bool(true)) {
         object.insert("items".to_owned(), Value::Object(Map::new()));
     }
-    // A switch that is left out is off.
+    // A boolean that is left out is false, as everybody assumes.
     if get(object, "default") == Some(&Value::Bool(false)) {
         remove(object, "default");
     }
@@ -63,11 +63,11 @@ fn shorten(schema: &mut Value, described: bool) {
         remove(object, "description");
     }
     if let Some(Value::Object(properties)) = get_mut(object, "properties") {
-        // What few need is named in descriptions, answers and errors.
+        // Rarely needed parameters are named in descriptions, answers and errors instead.
         properties.retain(|_, value| value.get(UNLISTED).is_none());
         properties.values_mut().for_each(|value| shorten(value, true));
     }
-    // What the whole is for has been said above its parts.
+    // The description of a list says what its items are, so theirs is left out.
     for key in ["items", "additionalProperties"] {
         if let Some(value) = get_mut(object, key) {
             shorten(value, false);
@@ -78,7 +78,7 @@ fn shorten(schema: &mut Value, described: bool) {
     }
 }
 
-fn generate<T: JsonSchema>(generator: SchemaGenerator, descriptions: bool) -> Schema {
+fn generate<T: JsonSchema>(generator: SchemaGenerator, descriptions: bool) -> JsonSchemaObject {
     let mut schema = generator.into_root_schema_for::<T>().to_value();
     let definitions = schema.as_object_mut().and_then(|object| object.remove("$defs")).unwrap_or(Value::Null);
     inline(&mut schema, &definitions, 0);
@@ -92,10 +92,10 @@ fn generate<T: JsonSchema>(generator: SchemaGenerator, descriptions: bool) -> Sc
     }
 }
 
-/// Deeper than any type here; a type that contains itself stops being spelt out at this depth.
+/// The depth at which a type that contains itself stops being spelt out. No other type here is as deep.
 const MAX_DEPTH: usize = 8;
 
-/// Puts each definition where it is used.
+/// Replaces each reference by the definition that it names.
 fn inline(schema: &mut Value, definitions: &Value, depth: usize) {
     match schema {
         Value::Object(object) => {
@@ -153,16 +153,16 @@ fn compact(schema: &mut Value, descriptions: bool, root: bool) {
         }
     }
     if !descriptions {
-        // Of an answer the list tells names and types. What else holds for it is tested, not listed.
+        // The list gives names and types of an answer. `tests/contract` checks the rest.
         for key in ["additionalProperties", "minimum", "maximum", "required", "enum", "items"] {
             remove(object, key);
         }
     }
 }
 
-/// `["string", "null"]` and `anyOf: [X, null]` mean an optional member: a client leaves it out. Some
-/// clients' dialects know no type unions at all.
-fn drop_null(object: &mut Schema) {
+/// Removes `null` from `["string", "null"]` and `anyOf: [X, null]`, which mean an optional member: a client leaves it out.
+/// Some clients cannot read type unions at all.
+fn drop_null(object: &mut JsonSchemaObject) {
     if let Some(Value::Array(types)) = get_mut(object, "type") {
         types.retain(|kind| kind != "null");
         if let [only] = types.as_slice() {
@@ -182,8 +182,8 @@ fn drop_null(object: &mut Schema) {
     }
 }
 
-/// `oneOf: [{const: a}, {const: b}]`, which is how documented variants come out, is `enum: [a, b]`.
-fn flatten_enum(object: &mut Schema) {
+/// Turns `oneOf: [{const: a}, {const: b}]`, which schemars makes of documented variants, into `enum: [a, b]`.
+fn flatten_enum(object: &mut JsonSchemaObject) {
     let Some(Value::Array(values)) = get(object, "oneOf") else { return };
     let constants: Option<Vec<Value>> = values
         .iter()
@@ -201,18 +201,18 @@ fn flatten_enum(object: &mut Schema) {
     }
 }
 
-// A schema's objects have few members, most of which are asked for in vain, at every start of a server: to
-// compare the names takes a fifth of the time that hashing each does.
+// Every start of a server asks a schema's objects for many members that they do not have. They have few: comparing
+// the names takes a fifth of the time of hashing each.
 
-fn get<'a>(object: &'a Schema, key: &str) -> Option<&'a Value> {
+fn get<'a>(object: &'a JsonSchemaObject, key: &str) -> Option<&'a Value> {
     object.iter().find(|(name, _)| *name == key).map(|(_, value)| value)
 }
 
-fn get_mut<'a>(object: &'a mut Schema, key: &str) -> Option<&'a mut Value> {
+fn get_mut<'a>(object: &'a mut JsonSchemaObject, key: &str) -> Option<&'a mut Value> {
     object.iter_mut().find(|(name, _)| *name == key).map(|(_, value)| value)
 }
 
-fn remove(object: &mut Schema, key: &str) {
+fn remove(object: &mut JsonSchemaObject, key: &str) {
     if get(object, key).is_some() {
         object.remove(key);
     }

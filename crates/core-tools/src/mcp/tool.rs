@@ -1,10 +1,9 @@
-//! One tool: what a client is told of it, and what runs.
+//! A tool: its entry in a client's list, the facts that a policy judges it by, and the function that runs.
 
-use super::Context;
-use super::answer::{Answer, ToolError};
-use super::arguments::{self, InvalidArguments};
-use super::limits::Needs;
-use super::schema::{self, Schema};
+use super::answer::{Answer, AnswerFormat, ToolError};
+use super::call_context::CallContext;
+use super::permits::ResourceClass;
+use super::schema::{self, JsonSchemaObject};
 use futures_util::future::{BoxFuture, FutureExt};
 use rmcp::model::ToolAnnotations;
 use role_policy::{Authorized, Call, Effect, ToolFacts};
@@ -14,114 +13,96 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
 
-type Leave = dyn Fn(&str) + Send + Sync;
-type TellsLeft = dyn Fn() -> Vec<Left> + Send + Sync;
+type ReleaseCaller = dyn Fn(&str) + Send + Sync;
+type ListBackground = dyn Fn() -> Vec<BackgroundProcess> + Send + Sync;
 type Handler =
-    dyn Fn(Map<String, Value>, Context) -> BoxFuture<'static, Result<Answer, ToolError>> + Send + Sync;
+    dyn Fn(Map<String, Value>, CallContext) -> BoxFuture<'static, Result<Answer, ToolError>> + Send + Sync;
 
-/// Tools that belong together, and are chosen together.
-#[derive(Debug)]
-pub struct Toolset {
-    /// The name it is chosen by, for example `filesystem`.
-    pub name: &'static str,
-    /// Its tools, in the order they are listed.
-    pub tools: Vec<Tool>,
-}
-
-/// A tool, and arguments in the form in which they are judged and run.
-pub type Prepared = (ToolFacts<'static>, Map<String, Value>);
-
-impl Toolset {
-    /// What a policy knows of its tools.
-    pub fn facts(&self) -> impl Iterator<Item = ToolFacts<'static>> {
-        self.tools.iter().map(|tool| tool.facts(self.name))
-    }
-
-    /// Lays these tools over `others`. One that has the name of a tool there stands in its place: in its toolset, in its
-    /// order, called by its former names too, and judged by the rules for that name, with the effects and hints that it
-    /// declares itself. All else follows as a toolset of its own.
-    pub fn over(self, others: &mut Vec<Self>) {
-        let mut rest = Vec::new();
-        for mut own in self.tools {
-            let replaced =
-                others.iter_mut().flat_map(|toolset| &mut toolset.tools).find(|tool| tool.name == own.name);
-            match replaced {
-                Some(tool) => {
-                    if own.aliases.is_empty() {
-                        own.aliases = tool.aliases;
-                    }
-                    *tool = own;
-                }
-                None => rest.push(own),
-            }
-        }
-        if !rest.is_empty() {
-            others.push(Self { name: self.name, tools: rest });
-        }
-    }
-
-    /// What a policy knows of the tool that is called `name`, or was elsewhere, and `arguments` in the form in
-    /// which they are judged and run. Nothing if it is not in this toolset.
-    ///
-    /// # Errors
-    /// The arguments do not fit the tool.
-    pub fn prepare(
-        &self,
-        name: &str,
-        arguments: Map<String, Value>,
-    ) -> Option<Result<Prepared, InvalidArguments>> {
-        let tool = self.tools.iter().find(|tool| tool.name == name || tool.aliases.contains(&name))?;
-        let normalised = arguments::normalise(&tool.input, arguments);
-        Some(normalised.map(|arguments| (tool.facts(self.name), arguments)))
-    }
-}
-
-/// One tool: what a client is told of it, and what runs.
+/// A tool: its entry in a client's list, the facts that a policy judges it by, and the function that runs.
 ///
-/// The input type is the schema: its doc comments are the descriptions a client reads, its ranges are
-/// checked before the handler sees anything.
+/// The input type is the schema: its doc comments are the descriptions that a client reads, its ranges are
+/// checked before the function is called.
 #[derive(Clone)]
 pub struct Tool {
     name: &'static str,
     title: &'static str,
     description: &'static str,
     aliases: &'static [&'static str],
-    input: Arc<Schema>,
-    output: Option<Arc<Schema>>,
+    input: Arc<JsonSchemaObject>,
+    output: Option<Arc<JsonSchemaObject>>,
     change: Change,
     effects: &'static [Effect],
-    idempotent: bool,
-    open_world: bool,
-    own_deadline: bool,
-    without_place: bool,
-    runs_programs: bool,
-    knows_unrestricted: bool,
-    on_leave: Option<Arc<Leave>>,
-    tells_left: Option<Arc<TellsLeft>>,
+    idempotence: Idempotence,
+    world: World,
+    deadline: Deadline,
+    resources: ResourceClass,
+    unrestricted: UnrestrictedCheck,
+    release_caller: Option<Arc<ReleaseCaller>>,
+    list_background: Option<Arc<ListBackground>>,
     handler: Arc<Handler>,
 }
 
 /// A program that outlives the call that started it.
 #[derive(Clone, Debug)]
-pub struct Left {
-    /// Whose it is; empty for who has no name.
+#[non_exhaustive]
+pub struct BackgroundProcess {
+    /// The principal whose call started it; empty for a caller without a name.
     pub principal: String,
-    /// What its tools know it by.
+    /// The number by which the tools know it.
     pub id: u32,
     /// The command.
     pub command: String,
     /// `running`, or how it ended.
     pub state: &'static str,
-    /// How long it ran, or has run.
+    /// The time that it has run, or ran.
     pub duration: Duration,
+    /// True if it has not ended.
+    pub(crate) running: bool,
 }
 
-/// What a tool does to what is there.
+impl BackgroundProcess {
+    /// Returns true if it has not ended.
+    pub fn is_running(&self) -> bool {
+        self.running
+    }
+}
+
+/// The effect of a tool on what is there: MCP's `readOnlyHint` and `destructiveHint`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Change {
-    Reads,
-    Adds,
-    Destroys,
+    None,
+    Additive,
+    Destructive,
+}
+
+/// The effect of a second call with the same arguments: MCP's `idempotentHint`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Idempotence {
+    Idempotent,
+    NotIdempotent,
+}
+
+/// The reach of a tool, on this machine or beyond: MCP's `openWorldHint`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum World {
+    Closed,
+    Open,
+}
+
+/// The deadline that ends a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Deadline {
+    /// The host's.
+    Host,
+    /// The tool's own, a time limit among its parameters. The host's is only a backstop.
+    Own,
+}
+
+/// The check if the caller of a tool is unrestricted. It looks at every rule, so only tools that ask for it get it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum UnrestrictedCheck {
+    Skipped,
+    Made,
 }
 
 impl Tool {
@@ -132,18 +113,19 @@ impl Tool {
     pub fn new<I, F, R>(name: &'static str, title: &'static str, description: &'static str, run: F) -> Self
     where
         I: DeserializeOwned + JsonSchema + Send + 'static,
-        F: Fn(I, Context) -> R + Send + Sync + 'static,
+        F: Fn(I, CallContext) -> R + Send + Sync + 'static,
         R: Future<Output = Result<Answer, ToolError>> + Send + 'static,
     {
-        let handler = move |arguments: Map<String, Value>, context: Context| match serde_json::from_value::<I>(
-            Value::Object(arguments),
-        ) {
-            Ok(input) => run(input, context).boxed(),
-            // The schema has been checked before, so this says what the schema cannot.
-            Err(error) => {
-                std::future::ready(Err(ToolError::new(format!("invalid arguments: {error}")))).boxed()
-            }
-        };
+        let handler =
+            move |arguments: Map<String, Value>, context: CallContext| match serde_json::from_value::<I>(
+                Value::Object(arguments),
+            ) {
+                Ok(input) => run(input, context).boxed(),
+                // The schema has been checked before, so this says what the schema cannot.
+                Err(error) => {
+                    std::future::ready(Err(ToolError::new(format!("invalid arguments: {error}")))).boxed()
+                }
+            };
         Self {
             name,
             title,
@@ -151,115 +133,118 @@ impl Tool {
             aliases: &[],
             input: Arc::new(schema::input::<I>()),
             output: None,
-            change: Change::Reads,
+            change: Change::None,
             effects: &[],
-            idempotent: true,
-            open_world: false,
-            own_deadline: false,
-            without_place: false,
-            runs_programs: false,
-            knows_unrestricted: false,
-            on_leave: None,
-            tells_left: None,
+            idempotence: Idempotence::Idempotent,
+            world: World::Closed,
+            deadline: Deadline::Host,
+            resources: ResourceClass::Call,
+            unrestricted: UnrestrictedCheck::Skipped,
+            release_caller: None,
+            list_background: None,
             handler: Arc::new(handler),
         }
     }
 
-    /// It changes what is there without losing anything: it creates, or it appends. Not idempotent.
+    /// Marks a tool that creates or appends, and loses nothing that was there. Not idempotent.
     #[must_use]
     pub fn adds(mut self) -> Self {
-        (self.change, self.idempotent) = (Change::Adds, false);
+        (self.change, self.idempotence) = (Change::Additive, Idempotence::NotIdempotent);
         self
     }
 
-    /// It may overwrite or remove what was there. Not idempotent.
+    /// Marks a tool that may overwrite or remove what was there. Not idempotent.
     #[must_use]
     pub fn destroys(mut self) -> Self {
-        (self.change, self.idempotent) = (Change::Destroys, false);
+        (self.change, self.idempotence) = (Change::Destructive, Idempotence::NotIdempotent);
         self
     }
 
-    /// Doing it twice is the same as doing it once.
+    /// Marks a tool for which a second call with the same arguments changes nothing more.
     #[must_use]
     pub fn idempotent(mut self) -> Self {
-        self.idempotent = true;
+        self.idempotence = Idempotence::Idempotent;
         self
     }
 
-    /// It reaches beyond this machine, or runs programs that may.
+    /// Marks a tool that reaches beyond this machine, or runs programs that may.
     #[must_use]
     pub fn open_world(mut self) -> Self {
-        self.open_world = true;
+        self.world = World::Open;
         self
     }
 
-    /// What its arguments reach, for a policy to judge. Each argument that is a path, a command or a role must
-    /// be named.
+    /// Declares the reach of the arguments, for a policy to judge. Each argument that is a path, a command or a role
+    /// must be named.
     #[must_use]
     pub fn effects(mut self, effects: &'static [Effect]) -> Self {
         self.effects = effects;
         self
     }
 
-    /// Its answers are structured objects of this type.
+    /// Declares that answers are structured objects of type `T`.
     #[must_use]
     pub fn answers<T: JsonSchema>(mut self) -> Self {
         self.output = Some(Arc::new(schema::output::<T>()));
         self
     }
 
-    /// Names it had elsewhere. They can be called and are not listed; policy judges the canonical name.
+    /// Adds names that the tool had elsewhere. They can be called and are not listed; policy judges the canonical name.
     #[must_use]
     pub fn aliases(mut self, aliases: &'static [&'static str]) -> Self {
         self.aliases = aliases;
         self
     }
 
-    /// It takes a time limit as a parameter, so the host's own deadline is only a backstop.
+    /// Leaves the deadline to the tool, which takes a time limit as a parameter. The host's own is then only a backstop.
     #[must_use]
     pub fn own_deadline(mut self) -> Self {
-        self.own_deadline = true;
+        self.deadline = Deadline::Own;
         self
     }
 
-    /// It does more for who is [`unrestricted`](super::Context::unrestricted), which is found out for it.
+    /// Has the host find out whether the caller is [`unrestricted`](CallContext::unrestricted), for a tool that does more
+    /// for such a caller.
     #[must_use]
-    pub fn knows_unrestricted(mut self) -> Self {
-        self.knows_unrestricted = true;
+    pub fn checks_unrestricted(mut self) -> Self {
+        self.unrestricted = UnrestrictedCheck::Made;
         self
     }
 
-    /// It does no work of its own, it answers at once or waits: calls of it take no place among those that
-    /// may run at once, so that a command can be stopped when all places are taken.
+    /// Lets calls run without a call permit ([`ResourceClass::Unmetered`]), for a tool that answers at once or waits: a
+    /// command can then be stopped while every permit is taken.
     #[must_use]
-    pub fn without_place(mut self) -> Self {
-        self.without_place = true;
+    pub fn unmetered(mut self) -> Self {
+        self.resources = ResourceClass::Unmetered;
         self
     }
 
-    /// It runs a program for as long as it is called, which counts among those that its caller may run.
+    /// Marks a tool that runs a program for as long as it is called ([`ResourceClass::Program`]).
     #[must_use]
     pub fn runs_programs(mut self) -> Self {
-        self.runs_programs = true;
+        self.resources = ResourceClass::Program;
         self
     }
 
-    /// What it keeps for a principal beyond a call is given up by `leave` once that principal is gone. It must not
-    /// block.
+    /// Calls `release` with a principal that may make no further call, to end what the tool keeps for it beyond a call. It
+    /// must not block.
     #[must_use]
-    pub fn on_leave(mut self, leave: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        self.on_leave = Some(Arc::new(leave));
+    pub fn on_release_caller(mut self, release: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.release_caller = Some(Arc::new(release));
         self
     }
 
-    /// It can say what callers have in the background, and so knows it all.
+    /// Lists the background programs of all callers by `list`. It must not block.
     #[must_use]
-    pub fn tells_left(mut self, tell: impl Fn() -> Vec<Left> + Send + Sync + 'static) -> Self {
-        self.tells_left = Some(Arc::new(tell));
+    pub fn lists_background(
+        mut self,
+        list: impl Fn() -> Vec<BackgroundProcess> + Send + Sync + 'static,
+    ) -> Self {
+        self.list_background = Some(Arc::new(list));
         self
     }
 
-    /// The largest value of a number among its parameters, where a setting bounds it and not the type.
+    /// Sets the largest value of a number among the parameters, where a setting bounds it and not the type.
     #[must_use]
     pub fn maximum(mut self, parameter: &str, maximum: u64) -> Self {
         let properties = Arc::make_mut(&mut self.input).get_mut("properties");
@@ -269,7 +254,7 @@ impl Tool {
         self
     }
 
-    /// The canonical name.
+    /// Returns the canonical name.
     pub fn name(&self) -> &'static str {
         self.name
     }
@@ -282,63 +267,69 @@ impl Tool {
         self.aliases
     }
 
-    pub(crate) fn input(&self) -> &Schema {
+    pub(crate) fn input(&self) -> &JsonSchemaObject {
         &self.input
     }
 
-    pub(crate) fn asks_unrestricted(&self) -> bool {
-        self.knows_unrestricted
+    /// Takes over the aliases of the tool that this one replaces, unless it has its own.
+    pub(crate) fn inherit_aliases(&mut self, replaced: &Self) {
+        if self.aliases.is_empty() {
+            self.aliases = replaced.aliases;
+        }
     }
 
-    pub(crate) fn has_own_deadline(&self) -> bool {
-        self.own_deadline
+    pub(crate) fn wants_unrestricted(&self) -> bool {
+        self.unrestricted == UnrestrictedCheck::Made
+    }
+
+    pub(crate) fn deadline(&self) -> Deadline {
+        self.deadline
     }
 
     pub(crate) fn facts(&self, toolset: &'static str) -> ToolFacts<'static> {
-        ToolFacts {
-            name: self.name,
-            toolset,
-            read_only: self.change == Change::Reads,
-            destructive: self.change == Change::Destroys,
-            open_world: self.open_world,
-            effects: self.effects,
+        ToolFacts::new(self.name, toolset)
+            .read_only(self.change == Change::None)
+            .destructive(self.change == Change::Destructive)
+            .open_world(self.world == World::Open)
+            .effects(self.effects)
+    }
+
+    pub(crate) fn release_caller(&self, principal: &str) {
+        if let Some(release) = &self.release_caller {
+            release(principal);
         }
     }
 
-    pub(crate) fn leave(&self, principal: &str) {
-        if let Some(leave) = &self.on_leave {
-            leave(principal);
-        }
+    pub(crate) fn background_processes(&self) -> Vec<BackgroundProcess> {
+        self.list_background.as_ref().map(|list| list()).unwrap_or_default()
     }
 
-    pub(crate) fn left(&self) -> Vec<Left> {
-        self.tells_left.as_ref().map(|tell| tell()).unwrap_or_default()
+    pub(crate) fn resources(&self) -> ResourceClass {
+        self.resources
     }
 
-    pub(crate) fn needs(&self) -> Needs {
-        Needs { place: !self.without_place, program: self.runs_programs }
-    }
-
-    /// Takes only a call that a policy has allowed.
+    /// Runs a call. Takes only one that a policy has allowed: nothing else makes an `Authorized<Call>`.
     pub(crate) fn run(
         &self,
         call: Authorized<Call>,
-        context: Context,
+        context: CallContext,
     ) -> BoxFuture<'static, Result<Answer, ToolError>> {
         (self.handler)(call.into_arguments(), context)
     }
 
-    /// What a client is told. All four hints are always there: clients take a missing one for the worst.
-    pub(crate) fn listed(&self, structured: bool) -> rmcp::model::Tool {
+    /// Returns the entry of a list. All four hints are always present, because a client assumes the worst of a missing
+    /// one.
+    pub(crate) fn listed(&self, format: AnswerFormat) -> rmcp::model::Tool {
         let mut tool = rmcp::model::Tool::new(self.name, self.description, schema::listed(&self.input));
         tool.title = Some(self.title.to_owned());
-        tool.output_schema = self.output.clone().filter(|_| structured);
+        // A client checks every answer against this schema, so it is only there where answers are structured.
+        tool.output_schema = self.output.clone().filter(|_| format == AnswerFormat::Structured);
         tool.annotations = Some(
             ToolAnnotations::new()
-                .read_only(self.change == Change::Reads)
-                .destructive(self.change == Change::Destroys)
-                .idempotent(self.idempotent)
-                .open_world(self.open_world),
+                .read_only(self.change == Change::None)
+                .destructive(self.change == Change::Destructive)
+                .idempotent(self.idempotence == Idempotence::Idempotent)
+                .open_world(self.world == World::Open),
         );
         tool
     }
@@ -347,57 +338,5 @@ impl Tool {
 impl std::fmt::Debug for Tool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Tool").field("name", &self.name).field("change", &self.change).finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::mcp::{Host, HostError};
-    use crate::redact::Redactor;
-    use role_policy::{Caller, Policy};
-
-    #[derive(serde::Deserialize, JsonSchema)]
-    struct Nothing {}
-
-    fn tool(name: &'static str, says: &'static str) -> Tool {
-        Tool::new(name, "Title", "Description.", move |_: Nothing, _: Context| async move {
-            Ok(Answer::text(says))
-        })
-    }
-
-    fn library() -> Vec<Toolset> {
-        let status = tool("git_status", "theirs").destroys().aliases(&["get_status"]);
-        vec![
-            Toolset { name: "git", tools: vec![status, tool("git_log", "theirs")] },
-            Toolset { name: "ci", tools: vec![tool("build", "theirs")] },
-        ]
-    }
-
-    fn host(own: Vec<Tool>) -> Result<Host, HostError> {
-        let mut toolsets = library();
-        Toolset { name: "own", tools: own }.over(&mut toolsets);
-        let builder = Host::builder(Policy::allow_all(), Redactor::new(Default::default()).unwrap());
-        toolsets.into_iter().fold(builder, crate::mcp::HostBuilder::toolset).build()
-    }
-
-    #[tokio::test]
-    async fn an_own_tool_takes_the_place_and_the_former_names_of_the_one_it_is_called_after() {
-        let host = host(vec![tool("more", "ours"), tool("git_status", "ours")]).unwrap();
-        let caller = Caller::new("orchestrator");
-        assert_eq!(host.names(&caller), ["git_status", "git_log", "build", "more"]);
-        assert_eq!(host.toolsets(&caller), ["git", "git", "ci", "own"]);
-        // What it declares itself is what a policy judges.
-        assert!(host.facts()[0].read_only);
-        for (name, says) in [("git_status", "ours"), ("get_status", "ours"), ("git_log", "theirs")] {
-            let context = Context::new(caller.clone(), Default::default());
-            assert_eq!(host.call(name, Map::new(), context).await.unwrap().to_text(), says, "{name}");
-        }
-    }
-
-    #[test]
-    fn an_own_tool_with_a_former_name_of_another_is_an_error() {
-        let error = host(vec![tool("get_status", "ours")]).unwrap_err();
-        assert_eq!(error.to_string(), "two tools are called `get_status`");
     }
 }

@@ -1,4 +1,4 @@
-//! Tests of any project: find the runner, run it, and report what became of each test.
+//! Runs the tests of any project: finds the runner, runs it, and reports what became of each test.
 //!
 //! ```no_run
 //! use core_tools::ci::Commands;
@@ -10,51 +10,61 @@
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let workspace = Arc::new(Workspace::new(["/home/me/project"])?);
 //! let commands = Commands::new(process_runner::Runner::new(), workspace, Redactor::new(Default::default())?);
-//! let request = RunTests { test_path: Some("tests/api.rs".into()), ..RunTests::default() };
-//! let report = run_tests(&commands, &request, &Default::default(), |word| eprintln!("{word}")).await?;
+//! let request = RunTests::new().test_path("tests/api.rs");
+//! let report = run_tests(&commands, &request, &Default::default(), |line| eprintln!("{line}")).await?;
 //! println!("{}", report.to_text());
 //! # Ok(())
 //! # }
 //! ```
 //!
+//! # The way of a run
+//!
+//! `detect` (the runner that the files ask for) → `target` (which tests of which project, and the project's own
+//! command where all are meant: `project_command`) → `plan` (the commands, one file for each runner that needs
+//! special knowledge) → `run` → `parse` (the machine formats, into `results`) → `verdict` → `report`.
+//!
 //! # The verdict
 //!
-//! [`TestReport::success`] means: tests ran, none failed, and exit code, summary and report of each test agree.
-//! No test executed is never a pass. An exit code that says otherwise than the report outranks it.
+//! [`TestReport::success`] is true if tests ran, none failed, and exit code, summary and report of each test agree.
+//! No test executed is never a pass. An exit code that says otherwise than the report outranks it. A project's own
+//! command that succeeds without a report of any test has verified nothing: there it is `None`.
 //!
 //! # Runners
 //!
-//! | runner | its results are read from |
+//! | runner | source of its results |
 //! |---|---|
-//! | cargo | the text of libtest, held up against its summaries; doctests too |
+//! | cargo | the text of libtest, compared with its summaries; doctests too |
 //! | nextest | its libtest-json; doctests by `cargo test --doc` after it |
-//! | pytest, node, mocha, jest, vitest (3 and later), playwright, rspec, mix | a reporter of our own, loaded for the run, which tells each test as it ends |
+//! | pytest, node, mocha, jest, vitest (3 and later), playwright, rspec, mix | a reporter of our own, loaded for the run, which reports each test as it ends |
 //! | bats, ava | TAP |
 //! | go | `go test -json` |
 //! | maven, gradle, ctest, phpunit, deno, bun | `JUnit`'s XML |
 //! | dotnet | TRX |
-//! | npm (any other script), zig, swift, just, make | the exit code alone |
+//! | npm (the script `test`) | each runner in it, by its reporter or by TAP on standard output; above them the exit code |
+//! | zig, swift, just, make | the exit code alone |
 //!
 //! How each is detected, its command line, how `test_path` is translated, and which of them are tried with the
 //! runner itself: `docs/testing.md`.
 
-mod cargo;
 mod detect;
 mod environment;
-mod found;
+mod error;
 mod parse;
 mod plan;
-mod recorded;
+mod project_command;
+mod read_report;
 mod report;
+mod request;
+mod results;
 mod run;
 mod runner;
-mod select;
-mod step;
-mod tap;
+mod target;
 mod verdict;
 
-pub use recorded::{ReportFormat, read_report};
-pub use report::{Problem, ProblemKind, Status, TestCase, TestReport};
-pub use run::{RunTests, run_tests};
-pub use runner::Runner;
-pub use select::TestError;
+pub use error::TestError;
+pub use read_report::{ParsedReport, ReportFormat, read_report};
+pub use report::TestReport;
+pub use request::RunTests;
+pub use results::{ProblemKind, RunProblem, TestCase, TestCommand, TestStatus};
+pub use run::run_tests;
+pub use runner::TestRunner;

@@ -1,12 +1,12 @@
-//! The runners, by name.
+//! The test runners.
 
-use super::verdict::ExitCodes;
+use std::fmt;
 
 /// A test runner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "they are their names")]
-pub enum Runner {
+#[allow(missing_docs, reason = "each is named after its program")]
+pub enum TestRunner {
     Cargo,
     Nextest,
     Bats,
@@ -34,73 +34,101 @@ pub enum Runner {
     Make,
 }
 
-const NAMES: [(Runner, &str); 25] = [
-    (Runner::Cargo, "cargo"),
-    (Runner::Nextest, "nextest"),
-    (Runner::Bats, "bats"),
-    (Runner::Pytest, "pytest"),
-    (Runner::Vitest, "vitest"),
-    (Runner::Jest, "jest"),
-    (Runner::Mocha, "mocha"),
-    (Runner::Ava, "ava"),
-    (Runner::Playwright, "playwright"),
-    (Runner::Node, "node"),
-    (Runner::Deno, "deno"),
-    (Runner::Bun, "bun"),
-    (Runner::Npm, "npm"),
-    (Runner::Go, "go"),
-    (Runner::Dotnet, "dotnet"),
-    (Runner::Maven, "maven"),
-    (Runner::Gradle, "gradle"),
-    (Runner::Ctest, "ctest"),
-    (Runner::Rspec, "rspec"),
-    (Runner::Phpunit, "phpunit"),
-    (Runner::Mix, "mix"),
-    (Runner::Zig, "zig"),
-    (Runner::Swift, "swift"),
-    (Runner::Just, "just"),
-    (Runner::Make, "make"),
-];
+impl TestRunner {
+    /// All runners.
+    pub const ALL: [Self; 25] = [
+        Self::Cargo,
+        Self::Nextest,
+        Self::Bats,
+        Self::Pytest,
+        Self::Vitest,
+        Self::Jest,
+        Self::Mocha,
+        Self::Ava,
+        Self::Playwright,
+        Self::Node,
+        Self::Deno,
+        Self::Bun,
+        Self::Npm,
+        Self::Go,
+        Self::Dotnet,
+        Self::Maven,
+        Self::Gradle,
+        Self::Ctest,
+        Self::Rspec,
+        Self::Phpunit,
+        Self::Mix,
+        Self::Zig,
+        Self::Swift,
+        Self::Just,
+        Self::Make,
+    ];
 
-impl Runner {
-    /// All of them.
-    pub fn all() -> impl Iterator<Item = Self> {
-        NAMES.into_iter().map(|(runner, _)| runner)
+    /// Returns the runner of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|runner| runner.name() == name)
     }
 
-    /// The runner of this name.
-    pub fn named(name: &str) -> Option<Self> {
-        NAMES.into_iter().find(|(_, known)| *known == name).map(|(runner, _)| runner)
-    }
-
-    /// Its name, as the parameter `runner` takes it.
+    /// Returns the name, as the parameter `runner` takes it.
     pub fn name(self) -> &'static str {
-        NAMES.into_iter().find(|(runner, _)| *runner == self).map_or("unknown", |(_, name)| name)
+        match self {
+            Self::Cargo => "cargo",
+            Self::Nextest => "nextest",
+            Self::Bats => "bats",
+            Self::Pytest => "pytest",
+            Self::Vitest => "vitest",
+            Self::Jest => "jest",
+            Self::Mocha => "mocha",
+            Self::Ava => "ava",
+            Self::Playwright => "playwright",
+            Self::Node => "node",
+            Self::Deno => "deno",
+            Self::Bun => "bun",
+            Self::Npm => "npm",
+            Self::Go => "go",
+            Self::Dotnet => "dotnet",
+            Self::Maven => "maven",
+            Self::Gradle => "gradle",
+            Self::Ctest => "ctest",
+            Self::Rspec => "rspec",
+            Self::Phpunit => "phpunit",
+            Self::Mix => "mix",
+            Self::Zig => "zig",
+            Self::Swift => "swift",
+            Self::Just => "just",
+            Self::Make => "make",
+        }
     }
 
-    /// Of it nothing is known but the exit code.
-    pub fn only_exit_code(self) -> bool {
+    /// Returns true if the exit code is all that is known of a run, and so the whole run is reported as one test.
+    pub fn reports_only_exit_code(self) -> bool {
         matches!(self, Self::Npm | Self::Zig | Self::Swift | Self::Just | Self::Make)
     }
 
-    /// It selects by an expression that is held up against more than the name in its report, or than all of it.
-    pub(super) fn selects_by_pattern(self) -> bool {
-        use Runner::{Ava, Bats, Ctest, Go, Jest, Mocha, Node, Playwright, Vitest};
+    /// Returns true if it selects tests by an expression that may match other names than the requested one.
+    pub(crate) fn selects_by_pattern(self) -> bool {
+        use TestRunner::{Ava, Bats, Ctest, Go, Jest, Mocha, Node, Playwright, Vitest};
         matches!(self, Bats | Vitest | Jest | Mocha | Ava | Playwright | Node | Go | Ctest)
     }
 
-    pub(super) fn exit_codes(self) -> ExitCodes {
-        let no_tests = match self {
+    /// Returns true if it can run the tests of any Node project, whatever the project's files name.
+    pub(crate) fn runs_any_node_project(self) -> bool {
+        use TestRunner::{Ava, Bun, Jest, Mocha, Node, Npm, Playwright, Vitest};
+        matches!(self, Vitest | Jest | Mocha | Ava | Playwright | Node | Npm | Bun)
+    }
+
+    /// Returns the exit code that means that no test was selected, where the runner has one for that alone.
+    pub(crate) fn no_tests_exit_code(self) -> Option<u32> {
+        match self {
             Self::Nextest => Some(4),
             Self::Pytest => Some(5),
             Self::Dotnet => Some(8),
-            // jest, vitest, mocha, deno and bun say so with the code that failing tests have.
+            // jest, vitest, mocha, deno and bun use the code that failing tests have.
             _ => None,
-        };
-        ExitCodes { no_tests, only: false }
+        }
     }
 
-    /// How what it needs is usually installed.
+    /// Returns the usual way to install the runner.
     pub fn installation(self) -> &'static str {
         match self {
             Self::Cargo => "https://rustup.rs",
@@ -132,8 +160,8 @@ impl Runner {
     }
 }
 
-impl std::fmt::Display for Runner {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for TestRunner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
@@ -144,8 +172,8 @@ mod tests {
 
     #[test]
     fn every_runner_is_found_by_its_name() {
-        for runner in Runner::all() {
-            assert_eq!(Runner::named(runner.name()), Some(runner));
+        for runner in TestRunner::ALL {
+            assert_eq!(TestRunner::from_name(runner.name()), Some(runner));
         }
     }
 }

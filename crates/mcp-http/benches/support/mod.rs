@@ -21,11 +21,21 @@ pub(crate) struct Server {
 impl Server {
     /// `mcp-http` over `root`, with tokens of these names that may do whatever they can, or what `limits` say.
     pub(crate) fn start(root: &Path, config: &str, tokens: &[(&str, &[&str])]) -> (Self, Vec<String>) {
+        Self::start_program(Path::new(env!("CARGO_BIN_EXE_mcp-http")), root, config, tokens)
+    }
+
+    /// Starts another build of `mcp-http` in the same way.
+    pub(crate) fn start_program(
+        path: &Path,
+        root: &Path,
+        config: &str,
+        tokens: &[(&str, &[&str])],
+    ) -> (Self, Vec<String>) {
         let home = tempfile::tempdir().unwrap();
         let (file, config_file) = (home.path().join("tokens.toml"), home.path().join("coretools.toml"));
         fs::write(&config_file, config).unwrap();
         let program = || {
-            let mut command = Command::new(env!("CARGO_BIN_EXE_mcp-http"));
+            let mut command = Command::new(path);
             command.arg("--root").arg(root).arg("--tokens").arg(&file).arg("--config").arg(&config_file);
             command
         };

@@ -1,58 +1,43 @@
-//! Is everything in place? Each thing that is looked at is a finding; one that is not as it should be says what to do.
+//! The subcommand `doctor`: checks that everything is in place. Each check is a [`Finding`]; one that is not as it should
+//! be says what to do.
 
-mod places;
+mod finding;
+mod paths;
+mod permissions;
 mod programs;
-mod rights;
+
+use crate::error::Error;
+use crate::output::print;
 
 use core_tools::ci::{Commands, Toolchain, diagnose, toolchains};
 use core_tools::workspace::Workspace;
+use finding::{Finding, Health, broken, note, ok};
 use process_runner::{Command, Containment, Limits, Runner};
-use serde::Serialize;
-use server_setup::settings::{self, Settings};
-use server_setup::{identity, setup, toolsets};
+use role_policy::source::RoleSource;
+use server_setup::error_chain::chain;
+use server_setup::settings::Settings;
+use server_setup::{identity, policy, resources, setup, toolsets};
 use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// One thing that was looked at.
-#[derive(Debug, Serialize)]
-struct Finding {
-    what: &'static str,
-    state: State,
-    detail: String,
-    /// What to do, where something is not as it should be.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    remedy: Option<String>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum State {
-    /// As it should be.
-    Ok,
-    /// Works, with something missing that some users need.
-    Note,
-    /// Does not work.
-    Broken,
-}
-
-/// Looks at everything the server needs and prints what it finds. The exit code is 1 where something is
+/// Checks everything that the server needs and prints the findings. The exit code is 1 if something is
 /// broken.
-pub(crate) async fn doctor(settings: Settings, as_json: bool) -> Result<ExitCode, String> {
+pub(crate) async fn doctor(settings: Settings, as_json: bool) -> Result<ExitCode, Error> {
     let mut findings = configuration(&settings);
-    findings.extend(settings.roots.iter().flat_map(|root| places::root(root)));
-    findings.extend(places::state(&settings));
-    findings.extend(places::ports(&settings));
-    match setup::workspace(&settings) {
+    findings.extend(settings.roots.iter().flat_map(|root| paths::root(root)));
+    findings.extend(paths::state(&settings));
+    findings.extend(paths::ports(&settings));
+    match resources::workspace(&settings) {
         Ok(workspace) => {
             let workspace = Arc::new(workspace);
             #[cfg(feature = "introspection")]
             findings.extend(databases(&settings, &workspace).await);
-            let runner = setup::runner(&settings)?;
+            let runner = resources::runner(&settings)?;
             let commands = Commands::new(runner.clone(), Arc::clone(&workspace), settings.redactor.clone());
-            let facts = setup::facts(settings.program);
+            let facts = resources::server_facts(settings.program);
             let found = toolchains(&commands, &facts, &CancellationToken::new()).await;
             let found = diagnose(&commands, &facts, "orchestrator", found);
             findings.push(ok("system", format!("{}, {} CPUs", found.os, found.cpus)));
@@ -63,10 +48,12 @@ pub(crate) async fn doctor(settings: Settings, as_json: bool) -> Result<ExitCode
             findings.extend(role(&settings, &workspace, &runner));
             runner.shutdown(Duration::from_secs(1)).await;
         }
-        Err(error) => findings.push(broken("roots", error, "name folders that are there: --root DIR")),
+        Err(error) => {
+            findings.push(broken("roots", chain(&error), "name folders that are there: --root DIR"));
+        }
     }
-    findings.extend(rights::limits());
-    findings.extend(rights::looking_into_processes());
+    findings.extend(permissions::limits());
+    findings.extend(permissions::looking_into_processes());
     match setup::server(settings) {
         Ok(server) => {
             let tools = server.host.list(&server.caller).len();
@@ -78,31 +65,34 @@ pub(crate) async fn doctor(settings: Settings, as_json: bool) -> Result<ExitCode
                 ),
                 _ => ok("tools", format!("{tools} are offered")),
             });
-            findings.push(rights::confinement(
+            findings.push(permissions::confinement(
                 server.confinement,
-                process_runner::Confinement::available().err(),
+                process_runner::Confinement::available().err().map(|why| why.to_string()),
             ));
         }
         Err(error) => {
-            findings.push(broken("server", error, "mend what it names; until then it does not start"));
+            findings.push(broken(
+                "server",
+                chain(&error),
+                "correct what it names; the server does not start before",
+            ));
         }
     }
     Ok(report(&findings, as_json))
 }
 
-/// The same where the configuration cannot be used, so that there is nothing else to look at.
-pub(crate) fn without_settings(error: String, as_json: bool) -> ExitCode {
-    let remedy =
-        "mend it where it says so, or go without (--config /dev/null); docs/configuration.md has every key";
-    report(&[broken("configuration", error, remedy)], as_json)
+/// Reports a configuration that cannot be used: nothing else can be checked then.
+pub(crate) fn without_settings(error: &server_setup::Error, as_json: bool) -> ExitCode {
+    let remedy = "correct it where it says so, or start without it (--config /dev/null); docs/configuration.md lists every key";
+    report(&[broken("configuration", chain(error), remedy)], as_json)
 }
 
 fn report(findings: &[Finding], as_json: bool) -> ExitCode {
-    let healthy = findings.iter().all(|finding| finding.state != State::Broken);
+    let healthy = findings.iter().all(|finding| finding.state != Health::Broken);
     let printed = if as_json {
-        crate::print(&format!("{:#}", serde_json::json!({"healthy": healthy, "findings": findings})))
+        print(&format!("{:#}", serde_json::json!({"healthy": healthy, "findings": findings})))
     } else {
-        crate::print(&table(findings, healthy))
+        print(&table(findings, healthy))
     };
     if healthy { printed } else { ExitCode::FAILURE }
 }
@@ -113,21 +103,25 @@ fn configuration(settings: &Settings) -> Vec<Finding> {
         None => ok("configuration", "no file; the defaults hold"),
     }];
     if let Some(file) = &settings.config.file {
-        findings.extend(places::writable_by_others(file));
+        findings.extend(paths::untrusted(file));
     }
     let warnings = settings.config.warnings.iter();
     findings.extend(warnings.map(|warning| note("configuration", warning, "see docs/configuration.md")));
     findings
 }
 
-/// Who the caller is, and what each source of that said.
+/// Checks the policy, the role of the caller, and the evidence of each source of that role.
 fn role(settings: &Settings, workspace: &Arc<Workspace>, runner: &Runner) -> Vec<Finding> {
     let loaded =
-        toolsets::facts(settings, workspace, runner).and_then(|facts| identity::policy(settings, &facts));
+        toolsets::facts(settings, workspace, runner).and_then(|facts| policy::configured(settings, &facts));
     let loaded = match loaded {
         Ok(loaded) => loaded,
         Err(error) => {
-            return vec![broken("policy", error, "`mcp-stdio policy lint` names all that is wrong in it")];
+            return vec![broken(
+                "policy",
+                chain(&error),
+                "`mcp-stdio policy lint` names all that is wrong in it",
+            )];
         }
     };
     let resolved = identity::caller(settings, &loaded.policy);
@@ -142,12 +136,12 @@ fn role(settings: &Settings, workspace: &Arc<Workspace>, runner: &Runner) -> Vec
     let declared: Vec<_> = loaded.policy.roles().collect();
     for evidence in resolved.evidence {
         let Some(why) = evidence.distrust else { continue };
-        let remedy = match evidence.source.contains("marker") {
-            true => {
+        let remedy = match evidence.source {
+            RoleSource::Marker => {
                 "have whoever starts the agent write it anew: `mcp-stdio policy marker --role ROLE FOLDER`"
                     .to_owned()
             }
-            false => format!("name one of the roles there are: {}", declared.join(", ")),
+            _ => format!("name one of the roles there are: {}", declared.join(", ")),
         };
         let detail = format!("{}: {why}; the role is {} instead", evidence.source, evidence.role);
         findings.push(note("role", detail, remedy));
@@ -163,7 +157,7 @@ fn toolchain(tool: &Toolchain) -> Finding {
     }
 }
 
-/// Connects to each database that is set, in the way that the tool does.
+/// Connects to each configured database, in the way that the tool does.
 #[cfg(feature = "introspection")]
 async fn databases(settings: &Settings, workspace: &Arc<Workspace>) -> Vec<Finding> {
     let databases = toolsets::databases(&settings.config, workspace);
@@ -171,23 +165,24 @@ async fn databases(settings: &Settings, workspace: &Arc<Workspace>) -> Vec<Findi
         settings.config.databases.connections().map(|(name, _)| Some(name)).collect();
     if ["DB_PATH", "DB_URL"].iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
     {
+        // No name stands for the default, which these variables decide.
         names.push(None);
     }
     let mut findings = Vec::new();
     for name in names {
-        let shown = name.as_deref().unwrap_or("$DB_PATH or $DB_URL");
+        let display_name = name.as_deref().unwrap_or("$DB_PATH or $DB_URL");
         findings.push(match databases.check(name.as_deref(), &CancellationToken::new()).await {
             Ok(checked) if checked.notes.is_empty() => {
-                ok("database", format!("{shown}: {} answers", checked.engine))
+                ok("database", format!("{display_name}: {} answers", checked.engine))
             }
             Ok(checked) => note(
                 "database",
-                format!("{shown}: {} answers; {}", checked.engine, checked.notes.join("; ")),
-                "a user who may only read is the surest fence: docs/databases.md",
+                format!("{display_name}: {} answers; {}", checked.engine, checked.notes.join("; ")),
+                "a database user who may only read is the surest protection: docs/databases.md",
             ),
             Err(error) => broken(
                 "database",
-                format!("{shown}: {}", settings::chain(&error)),
+                format!("{display_name}: {}", chain(&error)),
                 "start it, or correct where the variable or [databases] says that it is: docs/databases.md",
             ),
         });
@@ -195,11 +190,12 @@ async fn databases(settings: &Settings, workspace: &Arc<Workspace>) -> Vec<Findi
     findings
 }
 
-/// Starts a process for real, the way the tools do.
+/// Starts a process in the way that the tools do.
 async fn processes(runner: &Runner) -> Finding {
     const REMEDY: &str =
         "have /bin/sh in PATH, and let this user start processes (`ulimit -u`, seccomp, containers)";
     let limits = Limits::default().timeout(Duration::from_secs(5));
+    // A code that no failure to start has, so that it proves that the program ran.
     match runner.run(Command::new("sh", "/").args(["-c", "exit 7"]).limits(limits)).await {
         Ok(output) if output.code() == Some(7) => ok(
             "processes",
@@ -212,7 +208,7 @@ async fn processes(runner: &Runner) -> Finding {
             .to_owned(),
         ),
         Ok(output) => broken("processes", output.summary(), REMEDY),
-        Err(error) => broken("processes", settings::chain(&error), REMEDY),
+        Err(error) => broken("processes", chain(&error), REMEDY),
     }
 }
 
@@ -220,33 +216,21 @@ fn table(findings: &[Finding], healthy: bool) -> String {
     let mut text = String::new();
     for finding in findings {
         let mark = match finding.state {
-            State::Ok => "ok    ",
-            State::Note => "note  ",
-            State::Broken => "BROKEN",
+            Health::Ok => "ok    ",
+            Health::Note => "note  ",
+            Health::Broken => "BROKEN",
         };
         let _ = writeln!(text, "{mark}  {:13}  {}", finding.what, finding.detail);
         if let Some(remedy) = &finding.remedy {
             let _ = writeln!(text, "{:23}-> {remedy}", "");
         }
     }
-    let notes = findings.iter().filter(|finding| finding.state == State::Note).count();
+    let notes = findings.iter().filter(|finding| finding.state == Health::Note).count();
     match (healthy, notes) {
         (true, 0) => text.push_str("everything is in place"),
         (true, _) => text
-            .push_str("everything that is needed is in place; a note matters to who needs what it is about"),
+            .push_str("everything that is needed is in place; the notes are about what only some users need"),
         (false, _) => text.push_str("something is broken"),
     }
     text
-}
-
-fn ok(what: &'static str, detail: impl Into<String>) -> Finding {
-    Finding { what, state: State::Ok, detail: detail.into(), remedy: None }
-}
-
-fn note(what: &'static str, detail: impl Into<String>, remedy: impl Into<String>) -> Finding {
-    Finding { what, state: State::Note, detail: detail.into(), remedy: Some(remedy.into()) }
-}
-
-fn broken(what: &'static str, detail: impl Into<String>, remedy: impl Into<String>) -> Finding {
-    Finding { what, state: State::Broken, detail: detail.into(), remedy: Some(remedy.into()) }
 }

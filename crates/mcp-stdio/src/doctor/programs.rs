@@ -1,14 +1,15 @@
-//! Programs that the tools start.
+//! Checks of the programs that the tools start.
 
-use super::{Finding, note, ok};
+use super::finding::{Finding, note, ok};
 use core_tools::ci::Toolchain;
 use process_runner::{Command, Limits, Runner};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The oldest git that has all that the tools ask of it: `git switch` and `git restore`.
+/// The oldest version of git that has all the commands which the tools use: `git switch` and `git restore`.
 const OLDEST_GIT: (u32, u32) = (2, 23);
 
+/// Checks that there is a git, and that it is new enough.
 pub(super) fn git(found: &[Toolchain]) -> Finding {
     let Some(git) = found.iter().find(|tool| tool.name == "git") else {
         return note(
@@ -24,11 +25,13 @@ pub(super) fn git(found: &[Toolchain]) -> Finding {
             note("git", format!("{detail}: too old"), format!("install git {major}.{minor} or newer"))
         }
         Some(_) => ok("git", detail),
-        None => note("git", detail, "this is no git that says its version; put a working one first in PATH"),
+        None => {
+            note("git", detail, "it does not say its version as git does; put a working git first in PATH")
+        }
     }
 }
 
-/// The first two numbers of a text such as `git version 2.39.5`.
+/// Returns the first two numbers of a text such as `git version 2.39.5`.
 fn version(text: &str) -> Option<(u32, u32)> {
     let number =
         text.split(' ').find(|word| word.starts_with(|character: char| character.is_ascii_digit()))?;
@@ -36,29 +39,31 @@ fn version(text: &str) -> Option<(u32, u32)> {
     Some((parts.next()??, parts.next()??))
 }
 
-/// What people have installed with a tool that only their shell knows of.
+/// Programs that are often installed by a tool which only the login shell knows of.
 const PROGRAMS: [&str; 16] = [
     "cargo", "node", "npm", "pnpm", "bun", "deno", "python3", "uv", "poetry", "go", "java", "mvn", "gradle",
     "dotnet", "ruby", "just",
 ];
 
-/// Programs that a login shell finds and this server does not: a client that was started from a menu has another PATH.
+/// Looks for programs that a login shell finds and this server does not: a client that was started from a menu has another
+/// PATH.
 pub(super) async fn login_shell(runner: &Runner) -> Option<Finding> {
     let shell = std::env::var("SHELL").ok().filter(|shell| Path::new(shell).is_absolute())?;
+    // A profile can do anything, such as to ask a question, so it has a limit.
     let limits = Limits::default().timeout(Duration::from_secs(10));
-    let asked = Command::new(&shell, "/").args(["-l", "-c", "printf '\\n%s\\n' \"$PATH\""]).limits(limits);
-    let output = runner.run(asked).await.ok()?;
-    // What a profile prints comes before it.
+    let command = Command::new(&shell, "/").args(["-l", "-c", "printf '\\n%s\\n' \"$PATH\""]).limits(limits);
+    let output = runner.run(command).await.ok()?;
+    // The last line with a path: a profile may print something before it.
     let stdout = String::from_utf8_lossy(output.stdout.bytes());
-    let theirs = stdout.lines().rfind(|line| line.contains('/'))?;
-    let ours = std::env::var_os("PATH").unwrap_or_default();
+    let shell_path = stdout.lines().rfind(|line| line.contains('/'))?;
+    let server_path = std::env::var_os("PATH").unwrap_or_default();
     let find = |path: &std::ffi::OsStr, program: &str| -> Option<PathBuf> {
         std::env::split_paths(path).map(|folder| folder.join(program)).find(|program| program.is_file())
     };
     let missing: Vec<_> = PROGRAMS
         .iter()
-        .filter(|program| find(&ours, program).is_none())
-        .filter_map(|program| find(theirs.as_ref(), program))
+        .filter(|program| find(&server_path, program).is_none())
+        .filter_map(|program| find(shell_path.as_ref(), program))
         .collect();
     if missing.is_empty() {
         return None;

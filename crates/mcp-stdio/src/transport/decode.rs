@@ -1,28 +1,31 @@
-//! One line to one message, or to the error that answers it.
+//! Decodes one line into one message, or into the error that answers it.
 
-use super::MAX_LINE_BYTES;
-use super::outline::{Outline, Scanner};
+use json_rpc::message::Id;
+use json_rpc::outline::{MessageOutline, outline};
 use rmcp::ErrorData;
 use rmcp::model::{ClientJsonRpcMessage, ErrorCode, RequestId};
 use serde::Deserialize;
 use serde_json::Value;
 
+/// The longest line that is accepted, in bytes. The same as most MCP servers accept over HTTP.
+pub(super) const MAX_LINE_BYTES: usize = 16 << 20;
+
 /// The most JSON values that one message may hold. Decoded, a value of two bytes takes a hundred times its
 /// size; what is long for a good reason is long strings.
 const MAX_VALUES: usize = 250_000;
 
-/// What a line turned out to be.
+/// The content of a line.
 #[derive(Debug)]
 pub(super) enum Decoded {
     /// A message for the server.
     Message(Box<ClientJsonRpcMessage>),
     /// Several in one array.
     Batch(Vec<Value>),
-    /// Nothing that is answered: a blank line, or a notification or response that cannot be read or does not
+    /// Something that is not answered: a blank line, or a notification or response that cannot be read or does not
     /// fit any known shape. JSON-RPC 2.0 §4.1 and §5 forbid to answer those.
-    Nothing,
+    Ignored,
     /// Something that is answered with an error.
-    Refused(Option<RequestId>, ErrorData),
+    Rejected(Option<RequestId>, ErrorData),
 }
 
 /// Decodes one line.
@@ -30,29 +33,30 @@ pub(super) fn decode(line: &[u8]) -> Decoded {
     // RFC 8259 §8.1 lets a parser ignore a byte order mark.
     let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line).trim_ascii();
     if line.is_empty() {
-        return Decoded::Nothing;
+        return Decoded::Ignored;
     }
     // A value takes two bytes or more: most lines are too short to hold too many.
     if line.len() > 2 * MAX_VALUES {
         let outline = outline(line);
-        if outline.values > MAX_VALUES {
+        if outline.max_values > MAX_VALUES {
             let message = format!(
                 "invalid request: about {} JSON values in one message; at most {MAX_VALUES} are taken",
-                outline.values
+                outline.max_values
             );
-            return unread(outline, ErrorData::invalid_request(message, None));
+            return reject(outline, ErrorData::invalid_request(message, None));
         }
     }
+    // Most lines are messages, so only one that is none is parsed a second time.
     match serde_json::from_slice(line) {
         Ok(message) => Decoded::Message(Box::new(message)),
         Err(_) => explain(line),
     }
 }
 
-/// Answers a line of `bytes` that was too long to keep.
-pub(super) fn too_long(bytes: u64, outline: Outline) -> Decoded {
+/// Decodes a line of `bytes` that was too long to keep.
+pub(super) fn too_long(bytes: u64, outline: MessageOutline) -> Decoded {
     let message = format!("invalid request: a message of {bytes} bytes; at most {MAX_LINE_BYTES} are taken");
-    unread(outline, ErrorData::invalid_request(message, None))
+    reject(outline, ErrorData::invalid_request(message, None))
 }
 
 /// Decodes one member of a batch.
@@ -63,14 +67,8 @@ pub(super) fn decode_value(value: &Value) -> Decoded {
     }
 }
 
-fn outline(line: &[u8]) -> Outline {
-    let mut scanner = Scanner::default();
-    scanner.push(line);
-    scanner.finish()
-}
-
-/// Says why `line` is no message. What is almost JSON (half a surrogate pair, which `JSON.stringify` writes;
-/// a byte that is not UTF-8; a number past any float; nesting past serde's limit) is not mended: a path or
+/// Finds out why `line` is no message. What is almost JSON (half a surrogate pair, which `JSON.stringify` writes;
+/// a byte that is not UTF-8; a number past any float; nesting past serde's limit) is not repaired: a path or
 /// a text with a character replaced is not what its sender meant.
 fn explain(line: &[u8]) -> Decoded {
     let cause = match std::str::from_utf8(line) {
@@ -81,33 +79,44 @@ fn explain(line: &[u8]) -> Decoded {
         },
         Err(error) => format!("not UTF-8 at byte {}", error.valid_up_to()),
     };
-    unread(outline(line), ErrorData::new(ErrorCode::PARSE_ERROR, cause, None))
+    reject(outline(line), ErrorData::new(ErrorCode::PARSE_ERROR, cause, None))
 }
 
-/// Answers a message of which only the outline is known.
-fn unread(outline: Outline, error: ErrorData) -> Decoded {
+/// Answers a message of which only the outline is known, if its sender may wait for an answer.
+fn reject(outline: MessageOutline, error: ErrorData) -> Decoded {
     if outline.is_answered() {
-        Decoded::Refused(outline.id, error)
+        Decoded::Rejected(outline.id.and_then(|id| rmcp_id(&id)), error)
     } else {
         tracing::warn!(error = %error.message, "ignored a notification or a response");
-        Decoded::Nothing
+        Decoded::Ignored
     }
 }
 
+/// Converts an id to that of rmcp, which takes whole numbers of up to 64 bits only.
+fn rmcp_id(id: &Id) -> Option<RequestId> {
+    match id {
+        Id::Number(text) => text.parse().ok().map(RequestId::Number),
+        Id::Text(text) => Some(RequestId::String(text.as_str().into())),
+    }
+}
+
+/// Finds out why `value` is no message.
 fn explain_value(value: &Value) -> Decoded {
     let Some(object) = value.as_object() else {
         return invalid(None, "a message is a JSON object");
     };
     let id = object.get("id").and_then(request_id);
     match (object.get("method"), &id) {
-        (Some(Value::String(_)), None) if !object.contains_key("id") => Decoded::Nothing,
-        (None, _) if object.contains_key("result") || object.contains_key("error") => Decoded::Nothing,
+        // A notification: its sender waits for nothing.
+        (Some(Value::String(_)), None) if !object.contains_key("id") => Decoded::Ignored,
+        // A response: its sender waits for nothing.
+        (None, _) if object.contains_key("result") || object.contains_key("error") => Decoded::Ignored,
         _ if object.get("jsonrpc").and_then(Value::as_str) != Some("2.0") => {
             invalid(id, "`jsonrpc` must be \"2.0\"")
         }
         (Some(Value::String(_)), None) => invalid(None, "`id` must be a string or a whole number"),
         // What is left is `params`: a list, which JSON-RPC 2.0 §4.2 has and MCP has not, or no structure.
-        (Some(Value::String(method)), Some(_)) => Decoded::Refused(
+        (Some(Value::String(method)), Some(_)) => Decoded::Rejected(
             id,
             ErrorData::invalid_params(
                 format!("invalid params: the parameters of `{method}` must be an object that fits it"),
@@ -120,10 +129,10 @@ fn explain_value(value: &Value) -> Decoded {
 }
 
 fn invalid(id: Option<RequestId>, message: &str) -> Decoded {
-    Decoded::Refused(id, ErrorData::invalid_request(format!("invalid request: {message}"), None))
+    Decoded::Rejected(id, ErrorData::invalid_request(format!("invalid request: {message}"), None))
 }
 
-/// The id of a request, where it is one that may be used.
+/// Returns the id of a request, if it is one that may be used.
 fn request_id(value: &Value) -> Option<RequestId> {
     RequestId::deserialize(value).ok()
 }

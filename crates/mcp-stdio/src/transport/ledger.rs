@@ -1,4 +1,4 @@
-//! Which requests have been taken and not yet answered, and how much memory all of it takes.
+//! The open requests, and the memory that they and their answers take.
 
 use rmcp::model::{
     ErrorData, JsonRpcMessage, ProtocolVersion, RequestId, ServerJsonRpcMessage, ServerResult,
@@ -9,58 +9,61 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
-/// No request is given to the server while those it has, and the answers that wait for the client to read,
-/// weigh more, in bytes.
-const ROOM: usize = 8 << 20;
+/// The bytes that the requests which the server works on, and the answers that wait for the client to read, may cost
+/// before the server gets another request.
+const MAX_COST: usize = 8 << 20;
 
-/// What a request weighs beside the bytes of its line: a task, its channels, an answer yet to come. With
-/// [`ROOM`], 1024 small requests are worked on at a time.
-const REQUEST_WEIGHT: usize = 8 << 10;
+/// The cost of a request beside the bytes of its line: a task, its channels, an answer yet to come. With
+/// [`MAX_COST`], 1024 small requests are worked on at a time.
+const REQUEST_OVERHEAD: usize = 8 << 10;
 
-/// Cancelled ids that are remembered.
-const REMEMBERED: usize = 4096;
+/// The cancelled ids that are remembered.
+const MAX_CANCELLED_IDS: usize = 4096;
 
-/// Which requests have been taken and not yet answered; the arrays that their answers belong to; what waits
-/// for the client to read.
+/// The requests that have been accepted and not yet answered, the arrays that their answers belong to, and the bytes that
+/// wait for the client to read.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     state: Mutex<State>,
-    lighter: Notify,
+    /// Wakes whoever waits for room.
+    freed: Notify,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    open: HashMap<RequestId, Open>,
-    cancelled: Cancelled,
+    open: HashMap<RequestId, OpenRequest>,
+    cancelled: CancelledIds,
     batches: Vec<Batch>,
-    /// What `initialize` was answered with. None in the other era.
+    /// The version in the answer to `initialize`. None in the other era.
     negotiated: Option<ProtocolVersion>,
-    /// What requests weigh that have not been given to the server.
-    parked: usize,
-    /// What requests weigh that have, and lines that have not been written.
-    held: usize,
+    /// The cost of the requests that the server has not got yet.
+    queued_cost: usize,
+    /// The cost of the requests that it has, and of the lines that have not been written.
+    active_cost: usize,
 }
 
 #[derive(Debug)]
-struct Open {
-    weight: usize,
-    given: bool,
+struct OpenRequest {
+    cost: usize,
+    /// True if the server has got it.
+    delivered: bool,
 }
 
-/// The ids that were cancelled last. rmcp says nothing when the handler of a cancelled request ends, and
+/// The ids that were cancelled last. rmcp tells nobody when the handler of a cancelled request ends, and
 /// takes its late answer for the answer to whatever has the same id by then.
 #[derive(Debug, Default)]
-struct Cancelled {
+struct CancelledIds {
     ids: HashSet<RequestId>,
     order: VecDeque<RequestId>,
 }
 
-impl Cancelled {
+impl CancelledIds {
     fn remember(&mut self, id: &RequestId) {
         if self.ids.insert(id.clone()) {
             self.order.push_back(id.clone());
         }
-        if self.order.len() > REMEMBERED
+        // The oldest is forgotten: its handler has most likely ended by now.
+        if self.order.len() > MAX_CANCELLED_IDS
             && let Some(oldest) = self.order.pop_front()
         {
             self.ids.remove(&oldest);
@@ -68,10 +71,22 @@ impl Cancelled {
     }
 }
 
+/// An array of requests, whose answers are one array.
 #[derive(Debug)]
 struct Batch {
-    waiting: HashSet<RequestId>,
+    open: HashSet<RequestId>,
     answers: Vec<Value>,
+}
+
+/// An id that a request cannot have: two answers with one id would answer neither.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum IdTaken {
+    /// An open request has it.
+    #[error("the id {0:?} is in use by another")]
+    Open(String),
+    /// A cancelled request had it, and its late answer would be taken for that of this one.
+    #[error("its id was used before, by a request that was cancelled")]
+    Cancelled,
 }
 
 impl Ledger {
@@ -79,33 +94,33 @@ impl Ledger {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes a request of so many bytes, or says why its id cannot be used: two answers with one id would
-    /// answer neither.
-    pub(super) fn open(&self, id: &RequestId, bytes: usize) -> Result<(), String> {
+    /// Opens a request of so many bytes.
+    pub(super) fn open(&self, id: &RequestId, bytes: usize) -> Result<(), IdTaken> {
         let mut state = self.state();
         if state.open.contains_key(id) {
-            return Err(format!("the id {id:?} is in use by another", id = id.to_string()));
+            return Err(IdTaken::Open(id.to_string()));
         }
         if state.cancelled.ids.contains(id) {
-            return Err("its id was used before, by a request that was cancelled".to_owned());
+            return Err(IdTaken::Cancelled);
         }
-        let weight = bytes + REQUEST_WEIGHT;
-        state.parked += weight;
-        state.open.insert(id.clone(), Open { weight, given: false });
+        let cost = bytes + REQUEST_OVERHEAD;
+        state.queued_cost += cost;
+        state.open.insert(id.clone(), OpenRequest { cost, delivered: false });
         Ok(())
     }
 
-    /// Notes that the server has a request now.
-    pub(super) fn give(&self, id: &RequestId) {
+    /// Notes that the server gets a request.
+    pub(super) fn deliver(&self, id: &RequestId) {
         let mut state = self.state();
         let Some(open) = state.open.get_mut(id) else { return };
-        open.given = true;
-        let weight = open.weight;
-        state.parked -= weight;
-        state.held += weight;
+        open.delivered = true;
+        let cost = open.cost;
+        state.queued_cost -= cost;
+        state.active_cost += cost;
     }
 
-    /// Notes that a request will get no answer, because its client cancelled it.
+    /// Closes a request that its client cancelled, which gets no answer. Returns the line of the array that is complete
+    /// without it.
     pub(super) fn cancel(&self, id: &RequestId) -> Option<Vec<u8>> {
         let mut state = self.state();
         // Only what has no answer yet: the id of an answered request may be used again.
@@ -117,69 +132,70 @@ impl Ledger {
         self.close(id, None)
     }
 
-    /// Whether every request that was taken has been answered.
+    /// Returns true if no request is open.
     pub(super) fn is_empty(&self) -> bool {
         self.state().open.is_empty()
     }
 
-    /// Whether the server may be given another request.
+    /// Returns true if the server may get another request.
     pub(super) fn has_room(&self) -> bool {
-        self.state().held < ROOM
+        self.state().active_cost < MAX_COST
     }
 
-    /// Whether another line may be read. As much as is worked on may wait for its turn, so that what is no
-    /// request (a cancellation above all) is seen behind it.
+    /// Returns true if another line may be read. As much as is worked on may be queued, so that a cancellation behind it is
+    /// seen.
     pub(super) fn may_read(&self) -> bool {
         let state = self.state();
-        state.held + state.parked < 2 * ROOM
+        state.active_cost + state.queued_cost < 2 * MAX_COST
     }
 
-    /// Completes when something has been answered, cancelled or written after this call.
-    pub(super) fn lighter(&self) -> Notified<'_> {
-        self.lighter.notified()
+    /// Completes when something is answered, cancelled or written after this call.
+    pub(super) fn freed(&self) -> Notified<'_> {
+        self.freed.notified()
     }
 
     /// Waits until there is room.
-    pub(super) async fn room(&self) {
+    pub(super) async fn wait_for_room(&self) {
         loop {
-            let lighter = self.lighter();
+            // Before the look, or what is freed between the two would not wake us.
+            let freed = self.freed();
             if self.has_room() {
                 return;
             }
-            lighter.await;
+            freed.await;
         }
     }
 
-    /// Notes that so many bytes wait for the client to read.
-    pub(super) fn hold(&self, bytes: usize) {
-        self.state().held += bytes;
+    /// Notes that so many more bytes wait for the client to read.
+    pub(super) fn add_unwritten(&self, bytes: usize) {
+        self.state().active_cost += bytes;
     }
 
     /// Notes that so many bytes have been written.
-    pub(super) fn release(&self, bytes: usize) {
-        self.state().held -= bytes;
-        self.lighter.notify_waiters();
+    pub(super) fn remove_written(&self, bytes: usize) {
+        self.state().active_cost -= bytes;
+        self.freed.notify_waiters();
     }
 
-    /// Whether rmcp has chosen an era, if it asks for the next message now. Before that it answers each
-    /// request first; so one that it has not answered, or an `initialize` that it has, is the first of its
+    /// Returns true if rmcp has chosen an era, if it asks for the next message now. Before that it asks for the next message only
+    /// after it has answered the last: so an `initialize` that is answered, or another request that is not, has begun its
     /// service.
     pub(super) fn is_serving(&self) -> bool {
         let state = self.state();
-        state.negotiated.is_some() || state.open.values().any(|open| open.given)
+        state.negotiated.is_some() || state.open.values().any(|open| open.delivered)
     }
 
-    /// JSON-RPC arrays exist in 2025-03-26 alone.
-    pub(super) fn takes_batches(&self) -> bool {
+    /// Returns true if the client may send arrays of messages, which exist in 2025-03-26 alone.
+    pub(super) fn accepts_batches(&self) -> bool {
         self.state().negotiated.as_ref() == Some(&ProtocolVersion::V_2025_03_26)
     }
 
-    /// Announces an array of requests, whose answers go out as one array.
+    /// Groups the open requests `ids`, whose answers go out as one array. `answers` are those that are there already.
     pub(super) fn open_batch(&self, ids: HashSet<RequestId>, answers: Vec<Value>) {
-        self.state().batches.push(Batch { waiting: ids, answers });
+        self.state().batches.push(Batch { open: ids, answers });
     }
 
-    /// The bytes to send for `message`: none where it waits for others of its array, or was cancelled.
+    /// Returns the line to send for `message`: none if it waits for others of its array, or its request was cancelled.
     pub(super) fn encode(&self, message: &ServerJsonRpcMessage) -> Option<Vec<u8>> {
         let id = match message {
             JsonRpcMessage::Response(response) => {
@@ -197,39 +213,41 @@ impl Ledger {
         }
     }
 
+    /// Closes a request, with its answer if it gets one.
     fn close(&self, id: &RequestId, message: Option<&ServerJsonRpcMessage>) -> Option<Vec<u8>> {
         let mut state = self.state();
+        // A request that is not open was cancelled: its late answer ends here.
         let open = state.open.remove(id)?;
-        if open.given {
-            state.held -= open.weight;
+        if open.delivered {
+            state.active_cost -= open.cost;
         } else {
-            state.parked -= open.weight;
+            state.queued_cost -= open.cost;
         }
-        self.lighter.notify_waiters();
-        let Some(place) = state.batches.iter().position(|batch| batch.waiting.contains(id)) else {
+        self.freed.notify_waiters();
+        // A search: batches exist in one version of the protocol, and few are open at a time.
+        let Some(index) = state.batches.iter().position(|batch| batch.open.contains(id)) else {
             drop(state);
             return message.and_then(line);
         };
-        let batch = &mut state.batches[place];
-        batch.waiting.remove(id);
+        let batch = &mut state.batches[index];
+        batch.open.remove(id);
         batch.answers.extend(message.and_then(|message| serde_json::to_value(message).ok()));
-        if !batch.waiting.is_empty() {
+        if !batch.open.is_empty() {
             return None;
         }
-        let batch = state.batches.swap_remove(place);
+        let batch = state.batches.swap_remove(index);
         drop(state);
         array(&batch.answers)
     }
 
-    /// The bytes of an error that answers no request of the ledger.
-    pub(super) fn refusal(&self, id: Option<&RequestId>, error: &ErrorData) -> Option<Vec<u8>> {
-        line(&self.refusal_value(id, error))
+    /// Returns the line of an error that answers no request of the ledger.
+    pub(super) fn error_line(&self, id: Option<&RequestId>, error: &ErrorData) -> Option<Vec<u8>> {
+        line(&self.error_value(id, error))
     }
 
-    /// An error that answers no request of the ledger. Where the id could not be read, or belongs to a
-    /// request whose answer is still to come, it is null, as JSON-RPC 2.0 §5 has it, and absent on
-    /// 2026-07-28, as that schema has it.
-    pub(super) fn refusal_value(&self, id: Option<&RequestId>, error: &ErrorData) -> Value {
+    /// Returns an error that answers no request of the ledger. If the id could not be read, or belongs to an open request,
+    /// it is null, as in JSON-RPC 2.0 §5; on 2026-07-28 it is absent, as in that schema.
+    pub(super) fn error_value(&self, id: Option<&RequestId>, error: &ErrorData) -> Value {
         let state = self.state();
         let id = id.filter(|id| !state.open.contains_key(id));
         let mut value = serde_json::json!({"jsonrpc": "2.0", "id": id, "error": error});
@@ -240,13 +258,12 @@ impl Ledger {
     }
 }
 
-/// The bytes of an array of answers; an empty one is not sent (JSON-RPC 2.0 §6).
+/// Returns the line of an array of answers; an empty one is not sent (JSON-RPC 2.0 §6).
 pub(super) fn array(answers: &[Value]) -> Option<Vec<u8>> {
     if answers.is_empty() { None } else { line(&answers) }
 }
 
-/// A message and its line end. A message that cannot be written would leave its client waiting, so the
-/// failure is logged; the types allow none.
+/// Returns a message with its line end. The types allow no failure; one would leave the client waiting, so it is logged.
 fn line(message: &impl serde::Serialize) -> Option<Vec<u8>> {
     match serde_json::to_vec(message) {
         Ok(mut bytes) => {
@@ -279,8 +296,8 @@ mod tests {
         ledger.open(&id(1), 0).unwrap();
         assert_eq!(ledger.cancel(&id(1)), None);
         assert_eq!(ledger.encode(&answer(1)), None);
-        assert!(ledger.open(&id(1), 0).unwrap_err().contains("used before"));
-        for other in 2..=REMEMBERED as i64 + 1 {
+        assert!(ledger.open(&id(1), 0) == Err(IdTaken::Cancelled));
+        for other in 2..=MAX_CANCELLED_IDS as i64 + 1 {
             ledger.open(&id(other), 0).unwrap();
             ledger.cancel(&id(other));
         }
@@ -302,8 +319,8 @@ mod tests {
         let ledger = Ledger::default();
         ledger.open(&id(1), 0).unwrap();
         let error = ErrorData::invalid_request("no", None);
-        assert_eq!(ledger.refusal_value(Some(&id(1)), &error).get("id"), None);
-        assert_eq!(ledger.refusal_value(Some(&id(2)), &error)["id"], 2);
+        assert_eq!(ledger.error_value(Some(&id(1)), &error).get("id"), None);
+        assert_eq!(ledger.error_value(Some(&id(2)), &error)["id"], 2);
     }
 
     #[test]
@@ -312,7 +329,7 @@ mod tests {
         for number in 0..1024 {
             assert!(ledger.has_room(), "{number}");
             ledger.open(&id(number), 0).unwrap();
-            ledger.give(&id(number));
+            ledger.deliver(&id(number));
         }
         assert!(!ledger.has_room());
         for number in 1024..2048 {
@@ -322,25 +339,25 @@ mod tests {
         assert!(!ledger.may_read());
         for number in 0..1024 {
             let line = ledger.encode(&answer(number)).unwrap();
-            ledger.hold(line.len());
-            ledger.release(line.len());
+            ledger.add_unwritten(line.len());
+            ledger.remove_written(line.len());
         }
         assert!(ledger.has_room() && ledger.may_read());
         for number in 1024..2048 {
             ledger.cancel(&id(number));
         }
         let state = ledger.state();
-        assert_eq!((state.held, state.parked), (0, 0));
+        assert_eq!((state.active_cost, state.queued_cost), (0, 0));
     }
 
     #[test]
     fn answers_that_nobody_reads_take_room() {
         let ledger = Ledger::default();
-        ledger.hold(ROOM);
+        ledger.add_unwritten(MAX_COST);
         assert!(!ledger.has_room() && ledger.may_read());
-        ledger.hold(ROOM);
+        ledger.add_unwritten(MAX_COST);
         assert!(!ledger.may_read());
-        ledger.release(2 * ROOM);
+        ledger.remove_written(2 * MAX_COST);
         assert!(ledger.has_room() && ledger.may_read());
     }
 }

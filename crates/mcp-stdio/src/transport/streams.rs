@@ -1,30 +1,30 @@
-//! Standard input and output as asynchronous streams, without a thread between them and the reactor where
-//! the system allows.
+//! Standard input and output as asynchronous streams, registered with the reactor where the system allows. tokio's own
+//! go through a thread for each read and write.
 //!
-//! Clients start a stdio server with pipes (Python, Rust, Go) or with socket pairs (Node). Both can be
-//! waited for; a terminal or a file goes through tokio's blocking handles.
+//! Clients start a stdio server with pipes (Python, Rust, Go) or with socket pairs (Node). The reactor can
+//! wait for both; a terminal or a file goes through tokio's blocking handles.
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
-/// A stream that may know that nobody writes to it any more, before all of it has been read.
-pub(super) trait Source: AsyncRead + Send + Unpin {
-    /// Whether nobody is known to write any more. What was written before may still be there to read.
-    fn hung_up(&self) -> bool;
+/// An input that may know that nobody writes to it any more, before all of it has been read.
+pub(super) trait InputStream: AsyncRead + Send + Unpin {
+    /// Returns true if it is known that nobody writes any more. What was written before may still be there to read.
+    fn is_hung_up(&self) -> bool;
 }
 
-/// Where messages come from.
-pub(super) type Input = Box<dyn Source>;
-/// Where messages go.
+/// The stream that messages are read from.
+pub(super) type Input = Box<dyn InputStream>;
+/// The stream that messages are written to.
 pub(super) type Output = Box<dyn AsyncWrite + Send + Unpin>;
 
-impl Source for tokio::io::Stdin {
-    /// Not known: a thread of tokio's reads ahead of us.
-    fn hung_up(&self) -> bool {
+impl InputStream for tokio::io::Stdin {
+    /// Returns false: a thread of tokio's reads ahead, and does not tell.
+    fn is_hung_up(&self) -> bool {
         false
     }
 }
 
-/// Standard input and output.
+/// Returns standard input and output.
 pub(super) fn standard() -> (Input, Output) {
     (
         unix::input().unwrap_or_else(|| Box::new(tokio::io::stdin())),
@@ -34,7 +34,7 @@ pub(super) fn standard() -> (Input, Output) {
 
 #[cfg(target_os = "linux")]
 mod unix {
-    use super::{Input, Output, Source};
+    use super::{Input, InputStream, Output};
     use std::fs::{File, OpenOptions};
     use std::io::{stdin, stdout};
     use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -65,19 +65,19 @@ mod unix {
         }
     }
 
-    impl Source for pipe::Receiver {
-        fn hung_up(&self) -> bool {
+    impl InputStream for pipe::Receiver {
+        fn is_hung_up(&self) -> bool {
             is_closed(self.ready(Interest::READABLE))
         }
     }
 
-    impl Source for UnixStream {
-        fn hung_up(&self) -> bool {
+    impl InputStream for UnixStream {
+        fn is_hung_up(&self) -> bool {
             is_closed(self.ready(Interest::READABLE))
         }
     }
 
-    /// Looks once. `EPOLLHUP` and `EPOLLRDHUP` (`epoll_ctl(2)`) come while there is still something to read.
+    /// Polls once. `EPOLLHUP` and `EPOLLRDHUP` (`epoll_ctl(2)`) come while there is still something to read.
     fn is_closed(ready: impl Future<Output = std::io::Result<Ready>>) -> bool {
         match pin!(ready).poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(Ok(ready)) => ready.is_read_closed(),
@@ -92,6 +92,7 @@ mod unix {
     }
 
     fn kind(descriptor: impl AsFd) -> Option<Kind> {
+        // A copy of the descriptor: dropping the file must not close the standard stream.
         let file = File::from(descriptor.as_fd().try_clone_to_owned().ok()?);
         let kind = file.metadata().ok()?.file_type();
         if kind.is_fifo() {
@@ -103,14 +104,19 @@ mod unix {
         }
     }
 
-    /// A description of its own for the same pipe, so that `O_NONBLOCK` (open(2)) is set on nobody else's.
+    /// Opens the same pipe anew. `O_NONBLOCK` (open(2)) belongs to the open file, which other processes share: a shell
+    /// would find its terminal or pipe changed.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "it opens the pipe that is its own standard stream, by /proc"
+    )]
     fn reopen(descriptor: i32, options: &mut OpenOptions) -> Option<OwnedFd> {
         const O_NONBLOCK: i32 = 0o4000;
         let path = format!("/proc/self/fd/{descriptor}");
         options.custom_flags(O_NONBLOCK).open(path).ok().map(OwnedFd::from)
     }
 
-    /// A socket cannot be reopened. `O_NONBLOCK` goes to our end of the pair, which nobody else reads:
+    /// Makes a socket non-blocking in place, since it cannot be opened anew. Nobody else reads this end of the pair:
     /// children inherit none of our descriptors.
     fn socket(descriptor: impl AsFd) -> Option<UnixStream> {
         let stream = std::os::unix::net::UnixStream::from(descriptor.as_fd().try_clone_to_owned().ok()?);
@@ -134,19 +140,19 @@ mod unix {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use super::Source;
+    use super::InputStream;
     use std::time::Duration;
     use tokio::io::AsyncWriteExt;
     use tokio::net::{UnixStream, unix::pipe};
 
-    /// Whether `reader` sees the end of `writer`, and not before it.
-    async fn is_seen(mut writer: impl AsyncWriteExt + Unpin, reader: impl Source) -> bool {
+    /// Returns true if `reader` sees the end of `writer`, and not before it.
+    async fn is_seen(mut writer: impl AsyncWriteExt + Unpin, reader: impl InputStream) -> bool {
         let written = writer.write_all(b"unread").await;
         tokio::time::sleep(Duration::from_millis(20)).await;
-        let early = reader.hung_up();
+        let early = reader.is_hung_up();
         drop(writer);
         let seen = async {
-            while !reader.hung_up() {
+            while !reader.is_hung_up() {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         };

@@ -1,72 +1,80 @@
-//! Lines on their way out.
+//! The task that writes lines to the client.
 
-use super::END_GRACE;
 use super::ledger::Ledger;
 use super::streams::Output;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// Takes lines and writes them in a task of its own. Taking never waits: the ledger knows what has not been
-/// written, and who asks it for room waits there.
+/// The time in which open requests may still be answered after the end of input, as in `printf … | mcp-stdio`, and the time
+/// that the answers may then take to be written.
+pub(super) const END_GRACE: Duration = Duration::from_millis(300);
+
+/// Writes lines in a task of its own. Sending one never waits: the ledger counts what has not been written, and whoever
+/// needs room waits there.
 #[derive(Debug)]
 pub(super) struct Writer {
-    lines: Lines,
-    writing: JoinHandle<()>,
+    lines: LineSender,
+    task: JoinHandle<()>,
 }
 
-/// Where lines are put.
+/// The sending half of a [`Writer`].
 #[derive(Clone, Debug)]
-pub(super) struct Lines {
+pub(super) struct LineSender {
     sender: mpsc::UnboundedSender<Vec<u8>>,
     ledger: Arc<Ledger>,
 }
 
-impl Lines {
-    /// Takes one line. Fails where nobody reads any more.
-    pub(super) fn put(&self, line: Vec<u8>) -> io::Result<()> {
-        self.ledger.hold(line.len());
+impl LineSender {
+    /// Sends one line.
+    ///
+    /// # Errors
+    /// Nobody reads any more.
+    pub(super) fn send(&self, line: Vec<u8>) -> io::Result<()> {
+        self.ledger.add_unwritten(line.len());
         self.sender.send(line).map_err(|_| io::Error::new(io::ErrorKind::NotConnected, "the client is gone"))
     }
 }
 
 impl Writer {
-    /// Writes to `output`. `gone` is cancelled when that fails.
-    pub(super) fn start(output: Output, ledger: Arc<Ledger>, gone: CancellationToken) -> Self {
+    /// Starts a writer to `output`. `client_gone` is cancelled when writing fails.
+    pub(super) fn start(output: Output, ledger: Arc<Ledger>, client_gone: CancellationToken) -> Self {
         let (sender, lines) = mpsc::unbounded_channel();
-        let writing = tokio::spawn(write(output, lines, Arc::clone(&ledger), gone));
-        Self { lines: Lines { sender, ledger }, writing }
+        let task = tokio::spawn(write(output, lines, Arc::clone(&ledger), client_gone));
+        Self { lines: LineSender { sender, ledger }, task }
     }
 
-    /// Where lines are put.
-    pub(super) fn lines(&self) -> &Lines {
+    /// Returns the sending half.
+    pub(super) fn lines(&self) -> &LineSender {
         &self.lines
     }
 
-    /// Returns when all has been written, or cannot be.
+    /// Waits until all has been written, or cannot be.
     pub(super) async fn close(self) -> io::Result<()> {
+        // The task ends when the last sender is gone and everything is written.
         drop(self.lines);
-        tokio::time::timeout(END_GRACE, self.writing)
+        tokio::time::timeout(END_GRACE, self.task)
             .await
             .map_err(|_| io::Error::new(io::ErrorKind::TimedOut, "the client does not read"))?
             .map_err(io::Error::other)
     }
 }
 
-/// Writes what is sent, several lines in one go where they wait.
+/// Writes what is sent, the lines that wait in one system call.
 async fn write(
     mut output: Output,
     mut lines: mpsc::UnboundedReceiver<Vec<u8>>,
     ledger: Arc<Ledger>,
-    gone: CancellationToken,
+    client_gone: CancellationToken,
 ) {
-    /// A full pipe on Linux.
-    const ENOUGH: usize = 64 * 1024;
+    /// The capacity of a pipe on Linux: more than this no call would write.
+    const MAX_WRITE_BYTES: usize = 64 * 1024;
     while let Some(mut bytes) = lines.recv().await {
-        while bytes.len() < ENOUGH
+        while bytes.len() < MAX_WRITE_BYTES
             && let Ok(more) = lines.try_recv()
         {
             bytes.extend_from_slice(&more);
@@ -77,9 +85,9 @@ async fn write(
         };
         if let Err(error) = written.await {
             tracing::debug!(%error, "standard output is closed");
-            gone.cancel();
+            client_gone.cancel();
             return;
         }
-        ledger.release(bytes.len());
+        ledger.remove_written(bytes.len());
     }
 }

@@ -12,21 +12,21 @@ pub(crate) struct Cost {
     pub(crate) wall: Duration,
 }
 
-/// What `work` costs.
+/// Measures the cost of `work`.
 pub(crate) fn measure(work: impl FnOnce()) -> Cost {
     let (cpu, wall) = (own_cpu(), Instant::now());
     work();
     Cost { cpu: own_cpu().saturating_sub(cpu), wall: wall.elapsed() }
 }
 
-/// CPU time of all threads of this process so far.
+/// Returns the CPU time of all threads of this process so far.
 pub(crate) fn own_cpu() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     // CPU time is never negative.
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// The median of several measurements, by CPU time; the wall time is the median of the wall times.
+/// Returns the median of several measurements, by CPU time; the wall time is the median of the wall times.
 pub(crate) fn median(mut costs: Vec<Cost>) -> Cost {
     let middle = costs.len() / 2;
     costs.sort_by_key(|cost| cost.wall);
@@ -35,12 +35,12 @@ pub(crate) fn median(mut costs: Vec<Cost>) -> Cost {
     Cost { cpu: costs[middle].cpu, wall }
 }
 
-/// The median of `rounds` measurements of `work`.
+/// Measures `work` `rounds` times and returns the median.
 pub(crate) fn rounds(rounds: usize, mut work: impl FnMut()) -> Cost {
     median((0..rounds).map(|_| measure(&mut work)).collect())
 }
 
-/// Prints a table row by row in Markdown, so that what is published is what was printed.
+/// Prints the head of a Markdown table, so that what is published is what was printed.
 #[allow(clippy::print_stdout, reason = "the table is what a benchmark is for")]
 pub(crate) fn heading(title: &str, columns: &[&str]) {
     println!("\n### {title}\n");
@@ -48,19 +48,19 @@ pub(crate) fn heading(title: &str, columns: &[&str]) {
     println!("|{}", " --- |".repeat(columns.len()));
 }
 
-/// One row of the table.
+/// Prints one row of the table.
 #[allow(clippy::print_stdout, reason = "the table is what a benchmark is for")]
 pub(crate) fn row(cells: &[String]) {
     println!("| {} |", cells.join(" | "));
 }
 
-/// `figure`, its target, and whether it was reached.
+/// Returns the target of `figure` and whether it was reached.
 pub(crate) fn gate(figure: f64, at_most: f64, unit: &str) -> String {
     let verdict = if figure <= at_most { "met" } else { "**not met**" };
     format!("<= {at_most} {unit}: {verdict}")
 }
 
-/// Resident memory of this process now and at its peak, in MiB (`/proc/self/status`).
+/// Returns the resident memory of this process now and at its peak, in MiB (`/proc/self/status`).
 pub(crate) fn memory_mib() -> (u64, u64) {
     #[allow(clippy::disallowed_methods, reason = "a benchmark reads what the kernel says of it")]
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -1,56 +1,56 @@
-//! What is left of a stream when its run is over.
+//! The captured stream of a run that is over.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::path::PathBuf;
 
-use super::kept::{Snapshot, snapshot};
-use crate::text;
+use super::snapshot::{OutputSnapshot, snapshot};
+use crate::{terminal, text};
 
-/// One stream of a finished run: its head, its tail, and what is known about the rest.
+/// One stream of a run that is over: its head, its tail, and the size of the rest.
 #[derive(Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
-pub struct Captured {
-    /// What was kept: a string, or `{"base64": "..."}` if it is not UTF-8.
+pub struct CapturedStream {
+    /// The kept bytes: a string, or `{"base64": "..."}` if they are not UTF-8.
     #[cfg_attr(feature = "serde", serde(with = "json"))]
     #[cfg_attr(feature = "schemars", schemars(with = "json::Bytes<'_>"))]
     pub(super) bytes: Vec<u8>,
-    /// How much of `bytes` comes from the start of the stream; the rest comes from its end.
+    /// The number of `bytes` from the start of the stream. The others are from its end.
     pub(super) head_length: usize,
-    /// Bytes of the stream, with secrets hidden.
+    /// The bytes of the stream, after secrets were hidden.
     pub total_bytes: u64,
-    /// Lines of the stream; a last line without a line end counts.
+    /// The lines of the stream. A last line without a line end counts.
     pub total_lines: u64,
-    /// Bytes between the head and the tail that were not kept.
+    /// The bytes between the head and the tail that were not kept.
     pub omitted_bytes: u64,
-    /// Line ends among those.
+    /// The line ends among the omitted bytes.
     pub omitted_lines: u64,
-    /// The stream ended by itself. False if something still held it when its time was up, whether or not
+    /// True if the stream ended by itself. False if a process still held it when its time was up, whether or not
     /// that was killed then.
     pub complete: bool,
-    /// Sequences of the kept bytes that are not UTF-8, which [`Captured::text`] shows as U+FFFD.
-    pub lossy: u64,
-    /// There is a NUL among the kept bytes: this is hardly text.
+    /// The sequences among the kept bytes that are not UTF-8. [`CapturedStream::text`] shows each as U+FFFD.
+    pub invalid_sequences: u64,
+    /// True if there is a NUL among the kept bytes, so that they are hardly text.
     pub binary: bool,
-    /// The file that holds the whole stream, or as much as its limit allowed. Made only for a stream that
-    /// was not kept whole, and the caller's to remove.
+    /// The file with the whole stream, or as much of it as its limit allowed. It is created only for a stream that
+    /// was not kept whole, and the caller must remove it.
     pub spill: Option<PathBuf>,
-    /// Why there is no such file, or not all of it.
+    /// The reason that there is no such file, or not all of it.
     pub spill_error: Option<String>,
 }
 
-/// Shows the text, and the figures that a short whole stream does not have.
-impl fmt::Debug for Captured {
+impl fmt::Debug for CapturedStream {
+    /// Writes the text, and the figures that say more than it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = f.debug_struct("Captured");
+        let mut shown = f.debug_struct("CapturedStream");
         shown.field("text", &self.text()).field("complete", &self.complete);
         if self.truncated() {
             shown.field("total_bytes", &self.total_bytes).field("omitted_bytes", &self.omitted_bytes);
         }
-        if self.lossy > 0 || self.binary {
-            shown.field("lossy", &self.lossy).field("binary", &self.binary);
+        if self.invalid_sequences > 0 || self.binary {
+            shown.field("invalid_sequences", &self.invalid_sequences).field("binary", &self.binary);
         }
         if let Some(error) = &self.spill_error {
             shown.field("spill_error", error);
@@ -59,40 +59,42 @@ impl fmt::Debug for Captured {
     }
 }
 
-impl Captured {
-    /// The kept bytes: head and tail, with nothing between them.
+impl CapturedStream {
+    /// Returns the kept bytes: head and tail, with nothing between them.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The kept bytes, taken out.
+    /// Takes the kept bytes out.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
 
-    /// The bytes from the start of the stream; all of them if nothing was left out.
+    /// Returns the bytes from the start of the stream: all of them if nothing was left out.
     pub fn head(&self) -> &[u8] {
+        // A value that came from JSON may have any `head_length`.
         &self.bytes[..self.head_length.min(self.bytes.len())]
     }
 
-    /// The bytes from the end of the stream that are not in the head.
+    /// Returns the bytes from the end of the stream that are not in the head.
     pub fn tail(&self) -> &[u8] {
         &self.bytes[self.head_length.min(self.bytes.len())..]
     }
 
-    /// Something was left out.
+    /// Returns true if bytes were left out.
     pub fn truncated(&self) -> bool {
         self.omitted_bytes > 0
     }
 
-    /// The stream was empty.
+    /// Returns true if the stream was empty.
     pub fn is_empty(&self) -> bool {
         self.total_bytes == 0
     }
 
-    /// The kept text. What is not UTF-8 is shown as U+FFFD. If something was left out, a line such as
-    /// `[... 4137 lines, 1.2 MB left out ...]` stands in its place; no character is cut in two there.
+    /// Returns the kept text. What is not UTF-8 is shown as U+FFFD. A line such as
+    /// `[... 4137 lines, 1.2 MB left out ...]` stands for what was left out, and no character is cut in two there.
     pub fn text(&self) -> Cow<'_, str> {
+        // The usual case: the whole stream is text and is borrowed.
         if !self.truncated() {
             return text::lossy(&self.bytes).0;
         }
@@ -102,28 +104,28 @@ impl Captured {
         if !text.is_empty() && !text.ends_with('\n') {
             text.push('\n');
         }
-        text.push_str(&self.seam());
+        text.push_str(&self.omission_marker());
         text.push('\n');
         text.push_str(&text::lossy(tail).0);
         Cow::Owned(text)
     }
 
-    /// The text as it would stand on a screen: without colours and other control sequences, carriage
-    /// returns and backspaces applied, so that of a progress bar the last state is left.
+    /// Returns the text as a terminal would show it: without colours and other control sequences, with carriage
+    /// returns and backspaces applied, so that a progress bar is shown in its last state. See [`clean`](crate::clean).
     pub fn clean(&self) -> Cow<'_, str> {
         match self.text() {
-            Cow::Borrowed(text) => text::clean(text),
-            Cow::Owned(text) => Cow::Owned(text::clean(&text).into_owned()),
+            Cow::Borrowed(text) => terminal::clean(text),
+            Cow::Owned(text) => Cow::Owned(terminal::clean(&text).into_owned()),
         }
     }
 
-    /// At most `max` bytes (but room for one character) from position `cursor` on; as
-    /// [`Capture::snapshot`](super::Capture::snapshot) does while the program runs.
-    pub fn snapshot(&self, cursor: u64, max: usize) -> Snapshot {
+    /// Returns at most `max` bytes (at least 4, the room for one character) from position `cursor` on, as
+    /// [`Running::snapshot`](crate::Running::snapshot) does while the program runs.
+    pub fn snapshot(&self, cursor: u64, max: usize) -> OutputSnapshot {
         snapshot([self.head(), self.tail(), &[]], self.omitted_bytes, cursor, max, true)
     }
 
-    /// Head and tail without the characters that the cut between them went through.
+    /// Returns head and tail without the characters that the cut between them divides.
     pub(super) fn whole_characters(&self) -> (&[u8], &[u8]) {
         let (head, tail) = (self.head(), self.tail());
         if !self.truncated() {
@@ -132,7 +134,8 @@ impl Captured {
         (&head[..head.len() - text::unfinished_suffix(head)], &tail[text::orphaned_prefix(tail)..])
     }
 
-    fn seam(&self) -> String {
+    /// Returns the line that stands for what was left out.
+    fn omission_marker(&self) -> String {
         let (head, tail) = self.whole_characters();
         let bytes = text::human_bytes(self.total_bytes - (head.len() + tail.len()) as u64);
         let lines = match self.omitted_lines {
@@ -147,7 +150,7 @@ impl Captured {
     }
 }
 
-/// Bytes in JSON: as a string if they are one, else in base64. Exact both ways.
+/// The form of bytes in JSON: a string if they are UTF-8, else base64. It is exact both ways.
 #[cfg(feature = "serde")]
 mod json {
     use base64::Engine as _;

@@ -1,9 +1,12 @@
-use super::*;
+use super::collector::{CaptureLimits, OutputCapture};
+use super::{CapturedStream, OutputSnapshot};
+use crate::secrets::Secrets;
+use crate::spill::Spill;
 use proptest::prelude::*;
 use std::borrow::Cow;
 
-fn capture(max_bytes: usize, chunks: &[&[u8]]) -> Captured {
-    let mut capture = Capture::new(&CaptureLimits::new(max_bytes), &Secrets::default());
+fn capture(max_bytes: usize, chunks: &[&[u8]]) -> CapturedStream {
+    let mut capture = OutputCapture::new(&CaptureLimits::new(max_bytes), &Secrets::default());
     for chunk in chunks {
         capture.push(chunk);
     }
@@ -18,7 +21,7 @@ fn a_short_stream_is_kept_whole() {
     assert_eq!((captured.head(), captured.tail()), (&b"one\ntwo"[..], &b""[..]));
     assert_eq!((captured.total_bytes, captured.total_lines), (7, 2));
     assert_eq!((captured.omitted_bytes, captured.omitted_lines, captured.truncated()), (0, 0, false));
-    assert!(captured.complete && !captured.binary && captured.lossy == 0);
+    assert!(captured.complete && !captured.binary && captured.invalid_sequences == 0);
 }
 
 #[test]
@@ -43,7 +46,7 @@ fn of_a_long_stream_a_quarter_is_head_and_the_rest_is_tail() {
 #[test]
 fn the_default_keeps_256_kib() {
     let captured = {
-        let mut capture = Capture::new(&CaptureLimits::default(), &Secrets::default());
+        let mut capture = OutputCapture::new(&CaptureLimits::default(), &Secrets::default());
         capture.push(&[b'x'; 1_000_000]);
         capture.finish(true)
     };
@@ -51,7 +54,7 @@ fn the_default_keeps_256_kib() {
 }
 
 #[test]
-fn a_seam_within_one_line_names_no_lines_and_one_within_two_names_one() {
+fn an_omission_within_one_line_names_no_lines_and_one_over_two_lines_names_one() {
     let text = capture(8, &[b"aaaaaaaaaaaaaaaaaaaa"]).text().into_owned();
     assert_eq!(text, "aa\n[... 12 B left out ...]\naaaaaa");
     let text = capture(8, &[b"aaaaaaa\naaaaaaaaaaaa"]).text().into_owned();
@@ -60,13 +63,13 @@ fn a_seam_within_one_line_names_no_lines_and_one_within_two_names_one() {
 
 #[test]
 fn memory_grows_with_the_stream_and_never_past_the_limit() {
-    let mut capture = Capture::new(&CaptureLimits::new(100_000), &Secrets::default());
-    assert_eq!(capture.kept.buffer.capacity(), 0);
+    let mut capture = OutputCapture::new(&CaptureLimits::new(100_000), &Secrets::default());
+    assert_eq!(capture.buffer_capacity(), 0);
     capture.push(&[b'x'; 1000]);
-    assert!(capture.kept.buffer.capacity() <= 2000);
+    assert!(capture.buffer_capacity() <= 2000);
     for _ in 0..1000 {
         capture.push(&[b'x'; 777]);
-        assert!(capture.kept.buffer.capacity() <= 100_000);
+        assert!(capture.buffer_capacity() <= 100_000);
     }
     assert!(capture.finish(true).bytes.capacity() <= 100_000);
 }
@@ -83,15 +86,15 @@ fn bytes_that_are_not_text_are_kept_exactly_counted_and_shown_as_replacements() 
     let captured = capture(100, &[b"a\xFF\xFEb\0\xE2\x82"]);
     assert_eq!(captured.bytes(), b"a\xFF\xFEb\0\xE2\x82");
     assert_eq!(captured.text(), "a\u{fffd}\u{fffd}b\0\u{fffd}");
-    assert_eq!((captured.lossy, captured.binary), (3, true));
+    assert_eq!((captured.invalid_sequences, captured.binary), (3, true));
 }
 
 #[test]
-fn a_character_over_a_chunk_edge_or_over_the_seam_is_never_split() {
+fn a_character_over_a_chunk_edge_or_over_the_omission_is_never_split() {
     assert_eq!(capture(100, &[b"a\xF0\x9F", b"\x98\x80b"]).text(), "a😀b");
     for limit in 8..24 {
         let captured = capture(limit, &["😀".repeat(50).as_bytes()]);
-        assert_eq!(captured.lossy, 0);
+        assert_eq!(captured.invalid_sequences, 0);
         assert!(!captured.text().contains('\u{fffd}'), "{limit}: {}", captured.text());
     }
 }
@@ -105,7 +108,7 @@ fn clean_text_of_a_build_log_is_its_last_state() {
 
 #[test]
 fn a_reader_with_a_cursor_gets_everything_once() {
-    let mut capture = Capture::new(&CaptureLimits::new(1000), &Secrets::default());
+    let mut capture = OutputCapture::new(&CaptureLimits::new(1000), &Secrets::default());
     let (mut cursor, mut read) = (0, Vec::new());
     for n in 0..50 {
         capture.push(format!("line {n}\n").as_bytes());
@@ -116,12 +119,15 @@ fn a_reader_with_a_cursor_gets_everything_once() {
     }
     let captured = capture.finish(true);
     assert_eq!(read, captured.bytes());
-    assert_eq!(captured.snapshot(cursor, 10), Snapshot { next_cursor: cursor, ..Snapshot::default() });
+    assert_eq!(
+        captured.snapshot(cursor, 10),
+        OutputSnapshot { next_cursor: cursor, ..OutputSnapshot::default() }
+    );
 }
 
 #[test]
 fn a_late_reader_gets_the_head_then_the_tail_and_the_number_lost_between() {
-    let mut capture = Capture::new(&CaptureLimits::new(8), &Secrets::default());
+    let mut capture = OutputCapture::new(&CaptureLimits::new(8), &Secrets::default());
     capture.push(b"0123456789abcdefghij");
     let first = capture.snapshot(0, 100);
     assert_eq!((&first.bytes[..], first.next_cursor, first.lost_bytes), (&b"01"[..], 2, 0));
@@ -134,15 +140,15 @@ fn a_late_reader_gets_the_head_then_the_tail_and_the_number_lost_between() {
 #[test]
 fn a_cursor_past_the_end_gives_nothing_and_comes_back_to_it() {
     let captured = capture(100, &[b"abc"]);
-    assert_eq!(captured.snapshot(99, 10), Snapshot { next_cursor: 3, ..Snapshot::default() });
+    assert_eq!(captured.snapshot(99, 10), OutputSnapshot { next_cursor: 3, ..OutputSnapshot::default() });
 }
 
 #[test]
 fn a_snapshot_waits_for_the_rest_of_a_character_unless_the_stream_has_ended() {
-    let mut capture = Capture::new(&CaptureLimits::new(100), &Secrets::default());
+    let mut capture = OutputCapture::new(&CaptureLimits::new(100), &Secrets::default());
     capture.push(b"ab\xE2\x82");
     assert_eq!(capture.snapshot(0, 100).bytes, b"ab");
-    let mut whole = Capture::new(&CaptureLimits::new(100), &Secrets::default());
+    let mut whole = OutputCapture::new(&CaptureLimits::new(100), &Secrets::default());
     whole.push(b"ab\xE2\x82");
     assert_eq!(whole.finish(true).snapshot(2, 100).bytes, b"\xE2\x82");
     capture.push(b"\xAC!");
@@ -150,22 +156,19 @@ fn a_snapshot_waits_for_the_rest_of_a_character_unless_the_stream_has_ended() {
 }
 
 #[test]
-fn secrets_are_hidden_before_anything_is_kept_or_observed() {
+fn secrets_are_hidden_before_anything_is_kept() {
     let secret = "0123456789abcdef0123456789abcdefABCDEFGH";
     for at in 0..40 {
         for limit in [20, 30, 60, 1000] {
-            let mut capture = Capture::new(&CaptureLimits::new(limit), &Secrets::new([secret]));
-            let mut observed = Vec::new();
+            let mut capture = OutputCapture::new(&CaptureLimits::new(limit), &Secrets::new([secret]));
             for chunk in ["--------", &secret[..at], &secret[at..], "--------------------", &secret[..at]] {
-                capture.push_and(chunk.as_bytes(), |bytes| observed.extend_from_slice(bytes));
+                capture.push(chunk.as_bytes());
             }
-            capture.flush(|bytes| observed.extend_from_slice(bytes));
             let captured = capture.finish(true);
-            assert_eq!(captured.total_bytes, observed.len() as u64);
-            for shown in [&observed, &captured.bytes().to_vec(), &format!("{captured:?}").into_bytes()] {
+            for shown in [captured.bytes().to_vec(), format!("{captured:?}").into_bytes()] {
                 let seen =
-                    secret.as_bytes().windows(8).any(|part| memchr::memmem::find(shown, part).is_some());
-                assert!(!seen, "split at {at}, {limit} kept: {}", String::from_utf8_lossy(shown));
+                    secret.as_bytes().windows(8).any(|part| memchr::memmem::find(&shown, part).is_some());
+                assert!(!seen, "split at {at}, {limit} kept: {}", String::from_utf8_lossy(&shown));
             }
         }
     }
@@ -175,7 +178,7 @@ fn secrets_are_hidden_before_anything_is_kept_or_observed() {
 fn a_stream_longer_than_memory_keeps_is_spilled_from_its_first_byte_with_secrets_hidden() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let limits = CaptureLimits::new(100).spill(Spill::new(dir.path()));
-    let mut capture = Capture::new(&limits, &Secrets::new(["hunter2-hunter2"]));
+    let mut capture = OutputCapture::new(&limits, &Secrets::new(["hunter2-hunter2"]));
     let mut expected = String::new();
     for n in 0..100 {
         capture.push(format!("{n} hunter2-").as_bytes());
@@ -195,7 +198,7 @@ fn a_stream_longer_than_memory_keeps_is_spilled_from_its_first_byte_with_secrets
 fn a_stream_that_memory_keeps_whole_makes_no_file() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let limits = CaptureLimits::new(100).spill(Spill::new(dir.path()));
-    let mut capture = Capture::new(&limits, &Secrets::default());
+    let mut capture = OutputCapture::new(&limits, &Secrets::default());
     capture.push(&[b'x'; 100]);
     assert_eq!(capture.finish(true).spill, None);
     #[allow(clippy::disallowed_methods, reason = "the test looks at the folder")]
@@ -206,7 +209,7 @@ fn a_stream_that_memory_keeps_whole_makes_no_file() {
 #[test]
 fn a_spill_that_fails_leaves_the_capture_whole_and_says_why() {
     let limits = CaptureLimits::new(8).spill(Spill::new("/nonexistent/folder"));
-    let mut capture = Capture::new(&limits, &Secrets::default());
+    let mut capture = OutputCapture::new(&limits, &Secrets::default());
     capture.push(b"0123456789abcdefghij");
     let captured = capture.finish(true);
     assert_eq!((captured.head(), captured.tail()), (&b"01"[..], &b"efghij"[..]));
@@ -220,7 +223,7 @@ fn json_and_back_is_exact_for_text_and_for_any_bytes() {
     for chunks in [&[&b"text \xc3\xa9"[..]][..], &[b"\xFF\0\xFE"], &[b"0123456789", b"abcdefghij"], &[]] {
         let captured = capture(8, chunks);
         let json = serde_json::to_string(&captured).expect("serializes");
-        assert_eq!(serde_json::from_str::<Captured>(&json).expect("deserializes"), captured, "{json}");
+        assert_eq!(serde_json::from_str::<CapturedStream>(&json).expect("deserializes"), captured, "{json}");
     }
     let json = serde_json::to_value(capture(100, &[b"text"])).expect("serializes");
     assert_eq!(json["bytes"], "text");
@@ -236,7 +239,7 @@ proptest! {
         cursor in 0..200_u64,
         max in 4..50_usize,
     ) {
-        let mut capture = Capture::new(&CaptureLimits::new(limit), &Secrets::default());
+        let mut capture = OutputCapture::new(&CaptureLimits::new(limit), &Secrets::default());
         for chunk in &chunks {
             capture.push(chunk.as_bytes());
         }

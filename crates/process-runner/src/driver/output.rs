@@ -1,4 +1,4 @@
-//! From the output pipes to where each byte belongs.
+//! Reads the output pipes and passes each byte to the capture, the events and the line callback.
 
 use std::any::Any;
 use std::io;
@@ -8,49 +8,54 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, ReadBuf};
 
-use super::READ;
-use super::shared::Shared;
+use super::pipe::PIPE_CHUNK;
+use super::shared::RunState;
 use crate::command::LineCallback;
-use crate::events::{By, Event, EventQueue};
+use crate::events::{EventGranularity, EventQueue, RunEvent};
 use crate::limits::{Limits, OverLimit};
-use crate::lines::{Line, LineSplitter};
+use crate::lines::{LineSplitter, OutputLine};
 use crate::outcome::Stream;
-use crate::secrets::Redactor;
+use crate::secrets::StreamRedactor;
 use crate::tree::OutputPipe;
 
-/// Reads of one stream before the other has its turn.
-const READS: usize = 8;
+/// The most reads of one stream before the other has its turn.
+const MAX_READS_PER_POLL: usize = 8;
 
-/// What came of one turn.
+/// The events of one poll that the driver must act on.
 #[derive(Debug, Default)]
-pub(super) struct Progress {
+pub(super) struct OutputProgress {
     pub(super) over_limit: Option<Stream>,
     pub(super) failed: Option<io::Error>,
     pub(super) panic: Option<Box<dyn Any + Send>>,
 }
 
-/// Our end of one output stream.
+/// A wait until the spill file has caught up.
+type SpillDrained = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// One output stream and our end of its pipe.
 pub(super) struct OutputStream {
     stream: Stream,
-    /// Until its end was read, or it was closed.
+    /// `None` once its end was read, or it was closed.
     pub(super) pipe: Option<OutputPipe>,
+    /// True if the stream ended by itself.
     pub(super) complete: bool,
-    /// Its time was up while something held it, which was killed: that end is our doing.
+    /// True once its time is up. The holder is being killed, so an end that is read now is our doing.
     pub(super) cut_short: bool,
-    /// Bytes taken, against `max_output`.
-    taken: u64,
-    redactor: Redactor,
+    /// The bytes read so far, for `max_output`.
+    bytes_read: u64,
+    redactor: StreamRedactor,
     lines: Option<LineSplitter>,
-    /// The spill file is behind.
-    disk: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    /// Set while the spill file is behind. Nothing is read until it is ready.
+    spill_drained: Option<SpillDrained>,
 }
 
 impl OutputStream {
-    /// Without a pipe if both streams share one. `max_line`: lines are wanted, of at most this length.
+    /// Returns a stream, without a pipe if both streams share one. With `max_line` it is split into lines of at most
+    /// that many bytes.
     pub(super) fn new(
         stream: Stream,
         pipe: Option<OutputPipe>,
-        redactor: Redactor,
+        redactor: StreamRedactor,
         max_line: Option<usize>,
     ) -> Self {
         Self {
@@ -58,22 +63,22 @@ impl OutputStream {
             complete: pipe.is_none(),
             pipe,
             cut_short: false,
-            taken: 0,
+            bytes_read: 0,
             redactor,
             lines: max_line.map(LineSplitter::new),
-            disk: None,
+            spill_drained: None,
         }
     }
 
-    /// Splits no more lines: the one before did not get to its end.
+    /// Stops splitting lines, after a callback has panicked in the middle of one.
     pub(super) fn stop_lines(&mut self) {
         self.lines = None;
     }
 }
 
-/// Takes what a stream has to where it belongs.
-pub(super) struct Pump<'a> {
-    pub(super) shared: &'a Shared,
+/// The destinations of output. It reads a stream and passes its bytes to them.
+pub(super) struct OutputPump<'a> {
+    pub(super) shared: &'a RunState,
     pub(super) limits: &'a Limits,
     pub(super) events: Option<&'a EventQueue>,
     pub(super) on_line: &'a Option<LineCallback>,
@@ -81,23 +86,24 @@ pub(super) struct Pump<'a> {
 }
 
 thread_local! {
-    /// One buffer a thread and not one a run: nothing stays in it between two polls.
+    // One buffer for each thread and not for each run, since nothing stays in it between two polls. Hundreds of runs
+    // would need 64 KiB each.
     static BUFFER: std::cell::RefCell<Vec<u8>> = const { std::cell::RefCell::new(Vec::new()) };
 }
 
-impl Pump<'_> {
-    /// Reads what there is, up to a limit. True if anything was read, or the end.
+impl OutputPump<'_> {
+    /// Reads what there is, up to a limit. Returns true if it read anything, or the end.
     pub(super) fn poll(
         &mut self,
         stream: &mut OutputStream,
         context: &mut Context<'_>,
-        progress: &mut Progress,
+        progress: &mut OutputProgress,
     ) -> bool {
-        // Taken out while it is used, should a callback run another pump on this thread.
+        // Taken out while it is in use: a line callback could poll another run on this thread.
         let mut buffer = BUFFER.with(std::cell::RefCell::take);
-        buffer.resize(READ, 0);
+        buffer.resize(PIPE_CHUNK, 0);
         let mut moved = false;
-        for _ in 0..READS {
+        for _ in 0..MAX_READS_PER_POLL {
             match self.poll_read(stream, context, &mut buffer, progress) {
                 Poll::Ready(true) => moved = true,
                 Poll::Ready(false) => {
@@ -107,24 +113,25 @@ impl Pump<'_> {
                 Poll::Pending => break,
             }
         }
-        BUFFER.with(|place| place.replace(buffer));
+        BUFFER.with(|cell| cell.replace(buffer));
         moved
     }
 
-    /// True if there may be more.
+    /// Reads once. Returns true if there may be more.
     fn poll_read(
         &mut self,
         stream: &mut OutputStream,
         context: &mut Context<'_>,
         buffer: &mut [u8],
-        progress: &mut Progress,
+        progress: &mut OutputProgress,
     ) -> Poll<bool> {
+        // After the exit everything in the pipe is read, whether or not there is room for events: the drain clocks run.
         if let Some(events) = self.events.filter(|_| !self.exited) {
             ready!(events.poll_room(stream.stream, context));
         }
-        if let Some(disk) = &mut stream.disk {
-            ready!(disk.as_mut().poll(context));
-            stream.disk = None;
+        if let Some(drained) = &mut stream.spill_drained {
+            ready!(drained.as_mut().poll(context));
+            stream.spill_drained = None;
         }
         let Some(pipe) = &mut stream.pipe else { return Poll::Pending };
         let mut read = ReadBuf::new(buffer);
@@ -142,9 +149,10 @@ impl Pump<'_> {
             return Poll::Ready(false);
         }
         let bytes = match self.limits.max_output {
-            Some(limit) if stream.taken + bytes.len() as u64 > limit.bytes => {
-                let room = usize::try_from(limit.bytes - stream.taken).unwrap_or(usize::MAX);
-                match limit.then {
+            Some(limit) if stream.bytes_read + bytes.len() as u64 > limit.bytes => {
+                // What still fits is kept, so that the capture is exact to the byte.
+                let room = usize::try_from(limit.bytes - stream.bytes_read).unwrap_or(usize::MAX);
+                match limit.on_exceeded {
                     OverLimit::Kill => progress.over_limit = Some(stream.stream),
                     OverLimit::Close => stream.pipe = None,
                     OverLimit::Discard => {}
@@ -153,22 +161,22 @@ impl Pump<'_> {
             }
             _ => bytes,
         };
-        stream.taken += bytes.len() as u64;
-        self.take(stream, bytes, progress);
+        stream.bytes_read += bytes.len() as u64;
+        self.redact_and_deliver(stream, bytes, progress);
         Poll::Ready(progress.over_limit.is_none() && stream.pipe.is_some())
     }
 
-    fn take(&self, stream: &mut OutputStream, bytes: &[u8], progress: &mut Progress) {
-        let OutputStream { stream: name, redactor, lines, disk, .. } = stream;
-        redactor.push(bytes, |bytes| self.deliver(*name, lines, disk, bytes, progress));
+    fn redact_and_deliver(&self, stream: &mut OutputStream, bytes: &[u8], progress: &mut OutputProgress) {
+        let OutputStream { stream: name, redactor, lines, spill_drained, .. } = stream;
+        redactor.push(bytes, |bytes| self.deliver(*name, lines, spill_drained, bytes, progress));
     }
 
-    /// Ends a stream: what was held back is let go.
-    pub(super) fn flush(&mut self, stream: &mut OutputStream, progress: &mut Progress) {
-        let OutputStream { stream: name, redactor, lines, disk, .. } = stream;
-        redactor.finish(|bytes| self.deliver(*name, lines, disk, bytes, progress));
+    /// Ends a stream, and delivers what was held back as the possible beginning of a secret or a line.
+    pub(super) fn flush(&mut self, stream: &mut OutputStream, progress: &mut OutputProgress) {
+        let OutputStream { stream: name, redactor, lines, spill_drained, .. } = stream;
+        redactor.finish(|bytes| self.deliver(*name, lines, spill_drained, bytes, progress));
         if let Some(lines) = lines {
-            self.callback(progress, || lines.finish(|line| self.line(*name, line)));
+            self.catch_panic(progress, || lines.finish(|line| self.deliver_line(*name, line)));
         }
     }
 
@@ -176,47 +184,53 @@ impl Pump<'_> {
         &self,
         stream: Stream,
         lines: &mut Option<LineSplitter>,
-        disk: &mut Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+        spill_drained: &mut Option<SpillDrained>,
         bytes: &[u8],
-        progress: &mut Progress,
+        progress: &mut OutputProgress,
     ) {
         if bytes.is_empty() {
             return;
         }
         if let Some(capture) = &mut self.shared.lock().captures[stream.index()] {
             capture.push(bytes);
-            if capture.backlogged() {
-                *disk = Some(Box::pin(capture.drained()));
+            if capture.is_backlogged() {
+                *spill_drained = Some(Box::pin(capture.drained()));
             }
         }
-        if let Some(events) = self.events.filter(|events| events.options().by == By::Chunk) {
+        if let Some(events) =
+            self.events.filter(|events| events.options().granularity == EventGranularity::Chunk)
+        {
             let at = self.shared.started.elapsed();
-            events.send_output(stream, bytes.len(), self.exited, || Event::Chunk {
+            events.send_output(stream, bytes.len(), self.exited, || RunEvent::Chunk {
                 stream,
                 bytes: bytes.to_vec(),
                 at,
             });
         }
         if let Some(lines) = lines {
-            self.callback(progress, || lines.push(bytes, |line| self.line(stream, line)));
+            self.catch_panic(progress, || lines.push(bytes, |line| self.deliver_line(stream, line)));
         }
     }
 
-    /// Calls what may call the caller's code. A callback that has panicked is not called again, so nothing
-    /// can see its broken state, and what else wants lines gets no more either: the run is over.
-    fn callback(&self, progress: &mut Progress, call: impl FnOnce()) {
+    /// Calls code that may call the line callback, and catches its panic.
+    // A callback that has panicked is not called again, so that nothing sees its broken state. Events by line stop with
+    // it: the run is over.
+    fn catch_panic(&self, progress: &mut OutputProgress, call: impl FnOnce()) {
         if progress.panic.is_none() {
             progress.panic = catch_unwind(AssertUnwindSafe(call)).err();
         }
     }
 
-    fn line(&self, stream: Stream, line: Line<'_>) {
+    /// Passes one line to the callback and to the events.
+    fn deliver_line(&self, stream: Stream, line: OutputLine<'_>) {
         if let Some(on_line) = self.on_line {
             on_line(stream, line);
         }
-        if let Some(events) = self.events.filter(|events| events.options().by == By::Line) {
+        if let Some(events) =
+            self.events.filter(|events| events.options().granularity == EventGranularity::Line)
+        {
             let at = self.shared.started.elapsed();
-            events.send_output(stream, line.bytes.len(), self.exited, || Event::Line {
+            events.send_output(stream, line.bytes.len(), self.exited, || RunEvent::Line {
                 stream,
                 text: line.text().into_owned(),
                 truncated: line.truncated(),

@@ -1,4 +1,4 @@
-//! What a run has found so far, outside any future that a caller might drop, and what its handle asks.
+//! The state that a run's driver and its handle share.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -10,121 +10,129 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
-use crate::capture::Capture;
+use crate::capture::OutputCapture;
 use crate::outcome::{Output, Stream};
 use crate::tree::{Leader, StdinPipe};
 
-/// What the handle of a run may ask for.
+/// A request of the handle or the runner to end a run.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Order {
-    /// `SIGTERM`, this long, `SIGKILL`.
-    Terminate(Option<Duration>),
+pub(crate) enum StopRequest {
+    /// `SIGTERM`, then `SIGKILL` after this grace time, or after that of the run's limits.
+    Terminate { grace: Option<Duration> },
+    /// `SIGKILL`.
     Kill,
 }
 
-/// What a run has found so far.
+/// The state of a run that its driver and its handle share.
+// It is outside the driver's future, so that a caller who drops a future loses nothing.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct RunState {
     pub(crate) leader: Arc<Leader>,
     pub(crate) started: Instant,
-    state: Mutex<State>,
-    /// There is an order in the state.
-    ordered: Notify,
-    finished: AtomicBool,
-    has_finished: Notify,
+    state: Mutex<LockedRunState>,
+    /// Notified when a stop request is queued.
+    stop_requested: Notify,
+    is_finished: AtomicBool,
+    /// Notified when `is_finished` becomes true.
+    finish: Notify,
     /// The pipe of [`Stdin::Piped`](crate::Stdin::Piped), while it is open.
     pub(crate) stdin: tokio::sync::Mutex<Option<StdinPipe>>,
     pub(crate) stdin_written: AtomicU64,
-    /// The handle was dropped before the end.
+    /// True if the handle was dropped before the end.
     pub(crate) abandoned: AtomicBool,
 }
 
+/// The part of [`RunState`] under its lock.
 #[derive(Default)]
-pub(super) struct State {
-    orders: VecDeque<Order>,
-    /// Each stream as it comes, until `result` has it.
-    pub(super) captures: [Option<Capture>; 2],
+pub(super) struct LockedRunState {
+    stop_requests: VecDeque<StopRequest>,
+    /// The captures of both streams, until `result` has their contents.
+    pub(super) captures: [Option<OutputCapture>; 2],
     pub(super) result: Option<RunResult>,
+    /// The panic of a line callback, to be resumed in the caller.
     pub(super) panic: Option<Box<dyn Any + Send>>,
 }
 
-impl std::fmt::Debug for State {
+impl std::fmt::Debug for LockedRunState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("State").field("finished", &self.result.is_some()).finish_non_exhaustive()
+        f.debug_struct("LockedRunState").field("finished", &self.result.is_some()).finish_non_exhaustive()
     }
 }
 
-/// What the driver leaves behind.
+/// The result of a run, as the driver leaves it.
 #[derive(Clone, Debug)]
 pub(crate) struct RunResult {
     pub(crate) output: Arc<Output>,
-    /// What our own part failed at, if it did.
-    pub(crate) broken: Option<Broken>,
+    /// Set if following the run failed, so that the output is incomplete.
+    pub(crate) failure: Option<RunFailure>,
 }
 
+/// A failure to follow a run.
 #[derive(Clone, Debug)]
-pub(crate) struct Broken {
+pub(crate) struct RunFailure {
+    /// The step that failed, to follow "while".
     pub(crate) stage: &'static str,
     pub(crate) source: Arc<io::Error>,
 }
 
-impl Shared {
+impl RunState {
     pub(super) fn new(
         leader: Arc<Leader>,
         started: Instant,
         stdin: Option<StdinPipe>,
-        captures: [Option<Capture>; 2],
+        captures: [Option<OutputCapture>; 2],
     ) -> Self {
         Self {
             leader,
             started,
-            state: Mutex::new(State { captures, ..State::default() }),
-            ordered: Notify::new(),
-            finished: AtomicBool::new(false),
-            has_finished: Notify::new(),
+            state: Mutex::new(LockedRunState { captures, ..LockedRunState::default() }),
+            stop_requested: Notify::new(),
+            is_finished: AtomicBool::new(false),
+            finish: Notify::new(),
             stdin: tokio::sync::Mutex::new(stdin),
             stdin_written: AtomicU64::new(0),
             abandoned: AtomicBool::new(false),
         }
     }
 
-    /// Asks the driver for something. Nothing comes of it when the run is over.
-    pub(crate) fn order(&self, order: Order) {
-        self.lock().orders.push_back(order);
-        self.ordered.notify_one();
+    /// Asks the driver to end the run. It has no effect once the run is over.
+    pub(crate) fn request_stop(&self, request: StopRequest) {
+        self.lock().stop_requests.push_back(request);
+        self.stop_requested.notify_one();
     }
 
-    /// The next order, in turn. Only the driver takes them.
-    pub(super) async fn next_order(&self) -> Order {
+    /// Waits for the next stop request, in order. Only the driver calls it.
+    pub(super) async fn next_stop_request(&self) -> StopRequest {
         loop {
-            if let Some(order) = self.lock().orders.pop_front() {
-                return order;
+            if let Some(request) = self.lock().stop_requests.pop_front() {
+                return request;
             }
-            self.ordered.notified().await;
+            // `notify_one` leaves a permit, so a request between the look and the wait is not missed.
+            self.stop_requested.notified().await;
         }
     }
 
-    /// The result is there.
+    /// Returns true once the result is there.
     pub(crate) fn is_finished(&self) -> bool {
-        self.finished.load(Ordering::Acquire)
+        self.is_finished.load(Ordering::Acquire)
     }
 
     pub(super) fn set_finished(&self) {
-        self.finished.store(true, Ordering::Release);
-        self.has_finished.notify_waiters();
+        self.is_finished.store(true, Ordering::Release);
+        self.finish.notify_waiters();
     }
 
     /// Waits for the result.
     pub(crate) async fn finished(&self) {
-        let mut told = pin!(self.has_finished.notified());
-        // Listens before it looks, so that an end in between is heard.
-        told.as_mut().enable();
+        let mut notified = pin!(self.finish.notified());
+        // Registered before the flag is read, so that an end in between is not missed.
+        notified.as_mut().enable();
         if !self.is_finished() {
-            told.await;
+            notified.await;
         }
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, LockedRunState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -140,7 +148,7 @@ impl Shared {
         self.lock().panic.take()
     }
 
-    pub(crate) fn snapshot(&self, stream: Stream, cursor: u64, max_bytes: usize) -> crate::Snapshot {
+    pub(crate) fn snapshot(&self, stream: Stream, cursor: u64, max_bytes: usize) -> crate::OutputSnapshot {
         let state = self.lock();
         if let Some(capture) = &state.captures[stream.index()] {
             return capture.snapshot(cursor, max_bytes);
@@ -153,7 +161,7 @@ impl Shared {
                 };
                 captured.snapshot(cursor, max_bytes)
             }
-            None => crate::Snapshot::default(),
+            None => crate::OutputSnapshot::default(),
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Starting a program behind a fence (landlock(7)).
+//! Starts a program in a Landlock domain (landlock(7)).
 //!
-//! Between our process and the new program no code of ours runs, so the fence is put up before: around a
-//! thread that does nothing but start the program, and ends. A Landlock domain and `no_new_privs` belong to
-//! the thread and go over to what it starts; the other threads of this process have neither.
+//! `posix_spawn` runs no code of ours in the child, so the domain is entered before: by a thread that does nothing
+//! but start the program, and then ends. The domain and `no_new_privs` belong to that thread and are inherited by
+//! what it starts. The other threads of this process have neither.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities, set_no_new_privs};
 
 use super::sys::{self, RulesetAttributes};
-use crate::confine::{Confinement, Enforceable, Protection};
+use crate::confine::{Confinement, ConfinementUnavailable, Protection, SupportedProtections};
 
 // LANDLOCK_ACCESS_FS_*, <linux/landlock.h>.
 const EXECUTE: u64 = 1 << 0;
@@ -36,33 +36,34 @@ const IOCTL_DEV: u64 = 1 << 15;
 const READ: u64 = EXECUTE | READ_FILE | READ_DIR;
 const CHANGE: u64 =
     WRITE_FILE | REMOVE_DIR | REMOVE_FILE | MAKE_DIR | MAKE_REG | MAKE_SOCK | MAKE_FIFO | MAKE_SYM;
-/// All of the first ABI.
-const FIRST: u64 = READ | CHANGE | MAKE_CHAR | MAKE_BLOCK;
-/// Not `MAKE_CHAR` and `MAKE_BLOCK`: who may make device files (root) has every disk.
+/// All rights of the first ABI.
+const FIRST_ABI: u64 = READ | CHANGE | MAKE_CHAR | MAKE_BLOCK;
+// `MAKE_CHAR` and `MAKE_BLOCK` are left out: a root that may make device files can read every disk.
 const WRITE: u64 = READ | CHANGE | REFER | TRUNCATE | IOCTL_DEV;
-/// Those that a rule for something other than a folder may name.
-const OF_FILES: u64 = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV;
+/// The rights that a rule for a file may name. The kernel refuses a rule with any other.
+const FILE_RIGHTS: u64 = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV;
 
 /// `LANDLOCK_ACCESS_NET_BIND_TCP` and `LANDLOCK_ACCESS_NET_CONNECT_TCP`.
 const TCP: u64 = 0b11;
 /// `LANDLOCK_SCOPE_*`.
-const ABSTRACT_SOCKETS: u64 = 1 << 0;
-const SIGNALS: u64 = 1 << 1;
+const SCOPE_ABSTRACT_SOCKETS: u64 = 1 << 0;
+const SCOPE_SIGNALS: u64 = 1 << 1;
 
-/// A protection, the ABI that brought it, and its part of a ruleset.
+/// Each protection with the ABI that brought it and its part of a ruleset.
 const PROTECTIONS: [(Protection, u32, RulesetAttributes); 6] = [
-    (Protection::Files, 1, RulesetAttributes { files: FIRST, tcp: 0, scoped: 0 }),
+    (Protection::Files, 1, RulesetAttributes { files: FIRST_ABI, tcp: 0, scoped: 0 }),
     (Protection::Truncation, 3, RulesetAttributes { files: TRUNCATE, tcp: 0, scoped: 0 }),
     (Protection::Devices, 5, RulesetAttributes { files: IOCTL_DEV, tcp: 0, scoped: 0 }),
     (Protection::Tcp, 4, RulesetAttributes { files: 0, tcp: TCP, scoped: 0 }),
-    (Protection::Signals, 6, RulesetAttributes { files: 0, tcp: 0, scoped: SIGNALS }),
-    (Protection::AbstractSockets, 6, RulesetAttributes { files: 0, tcp: 0, scoped: ABSTRACT_SOCKETS }),
+    (Protection::Signals, 6, RulesetAttributes { files: 0, tcp: 0, scoped: SCOPE_SIGNALS }),
+    (Protection::AbstractSockets, 6, RulesetAttributes { files: 0, tcp: 0, scoped: SCOPE_ABSTRACT_SOCKETS }),
 ];
 
-/// What root keeps: to work with its own files and users. With `CAP_SYS_ADMIN` or `CAP_PERFMON` it could read
-/// `/proc/PID/environ` of everyone: `mm_access` of Linux 6.18 asks for those before it asks Landlock (measured).
-/// With `no_new_privs` an `execve(2)` of root does not bring the others back (capabilities(7)).
-const KEPT: CapabilitySet = CapabilitySet::CHOWN
+/// The capabilities that a confined root keeps: those to work with its own files and users.
+// With `CAP_SYS_ADMIN` or `CAP_PERFMON` it could read `/proc/PID/environ` of every process: `mm_access` of Linux 6.18
+// asks for those before it asks Landlock (measured). With `no_new_privs` an `execve(2)` of root does not bring the
+// others back (capabilities(7)).
+const KEPT_CAPABILITIES: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::FOWNER)
     .union(CapabilitySet::FSETID)
@@ -72,57 +73,57 @@ const KEPT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::NET_BIND_SERVICE)
     .union(CapabilitySet::SYS_CHROOT);
 
+/// Drops all capabilities of this thread but [`KEPT_CAPABILITIES`].
 fn drop_capabilities() -> io::Result<()> {
     let CapabilitySets { effective, permitted, inheritable } = capabilities(None)?;
-    if (effective | permitted | inheritable).difference(KEPT).is_empty() {
-        return Ok(()); // the usual case: not root
+    if (effective | permitted | inheritable).difference(KEPT_CAPABILITIES).is_empty() {
+        return Ok(()); // the usual case: the server does not run as root
     }
     let [effective, permitted, inheritable] =
-        [effective, permitted, inheritable].map(|set| set.intersection(KEPT));
+        [effective, permitted, inheritable].map(|set| set.intersection(KEPT_CAPABILITIES));
     Ok(set_capabilities(None, CapabilitySets { effective, permitted, inheritable })?)
 }
 
-/// What this system can enforce, or why nothing; asked once.
-pub(crate) fn enforceable() -> Result<&'static Enforceable, String> {
-    static ANSWER: OnceLock<Result<Enforceable, String>> = OnceLock::new();
-    ANSWER.get_or_init(ask).as_ref().map_err(String::clone)
+/// Returns what this system can enforce, or the reason that it can enforce nothing. The kernel is asked once.
+pub(crate) fn supported_protections() -> Result<&'static SupportedProtections, ConfinementUnavailable> {
+    static ANSWER: OnceLock<Result<SupportedProtections, ConfinementUnavailable>> = OnceLock::new();
+    ANSWER.get_or_init(detect).as_ref().map_err(Clone::clone)
 }
 
-fn ask() -> Result<Enforceable, String> {
+fn detect() -> Result<SupportedProtections, ConfinementUnavailable> {
     let abi = sys::landlock_abi().map_err(|error| match Errno::from_io_error(&error) {
-        Some(Errno::NOSYS) => "this kernel has no Landlock (Linux 5.13 and later can have it)".to_owned(),
-        Some(Errno::OPNOTSUPP) => {
-            "Landlock is switched off in this kernel (the boot parameter `lsm=` leaves it out)".to_owned()
-        }
-        Some(Errno::PERM) => {
-            "Landlock is forbidden here, probably by a container's seccomp filter".to_owned()
-        }
-        _ => format!("the kernel does not say whether it has Landlock: {error}"),
+        Some(Errno::NOSYS) => ConfinementUnavailable::NoLandlock,
+        Some(Errno::OPNOTSUPP) => ConfinementUnavailable::LandlockDisabled,
+        Some(Errno::PERM) => ConfinementUnavailable::LandlockForbidden,
+        _ => ConfinementUnavailable::Unknown { reason: error.to_string() },
     })?;
-    // Tried, not only looked up: a distribution's kernel may have the number of an ABI without all of it.
+    // Each part is tried: a distribution's kernel may report an ABI without having all of it.
     let protections = PROTECTIONS
         .iter()
         .filter(|(_, since, part)| *since <= abi && sys::landlock_ruleset(part).is_ok())
         .map(|(what, ..)| *what)
         .collect();
-    let system = Enforceable { abi, protections };
-    let ruleset = sys::landlock_ruleset(&attributes(&Confinement::new(), &system));
-    let tried = ruleset.and_then(|ruleset| on_thread(ruleset, || Ok(())));
-    tried.map_err(|error| format!("this process may not confine what it starts: {error}"))?;
-    Ok(system)
+    let supported = SupportedProtections { abi, protections };
+    // A ruleset can be allowed and entering it forbidden, so a thread enters one.
+    let ruleset = sys::landlock_ruleset(&attributes(&Confinement::new(), &supported));
+    let entered = ruleset.and_then(|ruleset| on_confined_thread(ruleset, || Ok(())));
+    entered.map_err(|error| ConfinementUnavailable::Refused { reason: error.to_string() })?;
+    Ok(supported)
 }
 
-/// What a ruleset refuses, as far as the kernel knows it: the kernel refuses a ruleset that names more.
-fn attributes(confinement: &Confinement, system: &Enforceable) -> RulesetAttributes {
+/// Returns what the ruleset of `confinement` handles, as far as the kernel knows it.
+// The kernel refuses a ruleset that names anything it does not know.
+fn attributes(confinement: &Confinement, supported: &SupportedProtections) -> RulesetAttributes {
     let mut all = RulesetAttributes::default();
     for (what, _, part) in PROTECTIONS {
-        if system.protections.contains(&what) {
+        if supported.protections.contains(&what) {
             all.files |= part.files;
             all.tcp |= part.tcp;
             all.scoped |= part.scoped;
         }
     }
-    if system.abi >= 2 {
+    // Not a protection but a relaxation: the first ABI refuses every rename and link between folders.
+    if supported.abi >= 2 {
         all.files |= REFER;
     }
     if confinement.allows_network() {
@@ -131,53 +132,64 @@ fn attributes(confinement: &Confinement, system: &Enforceable) -> RulesetAttribu
     all
 }
 
-fn ruleset(confinement: &Confinement, system: &Enforceable) -> io::Result<OwnedFd> {
-    let attributes = attributes(confinement, system);
+fn ruleset(confinement: &Confinement, supported: &SupportedProtections) -> io::Result<OwnedFd> {
+    let attributes = attributes(confinement, supported);
     let ruleset = sys::landlock_ruleset(&attributes)?;
     for grant in confinement.grants() {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
-        // Its links were followed when it was granted. One that is there now was put there since.
-        let Ok(place) = openat2(CWD, &grant.path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) else {
-            continue; // it is not there: nothing to grant
+        // The path's links were followed when it was granted. One that is there now was put there since, perhaps by
+        // a confined program.
+        let Ok(object) = openat2(CWD, &grant.path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) else {
+            continue; // nothing is there that could be granted
         };
         let mut rights = attributes.files & if grant.write { WRITE } else { READ };
-        if FileType::from_raw_mode(fstat(&place)?.st_mode) != FileType::Directory {
-            rights &= OF_FILES;
+        if FileType::from_raw_mode(fstat(&object)?.st_mode) != FileType::Directory {
+            rights &= FILE_RIGHTS;
         }
-        sys::landlock_allow(ruleset.as_fd(), place.as_fd(), rights)?;
+        sys::landlock_allow(ruleset.as_fd(), object.as_fd(), rights)?;
     }
     Ok(ruleset)
 }
 
-/// Why nothing was started.
-pub(crate) enum Refused {
-    /// The fence could not be put up.
+/// The reason that a program was not started.
+pub(crate) enum StartFailure {
+    /// The confinement could not be set up.
     Confinement(io::Error),
-    /// The start failed behind it.
+    /// The start itself failed.
     Start(io::Error),
 }
 
-/// Calls `start` where all that it starts is confined.
+/// Calls `start` so that everything it starts is confined.
 pub(crate) fn confined<T: Send>(
     confinement: Option<&Confinement>,
     start: impl FnOnce() -> io::Result<T> + Send,
-) -> Result<T, Refused> {
-    let Some(confinement) = confinement else { return start().map_err(Refused::Start) };
-    // Without it, a command that did not choose best effort was refused before.
-    let Ok(system) = enforceable() else { return start().map_err(Refused::Start) };
-    let ruleset = ruleset(confinement, system).map_err(Refused::Confinement)?;
-    on_thread(ruleset, || Ok(start())).map_err(Refused::Confinement)?.map_err(Refused::Start)
+) -> Result<T, StartFailure> {
+    let Some(confinement) = confinement else { return start().map_err(StartFailure::Start) };
+    // A command that demands what the system cannot enforce was refused before, so this one chose best effort.
+    let Ok(supported) = supported_protections() else { return start().map_err(StartFailure::Start) };
+    let ruleset = ruleset(confinement, supported).map_err(StartFailure::Confinement)?;
+    on_confined_thread(ruleset, || Ok(start()))
+        .map_err(StartFailure::Confinement)?
+        .map_err(StartFailure::Start)
 }
 
-/// Calls `work` on a thread of its own, which the ruleset confines.
+/// The stack of a thread that only starts one program. The default of 2 MiB would be mapped for every confined run.
+const STARTER_STACK_BYTES: usize = 128 * 1024;
+
+/// Calls `work` on a new thread that the ruleset confines.
 ///
 /// # Errors
-/// If there is no such thread; of `work` otherwise.
-fn on_thread<T: Send>(ruleset: OwnedFd, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+/// If the thread cannot be made or confined, and those of `work`.
+fn on_confined_thread<T: Send>(
+    ruleset: OwnedFd,
+    work: impl FnOnce() -> io::Result<T> + Send,
+) -> io::Result<T> {
     std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().name("confined-start".into()).stack_size(128 * 1024);
+        let thread =
+            std::thread::Builder::new().name("confined-start".into()).stack_size(STARTER_STACK_BYTES);
         let confined = move || {
-            // Who could gain privileges could leave the fence (`landlock_restrict_self(2)` demands it).
+            // `landlock_restrict_self(2)` demands it of a process without privileges. It also keeps set-user-id
+            // programs from gaining any.
             set_no_new_privs(true)?;
             drop_capabilities()?;
             sys::landlock_restrict_thread(ruleset.as_fd())?;
@@ -194,8 +206,8 @@ mod tests {
 
     fn attributes_of(abi: u32, confinement: &Confinement) -> (u64, u64, u64) {
         let known = PROTECTIONS.iter().filter(|(_, since, _)| *since <= abi).map(|(what, ..)| *what);
-        let system = Enforceable { abi, protections: known.collect() };
-        let attributes = attributes(confinement, &system);
+        let supported = SupportedProtections { abi, protections: known.collect() };
+        let attributes = attributes(confinement, &supported);
         (attributes.files, attributes.tcp, attributes.scoped)
     }
 
@@ -217,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_writable_folder_is_no_place_for_device_files() {
+    fn write_access_to_a_folder_does_not_allow_device_files() {
         assert_eq!(WRITE & (MAKE_CHAR | MAKE_BLOCK), 0);
         assert_eq!(WRITE | MAKE_CHAR | MAKE_BLOCK, 0xffff);
     }

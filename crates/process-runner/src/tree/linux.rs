@@ -1,4 +1,4 @@
-//! Finding the processes of a run in `/proc` (proc(5)).
+//! Finds the processes of runs in `/proc` (proc(5)).
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -7,27 +7,27 @@ use rustix::fs::{CWD, Dir, Mode, OFlags, fstat, open, openat, readlinkat};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use super::{Member, Scan, Search};
+use super::scan::{Member, Scan, ScanQuery};
 use crate::outcome::Containment;
 
 pub(crate) fn containment(marked: bool) -> Containment {
     if marked { Containment::SessionAndMarker } else { Containment::Session }
 }
 
-/// Whether the holders of a pipe can be told from others.
+/// True: `/proc/PID/fd` shows which processes hold a pipe.
 pub(crate) const SEES_HOLDERS: bool = true;
 
-/// One pass over all processes. Finds nothing if there is no `/proc`.
+/// Searches all processes once. It finds nothing if there is no `/proc`.
 ///
-/// Costs about 6 us a process. A process that is forked during the pass can be missed, so two passes that
-/// find nothing say more than one. Zombies are not found, nor processes of other users (by marker), nor
-/// leaders.
-pub(crate) fn scan(search: &Search<'_>) -> Scan {
-    let mut found = Scan::default();
+/// A pass costs about 6 µs for each process. It can miss a process that is forked meanwhile, so callers repeat it
+/// until several passes find nothing. It does not return zombies, leaders, or processes of other users that only
+/// their marker would show.
+pub(crate) fn scan(query: &ScanQuery<'_>) -> Scan {
+    let mut answer = Scan::default();
     let Ok(proc) = open(c"/proc", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) else {
-        return found;
+        return answer;
     };
-    let Ok(entries) = Dir::read_from(&proc) else { return found };
+    let Ok(entries) = Dir::read_from(&proc) else { return answer };
     let mut buffer = Vec::with_capacity(16 * 1024);
     for entry in entries.flatten() {
         let Some(pid) =
@@ -35,35 +35,36 @@ pub(crate) fn scan(search: &Search<'_>) -> Scan {
         else {
             continue;
         };
-        match identify(proc.as_fd(), pid, search, &mut buffer) {
-            Identity::Stranger => continue,
-            Identity::Undecided => {
-                found.undecided = true;
+        match identify(proc.as_fd(), pid, query, &mut buffer) {
+            ProcessIdentity::Stranger => continue,
+            ProcessIdentity::Undecided => {
+                answer.undecided = true;
                 continue;
             }
-            Identity::Member { .. } => {}
+            ProcessIdentity::Member { .. } => {}
         }
-        // The pid may have been given to another process since; what the pidfd stands for cannot change, so
-        // whoever is a member when asked again is the one that it holds.
+        // The pid may belong to another process by now. What a pidfd stands for cannot change, so a process that
+        // is still a member when it is asked again is the one that the pidfd pins.
         let pidfd = match pidfd_open(pid, PidfdFlags::empty()) {
             Ok(pidfd) => Some(pidfd),
             Err(Errno::SRCH) => continue,
             Err(_) => None,
         };
-        match identify(proc.as_fd(), pid, search, &mut buffer) {
-            Identity::Member { owner, group, name, busy } => {
-                found.members.push(Member { owner, pid, group, name, busy, pidfd });
+        match identify(proc.as_fd(), pid, query, &mut buffer) {
+            ProcessIdentity::Member { owner, group, name, busy } => {
+                answer.members.push(Member { owner, pid, group, name, busy, pidfd });
             }
-            Identity::Undecided => found.undecided = true,
-            Identity::Stranger => {}
+            ProcessIdentity::Undecided => answer.undecided = true,
+            ProcessIdentity::Stranger => {}
         }
     }
-    found
+    answer
 }
 
-enum Identity {
+/// The relation of one process to the runs that are searched for.
+enum ProcessIdentity {
     Stranger,
-    /// It is between two programs: the new one's environment is not there yet.
+    /// It is in the middle of `execve(2)`, and the environment of its new program is not there yet.
     Undecided,
     Member {
         owner: usize,
@@ -73,66 +74,69 @@ enum Identity {
     },
 }
 
-fn identify(proc: BorrowedFd<'_>, pid: Pid, search: &Search<'_>, buffer: &mut Vec<u8>) -> Identity {
+fn identify(proc: BorrowedFd<'_>, pid: Pid, query: &ScanQuery<'_>, buffer: &mut Vec<u8>) -> ProcessIdentity {
     let number = pid.as_raw_nonzero().get();
     if read(proc, &format!("{number}/stat"), buffer).is_err() {
-        return Identity::Stranger; // it has ended
+        return ProcessIdentity::Stranger; // it has ended since the folder was listed
     }
-    let Some(stat) = Stat::parse(buffer) else { return Identity::Stranger };
-    if matches!(stat.state, b'Z' | b'X') || stat.start < search.since {
-        return Identity::Stranger;
+    let Some(stat) = ProcessStat::parse(buffer) else { return ProcessIdentity::Stranger };
+    if matches!(stat.state, b'Z' | b'X') || stat.start_ticks < query.started_since {
+        return ProcessIdentity::Stranger;
     }
-    let by_session = stat.session.and_then(|session| (search.by_session)(session));
+    let by_session = stat.session.and_then(|session| (query.by_session)(session));
     let is_leader = stat.session == Some(pid);
     if by_session.is_some() && is_leader {
-        return Identity::Stranger;
+        return ProcessIdentity::Stranger;
     }
     let busy = matches!(stat.state, b'R' | b'D');
     let kernel_thread = stat.flags & PF_KTHREAD != 0;
     let (group, name) = (stat.group, String::from_utf8_lossy(stat.name).into_owned());
     if let Some(owner) = by_session {
-        return Identity::Member { owner, group, name, busy };
+        return ProcessIdentity::Member { owner, group, name, busy };
     }
-    // Unreadable: another user's, or one that protects itself (prctl(2), PR_SET_DUMPABLE).
+    // The environment cannot be read of another user's process, or of one that protects itself (prctl(2),
+    // PR_SET_DUMPABLE). A kernel thread has none.
     if kernel_thread || read(proc, &format!("{number}/environ"), buffer).is_err() {
-        return Identity::Stranger;
+        return ProcessIdentity::Stranger;
     }
-    if let Some(owner) = find_marker(buffer, search) {
-        return Identity::Member { owner, group, name, busy };
+    if let Some(owner) = find_marker(buffer, query) {
+        return ProcessIdentity::Member { owner, group, name, busy };
     }
-    // In the middle of an execve(2) the environment reads as empty, and the place of its end, as 0. One that
-    // is really empty has a place.
+    // In the middle of an `execve(2)` the environment reads as empty and the address of its end as 0. An
+    // environment that is really empty has an address.
     if buffer.is_empty()
         && read(proc, &format!("{number}/stat"), buffer).is_ok()
-        && Stat::parse(buffer)
+        && ProcessStat::parse(buffer)
             .is_some_and(|stat| stat.environment_end == 0 && !matches!(stat.state, b'Z' | b'X'))
     {
-        return Identity::Undecided;
+        return ProcessIdentity::Undecided;
     }
-    Identity::Stranger
+    ProcessIdentity::Stranger
 }
 
 /// The flag of a kernel thread (`include/linux/sched.h`).
 const PF_KTHREAD: u64 = 0x0020_0000;
 
-/// Any of the markers in an environment block, which is a sequence of NUL-terminated `NAME=VALUE`.
-fn find_marker(environment: &[u8], search: &Search<'_>) -> Option<usize> {
-    let prefix = search.prefix.as_bytes();
+/// Returns the run of the first marker in an environment block, a sequence of NUL-terminated `NAME=VALUE`.
+fn find_marker(environment: &[u8], query: &ScanQuery<'_>) -> Option<usize> {
+    let prefix = query.marker_prefix.as_bytes();
     memchr::memmem::find_iter(environment, prefix).find_map(|at| {
+        // It must be the name of a variable, and not a part of another's name or value.
         if at > 0 && environment[at - 1] != 0 {
             return None;
         }
         let rest = &environment[at + prefix.len()..];
         let digits = rest.split(|byte| *byte == b'=').next()?;
         let number = std::str::from_utf8(digits).ok()?.parse().ok()?;
-        (search.by_marker)(number)
+        (query.by_marker)(number)
     })
 }
 
-/// The largest environment that is read: more than the kernel's own limit for arguments and environment
-/// together, which is a quarter of the stack limit, usually 2 MiB.
-const LARGEST: usize = 8 * 1024 * 1024;
+/// The most bytes read of an environment. The kernel's own limit for arguments and environment together is a
+/// quarter of the stack limit, usually 2 MiB.
+const MAX_FILE_BYTES: usize = 8 * 1024 * 1024;
 
+/// Reads a file of `/proc` into `buffer`, whose memory is used again from process to process.
 fn read(proc: BorrowedFd<'_>, path: &str, buffer: &mut Vec<u8>) -> io::Result<()> {
     let file = openat(proc, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     buffer.clear();
@@ -141,38 +145,39 @@ fn read(proc: BorrowedFd<'_>, path: &str, buffer: &mut Vec<u8>) -> io::Result<()
             buffer.reserve(buffer.capacity());
         }
         let read = rustix::io::read(&file, rustix::buffer::spare_capacity(buffer))?;
-        if read == 0 || buffer.len() > LARGEST {
+        if read == 0 || buffer.len() > MAX_FILE_BYTES {
             return Ok(());
         }
     }
 }
 
-/// The fields of `/proc/PID/stat` that are needed here.
-struct Stat<'a> {
+/// The fields of `/proc/PID/stat` that the search needs.
+struct ProcessStat<'a> {
     name: &'a [u8],
     state: u8,
     group: Option<Pid>,
     session: Option<Pid>,
     /// `PF_*`.
     flags: u64,
-    /// Clock ticks since the system started.
-    start: u64,
-    /// The address; 0 also if it may not be read.
+    /// The time of the start in clock ticks since the system started.
+    start_ticks: u64,
+    /// The address where the environment ends. It is also 0 if it may not be read.
     environment_end: u64,
 }
 
-impl<'a> Stat<'a> {
-    /// `pid (comm) state ppid pgrp session ...`, where `comm` may hold blanks and parentheses.
+impl<'a> ProcessStat<'a> {
+    /// Parses `pid (comm) state ppid pgrp session ...`.
+    // `comm` may hold blanks and parentheses, so it ends at the last parenthesis of the line.
     fn parse(text: &'a [u8]) -> Option<Self> {
         let open = memchr::memchr(b'(', text)?;
         let close = memchr::memrchr(b')', text)?;
         let name = text.get(open + 1..close)?;
-        // Numbered as in the manual page: the first after the name is field 3.
+        // Fields are numbered as in the manual page, where the first after the name is 3.
         let fields: Vec<&str> =
             std::str::from_utf8(text.get(close + 1..)?).ok()?.split_ascii_whitespace().collect();
         let field = |number: usize| fields.get(number - 3).copied();
         let number = |at: usize| field(at)?.parse::<u64>().ok();
-        // Both are -1 for a process that is just being reaped, and 0 for one of another pid namespace.
+        // Group and session are -1 for a process that is being reaped, and 0 for one of another pid namespace.
         let id = |at: usize| field(at)?.parse().ok().filter(|id| *id > 0).and_then(Pid::from_raw);
         Some(Self {
             name,
@@ -180,26 +185,26 @@ impl<'a> Stat<'a> {
             group: id(5),
             session: id(6),
             flags: number(9)?,
-            start: number(22)?,
+            start_ticks: number(22)?,
             environment_end: number(51).unwrap_or(0),
         })
     }
 }
 
-/// When a process started, in clock ticks since the system did. A zombie still has it.
+/// Returns when a process started, in clock ticks since the system did. A zombie still has it.
 pub(crate) fn start_time(pid: Pid) -> Option<u64> {
     let mut buffer = Vec::with_capacity(1024);
     read(CWD, &format!("/proc/{}/stat", pid.as_raw_nonzero()), &mut buffer).ok()?;
-    Stat::parse(&buffer).map(|stat| stat.start)
+    ProcessStat::parse(&buffer).map(|stat| stat.start_ticks)
 }
 
-/// What identifies a pipe: both ends have it, in every process.
+/// Returns the number that both ends of a pipe have, in every process: its inode.
 pub(crate) fn pipe_id(pipe: impl AsFd) -> Option<u64> {
     fstat(pipe).ok().map(|stat| stat.st_ino)
 }
 
-/// The process has one of these pipes open.
-pub(crate) fn holds(pid: Pid, pipes: &[u64]) -> bool {
+/// Returns true if the process has one of these pipes open.
+pub(crate) fn holds_any_pipe(pid: Pid, pipes: &[u64]) -> bool {
     let path = format!("/proc/{}/fd", pid.as_raw_nonzero());
     let Ok(folder) = openat(CWD, path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
     else {
@@ -222,37 +227,37 @@ mod tests {
     #[test]
     fn a_command_name_with_blanks_and_parentheses_does_not_shift_the_fields() {
         let text = b"42 (a) b (c) S 1 40 39 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 5551212 900";
-        let stat = Stat::parse(text).unwrap();
+        let stat = ProcessStat::parse(text).unwrap();
         assert_eq!((stat.name, stat.state), (b"a) b (c".as_slice(), b'S'));
         assert_eq!((stat.group, stat.session), (Pid::from_raw(40), Pid::from_raw(39)));
-        assert_eq!((stat.flags, stat.start), (4_194_560, 5_551_212));
+        assert_eq!((stat.flags, stat.start_ticks), (4_194_560, 5_551_212));
     }
 
     #[test]
     fn a_process_that_is_just_being_reaped_has_no_group_and_no_session() {
         let text = b"42 (sh) X 1 -1 -1 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 99 900";
-        let stat = Stat::parse(text).unwrap();
+        let stat = ProcessStat::parse(text).unwrap();
         assert_eq!((stat.group, stat.session), (None, None));
     }
 
     #[test]
-    fn this_process_has_an_environment_with_a_place_and_is_no_kernel_thread() {
+    fn this_process_has_an_environment_with_an_address_and_is_no_kernel_thread() {
         let mut buffer = Vec::with_capacity(1024);
         read(CWD, "/proc/self/stat", &mut buffer).unwrap();
-        let stat = Stat::parse(&buffer).unwrap();
+        let stat = ProcessStat::parse(&buffer).unwrap();
         assert_ne!(stat.environment_end, 0);
         assert_eq!(stat.flags & PF_KTHREAD, 0);
     }
 
     #[test]
     fn a_marker_counts_only_as_the_name_of_a_variable_and_with_its_whole_number() {
-        let search = Search {
-            since: 0,
+        let query = ScanQuery {
+            started_since: 0,
             by_session: &|_| None,
-            prefix: "PROCESS_RUNNER_RUN_ab_",
+            marker_prefix: "PROCESS_RUNNER_RUN_ab_",
             by_marker: &|number| (number == 12).then_some(7),
         };
-        let find = |environment: &[u8]| find_marker(environment, &search);
+        let find = |environment: &[u8]| find_marker(environment, &query);
         assert_eq!(find(b"A=1\0PROCESS_RUNNER_RUN_ab_12=1\0"), Some(7));
         assert_eq!(find(b"PROCESS_RUNNER_RUN_ab_1=1\0PROCESS_RUNNER_RUN_ab_12=1\0"), Some(7));
         assert_eq!(find(b"PROCESS_RUNNER_RUN_ab_123=1\0"), None);

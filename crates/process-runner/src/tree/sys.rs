@@ -1,6 +1,6 @@
-//! Every `unsafe` line of the crate: the calls that `rustix` and tokio have no safe form for.
+//! The system calls for which `rustix` and tokio have no safe form. All `unsafe` code of the crate is here.
 //!
-//! Miri cannot run any of this, so the facts it stands on are tests: `tests/scenarios/inheriting.rs` (what a
+//! Miri cannot run any of it, so tests check the facts it relies on: `tests/scenarios/inheriting.rs` (what a
 //! child gets) and `truth.rs` (exits, signals, usage).
 #![allow(unsafe_code, reason = "the one module that may: posix_spawn, waitid with usage, pidfd registration")]
 
@@ -19,27 +19,29 @@ use std::{os::fd::OwnedFd, sync::Arc};
 #[cfg(target_os = "linux")]
 use tokio::io::{Interest, unix::AsyncFd};
 
-/// Where the child is to run.
+use super::descriptors::open_above_stdio;
+
+/// The folder in which the child runs.
 #[derive(Clone, Copy)]
 pub(super) enum Directory<'a> {
     Path(&'a CStr),
     Handle(BorrowedFd<'a>),
 }
 
-/// What [`spawn`] needs. The three descriptors must be above 2, or one `dup2` would overwrite the next.
+/// The parameters of [`spawn`]. The three descriptors must be above 2, or one `dup2` would overwrite the next.
 pub(super) struct SpawnRequest<'a> {
     pub(super) program: &'a CStr,
     pub(super) arguments: &'a [CString],
     pub(super) environment: &'a [Cow<'a, CStr>],
     pub(super) directory: Directory<'a>,
     pub(super) stdio: [BorrowedFd<'a>; 3],
-    /// Opened in place of the first, so that it becomes the new session's controlling terminal.
+    /// A terminal to open as descriptor 0, so that it becomes the new session's controlling terminal.
     pub(super) terminal: Option<&'a CStr>,
 }
 
-/// How a process ended, from `siginfo_t`.
+/// The end of a process as `waitid(2)` and `wait4(2)` report it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(super) enum WaitStatus {
     Exited(u32),
     Signaled { signal: i32, core: bool },
 }
@@ -140,8 +142,8 @@ impl FileActions {
         })
     }
 
-    /// Opens a file for reading and writing. The child leads its session by then: glibc and musl call `setsid(2)` before
-    /// they do what is listed here.
+    /// Opens a file for reading and writing.
+    // The child leads its session by then: glibc and musl call `setsid(2)` before they do the file actions.
     fn open(&mut self, path: &CStr, target: libc::c_int) -> io::Result<()> {
         // SAFETY: initialised actions and a NUL-terminated path, which the call copies.
         check(unsafe {
@@ -149,7 +151,7 @@ impl FileActions {
         })
     }
 
-    /// Closes all but 0, 1 and 2 in the child, also what other code opened without `O_CLOEXEC`.
+    /// Closes all descriptors but 0, 1 and 2 in the child, also those that other code opened without `O_CLOEXEC`.
     fn close_everything_else(&mut self) -> io::Result<()> {
         if cfg!(target_vendor = "apple") {
             return Ok(()); // `POSIX_SPAWN_CLOEXEC_DEFAULT` does it.
@@ -158,9 +160,9 @@ impl FileActions {
             // SAFETY: initialised actions; the number is only recorded.
             return check(unsafe { add(&raw mut self.0, 3) });
         }
-        // Older libc: those that are open now. One that another thread opens in between without
-        // O_CLOEXEC is missed; closing one that is gone by then is no error.
-        for descriptor in super::launch::inheritable_descriptors() {
+        // An older libc closes the descriptors that are open now. One that another thread opens from here on without
+        // `O_CLOEXEC` is missed. Closing one that is gone by then is no error.
+        for descriptor in open_above_stdio() {
             // SAFETY: initialised actions; the number is only recorded.
             check(unsafe { libc::posix_spawn_file_actions_addclose(&raw mut self.0, descriptor) })?;
         }
@@ -224,7 +226,7 @@ impl Drop for Attributes {
     }
 }
 
-// What newer libcs have, looked up once, so that one binary runs on older ones too.
+// Functions of newer libcs are looked up at run time, once, so that one binary runs on older ones too.
 
 static ADD_CHDIR: LazyLock<Option<AddDirectory>> = LazyLock::new(|| {
     // SAFETY: the symbol of that name has this signature in glibc (2.29), musl (1.1.24) and macOS (10.15).
@@ -241,9 +243,9 @@ static ADD_CLOSEFROM: LazyLock<Option<AddDescriptor>> = LazyLock::new(|| {
     symbol(c"posix_spawn_file_actions_addclosefrom_np").map(|add| unsafe { std::mem::transmute(add) })
 });
 
-/// A function of the running libc by name.
+/// Returns a function of the running libc by its name.
 fn symbol(name: &CStr) -> Option<*mut libc::c_void> {
-    // A static musl binary has no dynamic symbols, and always these two.
+    // A static musl binary has no dynamic symbols, but it always has these two functions.
     #[cfg(target_env = "musl")]
     {
         if name == c"posix_spawn_file_actions_addchdir_np" {
@@ -258,17 +260,20 @@ fn symbol(name: &CStr) -> Option<*mut libc::c_void> {
     (!address.is_null()).then_some(address)
 }
 
-/// `posix_spawn` and its family return the error instead of setting `errno`.
+/// Turns a return code into a result. `posix_spawn` and its family return the error instead of setting `errno`.
 fn check(code: libc::c_int) -> io::Result<()> {
     if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(code)) }
 }
 
-/// Takes the status of an ended child, which frees its pid. `None` while it runs.
+/// Takes the status of a child that has ended, which frees its pid. Returns `None` while it runs.
 ///
 /// # Errors
 /// `ECHILD` if someone else took it (a `SIGCHLD` set to ignore, another part's `waitpid(-1)`).
 #[cfg(target_os = "linux")]
-pub(super) fn reap(pid: libc::pid_t, pidfd: Option<BorrowedFd<'_>>) -> io::Result<Option<(Ended, RawUsage)>> {
+pub(super) fn reap(
+    pid: libc::pid_t,
+    pidfd: Option<BorrowedFd<'_>>,
+) -> io::Result<Option<(WaitStatus, RawUsage)>> {
     let (kind, id) = match pidfd {
         Some(fd) => (libc::P_PIDFD, fd.as_raw_fd()),
         None => (libc::P_PID, pid),
@@ -277,7 +282,7 @@ pub(super) fn reap(pid: libc::pid_t, pidfd: Option<BorrowedFd<'_>>) -> io::Resul
     let (mut info, mut usage): (libc::siginfo_t, libc::rusage) =
         unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
     loop {
-        // The system call rather than the function, for its fifth argument (waitid(2), "C library/kernel
+        // The system call and not the libc function, which lacks the fifth argument (waitid(2), "C library/kernel
         // differences").
         // SAFETY: both pointers are to live values of the kernel's types; the call keeps neither.
         let result = unsafe {
@@ -304,18 +309,18 @@ pub(super) fn reap(pid: libc::pid_t, pidfd: Option<BorrowedFd<'_>>) -> io::Resul
         return Ok(None);
     }
     let ended = match info.si_code {
-        libc::CLD_EXITED => Ended::Exited(status.cast_unsigned()),
-        code => Ended::Signaled { signal: status, core: code == libc::CLD_DUMPED },
+        libc::CLD_EXITED => WaitStatus::Exited(status.cast_unsigned()),
+        code => WaitStatus::Signaled { signal: status, core: code == libc::CLD_DUMPED },
     };
     Ok(Some((ended, usage_of(&usage))))
 }
 
-/// As above with `wait4(2)`, which also does not report stopped children unless asked.
+/// The same by `wait4(2)`, which does not report stopped children unless it is asked to.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn reap(
     pid: libc::pid_t,
     _pidfd: Option<BorrowedFd<'_>>,
-) -> io::Result<Option<(Ended, RawUsage)>> {
+) -> io::Result<Option<(WaitStatus, RawUsage)>> {
     // SAFETY: plain data for which all zeroes is a value.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     let mut status = 0;
@@ -334,9 +339,9 @@ pub(super) fn reap(
         }
     }
     let ended = if libc::WIFEXITED(status) {
-        Ended::Exited(libc::WEXITSTATUS(status).cast_unsigned())
+        WaitStatus::Exited(libc::WEXITSTATUS(status).cast_unsigned())
     } else {
-        Ended::Signaled { signal: libc::WTERMSIG(status), core: libc::WCOREDUMP(status) }
+        WaitStatus::Signaled { signal: libc::WTERMSIG(status), core: libc::WCOREDUMP(status) }
     };
     Ok(Some((ended, usage_of(&usage))))
 }
@@ -356,19 +361,21 @@ fn usage_of(usage: &libc::rusage) -> RawUsage {
     }
 }
 
-/// A process has had more memory than this one ever had, in bytes: the kernel passes our own peak on to it.
+/// Returns true if `max_rss`, in bytes, is more than this process ever used.
+///
+/// The kernel carries the parent's peak over `fork` and `exec`, so a smaller figure is only our own.
 pub(super) fn exceeds_own_max_rss(max_rss: u64) -> bool {
-    /// Our peak when it was last asked for. It only grows, so it need not be asked for again below that.
-    static KNOWN: AtomicU64 = AtomicU64::new(0);
-    if max_rss <= KNOWN.load(Ordering::Relaxed) {
+    // Our peak when it was last read. It only grows, so a figure below it needs no system call.
+    static LAST_PEAK: AtomicU64 = AtomicU64::new(0);
+    if max_rss <= LAST_PEAK.load(Ordering::Relaxed) {
         return false;
     }
     let own = own_max_rss();
-    KNOWN.fetch_max(own, Ordering::Relaxed);
+    LAST_PEAK.fetch_max(own, Ordering::Relaxed);
     max_rss > own
 }
 
-/// The largest resident size that this process has had, in bytes.
+/// Returns the largest resident size that this process has had, in bytes.
 fn own_max_rss() -> u64 {
     // SAFETY: plain data for which all zeroes is a value.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
@@ -377,7 +384,7 @@ fn own_max_rss() -> u64 {
     usage_of(&usage).max_rss
 }
 
-/// Watches a descriptor for readiness in the current runtime.
+/// Registers a descriptor with the current runtime, to wait until it is readable.
 #[cfg(target_os = "linux")]
 pub(super) fn watch_readable(fd: Arc<OwnedFd>) -> io::Result<AsyncFd<Arc<OwnedFd>>> {
     // SAFETY: the `OwnedFd` is open, always gives the same number, and the `AsyncFd` keeps it alive until it
@@ -385,25 +392,25 @@ pub(super) fn watch_readable(fd: Arc<OwnedFd>) -> io::Result<AsyncFd<Arc<OwnedFd
     unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }.map_err(io::Error::from)
 }
 
-/// Makes this process ignore what would end it politely.
-pub(crate) fn ignore_polite_signals() {
+/// Makes this process ignore the signals that ask a process to end, and `SIGPIPE`.
+pub(crate) fn ignore_termination_signals() {
     for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT, libc::SIGPIPE] {
         // SAFETY: `SIG_IGN` installs no handler, so no code of ours runs in signal context.
         unsafe { libc::signal(signal, libc::SIG_IGN) };
     }
 }
 
-/// What a Landlock ruleset is about (`struct landlock_ruleset_attr`, `<linux/landlock.h>`). A kernel that
-/// knows fewer fields takes it as long as the others are zero.
+/// `struct landlock_ruleset_attr` of `<linux/landlock.h>`. A kernel that knows fewer fields accepts it while the
+/// others are zero.
 #[cfg(target_os = "linux")]
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RulesetAttributes {
-    /// File rights that are refused unless a rule grants them.
+    /// File rights that are refused unless a rule grants them (`LANDLOCK_ACCESS_FS_*`).
     pub(super) files: u64,
-    /// The same of TCP.
+    /// TCP rights that are refused unless a rule grants them (`LANDLOCK_ACCESS_NET_*`).
     pub(super) tcp: u64,
-    /// What ends at the domain's border.
+    /// Interactions that do not reach beyond the domain (`LANDLOCK_SCOPE_*`).
     pub(super) scoped: u64,
 }
 
@@ -415,10 +422,10 @@ struct PathBeneath {
     parent: libc::c_int,
 }
 
-/// The version of the kernel's Landlock ABI (`landlock_create_ruleset(2)`).
+/// Returns the version of the kernel's Landlock ABI (`landlock_create_ruleset(2)`).
 ///
 /// # Errors
-/// `ENOSYS` if it was built without, `EOPNOTSUPP` if it was started without.
+/// `ENOSYS` if the kernel was built without Landlock, `EOPNOTSUPP` if it was booted without.
 #[cfg(target_os = "linux")]
 pub(super) fn landlock_abi() -> io::Result<u32> {
     const VERSION: u32 = 1;
@@ -429,7 +436,7 @@ pub(super) fn landlock_abi() -> io::Result<u32> {
     u32::try_from(version).map_err(|_| io::Error::last_os_error())
 }
 
-/// A ruleset without rules.
+/// Creates a ruleset without rules.
 #[cfg(target_os = "linux")]
 pub(super) fn landlock_ruleset(attributes: &RulesetAttributes) -> io::Result<OwnedFd> {
     use std::os::fd::FromRawFd;
@@ -450,11 +457,11 @@ pub(super) fn landlock_ruleset(attributes: &RulesetAttributes) -> io::Result<Own
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
-/// Grants `rights` to `place` and, if it is a folder, all beneath it.
+/// Grants `rights` to the file or folder `object`, and to everything beneath a folder.
 #[cfg(target_os = "linux")]
-pub(super) fn landlock_allow(ruleset: BorrowedFd<'_>, place: BorrowedFd<'_>, rights: u64) -> io::Result<()> {
+pub(super) fn landlock_allow(ruleset: BorrowedFd<'_>, object: BorrowedFd<'_>, rights: u64) -> io::Result<()> {
     const RULE_PATH_BENEATH: libc::c_int = 1;
-    let rule = PathBeneath { rights, parent: place.as_raw_fd() };
+    let rule = PathBeneath { rights, parent: object.as_raw_fd() };
     // SAFETY: a pointer to a live value of the kernel's layout, which is copied; both descriptors are open.
     let result = unsafe {
         libc::syscall(
@@ -468,7 +475,7 @@ pub(super) fn landlock_allow(ruleset: BorrowedFd<'_>, place: BorrowedFd<'_>, rig
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Puts the calling thread, and whatever it starts from now on, under the ruleset: for ever.
+/// Confines the calling thread, and everything it starts from now on, by the ruleset. It cannot be undone.
 #[cfg(target_os = "linux")]
 pub(super) fn landlock_restrict_thread(ruleset: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: an open descriptor and no flags; the call changes the credentials of this thread only.

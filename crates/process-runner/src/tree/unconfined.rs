@@ -1,27 +1,28 @@
-//! Where nothing can be confined.
+//! Systems without Landlock, where nothing can be confined.
 
-use crate::confine::Enforceable;
+use crate::confine::{ConfinementUnavailable, SupportedProtections};
 
-/// Nothing, and why.
-pub(crate) fn enforceable() -> Result<&'static Enforceable, String> {
-    Err("confinement needs Landlock, which is part of Linux".to_owned())
+/// Returns the reason that nothing can be enforced.
+pub(crate) fn supported_protections() -> Result<&'static SupportedProtections, ConfinementUnavailable> {
+    Err(ConfinementUnavailable::NotLinux)
 }
 
-/// Why nothing was started.
+/// The reason that a program was not started.
 #[cfg(unix)]
-pub(crate) enum Refused {
-    /// As on Linux; never made here.
+pub(crate) enum StartFailure {
+    /// The confinement could not be set up. It does not occur on this system.
     #[allow(dead_code, reason = "the caller is the same on all systems")]
     Confinement(std::io::Error),
-    /// The start failed.
+    /// The start itself failed.
     Start(std::io::Error),
 }
 
-/// Calls `start`: a command that did not choose best effort was refused before.
+/// Calls `start` without a confinement.
+// A command that demands one was refused before it came here.
 #[cfg(unix)]
 pub(crate) fn confined<T>(
     _confinement: Option<&crate::confine::Confinement>,
     start: impl FnOnce() -> std::io::Result<T>,
-) -> Result<T, Refused> {
-    start().map_err(Refused::Start)
+) -> Result<T, StartFailure> {
+    start().map_err(StartFailure::Start)
 }

@@ -1,9 +1,10 @@
-//! Windows: every run in a job object, by `process-wrap`.
+//! Windows: every run has a job object, by `process-wrap`.
 //!
-//! A job holds everything that comes of a process, nothing leaves it, and it ends when its last handle is
-//! closed, which our own death does too. There is no polite signal: ending a run kills it.
+//! A job holds everything that a process starts, nothing can leave it, and it ends when its last handle is closed,
+//! which our own death does too. There is no signal that asks a program to end: ending a run kills it.
 #![allow(clippy::disallowed_methods, reason = "process-runner is the one crate that starts processes")]
 
+use std::any::Any;
 use std::ffi::{OsStr, OsString};
 use std::future::poll_fn;
 use std::io;
@@ -16,19 +17,21 @@ use process_wrap::tokio::{ChildWrapper, CommandWrap, JobObject, KillOnDrop};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::runtime::Handle;
 
-use super::{Reaped, RunNumber};
-use crate::command::{Command, Stdin};
-use crate::environment::Inherited;
-use crate::error::{Resource, SpawnError, SpawnErrorKind};
+use super::exit::Reaped;
+use super::run_id::RunId;
+use crate::command::Command;
+use crate::environment::InheritedEnv;
+use crate::error::{SpawnError, SpawnErrorKind, SystemResource};
 use crate::outcome::{Containment, ExitStatus};
+use crate::stdin::Stdin;
 
-/// Whether the holders of a pipe can be told from others.
+/// False: the processes that hold a pipe cannot be told from others.
 pub(crate) const SEES_HOLDERS: bool = false;
 
 /// Our end of the child's standard input.
 pub(crate) type StdinPipe = ChildStdin;
 
-/// Our end of one of its output streams.
+/// Our end of one of the child's output streams.
 #[derive(Debug)]
 pub(crate) enum OutputPipe {
     Stdout(ChildStdout),
@@ -48,20 +51,22 @@ impl tokio::io::AsyncRead for OutputPipe {
     }
 }
 
-/// The process that was started, and its job.
+/// The process that was started, with its job.
 #[derive(Debug)]
 pub(crate) struct Leader {
     pid: u32,
     child: Mutex<Box<dyn ChildWrapper>>,
+    /// The values that last until the run's processes have ended; see [`Leader::hold`].
+    held: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
-/// The runtime that the pipes belong to: they are made with the start.
-pub(crate) struct ChildEnds(Handle);
+/// The runtime to which the pipes belong. The pipes themselves are made by the start.
+pub(crate) struct ChildPipeEnds(Handle);
 
-/// See `launch.rs`.
-pub(crate) struct OurEnds;
+/// Empty, as the pipes are made by the start (see `launch.rs`).
+pub(crate) struct ParentPipeEnds;
 
-/// See `launch.rs`.
+/// A leader that [`launch`] started, with the pipes to it.
 pub(crate) struct Started {
     pub(crate) leader: Arc<Leader>,
     at: Instant,
@@ -70,7 +75,7 @@ pub(crate) struct Started {
     stderr: Option<OutputPipe>,
 }
 
-/// See `launch.rs`.
+/// A started leader with everything that is needed to follow it.
 pub(crate) struct Launched {
     pub(crate) leader: Arc<Leader>,
     pub(crate) exit: ExitWatch,
@@ -80,13 +85,13 @@ pub(crate) struct Launched {
     pub(crate) started: Instant,
 }
 
-/// Tells when the leader has ended.
+/// A wait for the leader's end.
 pub(crate) struct ExitWatch(Arc<Leader>);
 
 impl ExitWatch {
     pub(crate) async fn exited(&mut self) {
-        // The process alone, not its job. tokio keeps the state of the wait in the child, so a future for
-        // each poll loses nothing.
+        // It waits for the process alone and not for its job. tokio keeps the state of the wait in the child, so a
+        // new future for each poll loses nothing.
         poll_fn(|context| self.0.lock().inner_mut().wait().as_mut().poll(context).map(drop)).await;
     }
 }
@@ -94,6 +99,17 @@ impl ExitWatch {
 impl Leader {
     fn lock(&self) -> MutexGuard<'_, Box<dyn ChildWrapper>> {
         self.child.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps `held` until [`release`](Self::release) drops it.
+    pub(crate) fn hold(&self, held: Box<dyn Any + Send>) {
+        *self.held.lock().unwrap_or_else(PoisonError::into_inner) = Some(held);
+    }
+
+    /// Drops what the leader holds.
+    pub(crate) fn release(&self) {
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(held);
     }
 
     pub(crate) fn pid_number(&self) -> u32 {
@@ -105,7 +121,7 @@ impl Leader {
     }
 
     pub(crate) fn kill_group(&self) {
-        // It fails if the job has ended already.
+        // It fails if the job has ended already, which is as good.
         let _ = self.lock().start_kill();
     }
 
@@ -122,6 +138,7 @@ impl Leader {
     }
 
     pub(crate) fn reap(&self) -> Option<Reaped> {
+        self.release();
         let status = self.lock().try_wait().ok()??;
         let status = match status.code() {
             Some(code) => ExitStatus::Exited { code: code.cast_unsigned() },
@@ -131,41 +148,41 @@ impl Leader {
     }
 }
 
-/// Checks what can be checked without starting.
-pub(crate) fn validate(command: &Command, inherited: &Inherited) -> Result<(), SpawnError> {
+/// Checks everything that can be checked without a start.
+pub(crate) fn validate(command: &Command, inherited: &InheritedEnv) -> Result<(), SpawnError> {
     find(command, inherited)?;
     check_folder(command)
 }
 
 #[allow(clippy::unnecessary_wraps, reason = "as on Unix, where it can fail")]
-pub(crate) fn open_pipes(_command: &Command) -> Result<(ChildEnds, OurEnds), SpawnError> {
-    Ok((ChildEnds(Handle::current()), OurEnds))
+pub(crate) fn open_pipes(_command: &Command) -> Result<(ChildPipeEnds, ParentPipeEnds), SpawnError> {
+    Ok((ChildPipeEnds(Handle::current()), ParentPipeEnds))
 }
 
 #[allow(clippy::unnecessary_wraps, reason = "as on Unix, where it can fail")]
-pub(crate) fn connect(_: &Command, started: Started, _: OurEnds) -> Result<Launched, SpawnError> {
+pub(crate) fn connect(_: &Command, started: Started, _: ParentPipeEnds) -> Result<Launched, SpawnError> {
     let Started { leader, at: started, stdin, stdout, stderr } = started;
     Ok(Launched { exit: ExitWatch(Arc::clone(&leader)), leader, stdin, stdout, stderr, started })
 }
 
-/// Starts a command. Blocks for as long as the system takes.
+/// Starts a command. It blocks for as long as the system takes, so it is called on a thread of its own.
 pub(crate) fn launch(
     command: &Command,
-    inherited: &Inherited,
+    inherited: &InheritedEnv,
     _busy_retry: Duration,
-    run: RunNumber,
-    ChildEnds(runtime): ChildEnds,
-    given_up: &(dyn Fn() -> bool + Sync),
+    run: RunId,
+    ChildPipeEnds(runtime): ChildPipeEnds,
+    is_abandoned: &(dyn Fn() -> bool + Sync),
 ) -> Result<Started, SpawnError> {
-    let _registers_there = runtime.enter();
+    let _in_runtime = runtime.enter();
     let program = find(command, inherited)?;
     check_folder(command)?;
-    if given_up() {
+    if is_abandoned() {
         return Err(command.error(SpawnErrorKind::Other, None));
     }
     let system = |error: io::Error| {
-        let kind =
-            exhausted(&error).map_or(SpawnErrorKind::Other, |which| SpawnErrorKind::ResourceLimit { which });
+        let kind = exhausted_resource(&error)
+            .map_or(SpawnErrorKind::Other, |which| SpawnErrorKind::ResourceLimit { which });
         command.error(kind, Some(error))
     };
     let mut merged = None;
@@ -174,6 +191,7 @@ pub(crate) fn launch(
         let started = wrap.command_mut();
         started.args(command.arguments.iter().map(|argument| &argument.value));
         started.current_dir(&command.folder.path);
+        // Cleared, since `entries` has what is inherited already.
         started.env_clear();
         let entries = command.environment.entries(inherited);
         started.envs(entries.map(|entry| (entry.name(), entry.value())));
@@ -194,13 +212,15 @@ pub(crate) fn launch(
             started.stdout(Stdio::piped()).stderr(Stdio::piped());
         }
     }
+    // The job is assigned while the process is suspended, so that nothing it starts escapes.
     wrap.wrap(KillOnDrop).wrap(JobObject);
     let mut child = wrap.spawn().map_err(|error| match error.kind() {
         // std refuses what cmd.exe would read as more than an argument (CVE-2024-24576, CVE-2024-43402).
         io::ErrorKind::InvalidInput => command.error(SpawnErrorKind::UnsafeBatchArgument, Some(error)),
         _ => system(error),
     })?;
-    drop(wrap); // and with it our copies of the merged pipe's end
+    // Drops our copies of the merged pipe's writing end, which would keep it from ending.
+    drop(wrap);
     let at = Instant::now();
     let stdin = child.stdin().take();
     let stderr = child.stderr().take().map(OutputPipe::Stderr);
@@ -209,12 +229,16 @@ pub(crate) fn launch(
         None => child.stdout().take(),
     };
     let stdout = stdout.ok_or_else(|| command.error(SpawnErrorKind::Other, None))?;
-    let leader = Arc::new(Leader { pid: child.id().unwrap_or_default(), child: Mutex::new(child) });
+    let leader = Arc::new(Leader {
+        pid: child.id().unwrap_or_default(),
+        child: Mutex::new(child),
+        held: Mutex::new(None),
+    });
     Ok(Started { leader, at, stdin, stdout: OutputPipe::Stdout(stdout), stderr })
 }
 
-/// The file to start: a path as it stands, a name by the child's `PATH` and `PATHEXT`.
-fn find(command: &Command, inherited: &Inherited) -> Result<PathBuf, SpawnError> {
+/// Returns the file to start: a path as it stands, a name by the child's `PATH` and `PATHEXT`.
+fn find(command: &Command, inherited: &InheritedEnv) -> Result<PathBuf, SpawnError> {
     let variable = |wanted: &str| {
         let mut entries = command.environment.entries(inherited);
         let found = entries.find(|entry| entry.name().eq_ignore_ascii_case(wanted));
@@ -244,7 +268,8 @@ fn find(command: &Command, inherited: &Inherited) -> Result<PathBuf, SpawnError>
     Err(command.error(SpawnErrorKind::NotFound { searched, did_you_mean: None }, None))
 }
 
-/// What `PATHEXT` lists. Some installers have broken it to ".CPL"; programs without `.EXE` make no sense.
+/// Returns the extensions that `PATHEXT` lists, and the usual ones.
+// Some installers have broken it to ".CPL" alone, with which nothing could be started.
 fn extensions(listed: &OsStr) -> Vec<OsString> {
     let listed = listed.to_string_lossy();
     let mut extensions: Vec<OsString> =
@@ -268,12 +293,12 @@ fn check_folder(command: &Command) -> Result<(), SpawnError> {
     Err(command.error(kind, None))
 }
 
-/// Which resource `error` says there is not enough of.
-pub(crate) fn exhausted(error: &io::Error) -> Option<Resource> {
-    (error.kind() == io::ErrorKind::OutOfMemory).then_some(Resource::Memory)
+/// Returns the resource that ran out if that is what `error` says.
+pub(crate) fn exhausted_resource(error: &io::Error) -> Option<SystemResource> {
+    (error.kind() == io::ErrorKind::OutOfMemory).then_some(SystemResource::Memory)
 }
 
-/// Runs at once unless the caller says how many.
+/// Returns how many runs may go on at once where the caller does not say.
 pub(crate) fn default_concurrency() -> usize {
     64
 }
@@ -282,53 +307,58 @@ pub(crate) fn pipe_id(_pipe: &OutputPipe) -> Option<u64> {
     None
 }
 
-/// What `reaper.rs` is elsewhere: here the job does the work.
+/// The interface of `reaper.rs` on a system where the job object does the work.
 pub(crate) mod reaper {
     use super::{Arc, Leader, io};
-    use crate::outcome::Leftover;
+    use crate::outcome::LeftoverProcess;
     use tokio::sync::oneshot;
 
-    /// See `reaper.rs`.
+    /// The result of ending a tree; see `reaper.rs`.
     #[derive(Debug, Default)]
-    pub(crate) struct Ended {
-        pub(crate) killed: Vec<Leftover>,
+    pub(crate) struct TreeEnd {
+        pub(crate) killed: Vec<LeftoverProcess>,
         pub(crate) alive: Vec<u32>,
     }
 
-    /// See `reaper.rs`.
+    /// The action on the members that an inspection finds; see `reaper.rs`.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub(crate) enum Do {
-        Nothing,
+    pub(crate) enum MemberAction {
+        None,
         TerminateEscaped,
         KillIdleHolders,
         KillHolders,
     }
 
-    /// See `reaper.rs`.
+    /// The result of an inspection; see `reaper.rs`.
     #[derive(Debug, Default)]
-    pub(crate) struct Found {
-        pub(crate) members: Vec<Leftover>,
+    pub(crate) struct Inspection {
+        pub(crate) members: Vec<LeftoverProcess>,
         pub(crate) busy: bool,
         pub(crate) undecided: bool,
     }
 
-    pub(crate) fn ensure() -> io::Result<()> {
+    pub(crate) fn ensure_running() -> io::Result<()> {
         Ok(())
     }
 
     #[allow(clippy::needless_pass_by_value, reason = "as in `reaper.rs`, where it is kept")]
     pub(crate) fn abandon(leader: Arc<Leader>) {
         leader.kill_group();
+        leader.release();
     }
 
     #[allow(clippy::needless_pass_by_value, reason = "as in `reaper.rs`, where it is kept")]
-    pub(crate) fn end(leader: Arc<Leader>) -> oneshot::Receiver<Ended> {
+    pub(crate) fn end(leader: Arc<Leader>) -> oneshot::Receiver<TreeEnd> {
         leader.kill_group();
-        answer(Ended::default())
+        answer(TreeEnd::default())
     }
 
-    pub(crate) fn look(_leader: Arc<Leader>, _action: Do, _pipes: Vec<u64>) -> oneshot::Receiver<Found> {
-        answer(Found::default())
+    pub(crate) fn inspect(
+        _leader: Arc<Leader>,
+        _action: MemberAction,
+        _pipes: Vec<u64>,
+    ) -> oneshot::Receiver<Inspection> {
+        answer(Inspection::default())
     }
 
     fn answer<T>(value: T) -> oneshot::Receiver<T> {

@@ -1,18 +1,18 @@
-//! 40 and 41: file systems that do not answer.
+//! Scenarios 40 and 41: file systems that do not answer.
 
 use std::time::{Duration, Instant};
 
 use process_runner::{Error, Limits, Runner, Termination};
 use tokio_util::sync::CancellationToken;
 
-use crate::fuse::{HangingFs, Place, in_own_namespace};
+use crate::fuse::{HangingFs, MountNamespace, in_own_namespace};
 use crate::harness::{Case, SLOW, assert_exited, assert_took, children, described, outcome, until};
 
 const SECOND: Duration = Duration::from_secs(1);
 const GRACE: Duration = Duration::from_millis(500);
 
 pub(crate) async fn s40_a_process_in_the_d_state_is_unkillable_and_hangs_nobody(case: Case) {
-    let Place::Here = in_own_namespace(&case) else { return };
+    let MountNamespace::Entered = in_own_namespace(&case) else { return };
     let fs = HangingFs::mount(&case, "late\n");
     let file = fs.file().display().to_string();
     let limits = Limits::default().timeout(SECOND).term_grace(GRACE);
@@ -34,14 +34,14 @@ pub(crate) async fn s40_a_process_in_the_d_state_is_unkillable_and_hangs_nobody(
 }
 
 pub(crate) async fn s41_a_start_on_a_hung_file_system_is_given_up_and_hangs_nobody(case: Case) {
-    let Place::Here = in_own_namespace(&case) else { return };
+    let MountNamespace::Entered = in_own_namespace(&case) else { return };
     let fs = HangingFs::mount(&case, "#!/bin/sh\nexec sleep 300\n");
     let program = fs.file().display().to_string();
     let runner = Runner::builder().max_concurrent(4).build();
     let hangs = || case.program(&program, &[]);
 
     // By the timeout, by a cancel, and by a dropped future; the runtime goes on all the while.
-    let begun = Instant::now();
+    let start_time = Instant::now();
     let mut ticks = 0;
     let run = runner.run(hangs().limits(Limits::default().timeout(SECOND)));
     let mut run = std::pin::pin!(run);
@@ -53,7 +53,7 @@ pub(crate) async fn s41_a_start_on_a_hung_file_system_is_given_up_and_hangs_nobo
         }
     };
     assert!(matches!(&error, Error::SpawnTimedOut { after, .. } if *after == SECOND), "{error:?}");
-    assert_took(begun.elapsed(), SECOND);
+    assert_took(start_time.elapsed(), SECOND);
     assert!(ticks >= 10, "the runtime was blocked: {ticks} ticks");
     assert_eq!((fs.reads(), children().len(), runner.stuck_starts()), (1, 1, 1));
 
@@ -71,11 +71,11 @@ pub(crate) async fn s41_a_start_on_a_hung_file_system_is_given_up_and_hangs_nobo
     }
     assert_eq!(runner.stuck_starts(), 3);
 
-    // There is a place left, and only one: what hangs counts.
+    // One run more may go on, and only one: the starts that hang keep their permits.
     assert_exited(&runner.run(case.sh("exit 4")).await.expect("an outcome"), 4);
     let running = runner.start(case.program("sleep", &["300"])).await.expect("starts");
     let queued = tokio::time::timeout(GRACE, runner.run(case.sh("exit 5"))).await;
-    assert!(queued.is_err(), "a fifth run has a place: {queued:?}");
+    assert!(queued.is_err(), "a fifth run got a permit: {queued:?}");
     drop(running);
 
     // A runtime can be shut down around it.
@@ -95,7 +95,7 @@ pub(crate) async fn s41_a_start_on_a_hung_file_system_is_given_up_and_hangs_nobo
     // What starts after all is killed at once: it would run for five minutes.
     fs.release();
     until("the late ones are gone", || children().is_empty() && case.survivors().is_empty()).await;
-    until("their places are free", || runner.stuck_starts() == 0).await;
+    until("their permits are free", || runner.stuck_starts() == 0).await;
     assert_exited(&runner.run(case.sh("exit 6")).await.expect("an outcome"), 6);
-    assert!(begun.elapsed() < 4 * SLOW);
+    assert!(start_time.elapsed() < 4 * SLOW);
 }

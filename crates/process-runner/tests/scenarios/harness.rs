@@ -1,22 +1,22 @@
-//! Runs one scenario alone in this process, and looks at what it leaves behind.
+//! Runs one scenario alone in this process, and checks that it leaves nothing behind.
 
 use std::path::Path;
 use std::process::{Command as StdCommand, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use process_runner::{Command, Error, Output, Termination};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::runtime::{Builder, Runtime};
 
-/// What a loaded machine may add to a time that must be short.
+/// The time that a loaded machine may add to one that must be short.
 pub(crate) const SLOW: Duration = Duration::from_secs(8);
-/// How long the processes live that must be ended: much longer than any test waits.
+/// The life of the processes that must be ended, in seconds: much longer than any test waits.
 pub(crate) const LONG: &str = "300";
-/// A scenario that takes longer hangs.
+/// The time after which a scenario counts as hanging.
 const HANG: Duration = Duration::from_secs(150);
 
-/// One scenario: what marks its processes, and a folder of its own.
+/// One scenario, with a token that marks its processes and a folder of its own.
 #[derive(Clone)]
 pub(crate) struct Case {
     inner: Arc<Inner>,
@@ -56,12 +56,12 @@ impl Case {
         Self { inner: Arc::new(Inner { test, token, dir }) }
     }
 
-    /// A folder of its own.
+    /// Returns the scenario's folder.
     pub(crate) fn dir(&self) -> &Path {
         self.inner.dir.path()
     }
 
-    /// What the arguments or the environment of all its processes hold.
+    /// Returns the text that the arguments or the environment of all its processes contain.
     pub(crate) fn token(&self) -> &str {
         &self.inner.token
     }
@@ -82,7 +82,7 @@ impl Case {
         self.program("perl", &["-e", script])
     }
 
-    /// The processes of this scenario that are alive, by their environment or arguments.
+    /// Returns the living processes of this scenario, found by their environment or arguments.
     pub(crate) fn survivors(&self) -> Vec<Process> {
         let own = std::process::id().cast_signed();
         let holds_token = |process: &Process| {
@@ -116,8 +116,8 @@ impl Case {
         std::fs::read_to_string(path).expect("it is text")
     }
 
-    /// Runs this same test in another process, started by `wrapper` followed by its command line, and says
-    /// so; within that process it says no. For what can only be set up before a program starts.
+    /// Runs this same test in another process, which `wrapper` followed by its command line starts, and returns true.
+    /// Within that process it returns false. It is for what can only be set up before a program starts.
     pub(crate) fn elsewhere(&self, wrapper: &[&str]) -> bool {
         self.elsewhere_as(wrapper, &std::env::current_exe().expect("this program has a path"))
     }
@@ -131,6 +131,7 @@ impl Case {
             .arg(program)
             .args(["--exact", self.inner.test, "--nocapture"])
             .env("SCENARIO_ELSEWHERE", "1")
+            .env(skipped_tests::RUN_VARIABLE, skipped_tests::run_id())
             .stdin(Stdio::null())
             .output()
             .unwrap_or_else(|error| panic!("this test needs {}: {error}", wrapper[0]));
@@ -144,7 +145,7 @@ impl Case {
     }
 }
 
-/// The scenario's own checks are over; these hold for every one.
+/// Runs a scenario, and then makes the checks that hold for every one.
 fn run<F: Future<Output = ()>>(runtime: &Runtime, test: &'static str, body: fn(Case) -> F) {
     // Descriptors, children and memory belong to the whole process: one scenario at a time.
     static ALONE: Mutex<()> = Mutex::new(());
@@ -172,17 +173,25 @@ fn run<F: Future<Output = ()>>(runtime: &Runtime, test: &'static str, body: fn(C
     });
 }
 
-/// Whether `test` has been run in a process of its own, which it needs: descriptors, zombies and memory are
-/// the process's. nextest gives every test one; under `cargo test` the test starts itself again.
+/// Parts of the names of tests that measure CPU time or memory, or take all of it: they have the machine to themselves. For
+/// nextest `.config/nextest.toml` says the same.
+const TAKE_ALL: [&str; 6] = ["big_parent", "gibibyte", "s52_", "s53_", "s44_", "interleaving"];
+
+/// Runs `test` in a process of its own if it is not in one, and returns true if it did. Each test needs one, since
+/// descriptors, zombies and memory belong to the process. nextest gives every test one; under `cargo test` the test
+/// starts itself again.
 fn ran_alone(test: &str) -> bool {
     if ["NEXTEST", "SCENARIO_PROCESS"].into_iter().any(|name| std::env::var_os(name).is_some()) {
         return false;
     }
-    static ALONE: Mutex<()> = Mutex::new(());
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    static MACHINE: RwLock<()> = RwLock::new(());
+    let takes_all = TAKE_ALL.iter().any(|part| test.contains(part));
+    let _alone = takes_all.then(|| MACHINE.write().unwrap_or_else(PoisonError::into_inner));
+    let _shared = (!takes_all).then(|| MACHINE.read().unwrap_or_else(PoisonError::into_inner));
     let output = std::process::Command::new(std::env::current_exe().expect("this program"))
         .args(["--exact", test, "--nocapture"])
         .env("SCENARIO_PROCESS", "1")
+        .env(skipped_tests::RUN_VARIABLE, skipped_tests::run_id())
         .output()
         .expect("this program can be run again");
     let text = String::from_utf8_lossy(&output.stdout);
@@ -209,7 +218,7 @@ pub(crate) fn multi_thread<F: Future<Output = ()>>(test: &'static str, body: fn(
     run(&runtime, test, body);
 }
 
-/// With 1 GiB of memory in use, which makes a fork slow and a wrong memory figure likely.
+/// Runs a scenario with 1 GiB of memory in use, which makes a fork slow and a wrong memory figure likely.
 pub(crate) fn big_parent<F: Future<Output = ()>>(test: &'static str, body: fn(Case) -> F) {
     if ran_alone(test) {
         return;
@@ -225,9 +234,9 @@ pub(crate) async fn until(what: &str, mut done: impl FnMut() -> bool) {
 }
 
 pub(crate) async fn until_or(what: &str, within: Duration, mut done: impl FnMut() -> Result<(), String>) {
-    let begun = Instant::now();
+    let start_time = Instant::now();
     while let Err(why) = done() {
-        assert!(begun.elapsed() < within, "not within {within:?}: {what}\n{why}");
+        assert!(start_time.elapsed() < within, "not within {within:?}: {what}\n{why}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
@@ -249,13 +258,13 @@ fn process(pid: i32) -> Option<Process> {
     Some(Process { pid, parent, state, command_line })
 }
 
-/// The children of this process, dead ones too.
+/// Returns the children of this process, with zombies.
 pub(crate) fn children() -> Vec<Process> {
     let own = std::process::id().cast_signed();
     processes().into_iter().filter(|process| process.parent == own).collect()
 }
 
-/// The descriptors of this process and what they stand for.
+/// Returns the descriptors of this process and what they refer to.
 pub(crate) fn descriptors() -> Vec<(String, String)> {
     let entries = std::fs::read_dir("/proc/self/fd").expect("this test needs /proc");
     let each = |entry: std::fs::DirEntry| {
@@ -265,13 +274,13 @@ pub(crate) fn descriptors() -> Vec<(String, String)> {
     entries.filter_map(|entry| each(entry.ok()?)).filter(|(_, target)| !target.contains("/fd")).collect()
 }
 
-/// CPU time of this process without its children.
+/// Returns the CPU time of this process without its children.
 pub(crate) fn own_cpu() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).expect("below a second"))
 }
 
-/// Resident memory of this process and its peak since the last [`reset_peak`], in KiB.
+/// Returns the resident memory of this process and its peak since the last [`reset_peak`], in KiB.
 pub(crate) fn memory() -> (u64, u64) {
     let status = std::fs::read_to_string("/proc/self/status").expect("this test needs /proc");
     let field = |name: &str| -> u64 {
@@ -281,7 +290,7 @@ pub(crate) fn memory() -> (u64, u64) {
     (field("VmRSS:"), field("VmHWM:"))
 }
 
-/// Makes the peak start again from now (`proc_pid_clear_refs(5)`), and says what is used now, in KiB.
+/// Resets the peak (`proc_pid_clear_refs(5)`), and returns the memory in use now, in KiB.
 pub(crate) fn reset_peak() -> u64 {
     std::fs::write("/proc/self/clear_refs", "5").expect("this test needs /proc/self/clear_refs");
     memory().0
@@ -292,7 +301,7 @@ pub(crate) async fn outcome(command: Command) -> Output {
     command.run().await.unwrap_or_else(|error| panic!("no outcome: {error}: {error:?}"))
 }
 
-/// The same for one whose timeout may be over before it has started, which gives none.
+/// Runs a command whose timeout may pass before it has started, and then there is no output.
 pub(crate) async fn outcome_if_started(command: Command) -> Option<Output> {
     match command.run().await {
         Ok(output) => Some(output),
@@ -306,7 +315,7 @@ pub(crate) fn assert_exited(output: &Output, code: u32) {
     assert_eq!(output.termination, Termination::Exited { code }, "{}", described(output));
 }
 
-/// `time` is at least `from`, and not more above it than a loaded machine explains.
+/// Asserts that `time` is at least `from`, and above it by no more than a loaded machine explains.
 #[track_caller]
 pub(crate) fn assert_took(time: Duration, from: Duration) {
     assert!(time >= from && time <= from + SLOW, "{time:?} instead of {from:?}");

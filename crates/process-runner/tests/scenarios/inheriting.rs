@@ -1,4 +1,4 @@
-//! 72 to 78: what a child gets from us.
+//! Scenarios 72 to 78: what a child inherits.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};

@@ -1,4 +1,4 @@
-//! 10,000 runs that end by exit, timeout, cancel, drop and end of stream at moments that meet.
+//! Runs that end by exit, timeout, cancel, drop and end of stream at moments that meet; 10,000 in the target `stress`.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::harness::{self, Case, described, outcome, outcome_if_started};
 
-/// For each of the two runtimes.
-const RUNS: u64 = 5000;
+/// The runs on each of the two runtimes.
+const RUNS: u64 = crate::rounds(300, 5000);
 const AT_ONCE: usize = 16;
-/// No single run takes that long unless it hangs.
+/// The time after which a run counts as hanging.
 const HANG: Duration = Duration::from_secs(60);
 
 #[test]
@@ -40,7 +40,7 @@ impl Random {
         self.next() % bound
     }
 
-    /// Around the time that a short program takes.
+    /// Returns a time around that of a short program.
     fn moment(&mut self) -> Duration {
         Duration::from_micros(self.below(6000))
     }
@@ -126,7 +126,8 @@ async fn one(case: &Case, mut random: Random) {
     }
 }
 
-/// It ended by itself with a code of its own, or as `otherwise` says; what is said of it fits together.
+/// Asserts that the program exited with a code of its own or ended as `otherwise` allows, and that the parts of the
+/// output agree.
 #[track_caller]
 fn assert_sound(output: &Output, otherwise: impl Fn(&Termination) -> bool) {
     match output.termination {
@@ -136,7 +137,7 @@ fn assert_sound(output: &Output, otherwise: impl Fn(&Termination) -> bool) {
         }
         ref other => assert!(otherwise(other), "{}", described(output)),
     }
-    // Whoever held a pipe longer than the clocks allow is dead.
+    // A process that held a pipe longer than the clocks allow is dead.
     assert!(output.leftovers.iter().all(|left| left.killed || !left.held_pipe), "{}", described(output));
     let text = output.stdout.text();
     assert!(text == "out\n" || text.is_empty(), "{}", described(output));

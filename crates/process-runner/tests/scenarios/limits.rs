@@ -1,10 +1,12 @@
-//! 19 to 28: bounds of memory, output and descriptors.
+//! Scenarios 19 to 28: bounds of memory, output and descriptors.
 
 use std::os::unix::fs::PermissionsExt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use process_runner::{Event, EventOptions, Lag, Limits, OverLimit, Runner, Spill, Stream, Termination};
+use process_runner::{
+    EventOptions, LagPolicy, Limits, OverLimit, RunEvent, Runner, Spill, Stream, Termination,
+};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::harness::{Case, LONG, SLOW, assert_exited, descriptors, memory, outcome, reset_peak, until};
@@ -32,7 +34,7 @@ pub(crate) async fn s20_a_line_of_100_mib_is_one_cut_line_and_the_next_is_intact
     let mut events = running.events().expect("asked for");
     let mut lines = Vec::new();
     while let Some(event) = events.recv().await {
-        if let Event::Line { text, truncated, .. } = event {
+        if let RunEvent::Line { text, truncated, .. } = event {
             lines.push((text.len(), truncated));
         }
     }
@@ -67,14 +69,14 @@ pub(crate) async fn s22_a_consumer_that_stalls_loses_events_or_holds_the_program
     case: Case,
 ) {
     let total: u64 = (1..=400_000_u64).map(|n| n.to_string().len() as u64 + 1).sum();
-    for lag in [Lag::Drop, Lag::Block] {
-        let options = EventOptions { lag, ..EventOptions::default() };
+    for lag in [LagPolicy::Drop, LagPolicy::Block] {
+        let options = EventOptions::default().lag(lag);
         let command = case.sh("echo first >&2; seq 1 400000; echo last >&2").events(options);
         let mut running = Runner::new().start(command).await.expect("starts");
         let mut events = running.events().expect("asked for");
         match lag {
             // It ends although nobody listens.
-            Lag::Drop => until("it has ended", || running.is_finished()).await,
+            LagPolicy::Drop => until("it has ended", || running.is_finished()).await,
             _ => {
                 tokio::time::sleep(Duration::from_millis(1500)).await;
                 assert!(!running.is_finished(), "it was not held back");
@@ -83,13 +85,16 @@ pub(crate) async fn s22_a_consumer_that_stalls_loses_events_or_holds_the_program
         let (mut next, mut seen, mut lagged) = (1, 0, 0);
         while let Some(event) = events.recv().await {
             match event {
-                Event::Line { stream: Stream::Stdout, text, .. } => {
+                RunEvent::Line { stream: Stream::Stdout, text, .. } => {
                     let number: u64 = text.parse().expect("a number");
-                    assert!(number == next || lag == Lag::Drop && number > next, "{number} after {next}");
+                    assert!(
+                        number == next || lag == LagPolicy::Drop && number > next,
+                        "{number} after {next}"
+                    );
                     next = number + 1;
                     seen += text.len() as u64 + 1;
                 }
-                Event::Lagged { stream: Stream::Stdout, bytes } => lagged += bytes,
+                RunEvent::Lagged { stream: Stream::Stdout, bytes } => lagged += bytes,
                 _ => {}
             }
         }
@@ -98,7 +103,7 @@ pub(crate) async fn s22_a_consumer_that_stalls_loses_events_or_holds_the_program
         assert_eq!((output.stdout.total_bytes, output.stdout.total_lines), (total, 400_000));
         assert_eq!(output.stderr.text(), "first\nlast\n");
         match lag {
-            Lag::Drop => {
+            LagPolicy::Drop => {
                 assert!(lagged > 0 && seen + lagged >= total - 400_000, "{seen} seen, {lagged} lagged");
             }
             _ => assert_eq!((seen, lagged), (total, 0)),
@@ -152,7 +157,7 @@ pub(crate) async fn s25_bytes_that_are_no_text_are_exact(case: Case) {
     assert_exited(&output, 0);
     assert_eq!(output.stdout.bytes(), b"a\xFF\xFEb\0c\xE2\x82");
     assert_eq!(output.stdout.text(), "a\u{fffd}\u{fffd}b\0c\u{fffd}");
-    assert_eq!((output.stdout.lossy, output.stdout.binary), (3, true));
+    assert_eq!((output.stdout.invalid_sequences, output.stdout.binary), (3, true));
 }
 
 pub(crate) async fn s26_no_character_is_split(case: Case) {
@@ -168,7 +173,7 @@ pub(crate) async fn s26_no_character_is_split(case: Case) {
         }))
         .await;
         assert_exited(&output, 0);
-        assert_eq!((output.stdout.total_bytes, output.stdout.lossy), (1 + 200 * 20_001, 0));
+        assert_eq!((output.stdout.total_bytes, output.stdout.invalid_sequences), (1 + 200 * 20_001, 0));
         assert!(output.stdout.truncated() && !output.stdout.text().contains('\u{fffd}'));
     }
     assert_eq!(*lines.lock().expect("no panic"), 0);

@@ -1,4 +1,4 @@
-//! The hostile scenarios: what a process runner meets, and exactly what must come of it.
+//! The hostile scenarios that a process runner meets, and the exact result that each must have.
 //!
 //! Each has a number, and each that can be run here is a test of its own on both kinds of runtime:
 //! `s06_...::current_thread` and `s06_...::multi_thread`. Before and after each, descriptors, zombies and
@@ -24,10 +24,15 @@ mod truth;
 
 use std::path::Path;
 
-/// One row for each scenario: where it is tested, or why it cannot be here.
-enum Row {
+/// How often a scenario repeats what must hold every time: `few` times here, `many` in the target `stress`.
+const fn rounds<T: Copy>(few: T, _many: T) -> T {
+    few
+}
+
+/// The coverage of one scenario: the test of it, or the reason that there is none.
+enum Coverage {
     Tested(&'static str),
-    /// A file beside this folder, and the name of a test in it.
+    /// The name of a file beside this folder, and of a test in it.
     TestedIn(&'static str, &'static str),
     NotRun(&'static str),
 }
@@ -36,18 +41,18 @@ enum Row {
 /// `NUMBER => tested_in("file", test);` for one that needs another harness, or `NUMBER => not_run("why");`.
 macro_rules! scenarios {
     (@row $rows:ident $number:literal => tested_in($file:literal, $name:ident); $($rest:tt)*) => {
-        $rows.push(($number, Row::TestedIn($file, stringify!($name))));
+        $rows.push(($number, Coverage::TestedIn($file, stringify!($name))));
         scenarios!(@row $rows $($rest)*);
     };
     (@test $number:literal => tested_in($file:literal, $name:ident); $($rest:tt)*) => {
         scenarios!(@test $($rest)*);
     };
     (@row $rows:ident $number:literal => not_run($why:literal); $($rest:tt)*) => {
-        $rows.push(($number, Row::NotRun($why)));
+        $rows.push(($number, Coverage::NotRun($why)));
         scenarios!(@row $rows $($rest)*);
     };
     (@row $rows:ident $number:literal => $module:ident :: $name:ident $(+ $variant:ident)?; $($rest:tt)*) => {
-        $rows.push(($number, Row::Tested(stringify!($name))));
+        $rows.push(($number, Coverage::Tested(stringify!($name))));
         scenarios!(@row $rows $($rest)*);
     };
     (@row $rows:ident) => {};
@@ -73,7 +78,7 @@ macro_rules! scenarios {
     };
     (@test) => {};
     ($($table:tt)*) => {
-        fn fill(rows: &mut Vec<(u32, Row)>) {
+        fn fill(rows: &mut Vec<(u32, Coverage)>) {
             scenarios!(@row rows $($table)*);
         }
         scenarios!(@test $($table)*);
@@ -136,7 +141,7 @@ scenarios! {
     50 => time::s50_the_idle_clock_starts_again_with_each_output;
     51 => time::s51_only_the_monotonic_clock_is_read;
     // Scale
-    52 => scale::s52_5000_short_runs_leave_nothing_behind;
+    52 => scale::s52_thousands_of_short_runs_leave_nothing_behind;
     53 => scale::s53_500_programs_that_end_one_by_one_are_all_seen;
     54 => scale::s54_a_bound_on_runs_holds_and_is_first_come_first_served;
     55 => scale::s55_without_descriptors_nothing_starts_and_nothing_leaks;
@@ -184,13 +189,15 @@ fn every_number_from_1_to_86_is_in_the_table_once_and_its_test_has_that_number()
     assert_eq!(numbers, (1..=86).collect::<Vec<_>>());
     for (number, row) in table {
         match row {
-            Row::Tested(name) => assert!(name.starts_with(&format!("s{number:02}_")), "{number}: {name}"),
-            Row::TestedIn(file, name) => {
+            Coverage::Tested(name) => {
+                assert!(name.starts_with(&format!("s{number:02}_")), "{number}: {name}");
+            }
+            Coverage::TestedIn(file, name) => {
                 let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(file);
                 let text = std::fs::read_to_string(path).expect("the file is there");
                 assert!(text.contains(&format!("fn {name}(")), "{number}: no {name} in {file}");
             }
-            Row::NotRun(why) => eprintln!("{number} is not run: {why}"),
+            Coverage::NotRun(why) => eprintln!("{number} is not run: {why}"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! 52 to 59: many at once, and a system that refuses.
+//! Scenarios 52 to 59: many runs at once, and a system that refuses.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ use crate::harness::{
 use crate::time::{AS_NOBODY, prepare_for_nobody};
 use crate::{harness, pipes, time};
 
-/// Not one of the 86, but what makes several of them cheap: the start is a `posix_spawn` on every path.
+/// This is none of the 86, but several of them rely on it: every start is a `posix_spawn`.
 #[test]
 fn a_start_costs_the_same_with_a_gibibyte_in_use() {
     async fn start(case: Case) {
@@ -38,9 +38,9 @@ fn a_start_costs_the_same_with_a_gibibyte_in_use() {
     harness::big_parent("scale::a_start_costs_the_same_with_a_gibibyte_in_use", start);
 }
 
-pub(crate) async fn s52_5000_short_runs_leave_nothing_behind(case: Case) {
-    // 10,000 with both runtimes.
-    const RUNS: usize = 5000;
+pub(crate) async fn s52_thousands_of_short_runs_leave_nothing_behind(case: Case) {
+    // 10,000 with both runtimes in the target `stress`.
+    const RUNS: u32 = crate::rounds(1000, 5000);
     let command = case.program("true", &[]);
     let (fds, cpu) = (descriptors().len(), own_cpu());
     let mut runs = JoinSet::new();
@@ -57,7 +57,7 @@ pub(crate) async fn s52_5000_short_runs_leave_nothing_behind(case: Case) {
     while let Some(run) = runs.join_next().await {
         assert_exited(&run.expect("no panic"), 0);
     }
-    let cpu = (own_cpu() - cpu) / u32::try_from(RUNS).expect("a small number");
+    let cpu = (own_cpu() - cpu) / RUNS;
     assert!(children().is_empty(), "{:?}", children());
     assert!(descriptors().len() <= fds);
     assert!(memory().0 <= resident + 4096, "{} KiB after {resident}", memory().0);
@@ -98,30 +98,30 @@ pub(crate) async fn s54_a_bound_on_runs_holds_and_is_first_come_first_served(cas
     let runner = Runner::builder().max_concurrent(4).build();
     let order = Arc::new(Mutex::new(Vec::new()));
     let mut runs = JoinSet::new();
-    let most = Arc::new(AtomicUsize::new(0));
+    let most_at_once = Arc::new(AtomicUsize::new(0));
     for n in 0..100 {
-        let asked = runner.clone();
-        let (order, most, command) =
-            (Arc::clone(&order), Arc::clone(&most), case.program("sleep", &["0.02"]));
+        let queue = runner.clone();
+        let (order, most_at_once, command) =
+            (Arc::clone(&order), Arc::clone(&most_at_once), case.program("sleep", &["0.02"]));
         let mut run = Box::pin(async move {
-            let mut running = asked.start(command).await.expect("starts");
+            let mut running = queue.start(command).await.expect("starts");
             order.lock().expect("no panic").push(n);
-            most.fetch_max(asked.running(), Ordering::Relaxed);
+            most_at_once.fetch_max(queue.running(), Ordering::Relaxed);
             running.wait().await.expect("an outcome")
         });
         // Asked for one after the other, whichever thread goes on with it.
-        let asked_for = std::future::poll_fn(|context| Poll::Ready(run.as_mut().poll(context))).await;
-        assert!(asked_for.is_pending());
+        let first_poll = std::future::poll_fn(|context| Poll::Ready(run.as_mut().poll(context))).await;
+        assert!(first_poll.is_pending());
         runs.spawn(run);
     }
     while let Some(run) = runs.join_next().await {
         assert_exited(&run.expect("no panic"), 0);
         assert!(runner.running() <= 4);
     }
-    assert!(most.load(Ordering::Relaxed) <= 4, "{most:?} at once");
+    assert!(most_at_once.load(Ordering::Relaxed) <= 4, "{most_at_once:?} at once");
     // Four start side by side, and the start itself takes a moment: no more than that may be out of order.
-    for (place, n) in order.lock().expect("no panic").iter().enumerate() {
-        assert!(place.abs_diff(*n) <= 8, "run {n} was number {place}");
+    for (index, n) in order.lock().expect("no panic").iter().enumerate() {
+        assert!(index.abs_diff(*n) <= 8, "run {n} was number {index}");
     }
 
     // Waiting does not count against the timeout, and has its own limit.
@@ -161,7 +161,7 @@ pub(crate) async fn s55_without_descriptors_nothing_starts_and_nothing_leaks(cas
         drop(taken);
         match result {
             Err(Error::Spawn(error)) => {
-                let which = process_runner::Resource::Descriptors;
+                let which = process_runner::SystemResource::Descriptors;
                 assert_eq!(
                     error.kind,
                     SpawnErrorKind::ResourceLimit { which },
@@ -193,12 +193,15 @@ pub(crate) async fn s56_without_processes_the_start_is_tried_again_and_then_refu
     // Threads count too: the one that starts programs is there after this.
     outcome(case.program("true", &[])).await;
     setrlimit(Limited::Nproc, none).expect("lower");
-    let begun = Instant::now();
+    let start_time = Instant::now();
     let error = case.program("true", &[]).run().await.expect_err("no process is allowed");
     setrlimit(Limited::Nproc, old).expect("as it was");
     let Error::Spawn(error) = error else { panic!("{error:?}") };
-    assert_eq!(error.kind, SpawnErrorKind::ResourceLimit { which: process_runner::Resource::Processes });
-    assert!(begun.elapsed() >= Duration::from_millis(5 + 25 + 125), "{:?}", begun.elapsed());
+    assert_eq!(
+        error.kind,
+        SpawnErrorKind::ResourceLimit { which: process_runner::SystemResource::Processes }
+    );
+    assert!(start_time.elapsed() >= Duration::from_millis(5 + 25 + 125), "{:?}", start_time.elapsed());
 
     setrlimit(Limited::Nproc, none).expect("lower");
     let (run, ()) = tokio::join!(case.program("true", &[]).run(), async {

@@ -1,4 +1,4 @@
-//! 60 to 69: programs that do not start, and exactly why.
+//! Scenarios 60 to 69: programs that do not start, and the exact reasons.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ async fn refused(command: Command) -> SpawnError {
     }
 }
 
-/// A file in the scenario's folder, executable if `mode` says so.
+/// Creates a file in the scenario's folder with this mode.
 fn file(case: &Case, name: &str, mode: u32, content: &str) -> PathBuf {
     let path = case.dir().join(name);
     std::fs::write(&path, content).expect("writes");
@@ -107,8 +107,8 @@ pub(crate) async fn s65_a_nul_byte_is_found_before_anything_is_opened(case: Case
         (case.program("true", &[]).env("KEY", "secret\0"), "KEY"),
     ] {
         let error = refused(command).await;
-        let SpawnErrorKind::InvalidInput { place, .. } = &error.kind else { panic!("{error:?}") };
-        assert!(place.contains(named) && !error.to_string().contains("secret"), "{error}");
+        let SpawnErrorKind::InvalidInput { part, .. } = &error.kind else { panic!("{error:?}") };
+        assert!(part.contains(named) && !error.to_string().contains("secret"), "{error}");
     }
     assert_eq!(descriptors().len(), before);
 }
@@ -139,21 +139,20 @@ pub(crate) async fn s68_a_program_that_is_being_written_is_tried_again(case: Cas
     for path in [&binary, &script] {
         let open = || std::fs::OpenOptions::new().append(true).open(path).expect("it is ours");
         let writer = open();
-        let begun = Instant::now();
+        let start_time = Instant::now();
         let (run, ()) = tokio::join!(case.program(as_text(path), &[]).run(), async {
             tokio::time::sleep(Duration::from_millis(200)).await;
             drop(writer);
         });
         assert_exited(&run.expect("it is tried again"), 0);
-        assert!(begun.elapsed() >= Duration::from_millis(200), "the file was not busy");
+        assert!(start_time.elapsed() >= Duration::from_millis(200), "the file was not busy");
 
         let writer = open();
-        let mut limits = Limits::default();
-        limits.busy_retry = Duration::from_millis(300);
-        let begun = Instant::now();
+        let limits = Limits::default().busy_retry(Duration::from_millis(300));
+        let start_time = Instant::now();
         let error = refused(case.program(as_text(path), &[]).limits(limits)).await;
         assert_eq!(error.kind, SpawnErrorKind::Busy);
-        assert!(begun.elapsed() >= Duration::from_millis(300));
+        assert!(start_time.elapsed() >= Duration::from_millis(300));
         drop(writer);
     }
 }

@@ -1,4 +1,4 @@
-//! 29 to 51: timeouts, kills and cancels.
+//! Scenarios 29 to 51: timeouts, kills and cancels.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use process_runner::{
-    Command, Containment, Error, ExitStatus, Leftovers, Limits, Output, Runner, Termination,
+    Command, Containment, Error, ExitStatus, LeftoverPolicy, Limits, Output, Runner, Termination,
 };
 use rustix::process::Signal;
 use tokio_util::sync::CancellationToken;
@@ -22,8 +22,14 @@ const GRACE: Duration = Duration::from_millis(500);
 const TERM: Option<ExitStatus> = Some(ExitStatus::Signaled { signal: 15, core: false });
 const KILL: Option<ExitStatus> = Some(ExitStatus::Signaled { signal: 9, core: false });
 
+/// The limits of a program that must be killed.
 fn a_second() -> Limits {
     Limits::default().timeout(SECOND).term_grace(GRACE)
+}
+
+/// The limits of a program that ends when it is asked to. On a loaded machine it may need a while for that.
+fn a_second_and_a_long_grace() -> Limits {
+    a_second().term_grace(Duration::from_secs(30))
 }
 
 #[track_caller]
@@ -40,7 +46,8 @@ fn assert_timed_out(output: &Output, escalated: bool) {
 }
 
 pub(crate) async fn s29_a_timeout_ends_a_program_politely(case: Case) {
-    let output = outcome(case.sh(&format!("echo out; exec sleep {LONG}")).limits(a_second())).await;
+    let output =
+        outcome(case.sh(&format!("echo out; exec sleep {LONG}")).limits(a_second_and_a_long_grace())).await;
     assert_timed_out(&output, false);
     assert_eq!((output.status, &*output.stdout.text()), (TERM, "out\n"));
 }
@@ -55,20 +62,26 @@ pub(crate) async fn s30_a_program_that_ignores_sigterm_is_killed(case: Case) {
 
 pub(crate) async fn s31_a_program_that_ends_in_time_has_still_timed_out(case: Case) {
     let script = format!("trap 'echo bye; exit 0' TERM; sleep {LONG} & wait");
-    // A long grace: on a loaded machine a shell may need a while for its last word.
-    let output = outcome(case.sh(&script).limits(a_second().term_grace(Duration::from_secs(30)))).await;
+    let output = outcome(case.sh(&script).limits(a_second_and_a_long_grace())).await;
     assert_timed_out(&output, false);
     assert_eq!((output.code(), &*output.stdout.text()), (Some(0), "bye\n"));
 }
 
 pub(crate) async fn s32_a_stopped_program_is_ended(case: Case) {
-    let output = outcome(case.sh("kill -STOP $$; sleep 300").limits(a_second())).await;
+    let output = outcome(case.sh("kill -STOP $$; sleep 300").limits(a_second_and_a_long_grace())).await;
     assert_timed_out(&output, false);
     assert_eq!(output.status, TERM);
 
-    let output =
-        outcome(case.perl("$SIG{TERM} = 'IGNORE'; while (1) { kill STOP => $$ }").limits(a_second())).await;
-    assert_timed_out(&output, true);
+    // One that is deaf, too; once it is.
+    let deaf = r#"$SIG{TERM} = 'IGNORE'; open(my $up, ">", "up"); print $up "
+"; close $up;
+        while (1) { kill STOP => $$ }"#;
+    let limits = Limits::default().term_grace(GRACE);
+    let mut running = Runner::new().start(case.perl(deaf).limits(limits)).await.expect("starts");
+    case.wait_for_file("up").await;
+    running.terminate();
+    let output = running.wait().await.expect("an outcome");
+    assert_eq!(output.termination, Termination::Cancelled { escalated: true }, "{}", described(&output));
     assert_eq!(output.status, KILL);
 }
 
@@ -82,7 +95,7 @@ pub(crate) async fn s33_a_stop_is_not_an_exit(case: Case) {
     assert_exited(&running.wait().await.expect("an outcome"), 6);
 }
 
-/// A daemon: two forks, a session of its own, and what `closing` says.
+/// Returns the script of a daemon: two forks, a session of its own, and the code of `closing`.
 fn daemon(closing: &str) -> String {
     format!(
         r#"use POSIX; unless (fork) {{ POSIX::setsid(); exit 0 if fork; {closing}
@@ -126,7 +139,7 @@ pub(crate) async fn s35_a_quiet_daemon_lives_after_an_exit_and_dies_at_a_timeout
     until("the daemon is gone", || case.survivors().is_empty()).await;
 
     for (ending, limits) in [
-        ("exit 0", Limits::default().leftovers(Leftovers::KillAll)),
+        ("exit 0", Limits::default().leftovers(LeftoverPolicy::KillAll)),
         ("sleep 300", a_second().timeout(3 * SECOND)),
     ] {
         std::fs::remove_file(case.dir().join("daemon")).expect("it was there");
@@ -138,7 +151,7 @@ pub(crate) async fn s35_a_quiet_daemon_lives_after_an_exit_and_dies_at_a_timeout
 
 pub(crate) async fn s36_a_job_in_its_own_group_dies_at_the_timeout(case: Case) {
     let script = format!("set -m; sleep {LONG} & echo started; wait");
-    let output = outcome(case.bash(&script).limits(a_second())).await;
+    let output = outcome(case.bash(&script).limits(a_second_and_a_long_grace())).await;
     assert_timed_out(&output, false);
     assert_eq!(output.stdout.text(), "started\n");
     assert!(case.survivors().is_empty());
@@ -216,14 +229,14 @@ pub(crate) async fn s39_a_process_of_another_user_is_unkillable_and_hangs_nobody
     until("it has been reaped", || children().is_empty()).await;
 }
 
-/// Becomes nobody, for good and without privileges, and goes on as another program.
+/// A command line that becomes nobody, for good and without privileges, and goes on as another program.
 pub(crate) const AS_NOBODY: [&str; 3] = [
     "perl",
     "-e",
     "$) = '65534 65534'; $( = 65534; ($<, $>) = (65534, 65534); chdir '/tmp'; exec @ARGV or die",
 ];
 
-/// This program and a set-user-id root setpriv, where nobody can start them.
+/// Copies this program and a set-user-id root `setpriv` to where the user nobody can start them.
 pub(crate) fn prepare_for_nobody(folder: &Path) -> PathBuf {
     std::fs::create_dir(folder).expect("a new folder");
     std::fs::set_permissions(folder, PermissionsExt::from_mode(0o755)).expect("it is ours");
@@ -315,7 +328,7 @@ pub(crate) async fn s43_a_cancel_is_obeyed_in_every_phase(case: Case) {
 
 pub(crate) async fn s44_exit_and_timeout_at_once_give_one_of_them_with_all_output(case: Case) {
     // As many on each of the two runtimes.
-    const RUNS: u64 = 10_000;
+    const RUNS: u64 = crate::rounds(500, 10_000);
     // How long the program takes here and now: about a millisecond.
     let mut times = Vec::new();
     for _ in 0..20 {
@@ -371,16 +384,16 @@ pub(crate) async fn s45_a_dropped_future_ends_the_tree_without_blocking(case: Ca
             _ = &mut run => panic!("it does not end"),
             _ = case.wait_for_file("up") => {}
         }
-        let begun = Instant::now();
+        let start_time = Instant::now();
         drop(run);
-        quickest = quickest.min(begun.elapsed());
+        quickest = quickest.min(start_time.elapsed());
         std::fs::remove_file(case.dir().join("up")).expect("it was there");
 
         let running = Runner::new().start(case.sh(&script)).await.expect("starts");
         case.wait_for_file("up").await;
-        let begun = Instant::now();
+        let start_time = Instant::now();
         drop(running);
-        quickest = quickest.min(begun.elapsed());
+        quickest = quickest.min(start_time.elapsed());
         std::fs::remove_file(case.dir().join("up")).expect("it was there");
     }
     assert!(quickest < Duration::from_millis(1), "{quickest:?}");
@@ -428,9 +441,9 @@ pub(crate) async fn s47_a_shutdown_ends_all_runs_at_once(case: Case) {
     }
     case.wait_for_survivors(100).await;
     until("all run", || runner.running() == 50).await;
-    let begun = Instant::now();
+    let start_time = Instant::now();
     runner.shutdown(GRACE).await;
-    assert_took(begun.elapsed(), GRACE);
+    assert_took(start_time.elapsed(), GRACE);
     assert!(case.survivors().is_empty());
     let mut ended = [0_u32; 3];
     while let Some(run) = runs.join_next().await {
@@ -449,6 +462,35 @@ pub(crate) async fn s47_a_shutdown_ends_all_runs_at_once(case: Case) {
     // Which two were in the queue is not known.
     assert!(ended[0] + ended[1] == 50 && ended[1].abs_diff(25) <= 2 && ended[2] == 2, "{ended:?}");
     assert!(matches!(runner.run(case.program("true", &[])).await, Err(Error::ShutDown)));
+
+    // What was dropped or cancelled before is not left to live on: a process that shuts down ends right afterwards.
+    let script = format!("trap '' TERM; setsid sleep {LONG} & echo > up; sleep {LONG}");
+    for delay in 0..10 {
+        let runner = Runner::new();
+        let running = runner.start(case.sh(&script)).await.expect("starts");
+        case.wait_for_file("up").await;
+        drop(running);
+        let token = CancellationToken::new();
+        let limits = Limits::default().term_grace(Duration::from_millis(50));
+        let starting = runner.run(case.sh(&script).limits(limits).cancel(token.clone()));
+        tokio::join!(
+            async {
+                let output = starting.await.expect("an outcome");
+                assert!(
+                    matches!(output.termination, Termination::Cancelled { .. }),
+                    "{}",
+                    described(&output)
+                );
+            },
+            async {
+                tokio::time::sleep(Duration::from_micros(delay * 200)).await;
+                token.cancel();
+            }
+        );
+        runner.shutdown(GRACE).await;
+        assert!(case.survivors().is_empty(), "{:?}", case.survivors());
+        std::fs::remove_file(case.dir().join("up")).expect("it was there");
+    }
 }
 
 pub(crate) async fn s48_a_panic_in_a_callback_ends_the_run_and_goes_on_at_the_caller(case: Case) {

@@ -1,4 +1,4 @@
-//! 79 to 86: the result says what was so.
+//! Scenarios 79 to 86: the result is true.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -50,10 +50,10 @@ pub(crate) async fn s82_the_use_of_cpu_is_the_programs_and_its_memory_is_not_our
     assert_eq!(std::hint::black_box(&ballast)[ballast.len() - 1], 1);
 }
 
-/// 40 bytes; nothing of it stands in another place by chance.
+/// A secret of 40 bytes, of which no part occurs elsewhere by chance.
 const SECRET: &str = "hK7/pQ+zR9=wX2\"vB5\\nM8 tL4%cJ6&dF3~gS1yU";
 
-/// Programs that print `SECRET` in every form, in two writes, split at each of its places.
+/// Returns a program that prints `SECRET` in every form, each in two writes, split at every position.
 fn leak(case: &Case, end: &str) -> process_runner::Command {
     let script = format!(
         r#"use MIME::Base64; my $secret = $ENV{{LEAK}};
@@ -72,19 +72,19 @@ fn leak(case: &Case, end: &str) -> process_runner::Command {
     case.perl(&script).env("LEAK", SECRET).secrets(Secrets::new([SECRET]))
 }
 
-/// No 8 bytes of the secret, and no 12 characters of an encoded form (9 bytes in base64).
-fn assert_hidden(place: &str, text: &str) {
+/// Asserts that `text` has no 8 bytes of the secret, and no 12 characters of an encoded form (9 bytes in base64).
+fn assert_hidden(what: &str, text: &str) {
     let lines: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
     for part in SECRET.as_bytes().windows(8) {
         let part = std::str::from_utf8(part).expect("ASCII");
-        assert!(!text.contains(part), "{place} shows {part}");
+        assert!(!text.contains(part), "{what} shows {part}");
     }
     for line in lines {
         // What is left around a hidden form: the dashes, `user:` in base64, a padding.
         let rest = line.replace("failed with ", "").replace("[redacted]", "").replace('-', "");
         assert!(
             line.contains("[redacted]") && rest.len() <= 8 || !line.contains("[redacted]"),
-            "{place} shows {line}"
+            "{what} shows {line}"
         );
     }
 }

@@ -24,14 +24,7 @@ fn write(folder: &Path, path: &str, content: &str) {
 }
 
 fn input(pattern: &str) -> FindFiles {
-    FindFiles {
-        pattern: pattern.to_owned(),
-        path: ".".to_owned(),
-        kind: FindKind::File,
-        include_ignored: false,
-        hidden: None,
-        max_results: None,
-    }
+    FindFiles::new(pattern)
 }
 
 fn find_with(folder: &tempfile::TempDir, input: &FindFiles) -> FoundFiles {

@@ -1,6 +1,12 @@
 use std::fs;
 
+use tokio_util::sync::CancellationToken;
+
 use super::*;
+use crate::filesystem::error::Error;
+use crate::filesystem::glob::GlobList;
+use crate::filesystem::limits::MAX_TEXT_BYTES;
+use crate::workspace::Workspace;
 
 #[allow(clippy::disallowed_methods, reason = "tests make the files that are searched")]
 fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
@@ -14,7 +20,7 @@ fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
 }
 
 fn input(pattern: &str) -> SearchFiles {
-    serde_json::from_value(serde_json::json!({ "pattern": pattern })).unwrap()
+    SearchFiles::new(pattern)
 }
 
 fn search_with(folder: &tempfile::TempDir, input: &SearchFiles) -> SearchResult {
@@ -87,11 +93,11 @@ fn case_counts_unless_told_otherwise() {
     let project = project(&[("a", "Run\nrun\nRUN\n")]);
     let count =
         |pattern: &str, case| search_with(&project, &SearchFiles { case, ..input(pattern) }).matches.unwrap();
-    assert_eq!(count("run", Case::Sensitive), 1);
-    assert_eq!(count("run", Case::Insensitive), 3);
-    assert_eq!(count("run", Case::Smart), 3);
-    assert_eq!(count("Run", Case::Smart), 1);
-    assert_eq!(input("x").case, Case::Sensitive, "the default");
+    assert_eq!(count("run", CaseMode::Sensitive), 1);
+    assert_eq!(count("run", CaseMode::Insensitive), 3);
+    assert_eq!(count("run", CaseMode::Smart), 3);
+    assert_eq!(count("Run", CaseMode::Smart), 1);
+    assert_eq!(input("x").case, CaseMode::Sensitive, "the default");
 }
 
 #[test]

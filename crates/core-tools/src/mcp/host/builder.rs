@@ -1,46 +1,38 @@
-//! What a host is made of.
+//! The parts of a host.
 
-use super::{Host, Over, Shared};
+use super::error::HostError;
+use super::host::{Host, Shared};
+use super::tools::Tools;
+use crate::mcp::answer::AnswerFormat;
 use crate::mcp::audit::Audit;
-use crate::mcp::limits::Limits;
-use crate::mcp::meter::Meter;
-use crate::mcp::selection::Selection;
-use crate::mcp::tool::Toolset;
+use crate::mcp::limits::HostLimits;
+use crate::mcp::permits::CallPermits;
+use crate::mcp::rate_limiter::RateLimiter;
+use crate::mcp::selection::ToolSelection;
+use crate::mcp::toolset::Toolset;
 use crate::redact::Redactor;
 use arc_swap::ArcSwap;
-use role_policy::{Effects, Lexical, Policy};
+use role_policy::{EffectResolver, Lexical, Policy};
 use std::sync::Arc;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 
-/// Collects what a [`Host`] is made of.
+/// Builds a [`Host`] from its parts.
 pub struct HostBuilder {
     toolsets: Vec<Toolset>,
-    selection: Selection,
+    selection: ToolSelection,
     policy: Policy,
-    effects: Arc<dyn Effects + Send + Sync>,
+    effects: Arc<dyn EffectResolver + Send + Sync>,
     audit: Option<Audit>,
     redactor: Redactor,
-    limits: Limits,
-    structured: bool,
-    many_callers: bool,
+    limits: HostLimits,
+    answer_format: AnswerFormat,
+    multi_tenant: bool,
 }
 
 impl std::fmt::Debug for HostBuilder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("HostBuilder").field("toolsets", &self.toolsets).finish_non_exhaustive()
     }
-}
-
-/// Why a host cannot be made of its parts.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum HostError {
-    /// Two tools have the same name or alias.
-    #[error("two tools are called `{0}`")]
-    DuplicateName(String),
-    /// A selection names something that is not there.
-    #[error("{0}")]
-    Selection(String),
 }
 
 impl HostBuilder {
@@ -53,14 +45,15 @@ impl HostBuilder {
 
     /// Offers only these tools; the others do not exist. All of them by default.
     #[must_use]
-    pub fn selection(mut self, selection: Selection) -> Self {
+    pub fn selection(mut self, selection: ToolSelection) -> Self {
         self.selection = selection;
         self
     }
 
-    /// Finds out where the arguments of calls lead. By default their text alone is judged ([`Lexical`]).
+    /// Resolves the paths and programs in arguments, for the policy to judge. By default their text alone is judged
+    /// ([`Lexical`]).
     #[must_use]
-    pub fn effects(mut self, effects: Arc<dyn Effects + Send + Sync>) -> Self {
+    pub fn effects(mut self, effects: Arc<dyn EffectResolver + Send + Sync>) -> Self {
         self.effects = effects;
         self
     }
@@ -74,65 +67,65 @@ impl HostBuilder {
 
     /// The bounds on every call.
     #[must_use]
-    pub fn limits(mut self, limits: Limits) -> Self {
+    pub fn limits(mut self, limits: HostLimits) -> Self {
         self.limits = limits;
         self
     }
 
     /// Serves callers who are strangers to each other: none of them is
-    /// [`unrestricted`](super::Context::unrestricted), whatever its role, since others' programs run beside its own. Off by
-    /// default.
+    /// [`unrestricted`](crate::mcp::CallContext::unrestricted), whatever its role, since other callers' programs run beside its
+    /// own. Off by default.
     #[must_use]
-    pub fn many_callers(mut self, many_callers: bool) -> Self {
-        self.many_callers = many_callers;
+    pub fn multi_tenant(mut self, multi_tenant: bool) -> Self {
+        self.multi_tenant = multi_tenant;
         self
     }
 
     /// Sends answers as text only, for clients that show nothing else. Off by default.
     #[must_use]
     pub fn text_only(mut self, text_only: bool) -> Self {
-        self.structured = !text_only;
+        self.answer_format = if text_only { AnswerFormat::TextOnly } else { AnswerFormat::Structured };
         self
     }
 
-    /// The host.
+    /// Builds the host.
     ///
     /// # Errors
     ///
-    /// Where two tools share a name, or the selection names a tool or toolset that is not there.
+    /// Two tools share a name, or the selection names a tool or toolset that is not there.
     pub fn build(self) -> Result<Host, HostError> {
-        let over = Over::new(&self.selection, self.toolsets, self.effects, self.structured)?;
+        let tools = Tools::new(&self.selection, self.toolsets, self.effects, self.answer_format)?;
         Ok(Host {
             shared: Arc::new(Shared {
                 selection: self.selection,
                 policy: ArcSwap::from_pointee(self.policy),
-                reloads: watch::Sender::new(0),
-                meter: Meter::default(),
+                policy_reloads: watch::Sender::new(0),
+                rate_limiter: RateLimiter::default(),
                 audit: self.audit,
                 redactor: self.redactor,
-                places: Semaphore::new(self.limits.max_concurrent_calls),
+                call_permits: CallPermits::new(self.limits.max_concurrent_calls),
                 limits: self.limits,
-                structured: self.structured,
-                many_callers: self.many_callers,
+                answer_format: self.answer_format,
+                multi_tenant: self.multi_tenant,
             }),
-            over: Arc::new(over),
+            tools: Arc::new(tools),
         })
     }
 }
 
 impl Host {
-    /// Starts a host that judges every call by `policy` and masks every answer by `redactor`.
+    /// Returns a builder of a host that judges every call by `policy` and masks every answer by `redactor`.
     pub fn builder(policy: Policy, redactor: Redactor) -> HostBuilder {
         HostBuilder {
             toolsets: Vec::new(),
-            selection: Selection::default(),
+            selection: ToolSelection::default(),
             policy,
             effects: Arc::new(Lexical),
             audit: None,
             redactor,
-            limits: Limits::default(),
-            structured: true,
-            many_callers: false,
+            limits: HostLimits::default(),
+            answer_format: AnswerFormat::Structured,
+            multi_tenant: false,
         }
     }
 }

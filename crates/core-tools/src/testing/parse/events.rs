@@ -1,30 +1,30 @@
-//! What our own reporters write (`../reporters`): one JSON object a line, each written when it happens.
+//! The events that our own reporters write (`../reporters`): one JSON object a line, each written when it
+//! happens.
 
-use super::super::found::{Counts, Found};
-use super::super::report::{ProblemKind, Status, TestCase};
-use super::Lines;
+use super::line_parser::LineParser;
+use crate::testing::results::{ProblemKind, RunnerEnd, TestCase, TestCounts, TestResults, TestStatus};
 use serde::Deserialize;
 
-/// One line.
+/// One event.
 #[derive(Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 enum Event {
-    /// So many tests are there.
+    /// The number of tests that will be reported.
     Plan { tests: u64 },
     /// A test begins.
     Start { name: String },
-    /// What began is no test itself: its tests are within it.
-    Left { name: String },
+    /// A test that has begun has no result of its own: it is a suite, or an attempt that will be repeated.
+    Discarded { name: String },
     /// A test has ended.
     Test {
         name: String,
-        status: Status,
+        status: TestStatus,
         duration_ms: Option<f64>,
         error: Option<String>,
         file: Option<String>,
         line: Option<u64>,
     },
-    /// Something went wrong that is no test.
+    /// Something that is no test went wrong.
     Problem { kind: ProblemKind, message: String },
     /// The runner's own totals.
     Totals { passed: u64, failed: u64, skipped: u64 },
@@ -32,32 +32,32 @@ enum Event {
     End,
 }
 
-/// The parser.
+/// The parser of events.
 #[derive(Default)]
-pub(in super::super) struct Events;
+pub(crate) struct Events;
 
-impl Lines for Events {
-    fn line(&mut self, line: &str, found: &mut Found) {
-        found.ended.get_or_insert(false);
+impl LineParser for Events {
+    fn line(&mut self, line: &str, results: &mut TestResults) {
+        results.expect_runner_end();
         match serde_json::from_str(line) {
             Ok(Event::Plan { tests }) => {
-                found.expected = Some(tests);
-                found.planned = true;
+                results.expected = Some(tests);
+                results.reports_whole_plan = true;
             }
-            Ok(Event::Start { name }) => found.start(&name),
-            Ok(Event::Left { name }) => found.finish(&name),
+            Ok(Event::Start { name }) => results.test_started(&name),
+            Ok(Event::Discarded { name }) => results.test_finished(&name),
             Ok(Event::Test { name, status, duration_ms, error, file, line }) => {
-                found.push(TestCase { name, status, duration_ms, error, file, line });
+                results.add_test(TestCase { name, status, duration_ms, error, file, line });
             }
-            Ok(Event::Problem { kind, message }) => found.problem(kind, message),
+            Ok(Event::Problem { kind, message }) => results.add_problem(kind, message),
             Ok(Event::Totals { passed, failed, skipped }) => {
-                found.declare(Counts { passed, failed, skipped });
+                results.add_declared(TestCounts { passed, failed, skipped });
             }
-            Ok(Event::End) => found.ended = Some(true),
-            // It may have been the failure of a test.
+            Ok(Event::End) => results.runner_end = RunnerEnd::Reached,
+            // The line may have been the failure of a test: a run with it is no success.
             Err(error) => {
-                found.truncated = true;
-                found.problem(
+                results.truncated = true;
+                results.add_problem(
                     ProblemKind::Mismatch,
                     format!("a line of the report on the tests cannot be read: {error}"),
                 );
@@ -65,7 +65,7 @@ impl Lines for Events {
         }
     }
 
-    fn end(&mut self, found: &mut Found) {
-        found.ended.get_or_insert(false);
+    fn finish(&mut self, results: &mut TestResults) {
+        results.expect_runner_end();
     }
 }

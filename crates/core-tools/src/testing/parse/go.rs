@@ -1,8 +1,8 @@
-//! `go test -json`: a JSON object a line (`go doc test2json`).
+//! The output of `go test -json`: a JSON object a line (`go doc test2json`).
 
-use super::super::found::Found;
-use super::super::report::{ProblemKind, Status, TestCase};
-use super::{Lines, append, place};
+use super::line_parser::LineParser;
+use super::text::{SourceLocation, append_line};
+use crate::testing::results::{ProblemKind, TestCase, TestResults, TestStatus};
 use serde::Deserialize;
 use std::collections::{HashMap, HashSet};
 
@@ -19,23 +19,30 @@ struct Event {
     output: String,
 }
 
-/// The parser.
+/// The parser of `go test -json`.
 #[derive(Default)]
-pub(in super::super) struct Go {
-    /// What each running test, and each package (under an empty name), printed.
-    outputs: HashMap<(String, String), String>,
-    /// Tests that have subtests, and those of which one failed.
-    parents: HashSet<(String, String)>,
-    failed_within: HashSet<(String, String)>,
-    /// Tests that have begun and not ended, by package. Of one that prints no line end before its result Go says
-    /// nothing more before version 1.20.
+pub(crate) struct Go {
+    /// The output of each running test, and of each package (under an empty name).
+    outputs: HashMap<TestKey, String>,
+    /// Tests that have subtests.
+    parents: HashSet<TestKey>,
+    /// Tests of which a subtest failed.
+    failed_parents: HashSet<TestKey>,
+    /// Tests that have begun and not ended, by package. Before version 1.20, Go reports no end of a test that
+    /// prints no line end before its result.
     open: HashMap<String, Vec<String>>,
     /// Packages with a failed test.
     failed: HashSet<String>,
 }
 
+/// A package, and a test of it.
+type TestKey = (String, String);
+
+/// The number of tests whose output is kept at once.
+const MAX_OUTPUTS: usize = 10_000;
+
 impl Go {
-    fn end_of_test(&mut self, event: &Event, status: Status, found: &mut Found) {
+    fn test_ended(&mut self, event: &Event, status: TestStatus, results: &mut TestResults) {
         let key = (event.package.clone(), event.test.clone());
         if let Some(open) = self.open.get_mut(&event.package) {
             open.retain(|test| *test != event.test);
@@ -43,70 +50,70 @@ impl Go {
         let output = self.outputs.remove(&key).unwrap_or_default();
         let name = format!("{}.{}", event.package, event.test);
         let is_parent = self.parents.remove(&key);
-        let child_failed = self.failed_within.remove(&key);
+        let child_failed = self.failed_parents.remove(&key);
         if status.is_failure() {
             self.failed.insert(event.package.clone());
             if let Some((parent, _)) = event.test.rsplit_once('/') {
-                self.failed_within.insert((event.package.clone(), parent.to_owned()));
+                self.failed_parents.insert((event.package.clone(), parent.to_owned()));
             }
         }
-        // A test with subtests is told by them, unless it failed by itself.
+        // A test with subtests is reported by them, unless it failed by itself.
         if is_parent && (!status.is_failure() || child_failed) {
-            found.finish(&name);
+            results.test_finished(&name);
             return;
         }
         let mut test = TestCase::new(name, status);
         test.duration_ms = event.elapsed.map(|seconds| seconds * 1000.0);
-        if status != Status::Passed {
-            let place = output
-                .lines()
-                .find_map(|line| place(line.trim_start()).filter(|(file, _)| file.ends_with(".go")));
-            if let Some((file, line)) = place {
-                (test.file, test.line) = (Some(file), Some(line));
+        if status != TestStatus::Passed {
+            let mut locations = output.lines().filter_map(|line| SourceLocation::parse(line.trim_start()));
+            if let Some(location) = locations.find(|location| location.file.ends_with(".go")) {
+                (test.file, test.line) = (Some(location.file), Some(location.line));
             }
             test.error = Some(output);
         }
-        found.push(test);
+        results.add_test(test);
     }
 
-    fn end_of_package(&mut self, event: &Event, found: &mut Found) {
-        // Subtests before what they are within.
+    fn package_ended(&mut self, event: &Event, results: &mut TestResults) {
+        // In reverse, so that subtests end before their parents.
         for test in self.open.remove(&event.package).unwrap_or_default().into_iter().rev() {
             let output = self.outputs.get(&(event.package.clone(), test.clone()));
             let says =
                 |word: &str| output.is_some_and(|output| output.contains(&format!("--- {word}: {test} (")));
             let status = match event.action.as_str() {
-                _ if says("FAIL") => Status::Failed,
-                _ if says("SKIP") => Status::Skipped,
-                "pass" => Status::Passed,
-                _ if says("PASS") => Status::Passed,
+                _ if says("FAIL") => TestStatus::Failed,
+                _ if says("SKIP") => TestStatus::Skipped,
+                "pass" => TestStatus::Passed,
+                _ if says("PASS") => TestStatus::Passed,
                 _ => continue,
             };
             let (action, package) = (event.action.clone(), event.package.clone());
             let ended = Event { action, package, test, elapsed: None, output: String::new() };
-            self.end_of_test(&ended, status, found);
+            self.test_ended(&ended, status, results);
         }
         let output = self.outputs.remove(&(event.package.clone(), String::new())).unwrap_or_default();
         if event.action != "fail" || self.failed.contains(&event.package) {
             return;
         }
-        let build = output.contains("[build failed]") || output.contains("[setup failed]");
-        let kind = if build { ProblemKind::CompileError } else { ProblemKind::Crashed };
-        found.problem(kind, format!("{}: {}", event.package, output.trim()));
+        results.add_problem(package_problem(&output), format!("{}: {}", event.package, output.trim()));
     }
 }
 
-impl Lines for Go {
-    fn line(&mut self, line: &str, found: &mut Found) {
+/// Returns the kind of the problem of a package that failed without a failed test.
+fn package_problem(output: &str) -> ProblemKind {
+    if output.contains("[build failed]") || output.contains("[setup failed]") {
+        ProblemKind::CompileError
+    } else {
+        ProblemKind::Crashed
+    }
+}
+
+impl LineParser for Go {
+    fn line(&mut self, line: &str, results: &mut TestResults) {
         let Ok(event) = serde_json::from_str::<Event>(line) else {
             // Before Go 1.24 a package that does not compile is plain text.
             if let Some(package) = line.strip_prefix("FAIL\t") {
-                let kind = if package.contains("[build failed]") || package.contains("[setup failed]") {
-                    ProblemKind::CompileError
-                } else {
-                    ProblemKind::Crashed
-                };
-                found.problem(kind, package.to_owned());
+                results.add_problem(package_problem(package), package.to_owned());
             }
             return;
         };
@@ -114,12 +121,12 @@ impl Lines for Go {
             "output" if event.output.starts_with("=== ") => {}
             "output" | "build-output" => {
                 let key = (event.package, event.test);
-                if self.outputs.len() < 10_000 || self.outputs.contains_key(&key) {
-                    append(self.outputs.entry(key).or_default(), event.output.trim_end_matches('\n'));
+                if self.outputs.len() < MAX_OUTPUTS || self.outputs.contains_key(&key) {
+                    append_line(self.outputs.entry(key).or_default(), event.output.trim_end_matches('\n'));
                 }
             }
             "run" => {
-                found.start(&format!("{}.{}", event.package, event.test));
+                results.test_started(&format!("{}.{}", event.package, event.test));
                 self.open.entry(event.package.clone()).or_default().push(event.test.clone());
                 let mut name = event.test.as_str();
                 while let Some((parent, _)) = name.rsplit_once('/') {
@@ -127,16 +134,16 @@ impl Lines for Go {
                     name = parent;
                 }
             }
-            "pass" | "fail" | "skip" if event.test.is_empty() => self.end_of_package(&event, found),
-            "pass" => self.end_of_test(&event, Status::Passed, found),
-            "fail" => self.end_of_test(&event, Status::Failed, found),
-            "skip" => self.end_of_test(&event, Status::Skipped, found),
+            "pass" | "fail" | "skip" if event.test.is_empty() => self.package_ended(&event, results),
+            "pass" => self.test_ended(&event, TestStatus::Passed, results),
+            "fail" => self.test_ended(&event, TestStatus::Failed, results),
+            "skip" => self.test_ended(&event, TestStatus::Skipped, results),
             "build-fail" => {
-                found.problem(ProblemKind::CompileError, format!("{} does not compile", event.package));
+                results.add_problem(ProblemKind::CompileError, format!("{} does not compile", event.package));
             }
             _ => {}
         }
     }
 
-    fn end(&mut self, _: &mut Found) {}
+    fn finish(&mut self, _: &mut TestResults) {}
 }

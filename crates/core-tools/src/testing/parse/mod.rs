@@ -1,62 +1,29 @@
-//! The runners' own machine formats. Each parser takes lines or a document and fills a [`Found`]; none of them
-//! fails, and what they do not know they leave out.
+//! The parsers of the runners' machine formats. Each takes lines or a document, and fills a
+//! [`TestResults`](super::results::TestResults).
 
 mod ctest;
 mod events;
 mod go;
 mod junit;
 mod libtest;
+mod libtest_suites;
+mod line_parser;
 mod nextest;
+mod process_events;
 mod tap;
-
-pub(super) use ctest::Ctest;
-pub(super) use events::Events;
-pub(super) use go::Go;
-pub(super) use junit::junit;
-pub(super) use libtest::Libtest;
-pub(super) use nextest::Nextest;
-pub(super) use tap::Tap;
-
-use super::found::Found;
-
-/// Reads what a runner prints while it runs, line by line.
-pub(super) trait Lines: Send {
-    /// One line, without its end.
-    fn line(&mut self, line: &str, found: &mut Found);
-    /// There are no more.
-    fn end(&mut self, found: &mut Found);
-}
-
-/// For a runner whose exit code is all there is.
-pub(super) struct Nothing;
-
-impl Lines for Nothing {
-    fn line(&mut self, _: &str, _: &mut Found) {}
-    fn end(&mut self, _: &mut Found) {}
-}
-
-/// Appends a line to a message that stays bounded.
-fn append(message: &mut String, line: &str) {
-    const LONGEST: usize = 64 << 10;
-    if message.len() < LONGEST {
-        if !message.is_empty() {
-            message.push('\n');
-        }
-        let mut end = line.len().min(LONGEST);
-        while !line.is_char_boundary(end) {
-            end -= 1;
-        }
-        message.push_str(&line[..end]);
-    }
-}
-
-/// `FILE:LINE` at the beginning of `text`.
-fn place(text: &str) -> Option<(String, u64)> {
-    let mut parts = text.splitn(3, ':');
-    let (file, line) = (parts.next()?, parts.next()?);
-    let line = line.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()?;
-    (!file.is_empty()).then(|| (file.to_owned(), line))
-}
-
+mod tap_output;
 #[cfg(test)]
 mod tests;
+mod text;
+mod trx;
+mod xml_attributes;
+
+pub(crate) use ctest::Ctest;
+pub(crate) use events::Events;
+pub(crate) use go::Go;
+pub(crate) use junit::read_xml;
+pub(crate) use libtest::Libtest;
+pub(crate) use line_parser::{IgnoreLines, LineParser};
+pub(crate) use nextest::Nextest;
+pub(crate) use process_events::ProcessEvents;
+pub(crate) use tap::Tap;

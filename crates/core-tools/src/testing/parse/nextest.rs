@@ -1,29 +1,29 @@
-//! `cargo nextest run --message-format libtest-json-plus`: a JSON object a line.
+//! The output of `cargo nextest run --message-format libtest-json-plus`: a JSON object a line.
 //!
-//! The totals of its suites contradict each other where a suite is told twice; only its tests are counted.
+//! The totals of its suites contradict each other where a suite is reported twice, so only its tests are counted.
 
-use super::super::found::Found;
-use super::super::report::{Status, TestCase};
-use super::{Lines, place};
+use super::line_parser::LineParser;
+use super::text::SourceLocation;
+use crate::testing::results::{TestCase, TestResults, TestStatus};
 use serde_json::Value;
 
-/// The parser.
+/// The parser of nextest's output.
 #[derive(Default)]
-pub(in super::super) struct Nextest;
+pub(crate) struct Nextest;
 
-/// `package::binary$test` as nextest shows it: `package::binary test`. One that was tried again ends as
-/// `package::binary$test#3`.
-fn shown(name: &str) -> String {
-    let tried = |number: &str| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+/// Returns `package::binary$test` as nextest displays it: `package::binary test`. The name of a test that was
+/// retried ends in its attempt: `package::binary$test#3`.
+fn display_name(name: &str) -> String {
+    let is_attempt = |number: &str| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
     let name = match name.rsplit_once('#') {
-        Some((name, number)) if tried(number) => name,
+        Some((name, number)) if is_attempt(number) => name,
         _ => name,
     };
     name.replacen('$', " ", 1)
 }
 
-impl Lines for Nextest {
-    fn line(&mut self, line: &str, found: &mut Found) {
+impl LineParser for Nextest {
+    fn line(&mut self, line: &str, results: &mut TestResults) {
         if !line.starts_with('{') {
             return;
         }
@@ -32,42 +32,42 @@ impl Lines for Nextest {
         match (text("type"), text("event"), text("name")) {
             (Some("suite"), Some("started"), _) => {
                 let count = event.get("test_count").and_then(Value::as_u64).unwrap_or_default();
-                let expected = found.expected.get_or_insert_default();
+                let expected = results.expected.get_or_insert_default();
                 *expected = expected.saturating_add(count);
             }
-            // Ignored tests that are not selected begin and never end.
+            // Ignored tests that are not selected begin and never end, so the end of the suite ends them.
             (Some("suite"), Some(_), _) => {
                 let part = |key: &str| event.pointer(&format!("/nextest/{key}")).and_then(Value::as_str);
                 if let (Some(package), Some(binary)) = (part("crate"), part("test_binary")) {
                     let prefix = format!("{package}::{binary} ");
-                    found.running.retain(|name| !name.starts_with(&prefix));
+                    results.running.retain(|name| !name.starts_with(&prefix));
                 }
             }
-            (Some("test"), Some("started"), Some(name)) => found.start(&shown(name)),
+            (Some("test"), Some("started"), Some(name)) => results.test_started(&display_name(name)),
             (Some("test"), Some(event_name), Some(name)) => {
                 let status = match event_name {
-                    "ok" => Status::Passed,
-                    "ignored" => Status::Skipped,
-                    "timeout" => Status::TimedOut,
-                    "failed" if text("reason") == Some("time limit exceeded") => Status::TimedOut,
-                    _ => Status::Failed,
+                    "ok" => TestStatus::Passed,
+                    "ignored" => TestStatus::Skipped,
+                    "timeout" => TestStatus::TimedOut,
+                    "failed" if text("reason") == Some("time limit exceeded") => TestStatus::TimedOut,
+                    _ => TestStatus::Failed,
                 };
-                let mut test = TestCase::new(shown(name), status);
+                let mut test = TestCase::new(display_name(name), status);
                 test.duration_ms = event.get("exec_time").and_then(Value::as_f64).map(|time| time * 1000.0);
                 if status.is_failure() {
                     let parts = [text("reason"), text("message"), text("stdout")];
                     let parts: Vec<_> = parts.into_iter().flatten().filter(|part| !part.is_empty()).collect();
                     test.error = Some(parts.join("\n"));
                     let panic = text("stdout").and_then(|output| output.split_once("panicked at "));
-                    if let Some((file, line)) = panic.and_then(|(_, after)| place(after)) {
-                        (test.file, test.line) = (Some(file), Some(line));
+                    if let Some(location) = panic.and_then(|(_, after)| SourceLocation::parse(after)) {
+                        (test.file, test.line) = (Some(location.file), Some(location.line));
                     }
                 }
-                found.push(test);
+                results.add_test(test);
             }
             _ => {}
         }
     }
 
-    fn end(&mut self, _: &mut Found) {}
+    fn finish(&mut self, _: &mut TestResults) {}
 }

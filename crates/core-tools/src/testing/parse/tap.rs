@@ -1,127 +1,150 @@
 //! TAP 12, 13 and 14 (<https://testanything.org>), as bats and others print it.
 
-use super::super::found::Found;
-use super::super::report::{ProblemKind, Status, TestCase};
-use super::{Lines, append};
+use super::line_parser::LineParser;
+use super::text::{SourceLocation, append_line};
+use crate::testing::results::{ProblemKind, TestCase, TestResults, TestStatus};
 
-/// The parser. Subtests (indented) are told by the test that follows them, so they are left out.
+/// The parser of TAP. Subtests (indented) are summed up by the test that follows them, so they are left out.
 #[derive(Default)]
-pub(in super::super) struct Tap {
+pub(crate) struct Tap {
     planned: Option<u64>,
     seen: u64,
-    /// The latest test: what explains it follows.
+    /// The latest test: lines that explain it may follow.
     open: Option<TestCase>,
-    /// In its YAML block.
-    yaml: bool,
-    bailed: bool,
-    /// AVA tells what goes wrong outside of tests as failed tests beyond the plan.
-    ava: bool,
-    /// bats has what a name says where a directive would be, and a time between the two.
-    bats: bool,
+    /// The lines are of the YAML block of the open test.
+    in_yaml: bool,
+    bailed_out: bool,
+    dialect: Dialect,
+}
+
+/// The peculiarities of a program that prints TAP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Dialect {
+    #[default]
+    Standard,
+    /// AVA reports what goes wrong outside of tests as failed tests beyond the plan.
+    Ava,
+    /// bats does not escape a `#` in a name, and puts a time between name and directive.
+    Bats,
 }
 
 impl Tap {
-    /// As AVA prints it.
-    pub(in super::super) fn of_ava() -> Self {
-        Self { ava: true, ..Self::default() }
+    /// Creates a parser of the TAP that AVA prints.
+    pub(crate) fn of_ava() -> Self {
+        Self { dialect: Dialect::Ava, ..Self::default() }
     }
 
-    /// As bats prints it with `--timing`.
-    pub(in super::super) fn of_bats() -> Self {
-        Self { bats: true, ..Self::default() }
+    /// Creates a parser of the TAP that bats prints with `--timing`.
+    pub(crate) fn of_bats() -> Self {
+        Self { dialect: Dialect::Bats, ..Self::default() }
     }
 
-    fn close(&mut self, found: &mut Found) {
-        self.yaml = false;
+    fn close_test(&mut self, results: &mut TestResults) {
+        self.in_yaml = false;
         let Some(test) = self.open.take() else { return };
         let kind = match test.name.as_str() {
-            _ if !self.ava || !test.status.is_failure() => None,
+            _ if self.dialect != Dialect::Ava || !test.status.is_failure() => None,
             name if name.contains(" exited with a non-zero exit code") => Some(ProblemKind::CollectionError),
             name if name.contains(" exited due to ") => Some(ProblemKind::Crashed),
-            name if name.starts_with("No tests found in ") => Some(ProblemKind::NoTests),
+            name if name.starts_with("No tests results in ") => Some(ProblemKind::NoTests),
             _ => None,
         };
         match kind {
-            Some(kind) => found.problem(kind, test.name),
-            None => found.push(test),
+            Some(kind) => results.add_problem(kind, test.name),
+            None => results.add_test(test),
         }
     }
 }
 
-/// The plan: `1..N`.
+/// Reads the plan: `1..N`.
 fn plan(line: &str) -> Option<u64> {
     let count = line.strip_prefix("1..")?;
     count.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
-/// `name # directive`, at a `#` that is not escaped and has a space before it.
-fn directive(text: &str) -> (String, Option<(String, String)>) {
-    let mut from = 0;
-    while let Some(index) = text[from..].find('#').map(|index| index + from) {
-        let before = &text[..index];
-        let after = text[index + 1..].trim();
-        let (word, reason) = after.split_once([' ', ':']).unwrap_or((after, ""));
-        let known = ["skip", "skipped", "todo"].contains(&word.to_ascii_lowercase().as_str());
-        if known && !before.ends_with('\\') {
-            return (unescaped(before), Some((word.to_ascii_lowercase(), reason.trim().to_owned())));
-        }
-        from = index + 1;
-    }
-    (unescaped(text), None)
+/// The description of a test point, taken apart.
+struct Description {
+    name: String,
+    /// The reason of a SKIP or TODO directive, or its word where it gives none.
+    excuse: Option<String>,
 }
 
-fn unescaped(text: &str) -> String {
+impl Description {
+    /// Reads `name # directive`, at a `#` that is not escaped.
+    fn parse(text: &str) -> Self {
+        let mut from = 0;
+        while let Some(index) = text[from..].find('#').map(|index| index + from) {
+            let before = &text[..index];
+            let after = text[index + 1..].trim();
+            let (word, reason) = after.split_once([' ', ':']).unwrap_or((after, ""));
+            let word = word.to_ascii_lowercase();
+            if ["skip", "skipped", "todo"].contains(&word.as_str()) && !before.ends_with('\\') {
+                let reason = reason.trim();
+                let excuse = if reason.is_empty() { word } else { reason.to_owned() };
+                return Self { name: unescape(before), excuse: Some(excuse) };
+            }
+            from = index + 1;
+        }
+        Self { name: unescape(text), excuse: None }
+    }
+
+    /// Reads `name in 12ms # skip reason` of bats, where only what follows the time is no part of the name.
+    /// Nothing excuses a failure.
+    fn parse_bats(text: &str, passed: bool) -> Self {
+        let name_only = || Self { name: text.trim().to_owned(), excuse: None };
+        if !passed {
+            return name_only();
+        }
+        const DIRECTIVE: &str = " # skip";
+        let directive =
+            text.rmatch_indices(DIRECTIVE).find(|(index, _)| split_time(&text[..*index]).is_some());
+        match directive {
+            Some((index, _)) => {
+                let reason = text[index + DIRECTIVE.len()..].trim();
+                let excuse = if reason.is_empty() { "skip" } else { reason };
+                Self { name: text[..index].to_owned(), excuse: Some(excuse.to_owned()) }
+            }
+            None if split_time(text).is_some() => name_only(),
+            // Before version 1.5 the time came last, and in seconds.
+            None => Self::parse(text),
+        }
+    }
+}
+
+fn unescape(text: &str) -> String {
     text.trim().replace("\\#", "#").replace("\\\\", "\\")
 }
 
-/// The time that bats adds to a name: `name in 12ms`.
-fn timed(name: &str) -> Option<(&str, f64)> {
+/// Splits off the time that bats adds to a name: `name in 12ms`.
+fn split_time(name: &str) -> Option<(&str, f64)> {
     let (name, time) = name.rsplit_once(" in ")?;
     let time = time.strip_suffix("ms")?.parse().ok()?;
     Some((name, time))
 }
 
-/// `name in 12ms # skip reason`, where only what follows the time is no part of the name. Nothing excuses a
-/// failure.
-fn of_bats(text: &str, ok: bool) -> (String, Option<(String, String)>) {
-    let whole = || (text.trim().to_owned(), None);
-    if !ok {
-        return whole();
-    }
-    match text.rmatch_indices(" # skip").find(|(index, _)| timed(&text[..*index]).is_some()) {
-        Some((index, directive)) => {
-            let reason = text[index + directive.len()..].trim();
-            (text[..index].to_owned(), Some(("skip".to_owned(), reason.to_owned())))
-        }
-        None if timed(text).is_some() => whole(),
-        // Before version 1.5 the time came last, and in seconds.
-        None => directive(text),
-    }
-}
-
-/// Where a bats test failed: `(in test file tests/a.bats, line 7)`.
-fn bats_place(comment: &str) -> Option<(String, u64)> {
+/// Reads the location of a failure in bats: `(in test file tests/a.bats, line 7)`.
+fn bats_location(comment: &str) -> Option<SourceLocation> {
     let (_, after) = comment.split_once("file ")?;
     let (file, line) = after.rsplit_once(", line ")?;
     let line = line.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()?;
-    Some((file.rsplit("file ").next()?.to_owned(), line))
+    Some(SourceLocation { file: file.rsplit("file ").next()?.to_owned(), line })
 }
 
-/// A line that follows a failed test.
+/// Adds a line that follows a failed test to its message.
 fn explain(test: &mut TestCase, line: &str) {
     if test.file.is_none()
-        && let Some((file, line)) = bats_place(line)
+        && let Some(location) = bats_location(line)
     {
-        (test.file, test.line) = (Some(file), Some(line));
+        (test.file, test.line) = (Some(location.file), Some(location.line));
     }
-    append(test.error.get_or_insert_default(), line);
+    append_line(test.error.get_or_insert_default(), line);
 }
 
-impl Lines for Tap {
-    fn line(&mut self, line: &str, found: &mut Found) {
-        if self.yaml {
+impl LineParser for Tap {
+    fn line(&mut self, line: &str, results: &mut TestResults) {
+        if self.in_yaml {
             if line.trim() == "..." {
-                self.yaml = false;
+                self.in_yaml = false;
             } else if let Some(test) = &mut self.open {
                 let time = line.trim().strip_prefix("duration_ms: ");
                 match time.and_then(|time| time.trim_matches(['"', '\'']).parse().ok()) {
@@ -135,7 +158,7 @@ impl Lines for Tap {
             return;
         }
         if line.trim() == "---" && line.starts_with(' ') {
-            self.yaml = self.open.is_some();
+            self.in_yaml = self.open.is_some();
             return;
         }
         let (ok, rest) = match (line.strip_prefix("ok"), line.strip_prefix("not ok")) {
@@ -144,11 +167,11 @@ impl Lines for Tap {
             (None, None) => {
                 if let Some(count) = plan(line) {
                     self.planned = Some(count);
-                    found.expected = Some(count);
+                    results.expected = Some(count);
                 } else if let Some(reason) = line.strip_prefix("Bail out!") {
-                    self.close(found);
-                    self.bailed = true;
-                    found.problem(ProblemKind::RunnerFailed, format!("Bail out!{reason}"));
+                    self.close_test(results);
+                    self.bailed_out = true;
+                    results.add_problem(ProblemKind::RunnerFailed, format!("Bail out!{reason}"));
                 } else if let (Some(comment), Some(test)) = (line.strip_prefix('#'), &mut self.open)
                     && test.status.is_failure()
                 {
@@ -160,33 +183,36 @@ impl Lines for Tap {
         if !rest.is_empty() && !rest.starts_with(' ') {
             return;
         }
-        self.close(found);
+        self.close_test(results);
         self.seen += 1;
         let rest = rest.trim_start();
         let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
         let rest = rest[digits..].trim_start();
-        let rest = if self.bats { rest } else { rest.strip_prefix("- ").unwrap_or(rest) };
-        let (name, directive) = if self.bats { of_bats(rest, ok) } else { directive(rest) };
-        let status = match (&directive, ok) {
-            (Some(_), _) => Status::Skipped,
-            (None, true) => Status::Passed,
-            (None, false) => Status::Failed,
+        let Description { name, excuse } = match self.dialect {
+            Dialect::Bats => Description::parse_bats(rest, ok),
+            _ => Description::parse(rest.strip_prefix("- ").unwrap_or(rest)),
         };
-        let (name, time) = timed(&name).map_or((name.as_str(), None), |(name, time)| (name, Some(time)));
+        // A directive wins: a TODO that fails is expected to, and one that passes is not done.
+        let status = match (&excuse, ok) {
+            (Some(_), _) => TestStatus::Skipped,
+            (None, true) => TestStatus::Passed,
+            (None, false) => TestStatus::Failed,
+        };
+        let (name, time) = split_time(&name).map_or((name.as_str(), None), |(name, time)| (name, Some(time)));
         let name = if name.is_empty() { format!("test {}", self.seen) } else { name.to_owned() };
         let mut test = TestCase { duration_ms: time, ..TestCase::new(name, status) };
-        test.error = directive.map(|(word, reason)| if reason.is_empty() { word } else { reason });
+        test.error = excuse;
         self.open = Some(test);
     }
 
-    fn end(&mut self, found: &mut Found) {
-        self.close(found);
+    fn finish(&mut self, results: &mut TestResults) {
+        self.close_test(results);
         match self.planned {
-            Some(planned) if planned < self.seen && !self.ava => found.problem(
+            Some(planned) if planned < self.seen && self.dialect != Dialect::Ava => results.add_problem(
                 ProblemKind::Mismatch,
                 format!("{planned} tests were planned and {} reported", self.seen),
             ),
-            Some(planned) if planned > self.seen && !self.bailed => found.problem(
+            Some(planned) if planned > self.seen && !self.bailed_out => results.add_problem(
                 ProblemKind::Crashed,
                 format!("{planned} tests were planned and {} reported: the run ended early", self.seen),
             ),

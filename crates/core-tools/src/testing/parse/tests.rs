@@ -1,39 +1,39 @@
 //! The parsers against what runners really print, and against anything else.
 
-use super::super::found::Found;
-use super::super::verdict::{Ending, ExitCodes, judge};
 use super::*;
+use crate::testing::results::{RunnerEnd, TestResults};
+use crate::testing::verdict::{RunnerExit, judge};
 use proptest::prelude::*;
 use std::time::{Duration, Instant};
 
-fn read(mut lines: impl Lines, text: &str) -> Found {
-    let mut found = Found::default();
+fn read(mut parser: impl LineParser, text: &str) -> TestResults {
+    let mut results = TestResults::default();
     for line in text.lines() {
-        lines.line(line, &mut found);
+        parser.line(line, &mut results);
     }
-    lines.end(&mut found);
-    found
+    parser.finish(&mut results);
+    results
 }
 
-fn xml(text: &str) -> Found {
-    let mut found = Found::default();
-    junit(text.as_bytes(), &mut found);
-    found
+fn xml(text: &str) -> TestResults {
+    let mut results = TestResults::default();
+    read_xml(text.as_bytes(), &mut results);
+    results
 }
 
-/// Each test, and what is wrong as a whole.
-fn told(mut found: Found, code: u32) -> String {
-    let problem = judge(&mut found, Ending::Exited(code), ExitCodes::default());
-    let mut lines: Vec<_> = found
+/// Returns each test on a line, and then the problem of the run.
+fn outline(mut results: TestResults, code: u32) -> String {
+    let problem = judge(&mut results, RunnerExit::Exited(code), None);
+    let mut lines: Vec<_> = results
         .tests
         .iter()
         .map(|test| {
-            let place = test
+            let location = test
                 .file
                 .as_ref()
                 .map_or_else(String::new, |file| format!(" {file}:{}", test.line.unwrap_or(0)));
             let error = test.error.as_ref().map_or_else(String::new, |error| format!(" {error:?}"));
-            format!("{} {}{place}{error}", test.status.name(), test.name)
+            format!("{} {}{location}{error}", test.status.name(), test.name)
         })
         .collect();
     lines.extend(problem.map(|problem| format!("{:?}: {}", problem.kind, problem.message)));
@@ -65,7 +65,7 @@ failures:
 
 test result: FAILED. 3 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s
 ";
-    insta::assert_snapshot!(told(read(Libtest::default(), text), 101), @r#"
+    insta::assert_snapshot!(outline(read(Libtest::default(), text), 101), @r#"
     passed a
     passed b
     passed c
@@ -86,8 +86,8 @@ error: test failed, to rerun pass `--test api`
 Caused by:
   process didn't exit successfully: `/x/api-1` (signal: 6, SIGABRT: process abort signal)
 ";
-    let told = told(read(Libtest::default(), text), 101);
-    insta::assert_snapshot!(told, @r"
+    let read = outline(read(Libtest::default(), text), 101);
+    insta::assert_snapshot!(read, @r"
     passed a tests/api.rs:0
     Crashed: the test binary tests/api.rs (target/debug/deps/api-1) died with 1 of its 2 tests not reported
     ");
@@ -114,12 +114,12 @@ fn what_a_test_prints_of_another_run_makes_no_crash_and_no_result() {
         let passes = read(Libtest::default(), &run("ok", "ok.", "2", "0"));
         // A line that is a result in every way is no more than a contradiction.
         let contradicts = inner.ends_with("test x ... ok\n");
-        let told_of = told(passes, 0);
-        assert!(!told_of.contains("Crashed"), "{inner}\n{told_of}");
+        let passing = outline(passes, 0);
+        assert!(!passing.contains("Crashed"), "{inner}\n{passing}");
         if !contradicts {
-            assert_eq!(told_of, "passed a\npassed b\npassed c tests/api.rs:0", "{inner}");
+            assert_eq!(passing, "passed a\npassed b\npassed c tests/api.rs:0", "{inner}");
         }
-        let fails = told(read(Libtest::default(), &run("FAILED", "FAILED.", "1", "1")), 101);
+        let fails = outline(read(Libtest::default(), &run("FAILED", "FAILED.", "1", "1")), 101);
         assert!(fails.contains("failed b"), "{inner}\n{fails}");
     }
 }
@@ -127,14 +127,14 @@ fn what_a_test_prints_of_another_run_makes_no_crash_and_no_result() {
 #[test]
 fn a_test_that_ends_its_process_with_exit_code_0_is_a_crash_and_what_follows_is_read() {
     let text = "     Running unittests src/lib.rs (x)\n\nrunning 2 tests\ntest a ... ok\n     Running tests/api.rs (y)\n\nrunning 1 test\ntest c ... ok\n\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n";
-    let told = told(read(Libtest::default(), text), 0);
-    assert!(told.starts_with("passed a\npassed c tests/api.rs:0\nCrashed: "), "{told}");
+    let read = outline(read(Libtest::default(), text), 0);
+    assert!(read.starts_with("passed a\npassed c tests/api.rs:0\nCrashed: "), "{read}");
 }
 
 #[test]
 fn tap_directives_win_and_a_short_run_is_a_crash() {
     let text = "TAP version 13\n1..5\nok 1 - a # SKIP why\nnot ok 2 b # TODO later\n  ---\n  x: 1\n  ...\n    ok 1 - sub\nnot ok 3 - c\n# (in test file t/a.bats, line 7)\nok 4 - d # 1 in 12ms\n";
-    insta::assert_snapshot!(told(read(Tap::default(), text), 1), @r#"
+    insta::assert_snapshot!(outline(read(Tap::default(), text), 1), @r#"
     skipped a "why"
     skipped b "later"
     failed c t/a.bats:7 "(in test file t/a.bats, line 7)"
@@ -146,54 +146,54 @@ fn tap_directives_win_and_a_short_run_is_a_crash() {
 #[test]
 fn a_package_of_go_that_does_not_build_is_a_compile_error() {
     let text = "FAIL\texample.org/x [build failed]\n";
-    assert_eq!(told(read(Go::default(), text), 2), "CompileError: example.org/x [build failed]");
+    assert_eq!(outline(read(Go::default(), text), 2), "CompileError: example.org/x [build failed]");
 }
 
 #[test]
 fn junit_recorded_from_bun_deno_gradle_and_phpunit_is_read() {
-    insta::assert_snapshot!("bun", told(xml(include_str!("recorded/bun.xml")), 1));
-    insta::assert_snapshot!("deno", told(xml(include_str!("recorded/deno.xml")), 1));
-    insta::assert_snapshot!("gradle", told(xml(include_str!("recorded/gradle.xml")), 1));
-    insta::assert_snapshot!("phpunit", told(xml(include_str!("recorded/phpunit.xml")), 2));
+    insta::assert_snapshot!("bun", outline(xml(include_str!("recorded/bun.xml")), 1));
+    insta::assert_snapshot!("deno", outline(xml(include_str!("recorded/deno.xml")), 1));
+    insta::assert_snapshot!("gradle", outline(xml(include_str!("recorded/gradle.xml")), 1));
+    insta::assert_snapshot!("phpunit", outline(xml(include_str!("recorded/phpunit.xml")), 2));
 }
 
 #[test]
 fn events_recorded_from_mix_are_read() {
-    insta::assert_snapshot!("mix", told(read(Events, include_str!("recorded/mix.ndjson")), 2));
+    insta::assert_snapshot!("mix", outline(read(Events, include_str!("recorded/mix.ndjson")), 2));
 }
 
 #[test]
 fn tests_beside_a_suite_in_a_suite_and_suites_without_numbers_are_no_contradiction() {
     let beside = r#"<testsuite tests="2" failures="0"><testcase name="a"/><testsuite tests="1" failures="0">
         <testcase name="b"/></testsuite></testsuite>"#;
-    assert_eq!(told(xml(beside), 0), "passed a\npassed b");
+    assert_eq!(outline(xml(beside), 0), "passed a\npassed b");
     let without = r#"<x><testsuite tests="1" failures="0"><testcase name="a"/></testsuite><testsuite>
         <testcase name="b"/></testsuite></x>"#;
-    assert_eq!(told(xml(without), 0), "passed a\npassed b");
+    assert_eq!(outline(xml(without), 0), "passed a\npassed b");
     let short = r#"<testsuite tests="2" failures="0"><testcase name="a"/></testsuite>"#;
-    assert!(told(xml(short), 0).contains("Mismatch"));
+    assert!(outline(xml(short), 0).contains("Mismatch"));
 }
 
 #[test]
 fn a_test_of_phpunit_that_is_only_risky_passed() {
     let risky = r#"<testsuite tests="1" errors="1" failures="0"><testcase name="a">
         <error type="PHPUnit\Framework\RiskyTestError">no assertions</error></testcase></testsuite>"#;
-    assert!(told(xml(risky), 0).starts_with("passed a"));
+    assert!(outline(xml(risky), 0).starts_with("passed a"));
 }
 
 #[test]
 fn ctest_is_read_while_it_runs() {
-    let mut found = read(Ctest, include_str!("recorded/ctest.txt"));
-    found.ended = Some(false);
-    insta::assert_snapshot!(told(found, 1));
+    let mut results = read(Ctest, include_str!("recorded/ctest.txt"));
+    results.runner_end = RunnerEnd::Missing;
+    insta::assert_snapshot!(outline(results, 1));
 }
 
 #[test]
 fn trx_is_read() {
     let trx = r#"<TestRun><Results><UnitTestResult testName="A.Passes" outcome="Passed" duration="00:00:01.5000000"/><UnitTestResult testName="A.Fails" outcome="Failed" duration="00:00:00"><Output><StdOut>said</StdOut><ErrorInfo><Message>no</Message><StackTrace>at A.Fails() in /p/A.cs:line 3</StackTrace></ErrorInfo></Output></UnitTestResult><UnitTestResult testName="A.Skips" outcome="NotExecuted"/></Results></TestRun>"#;
-    let found = xml(trx);
-    assert_eq!(found.tests[0].duration_ms, Some(1500.0));
-    insta::assert_snapshot!(told(found, 1), @r#"
+    let results = xml(trx);
+    assert_eq!(results.tests[0].duration_ms, Some(1500.0));
+    insta::assert_snapshot!(outline(results, 1), @r#"
     passed A.Passes
     failed A.Fails "no\nat A.Fails() in /p/A.cs:line 3\nsaid"
     skipped A.Skips
@@ -202,8 +202,8 @@ fn trx_is_read() {
 
 #[test]
 fn a_report_that_breaks_off_keeps_what_came_and_is_no_success() {
-    let found = xml("<testsuite tests=\"2\" failures=\"0\"><testcase name=\"a\"/><testcase name=\"b\"");
-    assert!(told(found, 0).starts_with("passed a\nCrashed: "));
+    let results = xml("<testsuite tests=\"2\" failures=\"0\"><testcase name=\"a\"/><testcase name=\"b\"");
+    assert!(outline(results, 0).starts_with("passed a\nCrashed: "));
 }
 
 /// Anything, made of what the formats are made of.
@@ -256,7 +256,7 @@ fn pieces() -> impl Strategy<Value = String> {
 proptest! {
     #[test]
     fn no_text_makes_a_parser_panic(text in pieces()) {
-        for found in [
+        for results in [
             read(Libtest::default(), &text),
             read(Tap::default(), &text),
             read(Go::default(), &text),
@@ -265,8 +265,8 @@ proptest! {
             read(Events, &text),
             xml(&text),
         ] {
-            prop_assert_eq!(found.tests.len() as u64, found.counts.total());
-            let _ = told(found, 1);
+            prop_assert_eq!(results.tests.len() as u64, results.counts.total());
+            let _ = outline(results, 1);
         }
     }
 }

@@ -1,16 +1,14 @@
-// A reporter of jest: what happens, when it happens, one JSON object a line.
-const fs = require("node:fs");
-const line = require("./line.cjs");
+// A reporter for jest. It writes each event when it happens, as one JSON object a line.
+const { write } = require("./events.cjs");
 
-const to = fs.openSync(process.env.CORE_TOOLS_EVENTS, "a");
-const write = (event) => fs.writeSync(to, line(event));
 const name = (test) => [...test.ancestorTitles, test.title].join(" > ");
 const statuses = { passed: "passed", failed: "failed" };
 
+// How often each result was reported when its test ended.
 const done = new Map();
-// Failed, and perhaps to be tried again (`jest.retryTimes`): the end of the file says what became of them.
+// Tests that failed and may be run again (`jest.retryTimes`): the end of the file has their result.
 const failed = new Set();
-const told = (file, test) => {
+const report = (file, test) => {
   // `skipped` by a name pattern, `pending`, `todo`, `disabled`.
   const status = statuses[test.status] ?? "skipped";
   const error = status === "failed" ? test.failureMessages.join("\n") : undefined;
@@ -29,7 +27,7 @@ module.exports = class {
   onTestCaseStart(file, test) {
     if (!failed.has(`${file.path} ${name(test)}`)) write({ event: "start", name: name(test) });
   }
-  // Each as it ends, so that a run that breaks off keeps them.
+  // Results are written as tests end, so that a run that breaks off keeps them.
   onTestCaseResult(file, test) {
     if (test.status === "failed") {
       failed.add(`${file.path} ${name(test)}`);
@@ -37,15 +35,15 @@ module.exports = class {
     }
     const key = `${file.path} ${test.status} ${name(test)}`;
     done.set(key, (done.get(key) ?? 0) + 1);
-    told(file, test);
+    report(file, test);
   }
   onTestFileResult(file, result) {
     for (const test of result.testResults) {
       const key = `${file.path} ${test.status} ${name(test)}`;
       const times = done.get(key) ?? 0;
-      // Tests that do not run, and those of older runners, are told only here.
+      // Tests that do not run, and all tests of older versions, are reported only here.
       if (times > 0) done.set(key, times - 1);
-      else told(file, test);
+      else report(file, test);
     }
     if (result.testExecError) {
       const error = result.failureMessage ?? result.testExecError.stack ?? result.testExecError.message;

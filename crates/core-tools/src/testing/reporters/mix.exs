@@ -1,4 +1,4 @@
-# A formatter of ExUnit: what happens, when it happens, one JSON object a line.
+# A formatter for ExUnit. It writes each event when it happens, as one JSON object a line.
 defmodule CoreToolsFormatter do
   use GenServer
 
@@ -27,7 +27,7 @@ defmodule CoreToolsFormatter do
     {:noreply, to}
   end
 
-  # A set-up of a whole module that fails.
+  # The set-up of a whole module failed.
   def handle_cast({:module_finished, %{state: {:failed, failures}} = module}, to) do
     write(to, event: "problem", kind: "runner_failed", message: "#{inspect(module.name)}: #{text(failures, module)}")
     {:noreply, to}

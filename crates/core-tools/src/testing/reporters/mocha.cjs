@@ -1,21 +1,18 @@
-// A reporter of mocha: what happens, when it happens, one JSON object a line.
-const fs = require("node:fs");
-const line = require("./line.cjs");
+// A reporter for mocha. It writes each event when it happens, as one JSON object a line.
+const { write } = require("./events.cjs");
 
 module.exports = class {
-  constructor(runner, options) {
-    const to = fs.openSync(options.reporterOptions.output, "a");
-    const write = (event) => fs.writeSync(to, line(event));
+  constructor(runner) {
     const name = (test) => test.titlePath().join(" > ");
     const failed = new Set();
-    // Before it begins, a pattern has not been looked at.
+    // Not earlier: the total does not know of the pattern until the run starts.
     runner.once("start", () => write({ event: "plan", tests: runner.total }));
-    runner.on("retry", (test) => write({ event: "left", name: name(test) }));
+    runner.on("retry", (test) => write({ event: "discarded", name: name(test) }));
     runner.on("test", (test) => write({ event: "start", name: name(test) }));
     const done = (test, status, error) => {
       const own = error?.split("\n").find((at) => at.includes(`${test.file}:`) || at.includes(`at Context.`));
-      const place = own && /:(\d+):\d+\)?$/.exec(own.trim());
-      const at = place ? Number(place[1]) : undefined;
+      const position = own && /:(\d+):\d+\)?$/.exec(own.trim());
+      const at = position ? Number(position[1]) : undefined;
       write({ event: "test", name: name(test), status, duration_ms: test.duration, error, file: test.file, line: at });
     };
     runner.on("pass", (test) => done(test, "passed"));

@@ -1,11 +1,17 @@
-// A reporter of `node --test`: what happens, when it happens, one JSON object a line.
+// A reporter for `node --test` and for files that use `node:test`. It writes each event when it happens, as one JSON
+// object a line.
 import fs from "node:fs";
-import line from "./line.cjs";
+import events from "./events.cjs";
 
-// A file is told as a test with its path for a name, at its very beginning.
+const { write } = events;
+// In a run of several processes each says whose events these are.
+const run = new URL(import.meta.url).searchParams.get("run");
+if (run) events.setRun(run);
+
+// A file is reported as a test whose name is its path, at line 1 and column 1.
 const isFile = ({ file, name, nesting, line = 1, column = 1 }) =>
   nesting === 0 && file && line === 1 && column === 1 && (name === file || file.endsWith("/" + name));
-// Later versions tell nothing of tests that a pattern leaves out.
+// Later versions do not report tests that a pattern leaves out.
 const isFiltered = process.execArgv.some((option) => /^--test-(name-pattern|skip-pattern|only)/.test(option));
 const definesTests = (file) => {
   try {
@@ -16,10 +22,11 @@ const definesTests = (file) => {
   }
 };
 
+// It yields nothing: the file of events is that of all processes of a run, and node would empty it.
 export default async function* (source) {
   const names = [];
   const begun = new Map();
-  // Of each file, how many tests there are and how many have ended.
+  // The number of tests of each file, and of those that have ended.
   const files = new Map();
   const count = (data, what) => {
     const counts = files.get(data.file) ?? { enqueued: 0, ended: 0 };
@@ -29,19 +36,19 @@ export default async function* (source) {
   const open = new Set();
   for await (const { type, data } of source) {
     if (type === "test:enqueue" && !isFile(data)) count(data, "enqueued");
-    // Before it runs; `test:start` comes with its result.
+    // This event comes before the test runs; `test:start` comes with its result.
     if (type === "test:dequeue" && !isFile(data)) {
       const running = begun.get(data.file) ?? [];
       begun.set(data.file, running);
-      // What has tests within is told by them.
+      // A test with subtests is reported by them.
       if (running.length >= data.nesting && data.nesting > 0) {
-        yield line({ event: "left", name: running.slice(0, data.nesting).join(" > ") });
+        write({ event: "discarded", name: running.slice(0, data.nesting).join(" > ") });
       }
       running.length = data.nesting;
       running.push(data.name);
       const name = running.filter(Boolean).join(" > ");
       open.add(name);
-      yield line({ event: "start", name });
+      write({ event: "start", name });
     }
     if (type === "test:start") {
       names.length = data.nesting;
@@ -57,21 +64,21 @@ export default async function* (source) {
     if (isFile(data)) {
       if (failed && code !== "subtestsFailed") {
         const message = error?.cause?.stack ?? error?.cause?.message ?? error?.cause ?? error?.message;
-        yield line({ event: "problem", kind: "collection_error", message: `${data.file}: ${message}` });
+        write({ event: "problem", kind: "collection_error", message: `${data.file}: ${message}` });
       } else if (!failed && !files.has(data.file)) {
-        // It counts as a test that passed, also where `process.exit()` ended it.
+        // node counts it as a test that passed, even where `process.exit()` ended it.
         if (!isFiltered && definesTests(data.file)) {
-          yield line({ event: "problem", kind: "crashed", message: `${data.file}: it ended before it told any of its tests` });
+          write({ event: "problem", kind: "crashed", message: `${data.file}: it ended before it told any of its tests` });
         } else {
-          yield line({ event: "test", name: data.name, status: "skipped", error: "there is no test in it", file: data.file });
+          write({ event: "test", name: data.name, status: "skipped", error: "there is no test in it", file: data.file });
         }
       }
       continue;
     }
     count(data, "ended");
-    // Suites, and tests with subtests that failed, are told by what is in them.
+    // Suites, and tests whose subtests failed, are reported by the tests in them.
     if (code === "subtestsFailed" || (details.type === "suite" && !failed)) {
-      yield line({ event: "left", name });
+      write({ event: "discarded", name });
       continue;
     }
     let status = failed ? "failed" : "passed";
@@ -83,7 +90,7 @@ export default async function* (source) {
     const reason = skip ? data.skip : data.todo;
     const cause = error?.cause;
     const text = cause?.stack ?? cause?.message ?? cause ?? error?.message;
-    yield line({
+    write({
       event: "test",
       name,
       status,
@@ -96,10 +103,10 @@ export default async function* (source) {
   for (const [file, { enqueued, ended }] of files) {
     if (enqueued > ended && !isFiltered) {
       const message = `${file}: it ended before ${enqueued - ended} of its ${enqueued} tests had`;
-      yield line({ event: "problem", kind: "crashed", message });
+      write({ event: "problem", kind: "crashed", message });
     }
   }
-  // Names of tests that run at once are not sure: the counts above tell what has not ended.
-  for (const name of open) yield line({ event: "left", name });
-  yield line({ event: "end" });
+  // The names of tests that run at once may be mixed up: the counts above say what has not ended.
+  for (const name of open) write({ event: "discarded", name });
+  write({ event: "end" });
 }

@@ -1,10 +1,10 @@
-// A reporter of Playwright Test: what happens, when it happens, one JSON object a line.
-const fs = require("node:fs");
-const line = require("./line.cjs");
+// A reporter for Playwright Test. It writes each event when it happens, as one JSON object a line.
+const { write } = require("./events.cjs");
 
-const to = fs.openSync(process.env.CORE_TOOLS_EVENTS, "a");
-const write = (event) => fs.writeSync(to, line(event));
-// Project, file and suites; the file is told beside.
+// Not for what the tests start.
+delete process.env.PW_TEST_REPORTER;
+
+// The titles of project and suites. The file is a field of its own.
 const name = (test) => test.titlePath().filter((title) => title && !test.location.file.endsWith(title)).join(" > ");
 const plain = (text) => text?.replace(/\u001b\[[0-9;]*m/g, "");
 
@@ -19,14 +19,14 @@ module.exports = class {
     write({ event: "start", name: name(test) });
   }
   onTestEnd(test, result) {
-    // One that is to be tried again has not ended.
+    // A test that will be retried has not ended.
     const bad = ["failed", "timedOut", "interrupted"].includes(result.status);
     if (bad && result.retry < test.retries && test.expectedStatus !== result.status) {
-      write({ event: "left", name: name(test) });
+      write({ event: "discarded", name: name(test) });
       return;
     }
     const outcome = test.outcome();
-    // One that fails as it is expected to counts as passed, as in its own summary.
+    // A test that fails as expected counts as passed, as in the summary of Playwright itself.
     const status = outcome === "skipped" ? "skipped"
       : outcome !== "unexpected" ? "passed"
       : { timedOut: "timed_out", interrupted: "errored" }[result.status] ?? "failed";

@@ -1,27 +1,27 @@
-"""Runs pytest and writes what happens, when it happens, to the file named first: one JSON object a line.
+"""Runs pytest, and writes each event when it happens to the file that the first argument names: one JSON object a line.
 
-Started as `python THIS EVENTS ARGUMENTS...`, which is `python -m pytest ARGUMENTS...` with a plug-in.
+It is started as `python THIS EVENTS ARGUMENTS...`, which is `python -m pytest ARGUMENTS...` with a plug-in.
 """
 import json
 import os
 import sys
 
 if __name__ == "__main__":
-    # As `python -m` has it: the current folder, not that of this file; neither of them where that is not safe.
+    # As `python -m` does: the current folder comes first, not that of this file; neither of them in safe-path mode.
     if not getattr(sys.flags, "safe_path", False):
         sys.path[0] = os.getcwd()
     events = open(sys.argv[1], "w", encoding="utf-8", errors="replace", buffering=1)
     owner = os.getpid()
 
-    LONGEST = 64 * 1024
+    MAX_LENGTH = 64 * 1024
 
     def tidy(value):
-        """Text that any reader of JSON takes, and not longer than what is shown of it by far."""
+        """Returns text that any reader of JSON takes, cut where it is far longer than what a report shows of it."""
         if not isinstance(value, str):
             return value
-        if len(value) > LONGEST:
-            left_out = f"[... {len(value) - LONGEST} characters left out ...]"
-            value = value[: LONGEST // 2] + left_out + value[-LONGEST // 2 :]
+        if len(value) > MAX_LENGTH:
+            left_out = f"[... {len(value) - MAX_LENGTH} characters left out ...]"
+            value = value[: MAX_LENGTH // 2] + left_out + value[-MAX_LENGTH // 2 :]
         return value.encode("utf-8", "replace").decode("utf-8")
 
     def write(event, **fields):
@@ -63,7 +63,7 @@ if __name__ == "__main__":
                 return
             test["ms"] += report.duration * 1000
             if report.outcome == "rerun":
-                # pytest-rerunfailures: what came of this attempt does not count.
+                # pytest-rerunfailures runs the test again: the result of this attempt does not count.
                 test["seen"].clear()
                 return
             status = error = None

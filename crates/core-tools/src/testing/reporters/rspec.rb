@@ -1,4 +1,4 @@
-# A formatter of RSpec 3: what happens, when it happens, one JSON object a line.
+# A formatter for RSpec 3. It writes each event when it happens, as one JSON object a line.
 require "json"
 
 class CoreToolsFormatter
@@ -19,21 +19,21 @@ class CoreToolsFormatter
   end
 
   def example_passed(notification)
-    told(notification.example, "passed")
+    report(notification.example, "passed")
   end
 
   def example_pending(notification)
-    told(notification.example, "skipped", notification.example.execution_result.pending_message)
+    report(notification.example, "skipped", notification.example.execution_result.pending_message)
   end
 
   def example_failed(notification)
     error = notification.example.execution_result.exception
-    place = Array(error&.backtrace).find { |at| at.include?(notification.example.metadata[:absolute_file_path]) }
+    frame = Array(error&.backtrace).find { |at| at.include?(notification.example.metadata[:absolute_file_path]) }
     text = ["#{error.class}: #{error.message}", *Array(error&.backtrace).first(20)].join("\n")
-    told(notification.example, "failed", text, place && place[/:(\d+)/, 1].to_i)
+    report(notification.example, "failed", text, frame && frame[/:(\d+)/, 1].to_i)
   end
 
-  # An error outside of the examples is told as a message.
+  # RSpec reports an error outside of the examples as a message.
   def message(notification)
     @messages << notification.message
   end
@@ -52,14 +52,14 @@ class CoreToolsFormatter
 
   private
 
-  def told(example, status, error = nil, line = nil)
+  def report(example, status, error = nil, line = nil)
     result = example.execution_result
     write(event: "test", name: example.full_description, status: status, error: error,
           duration_ms: result.run_time && (result.run_time * 1000).round(3),
           file: example.metadata[:absolute_file_path], line: line || example.metadata[:line_number])
   end
 
-  # Not longer than what is shown of it by far.
+  # Cuts text that is far longer than what a report shows of it.
   def tidy(text)
     longest = 64 * 1024
     text = text.dup.force_encoding("UTF-8").scrub
@@ -68,7 +68,7 @@ class CoreToolsFormatter
   end
 
   def write(event)
-    # What a program says need not be text.
+    # The output of a program may be any bytes, and JSON takes only UTF-8.
     event = event.transform_values { |value| value.is_a?(String) ? tidy(value) : value }
     @output.puts(JSON.generate(event))
     @output.flush

@@ -1,11 +1,9 @@
-// A reporter of vitest 3 and later: what happens, when it happens, one JSON object a line.
-import fs from "node:fs";
-import toLine from "./line.cjs";
+// A reporter for vitest 3 and later. It writes each event when it happens, as one JSON object a line.
+import events from "./events.cjs";
 
-const to = fs.openSync(process.env.CORE_TOOLS_EVENTS, "a");
-const write = (event) => fs.writeSync(to, toLine(event));
+const { write } = events;
 const text = (error) => error?.stack ?? error?.message ?? String(error);
-// Where in its file a test failed.
+// Returns the line of the test file at which the error arose.
 const line = (error, file) => {
   const own = (error?.stack ?? "").split("\n").find((at) => at.includes(`${file}:`));
   return own ? Number(own.split(`${file}:`)[1].split(":")[0]) : undefined;
@@ -32,7 +30,7 @@ export default class {
     });
   }
   onTestRunEnd(modules, unhandled) {
-    // Here and not at the end of each module, which one that cannot be loaded does not have.
+    // Not at the end of each module: a module that cannot be loaded has no such event.
     for (const module of modules) {
       for (const error of module.errors()) {
         write({ event: "problem", kind: "collection_error", message: `${module.moduleId}: ${text(error)}` });

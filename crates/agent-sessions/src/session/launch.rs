@@ -1,0 +1,207 @@
+//! The start of a session's process: folder, markers, arguments, environment, and where its output goes.
+
+use super::recorder::OutputSource;
+use crate::catalog::{AgentCatalog, Placeholders};
+use crate::clock;
+use crate::context::SupervisorContext;
+use crate::directory::{SessionFolder, SessionMarkers};
+use crate::error::{Error, error_chain};
+use crate::random::Credential;
+use crate::record::SessionRecord;
+use crate::terminal::{PseudoTerminal, TerminalDevice};
+use crate::variables::{AGENT_COMMAND_VARIABLE, CREDENTIAL_VARIABLE, SESSION_VARIABLE, STATE_VARIABLE};
+use process_runner::{Command, Confinement, LeftoverPolicy, Limits, Running, Stdin};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The longest time for which a signed marker is valid.
+const MAX_MARKER_LIFETIME: Duration = Duration::from_secs(86_400);
+/// The bytes of output that the runner itself keeps. The output goes elsewhere, so it is next to nothing.
+const CAPTURE_BYTES: usize = 4096;
+
+/// The arguments with which a process is started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LaunchMode {
+    /// Those for a new conversation.
+    Fresh,
+    /// Those that continue the agent's conversation.
+    Resume,
+}
+
+/// The reason why the process of a session could not be started.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum LaunchError {
+    #[error("cannot use the session's folder")]
+    Folder(#[source] io::Error),
+    #[error("cannot make a terminal")]
+    Terminal(#[source] io::Error),
+    #[error("no random numbers")]
+    Random(#[source] getrandom::Error),
+    #[error("the session has no command")]
+    NoCommand,
+    #[error("it was cancelled before it could start")]
+    Cancelled,
+    #[error(transparent)]
+    Runner(#[from] process_runner::Error),
+    /// The session that continues the work could not be started.
+    #[error(transparent)]
+    Successor(#[from] Error),
+}
+
+impl LaunchError {
+    /// Returns the whole explanation: the chain of causes, and what to do about it.
+    pub(super) fn explanation(&self) -> String {
+        let hint = match self {
+            Self::Runner(error) => error.hint().map(|hint| format!(". {hint}")).unwrap_or_default(),
+            _ => String::new(),
+        };
+        format!("{}{hint}", error_chain(self))
+    }
+}
+
+/// A process that is ready to be started.
+pub(super) struct PreparedLaunch {
+    command: Command,
+    source: OutputSource,
+    /// The credential that the process will have.
+    pub(super) credential: Credential,
+}
+
+/// A process that was started.
+pub(super) struct LaunchedProcess {
+    pub(super) running: Running,
+    pub(super) pid: u32,
+    /// The source of its output.
+    pub(super) source: OutputSource,
+    /// The secret that must not appear in its log.
+    pub(super) secret: String,
+}
+
+impl PreparedLaunch {
+    /// Prepares the process of a session. `message` takes the place of its prompt.
+    pub(super) fn new(
+        context: &SupervisorContext,
+        record: &SessionRecord,
+        message: Option<&str>,
+        agent_command: Option<&str>,
+        mode: LaunchMode,
+    ) -> Result<Self, LaunchError> {
+        let options = &context.options;
+        let state = context.lock.folder();
+        let folder = state.existing(&record.id).map_err(LaunchError::Folder)?;
+        let lifetime = options.credential_lifetime.min(MAX_MARKER_LIFETIME);
+        let key = options.marker_key.as_deref().map(|key| (key, lifetime));
+        let markers = SessionMarkers { session: &record.id, role: &record.role, key };
+        // Written anew for each process: the one before may have changed them.
+        folder.write_markers(&markers).map_err(LaunchError::Folder)?;
+        let credential = Credential::generate().map_err(LaunchError::Random)?;
+        let (program, arguments) = command_line(&context.settings().agents, record, message, mode)?;
+        let mut command = Command::new(program, &record.cwd)
+            .args(arguments)
+            .env("TMPDIR", folder.temporary())
+            .env(SESSION_VARIABLE, &record.id)
+            .env(CREDENTIAL_VARIABLE, &credential.secret)
+            .env(STATE_VARIABLE, state.path())
+            .label(format!("session {}", record.id))
+            // What the process leaves behind would have no owner.
+            .limits(Limits::unlimited().leftovers(LeftoverPolicy::KillAll).capture(CAPTURE_BYTES))
+            // One stream keeps the order in which the agent printed, which the diagnosis goes by.
+            .merge_stderr();
+        command = match agent_command {
+            Some(agent_command) => command.env(AGENT_COMMAND_VARIABLE, agent_command),
+            // The supervisor may itself run in a session that has one.
+            None => command.env_remove(AGENT_COMMAND_VARIABLE),
+        };
+        let (command, source) = match record.pty {
+            true => with_terminal(command, &folder, record)?,
+            false => with_pipes(command, &folder, record)?,
+        };
+        Ok(Self { command, source, credential })
+    }
+
+    /// Starts the process.
+    pub(super) async fn start(self, context: &SupervisorContext) -> Result<LaunchedProcess, LaunchError> {
+        let running = context.options.runner.start(self.command).await?;
+        let pid = running.pid().ok_or(LaunchError::Cancelled)?;
+        Ok(LaunchedProcess { running, pid, source: self.source, secret: self.credential.secret })
+    }
+}
+
+/// Connects a command to named pipes, which outlive the supervisor: the next one goes on reading where it was.
+fn with_pipes(
+    command: Command,
+    folder: &SessionFolder,
+    record: &SessionRecord,
+) -> Result<(Command, OutputSource), LaunchError> {
+    let output = folder.create_pipe("out").map_err(LaunchError::Folder)?;
+    let source = OutputSource::open_pipe(folder).map_err(LaunchError::Folder)?;
+    let mut command = confined(command.stdout(output), folder, record, None);
+    if record.input {
+        let input = folder.create_pipe("in").map_err(LaunchError::Folder)?;
+        command = command.stdin(Stdin::File(Arc::new(input)));
+    }
+    Ok((command, source))
+}
+
+/// Connects a command to a terminal of its own.
+fn with_terminal(
+    command: Command,
+    folder: &SessionFolder,
+    record: &SessionRecord,
+) -> Result<(Command, OutputSource), LaunchError> {
+    let (terminal, TerminalDevice { path, file }) = PseudoTerminal::open().map_err(LaunchError::Terminal)?;
+    let command = confined(command.stdout(file), folder, record, Some(&path));
+    Ok((command.env("TERM", "xterm-256color").stdin(Stdin::Terminal(path)), OutputSource::Terminal(terminal)))
+}
+
+/// Applies the confinement of a session, if it has one, and lets it write its temporary folder and its terminal.
+fn confined(
+    command: Command,
+    folder: &SessionFolder,
+    record: &SessionRecord,
+    terminal: Option<&std::path::PathBuf>,
+) -> Command {
+    let Some(confinement) = &record.confinement else { return command };
+    let temporary = folder.temporary();
+    let confinement = confinement.clone().write(&temporary);
+    let confinement = terminal.into_iter().fold(confinement, Confinement::write);
+    // After `confined`, which sets the temporary folder of the confinement itself.
+    command.confined(confinement).env("TMPDIR", temporary)
+}
+
+/// Returns the program and its arguments, those for the prompt or the message included.
+fn command_line(
+    agents: &AgentCatalog,
+    record: &SessionRecord,
+    message: Option<&str>,
+    mode: LaunchMode,
+) -> Result<(String, Vec<String>), LaunchError> {
+    let (program, base_arguments) = record.command.split_first().ok_or(LaunchError::NoCommand)?;
+    let agent = record.agent.as_deref().and_then(|name| agents.by_name(name));
+    let resumed = agent.filter(|agent| mode == LaunchMode::Resume && !agent.resume.is_empty());
+    let prompt = message.or(record.prompt.as_deref());
+    let (template, prompt) = match (resumed, agent) {
+        (Some(agent), _) => {
+            let needs_id = agent.resume.iter().any(|argument| argument.contains("{agent_session}"));
+            let by_id = record.agent_session.is_some() || !needs_id;
+            let template = if by_id { &agent.resume } else { &agent.resume_last };
+            (template.clone(), Some(message.unwrap_or(&agent.resume_prompt)))
+        }
+        (None, Some(agent)) => (agent.start.clone(), prompt),
+        // A program that is no known agent gets its prompt as the last argument, each time again.
+        (None, None) => (vec!["{prompt}".to_owned()], prompt),
+    };
+    let mut arguments = base_arguments.to_vec();
+    if let Some(prompt) = prompt {
+        let agent_session = record.agent_session.as_deref().unwrap_or_default();
+        let placeholders = Placeholders { prompt, session: &record.id, agent_session };
+        arguments.extend(placeholders.expand(&template));
+    }
+    Ok((program.clone(), arguments))
+}
+
+/// Returns the time until which a credential is valid that is issued now, in milliseconds since 1970.
+pub(super) fn credential_expiry(context: &SupervisorContext) -> u64 {
+    clock::now_ms() + clock::as_millis(context.options.credential_lifetime)
+}

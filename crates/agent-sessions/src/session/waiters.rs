@@ -1,0 +1,46 @@
+//! Those who wait for something to happen to a session.
+
+use crate::error::Error;
+use crate::protocol::{DeliveryMethod, MessageDelivery, SessionEnded, SessionStarted};
+use tokio::sync::oneshot;
+
+/// The one who waits until the process of a session runs.
+pub(crate) enum StartWaiter {
+    /// For a new session.
+    Started(oneshot::Sender<Result<SessionStarted, Error>>),
+    /// For a message that starts the agent again.
+    Delivered(oneshot::Sender<Result<MessageDelivery, Error>>),
+}
+
+impl StartWaiter {
+    /// Tells whether the process runs.
+    pub(super) fn resolve(self, result: Result<SessionStarted, Error>) {
+        // Nobody is there to hear it if the requester has gone away.
+        match self {
+            Self::Started(reply) => drop(reply.send(result)),
+            Self::Delivered(reply) => drop(reply.send(result.map(|started| MessageDelivery {
+                session_id: started.session_id,
+                delivered: DeliveryMethod::Resume,
+                pid: started.pid,
+            }))),
+        }
+    }
+}
+
+/// The one who waits until a session is over.
+pub(super) enum EndWaiter {
+    Ended(oneshot::Sender<SessionEnded>),
+    Replaced(oneshot::Sender<Result<(), Error>>),
+    ShutDown(oneshot::Sender<()>),
+}
+
+impl EndWaiter {
+    /// Tells that the session is over.
+    pub(super) fn resolve(self, ended: SessionEnded) {
+        match self {
+            Self::Ended(reply) => drop(reply.send(ended)),
+            Self::Replaced(reply) => drop(reply.send(Ok(()))),
+            Self::ShutDown(reply) => drop(reply.send(())),
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! The outline of a file, and the symbols in it.
+
+use super::language::Language;
+
+/// The text of a file without imports, bodies, long values, and comments that document nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Outline {
+    /// The language that the file was parsed as.
+    pub language: Language,
+    /// The shortened text, with `{…}` (in Python `...`) in the place of each body. Never longer than the whole text.
+    pub text: String,
+    /// The symbols that the file defines, in its order.
+    pub symbols: Vec<Symbol>,
+    /// True if nothing was left out.
+    pub complete: bool,
+}
+
+/// A symbol that a file defines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Symbol {
+    /// The name alone, without those of the types and modules around it.
+    pub name: String,
+    /// The kind of the symbol.
+    pub kind: SymbolKind,
+    /// The line on which its name stands, from 1.
+    pub line: usize,
+    /// True if other files may use it, as far as the file alone can tell.
+    pub exported: bool,
+}
+
+/// The kind of a symbol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum SymbolKind {
+    /// A function outside a type.
+    Function,
+    /// A function, constructor or property of a type.
+    Method,
+    /// A class, struct, enum, interface, trait or alias.
+    Type,
+    /// A constant, variable or field.
+    Constant,
+    /// A macro.
+    Macro,
+    /// A module or namespace.
+    Module,
+}
+
+impl SymbolKind {
+    // The position is the tag in the files of a cache: add a kind at the end only.
+    const ALL: [Self; 6] =
+        [Self::Function, Self::Method, Self::Type, Self::Constant, Self::Macro, Self::Module];
+
+    /// Returns a number that stays the same from version to version, for the files of a cache.
+    pub(crate) fn tag(self) -> u8 {
+        Self::ALL.iter().zip(0..).find(|&(&kind, _)| kind == self).map_or(u8::MAX, |(_, tag)| tag)
+    }
+
+    /// Returns the kind with this [`tag`](Self::tag).
+    pub(crate) fn from_tag(tag: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(tag)).copied()
+    }
+}

@@ -1,0 +1,12 @@
+//! Commands that outlive the call that started them.
+
+mod process;
+mod quota;
+mod registry;
+mod report;
+mod request;
+mod transcript;
+
+pub use registry::BackgroundCommands;
+pub use report::{BackgroundOutput, BackgroundState, BackgroundStatus, CommandList, StartedCommand};
+pub use request::{ListCommands, ReadCommandOutput, StartCommand, StopCommand, WriteCommandInput};

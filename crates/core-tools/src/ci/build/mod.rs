@@ -1,0 +1,11 @@
+//! Builds a project, and fetches what it depends on, with the commands of its ecosystem.
+
+mod error;
+mod plan;
+mod report;
+mod run;
+mod target;
+
+pub use error::BuildError;
+pub use report::{BuildGoal, BuildReport, BuildRequest};
+pub use run::build;

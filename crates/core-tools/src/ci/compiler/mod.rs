@@ -1,0 +1,8 @@
+//! The messages of compilers, as data.
+
+mod diagnostic;
+mod formats;
+mod reader;
+
+pub use diagnostic::{Diagnostic, DiagnosticSeverity};
+pub use reader::DiagnosticReader;

@@ -1,0 +1,21 @@
+//! The part of a workspace that one caller's commands may reach.
+
+use crate::workspace::Workspace;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// The part of the roots that one caller's commands may reach.
+///
+/// It only ever takes away from what the server's commands may reach: a path outside the roots gains nothing by
+/// being named here.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct CommandScope {
+    /// Paths that commands may read and execute. `None`: all roots.
+    pub read: Option<Vec<PathBuf>>,
+    /// Paths that commands may read and write. `None`: all roots, or the paths of `read`.
+    pub write: Option<Vec<PathBuf>>,
+    /// The workspace as far as the caller may use it, for the folder that a command runs in. `None`: the
+    /// server's.
+    pub workspace: Option<Arc<Workspace>>,
+}

@@ -1,0 +1,142 @@
+//! The errors of running a command, and their messages.
+
+use crate::workspace;
+use process_runner::{CommandSplitError, ShellSyntax, ShellSyntaxKind, SpawnErrorKind};
+use std::io;
+use std::path::PathBuf;
+
+/// An error that kept a command from running, or that lost its run.
+///
+/// A command that ran and failed is not an error: see [`CommandReport`](super::CommandReport).
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CommandError {
+    /// The line cannot be split into words.
+    #[error("cannot split the command")]
+    Split(#[from] CommandSplitError),
+    /// The line uses syntax of a shell, and commands run without one.
+    #[error("{}", needs_shell(.0))]
+    NeedsShell(ShellSyntax),
+    /// The array names no program.
+    #[error("`command` is empty: expected a program and its arguments")]
+    Empty,
+    /// The working directory cannot be used.
+    #[error("cannot run in that folder")]
+    Folder(#[from] workspace::Error),
+    /// The program did not start, or its run was lost.
+    #[error("{}", run_error(.0))]
+    Run(process_runner::Error),
+    /// The requested time limit is longer than the server allows.
+    #[error(
+        "`timeout_ms` is {requested_ms}: this server allows at most {max_ms}; longer work goes into start_command"
+    )]
+    TimeoutTooLong {
+        /// The time limit that was requested, in milliseconds.
+        requested_ms: u128,
+        /// The longest time limit that the server allows, in milliseconds.
+        max_ms: u128,
+    },
+    /// No background command of this owner has this id.
+    #[error("no background command has the id {id}; {}", known_ids(.known))]
+    UnknownId {
+        /// The id that was requested.
+        id: u32,
+        /// The ids of the owner's background commands.
+        known: Vec<u32>,
+    },
+    /// The limit on running background commands is reached.
+    #[error("{max} background commands are running, which is the most there may be; stop one first")]
+    TooManyRunning {
+        /// The number of background commands that may run at once.
+        max: usize,
+    },
+    /// The command did not take all of its input.
+    #[error("command {id} took {written} bytes of input and not the other {remaining}")]
+    InputNotTaken {
+        /// The id of the command.
+        id: u32,
+        /// The number of bytes that the command took.
+        written: usize,
+        /// The number of bytes that it did not take.
+        remaining: usize,
+        /// The reason.
+        source: StdinError,
+    },
+}
+
+/// A reason why a background command takes no more input.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StdinError {
+    /// The command has ended.
+    #[error("it has ended")]
+    Ended,
+    /// The command does not read, and the pipe to it is full.
+    #[error("it does not read, and its pipe is full")]
+    PipeFull,
+    /// The pipe cannot be written.
+    #[error(transparent)]
+    Write(#[from] io::Error),
+}
+
+impl From<process_runner::Error> for CommandError {
+    fn from(error: process_runner::Error) -> Self {
+        Self::Run(error)
+    }
+}
+
+fn known_ids(ids: &[u32]) -> String {
+    if ids.is_empty() {
+        return "there are none".to_owned();
+    }
+    let ids: Vec<_> = ids.iter().map(ToString::to_string).collect();
+    format!("there are {}", ids.join(", "))
+}
+
+fn needs_shell(syntax: &ShellSyntax) -> String {
+    let advice = match syntax.kind {
+        ShellSyntaxKind::Assignment => "set the variable with `env`",
+        _ => {
+            "run a shell by name if one is meant ([\"sh\", \"-c\", \"…\"]), or quote it, or give the command as an \
+             array, if it is meant literally"
+        }
+    };
+    format!("{syntax}, and commands run without one: {advice}")
+}
+
+/// Returns the error, its sources and the advice that goes with it, on one line.
+fn run_error(error: &process_runner::Error) -> String {
+    if let process_runner::Error::Spawn(error) = error
+        && let SpawnErrorKind::NotFound { searched, did_you_mean } = &error.kind
+        && !searched.is_empty()
+    {
+        return program_not_found(&error.program, searched, did_you_mean.as_deref());
+    }
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(error) = source {
+        text = format!("{text}: {error}");
+        source = error.source();
+    }
+    match error.hint() {
+        Some(hint) => format!("{text}. {hint}"),
+        None => text,
+    }
+}
+
+/// Says that no folder of `PATH` has `program`. A `PATH` of any length leaves the line short.
+fn program_not_found(program: &str, searched: &[PathBuf], nearest_name: Option<&str>) -> String {
+    const MAX_FOLDERS_SHOWN: usize = 3;
+    let first: Vec<_> =
+        searched.iter().take(MAX_FOLDERS_SHOWN).map(|folder| folder.display().to_string()).collect();
+    let more = if searched.len() > MAX_FOLDERS_SHOWN { ", …" } else { "" };
+    let advice = match nearest_name {
+        Some(name) => format!("; did you mean `{name}`?"),
+        None => ". Install it, or add its folder to the PATH of the process that starts it.".to_owned(),
+    };
+    let (count, folders) = (searched.len(), if searched.len() == 1 { "folder" } else { "folders" });
+    let first = first.join(", ");
+    format!(
+        "cannot start `{program}`: no such program in the {count} {folders} of PATH ({first}{more}){advice}"
+    )
+}

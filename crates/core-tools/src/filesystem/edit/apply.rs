@@ -1,0 +1,124 @@
+//! Reads a file, makes the edits and writes the result.
+
+use std::io::Read;
+use std::time::Duration;
+
+use similar::TextDiff;
+
+use super::replace::{Replacement, replace};
+use super::request::{Edit, EditFile, EditResult};
+use crate::filesystem::error::Error;
+use crate::filesystem::limits::MAX_TEXT_BYTES;
+use crate::filesystem::mask;
+use crate::filesystem::signature::{HEAD_BYTES, binary_kind};
+use crate::workspace::{Expect, Workspace};
+
+/// The largest file edited, in bytes: the file, its copy and the difference are held in memory at once.
+const MAX_BYTES: u64 = 64 << 20;
+/// The longest time spent on the shortest difference. After that `similar` returns a longer one.
+const DIFF_TIMEOUT: Duration = Duration::from_secs(1);
+/// Unchanged lines shown around each change, as in `diff -u`.
+const CONTEXT_LINES: usize = 3;
+
+/// Edits a text file. Edits are made in order, each on the result of those before it; if one fails, nothing
+/// is written. The write is atomic, keeps permissions, and follows a link to its file.
+///
+/// Text is matched exactly, byte by byte, save for line endings: in a file with CRLF, LF in `old_string`
+/// matches it, and LF in `new_string` is written as CRLF. Concurrent calls on one file run one after the
+/// other; if another process changes the file meanwhile, nothing is written.
+///
+/// # Errors
+/// The path, a binary file, one over 64 MiB, masks of secrets, and every
+/// [`EditProblem`](crate::filesystem::EditProblem).
+pub fn edit_file(workspace: &Workspace, input: &EditFile) -> Result<EditResult, Error> {
+    if input.edits.is_empty() {
+        return Err(Error::Parameters("`edits` is empty; give at least one edit"));
+    }
+    let path = workspace.locate(&input.path)?;
+    // Before anything else, for the hint that goes with a missing file.
+    path.metadata()?;
+    let target = path.target()?;
+    // Held from the read to the write: of two concurrent edits the second must see the result of the first.
+    let lock = target.lock();
+    let (file, metadata) = target.open_read()?;
+    let display_path = path.display_path();
+    if metadata.size > MAX_BYTES {
+        return Err(Error::TooLarge { path: display_path, size: metadata.size, limit: MAX_BYTES });
+    }
+    let mut original = Vec::new();
+    // Bounded again: the file may have grown since its size was read.
+    file.take(MAX_BYTES + 1)
+        .read_to_end(&mut original)
+        .map_err(|source| Error::read(&display_path, source))?;
+    if let Some(kind) = binary_kind(&original[..original.len().min(HEAD_BYTES)]) {
+        return Err(Error::Binary {
+            path: display_path,
+            kind,
+            size: metadata.size,
+            advice: "; edit_file edits text",
+        });
+    }
+
+    let (edited, replacements) = make_edits(&original, &input.edits, &display_path)?;
+    let mut notes = Vec::new();
+    if edited == original {
+        notes.push("the edits cancel each other out: nothing to write".to_owned());
+    } else if !input.dry_run {
+        // The lock keeps out only this process; the stamp detects a write by any other.
+        target.replace(&edited, Expect::Unchanged(metadata.stamp()))?;
+    }
+    drop(lock);
+    let mut diff = unified_diff(&original, &edited, &display_path);
+    if std::str::from_utf8(&edited).is_err() {
+        notes.push("the file is not valid UTF-8: such bytes are kept, and shown as U+FFFD".to_owned());
+    }
+    if let Some(note) = truncate_diff(&mut diff) {
+        notes.push(note);
+    }
+    Ok(EditResult { path: display_path, diff, replacements, dry_run: input.dry_run, notes })
+}
+
+/// Makes the edits on a copy. Returns it with the number of pieces replaced.
+fn make_edits(original: &[u8], edits: &[Edit], path: &str) -> Result<(Vec<u8>, u64), Error> {
+    let mut text = original.to_vec();
+    let mut replacements = 0;
+    for (index, edit) in edits.iter().enumerate() {
+        // Compared with the original and not with the text so far: an earlier edit cannot legitimate a mask.
+        if let Some(mask) = mask::first_new(edit.new_string.as_bytes(), original) {
+            return Err(Error::Masked { path: path.to_owned(), mask });
+        }
+        let Replacement { text: changed, count } = replace(&text, edit).map_err(|problem| Error::Edit {
+            path: path.to_owned(),
+            number: index + 1,
+            count: edits.len(),
+            problem,
+        })?;
+        text = changed;
+        replacements += count as u64;
+    }
+    Ok((text, replacements))
+}
+
+/// Returns the difference in unified format, empty if there is none.
+fn unified_diff(old: &[u8], new: &[u8], path: &str) -> String {
+    if old == new {
+        return String::new();
+    }
+    let (old, new) = (String::from_utf8_lossy(old), String::from_utf8_lossy(new));
+    let diff = TextDiff::configure().timeout(DIFF_TIMEOUT).diff_lines(&*old, &*new);
+    diff.unified_diff()
+        .context_radius(CONTEXT_LINES)
+        .header(&format!("a/{path}"), &format!("b/{path}"))
+        .to_string()
+}
+
+/// Cuts a difference that is too long after a whole line. Returns the note that says so.
+fn truncate_diff(diff: &mut String) -> Option<String> {
+    if diff.len() <= MAX_TEXT_BYTES {
+        return None;
+    }
+    let full_bytes = diff.len();
+    let end = diff.floor_char_boundary(MAX_TEXT_BYTES);
+    diff.truncate(diff[..end].rfind('\n').map_or(end, |newline| newline + 1));
+    Some(format!("the first {} of {full_bytes} bytes of the diff are given", diff.len()))
+}

@@ -1,0 +1,189 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::filesystem::limits::MAX_TEXT_BYTES;
+use crate::filesystem::testing::{Project, chain};
+
+fn edit(old: &str, new: &str) -> Edit {
+    Edit::new(old, new)
+}
+
+fn run(project: &Project, edits: Vec<Edit>) -> Result<EditResult, String> {
+    let input = EditFile { path: "f".into(), edits, dry_run: false };
+    edit_file(&project.workspace, &input).map_err(|error| chain(&error))
+}
+
+#[test]
+fn edits_are_made_in_order_and_answered_with_a_unified_diff() {
+    let project = Project::with(&[("f", "one\ntwo\nthree\n")]);
+    let edited = run(&project, vec![edit("two", "zwei"), edit("zwei\nthree", "zwei\ndrei")]).unwrap();
+    assert_eq!(project.text("f"), "one\nzwei\ndrei\n");
+    assert_eq!(
+        edited.to_text(),
+        "changed f (2 replacements)\n--- a/f\n+++ b/f\n@@ -1,3 +1,3 @@\n one\n-two\n-three\n+zwei\n+drei\n"
+    );
+}
+
+#[test]
+fn a_dry_run_shows_the_diff_and_writes_nothing() {
+    let project = Project::with(&[("f", "a\n")]);
+    let input = EditFile { path: "f".into(), edits: vec![edit("a", "b")], dry_run: true };
+    let edited = edit_file(&project.workspace, &input).unwrap();
+    assert!(edited.dry_run && edited.diff.contains("-a\n+b\n"));
+    assert_eq!(project.text("f"), "a\n");
+}
+
+#[test]
+fn if_one_edit_fails_none_is_made() {
+    let project = Project::with(&[("f", "a\nb\n")]);
+    let error = run(&project, vec![edit("a", "A"), edit("nowhere to be seen", "x")]).unwrap_err();
+    assert_eq!(
+        error,
+        "nothing was changed in `f`: edit 2 of 2: old_string was not found, nor anything like it; read the file again"
+    );
+    assert_eq!(project.text("f"), "a\nb\n");
+}
+
+#[test]
+fn what_occurs_more_than_once_is_named_with_its_lines() {
+    let project = Project::with(&[("f", "x = 1\ny = 2\nx = 1\n")]);
+    let error = run(&project, vec![edit("x = 1", "x = 3")]).unwrap_err();
+    assert!(error.contains("occurs 2 times, on lines 1, 3; add text around it"), "{error}");
+    let all = Edit { replace_all: true, ..edit("x = 1", "x = 3") };
+    assert_eq!(run(&project, vec![all]).unwrap().replacements, 2);
+    assert_eq!(project.text("f"), "x = 3\ny = 2\nx = 3\n");
+    project.put("f", "a\n".repeat(500));
+    assert!(run(&project, vec![edit("a", "b")]).unwrap_err().contains("9, 10 and more;"));
+}
+
+#[test]
+fn a_near_miss_is_shown_with_its_line_numbers() {
+    let project =
+        Project::with(&[("f", "fn main() {\n    let total = sum(&items);\n    print(total);\n}\n")]);
+    let error = run(&project, vec![edit("let total = sum(items);\n", "x")]).unwrap_err();
+    assert!(error.ends_with("the nearest text stands at\n2:     let total = sum(&items);"), "{error}");
+    let error = run(&project, vec![edit("let total = sum(&items);\nprint(total);", "x")]).unwrap_err();
+    assert!(
+        error.ends_with(
+            "with other blanks or indentation at\n2:     let total = sum(&items);\n3:     print(total);"
+        ),
+        "{error}"
+    );
+}
+
+#[test]
+fn strings_that_make_no_sense_are_refused() {
+    let project = Project::with(&[("f", "a\n")]);
+    assert!(run(&project, vec![edit("", "x")]).unwrap_err().contains("old_string is empty"));
+    assert!(run(&project, vec![edit("a", "a")]).unwrap_err().contains("are the same"));
+    assert!(run(&project, vec![]).unwrap_err().contains("`edits` is empty"));
+    project.put("f", "a\0b");
+    assert!(run(&project, vec![edit("a", "b")]).unwrap_err().contains("a binary file of 3 bytes"));
+}
+
+#[test]
+fn line_endings_are_kept_whatever_the_caller_writes() {
+    let project = Project::with(&[("f", "a\r\nb\r\nc\r\n")]);
+    run(&project, vec![edit("a\nb\n", "a\nx\ny\n")]).unwrap();
+    assert_eq!(project.text("f"), "a\r\nx\r\ny\r\nc\r\n");
+    run(&project, vec![edit("c", "c\nd")]).unwrap();
+    assert_eq!(project.text("f"), "a\r\nx\r\ny\r\nc\r\nd\r\n");
+    run(&project, vec![edit("x\r\ny", "z")]).unwrap();
+    assert_eq!(project.text("f"), "a\r\nz\r\nc\r\nd\r\n");
+    project.put("f", "a\nb\n");
+    run(&project, vec![edit("a\r\nb\r\n", "c\r\nd\r\n")]).unwrap();
+    assert_eq!(project.text("f"), "c\nd\n");
+    // Mixed endings: what is not touched keeps its own, what is takes those it replaces.
+    project.put("f", "a\nb\r\nc\nd\n");
+    run(&project, vec![edit("b\nc", "B\nC")]).unwrap();
+    assert_eq!(project.text("f"), "a\nB\r\nC\nd\n");
+}
+
+#[test]
+fn bytes_that_are_not_utf_8_are_kept() {
+    let project = Project::with(&[("f", b"\xef\xbb\xbfcaf\xe9 one\n")]);
+    let edited = run(&project, vec![edit("one", "two")]).unwrap();
+    assert_eq!(project.get("f"), b"\xef\xbb\xbfcaf\xe9 two\n");
+    assert!(edited.notes[0].starts_with("the file is not valid UTF-8"));
+}
+
+#[test]
+fn masks_are_neither_matched_nor_written() {
+    let project = Project::with(&[("f", "key = AKIA123\nname = x\n")]);
+    let error = run(&project, vec![edit("key = [redacted:aws]", "key = none")]).unwrap_err();
+    assert!(error.contains("a mask shown in place of a secret; choose text beside it"), "{error}");
+    let error = run(&project, vec![edit("name = x", "name = y\nkey = [redacted:aws]")]).unwrap_err();
+    assert!(error.contains("the text contains [redacted:aws]"), "{error}");
+    assert_eq!(project.text("f"), "key = AKIA123\nname = x\n");
+    // A text about masks is a text like any other.
+    project.put("f", "shown as [redacted:aws]\n");
+    run(&project, vec![edit("shown as [redacted:aws]", "given as [redacted:aws]")]).unwrap();
+}
+
+#[test]
+fn edits_of_one_file_at_once_lose_none() {
+    const EACH: usize = 25;
+    let lines: String = (0..4 * EACH).map(|line| format!("<{line}>\n")).collect();
+    let project = Project::with(&[("f", lines)]);
+    std::thread::scope(|scope| {
+        for worker in 0..4 {
+            let project = &project;
+            scope.spawn(move || {
+                for line in worker * EACH..(worker + 1) * EACH {
+                    run(project, vec![edit(&format!("<{line}>"), &format!("done {line};"))]).unwrap();
+                }
+            });
+        }
+    });
+    let expected: String = (0..4 * EACH).map(|line| format!("done {line};\n")).collect();
+    assert_eq!(project.text("f"), expected);
+}
+
+#[cfg(unix)]
+#[test]
+fn the_mode_stays_and_a_file_that_may_not_be_written_is_left_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let project = Project::with(&[("f", "a\n")]);
+    let mode = |mode| std::fs::set_permissions(project.at("f"), PermissionsExt::from_mode(mode)).unwrap();
+    mode(0o755);
+    run(&project, vec![edit("a", "b")]).unwrap();
+    assert_eq!(std::fs::metadata(project.at("f")).unwrap().permissions().mode() & 0o777, 0o755);
+    mode(0o444);
+    let result = run(&project, vec![edit("b", "c")]);
+    // Nothing is closed to root.
+    if rustix::process::geteuid().is_root() {
+        assert!(result.is_ok());
+    } else {
+        assert_eq!(result.unwrap_err(), "cannot write `f`: Permission denied (os error 13)");
+    }
+}
+
+#[test]
+fn a_large_diff_is_cut_between_lines_and_says_so() {
+    let project = Project::with(&[("f", "abcdefgh\n".repeat(10_000))]);
+    let edited = run(&project, vec![Edit { replace_all: true, ..edit("abcdefgh", "ABCDEFGH") }]).unwrap();
+    assert!(edited.diff.len() <= MAX_TEXT_BYTES && edited.diff.ends_with('\n'));
+    assert!(edited.notes[0].contains("bytes of the diff are given"), "{:?}", edited.notes);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_unique_piece_is_replaced_as_str_replace_would(text in "[ab\n]{1,40}", from in 0..40_usize, length in 1..10_usize) {
+        let start = from % text.len();
+        let piece = &text[start..text.len().min(start + length)];
+        let matches = text.match_indices(piece).count();
+        let project = Project::with(&[("f", &text)]);
+        match run(&project, vec![edit(piece, "XY")]) {
+            Ok(_) => {
+                prop_assert_eq!(matches, 1);
+                prop_assert_eq!(project.text("f"), text.replacen(piece, "XY", 1));
+            }
+            Err(error) => {
+                prop_assert!(error.contains(&format!("occurs {matches} times")), "{}", error);
+                prop_assert_eq!(project.text("f"), text);
+            }
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! `read_file`: lines of a text file, streamed and bounded; notes say what was left out.
+
+mod backward;
+mod excerpt;
+mod file;
+mod forward;
+mod request;
+#[cfg(test)]
+mod tests;
+
+pub use file::read_file;
+pub(super) use file::read_lines;
+pub(super) use request::LineSelection;
+pub use request::{ReadFile, TextFile};

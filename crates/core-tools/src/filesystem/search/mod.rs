@@ -1,0 +1,18 @@
+//! `search_files`: finds the lines of files that match.
+//!
+//! Each thread of the walk has a worker that searches files and collects their matches; in the end the
+//! collections are merged, sorted by path and rendered as far as the answer's limits allow.
+
+mod collector;
+mod matches;
+mod query;
+mod request;
+mod run;
+mod shorten;
+mod sink;
+#[cfg(test)]
+mod tests;
+mod worker;
+
+pub use request::{CaseMode, SearchFiles, SearchMode, SearchResult};
+pub use run::search_files;

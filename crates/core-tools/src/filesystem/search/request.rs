@@ -1,0 +1,132 @@
+//! The input and the output of `search_files`.
+
+use std::fmt::Write as _;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::filesystem::glob::GlobList;
+use crate::filesystem::parameters::primary_root;
+
+/// A pattern, and the files in which to search for it.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct SearchFiles {
+    /// Regular expression, line by line
+    pub pattern: String,
+    /// File or folder
+    #[serde(default = "primary_root")]
+    pub path: String,
+    /// Plain text
+    #[serde(default)]
+    pub literal: bool,
+    /// Default sensitive
+    #[serde(default)]
+    pub case: CaseMode,
+    /// Globs: `*.rs`
+    #[serde(default)]
+    pub include: GlobList,
+    /// Globs
+    #[serde(default)]
+    pub exclude: GlobList,
+    /// Lines around a match
+    #[schemars(range(min = 0, max = 20))]
+    pub context: Option<i64>,
+    /// Default lines
+    #[serde(default)]
+    pub mode: SearchMode,
+    /// Default 200
+    #[schemars(range(min = 1, max = 10_000))]
+    pub max_results: Option<i64>,
+    /// Include what .gitignore names
+    #[schemars(extend("unlisted" = true))]
+    #[serde(default)]
+    pub include_ignored: bool,
+}
+
+impl SearchFiles {
+    /// An input that searches all files below the primary root for the regular expression `pattern`.
+    pub fn new(pattern: impl Into<String>) -> Self {
+        Self {
+            pattern: pattern.into(),
+            path: primary_root(),
+            literal: false,
+            case: CaseMode::default(),
+            include: GlobList::default(),
+            exclude: GlobList::default(),
+            context: None,
+            mode: SearchMode::default(),
+            max_results: None,
+            include_ignored: false,
+        }
+    }
+}
+
+/// The way in which upper and lower case are compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum CaseMode {
+    /// `A` does not match `a`.
+    #[default]
+    Sensitive,
+    /// `A` matches `a`.
+    Insensitive,
+    /// As `Insensitive`, unless the pattern has a capital letter.
+    Smart,
+}
+
+/// The part of a match that is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum SearchMode {
+    /// The line.
+    #[default]
+    Lines,
+    /// The file's path.
+    Files,
+    /// The file's path and the number of its lines that match.
+    Count,
+}
+
+/// The matches of a search.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[non_exhaustive]
+pub struct SearchResult {
+    /// `path:line:text`, around it `path-line-text`, `--` between groups; or the paths, or `path:count`.
+    pub text: String,
+    /// Lines that match, also those not shown. Absent in the mode `files`, which stops at the first of each.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub matches: Option<u64>,
+    /// Files with matches, also those not shown.
+    pub files: u64,
+    /// True if there are more than shown.
+    pub truncated: bool,
+    /// Remarks: what was left out and how to get it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+impl SearchResult {
+    /// Returns the matches, their counts and the notes.
+    pub fn to_text(&self) -> String {
+        let mut text = self.text.clone();
+        let files = plural(self.files, "file");
+        let _ = match self.matches {
+            _ if self.files == 0 => Ok(()),
+            Some(matches) => writeln!(text, "[{} in {files}]", plural(matches, "matching line")),
+            None => writeln!(text, "[{files}]"),
+        };
+        for note in &self.notes {
+            let _ = writeln!(text, "[{note}]");
+        }
+        text
+    }
+}
+
+/// Returns `number` and `noun`, in the plural unless there is one.
+pub(super) fn plural(number: u64, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}

@@ -1,0 +1,43 @@
+//! Runs a search over a folder or one file.
+
+use tokio_util::sync::CancellationToken;
+
+use super::collector::MatchCollector;
+use super::query::SearchQuery;
+use super::request::{SearchFiles, SearchResult};
+use super::worker::SearchWorker;
+use crate::filesystem::error::Error;
+use crate::filesystem::walk::{WalkFilter, Walked, walk};
+use crate::workspace::{PathKind, Workspace};
+
+/// Searches files line by line, and shows the first matches in the order of path and line.
+///
+/// Binary files (with a NUL) are left out, and so is what `.gitignore` names; links are not followed, `.git` is
+/// never entered. UTF-16 with a byte order mark is read as text. Everything is counted, whatever is shown; and
+/// the answer is the same whatever order the threads worked in.
+///
+/// # Errors
+/// The path, the pattern, a glob, numbers out of range, cancellation.
+pub fn search_files(
+    workspace: &Workspace,
+    input: &SearchFiles,
+    cancel: &CancellationToken,
+) -> Result<SearchResult, Error> {
+    let start = workspace.locate(&input.path)?;
+    let query = SearchQuery::new(input, cancel)?;
+    let (matches, unreadable_folders) = if start.metadata()?.kind == PathKind::Directory {
+        let filter = WalkFilter { gitignore: !input.include_ignored, hidden: true };
+        let Walked { visitors, unreadable_folders } =
+            walk(&start, filter, cancel, || SearchWorker::new(&query))?;
+        let parts = visitors.into_iter().map(SearchWorker::into_matches);
+        (MatchCollector::merge(parts, &query), unreadable_folders)
+    } else {
+        let mut worker = SearchWorker::new(&query);
+        worker.search_one(&start)?;
+        (worker.into_matches(), 0)
+    };
+    if cancel.is_cancelled() {
+        return Err(Error::Cancelled);
+    }
+    Ok(matches.into_result(&start, input, query.max_results, unreadable_folders))
+}

@@ -1,0 +1,85 @@
+//! One line of the audit.
+
+use super::record::{CallDecision, CallRecord, Outcome};
+use crate::time::rfc3339;
+use role_policy::Caller;
+use serde::Serialize;
+use std::time::SystemTime;
+
+/// One line, as it is written. A field that does not apply to the event is left out.
+#[derive(Serialize)]
+pub(super) struct AuditLine<'a> {
+    time: String,
+    event: Event,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    principal: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session: Option<&'a str>,
+    role: String,
+    tool: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decision: Option<CallDecision>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    rule: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outcome: Option<Outcome>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duration_us: Option<u64>,
+    arguments: &'a str,
+    bytes_in: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes_out: Option<usize>,
+    /// The lines before this one that could not be written.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(super) lost_before: u64,
+}
+
+#[derive(Clone, Copy, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Event {
+    /// A call is about to run.
+    Start,
+    /// A call has ended, or was not run.
+    Call,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+impl<'a> AuditLine<'a> {
+    /// The line before a call runs.
+    pub(super) fn start(caller: &'a Caller, tool: &str, arguments: &'a str, bytes_in: usize) -> Self {
+        Self {
+            time: rfc3339(SystemTime::now()),
+            event: Event::Start,
+            principal: caller.principal(),
+            session: caller.session(),
+            role: caller.role(),
+            // The caller chose the name. Direction marks and control characters would mislead a reader.
+            tool: tool.chars().take(64).flat_map(char::escape_debug).collect(),
+            decision: None,
+            rule: "",
+            outcome: None,
+            duration_us: None,
+            arguments,
+            bytes_in,
+            bytes_out: None,
+            lost_before: 0,
+        }
+    }
+
+    /// The line after a call.
+    pub(super) fn end(record: &CallRecord<'a>) -> Self {
+        Self {
+            event: Event::Call,
+            decision: Some(record.decision),
+            rule: record.rule,
+            outcome: Some(record.outcome),
+            duration_us: Some(u64::try_from(record.duration.as_micros()).unwrap_or(u64::MAX)),
+            bytes_out: Some(record.bytes_out),
+            ..Self::start(record.caller, record.tool, record.arguments, record.bytes_in)
+        }
+    }
+}

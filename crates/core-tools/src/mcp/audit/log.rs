@@ -1,0 +1,268 @@
+//! The audit as its users see it: a start and an end of each call.
+
+use super::file::{self, LogFile};
+use super::line::AuditLine;
+use super::record::CallRecord;
+use role_policy::Caller;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The way in which calls are treated while the audit cannot be written, as on a full disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AuditFailureMode {
+    /// Calls go on. Lost lines are counted, and the next line that can be written says how many.
+    #[default]
+    CountLost,
+    /// No call runs. Each call then has a second line, `"event":"start"`, written before it runs.
+    RefuseCalls,
+}
+
+/// The file that calls are recorded in. Cheap to clone.
+///
+/// A line holds the time, principal, session, roles, tool, decision, rule, outcome, duration, bytes, and a
+/// summary of the arguments: their names and sizes, never their values. The file is made 0600; at
+/// [`MAX_FILE_BYTES`](Self::MAX_FILE_BYTES) it is renamed to `NAME.1`, and so on to `NAME.5`.
+#[derive(Clone, Debug)]
+pub struct Audit {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    path: PathBuf,
+    failure_mode: AuditFailureMode,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    file: LogFile,
+    lost_lines: u64,
+}
+
+impl Audit {
+    /// A file that reaches this size is renamed.
+    pub const MAX_FILE_BYTES: u64 = file::MAX_FILE_BYTES;
+
+    /// The renamed files that are kept, `NAME.1` to `NAME.5`.
+    pub const ROTATED_FILES: u32 = file::ROTATED_FILES;
+
+    /// Records calls in the file at `path`, which is made where it is missing.
+    ///
+    /// # Errors
+    /// It cannot be written to, it is a link or no regular file, it is another user's, or others may write to it.
+    pub fn open(path: &Path, failure_mode: AuditFailureMode) -> io::Result<Self> {
+        Ok(Self::with_file(LogFile::open(path)?, failure_mode))
+    }
+
+    fn with_file(file: LogFile, failure_mode: AuditFailureMode) -> Self {
+        let path = file.path.clone();
+        let state = Mutex::new(State { file, lost_lines: 0 });
+        Self { shared: Arc::new(Shared { path, failure_mode, state }) }
+    }
+
+    /// The path of the file.
+    pub fn path(&self) -> &Path {
+        &self.shared.path
+    }
+
+    /// Records that a call is about to run, where none may run unrecorded ([`AuditFailureMode::RefuseCalls`]).
+    ///
+    /// # Errors
+    /// The line cannot be written, and so the call may not run.
+    pub fn start(&self, caller: &Caller, tool: &str, arguments: &str, bytes_in: usize) -> io::Result<()> {
+        match self.shared.failure_mode {
+            AuditFailureMode::CountLost => Ok(()),
+            AuditFailureMode::RefuseCalls => self.write(AuditLine::start(caller, tool, arguments, bytes_in)),
+        }
+    }
+
+    /// Records a call that has ended, or was not run. A failure is logged and counted.
+    pub fn end(&self, record: &CallRecord<'_>) {
+        if let Err(error) = self.write(AuditLine::end(record)) {
+            tracing::error!(%error, "a call was not recorded in the audit");
+        }
+    }
+
+    fn write(&self, mut line: AuditLine<'_>) -> io::Result<()> {
+        // Held while the file is written, so that the number of lost lines stands in the line after them.
+        let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+        line.lost_before = state.lost_lines;
+        let mut text = serde_json::to_vec(&line)?;
+        text.push(b'\n');
+        let written = state.file.append(&text);
+        match &written {
+            Ok(()) => state.lost_lines = 0,
+            Err(_) => state.lost_lines += 1,
+        }
+        written
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "the tests look at the file that the audit wrote")]
+mod tests {
+    use super::*;
+    use crate::mcp::audit::{CallDecision, Outcome};
+    use serde_json::{Value, json};
+    use std::fs::OpenOptions;
+    use std::io::Write;
+    use std::time::Duration;
+
+    fn record<'a>(caller: &'a Caller, tool: &'a str) -> CallRecord<'a> {
+        CallRecord::new(caller, tool, CallDecision::Allowed, Outcome::Ok)
+            .rule("r")
+            .duration(Duration::from_micros(7))
+            .arguments("path:3c", 5)
+            .bytes_out(9)
+    }
+
+    fn lines(path: &Path) -> Vec<Value> {
+        let text = std::fs::read_to_string(path).unwrap();
+        // A test makes a file long with zeros.
+        let written = text.lines().filter(|line| !line.starts_with('\0'));
+        written.map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    #[test]
+    fn a_call_is_one_line_that_only_its_owner_may_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.jsonl");
+        let audit = Audit::open(&path, AuditFailureMode::CountLost).unwrap();
+        let caller = Caller::new("dev").with_principal("ada").with_session("s1");
+        audit.start(&caller, "read_file", "", 5).unwrap();
+        audit.end(&record(&caller, "read_file"));
+        let [line] = lines(&path).try_into().unwrap();
+        assert_eq!(
+            (&line["tool"], &line["role"], &line["principal"]),
+            (&json!("read_file"), &json!("dev"), &json!("ada"))
+        );
+        assert_eq!(
+            (&line["outcome"], &line["duration_us"], &line["event"]),
+            (&json!("ok"), &json!(7), &json!("call"))
+        );
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt;
+            assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o600);
+        }
+    }
+
+    #[test]
+    fn where_calls_may_not_run_unrecorded_their_start_is_recorded_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.jsonl");
+        let audit = Audit::open(&path, AuditFailureMode::RefuseCalls).unwrap();
+        let caller = Caller::new("dev");
+        audit.start(&caller, "read_file", "path:3c", 5).unwrap();
+        audit.end(&record(&caller, "read_file"));
+        let events: Vec<Value> = lines(&path).iter().map(|line| line["event"].clone()).collect();
+        assert_eq!(events, ["start", "call"]);
+    }
+
+    #[test]
+    fn two_servers_share_a_file_and_none_takes_back_what_the_other_wrote() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.jsonl");
+        let caller = Caller::new("dev");
+        let [one, other] = [(), ()].map(|()| Audit::open(&path, AuditFailureMode::CountLost).unwrap());
+        other.end(&record(&caller, "t0"));
+        // A write that broke off in the middle of a line.
+        one.shared.state.lock().unwrap().file.file.write_all(b"{\"time").unwrap();
+        one.shared.state.lock().unwrap().file.torn = true;
+        one.end(&record(&caller, "t1"));
+        other.end(&record(&caller, "t2"));
+        let text = std::fs::read_to_string(&path).unwrap();
+        let tools: Vec<Value> = text
+            .lines()
+            .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+            .map(|line| line["tool"].clone())
+            .collect();
+        // Half a line spoils at most the one that was written onto it.
+        assert!(
+            tools.contains(&json!("t0")) && tools.contains(&json!("t1")) && tools.contains(&json!("t2")),
+            "{text}"
+        );
+        // What the other has filled or put aside, this one sees.
+        other.shared.state.lock().unwrap().file.file.set_len(Audit::MAX_FILE_BYTES).unwrap();
+        one.end(&record(&caller, "t3"));
+        other.end(&record(&caller, "t4"));
+        let tools: Vec<Value> = lines(&path).iter().map(|line| line["tool"].clone()).collect();
+        assert_eq!(tools, ["t3", "t4"]);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn on_a_full_disk_lines_are_counted_or_the_start_fails() {
+        let caller = Caller::new("dev");
+        let full = |failure_mode| {
+            let file = OpenOptions::new().write(true).open("/dev/full").unwrap();
+            Audit::with_file(LogFile { path: "/dev/full".into(), file, torn: false }, failure_mode)
+        };
+        let audit = full(AuditFailureMode::CountLost);
+        audit.start(&caller, "t", "", 0).unwrap();
+        audit.end(&record(&caller, "t"));
+        audit.end(&record(&caller, "t"));
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.jsonl");
+        {
+            assert_eq!(audit.shared.state.lock().unwrap().lost_lines, 2);
+        }
+        // The disk has room again.
+        let audit = Audit::open(&path, AuditFailureMode::CountLost).unwrap();
+        audit.shared.state.lock().unwrap().lost_lines = 2;
+        audit.end(&record(&caller, "t"));
+        audit.end(&record(&caller, "t"));
+        let lost: Vec<Value> = lines(&path).iter().map(|line| line["lost_before"].clone()).collect();
+        assert_eq!(lost, [json!(2), Value::Null]);
+        assert_eq!(
+            full(AuditFailureMode::RefuseCalls).start(&caller, "t", "", 0).unwrap_err().kind(),
+            io::ErrorKind::StorageFull
+        );
+    }
+
+    #[test]
+    fn a_file_that_is_full_is_put_aside_and_few_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.jsonl");
+        let audit = Audit::open(&path, AuditFailureMode::CountLost).unwrap();
+        let caller = Caller::new("dev");
+        for round in 0..8 {
+            audit.shared.state.lock().unwrap().file.file.set_len(Audit::MAX_FILE_BYTES).unwrap();
+            audit.end(&record(&caller, &format!("t{round}")));
+        }
+        let mut names: Vec<String> = std::fs::read_dir(folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        assert_eq!(
+            names,
+            [
+                "audit.jsonl",
+                "audit.jsonl.1",
+                "audit.jsonl.2",
+                "audit.jsonl.3",
+                "audit.jsonl.4",
+                "audit.jsonl.5"
+            ]
+        );
+        assert_eq!(lines(&path)[0]["tool"], "t7");
+        assert_eq!(lines(&folder.path().join("audit.jsonl.5"))[0]["tool"], "t2");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_or_a_file_that_others_may_write_is_no_audit() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.jsonl");
+        std::fs::write(&path, "").unwrap();
+        std::os::unix::fs::symlink(&path, folder.path().join("link")).unwrap();
+        assert!(Audit::open(&folder.path().join("link"), AuditFailureMode::CountLost).is_err());
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666)).unwrap();
+        assert!(Audit::open(&path, AuditFailureMode::CountLost).is_err());
+    }
+}

@@ -1,0 +1,101 @@
+//! The context of a call, which a tool gets beside its input.
+
+use super::answer::ToolError;
+use super::effects::ScopeLimit;
+use super::limits::HostLimits;
+use super::observer::CallObserver;
+use super::permits::{CallPermit, ProcessPermits};
+use super::progress::ProgressReporter;
+use crate::workspace::{AccessLimit, Workspace};
+use role_policy::{CallScope, Caller, Policy, RoleLimits};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// The context of one call: its caller, its cancellation, its limits, and where to report progress.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct CallContext {
+    /// The caller.
+    pub caller: Caller,
+    /// Cancelled when the client cancels or goes away, at the deadline, and when the server ends.
+    pub cancel: CancellationToken,
+    /// Receives the progress of the call.
+    pub progress: ProgressReporter,
+    /// The longest time limit that a tool may grant its caller: the host's or the role's, whichever is less.
+    pub max_timeout: Duration,
+    /// The longest that the caller's role lets anything run, also what outlives the call. No limit by default.
+    pub role_limit: Option<Duration>,
+    /// The paths that the policy lets this call reach. Everything, outside a host.
+    pub scope: CallScope,
+    /// The caller's own limits, on top of those of its role. None by default.
+    pub limits: RoleLimits,
+    /// A permit that the transport has acquired for this call from [`Host::call_permits`](super::Host::call_permits).
+    /// Without it the host waits for one.
+    pub call_permit: Option<CallPermit>,
+    /// Permits for programs that outlive the call; without them the tool's own number bounds them.
+    pub process_permits: Option<ProcessPermits>,
+    /// Notified of the end of the call.
+    pub observer: Option<CallObserver>,
+    /// True if the caller may call every tool that there is, and the policy requires nothing of the arguments of any.
+    /// Found out for tools that [ask for it](super::Tool::checks_unrestricted); false for others and outside a host.
+    pub unrestricted: bool,
+    /// The policy that the call was judged by. None outside a host.
+    pub policy: Option<Arc<Policy>>,
+    /// The principal whose background programs and sessions the call is about; the caller's own by default. The code
+    /// that sets it checks first that the caller may act for that principal.
+    pub owner: Option<String>,
+}
+
+impl CallContext {
+    /// A context for one call by `caller`, with no limits but the host's.
+    pub fn new(caller: Caller, cancel: CancellationToken) -> Self {
+        Self {
+            caller,
+            cancel,
+            progress: ProgressReporter::default(),
+            max_timeout: HostLimits::default().max_timeout,
+            role_limit: None,
+            scope: CallScope::default(),
+            limits: RoleLimits::default(),
+            call_permit: None,
+            process_permits: None,
+            observer: None,
+            unrestricted: false,
+            policy: None,
+            owner: None,
+        }
+    }
+
+    /// Returns `workspace` as far as the policy lets this call reach.
+    ///
+    /// # Errors
+    /// The process is out of descriptors.
+    pub fn within(&self, workspace: &Arc<Workspace>) -> Result<Arc<Workspace>, ToolError> {
+        if self.scope.reaches_all_paths() {
+            return Ok(Arc::clone(workspace));
+        }
+        let limit: Arc<dyn AccessLimit> = Arc::new(ScopeLimit(self.scope.clone()));
+        let limited = workspace.with_access_limit(&limit).map_err(|error| ToolError::from_error(&error))?;
+        Ok(Arc::new(limited))
+    }
+
+    /// Runs blocking work on a thread of the blocking pool. `work` should look at the token from time to
+    /// time: a thread cannot be ended from outside.
+    ///
+    /// # Errors
+    /// The error of `work`, or that the server is ending.
+    pub async fn blocking<T, W>(self, work: W) -> Result<T, ToolError>
+    where
+        T: Send + 'static,
+        W: FnOnce(&CancellationToken) -> Result<T, ToolError> + Send + 'static,
+    {
+        let cancel = self.cancel.clone();
+        match tokio::task::spawn_blocking(move || work(&cancel)).await {
+            Ok(result) => result,
+            // On this thread the host catches it, as it does every panic of a tool.
+            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            Err(_) => Err(ToolError::new("the server is ending")),
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! A connection: a host, and who calls it.
+
+use super::errors;
+use super::host::Host;
+use super::observer::CallObserver;
+use super::permits::{CallPermit, ProcessPermits};
+use rmcp::ErrorData;
+use rmcp::model::{Extensions, Implementation};
+use role_policy::{Caller, RoleLimits};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio_util::sync::CancellationToken;
+
+/// A connection to a [`Host`], which rmcp serves. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    source: ContextSource,
+    pub(super) server: Implementation,
+    /// True if a task already tells the client of a changed list.
+    watches_list: Arc<AtomicBool>,
+}
+
+/// The context of one request: its caller, the host it is for, and the caller's limits.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct RequestContext {
+    /// The host that answers it.
+    pub host: Host,
+    /// The caller.
+    pub caller: Caller,
+    /// The caller's own limits, on top of those of its role. None by default.
+    pub limits: RoleLimits,
+    /// A permit that the transport has acquired for the call ([`Host::call_permits`]); without it the host waits for one.
+    pub call_permit: Option<CallPermit>,
+    /// Permits for programs that outlive a call; without them the tool's own number bounds them.
+    pub process_permits: Option<ProcessPermits>,
+    /// Notified of the end of the call.
+    pub observer: Option<CallObserver>,
+    /// Ends the request, as the transport does when the client cancels or goes away.
+    pub cancel: CancellationToken,
+}
+
+impl RequestContext {
+    /// The context of a request by `caller` to `host`, with no limits but those of both.
+    pub fn new(host: Host, caller: Caller, cancel: CancellationToken) -> Self {
+        let limits = RoleLimits::default();
+        Self { host, caller, limits, call_permit: None, process_permits: None, observer: None, cancel }
+    }
+}
+
+/// Looks up the context that a transport has put beside a request.
+type Lookup = Arc<dyn Fn(&Extensions) -> Option<RequestContext> + Send + Sync>;
+
+/// Writes the instructions for a caller that sees these tools.
+type WriteInstructions = fn(&[&str]) -> String;
+
+#[derive(Clone)]
+enum ContextSource {
+    /// One caller makes every request.
+    Fixed { context: Box<RequestContext>, instructions: String },
+    /// Each request has a caller of its own.
+    PerRequest { lookup: Lookup, instructions: WriteInstructions },
+}
+
+impl fmt::Debug for ContextSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fixed { context, .. } => f.debug_tuple("Fixed").field(&context.caller).finish(),
+            Self::PerRequest { .. } => f.write_str("PerRequest"),
+        }
+    }
+}
+
+impl Connection {
+    /// A connection on which every call is made by `caller`. `name` and `version` are the server's in the answer to
+    /// `initialize`; `instructions` tell a model in under 2 KB how to use it, the most important words first.
+    pub fn new(
+        host: Host,
+        caller: Caller,
+        name: &str,
+        version: &str,
+        instructions: impl Into<String>,
+    ) -> Self {
+        let context = Box::new(RequestContext::new(host, caller, CancellationToken::new()));
+        Self::from_source(ContextSource::Fixed { context, instructions: instructions.into() }, name, version)
+    }
+
+    /// A connection that carries the requests of many callers. `lookup` returns the context of each, by what the
+    /// transport has put beside it; a request without one is refused. `instructions` are written from the names of the
+    /// tools that the caller sees.
+    pub fn shared(
+        lookup: impl Fn(&Extensions) -> Option<RequestContext> + Send + Sync + 'static,
+        name: &str,
+        version: &str,
+        instructions: fn(&[&str]) -> String,
+    ) -> Self {
+        Self::from_source(ContextSource::PerRequest { lookup: Arc::new(lookup), instructions }, name, version)
+    }
+
+    fn from_source(source: ContextSource, name: &str, version: &str) -> Self {
+        let mut server = Implementation::new(name, version);
+        server.title = Some("CoreTools".to_owned());
+        Self { source, server, watches_list: Arc::default() }
+    }
+
+    /// Returns a connection for another session, with the same host and callers.
+    #[must_use]
+    pub fn new_session(&self) -> Self {
+        Self { watches_list: Arc::default(), ..self.clone() }
+    }
+
+    pub(super) fn request_context(&self, extensions: &Extensions) -> Result<RequestContext, ErrorData> {
+        match &self.source {
+            ContextSource::Fixed { context, .. } => Ok(RequestContext::clone(context)),
+            ContextSource::PerRequest { lookup, .. } => {
+                lookup(extensions).ok_or_else(errors::not_authenticated)
+            }
+        }
+    }
+
+    /// Returns the instructions for the caller of a request.
+    pub(super) fn instructions(&self, extensions: &Extensions) -> Result<String, ErrorData> {
+        match &self.source {
+            ContextSource::Fixed { instructions, .. } => Ok(instructions.clone()),
+            ContextSource::PerRequest { instructions, .. } => {
+                let context = self.request_context(extensions)?;
+                Ok(instructions(&context.host.names(&context.caller)))
+            }
+        }
+    }
+
+    /// Returns true if this is the first call. A client may send `notifications/initialized` as often as it likes, and one task
+    /// for each would be a way to use up the server.
+    pub(super) fn starts_list_watch(&self) -> bool {
+        !self.watches_list.swap(true, Ordering::Relaxed)
+    }
+}

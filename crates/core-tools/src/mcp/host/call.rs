@@ -1,0 +1,209 @@
+//! One call, from its name to its masked and bounded answer.
+
+use super::error::NoSuchTool;
+use super::host::{Host, Shared};
+use super::record::{CallRecording, CallStarted, CallVerdict};
+use super::tools::RegisteredTool;
+use crate::mcp::answer::{Answer, ToolError};
+use crate::mcp::arguments;
+use crate::mcp::audit::{ArgumentSummary, CallDecision, Outcome};
+use crate::mcp::call_context::CallContext;
+use crate::mcp::rate_limiter::RunningCall;
+use role_policy::{Authorized, Call, Caller, Lexical, Policy, Refusal, RoleLimits};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Answers from this size on are masked on another thread, since other calls wait for this one.
+const LONG_ANSWER_BYTES: usize = 64 * 1024;
+
+/// A call that the policy and the limits let run.
+struct AdmittedCall {
+    call: Authorized<Call>,
+    rule: Arc<str>,
+    /// Counts the call among those of its caller until it has ended.
+    _running: Option<RunningCall>,
+}
+
+/// A call that does not run: the verdict is for the audit, the message for the caller.
+struct RejectedCall {
+    verdict: CallVerdict,
+    message: String,
+}
+
+impl RejectedCall {
+    fn new(decision: CallDecision, rule: &str, message: impl Into<String>) -> Self {
+        Self { verdict: CallVerdict { decision, rule: rule.into() }, message: message.into() }
+    }
+}
+
+impl Host {
+    /// Makes one call, from its name to its masked and bounded answer.
+    ///
+    /// Arguments that do not fit, a refusal by policy, work that failed, a deadline, a panic in the tool:
+    /// each is an answer with [`Answer::is_failed`]. Dropping the future ends the call, which is recorded all the same.
+    ///
+    /// # Errors
+    ///
+    /// Only where `caller` knows of no such tool.
+    pub async fn call(
+        &self,
+        name: &str,
+        arguments: Map<String, Value>,
+        mut context: CallContext,
+    ) -> Result<Answer, NoSuchTool> {
+        // The time and the caller first: a call that is hidden or refused is recorded as well.
+        let started = CallStarted::now(&context);
+        // One policy for the whole call, whatever is reloaded meanwhile.
+        let policy = self.shared.policy.load_full();
+        let Some(registered) = self.find(&policy, &started.caller, name) else {
+            let verdict = match self.tools.get(name) {
+                Some(hidden) => CallVerdict {
+                    decision: CallDecision::Hidden,
+                    rule: self.hiding_rule(&policy, &started.caller, hidden),
+                },
+                None => CallVerdict { decision: CallDecision::Unknown, rule: "".into() },
+            };
+            let summary = self.summarise(&started, None, &arguments);
+            self.record(&started, name, &verdict, Outcome::NotRun, &summary, 0);
+            return Err(self.no_such_tool(&policy, &started.caller, name));
+        };
+        let summary = self.summarise(&started, Some(registered), &arguments);
+        let mut recording = CallRecording::new(self, &started, registered.tool.name(), &summary);
+        let answer = match self.admit(&policy, registered, arguments, &summary, &mut context) {
+            Ok(AdmittedCall { call, rule, _running }) => {
+                recording.on_decided(CallVerdict { decision: CallDecision::Allowed, rule });
+                context.policy = Some(policy);
+                self.dispatch(registered, call, context).await
+            }
+            Err(RejectedCall { verdict, message }) => {
+                recording.on_decided(verdict);
+                Err(ToolError::new(message))
+            }
+        };
+        let answer = answer.unwrap_or_else(|error| Answer::error(&error));
+        // Twice: a client may go away while the answer is masked, and masking may itself make it an error.
+        recording.on_finished(answer.is_failed());
+        let answer = self.finalize(answer).await;
+        recording.on_finished(answer.is_failed());
+        recording.end(answer.size_bytes());
+        Ok(answer)
+    }
+
+    /// Checks arguments, policy and limits, in this order: what costs least comes first, and nothing is counted for a
+    /// call that the policy refuses. Puts what the policy grants into `context`.
+    fn admit(
+        &self,
+        policy: &Policy,
+        registered: &RegisteredTool,
+        arguments: Map<String, Value>,
+        summary: &ArgumentSummary,
+        context: &mut CallContext,
+    ) -> Result<AdmittedCall, RejectedCall> {
+        let limits = policy.limits(&context.caller).narrowed_by(context.limits);
+        if let Some(limit) = limits.max_argument_bytes.filter(|limit| summary.bytes as u64 > *limit) {
+            let message = format!("the arguments have {} bytes; this role may send {limit}", summary.bytes);
+            return Err(RejectedCall::new(CallDecision::Refused, "limits: max_argument_bytes", message));
+        }
+        let call = self.authorize(policy, registered, arguments, &context.caller)?;
+        let rule = Arc::clone(&call.decision().rule);
+        let running = self
+            .shared
+            .rate_limiter
+            .admit(&context.caller, limits)
+            .map_err(|limited| RejectedCall::new(CallDecision::Refused, "limits", limited.to_string()))?;
+        if let Some(audit) = &self.shared.audit
+            && let Err(error) =
+                audit.start(&context.caller, registered.tool.name(), &summary.text, summary.bytes)
+        {
+            tracing::error!(%error, "the audit cannot be written, so no call runs");
+            let message = "not run: calls are recorded on this server, and the record cannot be written now; \
+                           its operator must make room";
+            return Err(RejectedCall::new(CallDecision::Refused, "audit", message));
+        }
+        self.grant(policy, registered, &call, limits, context);
+        Ok(AdmittedCall { call, rule, _running: running })
+    }
+
+    /// Brings the arguments to their canonical form and asks the policy.
+    fn authorize(
+        &self,
+        policy: &Policy,
+        registered: &RegisteredTool,
+        arguments: Map<String, Value>,
+        caller: &Caller,
+    ) -> Result<Authorized<Call>, RejectedCall> {
+        let name = registered.tool.name();
+        let arguments = arguments::normalise(registered.tool.input(), arguments).map_err(|faults| {
+            let message = format!("invalid arguments for `{name}`:\n{faults}");
+            RejectedCall::new(CallDecision::Invalid, "", message)
+        })?;
+        let call = Call::new(name, arguments);
+        policy.authorize(caller, &registered.facts(), call, &*self.tools.effects).map_err(|refusal| {
+            match refusal {
+                Refusal::Arguments { .. } => RejectedCall::new(
+                    CallDecision::Refused,
+                    refusal.rule(),
+                    format!("refused by policy: {refusal}"),
+                ),
+                // Not reached: the tool was found a moment ago, by the same policy.
+                _ => RejectedCall::new(CallDecision::Hidden, refusal.rule(), "no such tool"),
+            }
+        })
+    }
+
+    /// Puts into `context` what the policy grants the call.
+    fn grant(
+        &self,
+        policy: &Policy,
+        registered: &RegisteredTool,
+        call: &Authorized<Call>,
+        limits: RoleLimits,
+        context: &mut CallContext,
+    ) {
+        context.scope = call.scope().clone();
+        context.unrestricted =
+            registered.tool.wants_unrestricted() && self.is_unrestricted(policy, &context.caller);
+        context.role_limit = limits.max_seconds.map(Duration::from_secs);
+        let max_timeout = self.limits().max_timeout;
+        context.max_timeout = context.role_limit.map_or(max_timeout, |limit| limit.min(max_timeout));
+    }
+
+    /// Returns true if the policy keeps nothing from `caller`. Never where several callers share the server: other callers'
+    /// programs run beside its own.
+    fn is_unrestricted(&self, policy: &Policy, caller: &Caller) -> bool {
+        !self.shared.multi_tenant
+            && self.tools.iter().map(RegisteredTool::facts).all(|tool| {
+                policy.sees(caller, &tool)
+                    && caller.roles().all(|role| policy.requirements(role, &tool).is_empty())
+            })
+    }
+
+    /// Returns the rule that hides a tool, for the audit.
+    fn hiding_rule(&self, policy: &Policy, caller: &Caller, registered: &RegisteredTool) -> Arc<str> {
+        let call = Call::new(registered.tool.name(), Map::new());
+        // No argument is there to be resolved, so the text alone will do.
+        match policy.authorize(caller, &registered.facts(), call, &Lexical) {
+            Ok(_) => "".into(),
+            Err(refusal) => Arc::clone(refusal.rule()),
+        }
+    }
+
+    /// Masks and bounds an answer: the one exit for every answer.
+    async fn finalize(&self, answer: Answer) -> Answer {
+        if answer.size_bytes() < LONG_ANSWER_BYTES {
+            let Shared { redactor, limits, answer_format, .. } = &*self.shared;
+            return answer.finalize(redactor, limits, *answer_format);
+        }
+        let shared = Arc::clone(&self.shared);
+        let finalized = tokio::task::spawn_blocking(move || {
+            answer.finalize(&shared.redactor, &shared.limits, shared.answer_format)
+        });
+        // Where masking panicked the answer itself must not leave.
+        finalized.await.unwrap_or_else(|_| {
+            Answer::error(&ToolError::new(
+                "the call ended, and its answer was lost by a defect of this server, which its log tells",
+            ))
+        })
+    }
+}

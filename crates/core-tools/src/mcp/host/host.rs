@@ -1,0 +1,188 @@
+//! The host: its tools and its policy, and what each caller sees of them.
+
+use super::error::{HostError, NoSuchTool};
+use super::tools::{RegisteredTool, Tools};
+use crate::mcp::answer::AnswerFormat;
+use crate::mcp::audit::Audit;
+use crate::mcp::limits::HostLimits;
+use crate::mcp::permits::{CallPermits, ResourceClass};
+use crate::mcp::rate_limiter::RateLimiter;
+use crate::mcp::reference;
+use crate::mcp::selection::ToolSelection;
+use crate::mcp::tool::BackgroundProcess;
+use crate::mcp::toolset::Toolset;
+use crate::redact::Redactor;
+use arc_swap::ArcSwap;
+use did_you_mean::nearest;
+use role_policy::{Caller, EffectResolver, Policy, ToolFacts};
+use std::fmt;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// The tools, and everything that stands before and behind each of them. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Host {
+    pub(super) shared: Arc<Shared>,
+    pub(super) tools: Arc<Tools>,
+}
+
+/// The state that is shared by the hosts over all workspaces.
+pub(super) struct Shared {
+    pub(super) selection: ToolSelection,
+    /// Replaced whole by a reload. Each call loads it once.
+    pub(super) policy: ArcSwap<Policy>,
+    /// Counts how often the policy was replaced.
+    pub(super) policy_reloads: watch::Sender<u64>,
+    pub(super) rate_limiter: RateLimiter,
+    pub(super) audit: Option<Audit>,
+    pub(super) redactor: Redactor,
+    pub(super) limits: HostLimits,
+    pub(super) call_permits: CallPermits,
+    pub(super) answer_format: AnswerFormat,
+    pub(super) multi_tenant: bool,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").field("limits", &self.limits).finish_non_exhaustive()
+    }
+}
+
+impl Host {
+    /// Returns the same host with tools over another workspace: one policy, one audit, the same limits for all together.
+    ///
+    /// # Errors
+    ///
+    /// As [`HostBuilder::build`](super::HostBuilder::build).
+    pub fn for_workspace(
+        &self,
+        toolsets: Vec<Toolset>,
+        effects: Arc<dyn EffectResolver + Send + Sync>,
+    ) -> Result<Self, HostError> {
+        let tools = Tools::new(&self.shared.selection, toolsets, effects, self.shared.answer_format)?;
+        Ok(Self { shared: Arc::clone(&self.shared), tools: Arc::new(tools) })
+    }
+
+    /// Ends what `principal` has running in the background. To be called once it may make no further call.
+    pub fn release_caller(&self, principal: &str) {
+        self.tools.iter().for_each(|registered| registered.tool.release_caller(principal));
+    }
+
+    /// Returns the background programs of all callers, their commands masked as an answer would be. For the operator of
+    /// the server: no policy is asked.
+    pub fn background_processes(&self) -> Vec<BackgroundProcess> {
+        let mut processes: Vec<BackgroundProcess> =
+            self.tools.iter().flat_map(|registered| registered.tool.background_processes()).collect();
+        for process in &mut processes {
+            process.command = self.shared.redactor.redact(&process.command).into_owned();
+        }
+        processes
+    }
+
+    /// Returns the tools that `caller` sees, in their stable order.
+    pub fn list(&self, caller: &Caller) -> Vec<rmcp::model::Tool> {
+        let policy = self.shared.policy.load();
+        self.visible(&policy, caller).map(|registered| registered.listed.clone()).collect()
+    }
+
+    /// Returns the toolset of each tool that `caller` sees, in the same order as [`Self::list`].
+    pub fn toolsets(&self, caller: &Caller) -> Vec<&'static str> {
+        let policy = self.shared.policy.load();
+        self.visible(&policy, caller).map(|registered| registered.toolset).collect()
+    }
+
+    /// Returns the names of the tools that `caller` sees, in the same order as [`Self::list`].
+    pub fn names(&self, caller: &Caller) -> Vec<&'static str> {
+        let policy = self.shared.policy.load();
+        self.visible(&policy, caller).map(|registered| registered.tool.name()).collect()
+    }
+
+    /// Returns the facts about each tool that a policy judges by, in the order of the list.
+    pub fn facts(&self) -> Vec<ToolFacts<'static>> {
+        self.tools.iter().map(RegisteredTool::facts).collect()
+    }
+
+    /// Writes the tools that `caller` sees as a page of Markdown, each with all its parameters, also those that the list
+    /// leaves out.
+    pub fn reference(&self, caller: &Caller) -> String {
+        let policy = self.shared.policy.load();
+        let tools = self.visible(&policy, caller).map(|registered| (registered.toolset, &registered.tool));
+        reference::markdown(tools)
+    }
+
+    pub(super) fn visible<'a>(
+        &'a self,
+        policy: &'a Policy,
+        caller: &'a Caller,
+    ) -> impl Iterator<Item = &'a RegisteredTool> {
+        self.tools.iter().filter(|registered| policy.sees(caller, &registered.facts()))
+    }
+
+    /// Returns the tool that `caller` knows as `name`.
+    pub(super) fn find(&self, policy: &Policy, caller: &Caller, name: &str) -> Option<&RegisteredTool> {
+        self.tools.get(name).filter(|registered| policy.sees(caller, &registered.facts()))
+    }
+
+    /// The error for a name that `caller` does not see. Its suggestion is a tool that the caller sees, so it tells
+    /// nothing of what is hidden.
+    pub(super) fn no_such_tool(&self, policy: &Policy, caller: &Caller, name: &str) -> NoSuchTool {
+        // The name is text of the caller, of any length.
+        let short: String = name.chars().take(64).collect();
+        let seen = self.visible(policy, caller).map(|registered| registered.tool.name());
+        let message = match nearest(&short, seen) {
+            Some(meant) => format!("no tool is called `{short}`; did you mean `{meant}`?"),
+            None => format!("no tool is called `{short}`; tools/list names those there are"),
+        };
+        NoSuchTool { message: self.shared.redactor.redact(&message).into_owned() }
+    }
+
+    /// Returns the policy that calls are judged by now.
+    pub fn policy(&self) -> Policy {
+        Policy::clone(&self.shared.policy.load())
+    }
+
+    /// Judges every further call by `policy`. Calls that run go on as they were judged.
+    pub fn replace_policy(&self, policy: Policy) {
+        self.shared.policy.store(Arc::new(policy));
+        // After the store, so that a task which wakes finds the new policy.
+        self.shared.policy_reloads.send_modify(|reloads| *reloads += 1);
+    }
+
+    /// Returns a receiver that wakes whenever the policy is replaced.
+    pub(crate) fn policy_reloads(&self) -> watch::Receiver<u64> {
+        self.shared.policy_reloads.subscribe()
+    }
+
+    /// Returns the permits that a call of `tool` needs. A tool that `caller` does not see needs what one does that is
+    /// not there, so that waiting tells nothing of it.
+    pub fn resources(&self, caller: &Caller, tool: &str) -> ResourceClass {
+        let policy = self.shared.policy.load();
+        let registered = self.find(&policy, caller, tool);
+        registered.map_or(ResourceClass::Call, |registered| registered.tool.resources())
+    }
+
+    /// Returns the permits for calls that run at once. All the hosts [over other workspaces](Self::for_workspace) share
+    /// them.
+    pub fn call_permits(&self) -> &CallPermits {
+        &self.shared.call_permits
+    }
+
+    /// Returns the audit, if calls are recorded.
+    pub fn audit(&self) -> Option<&Audit> {
+        self.shared.audit.as_ref()
+    }
+
+    /// Returns the bounds on every call.
+    pub fn limits(&self) -> &HostLimits {
+        &self.shared.limits
+    }
+
+    /// Returns the redactor that masks secrets in everything that leaves.
+    pub fn redactor(&self) -> &Redactor {
+        &self.shared.redactor
+    }
+
+    pub(crate) fn answer_format(&self) -> AnswerFormat {
+        self.shared.answer_format
+    }
+}

@@ -1,0 +1,147 @@
+//! Permits: what a call must hold while it runs, so that only so many run at once.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// The permits that a call of a tool needs while it runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ResourceClass {
+    /// None: the tool does no work of its own, it answers at once or waits. So a command can be stopped while every
+    /// permit is taken.
+    #[default]
+    Unmetered,
+    /// A call permit.
+    Call,
+    /// A call permit, and one for the program that the tool runs for as long as it is called.
+    Program,
+}
+
+impl ResourceClass {
+    /// Returns true if the call counts among those that may run at once.
+    pub fn needs_call_permit(self) -> bool {
+        self != Self::Unmetered
+    }
+
+    /// Returns true if the call counts among the programs that its caller may run.
+    pub fn needs_process_permit(self) -> bool {
+        self == Self::Program
+    }
+}
+
+/// The permits for the calls of one host: the one semaphore for
+/// [`HostLimits::max_concurrent_calls`](super::HostLimits::max_concurrent_calls). Clones share the permits.
+///
+/// The host acquires one for each call that needs it. A transport that queues calls by rules of its own acquires it here
+/// and hands it over ([`CallContext::call_permit`](super::CallContext::call_permit)), so that no call waits twice.
+#[derive(Clone, Debug)]
+pub struct CallPermits {
+    semaphore: Arc<Semaphore>,
+    total: u32,
+}
+
+/// A permit to run one call; dropping the last clone frees it.
+#[derive(Clone, Debug)]
+#[must_use = "the permit is free again when this is dropped"]
+pub struct CallPermit {
+    _permit: Arc<OwnedSemaphorePermit>,
+}
+
+impl CallPermits {
+    /// Makes the permits for `total` calls at once, or for as many as the semaphore can count.
+    pub fn new(total: usize) -> Self {
+        // A u32 because the semaphore counts in it what one acquires ([`Self::drained`]).
+        let total = u32::try_from(total.min(Semaphore::MAX_PERMITS)).unwrap_or(u32::MAX);
+        Self { semaphore: Arc::new(Semaphore::new(total as usize)), total }
+    }
+
+    /// Returns how many calls may run at once.
+    pub fn total(&self) -> u32 {
+        self.total
+    }
+
+    /// Returns a permit if one is free.
+    pub fn try_acquire(&self) -> Option<CallPermit> {
+        Arc::clone(&self.semaphore).try_acquire_owned().ok().map(CallPermit::new)
+    }
+
+    /// Waits for a permit, first come first served.
+    ///
+    /// # Errors
+    /// None in practice: the semaphore is never closed.
+    pub async fn acquire(&self) -> Result<CallPermit, NoPermit> {
+        let permit = Arc::clone(&self.semaphore).acquire_owned().await;
+        permit.map(CallPermit::new).map_err(|_| NoPermit::new("the server is ending"))
+    }
+
+    /// Waits until no call holds a permit.
+    pub async fn drained(&self) {
+        let _ = self.semaphore.acquire_many(self.total).await;
+    }
+}
+
+impl CallPermit {
+    fn new(permit: OwnedSemaphorePermit) -> Self {
+        Self { _permit: Arc::new(permit) }
+    }
+}
+
+/// A permit of any kind; dropping it frees it.
+pub type Permit = Box<dyn Any + Send + Sync>;
+
+/// The permits for programs that outlive the call which starts them, among those that its caller may run.
+#[derive(Clone)]
+pub struct ProcessPermits(Arc<TryAcquire>);
+
+type TryAcquire = dyn Fn() -> Result<Permit, NoPermit> + Send + Sync;
+
+/// No permit is free. The message says why, and what the caller can do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct NoPermit(String);
+
+impl NoPermit {
+    /// An error in the words of `message`, which the caller reads.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self(message.into())
+    }
+}
+
+impl ProcessPermits {
+    /// Permits that `try_acquire` gives out. It must not block.
+    pub fn new(try_acquire: impl Fn() -> Result<Permit, NoPermit> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(try_acquire))
+    }
+
+    /// Returns a permit if one is free.
+    ///
+    /// # Errors
+    /// None is free.
+    pub fn try_acquire(&self) -> Result<Permit, NoPermit> {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for ProcessPermits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ProcessPermits")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt;
+
+    #[test]
+    fn a_permit_is_free_again_once_its_last_clone_is_dropped() {
+        let permits = CallPermits::new(1);
+        let permit = permits.try_acquire().unwrap();
+        let clone = permit.clone();
+        drop(permit);
+        assert!(permits.try_acquire().is_none() && permits.drained().now_or_never().is_none());
+        drop(clone);
+        assert!(permits.drained().now_or_never().is_some() && permits.try_acquire().is_some());
+    }
+}

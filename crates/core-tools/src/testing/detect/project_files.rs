@@ -1,0 +1,44 @@
+//! The runners that the files of a folder ask for.
+
+use super::node::node_runner;
+use super::project_kind::{configures_pytest, has_test_rule, is_dotnet, is_python, is_rspec};
+use crate::ci::project::Project;
+use crate::testing::runner::TestRunner;
+
+/// The files that are looked for, in this order, for error messages.
+pub(crate) const LOOKED_FOR: &str = "Cargo.toml; tests/*.bats or test/*.bats; pytest.ini, a pytest table in \
+pyproject.toml, tox.ini or setup.cfg, conftest.py; package.json; go.mod; *.sln, *.slnx or *.csproj; pom.xml; \
+build.gradle(.kts); CMakeLists.txt or CTestTestfile.cmake; deno.json(c); .rspec or spec/*_spec.rb; phpunit.xml(.dist); mix.exs; build.zig; \
+Package.swift; pyproject.toml or setup.py; a `test` recipe in a justfile; a `test` target in a Makefile";
+
+/// Returns the runners that the files of one folder ask for, the preferred one first.
+pub(crate) fn runners_of(project: &Project) -> Vec<TestRunner> {
+    let mut found = Vec::new();
+    let mut add = |is_there: bool, runner: TestRunner| {
+        if is_there && !found.contains(&runner) {
+            found.push(runner);
+        }
+    };
+    add(project.contains("Cargo.toml"), TestRunner::Cargo);
+    let bats = |folder| project.has_entry(folder, |name| name.ends_with(".bats"));
+    add(bats("tests") || bats("test"), TestRunner::Bats);
+    add(configures_pytest(project) || project.contains("conftest.py"), TestRunner::Pytest);
+    if let Some(package) = project.read("package.json") {
+        add(true, node_runner(project, &package));
+    }
+    add(project.contains("go.mod"), TestRunner::Go);
+    add(is_dotnet(project), TestRunner::Dotnet);
+    add(project.contains("pom.xml"), TestRunner::Maven);
+    add(project.contains_any(&["build.gradle", "build.gradle.kts"]), TestRunner::Gradle);
+    add(project.contains_any(&["CMakeLists.txt", "CTestTestfile.cmake"]), TestRunner::Ctest);
+    add(project.contains_any(&["deno.json", "deno.jsonc"]), TestRunner::Deno);
+    add(is_rspec(project), TestRunner::Rspec);
+    add(project.contains_any(&["phpunit.xml", "phpunit.xml.dist"]), TestRunner::Phpunit);
+    add(project.contains("mix.exs"), TestRunner::Mix);
+    add(project.contains("build.zig"), TestRunner::Zig);
+    add(project.contains("Package.swift"), TestRunner::Swift);
+    add(is_python(project), TestRunner::Pytest);
+    add(has_test_rule(project, &["justfile", "Justfile", ".justfile"]), TestRunner::Just);
+    add(has_test_rule(project, &["Makefile", "makefile", "GNUmakefile"]), TestRunner::Make);
+    found
+}

@@ -1,0 +1,121 @@
+//! The events of several processes in one file, and the TAP that others print.
+
+use super::events::Events;
+use super::line_parser::LineParser;
+use super::tap_output::TapOutput;
+use crate::testing::results::{ProcessReport, TestCounts, TestResults};
+use serde::Deserialize;
+
+/// The number of processes whose reports are kept.
+const MAX_PROCESSES: usize = 1_000;
+
+/// The parser of a project's own test command: the events of each process that holds a reporter of ours, and
+/// TAP wherever it appears on standard output.
+#[derive(Default)]
+pub(crate) struct ProcessEvents {
+    processes: Vec<Process>,
+    tap: TapOutput,
+}
+
+/// A process that has written events.
+struct Process {
+    id: String,
+    report: ProcessReport,
+}
+
+/// The part of an event that says whose it is.
+#[derive(Deserialize)]
+struct Owned {
+    #[serde(default)]
+    run: String,
+    event: String,
+}
+
+/// An event about a process itself.
+#[derive(Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+enum ProcessEvent {
+    Process {
+        program: String,
+        arguments: Vec<String>,
+        folder: String,
+        script: Option<String>,
+    },
+    /// A test runner was found in the process, and reports.
+    Runner {
+        runner: String,
+    },
+    /// A test runner was found in the process, and cannot report.
+    Uninstrumented {
+        why: String,
+    },
+    Exit {
+        code: i64,
+    },
+}
+
+impl ProcessEvents {
+    fn process(&mut self, id: &str) -> Option<&mut ProcessReport> {
+        // The latest one writes most.
+        let known = self.processes.iter().rposition(|process| process.id == id);
+        let index = match known {
+            Some(index) => index,
+            None if self.processes.len() < MAX_PROCESSES => {
+                self.processes.push(Process { id: id.to_owned(), report: ProcessReport::default() });
+                self.processes.len() - 1
+            }
+            None => return None,
+        };
+        self.processes.get_mut(index).map(|process| &mut process.report)
+    }
+}
+
+impl LineParser for ProcessEvents {
+    fn line(&mut self, line: &str, _: &mut TestResults) {
+        self.tap.line(line);
+    }
+
+    fn event(&mut self, line: &str, results: &mut TestResults) {
+        let Ok(Owned { run, event }) = serde_json::from_str::<Owned>(line) else {
+            return Events.line(line, results);
+        };
+        let Some(report) = self.process(&run) else {
+            results.truncated = true;
+            return;
+        };
+        if !["process", "runner", "uninstrumented", "exit"].contains(&event.as_str()) {
+            report.results.limit_reached = results.limit_reached;
+            let before = report.results.counts;
+            Events.line(line, &mut report.results);
+            // For those who watch the run. At its end the processes are judged one by one.
+            results.counts += difference(report.results.counts, before);
+            return;
+        }
+        match serde_json::from_str(line) {
+            Ok(ProcessEvent::Process { program, arguments, folder, script }) => {
+                (report.program, report.arguments, report.folder) = (program, arguments, folder);
+                report.script = script;
+            }
+            Ok(ProcessEvent::Runner { runner }) => report.runner = Some(runner),
+            Ok(ProcessEvent::Uninstrumented { why }) => report.uninstrumented = Some(why),
+            Ok(ProcessEvent::Exit { code }) => report.exit_code = u32::try_from(code & 0xff).ok(),
+            // It is told like any other line of a report that cannot be read.
+            Err(_) => Events.line(line, results),
+        }
+    }
+
+    fn finish(&mut self, results: &mut TestResults) {
+        results.counts = TestCounts::default();
+        let processes = std::mem::take(&mut self.processes);
+        results.processes = processes.into_iter().map(|process| process.report).collect();
+        self.tap.finish(results);
+    }
+}
+
+fn difference(now: TestCounts, before: TestCounts) -> TestCounts {
+    TestCounts {
+        passed: now.passed.saturating_sub(before.passed),
+        failed: now.failed.saturating_sub(before.failed),
+        skipped: now.skipped.saturating_sub(before.skipped),
+    }
+}

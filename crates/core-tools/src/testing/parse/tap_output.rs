@@ -1,0 +1,156 @@
+//! TAP documents among anything else that a command prints.
+
+use super::line_parser::LineParser;
+use super::tap::Tap;
+use crate::testing::results::{ProcessReport, TestCase, TestResults};
+
+/// Finds the TAP documents in the output of a command, and reads their tests.
+///
+/// A program that prints `ok` is not TAP: a document has a version line or a plan, and its first test has the
+/// number 1.
+#[derive(Default)]
+pub(super) struct TapOutput {
+    open: Option<Document>,
+    complete: Vec<TestResults>,
+}
+
+#[derive(Default)]
+struct Document {
+    parser: Tap,
+    results: TestResults,
+    has_version: bool,
+    has_plan: bool,
+    tests: u64,
+}
+
+/// The kinds of lines that a document consists of, as far as they say where one begins.
+enum Line {
+    Version,
+    Plan,
+    Test { number: Option<u64> },
+    Other,
+}
+
+impl Line {
+    fn of(line: &str) -> Self {
+        if line.starts_with("TAP version ") {
+            return Self::Version;
+        }
+        if let Some(count) = line.strip_prefix("1..") {
+            let end = count.trim_start_matches(|c: char| c.is_ascii_digit());
+            let is_plan = end.len() < count.len() && (end.trim().is_empty() || end.trim().starts_with('#'));
+            return if is_plan { Self::Plan } else { Self::Other };
+        }
+        let Some(rest) = line.strip_prefix("not ok").or_else(|| line.strip_prefix("ok")) else {
+            return Self::Other;
+        };
+        if !rest.is_empty() && !rest.starts_with(' ') {
+            return Self::Other;
+        }
+        let rest = rest.trim_start();
+        let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        Self::Test { number: rest[..digits].parse().ok() }
+    }
+}
+
+impl TapOutput {
+    /// Reads a line of the output.
+    pub(super) fn line(&mut self, text: &str) {
+        match Line::of(text) {
+            Line::Version => {
+                self.close();
+                self.open = Some(Document { has_version: true, ..Document::default() });
+            }
+            Line::Plan => {
+                if self.open.as_ref().is_some_and(|document| document.has_plan) {
+                    self.close();
+                }
+                self.open.get_or_insert_default().has_plan = true;
+            }
+            Line::Test { number: Some(1) } => {
+                if self.open.as_ref().is_some_and(|document| document.tests > 0) {
+                    self.close();
+                }
+                self.open.get_or_insert_default().tests += 1;
+            }
+            Line::Test { number } => match &mut self.open {
+                Some(document) if number.is_some() || document.has_version || document.has_plan => {
+                    document.tests += 1;
+                }
+                _ => return,
+            },
+            Line::Other => {}
+        }
+        if let Some(Document { parser, results, .. }) = &mut self.open {
+            parser.line(text, results);
+        }
+    }
+
+    fn close(&mut self) {
+        let Some(mut document) = self.open.take() else { return };
+        if document.has_version || (document.has_plan && document.tests > 0) {
+            document.parser.finish(&mut document.results);
+            self.complete.push(document.results);
+        }
+    }
+
+    /// Adds a report of the tests that no process has reported itself: a runner may print TAP for people as well.
+    pub(super) fn finish(&mut self, results: &mut TestResults) {
+        self.close();
+        for document in std::mem::take(&mut self.complete) {
+            let is_reported =
+                |test: &TestCase| results.processes.iter().any(|process| reports(process, test));
+            if !document.tests.is_empty() && document.tests.iter().all(is_reported) {
+                continue;
+            }
+            let report = ProcessReport {
+                runner: Some("tap".to_owned()),
+                results: document,
+                ..ProcessReport::default()
+            };
+            results.processes.push(report);
+        }
+    }
+}
+
+/// Returns true if a process has reported a test that its TAP names as well, alone or as the suite around it.
+fn reports(process: &ProcessReport, printed: &TestCase) -> bool {
+    let plain = |name: &str| name.replace(" > ", " ").replace(" › ", " ").replace(" - ", " ");
+    let printed = plain(&printed.name);
+    process.runner.as_deref().is_some_and(|runner| runner != "tap")
+        && (process.results.problems.iter().any(|problem| problem.message.contains(&printed))
+            || process.results.tests.iter().any(|test| {
+                let name = plain(&test.name);
+                let file = test.file.as_deref().unwrap_or_default();
+                name.starts_with(&printed) || printed.ends_with(&name) || file.ends_with(&printed)
+            }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::results::TestCounts;
+
+    fn counts(output: &str) -> Vec<(u64, u64, u64)> {
+        let (mut tap, mut results) = (TapOutput::default(), TestResults::default());
+        output.lines().for_each(|line| tap.line(line));
+        tap.finish(&mut results);
+        let counts = results.processes.iter().map(|process| process.results.counts);
+        counts.map(|TestCounts { passed, failed, skipped }| (passed, failed, skipped)).collect()
+    }
+
+    #[test]
+    fn tap_is_found_among_other_lines_and_each_document_alone() {
+        let output =
+            "> test\nTAP version 13\n# a\nok 1 b\nnot ok 2 c\n\n1..2\n# tests 2\nbye\n1..1\nok 1 - d\n";
+        assert_eq!(counts(output), [(1, 1, 0), (1, 0, 0)]);
+        assert_eq!(counts("ok 1 a\nok 2 b # SKIP\n1..2\nok 1 c\n1..1\n"), [(1, 0, 1), (1, 0, 0)]);
+    }
+
+    #[test]
+    fn a_program_that_prints_ok_is_no_report() {
+        for output in ["ok\n", "ok then\nnot ok at all\n", "ok 1 file copied\n", "1..3 go\nok\n", "1..2\n"] {
+            assert_eq!(counts(output), [], "{output}");
+        }
+    }
+}

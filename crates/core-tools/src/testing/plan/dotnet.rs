@@ -1,0 +1,18 @@
+//! The command of `dotnet test`.
+
+use super::patterns::file_stem;
+use super::report_folder::ReportFolder;
+use super::step::{ResultSource, TestStep};
+use crate::testing::target::TestTarget;
+
+pub(super) fn test(target: &TestTarget, reports: &ReportFolder) -> TestStep {
+    let path = target.filter.path();
+    let project_file = path.filter(|path| path.ends_with("proj") || path.contains(".sln"));
+    let class = path.filter(|path| path.ends_with(".cs")).map(file_stem);
+    let name = target.filter.name().map(str::to_owned).or(class);
+    let filter = name.map(|name| format!("FullyQualifiedName~{name}"));
+    TestStep::new("dotnet", &["test"], ResultSource::Xml)
+        .maybe_arg(project_file)
+        .args(&["--logger", "trx", "--results-directory", reports.path()])
+        .option("--filter", filter.as_deref())
+}

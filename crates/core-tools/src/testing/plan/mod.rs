@@ -1,0 +1,24 @@
+//! The plan of a run: the commands of a runner that execute the requested tests and write a report we can read.
+
+mod bats;
+mod cargo;
+mod cargo_targets;
+mod ctest;
+mod dotnet;
+mod go;
+mod javascript;
+mod jvm;
+mod mix;
+mod patterns;
+mod project;
+mod pytest;
+mod report_folder;
+mod rspec;
+mod step;
+mod steps;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use report_folder::{EVENTS_FILE, PROGRAMS, REPORTERS, ReportFolder};
+pub(crate) use step::{EnvironmentAddition, ResultSource, StepPurpose, TestStep};
+pub(crate) use steps::steps;

@@ -1,0 +1,205 @@
+//! One command of a run.
+
+use super::report_folder::{EVENTS_VARIABLE, ReportFolder};
+use crate::ci::quote::{shell_join, shell_quote};
+use crate::testing::parse::{Events, IgnoreLines, LineParser, ProcessEvents};
+use crate::testing::project_command::{CommandPart, RunnerFlags};
+
+/// A command of a run, and where its results are.
+pub(crate) struct TestStep {
+    pub(crate) program: String,
+    pub(crate) arguments: Vec<String>,
+    pub(crate) environment: Vec<(String, String)>,
+    /// The words that are added to variables that hold lists.
+    pub(crate) additions: Vec<EnvironmentAddition>,
+    /// The number of variables, from the first on, that a person would type with the command.
+    pub(crate) shown_variables: usize,
+    /// The command as a person would type it.
+    pub(crate) display: String,
+    pub(crate) source: ResultSource,
+    pub(crate) purpose: StepPurpose,
+    /// The commands that the project's own command consists of.
+    pub(crate) parts: Vec<CommandPart>,
+}
+
+/// A word that is added to a variable that holds a list.
+#[derive(Clone, Debug)]
+pub(crate) enum EnvironmentAddition {
+    /// An option after those that the variable has.
+    Option { name: &'static str, option: String },
+    /// A folder before those of `PATH`.
+    PathFolder(String),
+}
+
+impl EnvironmentAddition {
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Option { name, .. } => name,
+            Self::PathFolder(_) => "PATH",
+        }
+    }
+
+    /// Returns the whole value, after or before what the variable has.
+    pub(crate) fn value(&self, inherited: Option<&str>) -> String {
+        match (self, inherited.filter(|value| !value.is_empty())) {
+            (Self::Option { option, .. }, Some(value)) => format!("{value} {option}"),
+            (Self::Option { option, .. }, None) => option.clone(),
+            (Self::PathFolder(folder), Some(path)) => format!("{folder}:{path}"),
+            (Self::PathFolder(folder), None) => folder.clone(),
+        }
+    }
+}
+
+/// The purpose of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StepPurpose {
+    /// It runs tests.
+    Tests,
+    /// It runs the project's own test command, in which runners may be several, or none.
+    ProjectCommand,
+    /// It configures or builds the tests, and runs none.
+    Preparation,
+    /// It runs the tests in documentation, which a package without a library cannot have.
+    Doctests,
+}
+
+/// The place where a step's results are read.
+pub(crate) enum ResultSource {
+    /// Standard output.
+    Stdout(Box<dyn LineParser>),
+    /// Both output streams, merged: the order of their lines matters.
+    MergedOutput(Box<dyn LineParser>),
+    /// The file of events in the folder of reports.
+    Events,
+    /// The same file, to which several processes write, and TAP on standard output.
+    ProcessEvents,
+    /// XML files in the folder of reports.
+    Xml,
+    /// XML files in the folder of reports, written at the end; until then standard output.
+    XmlAfterStdout(Box<dyn LineParser>),
+    /// XML files that the run writes to folders of these names in the project.
+    XmlInProject(&'static [&'static str]),
+    /// The exit code alone.
+    ExitCode,
+}
+
+impl ResultSource {
+    /// Takes the parser of the lines that the step prints or writes.
+    pub(crate) fn take_parser(&mut self) -> Box<dyn LineParser> {
+        match self {
+            Self::Stdout(parser) | Self::MergedOutput(parser) | Self::XmlAfterStdout(parser) => {
+                std::mem::replace(parser, Box::new(IgnoreLines))
+            }
+            Self::Events => Box::new(Events),
+            Self::ProcessEvents => Box::new(ProcessEvents::default()),
+            Self::Xml | Self::XmlInProject(_) | Self::ExitCode => Box::new(IgnoreLines),
+        }
+    }
+
+    pub(crate) fn reads_events(&self) -> bool {
+        matches!(self, Self::Events | Self::ProcessEvents)
+    }
+
+    pub(crate) fn reads_stdout(&self) -> bool {
+        matches!(
+            self,
+            Self::Stdout(_) | Self::MergedOutput(_) | Self::XmlAfterStdout(_) | Self::ProcessEvents
+        )
+    }
+}
+
+impl TestStep {
+    pub(crate) fn new(program: &str, arguments: &[&str], source: ResultSource) -> Self {
+        let step = Self {
+            display: String::new(),
+            shown_variables: 0,
+            program: program.to_owned(),
+            arguments: Vec::new(),
+            environment: Vec::new(),
+            additions: Vec::new(),
+            parts: Vec::new(),
+            source,
+            purpose: StepPurpose::Tests,
+        };
+        step.args(arguments)
+    }
+
+    /// Adds arguments.
+    pub(crate) fn args(mut self, arguments: &[&str]) -> Self {
+        self.arguments.extend(arguments.iter().map(|&argument| argument.to_owned()));
+        self
+    }
+
+    /// Adds an argument, if there is one.
+    pub(crate) fn maybe_arg(self, argument: Option<&str>) -> Self {
+        match argument {
+            Some(argument) => self.args(&[argument]),
+            None => self,
+        }
+    }
+
+    /// Adds an option and its value, if there is a value.
+    pub(crate) fn option(self, option: &str, value: Option<&str>) -> Self {
+        match value {
+            Some(value) => self.args(&[option, value]),
+            None => self,
+        }
+    }
+
+    pub(crate) fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.environment.push((name.into(), value.into()));
+        self
+    }
+
+    /// Adds to variables that hold lists.
+    pub(crate) fn additions(mut self, additions: impl IntoIterator<Item = EnvironmentAddition>) -> Self {
+        self.additions.extend(additions);
+        self
+    }
+
+    /// Adds the options and the variables that the project's own script gives the runner.
+    pub(crate) fn flags(mut self, flags: &RunnerFlags) -> Self {
+        self.arguments.extend(flags.options.iter().cloned());
+        self.environment.extend(flags.assignments.iter().cloned());
+        self.shown_variables = flags.assignments.len();
+        self
+    }
+
+    /// Tells the reporter that the runner loads where to write its events.
+    pub(crate) fn events_to(self, reports: &ReportFolder) -> Self {
+        self.env(EVENTS_VARIABLE, reports.events())
+    }
+
+    pub(crate) fn purpose(self, purpose: StepPurpose) -> Self {
+        Self { purpose, ..self }
+    }
+
+    /// Displays the command as `words`, followed by the arguments after the first `skip`.
+    pub(crate) fn display_as(mut self, words: &str, skip: usize) -> Self {
+        let rest = self.arguments.iter().skip(skip).map(|word| shell_quote(word).into_owned());
+        self.display = std::iter::once(words.to_owned()).chain(rest).collect::<Vec<_>>().join(" ");
+        self
+    }
+
+    /// Completes the step. The command is displayed without the arguments that are there for our report: a
+    /// person would not type them.
+    pub(crate) fn finish(mut self, reports: &ReportFolder) -> Self {
+        const REPORT_OPTIONS: [&str; 6] = [
+            "--test-reporter-destination=stdout",
+            "--reporter",
+            "--reporter=junit",
+            "--output-junit",
+            "--log-junit",
+            "--results-directory",
+        ];
+        if self.display.is_empty() {
+            let is_typed =
+                |word: &&String| !word.contains(reports.path()) && !REPORT_OPTIONS.contains(&word.as_str());
+            let words = std::iter::once(&self.program).chain(&self.arguments).filter(is_typed);
+            let variables = self.environment.iter().take(self.shown_variables);
+            let variables = variables.map(|(name, value)| format!("{name}={} ", shell_quote(value)));
+            self.display = variables.collect::<String>() + &shell_join(words);
+        }
+        self
+    }
+}

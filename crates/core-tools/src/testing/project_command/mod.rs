@@ -1,0 +1,19 @@
+//! The project's own test command: what a developer types to run all of its tests.
+//!
+//! A run without a selection runs this command as it is, with its flags, its files, its environment and the other
+//! commands around a runner. Each process in it loads a module that adds our reporter where it finds a runner. The
+//! exit code of the whole command outranks every report.
+//!
+//! An ecosystem takes part with a file here that finds its command, and with a way to load a reporter into it
+//! ([`ReporterLoading`]).
+
+mod command;
+mod find;
+mod node;
+mod runner_flags;
+mod script;
+
+pub(crate) use command::{CommandPart, ProjectCommand, ReporterLoading};
+pub(crate) use find::{flags_of_runner, project_command};
+pub(crate) use runner_flags::RunnerFlags;
+pub(crate) use script::file_name;

@@ -1,0 +1,123 @@
+//! The commands of a shell script of one line.
+
+use process_runner::CommandLine;
+
+/// A command of a script: `MODE=strict jest --ci` of `tsc && MODE=strict jest --ci`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ScriptCommand {
+    /// The command, as the script has it.
+    pub(crate) text: String,
+    /// The variables that it is given.
+    pub(crate) assignments: Vec<(String, String)>,
+    /// Program and arguments. Empty if the text has no such words.
+    pub(crate) words: Vec<String>,
+}
+
+impl ScriptCommand {
+    fn new(text: &str) -> Self {
+        let mut words: Vec<String> = match CommandLine::parse(text) {
+            Ok(line) => std::iter::once(line.program).chain(line.args).collect(),
+            Err(_) => Vec::new(),
+        };
+        let mut assignments = Vec::new();
+        // A program that sets variables for another one, on every system alike.
+        let mut by_program = false;
+        while let Some(word) = words.first() {
+            if !by_program && ["cross-env", "env"].contains(&word.as_str()) {
+                by_program = true;
+                words.remove(0);
+            } else if let Some((name, value)) = assignment(word) {
+                assignments.push((name.to_owned(), value.to_owned()));
+                words.remove(0);
+            } else {
+                break;
+            }
+        }
+        Self { text: text.to_owned(), assignments, words }
+    }
+
+    /// Returns the word that names a program, whatever folder it is in.
+    pub(crate) fn program(&self) -> &str {
+        self.words.first().map_or("", |word| file_name(word))
+    }
+}
+
+/// Returns the last part of a path, without the ending of a JavaScript file.
+pub(crate) fn file_name(path: &str) -> &str {
+    let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
+    [".js", ".mjs", ".cjs"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name)
+}
+
+fn assignment(word: &str) -> Option<(&str, &str)> {
+    let (name, value) = word.split_once('=')?;
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    (!name.is_empty() && name.chars().all(is_name) && !name.starts_with(|c: char| c.is_ascii_digit()))
+        .then_some((name, value))
+}
+
+/// Splits a script at the operators that join commands. Quotes keep them; a redirection is part of its command.
+pub(crate) fn split_commands(script: &str) -> Vec<ScriptCommand> {
+    let mut commands = vec![String::new()];
+    let mut quote = None;
+    let mut previous = ' ';
+    let mut chars = script.chars().peekable();
+    while let Some(c) = chars.next() {
+        let is_redirection = c == '&' && (previous == '>' || chars.peek() == Some(&'>'));
+        match quote {
+            None if c == '\\' => {
+                push(&mut commands, c);
+                if let Some(next) = chars.next() {
+                    push(&mut commands, next);
+                }
+            }
+            None if matches!(c, ';' | '\n' | '|' | '&') && !is_redirection => commands.push(String::new()),
+            _ => {
+                if quote == Some(c) {
+                    quote = None;
+                } else if quote.is_none() && matches!(c, '\'' | '"') {
+                    quote = Some(c);
+                }
+                push(&mut commands, c);
+            }
+        }
+        previous = c;
+    }
+    let texts = commands.iter().map(|text| text.trim()).filter(|text| !text.is_empty());
+    texts.map(ScriptCommand::new).collect()
+}
+
+fn push(commands: &mut [String], c: char) {
+    if let Some(last) = commands.last_mut() {
+        last.push(c);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(script: &str) -> Vec<String> {
+        split_commands(script).into_iter().map(|command| command.text).collect()
+    }
+
+    #[test]
+    fn a_script_is_split_at_its_operators_and_not_in_quotes() {
+        assert_eq!(texts("vitest run && node integration.js"), ["vitest run", "node integration.js"]);
+        assert_eq!(texts("a; b | c || d & e"), ["a", "b", "c", "d", "e"]);
+        assert_eq!(texts("mocha \"a;b\" 'c && d' e\\;f"), ["mocha \"a;b\" 'c && d' e\\;f"]);
+        assert_eq!(texts("node a.js 2>&1 &> log"), ["node a.js 2>&1 &> log"]);
+        assert_eq!(texts(" "), [""; 0]);
+    }
+
+    #[test]
+    fn a_command_has_its_variables_and_its_program() {
+        for script in
+            ["MODE=strict jest --ci", "cross-env MODE=strict jest --ci", "env MODE=strict jest --ci"]
+        {
+            let command = &split_commands(script)[0];
+            assert_eq!(command.assignments, [("MODE".to_owned(), "strict".to_owned())]);
+            assert_eq!((command.program(), &command.words[1..]), ("jest", &["--ci".to_owned()][..]));
+        }
+        assert_eq!(split_commands("./node_modules/mocha/bin/mocha.js -b")[0].program(), "mocha");
+    }
+}

@@ -1,0 +1,15 @@
+//! The results that parsers fill: tests, counts, problems.
+
+mod counts;
+mod excerpt;
+mod problem;
+mod test_case;
+mod test_command;
+mod test_results;
+
+pub(crate) use counts::TestCounts;
+pub(crate) use excerpt::OutputExcerpt;
+pub use problem::{ProblemKind, RunProblem};
+pub use test_case::{TestCase, TestStatus};
+pub use test_command::TestCommand;
+pub(crate) use test_results::{ProcessReport, RunnerEnd, TestResults};

@@ -1,0 +1,152 @@
+//! One run of a project's tests, from the request to the report.
+
+use super::step_runner::StepRunner;
+use crate::ci::Commands;
+use crate::testing::environment::terminal_environment;
+use crate::testing::error::TestError;
+use crate::testing::plan::{self, EnvironmentAddition, PROGRAMS, REPORTERS, ReportFolder};
+use crate::testing::report::{TestReport, merge, present};
+use crate::testing::request::RunTests;
+use crate::testing::results::{TestCounts, TestResults};
+use crate::testing::runner::TestRunner;
+use crate::testing::target::{TestTarget, select};
+use crate::testing::verdict::StepVerdict;
+use crate::workspace::Workspace;
+use process_runner::Limits;
+use std::path::Path;
+use std::time::Duration;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// The time that `cargo nextest --version` has.
+const VERSION_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Finds the runner of a project, runs it with the environment and confinement of `commands`, and reports.
+/// `on_progress` gets a line about the state of the run from time to time.
+///
+/// Whatever became of the tests is a report, also where the runner is missing, dies, or is ended by the time
+/// limit; see [`TestReport::success`].
+///
+/// # Errors
+///
+/// Nothing could be run: there is no such path, no runner was found, or it cannot select what was requested.
+pub async fn run_tests(
+    commands: &Commands,
+    request: &RunTests,
+    cancel: &CancellationToken,
+    on_progress: impl Fn(&str),
+) -> Result<TestReport, TestError> {
+    let mut target = select(commands.workspace(), request)?;
+    if request.runner.is_none()
+        && target.runner == TestRunner::Cargo
+        && has_nextest(commands, &target, cancel).await
+    {
+        target.runner = TestRunner::Nextest;
+        target.other_runners.insert(0, TestRunner::Cargo);
+    }
+    // Outside the project: a run leaves nothing in it that the runner itself would not.
+    let folder = commands.report_folder()?;
+    let reports = Workspace::new([folder.path()])?;
+    for (name, text) in REPORTERS {
+        reports.locate(name)?.write(text.as_bytes())?;
+    }
+    let steps = plan::steps(&target, &ReportFolder::new(folder.path()))?;
+    let command = steps.iter().map(|step| step.display.as_str()).collect::<Vec<_>>().join(" && ");
+    let additions: Vec<_> = steps.iter().flat_map(|step| step.additions.iter().cloned()).collect();
+    if additions.iter().any(|addition| matches!(addition, EnvironmentAddition::PathFolder(_))) {
+        write_programs(folder.path())?;
+    }
+    let started = Instant::now();
+    let mut verdicts: Vec<StepVerdict> = Vec::new();
+    for step in steps {
+        let mut counts_before = TestCounts::default();
+        for verdict in &verdicts {
+            counts_before += verdict.results.counts;
+        }
+        let runner = StepRunner {
+            commands,
+            target: &target,
+            reports: &reports,
+            run_limit: request.time_limit,
+            remaining: request.time_limit.saturating_sub(started.elapsed()),
+            cancel,
+        };
+        let on_progress = |results: &TestResults| on_progress(&progress_line(counts_before, results));
+        let verdict = runner.run(step, &on_progress).await?;
+        let ends_run = verdict.ends_run;
+        verdicts.push(verdict);
+        if ends_run {
+            break;
+        }
+    }
+    let elapsed = started.elapsed();
+    let mut report = merge(target.runner, verdicts);
+    report.command = commands.redact(&command);
+    report.folder = target.project.folder().display_path();
+    report.duration_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
+    report.notes = notes(&target, request, &additions);
+    let folder = target.project.folder().to_absolute();
+    present(&mut report, &folder.to_string_lossy(), |text| commands.redact(text), request.max_bytes);
+    Ok(report)
+}
+
+/// Writes the programs that load a reporter, so that a shell can start them.
+fn write_programs(reports: &Path) -> Result<(), TestError> {
+    let folder = Workspace::new([reports])?;
+    for (name, text) in PROGRAMS {
+        let program = folder.locate(name)?;
+        program.write(text.as_bytes())?;
+        #[cfg(unix)]
+        std::fs::set_permissions(program.to_absolute(), std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+    }
+    Ok(())
+}
+
+/// Returns what a reader of the report should know of the choice of the runner. `additions` load our reporter.
+fn notes(target: &TestTarget, request: &RunTests, additions: &[EnvironmentAddition]) -> Vec<String> {
+    let mut notes = Vec::new();
+    if let Some(command) = &target.project_command {
+        if !target.other_runners.is_empty() && request.runner.is_none() {
+            let names: Vec<_> = target.other_runners.iter().map(|runner| runner.name()).collect();
+            notes.push(format!(
+                "the project also has tests of {}, which were not run; `runner` chooses",
+                names.join(", ")
+            ));
+        }
+        notes.extend(command.notes.iter().cloned());
+        notes.extend(additions.iter().map(|addition| match addition {
+            EnvironmentAddition::Option { name, .. } => {
+                format!("environment: that of a terminal, and our reporter beside what `{name}` has")
+            }
+            EnvironmentAddition::PathFolder(_) => {
+                "environment: a script sets `NODE_OPTIONS` itself, so that a `node` before those of `PATH` loads our reporter".to_owned()
+            }
+        }));
+        return notes;
+    }
+    if !target.other_runners.is_empty() && request.runner.is_none() {
+        let names: Vec<_> = target.other_runners.iter().map(|runner| runner.name()).collect();
+        notes.push(format!("the project also fits {}; `runner` chooses", names.join(", ")));
+    }
+    if target.runner.reports_only_exit_code() {
+        notes.push(format!("of {} only the exit code is known: it is told as one test", target.runner));
+    }
+    notes
+}
+
+/// Returns true if nextest is installed. The plugin is a program of its own, which only cargo finds.
+async fn has_nextest(commands: &Commands, target: &TestTarget, cancel: &CancellationToken) -> bool {
+    let Ok(command) = commands.command_of_tests("cargo", target.project.folder()) else { return false };
+    let command = terminal_environment(command, commands.runner())
+        .args(["nextest", "--version"])
+        .limits(Limits::default().timeout(VERSION_TIMEOUT))
+        .cancel(cancel.clone());
+    commands.runner().run(command).await.is_ok_and(|output| output.success())
+}
+
+fn progress_line(mut counts: TestCounts, results: &TestResults) -> String {
+    counts += results.counts;
+    let of = results.expected.map_or_else(String::new, |expected| format!(" of {expected}"));
+    let running = results.running.back().map_or_else(String::new, |name| format!("; running {name}"));
+    format!("{}{of} tests done, {} failed{running}", counts.total(), counts.failed)
+}

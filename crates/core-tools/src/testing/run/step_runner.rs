@@ -1,0 +1,243 @@
+//! Runs one step and reads its results while it runs.
+
+use super::event_file::EventFile;
+use super::xml_reports;
+use crate::ci::Commands;
+use crate::ci::project::Project;
+use crate::testing::environment::terminal_environment;
+use crate::testing::error::TestError;
+use crate::testing::parse::{IgnoreLines, LineParser};
+use crate::testing::plan::{ResultSource, TestStep};
+use crate::testing::results::{TestCase, TestResults, TestStatus};
+use crate::testing::runner::TestRunner;
+use crate::testing::target::TestTarget;
+use crate::testing::verdict::{StepRun, StepVerdict};
+use crate::workspace::Workspace;
+use process_runner::{Command, LeftoverPolicy, Limits, Output, Running, Stream, clean};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, SystemTime};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// The longest line of a runner's output, in bytes: nextest puts all that a test printed into one.
+const MAX_LINE_BYTES: usize = 4 << 20;
+/// The number of bytes of each stream that are captured.
+const CAPTURE_BYTES: usize = 256 << 10;
+/// A test that fails so long before the time limit, or later, counts as ended by it: runners report the tests
+/// that they end themselves when they are asked to stop.
+const LIMIT_MARGIN: Duration = Duration::from_millis(30);
+/// The time between two looks at a running step.
+const INTERVAL: Duration = Duration::from_millis(250);
+/// The time by which the times of files lag behind the clock: the kernel takes them from its last tick.
+const FILE_TIME_LAG: Duration = Duration::from_millis(20);
+
+/// Runs one step of a run.
+pub(super) struct StepRunner<'a> {
+    pub(super) commands: &'a Commands,
+    pub(super) target: &'a TestTarget,
+    /// The folder of reports.
+    pub(super) reports: &'a Workspace,
+    /// The time limit of the whole run.
+    pub(super) run_limit: Duration,
+    /// The rest of that limit.
+    pub(super) remaining: Duration,
+    pub(super) cancel: &'a CancellationToken,
+}
+
+/// The parser of a running step and its results, shared with the callback that reads the lines of its output.
+#[derive(Clone)]
+struct LiveResults(Arc<Mutex<Live>>);
+
+struct Live {
+    parser: Box<dyn LineParser>,
+    results: TestResults,
+}
+
+impl LiveResults {
+    fn lock(&self) -> MutexGuard<'_, Live> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes parser and results out, after the last line.
+    fn take(&self) -> Live {
+        let live = &mut *self.lock();
+        Live {
+            parser: std::mem::replace(&mut live.parser, Box::new(IgnoreLines)),
+            results: std::mem::take(&mut live.results),
+        }
+    }
+}
+
+impl StepRunner<'_> {
+    /// Runs a step to its end, or to the time limit. `on_progress` sees the results from time to time.
+    pub(super) async fn run(
+        &self,
+        mut step: TestStep,
+        on_progress: &impl Fn(&TestResults),
+    ) -> Result<StepVerdict, TestError> {
+        let live = LiveResults(Arc::new(Mutex::new(Live {
+            parser: step.source.take_parser(),
+            results: TestResults::of_requested(self.requested_name()),
+        })));
+        // Known only once the program runs; the callback is needed before.
+        let limit_at = Arc::new(OnceLock::new());
+        let command = self.command(&step, &live, &limit_at)?;
+        let started = SystemTime::now();
+        let running = match self.commands.runner().start(command).await {
+            Ok(running) => running,
+            Err(process_runner::Error::Spawn(error)) => {
+                return Ok(StepVerdict::not_started(self.target.runner, error));
+            }
+            Err(error) => return Err(TestError::Command(error.into())),
+        };
+        let mut events = step.source.reads_events().then(EventFile::default);
+        let output = self.wait(running, &live, &limit_at, events.as_mut(), on_progress).await?;
+        let Live { mut parser, mut results } = live.take();
+        if let Some(events) = &mut events {
+            events.read(self.reports, parser.as_mut(), &mut results);
+            events.finish(parser.as_mut(), &mut results);
+        }
+        self.read_xml_reports(&step.source, started, &mut results)?;
+        parser.finish(&mut results);
+        let folder = self.target.project.folder().to_absolute();
+        let run =
+            StepRun { runner: self.target.runner, step: &step, folder: &folder, run_limit: self.run_limit };
+        Ok(StepVerdict::new(&run, results, &output))
+    }
+
+    /// Returns the command of a step, whose output is read as far as it has results.
+    fn command(
+        &self,
+        step: &TestStep,
+        live: &LiveResults,
+        limit_at: &Arc<OnceLock<Instant>>,
+    ) -> Result<Command, TestError> {
+        let command = self.commands.command_of_tests(&step.program, self.target.project.folder())?;
+        // A runner that dies cannot end what it has started, and a test must not leave anything behind.
+        let limits = Limits::default()
+            .timeout(self.remaining)
+            .capture(CAPTURE_BYTES)
+            .max_line(MAX_LINE_BYTES)
+            .leftovers(LeftoverPolicy::KillAll);
+        let mut command = terminal_environment(command, self.commands.runner())
+            .args(step.arguments.iter())
+            .envs(step.environment.iter().map(|(name, value)| (name.as_str(), value.as_str())))
+            .limits(limits)
+            .cancel(self.cancel.clone());
+        for addition in &step.additions {
+            let inherited = self.commands.inherited_variable(addition.name());
+            command = command.env(addition.name(), addition.value(inherited));
+        }
+        if matches!(step.source, ResultSource::MergedOutput(_)) {
+            command = command.merge_stderr();
+        }
+        if step.source.reads_stdout() {
+            let (live, limit_at) = (live.clone(), Arc::clone(limit_at));
+            command = command.on_line(move |stream, line| {
+                if stream == Stream::Stdout {
+                    let Live { parser, results } = &mut *live.lock();
+                    results.limit_reached |= limit_at.get().is_some_and(|limit| Instant::now() >= *limit);
+                    parser.line(&clean(&line.text()), results);
+                }
+            });
+        }
+        Ok(command)
+    }
+
+    /// Waits for the end of a step, and reads its events meanwhile.
+    async fn wait(
+        &self,
+        mut running: Running,
+        live: &LiveResults,
+        limit_at: &OnceLock<Instant>,
+        mut events: Option<&mut EventFile>,
+        on_progress: &impl Fn(&TestResults),
+    ) -> Result<Output, TestError> {
+        let mut ticks = tokio::time::interval_at(Instant::now() + INTERVAL, INTERVAL);
+        // The limit counts from the program's own start, which may be a while ago.
+        let remaining = self.remaining.saturating_sub(LIMIT_MARGIN).saturating_sub(running.elapsed());
+        let deadline = tokio::time::sleep(remaining);
+        let _ = limit_at.set(Instant::now() + remaining);
+        tokio::pin!(deadline);
+        loop {
+            tokio::select! {
+                () = running.finished() => break,
+                () = &mut deadline, if !deadline.is_elapsed() => {
+                    let Live { parser, results } = &mut *live.lock();
+                    // What was written before the limit must be read before the results know of it.
+                    if let Some(events) = &mut events {
+                        events.read(self.reports, parser.as_mut(), results);
+                    }
+                    results.limit_reached = true;
+                }
+                _ = ticks.tick() => {
+                    let Live { parser, results } = &mut *live.lock();
+                    if let Some(events) = &mut events {
+                        events.read(self.reports, parser.as_mut(), results);
+                    }
+                    on_progress(results);
+                }
+            }
+        }
+        running.wait().await.map_err(|error| TestError::Command(error.into()))
+    }
+
+    /// Reads the XML reports that the step has written, if its results are there.
+    fn read_xml_reports(
+        &self,
+        source: &ResultSource,
+        started: SystemTime,
+        results: &mut TestResults,
+    ) -> Result<(), TestError> {
+        match source {
+            ResultSource::Xml => {
+                let folder = Project::new(self.reports.locate(".")?);
+                xml_reports::read_folder(&folder, SystemTime::UNIX_EPOCH, results);
+            }
+            ResultSource::XmlAfterStdout(_) => {
+                let folder = Project::new(self.reports.locate(".")?);
+                let mut from_xml = TestResults::of_requested(self.requested_name());
+                xml_reports::read_folder(&folder, SystemTime::UNIX_EPOCH, &mut from_xml);
+                if from_xml.counts.total() > 0 && from_xml.problems.is_empty() {
+                    add_limits_and_signals(&results.tests, &mut from_xml.tests);
+                    *results = from_xml;
+                }
+            }
+            ResultSource::XmlInProject(folders) => {
+                // Reports of earlier runs are in the same folders.
+                let since = started.checked_sub(FILE_TIME_LAG).unwrap_or(started);
+                for folder in xml_reports::report_folders(&self.target.project, folders) {
+                    xml_reports::read_folder(&folder, since, results);
+                }
+            }
+            ResultSource::Stdout(_)
+            | ResultSource::MergedOutput(_)
+            | ResultSource::Events
+            | ResultSource::ProcessEvents
+            | ResultSource::ExitCode => {}
+        }
+        Ok(())
+    }
+
+    /// Returns the name that one of the executed tests must have, where the runner selects by a pattern.
+    fn requested_name(&self) -> Option<String> {
+        let runner = self.target.runner;
+        let name = self.target.filter.name.clone().filter(|_| runner.selects_by_pattern())?;
+        // Go writes the names of its subtests so.
+        Some(if runner == TestRunner::Go { name.replace(' ', "_") } else { name })
+    }
+}
+
+/// Adds to `report`, which knows only of failures, what the lines of the output say of a limit or a signal.
+fn add_limits_and_signals(printed: &[TestCase], report: &mut [TestCase]) {
+    let ended =
+        printed.iter().filter(|test| matches!(test.status, TestStatus::TimedOut | TestStatus::Errored));
+    let ended: HashMap<_, _> = ended.map(|test| (test.name.as_str(), test)).collect();
+    for test in report.iter_mut().filter(|test| test.status == TestStatus::Failed) {
+        let Some(end) = ended.get(test.name.as_str()) else { continue };
+        test.status = end.status;
+        let parts = end.error.iter().chain(&test.error).map(String::as_str);
+        test.error = Some(parts.collect::<Vec<_>>().join("\n"));
+    }
+}

@@ -1,0 +1,141 @@
+//! The reason of a failure without a report, from what the runner printed for people.
+
+use crate::testing::results::{ProblemKind, RunProblem, RunnerEnd, TestResults};
+use crate::testing::runner::TestRunner;
+
+/// Returns the problem that a failed runner names in its output, if it is one that we know.
+pub(super) fn explain_failure(runner: TestRunner, text: &str, results: &TestResults) -> Option<RunProblem> {
+    let output = FailedOutput { runner, text, results };
+    let Reason { kind, line } = match runner {
+        TestRunner::Cargo | TestRunner::Nextest => output.cargo(),
+        TestRunner::Vitest
+        | TestRunner::Jest
+        | TestRunner::Mocha
+        | TestRunner::Ava
+        | TestRunner::Playwright
+            if output.lacks_a_module() =>
+        {
+            output.missing_module()
+        }
+        TestRunner::Vitest | TestRunner::Jest | TestRunner::Mocha | TestRunner::Ava | TestRunner::Node => {
+            output.javascript()
+        }
+        TestRunner::Pytest => output.without_tests(ProblemKind::CollectionError, &["ERROR: "]),
+        TestRunner::Bats => {
+            let phrases = ["syntax error", "does not exist", "ERROR"];
+            output.without_tests(ProblemKind::CollectionError, &phrases)
+        }
+        TestRunner::Maven => output.maven(),
+        TestRunner::Mix => output.mix(),
+        TestRunner::Ctest => output.without_tests(ProblemKind::NoTests, &["No tests were found"]),
+        _ => None,
+    }?;
+    let mut message = line.trim().trim_start_matches("[ERROR] ").to_owned();
+    if kind == ProblemKind::RunnerMissing {
+        message.push_str(&format!(". It is usually installed so: {}", runner.installation()));
+    }
+    Some(RunProblem::new(kind, message))
+}
+
+/// A problem, and the line that says so.
+struct Reason<'a> {
+    kind: ProblemKind,
+    line: &'a str,
+}
+
+/// The output of a runner that failed, and the results that it had reported by then.
+struct FailedOutput<'a> {
+    runner: TestRunner,
+    text: &'a str,
+    results: &'a TestResults,
+}
+
+impl<'a> FailedOutput<'a> {
+    /// Returns the first line that contains one of `phrases`.
+    fn line_with(&self, phrases: &[&str]) -> Option<&'a str> {
+        self.text.lines().find(|line| phrases.iter().any(|phrase| line.contains(phrase)))
+    }
+
+    fn reason(&self, kind: ProblemKind, phrases: &[&str]) -> Option<Reason<'a>> {
+        self.line_with(phrases).map(|line| Reason { kind, line })
+    }
+
+    /// Returns the reason only if no test was reported: a line among tests may have been printed by one of them.
+    fn without_tests(&self, kind: ProblemKind, phrases: &[&str]) -> Option<Reason<'a>> {
+        if self.has_tests() { None } else { self.reason(kind, phrases) }
+    }
+
+    fn has_tests(&self) -> bool {
+        self.results.counts.total() > 0
+    }
+
+    fn cargo(&self) -> Option<Reason<'a>> {
+        let missing = ["error: no such command: `nextest`", "error: no such subcommand"];
+        let broken = ["error: could not compile", "error: failed to parse manifest"];
+        self.reason(ProblemKind::RunnerMissing, &missing)
+            .or_else(|| self.without_tests(ProblemKind::CompileError, &broken))
+    }
+
+    fn lacks_a_module(&self) -> bool {
+        self.line_with(&["MODULE_NOT_FOUND"]).is_some()
+            && self.line_with(&["node_modules"]).is_some()
+            && self.results.runner_end != RunnerEnd::Reached
+    }
+
+    /// Returns the module that was not found: the runner itself, or one that a test file imports.
+    fn missing_module(&self) -> Option<Reason<'a>> {
+        const RUNNERS: [&str; 5] = [
+            "vitest/vitest.mjs",
+            "jest/bin/jest.js",
+            "mocha/bin/mocha.js",
+            "ava/entrypoints/cli.mjs",
+            "@playwright/test/cli.js",
+        ];
+        let line = self.line_with(&["Cannot find module"])?;
+        let is_runner = RUNNERS.iter().any(|runner| line.contains(runner));
+        let kind = if is_runner { ProblemKind::RunnerMissing } else { ProblemKind::CollectionError };
+        Some(Reason { kind, line })
+    }
+
+    fn javascript(&self) -> Option<Reason<'a>> {
+        if self.has_tests() {
+            return None;
+        }
+        let no_files = [
+            "No test files found",
+            "No tests found",
+            "Could not find '",
+            "Couldn’t find any files to test",
+            "Couldn’t find any matching tests",
+        ];
+        if let Some(reason) = self.reason(ProblemKind::NoTests, &no_files) {
+            return Some(reason);
+        }
+        // AVA plans no tests, and vitest leaves it to its own reporter to print that there are none.
+        let ended_without_files = match self.runner {
+            TestRunner::Ava => self.results.expected == Some(0),
+            TestRunner::Vitest => self.results.runner_end == RunnerEnd::Reached,
+            _ => false,
+        };
+        if ended_without_files && self.results.problems.is_empty() {
+            let line = "no test was executed: no test file matches";
+            return Some(Reason { kind: ProblemKind::NoTests, line });
+        }
+        let errors = ["SyntaxError", "ReferenceError", "Cannot find module", "Error: "];
+        self.reason(ProblemKind::CollectionError, &errors)
+    }
+
+    fn maven(&self) -> Option<Reason<'a>> {
+        self.reason(ProblemKind::Crashed, &["The forked VM terminated without"])
+            .or_else(|| self.without_tests(ProblemKind::CompileError, &["COMPILATION ERROR"]))
+            .or_else(|| self.without_tests(ProblemKind::RunnerMissing, &["Could not resolve"]))
+            .or_else(|| self.without_tests(ProblemKind::RunnerFailed, &["[ERROR]"]))
+    }
+
+    fn mix(&self) -> Option<Reason<'a>> {
+        let no_tests = ["There are no tests to run", "no tests to run", "did not match"];
+        let broken = ["Compilation error", "SyntaxError", "TokenMissingError", "** ("];
+        self.without_tests(ProblemKind::NoTests, &no_tests)
+            .or_else(|| self.without_tests(ProblemKind::CompileError, &broken))
+    }
+}

@@ -1,0 +1,13 @@
+//! The verdict on each step of a run: from its results, what it printed, and how its process ended.
+
+mod exit;
+mod explain;
+mod judge;
+mod project;
+mod step_verdict;
+
+#[cfg(test)]
+pub(crate) use exit::RunnerExit;
+#[cfg(test)]
+pub(crate) use judge::judge;
+pub(crate) use step_verdict::{StepRun, StepVerdict};

@@ -1,0 +1,195 @@
+//! The verdict on one step of a run.
+
+use super::exit::RunnerExit;
+use super::explain::explain_failure;
+use super::judge::judge;
+use super::project::judge_project_command;
+use crate::ci::{CommandError, Diagnostic};
+use crate::testing::plan::{StepPurpose, TestStep};
+use crate::testing::results::{ProblemKind, RunProblem, TestCase, TestCommand, TestResults, TestStatus};
+use crate::testing::runner::TestRunner;
+use process_runner::{Output, SpawnError, SpawnErrorKind};
+use std::path::Path;
+use std::time::Duration;
+
+/// The verdict on one step of a run, and what it rests on.
+pub(crate) struct StepVerdict {
+    pub(crate) results: TestResults,
+    pub(crate) problem: Option<RunProblem>,
+    pub(crate) exit_code: Option<u32>,
+    /// The text that the step printed for people.
+    pub(crate) output: String,
+    /// The next steps have no chance: the run ends here.
+    pub(crate) ends_run: bool,
+    /// The commands of a project's own test command.
+    pub(crate) commands: Vec<TestCommand>,
+    /// It succeeded without a report of any test that was executed.
+    pub(crate) is_unverified: bool,
+    /// The tests alone explain the verdict, without the output.
+    pub(crate) explains_itself: bool,
+}
+
+/// A step that ran, and what a verdict on it needs to know.
+pub(crate) struct StepRun<'a> {
+    pub(crate) runner: TestRunner,
+    pub(crate) step: &'a TestStep,
+    /// The folder of the project.
+    pub(crate) folder: &'a Path,
+    /// The time limit of the whole run.
+    pub(crate) run_limit: Duration,
+}
+
+impl StepVerdict {
+    /// Judges a step that ran.
+    pub(crate) fn new(run: &StepRun<'_>, mut results: TestResults, output: &Output) -> Self {
+        let &StepRun { runner, step, folder, run_limit } = run;
+        let text = printed_for_people(output);
+        let exit = RunnerExit::new(output, run_limit);
+        if step.purpose == StepPurpose::ProjectCommand {
+            let project = judge_project_command(step, folder, &mut results, exit, &text);
+            return Self {
+                results,
+                problem: project.problem,
+                exit_code: output.code(),
+                output: text,
+                ends_run: true,
+                commands: project.commands,
+                is_unverified: project.is_unverified,
+                explains_itself: project.explains_itself,
+            };
+        }
+        if !output.success() {
+            if results.diagnostics.is_empty() && results.counts.total() == 0 {
+                for diagnostic in Diagnostic::from_text(&text) {
+                    results.add_diagnostic(diagnostic);
+                }
+            }
+            results.problems.extend(explain_failure(runner, &text, &results));
+        }
+        let problem = problem(runner, step, &mut results, exit, &text);
+        let ends_run = match exit {
+            RunnerExit::Exited(_) => {
+                results.counts.total() == 0 && problem.as_ref().is_some_and(prevents_next_step)
+            }
+            _ => true,
+        };
+        let explains_itself =
+            problem.is_none() && !(runner.reports_only_exit_code() && results.counts.failed > 0);
+        Self {
+            results,
+            problem,
+            exit_code: output.code(),
+            output: text,
+            ends_run,
+            commands: Vec::new(),
+            is_unverified: false,
+            explains_itself,
+        }
+    }
+
+    /// Judges a step whose program did not start.
+    pub(crate) fn not_started(runner: TestRunner, error: SpawnError) -> Self {
+        let is_missing =
+            matches!(error.kind, SpawnErrorKind::NotFound { .. } | SpawnErrorKind::BadInterpreter { .. });
+        let text = CommandError::from(process_runner::Error::Spawn(error)).to_string();
+        let problem = if is_missing {
+            let message = format!("{text} It is usually installed so: {}", runner.installation());
+            RunProblem::new(ProblemKind::RunnerMissing, message)
+        } else {
+            RunProblem::new(ProblemKind::RunnerFailed, text)
+        };
+        Self {
+            results: TestResults::default(),
+            problem: Some(problem),
+            exit_code: None,
+            output: String::new(),
+            ends_run: true,
+            commands: Vec::new(),
+            is_unverified: false,
+            explains_itself: true,
+        }
+    }
+}
+
+/// Returns false for a problem beside which the next step still makes sense: the tests may be there.
+fn prevents_next_step(problem: &RunProblem) -> bool {
+    !matches!(problem.kind, ProblemKind::NoTests | ProblemKind::Mismatch)
+}
+
+fn problem(
+    runner: TestRunner,
+    step: &TestStep,
+    results: &mut TestResults,
+    exit: RunnerExit,
+    text: &str,
+) -> Option<RunProblem> {
+    match step.purpose {
+        StepPurpose::Preparation => return preparation_problem(runner, step, results, exit),
+        StepPurpose::Doctests if has_no_library(results, exit, text) => {
+            let message = "there is no library, and so no documentation to test";
+            return Some(RunProblem::new(ProblemKind::NoTests, message));
+        }
+        StepPurpose::Doctests | StepPurpose::Tests | StepPurpose::ProjectCommand => {}
+    }
+    if runner == TestRunner::Make && exit == RunnerExit::Exited(0) && made_nothing(text) {
+        let message = "no test was executed: make had nothing to do";
+        return Some(RunProblem::new(ProblemKind::NoTests, message));
+    }
+    if runner.reports_only_exit_code() {
+        return exit_code_problem(step, results, exit);
+    }
+    judge(results, exit, runner.no_tests_exit_code())
+}
+
+fn preparation_problem(
+    runner: TestRunner,
+    step: &TestStep,
+    results: &mut TestResults,
+    exit: RunnerExit,
+) -> Option<RunProblem> {
+    match exit {
+        RunnerExit::Exited(0) => None,
+        RunnerExit::Exited(code) => {
+            let message = format!("`{}` failed with exit code {code}", step.display);
+            Some(RunProblem::new(ProblemKind::CompileError, message))
+        }
+        exit => judge(results, exit, runner.no_tests_exit_code()),
+    }
+}
+
+/// Reports a step of which only the exit code is known as one test.
+fn exit_code_problem(step: &TestStep, results: &mut TestResults, exit: RunnerExit) -> Option<RunProblem> {
+    let status = match exit {
+        RunnerExit::Exited(0) => TestStatus::Passed,
+        RunnerExit::Exited(_) => TestStatus::Failed,
+        RunnerExit::TimedOut(_) => TestStatus::TimedOut,
+        _ => TestStatus::Errored,
+    };
+    results.add_test(TestCase::new(step.display.clone(), status));
+    match exit {
+        RunnerExit::Exited(_) => None,
+        exit => judge(results, exit, None),
+    }
+}
+
+fn has_no_library(results: &TestResults, exit: RunnerExit, text: &str) -> bool {
+    exit != RunnerExit::Exited(0)
+        && results.counts.total() == 0
+        && text.lines().any(|line| line.starts_with("error: no library targets found"))
+}
+
+/// Returns true if all that make printed is that there is nothing to make.
+///
+/// The message is in the user's language. But what make runs is printed, prints something itself, or is silent,
+/// and never begins a line with `make: `.
+fn made_nothing(text: &str) -> bool {
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty()).peekable();
+    lines.peek().is_some() && lines.all(|line| line.starts_with("make: ") || line.starts_with("gmake: "))
+}
+
+/// Returns what the runner printed without JSON: standard output, then standard error, where errors usually are.
+fn printed_for_people(output: &Output) -> String {
+    let (stdout, stderr) = (output.stdout.clean(), output.stderr.clean());
+    let lines = stdout.lines().filter(|line| !line.starts_with('{')).chain(stderr.lines());
+    lines.collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,177 @@
+//! Errors of the database area.
+
+use super::action::Action;
+
+/// A request that a database did not answer. No message shows a URL, a user or a password.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The statement defines, changes or removes something other than rows.
+    #[error("DDL not permitted via db_bridge query/seed actions")]
+    Ddl,
+    /// The statement is of a kind that the action does not take.
+    #[error("not permitted in `{action}`: {reason}")]
+    NotPermitted {
+        /// The action.
+        action: Action,
+        /// The part that the engine refused, and the alternative.
+        reason: String,
+    },
+    /// The payload holds no statement, or more than one.
+    #[error("`payload` has {} statement{}; give exactly one", if *.found == 0 { "no".into() } else { .found.to_string() }, if *.found == 0 { "" } else { "s" })]
+    StatementCount {
+        /// The number of statements.
+        found: usize,
+    },
+    /// An argument has a value that the schema cannot rule out.
+    #[error("`{parameter}`: {reason}")]
+    InvalidArgument {
+        /// Its name.
+        parameter: &'static str,
+        /// The fault of the value, and the values that are expected.
+        reason: String,
+    },
+    /// The file is not there, or not beneath a root.
+    #[error("database file not found: {path}{hint}")]
+    NotFound {
+        /// The path in the request or in the settings.
+        path: String,
+        /// The advice, beginning with a semicolon.
+        hint: String,
+    },
+    /// The file may not be opened.
+    #[error("cannot open the database {path}")]
+    OpenFile {
+        /// Relative to its root.
+        path: String,
+        /// The reason.
+        source: workspace::Error,
+    },
+    /// The settings name something that cannot be used.
+    #[error("the database `{name}` cannot be used: {reason}")]
+    InvalidSetting {
+        /// Its name in the settings.
+        name: String,
+        /// The fault, without the URL.
+        reason: String,
+    },
+    /// There is no connection.
+    #[error("cannot connect to `{name}`: {reason}")]
+    Connect {
+        /// Its name in the settings.
+        name: String,
+        /// The message of the engine or the network.
+        reason: String,
+    },
+    /// The engine refused the statement, or failed in it.
+    #[error("{message}{}", .code.as_ref().map(|code| format!(" (code {code})")).unwrap_or_default())]
+    Engine {
+        /// The engine's message.
+        message: String,
+        /// The engine's code for it: an SQLSTATE, or SQLite's result code.
+        code: Option<String>,
+    },
+    /// The statement ran past its time limit and was stopped in the server.
+    #[error("stopped after {limit_ms} ms, its time limit; narrow it, or give a larger `timeout_ms`")]
+    TimedOut {
+        /// The limit, in milliseconds.
+        limit_ms: u64,
+    },
+    /// The call was cancelled, and the statement stopped in the server.
+    #[error("cancelled")]
+    Cancelled,
+}
+
+impl Error {
+    /// An argument that is not allowed.
+    pub(super) fn argument(parameter: &'static str, reason: impl Into<String>) -> Self {
+        Self::InvalidArgument { parameter, reason: reason.into() }
+    }
+
+    /// A number of values other than the number of parameters in the statement.
+    pub(super) fn parameter_count(expected: usize, given: usize) -> Self {
+        Self::argument(
+            "params",
+            format!("one value for each parameter of the statement: {expected} expected, {given} given"),
+        )
+    }
+
+    /// An error of the engine without a code.
+    pub(super) fn engine_message(message: impl Into<String>) -> Self {
+        Self::Engine { message: message.into(), code: None }
+    }
+
+    /// Converts an error of sqlx: the engine's words as they are, and only the kind of everything else, since sqlx's own
+    /// messages may show host, user and path.
+    ///
+    /// It is a function and no `From`: sqlx is no part of the public interface.
+    pub(super) fn engine(error: sqlx::Error) -> Self {
+        Self::engine_message(match error {
+            sqlx::Error::Database(error) => {
+                return Self::Engine {
+                    message: error.message().to_owned(),
+                    code: error.code().map(std::borrow::Cow::into_owned),
+                };
+            }
+            sqlx::Error::Io(error) => format!("the connection failed: {}", error.kind()),
+            sqlx::Error::WorkerCrashed => "the database ran out of memory; ask for less at once".to_owned(),
+            sqlx::Error::Encode(error) | sqlx::Error::Decode(error) => error.to_string(),
+            sqlx::Error::Protocol(message) => message,
+            sqlx::Error::Tls(error) => format!("no TLS with the server: {error}"),
+            _ => "the database did not answer".to_owned(),
+        })
+    }
+
+    /// A URL that cannot be parsed. The parser's message is left out: it may show the URL.
+    #[cfg(any(feature = "postgres", feature = "mysql"))]
+    pub(super) fn unreadable_url(name: &str) -> Self {
+        Self::InvalidSetting {
+            name: name.to_owned(),
+            reason: "its URL cannot be read: scheme, user, password, host and database, escaped with %"
+                .to_owned(),
+        }
+    }
+
+    /// A failed connection to `name`. For a code of which `is_access_denied` is true the server's message is left out:
+    /// it names the user.
+    #[cfg(any(feature = "postgres", feature = "mysql"))]
+    pub(super) fn connect(name: &str, error: sqlx::Error, is_access_denied: impl Fn(&str) -> bool) -> Self {
+        Self::Connect {
+            name: name.to_owned(),
+            reason: match error {
+                sqlx::Error::Database(error) if error.code().is_some_and(|code| is_access_denied(&code)) => {
+                    "the server refused the user or the password".to_owned()
+                }
+                sqlx::Error::Io(error) => certificate_fault(&error).map_or_else(
+                    || error.kind().to_string(),
+                    |fault| format!("no TLS with the server: {fault}"),
+                ),
+                error => Self::engine(error).to_string(),
+            },
+        }
+    }
+}
+
+/// Returns the fault of the server's certificate if that is why the connection failed.
+///
+/// The message of rustls is the only thing that tells the causes apart behind `std::io::Error`, and it is not passed on:
+/// it shows the names in the certificate.
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+fn certificate_fault(error: &std::io::Error) -> Option<&'static str> {
+    let message = error.get_ref()?.to_string();
+    if !message.contains("certificate") {
+        return None;
+    }
+    let has = |word: &str| message.to_ascii_lowercase().contains(word);
+    Some(match () {
+        () if has("unknownissuer") => {
+            "no authority that is known here has signed its certificate; the URL may name a file of others \
+             (sslrootcert, ssl-ca)"
+        }
+        () if has("not valid for name") || has("notvalidforname") => {
+            "its certificate is for another name than that of the URL"
+        }
+        () if has("expired") => "its certificate has expired",
+        () => "its certificate is not accepted",
+    })
+}

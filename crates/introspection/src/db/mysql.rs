@@ -1,0 +1,543 @@
+//! MySQL and MariaDB: a connection for each call, a session that the server lets read only.
+//!
+//! The server prepares each statement, which limits it to one, and must also accept it as a subquery: that rules out
+//! `INTO OUTFILE` and everything else that a read-only transaction does not forbid. It is run with `EXECUTE`, so that
+//! values arrive as the text that the server writes.
+
+use super::response::{DbResponse, SeedReport};
+use super::rows::RowCollector;
+use super::schema::{DatabaseSchema, ForeignKey, Index, TableColumn, TableSchema, matches_pattern};
+use super::server::{self, DatabaseServer, SERVER_LIMIT_MARGIN};
+use super::statement::{first_word, is_ddl};
+use super::value::{self, Cell};
+use super::{Action, Column, DbBridge, Error, Rows};
+use futures_util::TryStreamExt;
+use serde_json::Value;
+use sqlx::mysql::{MySql, MySqlConnectOptions, MySqlConnection, MySqlDatabaseError, MySqlRow};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Decode, Either, Executor, Row, SqlSafeStr, Statement};
+use sqlx::{TypeInfo, ValueRef};
+use std::str::FromStr;
+use tokio_util::sync::CancellationToken;
+
+// <https://mariadb.com/docs/server/reference/error-codes>
+const ER_DUP_FIELDNAME: u16 = 1060;
+const ER_PARSE_ERROR: u16 = 1064;
+const ER_UNSUPPORTED_PS: u16 = 1295;
+const ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION: u16 = 1792;
+const ER_WARNING_NOT_COMPLETE_ROLLBACK: u16 = 1196;
+
+/// Runs `request` on the database of `url`, which messages call `name`.
+pub(super) async fn run(
+    name: &str,
+    url: &str,
+    request: &DbBridge,
+    cancel: &CancellationToken,
+) -> Result<DbResponse, Error> {
+    server::run(&MySqlServer { name, options: parse_options(name, url)? }, request, cancel).await
+}
+
+/// One database of a MySQL or MariaDB server.
+struct MySqlServer<'a> {
+    /// The name of the database in messages.
+    name: &'a str,
+    options: MySqlConnectOptions,
+}
+
+impl DatabaseServer for MySqlServer<'_> {
+    type Connection = MySqlConnection;
+    type ConnectionId = u64;
+
+    async fn connect(&self) -> Result<MySqlConnection, Error> {
+        let connection = self.options.connect().await;
+        connection.map_err(|error| Error::connect(self.name, error, |code| code == "28000"))
+    }
+
+    async fn connection_id(connection: &mut MySqlConnection) -> Result<u64, Error> {
+        sqlx::query_scalar("SELECT CAST(CONNECTION_ID() AS UNSIGNED)")
+            .fetch_one(connection)
+            .await
+            .map_err(Error::engine)
+    }
+
+    async fn stop_statement(&self, id: u64) -> Result<(), sqlx::Error> {
+        let mut connection = self.options.connect().await?;
+        sqlx::raw_sql(AssertSqlSafe(format!("KILL QUERY {id}"))).execute(&mut connection).await?;
+        connection.close().await
+    }
+
+    async fn execute(
+        &self,
+        connection: &mut MySqlConnection,
+        id: u64,
+        request: &DbBridge,
+        cancel: &CancellationToken,
+    ) -> Result<DbResponse, Error> {
+        let response = execute_request(connection, request, cancel).await;
+        if let Ok(DbResponse::Rows(rows)) = &response
+            && rows.truncated
+        {
+            // The server would send all other rows before it closes the connection.
+            let _ = self.stop_statement(id).await;
+        }
+        response
+    }
+}
+
+fn parse_options(name: &str, url: &str) -> Result<MySqlConnectOptions, Error> {
+    // sqlx knows only the scheme `mysql`.
+    let url = url.strip_prefix("mariadb:").map_or_else(|| url.to_owned(), |rest| format!("mysql:{rest}"));
+    let options = MySqlConnectOptions::from_str(&url).map_err(|_| Error::unreadable_url(name))?;
+    // sqlx would change `sql_mode`. Statements have to mean what they mean to the application.
+    Ok(options
+        .pipes_as_concat(false)
+        .no_engine_substitution(false)
+        // Each call has a connection of its own, on which nothing is prepared twice.
+        .statement_cache_capacity(0)
+        .disable_statement_logging())
+}
+
+/// Opens the transaction that the action needs and runs the request in it.
+async fn execute_request(
+    connection: &mut MySqlConnection,
+    request: &DbBridge,
+    cancel: &CancellationToken,
+) -> Result<DbResponse, Error> {
+    let limit = request.time_limit() + SERVER_LIMIT_MARGIN;
+    let version: String = sqlx::query_scalar("SELECT CAST(VERSION() AS CHAR)")
+        .fetch_one(&mut *connection)
+        .await
+        .map_err(Error::engine)?;
+    // Different variables in different units: MariaDB takes seconds, as a decimal number, and limits every statement;
+    // MySQL takes milliseconds, and limits SELECT only.
+    let timeout = if version.contains("MariaDB") {
+        format!("SET SESSION max_statement_time = {}", limit.as_secs_f64())
+    } else {
+        format!("SET SESSION max_execution_time = {}", limit.as_millis())
+    };
+    execute(connection, timeout).await?;
+    // The unit is whole seconds, and MySQL's minimum is 1.
+    execute(connection, format!("SET SESSION innodb_lock_wait_timeout = {}", limit.as_secs().max(1))).await?;
+    if request.action == Action::Seed {
+        execute(connection, "START TRANSACTION READ WRITE").await?;
+    } else {
+        // The session too: a statement that commits implicitly, as DDL does, would otherwise begin a transaction that
+        // can write.
+        execute(connection, "SET SESSION TRANSACTION READ ONLY").await?;
+        execute(connection, "START TRANSACTION READ ONLY").await?;
+    }
+    // KILL QUERY has no effect while the connection is idle, so one that came between the statements above may have
+    // been lost.
+    if cancel.is_cancelled() {
+        return Err(Error::Cancelled);
+    }
+    match request.action {
+        Action::Schema => schema(connection, &request.payload).await.map(DbResponse::Schema),
+        Action::Query => query(connection, request).await.map(DbResponse::Rows),
+        Action::Explain => explain(connection, request).await.map(DbResponse::Rows),
+        Action::Seed => seed(connection, request).await.map(DbResponse::Seed),
+    }
+}
+
+/// Runs a statement of this module, as opposed to one of the caller.
+async fn execute(connection: &mut MySqlConnection, statement: impl Into<String>) -> Result<(), Error> {
+    sqlx::raw_sql(AssertSqlSafe(statement.into())).execute(connection).await.map_err(Error::engine)?;
+    Ok(())
+}
+
+/// Has the server prepare the statement, and returns its columns and the number of its parameters. It is not run.
+async fn describe(
+    connection: &mut MySqlConnection,
+    statement: &str,
+) -> Result<(Vec<Column>, usize), sqlx::Error> {
+    let prepared = connection.prepare(AssertSqlSafe(statement).into_sql_str()).await?;
+    let columns = prepared
+        .columns()
+        .iter()
+        .map(|column| {
+            use sqlx::Column as _;
+            Column { name: column.name().to_owned(), kind: column.type_info().name().to_ascii_lowercase() }
+        })
+        .collect();
+    let parameters = match prepared.parameters() {
+        Some(Either::Right(count)) => count,
+        Some(Either::Left(kinds)) => kinds.len(),
+        None => 0,
+    };
+    Ok((columns, parameters))
+}
+
+/// Checks that the server accepts the statement between `before` and `after`. It is not run.
+async fn check_within(
+    connection: &mut MySqlConnection,
+    before: &str,
+    statement: &str,
+    after: &str,
+) -> Result<(), sqlx::Error> {
+    // On lines of its own: a line comment at its end does not swallow what follows.
+    match describe(connection, &format!("{before}\n{statement}\n{after}")).await {
+        // The statement is fine: two of its columns have one name, which is only forbidden in a subquery.
+        Err(error) if error_number(&error) == Some(ER_DUP_FIELDNAME) => Ok(()),
+        other => other.map(|_| ()),
+    }
+}
+
+/// Returns the number of an error of the server.
+fn error_number(error: &sqlx::Error) -> Option<u16> {
+    error.as_database_error()?.try_downcast_ref::<MySqlDatabaseError>().map(MySqlDatabaseError::number)
+}
+
+async fn query(connection: &mut MySqlConnection, request: &DbBridge) -> Result<Rows, Error> {
+    let statement = request.statement()?;
+    let limit = request.row_limit()?;
+    let failed = |error| translate(error, statement, Action::Query);
+    let (columns, parameters) = describe(connection, statement).await.map_err(failed)?;
+    // Only a statement that reads fits between parentheses.
+    if check_within(connection, "SELECT 1 FROM (", statement, ") AS coretools").await.is_err()
+        || columns.is_empty()
+    {
+        return Err(not_permitted(statement, Action::Query));
+    }
+    let warning = file_privilege_warning(connection).await?;
+    let lists = request.parameters()?;
+    let execute_sql =
+        prepare(connection, statement, lists.first().copied().unwrap_or_default(), parameters).await?;
+    // One more than is answered, to know that there are more.
+    execute(connection, format!("SET SESSION sql_select_limit = {}", limit + 1)).await?;
+    let mut rows = RowCollector::new(columns, limit);
+    if let Some(warning) = warning {
+        rows.add_note(warning);
+    }
+    collect(connection, execute_sql, &mut rows).await.map_err(failed)?;
+    Ok(rows.finish())
+}
+
+async fn explain(connection: &mut MySqlConnection, request: &DbBridge) -> Result<Rows, Error> {
+    let statement = request.statement()?;
+    let failed = |error| translate(error, statement, Action::Explain);
+    // It must be a statement without EXPLAIN too: else its first words could be options of EXPLAIN, such as ANALYZE,
+    // which runs it.
+    describe(connection, statement).await.map_err(failed)?;
+    let explained = format!("EXPLAIN FORMAT=TRADITIONAL\n{statement}");
+    let (columns, parameters) = describe(connection, &explained).await.map_err(failed)?;
+    let lists = request.parameters()?;
+    let execute_sql =
+        prepare(connection, &explained, lists.first().copied().unwrap_or_default(), parameters).await?;
+    let mut rows = RowCollector::new(columns, request.row_limit()?);
+    collect(connection, execute_sql, &mut rows).await.map_err(failed)?;
+    Ok(rows.finish())
+}
+
+async fn seed(connection: &mut MySqlConnection, request: &DbBridge) -> Result<SeedReport, Error> {
+    let statement = request.statement()?;
+    let failed = |error| translate(error, statement, Action::Seed);
+    let (_, parameters) = describe(connection, statement).await.map_err(failed)?;
+    // EXPLAIN accepts statements that select, insert, replace, update or delete rows, and nothing else. It needs the
+    // format: without one it also accepts the name of a table, and `COMMIT` would be one.
+    let explainable = check_within(connection, "EXPLAIN FORMAT=JSON", statement, "").await;
+    if explainable.is_err()
+        || matches!(first_word(statement).as_str(), "select" | "values" | "table" | "with")
+    {
+        return Err(not_permitted(statement, Action::Seed));
+    }
+    let mut report = SeedReport { dry_run: request.dry_run, ..SeedReport::default() };
+    for list in request.parameters()? {
+        let execute_sql = prepare(connection, statement, list, parameters).await?;
+        let result =
+            sqlx::raw_sql(AssertSqlSafe(execute_sql)).execute(&mut *connection).await.map_err(failed)?;
+        report.affected += result.rows_affected();
+        // The server sends 0 if the statement generated no key.
+        report.last_insert_id = i64::try_from(result.last_insert_id()).ok().filter(|id| *id != 0);
+    }
+    if !request.dry_run {
+        execute(connection, "COMMIT").await?;
+        return Ok(report);
+    }
+    execute(connection, "ROLLBACK").await?;
+    // Tables without transactions, such as those of MyISAM, keep their changes, and the server only warns.
+    let warnings = sqlx::raw_sql("SHOW WARNINGS").fetch_all(&mut *connection).await.map_err(Error::engine)?;
+    if warnings.iter().any(|warning| {
+        text(warning, 1).is_some_and(|code| code == ER_WARNING_NOT_COMPLETE_ROLLBACK.to_string())
+    }) {
+        return Err(Error::engine_message(
+            "the table has no transactions: the change could NOT be taken back",
+        ));
+    }
+    Ok(report)
+}
+
+/// Prepares the statement under a name, sets its parameters as variables of the session, and returns the `EXECUTE` that
+/// runs it. With `EXECUTE` the server sends values as text, so no type has to be decoded here.
+async fn prepare(
+    connection: &mut MySqlConnection,
+    statement: &str,
+    values: &[Value],
+    expected: usize,
+) -> Result<String, Error> {
+    if values.len() != expected {
+        return Err(Error::parameter_count(expected, values.len()));
+    }
+    let mut using = Vec::new();
+    for (index, value) in values.iter().enumerate() {
+        // The values are bound, so none becomes part of the text of a statement.
+        let set = sqlx::query(AssertSqlSafe(format!("SET @coretools_{index} = ?")));
+        let set = match value {
+            Value::Null => set.bind(None::<i64>),
+            Value::Bool(value) => set.bind(*value),
+            Value::Number(number) => match (number.as_i64(), number.as_f64()) {
+                (Some(integer), _) => set.bind(integer),
+                (None, Some(real)) => set.bind(real),
+                (None, None) => set.bind(number.to_string()),
+            },
+            Value::String(text) => set.bind(text.clone()),
+            Value::Array(_) | Value::Object(_) => match value::from_base64(value)? {
+                Some(bytes) => set.bind(bytes),
+                None => set.bind(value.to_string()),
+            },
+        };
+        set.execute(&mut *connection).await.map_err(Error::engine)?;
+        using.push(format!("@coretools_{index}"));
+    }
+    sqlx::query("SET @coretools_statement = ?")
+        .bind(statement)
+        .execute(&mut *connection)
+        .await
+        .map_err(Error::engine)?;
+    execute(connection, "PREPARE coretools FROM @coretools_statement").await?;
+    let using = if using.is_empty() { String::new() } else { format!(" USING {}", using.join(", ")) };
+    Ok(format!("EXECUTE coretools{using}"))
+}
+
+/// Runs `execute_sql` and collects its rows until the answer is full.
+async fn collect(
+    connection: &mut MySqlConnection,
+    execute_sql: String,
+    rows: &mut RowCollector,
+) -> Result<(), sqlx::Error> {
+    let mut stream = sqlx::raw_sql(AssertSqlSafe(execute_sql)).fetch(connection);
+    while let Some(row) = stream.try_next().await? {
+        if !rows.push((0..row.len()).map(|index| cell(&row, index))) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Converts a value of a row, which the server has written as text.
+fn cell(row: &MySqlRow, index: usize) -> Cell {
+    let Ok(raw) = row.try_get_raw(index) else { return Cell::null() };
+    if raw.is_null() {
+        return Cell::null();
+    }
+    let kind = raw.type_info().name().to_ascii_uppercase();
+    let bytes = match <&[u8] as Decode<'_, MySql>>::decode(raw) {
+        Ok(bytes) => bytes,
+        Err(error) => return Cell::unreadable(&error),
+    };
+    // The server converts texts to the character set of the connection, which is UTF-8.
+    let Ok(text) = std::str::from_utf8(bytes) else { return value::bytes(bytes, bytes.len()) };
+    match kind.as_str() {
+        "BOOLEAN" | "YEAR" => Cell::whole(value::integer_text(text)),
+        "FLOAT" | "DOUBLE" => Cell::whole(text.parse().map_or_else(|_| text.into(), value::real)),
+        "JSON" => value::json_text(text),
+        // The server sends the bits as bytes, the highest first, also in its text form.
+        "BIT" => {
+            let bits = bytes.iter().take(8).fold(0_u64, |bits, byte| bits << 8 | u64::from(*byte));
+            Cell::whole(value::integer_text(&bits.to_string()))
+        }
+        kind if kind.contains("INT") => Cell::whole(value::integer_text(text)),
+        // A text with a binary collation, such as MariaDB's JSON, has the type of a blob. Control characters tell them
+        // apart.
+        kind if (kind.contains("BINARY") || kind.contains("BLOB") || kind == "GEOMETRY")
+            && text.chars().any(|c| c.is_control() && !c.is_ascii_whitespace()) =>
+        {
+            value::bytes(bytes, bytes.len())
+        }
+        _ => value::text(text),
+    }
+}
+
+/// Returns a value of a row as text; `None` for NULL.
+fn text(row: &MySqlRow, index: usize) -> Option<String> {
+    let raw = row.try_get_raw(index).ok().filter(|raw| !raw.is_null())?;
+    let bytes = <&[u8] as Decode<'_, MySql>>::decode(raw).ok()?;
+    Some(String::from_utf8_lossy(bytes).into_owned())
+}
+
+/// Returns a warning if the user has the privilege FILE, whose use no transaction forbids.
+async fn file_privilege_warning(connection: &mut MySqlConnection) -> Result<Option<String>, Error> {
+    let grants: i64 = sqlx::query_scalar(
+        "SELECT COUNT(*) FROM information_schema.user_privileges WHERE privilege_type = 'FILE' \
+         AND grantee = CONCAT('''', REPLACE(CURRENT_USER(), '@', '''@'''), '''')",
+    )
+    .fetch_one(connection)
+    .await
+    .map_err(Error::engine)?;
+    Ok((grants > 0).then(|| {
+        "this user has the privilege FILE, with which a query can read the server's files; give the connection a \
+         user that may only read (docs/databases.md)"
+            .to_owned()
+    }))
+}
+
+/// Converts an error of the server. One that means that the action does not take statements of this kind gets a message
+/// that says so.
+fn translate(error: sqlx::Error, statement: &str, action: Action) -> Error {
+    if error.as_database_error().is_none() {
+        return Error::engine(error);
+    }
+    if is_ddl(statement) {
+        return Error::Ddl;
+    }
+    // A parse error in a statement with one of these words is a mistake in it; with any other word it is of a kind that
+    // the server would not run here.
+    let known = ["select", "values", "table", "with", "insert", "update", "delete", "replace"];
+    let may_be_kind = matches!(
+        error_number(&error),
+        Some(ER_PARSE_ERROR | ER_UNSUPPORTED_PS | ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION)
+    );
+    if may_be_kind
+        && (error_number(&error) == Some(ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION)
+            || !known.contains(&first_word(statement).as_str()))
+    {
+        return not_permitted(statement, action);
+    }
+    Error::engine(error)
+}
+
+/// The error for a statement of a kind that `action` does not take.
+fn not_permitted(statement: &str, action: Action) -> Error {
+    if is_ddl(statement) {
+        return Error::Ddl;
+    }
+    let word = first_word(statement);
+    let reason = match action {
+        Action::Seed => format!("`{word}`; a seed is INSERT, UPDATE, DELETE or REPLACE"),
+        Action::Explain => format!("`{word}`; the session of a plan only reads, so explain a SELECT"),
+        Action::Query | Action::Schema => {
+            format!("`{word}`, or INTO; a query is SELECT, VALUES, TABLE or WITH; for a plan see `explain`")
+        }
+    };
+    Error::NotPermitted { action, reason }
+}
+
+async fn schema(connection: &mut MySqlConnection, pattern: &str) -> Result<DatabaseSchema, Error> {
+    // Read as text, whatever type the server gives a column: the catalogs of MySQL and MariaDB differ.
+    let all = sqlx::raw_sql(
+        "SELECT table_name, table_type, table_rows FROM information_schema.tables \
+         WHERE table_schema = DATABASE() ORDER BY table_name",
+    )
+    .fetch_all(&mut *connection)
+    .await
+    .map_err(Error::engine)?;
+    let mut tables: Vec<TableSchema> = all
+        .iter()
+        .map(|row| TableSchema {
+            name: text(row, 0).unwrap_or_default(),
+            kind: match text(row, 1).as_deref() {
+                Some("BASE TABLE") | None => "table".to_owned(),
+                Some(other) => other.to_ascii_lowercase(),
+            },
+            row_estimate: text(row, 2).and_then(|rows| rows.parse().ok()),
+            ..TableSchema::default()
+        })
+        .filter(|table| matches_pattern(pattern, &table.name))
+        .collect();
+    let mut schema = DatabaseSchema::new("mysql", tables.iter().map(|table| table.name.clone()).collect());
+    columns(connection, &mut tables).await?;
+    indexes(connection, &mut tables).await?;
+    foreign_keys(connection, &mut tables).await?;
+    let mut bytes = 0;
+    for table in tables {
+        if !schema.push_table(table, &mut bytes) {
+            break;
+        }
+    }
+    Ok(schema)
+}
+
+/// Returns the table that the first column of `row` names, and the texts of the other columns.
+fn table_of_row<'t>(
+    tables: &'t mut [TableSchema],
+    row: &MySqlRow,
+) -> Option<(&'t mut TableSchema, Vec<Option<String>>)> {
+    let name = text(row, 0)?;
+    let table = tables.iter_mut().find(|table| table.name == name)?;
+    Some((table, (1..row.len()).map(|index| text(row, index)).collect()))
+}
+
+async fn columns(connection: &mut MySqlConnection, tables: &mut [TableSchema]) -> Result<(), Error> {
+    let rows = sqlx::raw_sql(
+        "SELECT table_name, column_name, column_type, is_nullable, column_default, column_key \
+         FROM information_schema.columns WHERE table_schema = DATABASE() ORDER BY table_name, ordinal_position",
+    )
+    .fetch_all(connection)
+    .await
+    .map_err(Error::engine)?;
+    for row in &rows {
+        let Some((table, texts)) = table_of_row(tables, row) else { continue };
+        if let [Some(name), Some(kind), Some(nullable), default, key] = &texts[..] {
+            table.columns.push(TableColumn {
+                name: name.clone(),
+                kind: kind.clone(),
+                nullable: nullable == "YES",
+                // MariaDB writes the text `NULL` where there is no default.
+                default: default.clone().filter(|default| default != "NULL"),
+                primary_key: key.as_deref() == Some("PRI"),
+            });
+        }
+    }
+    Ok(())
+}
+
+async fn indexes(connection: &mut MySqlConnection, tables: &mut [TableSchema]) -> Result<(), Error> {
+    let rows = sqlx::raw_sql(
+        "SELECT table_name, index_name, non_unique, COALESCE(column_name, '(expression)') \
+         FROM information_schema.statistics WHERE table_schema = DATABASE() ORDER BY table_name, index_name, seq_in_index",
+    )
+    .fetch_all(connection)
+    .await
+    .map_err(Error::engine)?;
+    for row in &rows {
+        let Some((table, texts)) = table_of_row(tables, row) else { continue };
+        let [Some(name), Some(non_unique), Some(column)] = &texts[..] else { continue };
+        // The rows are ordered by index, and by position within it.
+        match table.indexes.last_mut() {
+            Some(index) if index.name == *name => index.columns.push(column.clone()),
+            _ => table.indexes.push(Index {
+                name: name.clone(),
+                columns: vec![column.clone()],
+                unique: non_unique == "0",
+            }),
+        }
+    }
+    Ok(())
+}
+
+async fn foreign_keys(connection: &mut MySqlConnection, tables: &mut [TableSchema]) -> Result<(), Error> {
+    let rows = sqlx::raw_sql(
+        "SELECT table_name, constraint_name, column_name, referenced_table_name, referenced_column_name \
+         FROM information_schema.key_column_usage WHERE table_schema = DATABASE() AND referenced_table_name IS NOT NULL \
+         ORDER BY table_name, constraint_name, ordinal_position",
+    )
+    .fetch_all(connection)
+    .await
+    .map_err(Error::engine)?;
+    // The name alone is not enough: keys of two tables may have one name.
+    let mut last = None;
+    for row in &rows {
+        let Some((table, texts)) = table_of_row(tables, row) else { continue };
+        let [Some(name), Some(column), Some(referenced_table), Some(referenced_column)] = &texts[..] else {
+            continue;
+        };
+        let key = Some((table.name.clone(), name.clone()));
+        if last != key {
+            table.foreign_keys.push(ForeignKey { table: referenced_table.clone(), ..ForeignKey::default() });
+            last = key;
+        }
+        if let Some(key) = table.foreign_keys.last_mut() {
+            key.columns.push(column.clone());
+            key.references.push(referenced_column.clone());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,150 @@
+//! The arguments of `db_bridge`, and the checks that its schema cannot make.
+
+use super::action::Action;
+use super::error::Error;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use std::time::Duration;
+
+/// The arguments of `db_bridge`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct DbBridge {
+    /// seed writes
+    pub action: Action,
+    /// Statement; schema: table
+    #[serde(default)]
+    pub payload: String,
+    /// To bind
+    #[serde(default)]
+    pub params: Option<Vec<Value>>,
+    /// Name or SQLite file
+    #[serde(default)]
+    pub database: Option<String>,
+    /// Rows; 200
+    #[schemars(range(min = 1, max = 5000))]
+    #[serde(default)]
+    pub limit: Option<u32>,
+    /// Take a seed back after it ran.
+    #[schemars(extend("unlisted" = true))]
+    #[serde(default)]
+    pub dry_run: bool,
+    /// Default 10000.
+    #[schemars(range(min = 1, max = 600_000), extend("unlisted" = true))]
+    #[serde(default)]
+    pub timeout_ms: Option<u64>,
+}
+
+const DEFAULT_ROW_LIMIT: u32 = 200;
+const MAX_ROW_LIMIT: u32 = 5000;
+const DEFAULT_TIME_LIMIT: Duration = Duration::from_secs(10);
+const MAX_TIME_LIMIT: Duration = Duration::from_secs(600);
+/// The longest statement, in bytes, for every engine. SQLite's own limit is set to it (`sqlite::guard`).
+pub(super) const MAX_STATEMENT_BYTES: usize = 1 << 20;
+
+impl DbBridge {
+    /// A request for `action`, with the default of everything else.
+    pub fn new(action: Action) -> Self {
+        Self {
+            action,
+            payload: String::new(),
+            params: None,
+            database: None,
+            limit: None,
+            dry_run: false,
+            timeout_ms: None,
+        }
+    }
+
+    /// Sets the statement; for a schema, the table.
+    #[must_use]
+    pub fn payload(mut self, payload: impl Into<String>) -> Self {
+        self.payload = payload.into();
+        self
+    }
+
+    /// Sets the values to bind. A seed takes a list of lists, and runs once for each.
+    #[must_use]
+    pub fn params(mut self, params: impl IntoIterator<Item = Value>) -> Self {
+        self.params = Some(params.into_iter().collect());
+        self
+    }
+
+    /// Sets the database: its configured name, or an SQLite file.
+    #[must_use]
+    pub fn database(mut self, database: impl Into<String>) -> Self {
+        self.database = Some(database.into());
+        self
+    }
+
+    /// Sets the largest number of rows to answer.
+    #[must_use]
+    pub fn limit(mut self, limit: u32) -> Self {
+        self.limit = Some(limit);
+        self
+    }
+
+    /// Has a seed taken back after it ran.
+    #[must_use]
+    pub fn dry_run(mut self, dry_run: bool) -> Self {
+        self.dry_run = dry_run;
+        self
+    }
+
+    /// Sets the time limit of the statement, in milliseconds.
+    #[must_use]
+    pub fn timeout_ms(mut self, timeout_ms: u64) -> Self {
+        self.timeout_ms = Some(timeout_ms);
+        self
+    }
+
+    /// Returns the time limit of the statement: 10 seconds by default, 600 at most.
+    pub(super) fn time_limit(&self) -> Duration {
+        self.timeout_ms.map_or(DEFAULT_TIME_LIMIT, Duration::from_millis).min(MAX_TIME_LIMIT)
+    }
+
+    /// Returns the number of rows to answer at most: 200 by default.
+    pub(super) fn row_limit(&self) -> Result<usize, Error> {
+        let limit = self.limit.unwrap_or(DEFAULT_ROW_LIMIT);
+        if !(1..=MAX_ROW_LIMIT).contains(&limit) {
+            return Err(Error::argument("limit", format!("{limit} is not in 1 to {MAX_ROW_LIMIT}")));
+        }
+        Ok(usize::try_from(limit).unwrap_or(usize::MAX))
+    }
+
+    /// Returns the statement without the semicolons and blanks at its end: it may be put into another statement.
+    pub(super) fn statement(&self) -> Result<&str, Error> {
+        if self.payload.len() > MAX_STATEMENT_BYTES {
+            return Err(Error::argument("payload", "it is longer than 1 MiB"));
+        }
+        if self.payload.contains('\0') {
+            // SQLite would stop reading at it, and so judge another statement than the one that was sent.
+            return Err(Error::argument("payload", "it contains a NUL character"));
+        }
+        let statement = self.payload.trim_end_matches(|c: char| c.is_ascii_whitespace() || c == ';');
+        if statement.trim().is_empty() { Err(Error::StatementCount { found: 0 }) } else { Ok(statement) }
+    }
+
+    /// Returns the lists of parameters. A seed whose parameters are all arrays has one list for each run of the
+    /// statement; everything else has one list.
+    pub(super) fn parameters(&self) -> Result<Vec<&[Value]>, Error> {
+        let params = self.params.as_deref().unwrap_or_default();
+        let lists: Option<Vec<&[Value]>> =
+            params.iter().map(|param| param.as_array().map(Vec::as_slice)).collect();
+        match lists {
+            Some(lists) if self.action == Action::Seed && !lists.is_empty() => {
+                let length = lists.first().map_or(0, |list| list.len());
+                if lists.iter().any(|list| list.len() != length) {
+                    return Err(Error::argument(
+                        "params",
+                        "the lists have different lengths; give each the same number of values",
+                    ));
+                }
+                Ok(lists)
+            }
+            _ => Ok(vec![params]),
+        }
+    }
+}

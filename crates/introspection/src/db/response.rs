@@ -1,0 +1,45 @@
+//! The answers of `db_bridge`.
+
+use super::{DatabaseSchema, Rows};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// The answer to one request.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+#[non_exhaustive]
+pub enum DbResponse {
+    /// The rows of a query, or the plan of a statement.
+    Rows(Rows),
+    /// The effect of a seed.
+    Seed(SeedReport),
+    /// The tables of the database.
+    Schema(DatabaseSchema),
+}
+
+impl DbResponse {
+    /// Records the duration of the request, in milliseconds.
+    pub(super) fn set_elapsed_ms(&mut self, elapsed_ms: u64) {
+        match self {
+            Self::Rows(rows) => rows.elapsed_ms = elapsed_ms,
+            Self::Seed(report) => report.elapsed_ms = elapsed_ms,
+            Self::Schema(schema) => schema.elapsed_ms = elapsed_ms,
+        }
+    }
+}
+
+/// The effect of a seed.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[non_exhaustive]
+pub struct SeedReport {
+    /// The number of rows that were inserted, changed or deleted.
+    pub affected: u64,
+    /// The last key that was generated, for engines that report it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_insert_id: Option<i64>,
+    /// The change was rolled back.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub dry_run: bool,
+    /// The duration, in milliseconds.
+    pub elapsed_ms: u64,
+}

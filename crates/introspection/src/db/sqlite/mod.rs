@@ -1,0 +1,239 @@
+//! SQLite: a connection for each call, restricted by the engine's own means.
+
+mod guard;
+mod pinned_file;
+mod prepare;
+mod schema;
+mod vfs;
+
+use super::deadline::run_bounded;
+use super::response::{DbResponse, SeedReport};
+use super::rows::RowCollector;
+use super::value::{self, Cell};
+use super::{Action, Databases, DbBridge, Error, Rows};
+use futures_util::TryStreamExt;
+use guard::{Guard, Mode};
+use pinned_file::PinnedFile;
+use prepare::PreparedText;
+use serde_json::Value;
+use sqlx::sqlite::{SqliteArguments, SqliteConnectOptions, SqliteConnection, SqliteRow, SqliteValueRef};
+use sqlx::{Arguments, AssertSqlSafe, ConnectOptions, Connection, Decode, Row, Sqlite, TypeInfo, ValueRef};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// The time that a statement waits for another connection that is writing.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// An open database.
+struct Database {
+    connection: SqliteConnection,
+    guard: Arc<Guard>,
+    /// Keeps the folder open: SQLite opens files beside the database at any time.
+    _file: PinnedFile,
+}
+
+/// Runs `request` on the file at `path`.
+pub(super) async fn run(
+    databases: &Databases,
+    path: &str,
+    request: &DbBridge,
+    cancel: &CancellationToken,
+) -> Result<DbResponse, Error> {
+    let guard = Arc::new(Guard::default());
+    let work = async {
+        let file = PinnedFile::open(databases, path, request)?;
+        let mut database = Database::open(file, request, Arc::clone(&guard)).await?;
+        let response = match request.action {
+            Action::Schema => {
+                schema::schema(&mut database.connection, &request.payload).await.map(DbResponse::Schema)
+            }
+            Action::Query => query(&mut database, request, Mode::Query).await.map(DbResponse::Rows),
+            Action::Explain => query(&mut database, request, Mode::Explain).await.map(DbResponse::Rows),
+            Action::Seed => seed(&mut database, request).await.map(DbResponse::Seed),
+        };
+        // SQLite must have closed its files before the handle of the folder is dropped.
+        let closed = database.connection.close().await;
+        let response = response?;
+        closed.map_err(Error::engine)?;
+        Ok(response)
+    };
+    let stop = || {
+        guard.stop();
+        std::future::ready(())
+    };
+    run_bounded(request.time_limit(), cancel, work, stop).await
+}
+
+impl Database {
+    /// Opens the file, read only unless the request is a seed, and restricts the connection.
+    async fn open(file: PinnedFile, request: &DbBridge, guard: Arc<Guard>) -> Result<Self, Error> {
+        let seeds = request.action == Action::Seed;
+        let mut options = SqliteConnectOptions::new()
+            .filename(file.path())
+            .create_if_missing(false)
+            .read_only(!seeds)
+            // Each call has a connection of its own, on which nothing is prepared twice.
+            .statement_cache_capacity(0)
+            // SQLite waits for a lock by sleeping, where the progress handler cannot stop it, so the wait is no longer
+            // than the time limit.
+            .busy_timeout(BUSY_TIMEOUT.min(request.time_limit()))
+            // Rows that are read ahead are kept in memory, and a row may have megabytes.
+            .row_buffer_size(1)
+            // A temporary file would be written outside the roots.
+            .pragma("temp_store", "MEMORY")
+            .disable_statement_logging();
+        if !seeds {
+            options = options.pragma("query_only", "ON");
+        }
+        if let Some(vfs) = vfs::name() {
+            options = options.vfs(vfs);
+        }
+        let mut connection = options.connect().await.map_err(|error| Error::Connect {
+            name: file.display_name().to_owned(),
+            reason: Error::engine(error).to_string(),
+        })?;
+        guard::restrict(&mut connection, &guard).await?;
+        Ok(Self { connection, guard, _file: file })
+    }
+
+    /// Prepares `statement` and discards it again, to check that it is one statement and permitted in `mode`.
+    async fn prepare(&mut self, statement: &str, mode: Mode) -> Result<PreparedText, Error> {
+        self.guard.enter(mode);
+        let prepared = prepare::prepare(&mut self.connection, statement).await;
+        let prepared = prepared.map_err(|error| self.guard.translate(error, statement))?;
+        if prepared.statements != 1 {
+            return Err(Error::StatementCount { found: prepared.statements });
+        }
+        Ok(prepared)
+    }
+
+    /// Runs a statement of this module, as opposed to one of the caller.
+    async fn execute(&mut self, statement: &'static str) -> Result<(), Error> {
+        self.guard.enter(Mode::Internal);
+        sqlx::query(statement).execute(&mut self.connection).await.map_err(Error::engine)?;
+        Ok(())
+    }
+}
+
+async fn query(database: &mut Database, request: &DbBridge, mode: Mode) -> Result<Rows, Error> {
+    let statement = request.statement()?;
+    let limit = request.row_limit()?;
+    let mut prepared = database.prepare(statement, mode).await?;
+    let mut text = statement.to_owned();
+    if mode == Mode::Explain {
+        // The statement was prepared by itself first, so nothing in it can continue EXPLAIN.
+        text = format!("EXPLAIN QUERY PLAN {statement}");
+        prepared = database.prepare(&text, mode).await?;
+    }
+    let permitted = if mode == Mode::Explain { prepared.explains } else { prepared.reads_only };
+    if !permitted || prepared.columns.is_empty() {
+        return Err(database.guard.denial(statement).unwrap_or_else(|| guard::not_a_query(statement)));
+    }
+    let parameters = request.parameters()?;
+    let arguments = arguments(parameters.first().copied().unwrap_or_default(), prepared.parameters)?;
+    let mut rows = RowCollector::new(prepared.columns, limit);
+    let guard = Arc::clone(&database.guard);
+    let mut stream = sqlx::query_with(AssertSqlSafe(text), arguments).fetch(&mut database.connection);
+    loop {
+        match stream.try_next().await {
+            Ok(Some(row)) => {
+                if !rows.push((0..row.len()).map(|index| cell(&row, index))) {
+                    break;
+                }
+            }
+            Ok(None) => break,
+            Err(error) => return Err(guard.translate(Error::engine(error), statement)),
+        }
+    }
+    // SQLite would go on to compute rows that nobody reads.
+    guard.stop();
+    Ok(rows.finish())
+}
+
+async fn seed(database: &mut Database, request: &DbBridge) -> Result<SeedReport, Error> {
+    let statement = request.statement()?;
+    let prepared = database.prepare(statement, Mode::Seed).await?;
+    if prepared.reads_only {
+        return Err(database.guard.denial(statement).unwrap_or_else(|| guard::not_a_seed(statement)));
+    }
+    let lists = request.parameters()?;
+    // The write lock at once: a transaction that reads first cannot wait for it later.
+    database.execute("BEGIN IMMEDIATE").await?;
+    let mut report = SeedReport { dry_run: request.dry_run, ..SeedReport::default() };
+    for list in lists {
+        let arguments = arguments(list, prepared.parameters)?;
+        database.guard.enter(Mode::Seed);
+        let query = sqlx::query_with(AssertSqlSafe(statement), arguments);
+        // After an error the connection is closed, which rolls the transaction back.
+        let result = query.execute(&mut database.connection).await;
+        let result = result.map_err(|error| database.guard.translate(Error::engine(error), statement))?;
+        report.affected += result.rows_affected();
+        // SQLite returns 0 on a connection that has inserted nothing.
+        report.last_insert_id = Some(result.last_insert_rowid()).filter(|id| *id != 0);
+    }
+    database.execute(if request.dry_run { "ROLLBACK" } else { "COMMIT" }).await?;
+    Ok(report)
+}
+
+/// Binds `values`, of which there must be `expected`.
+fn arguments(values: &[Value], expected: usize) -> Result<SqliteArguments, Error> {
+    if values.len() != expected {
+        return Err(Error::parameter_count(expected, values.len()));
+    }
+    let mut arguments = SqliteArguments::default();
+    for value in values {
+        let added = match value {
+            Value::Null => arguments.add(None::<i64>),
+            Value::Bool(value) => arguments.add(*value),
+            Value::Number(number) => match (number.as_i64(), number.as_f64()) {
+                (Some(integer), _) => arguments.add(integer),
+                (None, Some(real)) => arguments.add(real),
+                (None, None) => arguments.add(number.to_string()),
+            },
+            Value::String(text) => arguments.add(text.clone()),
+            Value::Array(_) | Value::Object(_) => match value::from_base64(value)? {
+                Some(bytes) => arguments.add(bytes),
+                None => arguments.add(value.to_string()),
+            },
+        };
+        added.map_err(|error| Error::argument("params", error.to_string()))?;
+    }
+    Ok(arguments)
+}
+
+/// Converts a value of a row. One that cannot be decoded is answered as the error.
+fn cell(row: &SqliteRow, index: usize) -> Cell {
+    match row.try_get_raw(index).and_then(decode_cell) {
+        Ok(cell) => cell,
+        Err(sqlx::Error::Decode(error)) => Cell::unreadable(&error),
+        Err(error) => Cell::unreadable(&error),
+    }
+}
+
+fn decode_cell(raw: SqliteValueRef<'_>) -> Result<Cell, sqlx::Error> {
+    fn decode<'r, T: Decode<'r, Sqlite>>(raw: SqliteValueRef<'r>) -> Result<T, sqlx::Error> {
+        T::decode(raw).map_err(sqlx::Error::Decode)
+    }
+    if raw.is_null() {
+        return Ok(Cell::null());
+    }
+    // The type of the value, not of the column: in SQLite they may differ.
+    let kind = raw.type_info();
+    Ok(match kind.name() {
+        "INTEGER" | "BOOLEAN" => Cell::whole(value::integer(decode(raw)?)),
+        "REAL" => Cell::whole(value::real(decode(raw)?)),
+        "TEXT" => {
+            // SQLite does not check that a text is UTF-8.
+            let bytes: &[u8] = decode(raw)?;
+            match std::str::from_utf8(bytes) {
+                Ok(text) => value::text(text),
+                Err(_) => value::bytes(bytes, bytes.len()),
+            }
+        }
+        _ => {
+            let bytes: &[u8] = decode(raw)?;
+            value::bytes(bytes, bytes.len())
+        }
+    })
+}

@@ -1,0 +1,77 @@
+//! The preparation of a statement, without running it: how many there are, their columns and parameters.
+#![allow(unsafe_code, reason = "sqlx prepares only what it runs")]
+
+use super::super::{Column, Error};
+use libsqlite3_sys as ffi;
+use sqlx::sqlite::SqliteConnection;
+use std::ffi::{CStr, c_char, c_int};
+
+/// SQLite's description of a text before it runs.
+pub(super) struct PreparedText {
+    /// The number of statements.
+    pub(super) statements: usize,
+    /// The columns of the last statement.
+    pub(super) columns: Vec<Column>,
+    /// The number of its parameters.
+    pub(super) parameters: usize,
+    /// No statement changes the database directly. That is true of `ATTACH` and `BEGIN` too, so it is no protection: the
+    /// authorizer is.
+    pub(super) reads_only: bool,
+    /// Every statement is an `EXPLAIN`.
+    pub(super) explains: bool,
+}
+
+/// Has SQLite prepare every statement of `text`, one after the other, and runs none.
+pub(super) async fn prepare(connection: &mut SqliteConnection, text: &str) -> Result<PreparedText, Error> {
+    let mut locked = connection.lock_handle().await.map_err(Error::engine)?;
+    let database = locked.as_raw_handle().as_ptr();
+    let mut prepared =
+        PreparedText { statements: 0, columns: Vec::new(), parameters: 0, reads_only: true, explains: true };
+    let mut rest = text.as_bytes();
+    while !rest.is_empty() {
+        let mut statement = std::ptr::null_mut();
+        let mut tail = std::ptr::null();
+        // The length is given, so the text need not end in NUL.
+        let length = c_int::try_from(rest.len()).unwrap_or(c_int::MAX);
+        // SAFETY: the handle is locked; the text has `length` bytes.
+        let code = unsafe {
+            ffi::sqlite3_prepare_v2(database, rest.as_ptr().cast(), length, &raw mut statement, &raw mut tail)
+        };
+        if code != ffi::SQLITE_OK {
+            // SAFETY: the message lives until the next call on the handle.
+            let message =
+                unsafe { CStr::from_ptr(ffi::sqlite3_errmsg(database)) }.to_string_lossy().into_owned();
+            return Err(Error::engine_message(message));
+        }
+        let used = (tail as usize).saturating_sub(rest.as_ptr() as usize).min(rest.len());
+        // A tail that does not advance would loop for ever.
+        rest = if used == 0 { &[] } else { &rest[used..] };
+        if statement.is_null() {
+            // White space, or a comment.
+            continue;
+        }
+        prepared.statements += 1;
+        // SAFETY: the statement was prepared above and is finalized below; its texts live as long as it.
+        unsafe {
+            prepared.reads_only &= ffi::sqlite3_stmt_readonly(statement) != 0;
+            prepared.explains &= ffi::sqlite3_stmt_isexplain(statement) != 0;
+            prepared.parameters =
+                usize::try_from(ffi::sqlite3_bind_parameter_count(statement)).unwrap_or_default();
+            prepared.columns = (0..ffi::sqlite3_column_count(statement))
+                .map(|index| {
+                    let text = |text: *const c_char| {
+                        if text.is_null() {
+                            String::new()
+                        } else {
+                            CStr::from_ptr(text).to_string_lossy().into_owned()
+                        }
+                    };
+                    let name = text(ffi::sqlite3_column_name(statement, index));
+                    Column { name, kind: text(ffi::sqlite3_column_decltype(statement, index)) }
+                })
+                .collect();
+            ffi::sqlite3_finalize(statement);
+        }
+    }
+    Ok(prepared)
+}

@@ -1,0 +1,141 @@
+//! The diagnostic output of a Java virtual machine: `jvm.threads`, `jvm.properties`, `jvm.heap`.
+
+use crate::inspect::Error;
+use crate::inspect::finding::ProviderError;
+use crate::inspect::jvm::Jvm;
+use crate::inspect::provider::{Provider, ProviderFuture, StateRequest};
+use crate::inspect::target::Runtime;
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+
+/// The time limit of one command.
+const TIME_LIMIT: Duration = Duration::from_secs(20);
+
+/// Answers `jvm.*`.
+#[derive(Debug)]
+pub(in crate::inspect) struct JvmProvider;
+
+/// The members of `jvm`, each with its diagnostic command. The histogram of classes includes unreachable objects (`-all`):
+/// without them the machine would first collect garbage, which stops the application.
+const MEMBERS: [(&str, &str); 7] = [
+    ("version", "VM.version"),
+    ("uptime", "VM.uptime"),
+    ("flags", "VM.flags"),
+    ("properties", "VM.system_properties"),
+    ("heap", "GC.heap_info"),
+    ("threads", "Thread.print"),
+    ("classes", "GC.class_histogram -all"),
+];
+
+impl Provider for JvmProvider {
+    fn name(&self) -> &'static str {
+        "jvm"
+    }
+
+    fn read<'a>(&'a self, request: &'a StateRequest<'a>) -> ProviderFuture<'a> {
+        Box::pin(async move {
+            let path = request.path();
+            if path.file.is_some() || path.segments.first().is_none_or(|first| first != "jvm") {
+                return Err(ProviderError::NotApplicable("it has only jvm.*".to_owned()));
+            }
+            let process = request.process(&[Runtime::Jvm])?;
+            let source = format!("jvm: {}", process.display_name());
+            let requested = path.segments.get(1).map(String::as_str);
+            let is_requested = |name: &str| match requested {
+                Some(requested) => requested == name,
+                // The large ones only by name.
+                None => name != "classes" && name != "properties",
+            };
+            let failed = |source| Error::Jvm { process: process.display_name(), source };
+            let jvm = Jvm::attach(&process, request.may_signal).await.map_err(failed)?;
+            let mut document = Map::new();
+            for (name, command) in MEMBERS {
+                document.insert(
+                    name.to_owned(),
+                    // Members that were not asked for are listed, so that an answer for `jvm` shows what else there is.
+                    match is_requested(name) {
+                        true => parse_output(name, &jvm.command(command, TIME_LIMIT).await.map_err(failed)?),
+                        false => "ask for it by name".into(),
+                    },
+                );
+            }
+            request.json(source, &json!({"jvm": document}))
+        })
+    }
+}
+
+/// Converts the output of a command to the member `name`.
+fn parse_output(name: &str, output: &str) -> Value {
+    match name {
+        "properties" => properties(output),
+        "threads" => threads(output),
+        "classes" => classes(output),
+        "flags" => output.split_ascii_whitespace().filter(|word| word.starts_with('-')).collect(),
+        _ => output.trim().into(),
+    }
+}
+
+/// Parses `name=value` lines, with a backslash before `:` and `=` (`Properties.store`).
+fn properties(output: &str) -> Value {
+    let lines = output.lines().filter(|line| !line.starts_with('#'));
+    let pairs = lines.filter_map(|line| line.split_once('='));
+    pairs
+        .map(|(name, value)| (name.to_owned(), Value::from(value.replace("\\:", ":").replace("\\=", "="))))
+        .collect()
+}
+
+/// Parses a thread dump: `"main" #1 prio=5 os_prio=0 … in Object.wait()`, its state, and a frame a line.
+fn threads(output: &str) -> Value {
+    let mut threads: Vec<Value> = Vec::new();
+    for line in output.lines() {
+        if let Some((name, rest)) = line.strip_prefix('"').and_then(|line| line.rsplit_once("\" ")) {
+            threads
+                .push(json!({"name": name, "daemon": rest.contains(" daemon "), "state": "", "stack": []}));
+        } else if let Some(thread) = threads.last_mut() {
+            let line = line.trim();
+            if let Some(state) = line.strip_prefix("java.lang.Thread.State: ") {
+                thread["state"] = state.into();
+            } else if let (true, Value::Array(stack)) =
+                (line.starts_with("at ") || line.starts_with("- "), &mut thread["stack"])
+            {
+                stack.push(line.into());
+            }
+        }
+    }
+    threads.into()
+}
+
+/// Parses a histogram: `   1:   12345   678901  [B (java.base@17)`: number, instances, bytes, class.
+fn classes(output: &str) -> Value {
+    let rows = output.lines().filter_map(|line| {
+        let mut words = line.split_ascii_whitespace();
+        words.next()?.strip_suffix(':')?.parse::<u64>().ok()?;
+        let (instances, bytes) = (words.next()?.parse::<u64>().ok()?, words.next()?.parse::<u64>().ok()?);
+        Some(json!({"class": words.next()?, "instances": instances, "bytes": bytes}))
+    });
+    rows.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_machine_prints_is_read() {
+        let printed = "2026-11-22 00:00:00\nFull thread dump OpenJDK:\n\n\"main\" #1 prio=5 os_prio=0 tid=0x1 nid=0x2 runnable [0x3]\n   java.lang.Thread.State: TIMED_WAITING (sleeping)\n\tat java.lang.Thread.sleep(Native Method)\n\tat Main.main(Main.java:3)\n\n\"a \"b\"\" #9 daemon prio=9\n   java.lang.Thread.State: RUNNABLE\n";
+        assert_eq!(
+            threads(printed),
+            json!([
+                {"name": "main", "daemon": false, "state": "TIMED_WAITING (sleeping)",
+                 "stack": ["at java.lang.Thread.sleep(Native Method)", "at Main.main(Main.java:3)"]},
+                {"name": "a \"b\"", "daemon": true, "state": "RUNNABLE", "stack": []},
+            ])
+        );
+        assert_eq!(
+            properties("#Sun Nov 22\njava.home=/usr/lib\nurl=http\\://x\n"),
+            json!({"java.home": "/usr/lib", "url": "http://x"})
+        );
+        let rows = " num     #instances         #bytes  class name\n---\n   1:    5    240  [B (java.base@17.0.15)\nTotal  5  240\n";
+        assert_eq!(classes(rows), json!([{"class": "[B", "instances": 5, "bytes": 240}]));
+    }
+}

@@ -1,0 +1,466 @@
+//! The files of a source, oldest first: the one that is written to, and those that were rotated away.
+
+use super::error::Error;
+use super::moment::Moment;
+use super::read_at::ReadAt;
+use super::utf16::{Utf16Order, Utf16Reader};
+use globset::{GlobBuilder, GlobMatcher};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::time::SystemTime;
+use workspace::{ConfinedPath, Folder, PathKind, Workspace, printable};
+
+/// A source of logs: a file with its rotated predecessors, or the files that match a glob.
+#[derive(Clone, Debug)]
+pub(super) struct LogSource {
+    /// The name that messages show.
+    pub(super) name: String,
+    location: Location,
+}
+
+/// The files that belong to a source.
+#[derive(Clone, Debug)]
+enum Location {
+    /// One file, and those that were rotated away from it.
+    File(ConfinedPath),
+    /// The files beneath a folder that match a glob, in the order of their last change.
+    Glob { base: ConfinedPath, matcher: GlobMatcher, max_depth: usize },
+}
+
+/// An open file of a source.
+#[derive(Debug)]
+pub(super) struct LogFile {
+    pub(super) file: File,
+    /// The path that messages show.
+    pub(super) display_path: String,
+    pub(super) size: u64,
+    pub(super) id: FileId,
+    pub(super) modified: Option<SystemTime>,
+    encoding: Encoding,
+}
+
+/// The way in which a file holds its text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Encoding {
+    /// As it is: it can be read at any offset.
+    Plain,
+    Gzip,
+    Utf16(Utf16Order),
+}
+
+/// The identity of a file, which survives renaming.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct FileId {
+    pub(super) device: u64,
+    pub(super) inode: u64,
+    /// The time of its creation, in nanoseconds since 1970, or 0 where the file system has none. It tells a file from
+    /// a deleted one whose inode number it got.
+    pub(super) created_ns: u64,
+}
+
+/// The maximum number of folder entries that are searched for a glob.
+const MAX_SCANNED_ENTRIES: usize = 20_000;
+/// The maximum number of folder entries among which a file that was moved is searched.
+const MAX_MOVED_ENTRIES: usize = 500;
+/// The maximum number of files of a source; the newest are kept.
+const MAX_FILES: usize = 200;
+
+impl LogSource {
+    /// Creates the source that `text` names, a path or a glob. Messages call it `name`.
+    pub(super) fn new(workspace: &Workspace, text: &str, name: &str) -> Result<Self, Error> {
+        // An absolute path would tell a client about the machine.
+        let display_path = if name.starts_with('/') { "`source`" } else { name };
+        let path = |source| Error::Path { path: display_path.to_owned(), source };
+        let location = match text.find(['*', '?', '[', '{']) {
+            None => Location::File(workspace.locate(text).map_err(path)?),
+            Some(meta) => {
+                let split =
+                    text.get(..meta).and_then(|literal| literal.rfind('/')).map_or(0, |slash| slash + 1);
+                let (folder, glob) = text.split_at(split);
+                let base = workspace.locate(if folder.is_empty() { "." } else { folder }).map_err(path)?;
+                let matcher = GlobBuilder::new(glob).literal_separator(true).build();
+                let reason = |error: globset::Error| error.kind().to_string();
+                let matcher = matcher
+                    .map_err(|error| Error::Glob { glob: text.to_owned(), reason: reason(error) })?
+                    .compile_matcher();
+                // `**` may match any depth: eight levels bound the search.
+                let max_depth = if glob.contains("**") { 8 } else { glob.matches('/').count() };
+                Location::Glob { base, matcher, max_depth }
+            }
+        };
+        Ok(Self { name: name.to_owned(), location })
+    }
+
+    /// Opens the file that is being written, where the source is one file and it exists.
+    pub(super) fn current(&self) -> Option<LogFile> {
+        match &self.location {
+            Location::File(path) => open(path).ok(),
+            Location::Glob { .. } => None,
+        }
+    }
+
+    /// Returns whether the source is a glob.
+    pub(super) fn is_glob(&self) -> bool {
+        matches!(self.location, Location::Glob { .. })
+    }
+
+    /// Returns the logs that the source consists of, each a file with its rotated predecessors. A file that was rotated
+    /// away from another one of a glob belongs to that one.
+    ///
+    /// # Errors
+    /// The folder of the glob cannot be read.
+    pub(super) fn members(&self) -> Result<Vec<Self>, Error> {
+        let Location::Glob { base, matcher, max_depth } = &self.location else {
+            return Ok(vec![self.clone()]);
+        };
+        let paths = self.matching_paths(base, matcher, *max_depth)?;
+        let name = |path: &ConfinedPath| Some(path.relative().file_name()?.to_str()?.to_owned());
+        let names: Vec<(Option<&Path>, Option<String>)> =
+            paths.iter().map(|path| (path.relative().parent(), name(path))).collect();
+        let is_rotated = |index: usize| {
+            let Some((folder, Some(own))) = names.get(index) else { return false };
+            names.iter().enumerate().any(|(other, (beside, name))| {
+                let rotated = |name: &String| RotationKey::of(name, own).is_some();
+                other != index && beside == folder && name.as_ref().is_some_and(rotated)
+            })
+        };
+        let members = paths.iter().enumerate().filter(|(index, _)| !is_rotated(*index));
+        Ok(members
+            .map(|(_, path)| Self { name: path.display_path(), location: Location::File(path.clone()) })
+            .collect())
+    }
+
+    /// Returns the file with this identity for which `is_same` returns true, where it is no longer one of the source: a
+    /// link that led to it leads elsewhere now, or it was renamed.
+    pub(super) fn find_moved(&self, id: FileId, is_same: impl Fn(&LogFile) -> bool) -> Option<LogFile> {
+        let Location::File(path) = &self.location else { return None };
+        let mut folders = vec![path.parent()?];
+        if let Ok(Some(target)) = path.read_link()
+            && let Some(folder) = target.parent().filter(|folder| !folder.as_os_str().is_empty())
+        {
+            folders.extend(path.parent()?.join(folder).ok());
+        }
+        folders.iter().find_map(|folder| {
+            let opened = folder.open_folder().ok()?;
+            let entries = opened.entries().into_iter().flatten().flatten().take(MAX_MOVED_ENTRIES);
+            let files = entries.filter(|entry| entry.kind == PathKind::File);
+            let mut opened = files.filter_map(|entry| open(&folder.join(&entry.name).ok()?).ok());
+            opened.find(|file| file.id == id && id != FileId::default() && is_same(file))
+        })
+    }
+
+    /// Opens all files of the source, oldest first.
+    ///
+    /// # Errors
+    /// None exists, or the folder cannot be read.
+    pub(super) fn files(&self) -> Result<Vec<LogFile>, Error> {
+        match &self.location {
+            Location::File(path) => self.rotated(path),
+            Location::Glob { base, matcher, max_depth } => self.matching(base, matcher, *max_depth),
+        }
+    }
+
+    /// Opens the file at `path` and those that were rotated away from it.
+    fn rotated(&self, path: &ConfinedPath) -> Result<Vec<LogFile>, Error> {
+        let mut found = Vec::new();
+        if let (Some(parent), Some(name)) = (path.parent(), path.relative().file_name())
+            && let Ok(folder) = parent.open_folder()
+        {
+            // Rotated files lie beside the file: no other folder is searched.
+            let names = folder.entries().into_iter().flatten().flatten().map(|entry| entry.name);
+            let mut names: Vec<(RotationKey, OsString)> = names
+                .filter_map(|other| Some((RotationKey::of(name.to_str()?, other.to_str()?)?, other)))
+                .collect();
+            names.sort();
+            names.drain(..names.len().saturating_sub(MAX_FILES));
+            // A file that vanishes between listing and opening was rotated once more: the next listing has it.
+            found.extend(names.iter().filter_map(|(_, name)| open(&parent.join(name).ok()?).ok()));
+        }
+        match open(path) {
+            Ok(file) => found.push(file),
+            Err(error) if error.is_not_found() && !found.is_empty() => {}
+            Err(error) if error.is_not_found() => return Err(self.not_found(path)),
+            Err(source) => return Err(Error::Path { path: self.name.clone(), source }),
+        }
+        // A file that is renamed during the listing may be met under both names.
+        let mut seen: Vec<FileId> = Vec::new();
+        found.reverse();
+        found.retain(|file| {
+            let new = !seen.contains(&file.id) || file.id == FileId::default();
+            seen.push(file.id);
+            new
+        });
+        found.reverse();
+        Ok(found)
+    }
+
+    /// Opens the files beneath `base` that match.
+    fn matching(
+        &self,
+        base: &ConfinedPath,
+        matcher: &GlobMatcher,
+        max_depth: usize,
+    ) -> Result<Vec<LogFile>, Error> {
+        let paths = self.matching_paths(base, matcher, max_depth)?;
+        let mut files: Vec<LogFile> = paths.iter().filter_map(|path| open(path).ok()).collect();
+        if files.is_empty() {
+            let path = self.name.clone();
+            return Err(Error::NotFound { path, hint: "; no file matches it. Name a file or glob with `source`, or set LOG_PATH or `logs.sources` for the server".to_owned() });
+        }
+        files.sort_by(|a, b| (a.modified, &a.display_path).cmp(&(b.modified, &b.display_path)));
+        files.drain(..files.len().saturating_sub(MAX_FILES));
+        Ok(files)
+    }
+
+    /// Returns the paths beneath `base` that match.
+    fn matching_paths(
+        &self,
+        base: &ConfinedPath,
+        matcher: &GlobMatcher,
+        max_depth: usize,
+    ) -> Result<Vec<ConfinedPath>, Error> {
+        let failed = |source| Error::Path { path: self.name.clone(), source };
+        let folder = base.open_folder().map_err(failed)?;
+        let (mut names, mut remaining) = (Vec::new(), MAX_SCANNED_ENTRIES);
+        collect(&folder, Path::new(""), matcher, max_depth, &mut remaining, &mut names);
+        names.sort();
+        Ok(names.iter().filter_map(|name| base.join(name).ok()).collect())
+    }
+
+    /// Returns the error for a missing file, which names logs beside it.
+    fn not_found(&self, path: &ConfinedPath) -> Error {
+        let mut names = Vec::new();
+        if let Some(folder) = path.parent().and_then(|parent| parent.open_folder().ok()) {
+            let entries = folder.entries().into_iter().flatten().flatten();
+            let logs = entries.filter(|entry| Path::new(&entry.name).extension() == Some(OsStr::new("log")));
+            names.extend(logs.take(100).map(|entry| printable(&entry.name)));
+        }
+        names.sort();
+        names.truncate(5);
+        let found =
+            if names.is_empty() { String::new() } else { format!(" (beside it: {})", names.join(", ")) };
+        Error::NotFound {
+            path: self.name.clone(),
+            hint: format!(
+                "{found}; name a file or glob with `source`, or set LOG_PATH or `logs.sources` for the server"
+            ),
+        }
+    }
+}
+
+/// Collects the paths beneath `folder` that match, relative to the folder that the glob begins at.
+fn collect(
+    folder: &Folder,
+    path: &Path,
+    matcher: &GlobMatcher,
+    max_depth: usize,
+    remaining: &mut usize,
+    names: &mut Vec<OsString>,
+) {
+    for entry in folder.entries().into_iter().flatten().flatten() {
+        let Some(rest) = remaining.checked_sub(1) else { return };
+        *remaining = rest;
+        let path = path.join(&entry.name);
+        if entry.kind == PathKind::Directory {
+            if let Some(rest) = max_depth.checked_sub(1)
+                && let Ok(child) = folder.child(&entry.name)
+            {
+                collect(&child, &path, matcher, rest, remaining, names);
+            }
+        } else if matcher.is_match(&path) {
+            names.push(path.into_os_string());
+        }
+    }
+}
+
+fn open(path: &ConfinedPath) -> Result<LogFile, workspace::Error> {
+    let (file, metadata) = path.open_read()?;
+    let display_path = path.display_path();
+    // By the name, not by the content: a log may begin with any bytes.
+    let encoding = if display_path.ends_with(".gz") {
+        Encoding::Gzip
+    } else {
+        let mut start = [0; 32];
+        // What cannot be read now is told by the read that follows.
+        let read = file.read_at(&mut start, 0).unwrap_or_default();
+        Utf16Order::detect(start.get(..read).unwrap_or_default()).map_or(Encoding::Plain, Encoding::Utf16)
+    };
+    let id = FileId::of(&file);
+    Ok(LogFile { file, size: metadata.size, id, modified: metadata.modified, encoding, display_path })
+}
+
+impl FileId {
+    /// Returns the identity of `file`; the default where the system has none.
+    pub(super) fn of(file: &File) -> Self {
+        #[cfg(unix)]
+        if let Ok(metadata) = file.metadata() {
+            use std::os::unix::fs::MetadataExt;
+            let created_ns = metadata
+                .created()
+                .ok()
+                .and_then(|created_ns| created_ns.duration_since(SystemTime::UNIX_EPOCH).ok());
+            let created_ns = created_ns
+                .and_then(|created_ns| u64::try_from(created_ns.as_nanos()).ok())
+                .unwrap_or_default();
+            return Self { device: metadata.dev(), inode: metadata.ino(), created_ns };
+        }
+        #[cfg(not(unix))]
+        let _ = file;
+        Self::default()
+    }
+}
+
+impl LogFile {
+    /// Returns whether its text is decoded while it is read, so that it is read from the beginning only.
+    pub(super) fn is_decoded(&self) -> bool {
+        self.encoding != Encoding::Plain
+    }
+
+    /// Returns whether it is compressed, so that nothing is added to it.
+    pub(super) fn is_compressed(&self) -> bool {
+        self.encoding == Encoding::Gzip
+    }
+
+    /// Returns the time of its last change, which tells the year of a time without one.
+    pub(super) fn reference_time(&self) -> Moment {
+        self.modified.map_or_else(Moment::now, Moment::of_system)
+    }
+
+    /// Returns a reader of its text from the beginning, decompressed and in UTF-8.
+    pub(super) fn decoded(&self) -> Box<dyn Read + '_> {
+        let raw = super::read_at::RangeReader { source: &self.file, offset: 0, end: u64::MAX };
+        let buffered = |raw| io::BufReader::with_capacity(64 << 10, raw);
+        match self.encoding {
+            Encoding::Plain => Box::new(raw),
+            Encoding::Gzip => Box::new(flate2::read::MultiGzDecoder::new(buffered(raw))),
+            Encoding::Utf16(order) => Box::new(Utf16Reader::new(buffered(raw), order)),
+        }
+    }
+
+    /// Returns its current length.
+    pub(super) fn length(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    /// Counts the line feeds before `end`. `None` where that would read more than 64 MiB.
+    pub(super) fn lines_before(&self, end: u64) -> Option<u64> {
+        const MAX_COUNTED_BYTES: u64 = 64 << 20;
+        if end > MAX_COUNTED_BYTES {
+            return None;
+        }
+        let mut buffer = vec![0; 256 << 10];
+        let (mut at, mut lines) = (0, 0);
+        while at < end {
+            let length = usize::try_from(end - at).unwrap_or(usize::MAX).min(buffer.len());
+            let chunk = buffer.get_mut(..length)?;
+            if self.file.read_at(chunk, at).ok()? < length {
+                return None;
+            }
+            lines += memchr::memchr_iter(b'\n', chunk).count() as u64;
+            at += length as u64;
+        }
+        Some(lines)
+    }
+}
+
+/// The part of a rotated file's name that orders it among the others: the greater, the newer.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum RotationKey {
+    /// A date, and a number on that day: `app.log.2026-11-20`, `app-20261120-1.log`.
+    Date(String, u64),
+    /// A number, of which the greater is the older: `app.log.3`.
+    Number(std::cmp::Reverse<u64>),
+}
+
+impl RotationKey {
+    /// Returns the key of the file `other` if its name is that of a rotated `name`.
+    fn of(name: &str, other: &str) -> Option<Self> {
+        let other = other.strip_suffix(".gz").unwrap_or(other);
+        let (stem, extension) = match name.rfind('.').filter(|dot| *dot > 0) {
+            Some(dot) => name.split_at(dot),
+            None => (name, ""),
+        };
+        let mark = match other.strip_prefix(name) {
+            Some(mark) => mark.to_owned(),
+            // `app-2026-11-20.log`, and `app-2026-11-20.log.1`.
+            None => {
+                let rest = other.strip_prefix(stem)?;
+                let at = rest.rfind(extension).filter(|_| !extension.is_empty())?;
+                let (date, number) = rest.split_at(at);
+                format!("{date}{}", number.strip_prefix(extension)?)
+            }
+        };
+        // Only dates, times and numbers: `app.log.bak` and `app-worker.log` are other files.
+        if !mark.starts_with(['.', '-', '_']) || mark.len() > 40 {
+            return None;
+        }
+        let allowed =
+            |byte: u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'-' | b'_' | b'T' | b':' | b'Z');
+        if !mark.bytes().all(allowed) || !mark.ends_with(|last: char| last.is_ascii_digit() || last == 'Z') {
+            return None;
+        }
+        let groups: Vec<&str> =
+            mark.split(|byte: char| !byte.is_ascii_digit()).filter(|group| !group.is_empty()).collect();
+        match groups.as_slice() {
+            [number] if number.len() < 6 => Some(Self::Number(std::cmp::Reverse(number.parse().ok()?))),
+            [first, ..] if first.len() >= 4 => {
+                // The groups of digits that make up the date; a number after them counts on that day.
+                let (mut date, mut rest) = (String::new(), groups.as_slice());
+                while let [group, after @ ..] = rest
+                    && (date.len() < 8 || group.len() > 1)
+                {
+                    date.push_str(group);
+                    rest = after;
+                }
+                let number = rest.first().and_then(|number| number.parse().ok()).unwrap_or(0);
+                (date.len() >= 6).then_some(Self::Date(date, number))
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rotated_files_are_put_in_order_by_their_names() {
+        let sorted = |name: &str, others: &[&str]| {
+            let mut found: Vec<_> =
+                others.iter().filter_map(|other| Some((RotationKey::of(name, other)?, *other))).collect();
+            found.sort();
+            found.into_iter().map(|(_, other)| other.to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            sorted(
+                "app.log",
+                &["app.log.1", "app.log.10.gz", "app.log.2.gz", "app.log.bak", "app.logs.1", "app.log"]
+            ),
+            ["app.log.10.gz", "app.log.2.gz", "app.log.1"]
+        );
+        assert_eq!(
+            sorted(
+                "app.log",
+                &[
+                    "app-2026-11-20.log",
+                    "app-2026-11-19.log.gz",
+                    "app-2026-11-20.log.1",
+                    "app-x.log",
+                    "apple-1.log"
+                ]
+            ),
+            ["app-2026-11-19.log.gz", "app-2026-11-20.log", "app-2026-11-20.log.1"]
+        );
+        assert_eq!(
+            sorted(
+                "app.log",
+                &["app.log-20261120", "app.log-20261119.gz", "app-2026-11-20T10-00-00.000.log"]
+            ),
+            ["app.log-20261119.gz", "app.log-20261120", "app-2026-11-20T10-00-00.000.log"]
+        );
+        assert_eq!(sorted("log", &["log.1", "log.2", "logs"]), ["log.2", "log.1"]);
+    }
+}

@@ -1,0 +1,192 @@
+//! Reads entries in the order they were written: from compressed files, and from what is new in a followed one.
+
+use super::line::{Classifier, EntryHead, LineKind, LineRole, PreviousLine};
+use std::io::{self, Read};
+
+/// The limits on the memory of both readers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ReadLimits {
+    /// The number of bytes read at once.
+    pub(super) chunk_bytes: usize,
+    /// The number of bytes of a line that are kept; the rest is skipped.
+    pub(super) max_line_bytes: usize,
+}
+
+impl ReadLimits {
+    /// Chunks of 2 MiB and lines of 1 MiB.
+    // With smaller chunks the reading and the searching thread spend their time waking each other.
+    pub(super) const DEFAULT: Self = Self { chunk_bytes: 2 << 20, max_line_bytes: 1 << 20 };
+}
+
+/// The bytes that an entry takes in its file, and the head it begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct EntrySpan {
+    /// The offset of its first byte.
+    pub(super) start: u64,
+    /// The offset of the first byte after it, where the next entry begins.
+    pub(super) end: u64,
+    pub(super) head: EntryHead,
+}
+
+/// An entry and its first bytes, at most as many as a line may have.
+#[derive(Clone, Debug)]
+pub(super) struct RawEntry {
+    pub(super) span: EntrySpan,
+    pub(super) bytes: Vec<u8>,
+    /// The number of line feeds before it.
+    pub(super) lines: u64,
+    /// The number of line feeds before the entry after it.
+    pub(super) lines_end: u64,
+    /// True if its last line ends with a line feed.
+    pub(super) ended: bool,
+}
+
+/// Reads entries from first to last.
+pub(super) struct ForwardReader<R> {
+    input: R,
+    limits: ReadLimits,
+    classifier: Classifier,
+    buffer: Vec<u8>,
+    /// The unprocessed bytes of `buffer` begin here, and end at `filled`.
+    begin: usize,
+    filled: usize,
+    /// The offset of the next line.
+    offset: u64,
+    lines: u64,
+    previous: PreviousLine,
+    /// The entry whose lines are being read, if one has begun.
+    open: Option<RawEntry>,
+}
+
+/// A line, of which `content` is at most as much as the limits allow.
+struct Line {
+    content: Vec<u8>,
+    start: u64,
+    kind: LineKind,
+    ended: bool,
+}
+
+impl<R: Read> ForwardReader<R> {
+    /// Creates a reader of `input`, which begins at `offset` of its file, after `lines` line feeds.
+    pub(super) fn new(input: R, offset: u64, lines: u64, limits: ReadLimits) -> Self {
+        Self {
+            input,
+            limits,
+            classifier: Classifier::default(),
+            buffer: vec![0; limits.chunk_bytes],
+            begin: 0,
+            filled: 0,
+            offset,
+            lines,
+            previous: PreviousLine::Other,
+            open: None,
+        }
+    }
+
+    /// Returns the next entry, or `None` at the end.
+    pub(super) fn next(&mut self) -> io::Result<Option<RawEntry>> {
+        loop {
+            let lines = self.lines;
+            let Some(line) = self.line()? else { return Ok(self.open.take()) };
+            let mut role = line.kind.role(self.previous);
+            if !line.kind.is_transparent() {
+                self.previous = line.kind.as_previous();
+            }
+            if role == LineRole::Continuation && self.open.is_none() {
+                role = LineRole::Head(EntryHead::UNRECOGNIZED);
+            }
+            match role {
+                LineRole::Head(head) => {
+                    let span = EntrySpan { start: line.start, end: self.offset, head };
+                    let entry = RawEntry {
+                        span,
+                        bytes: line.content,
+                        lines,
+                        lines_end: self.lines,
+                        ended: line.ended,
+                    };
+                    if let Some(mut previous) = self.open.replace(entry) {
+                        previous.span.end = line.start;
+                        return Ok(Some(previous));
+                    }
+                }
+                LineRole::Continuation | LineRole::Blank => {
+                    if let Some(open) = &mut self.open {
+                        let free_bytes = self.limits.max_line_bytes.saturating_sub(open.bytes.len() + 1);
+                        if free_bytes > 0 && !line.content.is_empty() {
+                            open.bytes.push(b'\n');
+                            open.bytes.extend(line.content.iter().take(free_bytes));
+                        }
+                        open.span.end = self.offset;
+                        open.lines_end = self.lines;
+                        open.ended = line.ended;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Reads the next line, of any length, and keeps as much of it as the limits allow.
+    fn line(&mut self) -> io::Result<Option<Line>> {
+        let start = self.offset;
+        let (mut content, mut length) = (Vec::new(), 0_u64);
+        let (mut skipped, mut blank, mut ended) = (0_u64, true, false);
+        loop {
+            if self.begin == self.filled {
+                self.begin = 0;
+                self.filled = self.input.read(&mut self.buffer)?;
+                if self.filled == 0 {
+                    break;
+                }
+            }
+            let rest = self.buffer.get(self.begin..self.filled).unwrap_or_default();
+            let found = memchr::memchr(b'\n', rest);
+            let mut piece = rest.get(..found.unwrap_or(rest.len())).unwrap_or_default();
+            self.begin += piece.len() + usize::from(found.is_some());
+            length += piece.len() as u64;
+            blank &= is_blank(piece);
+            // A writer that keeps its offset after a truncation leaves a hole of zeros as long as the file was.
+            if content.is_empty() {
+                let zeros = piece.iter().take_while(|byte| **byte == 0).count();
+                skipped += zeros as u64;
+                piece = piece.get(zeros..).unwrap_or_default();
+            }
+            let free_bytes = self.limits.max_line_bytes.saturating_sub(content.len());
+            content.extend_from_slice(piece.get(..piece.len().min(free_bytes)).unwrap_or_default());
+            if found.is_some() {
+                ended = true;
+                break;
+            }
+        }
+        if length == 0 && !ended {
+            return Ok(None);
+        }
+        self.offset = start + length + u64::from(ended);
+        self.lines += u64::from(ended);
+        let kind = classify_line(&mut self.classifier, &content, length, blank, self.limits);
+        Ok(Some(Line { content, start: start + skipped, kind, ended }))
+    }
+}
+
+/// Classifies a line of `length` bytes, of which `content` was kept.
+pub(super) fn classify_line(
+    classifier: &mut Classifier,
+    content: &[u8],
+    length: u64,
+    blank: bool,
+    limits: ReadLimits,
+) -> LineKind {
+    if blank {
+        return LineKind::BLANK;
+    }
+    match () {
+        () if length <= limits.max_line_bytes as u64 => classifier.classify(content),
+        () if content.len() < limits.max_line_bytes => classifier.classify_after_hole(content),
+        () => classifier.classify_cut(content),
+    }
+}
+
+/// Returns whether `bytes` are only white space and zeros.
+pub(super) fn is_blank(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| *byte == 0 || byte.is_ascii_whitespace())
+}

@@ -1,0 +1,146 @@
+//! Parses lines that programs write without a time in front, or with a sign of their own for the level: Redis,
+//! ASP.NET Core's console, PHP, Rails and Node.js.
+
+use super::head::{Family, TextHead};
+use super::level::EntryLevel;
+use super::moment::{Moment, Stamp};
+
+/// Parses `1:M 20 Nov 2026 10:00:00.123 # message` of Redis, whose sign is the level.
+pub(super) fn redis(line: &[u8]) -> Option<TextHead> {
+    let digits = line.iter().take(8).take_while(|byte| byte.is_ascii_digit()).count();
+    let role = matches!(line.get(digits + 1)?, b'M' | b'S' | b'C' | b'X');
+    if digits == 0 || !role || line.get(digits) != Some(&b':') || line.get(digits + 2) != Some(&b' ') {
+        return None;
+    }
+    let (moment, used) = Moment::parse_prefix(line.get(digits + 3..)?)?;
+    let sign = digits + 3 + used + 1;
+    let level = match line.get(sign)? {
+        b'.' => EntryLevel::Debug,
+        b'-' | b'*' => EntryLevel::Info,
+        b'#' => EntryLevel::Warn,
+        _ => return None,
+    };
+    let stamp = Some(Stamp::Full(moment));
+    let message = (sign + 2).min(line.len());
+    Some(TextHead { stamp, level: Some(level), message, family: Family::Plain })
+}
+
+/// Parses a line whose first words are the level in the way of one program.
+pub(super) fn words(line: &[u8]) -> Option<TextHead> {
+    match line.first()? {
+        b't' | b'd' | b'f' | b'c' => dotnet(line),
+        b'P' => php(line),
+        b'(' => node_warning(line),
+        b'C' => rails_completed(line),
+        b'S' => rails_started(line),
+        _ => None,
+    }
+}
+
+/// Parses `fail: Shop.Orders[13]` of ASP.NET Core; `info:` and `warn:` are words of other programs too.
+fn dotnet(line: &[u8]) -> Option<TextHead> {
+    let level = match line.get(..6)? {
+        b"trce: " => EntryLevel::Trace,
+        b"dbug: " => EntryLevel::Debug,
+        b"fail: " => EntryLevel::Error,
+        b"crit: " => EntryLevel::Fatal,
+        _ => return None,
+    };
+    Some(TextHead::untimed(Some(level), 6))
+}
+
+/// Parses `PHP Fatal error:  message`.
+pub(super) fn php(line: &[u8]) -> Option<TextHead> {
+    const KINDS: [(&[u8], EntryLevel); 8] = [
+        (b"Fatal error: ", EntryLevel::Fatal),
+        (b"Recoverable fatal error: ", EntryLevel::Error),
+        (b"Parse error: ", EntryLevel::Fatal),
+        (b"Core error: ", EntryLevel::Fatal),
+        (b"Warning: ", EntryLevel::Warn),
+        (b"Deprecated: ", EntryLevel::Warn),
+        (b"Notice: ", EntryLevel::Info),
+        (b"Stack trace:", EntryLevel::Error),
+    ];
+    let rest = line.strip_prefix(b"PHP ")?;
+    let (start, level) = KINDS.iter().find(|(start, _)| rest.starts_with(start))?;
+    let used = 4 + start.len();
+    let spaces = line.get(used..)?.iter().take_while(|byte| **byte == b' ').count();
+    Some(TextHead::untimed(Some(*level), used + spaces))
+}
+
+/// Parses `(node:7) DeprecationWarning: message`.
+fn node_warning(line: &[u8]) -> Option<TextHead> {
+    let rest = line.strip_prefix(b"(node:")?;
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let message = 6 + digits + 2;
+    let closed = line.get(6 + digits..message) == Some(b") ");
+    (digits > 0 && closed).then(|| TextHead::untimed(Some(EntryLevel::Warn), message))
+}
+
+/// Parses `Completed 500 Internal Server Error in 12ms` of Rails: the status is the level.
+pub(super) fn rails_completed(line: &[u8]) -> Option<TextHead> {
+    let rest = line.strip_prefix(b"Completed ")?;
+    let level = match rest.get(..4)? {
+        [b'5', b'0'..=b'9', b'0'..=b'9', b' '] => EntryLevel::Error,
+        [b'4', b'0'..=b'9', b'0'..=b'9', b' '] => EntryLevel::Warn,
+        [b'1'..=b'3', b'0'..=b'9', b'0'..=b'9', b' '] => EntryLevel::Info,
+        _ => return None,
+    };
+    let timed = memchr::memmem::find(rest.get(..rest.len().min(120))?, b" in ").is_some();
+    timed.then(|| TextHead::untimed(Some(level), 0))
+}
+
+/// Parses `Started GET "/orders" for 127.0.0.1 at 2026-11-20 10:00:00 +0000` of Rails.
+fn rails_started(line: &[u8]) -> Option<TextHead> {
+    line.strip_prefix(b"Started ").filter(|rest| rest.first().is_some_and(u8::is_ascii_uppercase))?;
+    let at = memchr::memmem::rfind(line, b" at ")? + 4;
+    let (moment, used) = Moment::parse_prefix(line.get(at..)?)?;
+    let stamp = Some(Stamp::Full(moment));
+    (at + used == line.len()).then_some(TextHead {
+        stamp,
+        level: Some(EntryLevel::Info),
+        message: 0,
+        family: Family::Plain,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn each_program_has_signs_of_its_own() {
+        for (line, level, message) in [
+            ("1:M 20 Nov 2026 10:00:00.123 # boom", EntryLevel::Warn, "boom"),
+            ("fail: Shop.Orders[13]", EntryLevel::Error, "Shop.Orders[13]"),
+            ("PHP Fatal error:  Uncaught Exception: x", EntryLevel::Fatal, "Uncaught Exception: x"),
+            ("(node:7) Warning: x", EntryLevel::Warn, "Warning: x"),
+            (
+                "Completed 500 Internal Server Error in 5ms",
+                EntryLevel::Error,
+                "Completed 500 Internal Server Error in 5ms",
+            ),
+        ] {
+            let head = redis(line.as_bytes()).or_else(|| words(line.as_bytes())).unwrap();
+            assert_eq!((head.level, &line[head.message..]), (Some(level), message), "{line}");
+        }
+        for line in
+            ["fails: 3", "PHP is up", "(node) x", "Completed 500 orders", "Started the server", "1:M x"]
+        {
+            assert!(redis(line.as_bytes()).or_else(|| words(line.as_bytes())).is_none(), "{line}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+            for start in [&b""[..], b"1:M 20 Nov 2026 10:00:00", b"PHP Warning: ", b"(node:", b"Completed ", b"Started G at "] {
+                let line = [start, &bytes].concat();
+                if let Some(head) = redis(&line).or_else(|| words(&line)) {
+                    prop_assert!(head.message <= line.len());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,499 @@
+//! Classifies lines: the head of an entry, the continuation of one, or blank.
+//!
+//! An entry is a head and the lines that continue it. Both readers, [`backward`](super::backward) and
+//! [`forward`](super::forward), apply the rules here, and so find the same entries.
+
+use super::container::{self, Piece};
+use super::head::Family;
+use super::json::{self, LevelScan};
+use super::level::EntryLevel;
+use super::{journal, logfmt, plain, stack_trace};
+
+/// A line, judged by its own content alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LineKind {
+    pub(super) shape: Shape,
+    /// The part of a line that it is, if a container's runtime wrapped it.
+    piece: Option<Piece>,
+    /// How the line takes the one after it.
+    next: PreviousLine,
+}
+
+/// The look of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// A line of white space.
+    Blank,
+    /// A line that continues the entry before it.
+    Continuation,
+    /// The name of an exception: it continues the entry before it or begins its own; [`LineKind::role`] decides.
+    Exception,
+    /// A line that looks like the name of a function or like a cause: part of a stack trace, or text.
+    Frame,
+    /// Text in no known format: the message of a panic, or an entry of its own.
+    Text,
+    /// A level and a message: the second line of an entry of java.util.logging, or an entry of its own.
+    LevelLine(EntryHead),
+    /// The first line of an entry.
+    Head(EntryHead),
+}
+
+/// The level and the format that the first line of an entry shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct EntryHead {
+    pub(super) level: Option<EntryLevel>,
+    pub(super) format: LineFormat,
+}
+
+/// The format of the first line of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LineFormat {
+    /// A JSON object, or a line that begins and ends like one.
+    Json,
+    /// Pairs of `key=value`.
+    Logfmt,
+    /// Text with a time or a level in front.
+    Text,
+    /// The beginning of an entry that is known only with its other lines: without a level, any is possible.
+    Late,
+    /// The beginning of a JSON object that is longer than the limit: without a level, any is possible.
+    Cut,
+    /// Text in no known format.
+    Unrecognized,
+    /// A line that begins as a JSON object and is not one.
+    Malformed,
+}
+
+impl EntryHead {
+    /// The head of a line in no known format.
+    pub(super) const UNRECOGNIZED: Self = Self { level: None, format: LineFormat::Unrecognized };
+    /// The head of an exception that begins its own entry.
+    const EXCEPTION: Self = Self { level: Some(EntryLevel::Error), format: LineFormat::Text };
+}
+
+/// How the line before, blank lines aside, takes the line after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PreviousLine {
+    /// The line is part of a stack trace, or a warning in text: an exception continues it.
+    TakesException,
+    /// The line announces a panic whose message stands on the next line.
+    TakesMessage,
+    /// The line is the first of two of java.util.logging.
+    TakesLevel,
+    /// The line was cut by a container's runtime, and goes on in the same stream.
+    Partial {
+        /// The stream that the line goes on in.
+        stderr: bool,
+    },
+    /// The line is another one, or there is none: an exception begins its own entry.
+    Other,
+}
+
+/// The part that a line has in an entry, once the line before it is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LineRole {
+    /// A blank line, which changes nothing.
+    Blank,
+    /// A line that continues the entry.
+    Continuation,
+    /// The first line of an entry.
+    Head(EntryHead),
+}
+
+impl LineKind {
+    /// A line of white space.
+    pub(super) const BLANK: Self = Self::new(Shape::Blank);
+
+    const fn new(shape: Shape) -> Self {
+        let next = match shape {
+            Shape::Continuation | Shape::Exception | Shape::Frame => PreviousLine::TakesException,
+            Shape::LevelLine(head) | Shape::Head(head) => match (head.format, head.level) {
+                (
+                    LineFormat::Text | LineFormat::Logfmt,
+                    Some(EntryLevel::Warn | EntryLevel::Error | EntryLevel::Fatal),
+                ) => PreviousLine::TakesException,
+                _ => PreviousLine::Other,
+            },
+            Shape::Text | Shape::Blank => PreviousLine::Other,
+        };
+        Self { shape, piece: None, next }
+    }
+
+    const fn head(level: Option<EntryLevel>, format: LineFormat) -> Self {
+        Self::new(Shape::Head(EntryHead { level, format }))
+    }
+
+    /// Returns the kind of a line whose content is this one, and which is a `piece`.
+    fn wrapped(self, piece: Piece, content: &[u8]) -> Self {
+        let mut kind = Self { piece: Some(piece), ..self };
+        if piece.partial {
+            // The rest of the object is in the pieces after this one.
+            if let Shape::Head(EntryHead { format: LineFormat::Malformed, .. }) = kind.shape {
+                kind.shape = Shape::Head(EntryHead { level: first_level(content), format: LineFormat::Late });
+            }
+            kind.next = PreviousLine::Partial { stderr: piece.stderr };
+        }
+        kind
+    }
+
+    /// Returns the same kind for a line of which only the part that was kept may be blank.
+    fn never_blank(self) -> Self {
+        let shape = if self.shape == Shape::Blank { Shape::Continuation } else { self.shape };
+        Self { shape, ..self }
+    }
+
+    /// Returns whether the line changes nothing for the lines around it.
+    pub(super) fn is_transparent(self) -> bool {
+        self.shape == Shape::Blank && self.piece.is_none()
+    }
+
+    /// Returns whether the part that the line has depends on the line before it.
+    pub(super) fn depends_on_previous(self) -> bool {
+        self.piece.is_some()
+            || matches!(self.shape, Shape::Exception | Shape::Frame | Shape::Text | Shape::LevelLine(_))
+    }
+
+    /// Returns the part that the line has after the line `previous`.
+    pub(super) fn role(self, previous: PreviousLine) -> LineRole {
+        if let (Some(piece), PreviousLine::Partial { stderr }) = (self.piece, previous)
+            && piece.stderr == stderr
+        {
+            return LineRole::Continuation;
+        }
+        let joins = matches!(previous, PreviousLine::TakesException | PreviousLine::TakesMessage);
+        match self.shape {
+            Shape::Blank => LineRole::Blank,
+            Shape::Head(head) => LineRole::Head(head),
+            Shape::LevelLine(_) if previous == PreviousLine::TakesLevel => LineRole::Continuation,
+            Shape::LevelLine(head) => LineRole::Head(head),
+            Shape::Text if previous == PreviousLine::TakesMessage => LineRole::Continuation,
+            Shape::Exception | Shape::Frame if joins => LineRole::Continuation,
+            Shape::Exception => LineRole::Head(EntryHead::EXCEPTION),
+            Shape::Frame | Shape::Text => LineRole::Head(EntryHead::UNRECOGNIZED),
+            Shape::Continuation => LineRole::Continuation,
+        }
+    }
+
+    /// Returns how this line takes the line after it.
+    pub(super) fn as_previous(self) -> PreviousLine {
+        self.next
+    }
+}
+
+/// Returns the level that the beginning of a JSON object states.
+fn first_level(line: &[u8]) -> Option<EntryLevel> {
+    match json::scan_level(line) {
+        LevelScan::Found(level, _) => Some(level),
+        LevelScan::Absent | LevelScan::Undecided => None,
+    }
+}
+
+// A log rarely has lines of more than four loggers or levels at a time, and each costs a comparison a line.
+/// The number of line prefixes that are remembered with their levels.
+const MAX_PREFIXES: usize = 4;
+
+/// Classifies lines. It remembers how the last ones began, as most lines of a log state their level in the same
+/// bytes as a line before them.
+#[derive(Debug, Default)]
+pub(super) struct Classifier {
+    prefixes: [Prefix; MAX_PREFIXES],
+    /// The index of the prefix that is replaced next.
+    oldest: usize,
+}
+
+/// The first bytes of a line, as four words that are compared at once, and a mask of the bits that count.
+#[derive(Clone, Copy, Debug, Default)]
+struct Prefix {
+    words: [u64; 4],
+    mask: [u64; 4],
+    level: Option<EntryLevel>,
+}
+
+/// The number of bytes at the beginning of a line that are compared.
+const COMPARED_BYTES: usize = 32;
+
+/// Splits bytes into words.
+fn words(bytes: &[u8; COMPARED_BYTES]) -> [u64; 4] {
+    let (chunks, _) = bytes.as_chunks::<8>();
+    let mut words = [0; 4];
+    for (word, chunk) in words.iter_mut().zip(chunks) {
+        *word = u64::from_le_bytes(*chunk);
+    }
+    words
+}
+
+impl Classifier {
+    /// Classifies `line`, which comes without its line feed and without zeros in front.
+    pub(super) fn classify(&mut self, line: &[u8]) -> LineKind {
+        match container::open(line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line)) {
+            Some(wrapped) => self.content(&wrapped.content).wrapped(wrapped.piece, &wrapped.content),
+            None => self.content(line),
+        }
+    }
+
+    /// Classifies the beginning of a line that is longer than the limit.
+    pub(super) fn classify_cut(&mut self, line: &[u8]) -> LineKind {
+        let content = trim_start(line);
+        if content.first() == Some(&b'{') && !matches!(line.first(), Some(b' ' | b'\t')) {
+            return LineKind::head(first_level(content), LineFormat::Cut);
+        }
+        LineKind { next: PreviousLine::Other, ..self.classify(line) }.never_blank()
+    }
+
+    /// Classifies a line whose hole of zeros is longer than the limit, and whose text is not.
+    pub(super) fn classify_after_hole(&mut self, line: &[u8]) -> LineKind {
+        LineKind { next: PreviousLine::Other, ..self.classify(line) }.never_blank()
+    }
+
+    /// Classifies what an application wrote.
+    fn content(&mut self, line: &[u8]) -> LineKind {
+        match line.first() {
+            Some(b'{') => self.json(line),
+            // White space, or a byte order mark.
+            None | Some(0..=b' ' | 0xef) => {
+                let content = trim_start(line);
+                match content.first() {
+                    None => LineKind::BLANK,
+                    Some(_) if content.len() == line.len() => classify_text(content),
+                    Some(b'{') if !matches!(line.first(), Some(b' ' | b'\t')) => self.json(content),
+                    Some(_) => classify_indented(line, content),
+                }
+            }
+            Some(_) => classify_text(line),
+        }
+    }
+
+    /// Classifies a line that begins with a brace.
+    fn json(&mut self, line: &[u8]) -> LineKind {
+        let ended = match line {
+            [.., b'}'] => true,
+            [.., b'\r' | b' ' | b'\t'] => line.trim_ascii_end().last() == Some(&b'}'),
+            _ => false,
+        };
+        if !ended {
+            // A pretty-printed object begins with a brace on a line of its own.
+            return if line.trim_ascii_end() == b"{" {
+                LineKind::new(Shape::Continuation)
+            } else {
+                LineKind::head(None, LineFormat::Malformed)
+            };
+        }
+        if let Some(known) = self.remembered_head(line) {
+            return LineKind::new(Shape::Head(known));
+        }
+        match json::scan_level(line) {
+            LevelScan::Found(level, used) => {
+                self.remember(line.get(..used), level);
+                LineKind::head(Some(level), LineFormat::Json)
+            }
+            LevelScan::Absent if line.trim_ascii_end().len() > 2 => LineKind::head(None, LineFormat::Json),
+            LevelScan::Absent => LineKind::new(Shape::Continuation),
+            LevelScan::Undecided => match json::parse(line) {
+                Some(parsed) => LineKind::head(parsed.level, LineFormat::Json),
+                None => LineKind::head(None, LineFormat::Malformed),
+            },
+        }
+    }
+
+    /// Returns the head of `line` if the line begins with a remembered prefix.
+    // Called for every line of a log, so it compares words and never parses.
+    #[inline]
+    pub(super) fn remembered_head(&self, line: &[u8]) -> Option<EntryHead> {
+        let (bytes, [.., b'}']) = (line.first_chunk::<COMPARED_BYTES>()?, line) else { return None };
+        let line = words(bytes);
+        let same = |prefix: &&Prefix| {
+            // Without branches between the words, the comparison costs a few cycles.
+            let differs = |word: usize| (line[word] ^ prefix.words[word]) & prefix.mask[word];
+            prefix.level.is_some() && differs(0) | differs(1) | differs(2) | differs(3) == 0
+        };
+        self.prefixes
+            .iter()
+            .find(same)
+            .map(|prefix| EntryHead { level: prefix.level, format: LineFormat::Json })
+    }
+
+    /// Remembers that lines which begin with `prefix` have this level.
+    fn remember(&mut self, prefix: Option<&[u8]>, level: EntryLevel) {
+        let (mut bytes, mut mask) = ([0; COMPARED_BYTES], [0; COMPARED_BYTES]);
+        let prefix = prefix.unwrap_or_default();
+        if let (Some(kept), Some(masked)) = (bytes.get_mut(..prefix.len()), mask.get_mut(..prefix.len()))
+            && let Some(slot) = self.prefixes.get_mut(self.oldest)
+            && !prefix.is_empty()
+        {
+            kept.copy_from_slice(prefix);
+            masked.fill(0xff);
+            *slot = Prefix { words: words(&bytes), mask: words(&mask), level: Some(level) };
+            self.oldest = (self.oldest + 1) % MAX_PREFIXES;
+        }
+    }
+}
+
+/// Returns `line` from its first byte that is neither white space, zero nor a byte order mark.
+pub(super) fn trim_start(line: &[u8]) -> &[u8] {
+    let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
+    let nothing = line.iter().take_while(|byte| **byte == 0 || byte.is_ascii_whitespace()).count();
+    line.get(nothing..).unwrap_or_default()
+}
+
+/// Classifies a line that begins with white space or a byte order mark.
+fn classify_indented(line: &[u8], content: &[u8]) -> LineKind {
+    // Loggers that pad their levels to one width: ` INFO app > up`.
+    let padded = line.len() - content.len() == 1 && line.first() == Some(&b' ');
+    let kind = classify_text(content);
+    match kind.shape {
+        Shape::Head(EntryHead { level: Some(_), .. }) if padded => kind,
+        _ if line.first() == Some(&0xef) || content.starts_with(b"+ Exception Group Traceback") => kind,
+        _ => LineKind::new(Shape::Continuation),
+    }
+}
+
+/// Classifies a line of text.
+// The order matters: a line of logfmt may also contain a level in capitals, and an exception may look like a frame.
+fn classify_text(line: &[u8]) -> LineKind {
+    let plain = without_colour(line);
+    let line = plain.as_deref().unwrap_or(line);
+    if let Some(pairs) = logfmt::pairs(line) {
+        return LineKind::head(logfmt::level(&pairs), LineFormat::Logfmt);
+    }
+    if stack_trace::is_exception(line) {
+        return LineKind::new(Shape::Exception);
+    }
+    if journal::is_part(line) {
+        return match journal::is_head(line) {
+            true => LineKind::head(None, LineFormat::Late),
+            false => LineKind::new(Shape::Continuation),
+        };
+    }
+    match plain::head(line) {
+        Some(head) if head.family == Family::JavaUtil => {
+            LineKind { next: PreviousLine::TakesLevel, ..LineKind::head(None, LineFormat::Late) }
+        }
+        Some(head) => {
+            // An application that writes JSON to syslog knows its level better than the daemon.
+            let level = match head.family {
+                Family::Syslog => embedded_level(line, head.message).or(head.level),
+                _ => head.level.or_else(|| embedded_level(line, head.message)),
+            };
+            let kind = LineKind::head(level, LineFormat::Text);
+            match kind.shape {
+                Shape::Head(head) if is_level_line(line) => {
+                    LineKind { shape: Shape::LevelLine(head), ..kind }
+                }
+                _ if stack_trace::announces_message(line) => {
+                    LineKind { next: PreviousLine::TakesMessage, ..kind }
+                }
+                _ => kind,
+            }
+        }
+        None if stack_trace::continues(line) => LineKind::new(Shape::Continuation),
+        None if stack_trace::is_frame(line) || stack_trace::is_cause(line) => LineKind::new(Shape::Frame),
+        None => LineKind::new(Shape::Text),
+    }
+}
+
+/// Returns the level of a JSON object that ends a line of text, where the text before it names none.
+fn embedded_level(line: &[u8], message: usize) -> Option<EntryLevel> {
+    let object = line.get(json::embedded(line).filter(|at| *at >= message)?..)?;
+    match json::scan_level(object) {
+        LevelScan::Found(level, _) => Some(level),
+        LevelScan::Absent => None,
+        LevelScan::Undecided => json::parse(object)?.level,
+    }
+}
+
+/// Returns whether `line` begins as the second line of an entry of java.util.logging: `SEVERE: message`.
+fn is_level_line(line: &[u8]) -> bool {
+    const LEVELS: [&[u8]; 7] =
+        [b"SEVERE: ", b"WARNING: ", b"INFO: ", b"CONFIG: ", b"FINE: ", b"FINER: ", b"FINEST: "];
+    matches!(line.first(), Some(b'S' | b'W' | b'I' | b'C' | b'F'))
+        && LEVELS.iter().any(|level| line.starts_with(level))
+}
+
+/// Returns `line` without ANSI sequences (ECMA-48 CSI), or `None` if it has none.
+pub(super) fn without_colour(line: &[u8]) -> Option<Vec<u8>> {
+    memchr::memchr(0x1b, line)?;
+    let mut plain = Vec::with_capacity(line.len());
+    let mut rest = line;
+    while let Some(at) = memchr::memmem::find(rest, b"\x1b[") {
+        plain.extend_from_slice(rest.get(..at).unwrap_or_default());
+        rest = rest.get(at + 2..).unwrap_or_default();
+        let parameters = rest.iter().take_while(|byte| matches!(byte, 0x20..=0x3f)).count();
+        let known = matches!(rest.get(parameters), Some(0x40..=0x7e));
+        rest = rest.get(parameters + usize::from(known)..).unwrap_or_default();
+    }
+    plain.extend_from_slice(rest);
+    Some(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(line: &str) -> LineKind {
+        Classifier::default().classify(line.as_bytes())
+    }
+
+    fn head(level: Option<EntryLevel>, format: LineFormat) -> Shape {
+        Shape::Head(EntryHead { level, format })
+    }
+
+    #[test]
+    fn a_line_is_what_it_looks_like() {
+        for (line, expected) in [
+            (r#"{"level":50}"#, head(Some(EntryLevel::Error), LineFormat::Json)),
+            ("{\"level\":50}\r", head(Some(EntryLevel::Error), LineFormat::Json)),
+            ("\u{feff}{\"level\":50}", head(Some(EntryLevel::Error), LineFormat::Json)),
+            (r#"{"a":1}"#, head(None, LineFormat::Json)),
+            (r#"{"level":50,"#, head(None, LineFormat::Malformed)),
+            ("{not json}", head(None, LineFormat::Malformed)),
+            ("{", Shape::Continuation),
+            ("{}", Shape::Continuation),
+            (r#"  "a": 1,"#, Shape::Continuation),
+            ("level=warn msg=x", head(Some(EntryLevel::Warn), LineFormat::Logfmt)),
+            ("\u{1b}[31mERROR\u{1b}[0m boom", head(Some(EntryLevel::Error), LineFormat::Text)),
+            (" INFO app > up", head(Some(EntryLevel::Info), LineFormat::Text)),
+            ("    INFO is not here", Shape::Continuation),
+            ("listening", Shape::Text),
+            ("ValueError: bad", Shape::Exception),
+            ("", Shape::Blank),
+            (" \t\r", Shape::Blank),
+        ] {
+            assert_eq!(kind(line).shape, expected, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_remembered_of_a_line_is_enough_to_tell_the_next() {
+        let mut classifier = Classifier::default();
+        for (line, level) in [
+            (r#"{"level":5,"a":1}"#, EntryLevel::Info),
+            (r#"{"level":50,"a":1}"#, EntryLevel::Error),
+            (r#"{"level":"warn"}"#, EntryLevel::Warn),
+            (r#"{"level":"warning"}"#, EntryLevel::Warn),
+            (r#"{"level":"error","level":"info"}"#, EntryLevel::Error),
+            (r#"{"level":50}"#, EntryLevel::Error),
+        ] {
+            assert_eq!(
+                classifier.classify(line.as_bytes()).shape,
+                head(Some(level), LineFormat::Json),
+                "{line}"
+            );
+            assert_eq!(classifier.classify(line.as_bytes()), kind(line));
+        }
+    }
+
+    #[test]
+    fn an_exception_joins_a_stack_trace_or_a_warning_and_else_stands_for_itself() {
+        let exception = kind("ValueError: bad");
+        for previous in ["  File \"a.py\", line 1", "2026-11-20 10:00:00 ERROR failed", "TypeError: x"] {
+            assert_eq!(exception.role(kind(previous).as_previous()), LineRole::Continuation, "{previous}");
+        }
+        for previous in [r#"{"level":50}"#, "2026-11-20 10:00:00 INFO up", "listening"] {
+            assert_eq!(
+                exception.role(kind(previous).as_previous()),
+                LineRole::Head(EntryHead::EXCEPTION),
+                "{previous}"
+            );
+        }
+    }
+}

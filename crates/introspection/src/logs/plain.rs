@@ -1,0 +1,222 @@
+//! Recognises the heads of entries in logs of plain text, whichever family of formats they are of.
+
+use super::head::{Family, TextHead};
+use super::level::EntryLevel;
+use super::level_words::find_level;
+use super::moment::{Moment, Stamp, clock_prefix, yearless_prefix};
+use super::{frameworks, klog, stack_trace, syslog, web_server};
+
+/// Parses the head of an entry: a line with a time in front, or with a level near its beginning.
+// The order is from what the first bytes decide to what has to search.
+pub(super) fn head(line: &[u8]) -> Option<TextHead> {
+    if let Some(head) = klog::head(line).or_else(|| stack_trace::panic(line)) {
+        return Some(head);
+    }
+    let (mut at, priority) = syslog::priority(line).map_or((0, None), |(at, level)| (at, Some(level)));
+    if let Some(head) = syslog_head(line, priority.is_some()) {
+        return Some(head);
+    }
+    let bracket = usize::from(matches!(line.get(at), Some(b'[' | b'(')));
+    let timed = line.get(at + bracket..).unwrap_or_default();
+    let stamp = Moment::parse_prefix(timed)
+        .map(|(moment, used)| (Stamp::Full(moment), used))
+        .or_else(|| yearless_prefix(timed))
+        .or_else(|| epoch_prefix(timed));
+    let clock = stamp.map(|(_, used)| used).or_else(|| clock_prefix(timed));
+    let Some(used) = clock else { return untimed(line, at, priority) };
+    if bracket == 1
+        && let Some(head) = web_server::head(line)
+    {
+        return Some(head);
+    }
+    let after_time = at + bracket + used;
+    if is_java_util(timed, used) {
+        let stamp = stamp.map(|(stamp, _)| stamp);
+        let message = skip_separators(line, after_time);
+        return Some(TextHead { stamp, level: None, message, family: Family::JavaUtil });
+    }
+    // PHP names the time zone after a place, whose offset is not known here: so the time is not either.
+    let place = if bracket == 1 { place_length(line.get(after_time..).unwrap_or_default()) } else { 0 };
+    at = skip_separators(line, after_time + place);
+    let stamp = stamp.map(|(stamp, _)| stamp).filter(|_| place == 0);
+    let rest = line.get(at..).unwrap_or_default();
+    let own =
+        frameworks::php(rest).or_else(|| frameworks::rails_completed(rest)).or_else(|| panic_message(rest));
+    if let Some(own) = own {
+        return Some(TextHead { stamp, message: at + own.message, ..own });
+    }
+    let head = |level, message| Some(TextHead { stamp, level, message, family: Family::Plain });
+    match (find_level(rest, true), priority) {
+        (Some((level, after)), _) => {
+            head(Some(level), after.map_or(at, |after| skip_separators(line, at + after)))
+        }
+        (None, level) => head(level, at),
+    }
+}
+
+/// Parses the head of a line of syslog.
+fn syslog_head(line: &[u8], prioritized: bool) -> Option<TextHead> {
+    let likely = match line {
+        [b'A'..=b'Z', b'a'..=b'z', b'a'..=b'z', b' ', ..] => true,
+        // RFC 3339, as rsyslog writes it.
+        [b'0'..=b'9', _, _, _, b'-', _, _, b'-', _, _, b'T', ..] => {
+            memchr::memmem::find(line.get(..line.len().min(160))?, b"]:").is_some()
+        }
+        _ => prioritized,
+    };
+    if likely { syslog::head(line) } else { None }
+}
+
+/// Parses the head of a line without a time in front.
+fn untimed(line: &[u8], at: usize, priority: Option<EntryLevel>) -> Option<TextHead> {
+    if let Some(head) =
+        web_server::head(line).or_else(|| frameworks::redis(line)).or_else(|| frameworks::words(line))
+    {
+        return Some(head);
+    }
+    match (find_level(line.get(at..).unwrap_or_default(), false), priority) {
+        (Some((level, after)), _) => {
+            let Some(after) = after else { return Some(TextHead::untimed(Some(level), at)) };
+            // The time may stand behind the level: `WARNING 2026-11-20 10:00:00,123 low`.
+            let message = skip_separators(line, at + after);
+            let bracket = usize::from(line.get(message) == Some(&b'['));
+            let timed = line.get(message + bracket..).unwrap_or_default();
+            let Some((moment, used)) = Moment::parse_prefix(timed) else {
+                return Some(TextHead::untimed(Some(level), message));
+            };
+            let message = skip_separators(line, message + bracket + used);
+            Some(TextHead {
+                stamp: Some(Stamp::Full(moment)),
+                level: Some(level),
+                message,
+                family: Family::Plain,
+            })
+        }
+        (None, Some(level)) => Some(TextHead::untimed(Some(level), at)),
+        (None, None) => None,
+    }
+}
+
+/// Parses the message of a panic that a server caught and logged: `http: panic serving 127.0.0.1:4: boom` of Go.
+fn panic_message(rest: &[u8]) -> Option<TextHead> {
+    let caught = rest.starts_with(b"panic: ") || rest.starts_with(b"http: panic serving ");
+    caught.then(|| TextHead::untimed(Some(EntryLevel::Error), 0))
+}
+
+/// Parses seconds since 1970 with a fraction of three or more digits: `1795168800.123`.
+fn epoch_prefix(text: &[u8]) -> Option<(Stamp, usize)> {
+    let digits = |from: usize| {
+        text.get(from..).unwrap_or_default().iter().take(10).take_while(|byte| byte.is_ascii_digit()).count()
+    };
+    let fraction = if text.get(10) == Some(&b'.') && digits(0) == 10 { digits(11) } else { 0 };
+    let number = std::str::from_utf8(text.get(..11 + fraction)?).ok().filter(|_| fraction >= 3)?;
+    Some((Stamp::Full(Moment::parse(number)?), 11 + fraction))
+}
+
+/// Returns whether the line is the first of two of java.util.logging: its time has twelve hours, and a class and a
+/// method follow.
+fn is_java_util(timed: &[u8], used: usize) -> bool {
+    let half = timed.get(used.saturating_sub(2)..used);
+    let (words, rest) = (timed.get(used..).unwrap_or_default().trim_ascii(), timed.first());
+    matches!(half, Some(b"AM" | b"PM"))
+        && rest.is_some_and(u8::is_ascii_uppercase)
+        && words.iter().filter(|byte| **byte == b' ').count() <= 1
+        && words.contains(&b'.')
+}
+
+/// Returns the length of a place that names a time zone, ` Europe/Berlin`, and 0 where there is none.
+fn place_length(rest: &[u8]) -> usize {
+    let window = rest.get(..rest.len().min(40)).unwrap_or_default();
+    let Some(close) = memchr::memchr(b']', window) else { return 0 };
+    let name = window.get(1..close).unwrap_or_default();
+    let is_place = name.contains(&b'/')
+        && name.iter().all(|byte| byte.is_ascii_alphabetic() || matches!(byte, b'/' | b'_' | b'-'));
+    if is_place && rest.first() == Some(&b' ') { close } else { 0 }
+}
+
+/// Returns the offset of the first byte from `at` on that is no separator.
+fn skip_separators(line: &[u8], mut at: usize) -> usize {
+    while matches!(line.get(at), Some(b' ' | b'\t' | b']' | b')' | b'|' | b':' | b'-')) {
+        at += 1;
+    }
+    at.min(line.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn shown(line: &str) -> String {
+        let changed = Moment::parse("2026-11-21T00:00:00Z").unwrap();
+        match head(line.as_bytes()) {
+            Some(TextHead { stamp, level, message, .. }) => format!(
+                "{} {} {}",
+                stamp
+                    .and_then(|stamp| stamp.resolve(changed))
+                    .map_or("-".to_owned(), |moment| moment.to_string()),
+                level.map_or("-", EntryLevel::as_str),
+                &line[message..]
+            ),
+            None => "none".to_owned(),
+        }
+    }
+
+    #[test]
+    fn the_beginnings_of_entries_in_the_usual_layouts() {
+        for (line, expected) in [
+            ("2026-11-20T10:00:00Z ERROR boom", "2026-11-20T10:00:00.000Z error boom"),
+            ("[2026-11-20T10:00:00Z WARN  app::db] slow", "2026-11-20T10:00:00.000Z warn app::db] slow"),
+            (
+                "2026-11-20 10:00:00,123 - root - ERROR - boom",
+                "2026-11-20T10:00:00.123Z error root - ERROR - boom",
+            ),
+            (
+                "2026/11/20 10:00:00 [error] 12#0: *1 open() failed",
+                "2026-11-20T10:00:00.000Z error 12#0: *1 open() failed",
+            ),
+            (
+                "2026-11-20 10:00:00.123 [main] INFO c.a.B - up",
+                "2026-11-20T10:00:00.123Z info [main] INFO c.a.B - up",
+            ),
+            (
+                "2026-11-20T10:00:00.000Z\tINFO\tmain.go:1\tup\t{}",
+                "2026-11-20T10:00:00.000Z info main.go:1\tup\t{}",
+            ),
+            ("10:00:00.123 INFO up", "- info up"),
+            ("Nov 20 10:00:00 host app[1]: up", "2026-11-20T10:00:00.000Z - up"),
+            ("<11>1 2026-11-20T10:00:00Z host app - - - boom", "2026-11-20T10:00:00.000Z error boom"),
+            ("ERROR:root:boom", "- error root:boom"),
+            ("error: could not compile", "- error could not compile"),
+            ("[warn] low disk", "- warn low disk"),
+            (
+                "E1120 10:00:00.000000   12 main.go:1] boom",
+                "2026-11-20T10:00:00.000Z error 12 main.go:1] boom",
+            ),
+            (
+                "thread 'main' panicked at src/main.rs:2:5:",
+                "- error thread 'main' panicked at src/main.rs:2:5:",
+            ),
+            ("panic: runtime error: index out of range", "- error panic: runtime error: index out of range"),
+            ("2026-11-20T10:00:00Z up", "2026-11-20T10:00:00.000Z - up"),
+            ("GET /ERROR HTTP/1.1", "none"),
+            ("no error here", "none"),
+            ("listening on 3000", "none"),
+            ("errors: 0", "none"),
+            ("", "none"),
+        ] {
+            assert_eq!(shown(line), expected, "{line}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..100), text in "[\\[\\]<>(): 0-9ERORINFOTZ-]{0,70}") {
+            for line in [&*bytes, text.as_bytes()] {
+                if let Some(head) = head(line) {
+                    prop_assert!(head.message <= line.len());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,358 @@
+//! [`GetLogs`], the arguments of a query, and [`Filter`], which selects the entries that match them.
+
+use super::Error;
+use super::entry::{self, LogEntry};
+use super::forward::EntrySpan;
+use super::level::EntryLevel;
+use super::line::{EntryHead, LineFormat};
+use super::moment::{Moment, parse_bound};
+use super::skipped::SkippedEntries;
+use redaction::Redactor;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The arguments of `get_logs`.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct GetLogs {
+    /// The lowest level to return; `info` by default. Entries without a level count as `info`.
+    // `debug` returns everything, so the schema leaves out `trace`. The schema has words of its own, as every
+    // conversation pays for them.
+    #[schemars(with = "MinimumLevel", description = "Or worse; info")]
+    #[serde(default)]
+    pub level: Option<EntryLevel>,
+    /// Default 100
+    #[schemars(range(min = 1, max = 500))]
+    #[serde(default)]
+    pub limit: Option<u32>,
+    /// Wait for new
+    #[serde(default)]
+    pub follow: bool,
+    /// Name or glob
+    #[serde(default)]
+    pub source: Option<String>,
+    /// RFC 3339 or 10m
+    #[serde(default)]
+    pub since: Option<String>,
+    /// As `since`.
+    #[schemars(extend("unlisted" = true))]
+    #[serde(default)]
+    pub until: Option<String>,
+    /// Text that an entry must have.
+    #[schemars(extend("unlisted" = true))]
+    #[serde(default)]
+    pub contains: Option<String>,
+    /// As answered
+    #[serde(default)]
+    pub cursor: Option<String>,
+    /// Exactly `level`.
+    #[schemars(extend("unlisted" = true))]
+    #[serde(default)]
+    pub exact: bool,
+    /// Show broken lines.
+    #[schemars(extend("unlisted" = true))]
+    #[serde(default)]
+    pub malformed: bool,
+}
+
+impl GetLogs {
+    /// Sets the lowest level to return.
+    #[must_use]
+    pub fn level(mut self, level: EntryLevel) -> Self {
+        self.level = Some(level);
+        self
+    }
+
+    /// Sets the largest number of entries to return.
+    #[must_use]
+    pub fn limit(mut self, limit: u32) -> Self {
+        self.limit = Some(limit);
+        self
+    }
+
+    /// Has the query wait for new entries.
+    #[must_use]
+    pub fn follow(mut self, follow: bool) -> Self {
+        self.follow = follow;
+        self
+    }
+
+    /// Sets the log: a configured name, a file or a glob.
+    #[must_use]
+    pub fn source(mut self, source: impl Into<String>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// Sets the earliest time: RFC 3339, or an age such as `10m`.
+    #[must_use]
+    pub fn since(mut self, since: impl Into<String>) -> Self {
+        self.since = Some(since.into());
+        self
+    }
+
+    /// Sets the latest time, in the forms of [`since`](Self::since).
+    #[must_use]
+    pub fn until(mut self, until: impl Into<String>) -> Self {
+        self.until = Some(until.into());
+        self
+    }
+
+    /// Sets a text that an entry must contain.
+    #[must_use]
+    pub fn contains(mut self, contains: impl Into<String>) -> Self {
+        self.contains = Some(contains.into());
+        self
+    }
+
+    /// Continues where an earlier page ended: the cursor is one of [`LogPage`](super::LogPage).
+    #[must_use]
+    pub fn cursor(mut self, cursor: impl Into<String>) -> Self {
+        self.cursor = Some(cursor.into());
+        self
+    }
+
+    /// Leaves out entries that are worse than the level.
+    #[must_use]
+    pub fn exact(mut self, exact: bool) -> Self {
+        self.exact = exact;
+        self
+    }
+
+    /// Has lines shown that cannot be read as entries.
+    #[must_use]
+    pub fn malformed(mut self, malformed: bool) -> Self {
+        self.malformed = malformed;
+        self
+    }
+}
+
+/// The levels that the schema offers; `debug` includes `trace`.
+#[derive(JsonSchema)]
+#[schemars(inline, rename_all = "lowercase")]
+#[allow(dead_code, reason = "only its schema is used")]
+enum MinimumLevel {
+    Debug,
+    Info,
+    Warn,
+    Error,
+}
+
+/// The maximum number of entries in a page.
+pub(super) const MAX_ENTRIES: u32 = 500;
+const DEFAULT_ENTRIES: u32 = 100;
+
+/// The conditions that an entry has to meet, parsed from a [`GetLogs`].
+#[derive(Clone, Debug)]
+pub(super) struct Filter {
+    level: EntryLevel,
+    exact: bool,
+    since: Option<Moment>,
+    until: Option<Moment>,
+    contains: Option<String>,
+    malformed: bool,
+    pub(super) limit: usize,
+    /// Masks what `contains` may not search: the caller would learn a secret by asking for it letter by letter.
+    redactor: Option<Arc<Redactor>>,
+}
+
+/// The counts of what was left out while entries were compared.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Omissions {
+    pub(super) malformed: u64,
+    pub(super) skipped: SkippedEntries,
+}
+
+// Threads and processes that share a file write an entry some time after they stamp it.
+/// How much older than its predecessor an entry may be: reading ends only where entries are older than `since` by
+/// more than this.
+const MAX_DISORDER: Duration = Duration::from_secs(5);
+
+impl Filter {
+    pub(super) fn new(query: &GetLogs) -> Result<Self, Error> {
+        let now = Moment::now();
+        let bound = |parameter, text: &Option<String>| match text {
+            None => Ok(None),
+            Some(text) => parse_bound(text, now).map(Some).ok_or_else(|| Error::Argument {
+                parameter,
+                reason: format!(
+                    "{:?} is no time; give RFC 3339 (2026-11-20T10:00:00Z), seconds since 1970, or how long \
+                     ago (90s, 10m, 2h, 1d)",
+                    text.chars().take(60).collect::<String>()
+                ),
+            }),
+        };
+        let (since, until) = (bound("since", &query.since)?, bound("until", &query.until)?);
+        if let (Some(since), Some(until)) = (since, until)
+            && until < since
+        {
+            return Err(Error::Argument {
+                parameter: "until",
+                reason: format!("{until} is before `since`, {since}"),
+            });
+        }
+        let limit = query.limit.unwrap_or(DEFAULT_ENTRIES);
+        if !(1..=MAX_ENTRIES).contains(&limit) {
+            let reason = format!("{limit} is not from 1 to {MAX_ENTRIES}");
+            return Err(Error::Argument { parameter: "limit", reason });
+        }
+        Ok(Self {
+            // `debug` is the lowest level in the schema, so it includes `trace`.
+            level: match query.level.unwrap_or(EntryLevel::Info) {
+                EntryLevel::Debug if !query.exact => EntryLevel::Trace,
+                level => level,
+            },
+            exact: query.exact,
+            since,
+            until,
+            contains: query.contains.clone().filter(|text| !text.is_empty()),
+            malformed: query.malformed,
+            limit: limit as usize,
+            redactor: None,
+        })
+    }
+
+    /// Sets the redactor that masks the answers.
+    #[must_use]
+    pub(super) fn redactor(mut self, redactor: Option<Arc<Redactor>>) -> Self {
+        self.redactor = redactor;
+        self
+    }
+
+    /// Returns whether an entry with this head may match, before anything else of it is read.
+    pub(super) fn may_match(&self, head: EntryHead) -> bool {
+        match (head.format, head.level) {
+            (LineFormat::Malformed, _) => self.malformed,
+            // Its level is known once it is parsed, or the rest of a cut line would tell it.
+            (LineFormat::Late | LineFormat::Cut, None) => true,
+            (_, level) => self.accepts(level),
+        }
+    }
+
+    fn accepts(&self, level: Option<EntryLevel>) -> bool {
+        match level {
+            Some(level) if self.exact => level == self.level,
+            Some(level) => level >= self.level,
+            None => !self.exact && self.level <= EntryLevel::Info,
+        }
+    }
+
+    /// Counts an entry that [`may_match`](Self::may_match) refused, if nothing but its unknown level was the reason.
+    // Called for every line that is passed over.
+    #[inline]
+    pub(super) fn count_refused(&self, head: EntryHead, line: &[u8], omissions: &mut Omissions) {
+        if head.level.is_none() && head.format != LineFormat::Malformed {
+            omissions.skipped.add_unlevelled(line);
+        }
+    }
+
+    /// Parses the entry and returns it if it matches, with its time. Counts in `omissions` what is left out because it
+    /// is not understood.
+    pub(super) fn parse_if_matching(
+        &self,
+        bytes: &[u8],
+        span: &EntrySpan,
+        reference: Moment,
+        omissions: &mut Omissions,
+    ) -> Option<(LogEntry, Option<Moment>)> {
+        if let Some(text) = &self.contains
+            // Bytes cannot be compared where JSON escapes or colours may interrupt the text, or where an entry is put
+            // together from pieces: parse those first.
+            && span.head.format != LineFormat::Late
+            && memchr::memchr(b'\\', bytes).is_none()
+            && memchr::memmem::find(bytes, text.as_bytes()).is_none()
+            && !bytes.contains(&0x1b)
+        {
+            return None;
+        }
+        let parsed = entry::parse(bytes, span.head, reference);
+        if parsed.malformed && span.head.format != LineFormat::Malformed {
+            omissions.malformed += 1;
+            if !self.malformed {
+                return None;
+            }
+        }
+        // A line that was cut is shown even if its level was in the rest.
+        if span.head.format == LineFormat::Late && !self.accepts(parsed.level) {
+            if parsed.level.is_none() {
+                omissions.skipped.add_unlevelled(bytes);
+            }
+            return None;
+        }
+        if let Some(text) = &self.contains
+            && !self.contains(text, bytes, &parsed.entry)
+        {
+            return None;
+        }
+        let bounded = self.since.is_some() || self.until.is_some();
+        let in_time = match parsed.timestamp {
+            Some(time) => {
+                self.since.is_none_or(|since| since <= time) && self.until.is_none_or(|until| time <= until)
+            }
+            None => !bounded,
+        };
+        if parsed.timestamp.is_none() && bounded {
+            omissions.skipped.add_untimed(bytes, &parsed);
+        }
+        in_time.then_some((parsed.entry, parsed.timestamp))
+    }
+
+    /// Returns whether the entry has the text, in what a caller may see of it.
+    fn contains(&self, text: &str, bytes: &[u8], entry: &LogEntry) -> bool {
+        let in_value = |entry: &LogEntry| {
+            entry.message.contains(text)
+                || entry.fields.values().any(|value| match value {
+                    Value::String(value) => value.contains(text),
+                    value => value.to_string().contains(text),
+                })
+        };
+        if !in_value(entry) && memchr::memmem::find(bytes, text.as_bytes()).is_none() {
+            return false;
+        }
+        let Some(redactor) = &self.redactor else { return true };
+        // The text as it is answered: names that reveal a secret stand beside it there.
+        let shown = entry.to_text();
+        let masked = redactor.redact(&shown);
+        let line = String::from_utf8_lossy(bytes);
+        let masked_line = redactor.redact(&line);
+        if matches!((&masked, &masked_line), (Cow::Borrowed(_), Cow::Borrowed(_))) {
+            return true;
+        }
+        let quoted = serde_json::to_string(text).unwrap_or_default();
+        let quoted = quoted.get(1..quoted.len().saturating_sub(1)).unwrap_or_default();
+        masked.contains(text)
+            || masked.contains(quoted)
+            || matches!(masked, Cow::Borrowed(_)) && masked_line.contains(text)
+    }
+
+    /// Returns whether malformed lines are answered too.
+    pub(super) fn includes_malformed(&self) -> bool {
+        self.malformed
+    }
+
+    /// Returns whether the query has `since`, so that reading can end at entries that are older.
+    pub(super) fn has_since(&self) -> bool {
+        self.since.is_some()
+    }
+
+    /// Returns the time of the entry that begins with `line`.
+    pub(super) fn time_of(&self, line: &[u8], head: EntryHead, reference: Moment) -> Option<Moment> {
+        entry::parse(line, head, reference).timestamp
+    }
+
+    /// Returns whether no entry before one of this time can match.
+    pub(super) fn ends_before(&self, time: Moment) -> bool {
+        self.since.is_some_and(|since| time < since.before(MAX_DISORDER))
+    }
+
+    /// Returns whether the entry that begins with `line` is so old that no earlier one can match. `None` where
+    /// the line has no time.
+    pub(super) fn is_too_old(&self, line: &[u8], head: EntryHead, reference: Moment) -> Option<bool> {
+        Some(self.ends_before(self.time_of(line, head, reference)?))
+    }
+}

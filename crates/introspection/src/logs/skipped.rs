@@ -1,0 +1,94 @@
+//! [`SkippedEntries`]: what a query left out because something in it was not understood.
+
+use super::entry::ParsedEntry;
+use super::line::trim_start;
+use super::message::{shorten, to_plain_text};
+use serde::Serialize;
+
+/// The entries that a query left out because one part of them was not understood.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct NotUnderstood {
+    /// The part that was not understood.
+    pub part: UnknownPart,
+    /// The number of such entries among those that were read.
+    pub count: u64,
+    /// The beginning of one of them.
+    pub sample: String,
+}
+
+/// A part of an entry that a query compares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum UnknownPart {
+    /// The level: the entry has none in a form that is known. `level: "info"` and lower includes such entries.
+    Level,
+    /// The time: the entry has none, or only a clock without a day. A query without `since` and `until` includes it.
+    Time,
+}
+
+/// The maximum size of a sample, in bytes.
+const MAX_SAMPLE_BYTES: usize = 200;
+
+/// The entries that were left out so far.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SkippedEntries {
+    level: Tally,
+    time: Tally,
+}
+
+/// A count, and the first entry that was counted.
+#[derive(Clone, Debug, Default)]
+struct Tally {
+    count: u64,
+    sample: Option<String>,
+}
+
+impl Tally {
+    fn add(&mut self, bytes: &[u8]) {
+        self.count += 1;
+        if self.sample.is_none() {
+            let line = trim_start(bytes).split(|byte| *byte == b'\n').next().unwrap_or_default();
+            let mut sample =
+                to_plain_text(line.get(..line.len().min(4 * MAX_SAMPLE_BYTES)).unwrap_or_default());
+            shorten(&mut sample, MAX_SAMPLE_BYTES);
+            self.sample = Some(sample);
+        }
+    }
+
+    fn report(&self, part: UnknownPart) -> Option<NotUnderstood> {
+        let sample = self.sample.clone()?;
+        Some(NotUnderstood { part, count: self.count, sample })
+    }
+}
+
+impl SkippedEntries {
+    /// Counts the entry that begins with `bytes`, whose level is not known.
+    pub(super) fn add_unlevelled(&mut self, bytes: &[u8]) {
+        self.level.add(bytes);
+    }
+
+    /// Counts the entry with `bytes`, whose time is not known. A malformed line is counted elsewhere.
+    pub(super) fn add_untimed(&mut self, bytes: &[u8], parsed: &ParsedEntry) {
+        if !parsed.malformed {
+            self.time.add(bytes);
+        }
+    }
+
+    /// Adds what was counted since `self` was reported.
+    pub(super) fn merge(&mut self, other: Self) {
+        for (own, other) in [(&mut self.level, other.level), (&mut self.time, other.time)] {
+            own.count += other.count;
+            own.sample = own.sample.take().or(other.sample);
+        }
+    }
+
+    /// Returns what an answer tells about it.
+    pub(super) fn report(&self) -> Vec<NotUnderstood> {
+        [self.level.report(UnknownPart::Level), self.time.report(UnknownPart::Time)]
+            .into_iter()
+            .flatten()
+            .collect()
+    }
+}

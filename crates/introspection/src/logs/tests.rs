@@ -1,0 +1,635 @@
+//! Reading and following whole sources, on real files.
+#![allow(clippy::disallowed_methods, reason = "these are the application that writes the logs")]
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+#![allow(
+    clippy::needless_pass_by_value,
+    reason = "calls read better with a query than with a reference to one"
+)]
+
+use super::cursor::Cursor;
+use super::files::LogSource;
+use super::followers::{Followers, MergedBatch};
+use super::query::Filter;
+use super::reader::FIRST_ENTRY_TIMEOUT;
+use super::{EntryLevel, GetLogs, LogEntry, LogPage, Logs};
+use proptest::prelude::*;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
+use workspace::Workspace;
+
+struct Application {
+    folder: tempfile::TempDir,
+}
+
+impl Application {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn with(content: &str) -> Self {
+        let application = Self::new();
+        application.write("app.log", content);
+        application
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn write(&self, name: &str, content: &str) {
+        let mut file = File::options().create(true).append(true).open(self.path(name)).unwrap();
+        file.write_all(content.as_bytes()).unwrap();
+    }
+
+    fn logs(&self) -> Logs {
+        Logs::new(Arc::new(Workspace::new([self.folder.path()]).unwrap()))
+    }
+
+    fn read(&self, query: GetLogs) -> LogPage {
+        self.logs().read(&query, &CancellationToken::new()).unwrap()
+    }
+
+    fn error(&self, query: GetLogs) -> String {
+        self.logs().read(&query, &CancellationToken::new()).unwrap_err().to_string()
+    }
+
+    fn source(&self) -> LogSource {
+        LogSource::new(&Workspace::new([self.folder.path()]).unwrap(), "app.log", "app.log").unwrap()
+    }
+
+    /// `app.log.1` becomes `app.log.2` and so on.
+    fn shift(&self) {
+        let mut last = 1;
+        while self.path(&format!("app.log.{last}")).exists()
+            || self.path(&format!("app.log.{last}.gz")).exists()
+        {
+            last += 1;
+        }
+        for number in (1..last).rev() {
+            for end in ["", ".gz"] {
+                let from = self.path(&format!("app.log.{number}{end}"));
+                if from.exists() {
+                    fs::rename(from, self.path(&format!("app.log.{}{end}", number + 1))).unwrap();
+                }
+            }
+        }
+    }
+
+    fn rotate(&self) {
+        self.shift();
+        fs::rename(self.path("app.log"), self.path("app.log.1")).unwrap();
+        File::create(self.path("app.log")).unwrap();
+    }
+
+    fn copy_truncate(&self) {
+        self.shift();
+        fs::copy(self.path("app.log"), self.path("app.log.1")).unwrap();
+        File::options().write(true).truncate(true).open(self.path("app.log")).unwrap();
+    }
+
+    fn pack(&self, name: &str) {
+        pack(&self.path(name));
+    }
+}
+
+fn pack(path: &Path) {
+    if let Ok(content) = fs::read(path) {
+        let packed =
+            File::create(path.with_file_name(format!("{}.gz", path.file_name().unwrap().to_str().unwrap())));
+        let mut packed = flate2::write::GzEncoder::new(packed.unwrap(), flate2::Compression::fast());
+        packed.write_all(&content).unwrap();
+        packed.finish().unwrap();
+        fs::remove_file(path).unwrap();
+    }
+}
+
+fn line(number: usize) -> String {
+    let level = 10 * (number % 6 + 1);
+    let time = 1_795_168_800_000_u64 + number as u64 * 1000;
+    format!("{{\"level\":{level},\"time\":{time},\"pid\":7,\"msg\":\"entry {number}\"}}\n")
+}
+
+fn lines(numbers: std::ops::Range<usize>) -> String {
+    numbers.map(line).collect()
+}
+
+fn messages(page: &LogPage) -> Vec<&str> {
+    page.entries.iter().map(|entry| entry.message.as_str()).collect()
+}
+
+fn at(level: EntryLevel) -> GetLogs {
+    GetLogs { level: Some(level), ..GetLogs::default() }
+}
+
+#[test]
+fn a_level_is_a_minimum_and_exact_on_request() {
+    let application = Application::with(&lines(0..12));
+    assert_eq!(
+        messages(&application.read(at(EntryLevel::Error))),
+        ["entry 4", "entry 5", "entry 10", "entry 11"]
+    );
+    let exact = GetLogs { exact: true, ..at(EntryLevel::Error) };
+    assert_eq!(messages(&application.read(exact)), ["entry 4", "entry 10"]);
+    assert_eq!(application.read(at(EntryLevel::Trace)).entries.len(), 12);
+}
+
+#[test]
+fn the_last_entries_come_oldest_first_with_their_lines() {
+    let application = Application::with(&lines(0..50));
+    let page = application.read(GetLogs { limit: Some(2), ..at(EntryLevel::Trace) });
+    assert_eq!(messages(&page), ["entry 48", "entry 49"]);
+    assert_eq!(page.entries.iter().map(|entry| entry.line).collect::<Vec<_>>(), [Some(49), Some(50)]);
+}
+
+#[test]
+fn broken_lines_are_counted_and_shown_on_request() {
+    let application =
+        Application::with("{\"level\":50,\"msg\":\"a\"}\n{\"level\":50,\"ms\n{\"level\":50,,}\n{nothing}\n");
+    let page = application.read(at(EntryLevel::Error));
+    assert_eq!((messages(&page), page.malformed), (vec!["a"], 3));
+    let page = application.read(GetLogs { malformed: true, ..at(EntryLevel::Error) });
+    assert_eq!(messages(&page), ["a", "{\"level\":50,\"ms", "{\"level\":50,,}", "{nothing}"]);
+    assert_eq!(page.entries[1].level, "malformed");
+}
+
+#[test]
+fn times_and_text_narrow_what_is_answered() {
+    let application = Application::with(&lines(0..60));
+    let query = GetLogs {
+        since: Some("2026-11-20T10:00:10Z".to_owned()),
+        until: Some("2026-11-20T10:00:12Z".to_owned()),
+        ..at(EntryLevel::Trace)
+    };
+    assert_eq!(messages(&application.read(query)), ["entry 10", "entry 11", "entry 12"]);
+    let query = GetLogs { contains: Some("entry 5".to_owned()), limit: Some(3), ..at(EntryLevel::Trace) };
+    assert_eq!(messages(&application.read(query)), ["entry 57", "entry 58", "entry 59"]);
+}
+
+#[test]
+fn text_is_found_in_a_stack_trace_and_behind_escapes() {
+    let application = Application::with(
+        "{\"level\":50,\"msg\":\"say \\\"hi\\\"\"}\n2026-11-20 10:00:00 ERROR failed\n\tat a.Needle\n",
+    );
+    let find =
+        |text: &str| application.read(GetLogs { contains: Some(text.to_owned()), ..GetLogs::default() });
+    assert_eq!(messages(&find("say \"hi\"")), ["say \"hi\""]);
+    assert_eq!(messages(&find("Needle")), ["failed\n\tat a.Needle"]);
+    assert_eq!(messages(&find("absent")), Vec::<&str>::new());
+}
+
+#[test]
+fn since_ends_the_reading_early() {
+    let text = lines(0..10_000).repeat(12) + &lines(0..50_000);
+    let application = Application::with(&text);
+    let query = GetLogs { since: Some("2026-11-20T23:53:10Z".to_owned()), ..at(EntryLevel::Trace) };
+    let page = application.read(query);
+    assert_eq!(page.entries.last().unwrap().message, "entry 49999");
+    assert_eq!(page.entries[0].message, "entry 49990");
+    assert!(page.scanned_bytes + (4 << 20) < text.len() as u64, "{} of {}", page.scanned_bytes, text.len());
+    assert_eq!(page.older_cursor, None);
+}
+
+#[test]
+fn older_cursors_lead_through_all_rotated_files_once() {
+    let application = Application::new();
+    application.write("app.log.3", &lines(0..1000));
+    application.pack("app.log.3");
+    application.write("app.log.2", &lines(1000..2000));
+    application.write("app.log.1", &lines(2000..2500));
+    application.write("app.log", &lines(2500..3000));
+    let mut cursor = None;
+    let mut found = Vec::new();
+    loop {
+        let query = GetLogs { cursor, limit: Some(137), ..at(EntryLevel::Trace) };
+        let page = application.read(query);
+        found.splice(0..0, page.entries.iter().map(|entry| entry.message.clone()));
+        if page.older_cursor.is_none() {
+            break;
+        }
+        if found.len() > 400 && found.len() < 600 {
+            application.rotate();
+        }
+        cursor = page.older_cursor;
+    }
+    let expected: Vec<String> = (0..3000).map(|number| format!("entry {number}")).collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn an_answer_has_at_most_its_bytes_and_says_how_to_get_the_rest() {
+    let long = "x".repeat(3000);
+    let content: String =
+        (0..100).map(|number| format!("{{\"level\":50,\"msg\":\"{number} {long}\"}}\n")).collect();
+    let application = Application::with(&content);
+    let page = application.read(GetLogs { limit: Some(500), ..at(EntryLevel::Error) });
+    assert!(page.to_text().len() < 40_000, "{}", page.to_text().len());
+    assert!(page.entries.len() > 5 && page.older_cursor.is_some());
+    assert!(page.notes[0].contains("older_cursor"), "{:?}", page.notes);
+    assert!(page.entries.last().unwrap().message.starts_with("99 "));
+}
+
+#[test]
+fn a_half_written_last_line_is_left_for_the_next_reader() {
+    let application = Application::with(&format!("{}{{\"level\":50,\"msg\":\"ha", line(4)));
+    let page = application.read(at(EntryLevel::Error));
+    assert_eq!((messages(&page), page.malformed), (vec!["entry 4"], 0));
+    application.write("app.log", "lf\"}\n");
+    let page = application.read(GetLogs { cursor: page.newer_cursor, ..at(EntryLevel::Error) });
+    assert_eq!(messages(&page), ["half"]);
+}
+
+#[test]
+fn a_newer_cursor_answers_only_what_is_new() {
+    let application = Application::with(&lines(0..10));
+    let first = application.read(at(EntryLevel::Trace));
+    application.write("app.log", &lines(10..12));
+    let second = application.read(GetLogs { cursor: first.newer_cursor, ..at(EntryLevel::Trace) });
+    assert_eq!(messages(&second), ["entry 10", "entry 11"]);
+    assert_eq!(second.entries[0].line, Some(11));
+    let third = application.read(GetLogs { cursor: second.newer_cursor, ..at(EntryLevel::Trace) });
+    assert_eq!(messages(&third), Vec::<&str>::new());
+}
+
+#[test]
+fn a_glob_is_one_log_in_the_order_of_its_files() {
+    let application = Application::new();
+    fs::create_dir(application.path("logs")).unwrap();
+    application.write("logs/api-b.log", &lines(0..2));
+    std::thread::sleep(Duration::from_millis(20));
+    application.write("logs/api-a.log", &lines(2..4));
+    application.write("logs/web.log", &lines(9..10));
+    let logs = application.logs().named([("api".to_owned(), "logs/api-*.log".to_owned())]);
+    for source in [Some("api".to_owned()), Some("logs/api-*.log".to_owned()), None] {
+        let query = GetLogs { source, ..at(EntryLevel::Trace) };
+        let page = logs.read(&query, &CancellationToken::new()).unwrap();
+        assert_eq!(messages(&page), ["entry 0", "entry 1", "entry 2", "entry 3"]);
+        assert_eq!(page.entries[0].file.as_deref(), Some("logs/api-b.log"));
+    }
+}
+
+#[test]
+fn the_files_of_a_glob_are_merged_by_time_in_any_number_of_pages() {
+    let application = Application::new();
+    fs::create_dir(application.path("logs")).unwrap();
+    for number in 0..3000 {
+        application.write(&format!("logs/worker-{}.log", number % 7 % 3), &line(number));
+    }
+    application.write("logs/worker-old.log", "no time at all\n");
+    application.pack("logs/worker-2.log");
+    let (mut cursor, mut found) = (None, Vec::new());
+    loop {
+        let query = GetLogs {
+            source: Some("logs/worker-*.log*".to_owned()),
+            cursor,
+            limit: Some(223),
+            ..at(EntryLevel::Trace)
+        };
+        let page = application.read(query);
+        let numbers =
+            page.entries.iter().filter(|entry| entry.file.as_deref() != Some("logs/worker-old.log"));
+        found.splice(0..0, numbers.map(|entry| (entry.message.clone(), entry.line.unwrap())));
+        cursor = page.older_cursor;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    let mut lines = [0; 3];
+    let expected: Vec<(String, u64)> = (0..3000)
+        .map(|number: usize| {
+            lines[number % 7 % 3] += 1;
+            (format!("entry {number}"), lines[number % 7 % 3])
+        })
+        .collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn new_entries_of_several_files_are_merged_and_none_comes_twice() {
+    let application = Application::new();
+    application.write("a.log", &lines(0..2));
+    application.write("b.log", &lines(2..4));
+    let query = |cursor| GetLogs { source: Some("*.log".to_owned()), cursor, ..at(EntryLevel::Trace) };
+    let first = application.read(query(None));
+    application.write("a.log", &line(5));
+    application.write("b.log", &line(4));
+    application.write("c.log", &line(6));
+    let second = application.read(query(first.newer_cursor));
+    assert_eq!(messages(&second), ["entry 4", "entry 5", "entry 6"]);
+    assert_eq!(second.entries[0].file.as_deref(), Some("b.log"));
+    let third = application.read(query(second.newer_cursor));
+    assert_eq!(messages(&third), Vec::<&str>::new());
+}
+
+#[test]
+fn entries_whose_time_or_level_is_not_understood_are_told() {
+    let application = Application::with("10:00:00 ERROR whichever day\nsomething broke\n");
+    let page = application.read(GetLogs { since: Some("10m".to_owned()), ..at(EntryLevel::Error) });
+    assert_eq!(messages(&page), Vec::<&str>::new());
+    let told = serde_json::to_value(&page.not_understood).unwrap();
+    assert_eq!(
+        told,
+        serde_json::json!([
+            {"part": "level", "count": 1, "sample": "something broke"},
+            {"part": "time", "count": 1, "sample": "10:00:00 ERROR whichever day"},
+        ])
+    );
+    assert!(page.notes.iter().any(|note| note.contains("without `since`")), "{:?}", page.notes);
+    let understood = application.read(GetLogs::default());
+    assert_eq!((understood.entries.len(), understood.not_understood.len()), (2, 0));
+}
+
+#[test]
+fn a_line_longer_than_the_limit_is_shown_cut() {
+    let long = "x".repeat(3 << 20);
+    for (content, level) in [
+        (format!("{{\"level\":50,\"msg\":\"long {long}\",\"a\":1}}\n"), "error"),
+        (format!("{{\"msg\":\"long {long}\",\"level\":50}}\n"), "unknown"),
+        (format!("2026-11-20 10:00:00 ERROR long {long}\n"), "error"),
+        (format!("2026-11-20 10:00:00 ERROR long {long}"), "error"),
+    ] {
+        let application = Application::with(&format!("{}{content}", line(0)));
+        let page = application.read(at(EntryLevel::Error));
+        assert_eq!((page.entries.len(), page.malformed), (1, 0), "{}", &content[..30]);
+        let entry = &page.entries[0];
+        assert_eq!(entry.level, level);
+        assert!(
+            entry.message.starts_with("long xxx") && entry.message.contains("left out"),
+            "{}",
+            &content[..30]
+        );
+        let cursor = {
+            let application = Application::with(&line(0));
+            let cursor = application.read(at(EntryLevel::Error)).newer_cursor;
+            application.write("app.log", &content);
+            application.write("app.log", "\n");
+            application.read(GetLogs { cursor, ..at(EntryLevel::Error) })
+        };
+        assert_eq!(cursor.entries.len(), 1);
+    }
+}
+
+#[test]
+fn what_is_masked_cannot_be_searched() {
+    let token = format!("ghp_{}", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8");
+    let application = Application::with(&format!("2026-11-20 10:00:00 ERROR push with {token} refused\n"));
+    let redactor = redaction::Redactor::new(redaction::RedactionOptions::default()).unwrap();
+    let logs = application.logs().redactor(redactor);
+    let found = |text: &str| {
+        let query = GetLogs { contains: Some(text.to_owned()), ..GetLogs::default() };
+        logs.read(&query, &CancellationToken::new()).unwrap().entries.len()
+    };
+    assert_eq!((found("refused"), found("push with")), (1, 1));
+    assert_eq!((found(&token), found("ghp_a"), found("a1B2")), (0, 0, 0));
+}
+
+#[test]
+fn a_cursor_goes_on_where_a_link_led_before() {
+    let application = Application::new();
+    application.write("app-a.txt", &lines(0..4));
+    std::os::unix::fs::symlink("app-a.txt", application.path("app.log")).unwrap();
+    let first = application.read(GetLogs { limit: Some(2), ..at(EntryLevel::Trace) });
+    application.write("app-a.txt", &line(4));
+    application.write("app-b.txt", &lines(5..7));
+    fs::remove_file(application.path("app.log")).unwrap();
+    std::os::unix::fs::symlink("app-b.txt", application.path("app.log")).unwrap();
+    let newer = application.read(GetLogs { cursor: first.newer_cursor, ..at(EntryLevel::Trace) });
+    assert_eq!(messages(&newer), ["entry 4", "entry 5", "entry 6"]);
+    assert!(newer.notes.is_empty(), "{:?}", newer.notes);
+    let older = application.read(GetLogs { cursor: first.older_cursor, ..at(EntryLevel::Trace) });
+    assert_eq!(messages(&older), ["entry 0", "entry 1"]);
+}
+
+#[tokio::test]
+async fn following_waits_for_a_file_and_for_those_of_a_glob() {
+    for source in ["app.log", "logs/*.log"] {
+        let application = Application::new();
+        let logs = application.logs();
+        let query = GetLogs { source: Some(source.to_owned()), follow: true, ..at(EntryLevel::Trace) };
+        let cancel = CancellationToken::new();
+        let follow = logs.follow(&query, &cancel, None);
+        let write = async {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            fs::create_dir_all(application.path("logs")).unwrap();
+            application.write("logs/app.log", &lines(0..2));
+            application.write("app.log", &lines(0..2));
+        };
+        let page = tokio::join!(follow, write).0.unwrap();
+        assert_eq!(messages(&page)[..1], ["entry 0"], "{source}");
+        assert!(page.newer_cursor.is_some());
+    }
+}
+
+#[test]
+fn utf_16_is_read_and_followed() {
+    let application = Application::new();
+    let write = |text: &str| {
+        let bytes: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let mut file = File::options().create(true).append(true).open(application.path("app.log")).unwrap();
+        file.write_all(&bytes).unwrap();
+    };
+    write("\u{feff}2026-11-20 10:00:00 INFO up\r\n2026-11-20 10:00:01 ERROR keine Stifte für 🖊\r\n");
+    let page = application.read(GetLogs::default());
+    assert_eq!(messages(&page), ["up", "keine Stifte für 🖊"]);
+    write("2026-11-20 10:00:02 ERROR again\r\n");
+    let page = application.read(GetLogs { cursor: page.newer_cursor, ..GetLogs::default() });
+    assert_eq!(messages(&page), ["again"]);
+    let page = application.read(GetLogs { cursor: page.newer_cursor, ..GetLogs::default() });
+    assert_eq!(messages(&page), Vec::<&str>::new());
+}
+
+#[test]
+fn errors_say_what_was_wrong_and_what_is_allowed() {
+    let application = Application::with(&lines(0..10));
+    application.write("other.log", "");
+    let cursor = application.read(GetLogs { limit: Some(1), ..at(EntryLevel::Trace) }).older_cursor;
+    let errors = [
+        application.error(GetLogs { limit: Some(501), ..GetLogs::default() }),
+        application.error(GetLogs { since: Some("soon".to_owned()), ..GetLogs::default() }),
+        application
+            .error(GetLogs {
+                since: Some("1m".to_owned()),
+                until: Some("1h".to_owned()),
+                ..GetLogs::default()
+            })
+            .split(' ')
+            .next()
+            .unwrap()
+            .to_owned(),
+        application.error(GetLogs { cursor: Some("AAAA".to_owned()), ..GetLogs::default() }),
+        application.error(GetLogs { cursor, source: Some("other.log".to_owned()), ..GetLogs::default() }),
+        application.error(GetLogs { source: Some("missing.log".to_owned()), ..GetLogs::default() }),
+        application.error(GetLogs { source: Some("[".to_owned()), ..GetLogs::default() }),
+        application.error(GetLogs { source: Some("/etc/passwd".to_owned()), ..GetLogs::default() }),
+    ];
+    insta::assert_snapshot!(errors.join("\n"));
+}
+
+#[test]
+fn an_older_cursor_whose_file_is_gone_says_so() {
+    let application = Application::with(&lines(0..10));
+    let cursor = application.read(GetLogs { limit: Some(1), ..at(EntryLevel::Trace) }).older_cursor;
+    fs::write(application.path("app.log"), lines(100..200)).unwrap();
+    let error = application.error(GetLogs { cursor, ..GetLogs::default() });
+    assert!(error.contains("call without it"), "{error}");
+}
+
+#[test]
+fn what_is_no_regular_file_is_refused_and_links_stay_inside() {
+    let application = Application::new();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        application.path("app.log"),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RWXU,
+        0,
+    )
+    .unwrap();
+    let source = std::error::Error::source(
+        &application.logs().read(&GetLogs::default(), &CancellationToken::new()).unwrap_err(),
+    )
+    .unwrap()
+    .to_string();
+    assert!(source.contains("FIFO"), "{source}");
+    let elsewhere = Application::with(&lines(0..5));
+    std::os::unix::fs::symlink(elsewhere.path("app.log"), application.path("link.log")).unwrap();
+    let query = GetLogs { source: Some("link.log".to_owned()), ..GetLogs::default() };
+    assert!(application.logs().read(&query, &CancellationToken::new()).is_err());
+}
+
+#[test]
+fn holes_that_a_truncation_left_are_passed_over() {
+    let application = Application::with(&lines(0..6));
+    let file = File::options().write(true).open(application.path("app.log")).unwrap();
+    file.set_len(0).unwrap();
+    file.set_len(3 << 20).unwrap();
+    application.write("app.log", &line(4));
+    let page = application.read(at(EntryLevel::Error));
+    assert_eq!(messages(&page), ["entry 4"]);
+}
+
+#[tokio::test]
+async fn following_streams_each_entry_and_ends_when_cancelled() {
+    let application = Application::with(&lines(0..10));
+    let cancel = CancellationToken::new();
+    let mut streamed = Vec::new();
+    let page = {
+        let mut on_entry = |entry: &LogEntry| {
+            streamed.push(entry.message.clone());
+            application.write("app.log", &line(10 + streamed.len()));
+            if streamed.len() == 5 {
+                cancel.cancel();
+            }
+        };
+        let logs = application.logs();
+        let query = at(EntryLevel::Trace);
+        let follow = logs.follow(&query, &cancel, Some(&mut on_entry));
+        let write = async {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            fs::write(application.path("trigger"), "").unwrap();
+            let mut file = File::options().append(true).open(application.path("app.log")).unwrap();
+            file.write_all(line(10).as_bytes()).unwrap();
+        };
+        tokio::join!(follow, write).0.unwrap()
+    };
+    assert_eq!(streamed[..3], ["entry 10", "entry 11", "entry 12"]);
+    assert_eq!(streamed, messages(&page));
+    assert!(page.newer_cursor.is_some());
+}
+
+#[tokio::test]
+async fn a_caller_that_does_not_stream_gets_the_first_batch_and_a_cursor() {
+    let application = Application::with(&lines(0..10));
+    let first = application.read(at(EntryLevel::Trace));
+    application.write("app.log", &lines(10..13));
+    let started = Instant::now();
+    let query = GetLogs { cursor: first.newer_cursor, ..at(EntryLevel::Trace) };
+    let page = application.logs().follow(&query, &CancellationToken::new(), None).await.unwrap();
+    assert_eq!(messages(&page)[..2], ["entry 10", "entry 11"]);
+    assert!(started.elapsed() < FIRST_ENTRY_TIMEOUT);
+}
+
+/// An empty file and the one that was being read are packed, so that neither is known by its inode any more.
+#[test]
+fn what_was_read_of_a_file_that_is_packed_meanwhile_is_not_read_again() {
+    let application = Application::with(&lines(0..3));
+    let filter = Filter::new(&GetLogs { limit: Some(500), ..at(EntryLevel::Trace) }).unwrap();
+    let mut follower = Followers::new(application.source(), filter, None).unwrap();
+    application.rotate();
+    application.rotate();
+    application.write("app.log", &line(3));
+    application.rotate();
+    assert!(follower.poll(false).unwrap().entries.is_empty(), "more lines of it may come");
+    application.pack("app.log.2");
+    application.rotate();
+    application.pack("app.log.2");
+    application.write("app.log", &lines(4..6));
+    let read = follower.poll(true).unwrap().entries;
+    let read: Vec<_> = read.iter().map(|entry| entry.message.as_str()).collect();
+    assert_eq!(read, ["entry 3", "entry 4", "entry 5"]);
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Write(usize),
+    Poll,
+    Rotate,
+    CopyTruncate,
+    Pack,
+    /// The call ends, and another one goes on from its cursor.
+    Resume,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (1_usize..4).prop_map(Step::Write),
+        4 => Just(Step::Poll),
+        2 => Just(Step::Rotate),
+        2 => Just(Step::CopyTruncate),
+        1 => Just(Step::Pack),
+        2 => Just(Step::Resume),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+    #[test]
+    fn no_rotation_loses_or_repeats_an_entry(steps in prop::collection::vec(step(), 1..40)) {
+        let application = Application::with(&lines(0..3));
+        let filter = Filter::new(&GetLogs { limit: Some(500), ..at(EntryLevel::Trace) }).unwrap();
+        let mut follower = Followers::new(application.source(), filter.clone(), None).unwrap();
+        let mut written = 3;
+        let mut found = Vec::new();
+        let mut take = |batch: MergedBatch| {
+            found.extend(batch.entries.into_iter().map(|entry| entry.message));
+        };
+        for step in steps {
+            match step {
+                Step::Write(count) => {
+                    application.write("app.log", &lines(written..written + count));
+                    written += count;
+                }
+                Step::Poll => take(follower.poll(false).unwrap()),
+                Step::Rotate => application.rotate(),
+                Step::CopyTruncate => application.copy_truncate(),
+                Step::Pack => application.pack("app.log.2"),
+                Step::Resume => {
+                    let cursor: Cursor = follower.cursor().to_string().parse().unwrap();
+                    follower = Followers::new(application.source(), filter.clone(), Some(&cursor)).unwrap();
+                }
+            }
+        }
+        // The last file is left only for one that was begun.
+        application.write("app.log", &line(written));
+        written += 1;
+        for _ in 0..3 {
+            take(follower.poll(true).unwrap());
+        }
+        let expected: Vec<String> = (3..written).map(|number| format!("entry {number}")).collect();
+        prop_assert_eq!(found, expected);
+        prop_assert!(follower.notes().is_empty(), "{:?}", follower.notes());
+    }
+}

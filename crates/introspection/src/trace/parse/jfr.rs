@@ -1,0 +1,128 @@
+//! Parses the output of `jfr print --json --events jdk.ExecutionSample,jdk.NativeMethodSample`.
+
+use super::{CpuProfile, MalformedProfile};
+use crate::trace::calls::{CallTree, Frame};
+use serde::Deserialize;
+use std::collections::HashMap;
+
+#[derive(Deserialize)]
+struct JfrFile {
+    recording: Recording,
+}
+
+#[derive(Deserialize)]
+struct Recording {
+    #[serde(default)]
+    events: Vec<JfrEvent>,
+}
+
+#[derive(Deserialize)]
+struct JfrEvent {
+    #[serde(rename = "type")]
+    kind: String,
+    values: Values,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Values {
+    stack_trace: Option<StackTrace>,
+}
+
+#[derive(Deserialize)]
+struct StackTrace {
+    #[serde(default)]
+    frames: Vec<StackFrame>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct StackFrame {
+    method: Option<Method>,
+    line_number: Option<i64>,
+}
+
+#[derive(Deserialize)]
+struct Method {
+    #[serde(rename = "type")]
+    class: Option<Class>,
+    name: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Class {
+    name: Option<String>,
+}
+
+/// Parses samples, each of which stands for `interval_us` microseconds. Returns also the number of samples in native
+/// code, which are left out: such a thread is sampled whether it works or waits.
+///
+/// # Errors
+/// The text is not the output of `jfr`.
+pub fn read(text: &[u8], interval_us: u64) -> Result<(CpuProfile, u64), MalformedProfile> {
+    let file: JfrFile = serde_json::from_slice(text)
+        .map_err(|error| MalformedProfile::new("JFR as JSON", error.to_string()))?;
+    // A sample has the line that ran. The first line seen of a method stands for all of them, so that it is one frame.
+    let mut methods = HashMap::new();
+    let mut tree = CallTree::default();
+    let (mut samples, mut native) = (0, 0);
+    for event in &file.recording.events {
+        let Some(trace) = &event.values.stack_trace else { continue };
+        if event.kind != "jdk.ExecutionSample" {
+            native += 1;
+            continue;
+        }
+        let frames = trace.frames.iter().rev().map(named);
+        let stack: Vec<usize> = frames
+            .map(|frame| {
+                let method = (frame.function.clone(), frame.file.clone());
+                *methods.entry(method).or_insert_with(|| tree.frame(frame))
+            })
+            .collect();
+        tree.add(&stack, interval_us);
+        samples += 1;
+    }
+    Ok((CpuProfile { tree, samples, interval_us: Some(interval_us), idle_us: None, gc_us: None }, native))
+}
+
+/// Converts a frame: `Server$Handler.handle` in `com/example/Server.java`, the file that the class is by convention in.
+fn named(frame: &StackFrame) -> Frame {
+    let method = frame.method.as_ref();
+    let class = method.and_then(|method| method.class.as_ref()).and_then(|class| class.name.as_deref());
+    let class = class.unwrap_or_default().replace('.', "/");
+    let name = method.and_then(|method| method.name.as_deref()).unwrap_or("[unknown]");
+    let short = class.rsplit('/').next().unwrap_or_default();
+    let outer = class.split('$').next().unwrap_or_default();
+    let file = format!("{outer}.java");
+    let function = if short.is_empty() { name.to_owned() } else { format!("{short}.{name}") };
+    let line = frame.line_number.and_then(|line| u32::try_from(line).ok());
+    Frame::new(&function, Some(&file).filter(|_| !outer.is_empty()).map(String::as_str), line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const TEXT: &str = r#"{"recording": {"events": [
+        {"type": "jdk.ExecutionSample", "values": {"startTime": "x", "stackTrace": {"truncated": false, "frames": [
+            {"method": {"type": {"name": "com/example/App$Cart"}, "name": "burn"}, "lineNumber": 7},
+            {"method": {"type": {"name": "com/example/App"}, "name": "main"}, "lineNumber": 3}]}}},
+        {"type": "jdk.NativeMethodSample", "values": {"stackTrace": {"frames": [{"method": null}]}}},
+        {"type": "jdk.ExecutionSample", "values": {"stackTrace": null}}]}}"#;
+
+    #[test]
+    fn methods_are_named_with_their_class_and_its_file() {
+        let (cpu, native) = read(TEXT.as_bytes(), 20_000).unwrap();
+        assert_eq!((cpu.samples, native), (1, 1));
+        let expected = "App.main (com/example/App.java:3);App$Cart.burn (com/example/App.java:7) 20000\n";
+        assert_eq!(cpu.tree.to_folded(), expected);
+    }
+
+    proptest! {
+        #[test]
+        fn half_a_text_is_an_error_and_no_panic(end in 0..TEXT.len()) {
+            prop_assert!(read(&TEXT.as_bytes()[..end], 1).is_err());
+        }
+    }
+}

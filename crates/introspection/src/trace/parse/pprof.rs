@@ -1,0 +1,306 @@
+//! Parses pprof's protocol buffer (github.com/google/pprof, `proto/profile.proto`), as Go programs serve it.
+
+use super::MalformedProfile;
+use crate::trace::calls::{CallTree, Frame};
+use prost::Message;
+use std::collections::HashMap;
+use std::io::Read;
+
+// A profile of 30 seconds takes some hundred KiB. The limit keeps a compressed one from filling the memory.
+/// The maximum size of a decompressed profile, in bytes.
+const MAX_BYTES: u64 = 64 << 20;
+const FORMAT: &str = "pprof";
+
+/// The messages of `profile.proto`, with the fields that are used here.
+// Written out, as generating them needs protoc at build time.
+mod proto {
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub(super) struct Profile {
+        #[prost(message, repeated, tag = "1")]
+        pub(super) sample_type: Vec<ValueType>,
+        #[prost(message, repeated, tag = "2")]
+        pub(super) sample: Vec<Sample>,
+        #[prost(message, repeated, tag = "4")]
+        pub(super) location: Vec<Location>,
+        #[prost(message, repeated, tag = "5")]
+        pub(super) function: Vec<Function>,
+        /// Strings in the schema. Bytes here, as a symbol need not be UTF-8, and one bad name should not cost the profile.
+        #[prost(bytes = "vec", repeated, tag = "6")]
+        pub(super) string_table: Vec<Vec<u8>>,
+        #[prost(int64, tag = "10")]
+        pub(super) duration_nanos: i64,
+        #[prost(int64, tag = "12")]
+        pub(super) period: i64,
+    }
+
+    #[derive(Clone, Copy, PartialEq, prost::Message)]
+    pub(super) struct ValueType {
+        #[prost(int64, tag = "1")]
+        pub(super) name: i64,
+        #[prost(int64, tag = "2")]
+        pub(super) unit: i64,
+    }
+
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub(super) struct Sample {
+        #[prost(uint64, repeated, tag = "1")]
+        pub(super) location_id: Vec<u64>,
+        #[prost(int64, repeated, tag = "2")]
+        pub(super) value: Vec<i64>,
+    }
+
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub(super) struct Location {
+        #[prost(uint64, tag = "1")]
+        pub(super) id: u64,
+        #[prost(message, repeated, tag = "4")]
+        pub(super) line: Vec<Line>,
+    }
+
+    #[derive(Clone, Copy, PartialEq, prost::Message)]
+    pub(super) struct Line {
+        #[prost(uint64, tag = "1")]
+        pub(super) function_id: u64,
+        #[prost(int64, tag = "2")]
+        pub(super) line: i64,
+    }
+
+    #[derive(Clone, Copy, PartialEq, prost::Message)]
+    pub(super) struct Function {
+        #[prost(uint64, tag = "1")]
+        pub(super) id: u64,
+        #[prost(int64, tag = "2")]
+        pub(super) name: i64,
+        #[prost(int64, tag = "4")]
+        pub(super) filename: i64,
+        #[prost(int64, tag = "5")]
+        pub(super) start_line: i64,
+    }
+}
+
+/// A profile: stacks, and several values for each.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Profile {
+    /// The name and the unit of each value: `cpu` and `nanoseconds`, `inuse_space` and `bytes`.
+    pub kinds: Vec<(String, String)>,
+    /// The distance between two samples, in the unit of the samples, or 0 where the profile has none.
+    pub period: i64,
+    /// The time that the profile covers, in nanoseconds, or 0 where the profile has none.
+    pub duration_ns: i64,
+    frames: Vec<Frame>,
+    samples: Vec<Sample>,
+}
+
+/// A stack of indices into the frames, outermost first, with its values.
+#[derive(Clone, Debug)]
+struct Sample {
+    stack: Vec<usize>,
+    values: Vec<i64>,
+}
+
+impl Profile {
+    /// Builds the tree of the value called `kind`, each multiplied by `factor` and divided by `divisor`. Negative
+    /// values are left out.
+    pub fn tree(&self, kind: &str, factor: u64, divisor: u64) -> CallTree {
+        let mut tree = CallTree::default();
+        let Some(index) = self.kind_index(kind) else { return tree };
+        let frames: Vec<usize> = self.frames.iter().map(|frame| tree.frame(frame.clone())).collect();
+        for sample in &self.samples {
+            let value = sample.values.get(index).and_then(|value| u64::try_from(*value).ok());
+            let stack: Vec<usize> =
+                sample.stack.iter().filter_map(|frame| frames.get(*frame).copied()).collect();
+            tree.add(&stack, value.unwrap_or_default().saturating_mul(factor) / divisor.max(1));
+        }
+        tree
+    }
+
+    /// Returns the sum of the value called `kind`.
+    pub fn sum(&self, kind: &str) -> i64 {
+        let Some(index) = self.kind_index(kind) else { return 0 };
+        self.samples
+            .iter()
+            .filter_map(|sample| sample.values.get(index))
+            .fold(0, |sum, value| sum.saturating_add(*value))
+    }
+
+    fn kind_index(&self, kind: &str) -> Option<usize> {
+        self.kinds.iter().position(|(name, _)| name == kind)
+    }
+}
+
+/// Parses a profile, which may be compressed with gzip.
+///
+/// # Errors
+/// The bytes are no such profile, or have more than 64 MiB.
+pub fn read(bytes: &[u8]) -> Result<Profile, MalformedProfile> {
+    if !bytes.starts_with(&[0x1f, 0x8b]) {
+        return parse(bytes);
+    }
+    let mut plain = Vec::new();
+    flate2::read::MultiGzDecoder::new(bytes)
+        .take(MAX_BYTES + 1)
+        .read_to_end(&mut plain)
+        .map_err(|error| MalformedProfile::new(FORMAT, error.to_string()))?;
+    if plain.len() as u64 > MAX_BYTES {
+        return Err(MalformedProfile::new(FORMAT, "it has more than 64 MiB"));
+    }
+    parse(&plain)
+}
+
+fn parse(bytes: &[u8]) -> Result<Profile, MalformedProfile> {
+    let proto = proto::Profile::decode(bytes)
+        .map_err(|error| MalformedProfile::new(FORMAT, format!("it is cut off, or no profile: {error}")))?;
+    // The schema demands that the table begins with the empty string. Without this check nearly every short text is a
+    // profile, as every field is optional.
+    if proto.string_table.first().is_none_or(|first| !first.is_empty()) {
+        return Err(MalformedProfile::new(FORMAT, "its strings do not begin with the empty one"));
+    }
+    let string = |index: i64| {
+        let bytes = usize::try_from(index).ok().and_then(|index| proto.string_table.get(index));
+        String::from_utf8_lossy(bytes.map(Vec::as_slice).unwrap_or_default())
+    };
+    // The first line that was sampled of each function, for functions whose start line is not known.
+    let mut first_lines: HashMap<u64, i64> = HashMap::new();
+    let lines = proto.location.iter().flat_map(|location| &location.line);
+    for line in lines.filter(|line| line.line > 0) {
+        let first = first_lines.entry(line.function_id).or_insert(line.line);
+        *first = line.line.min(*first);
+    }
+    let functions: HashMap<u64, &proto::Function> =
+        proto.function.iter().map(|function| (function.id, function)).collect();
+    let locations: HashMap<u64, &[proto::Line]> =
+        proto.location.iter().map(|location| (location.id, location.line.as_slice())).collect();
+    let mut frames: Vec<Frame> = Vec::new();
+    let mut frame_indices: HashMap<u64, usize> = HashMap::new();
+    let mut frame_index = |function_id: u64| {
+        *frame_indices.entry(function_id).or_insert_with(|| {
+            frames.push(match functions.get(&function_id) {
+                Some(function) => {
+                    let line = match function.start_line {
+                        0 => first_lines.get(&function_id).copied().unwrap_or_default(),
+                        line => line,
+                    };
+                    let line = u32::try_from(line).ok();
+                    Frame::new(&string(function.name), Some(&string(function.filename)), line)
+                }
+                None => Frame::new("[unknown]", None, None),
+            });
+            frames.len() - 1
+        })
+    };
+    let mut samples = Vec::with_capacity(proto.sample.len());
+    for sample in &proto.sample {
+        let mut stack = Vec::new();
+        // The leaf is the first location, and the innermost inlined function the first line of a location.
+        for lines in sample.location_id.iter().rev().filter_map(|id| locations.get(id)) {
+            if lines.is_empty() {
+                stack.push(frame_index(0));
+            }
+            stack.extend(lines.iter().rev().map(|line| frame_index(line.function_id)));
+        }
+        samples.push(Sample { stack, values: sample.value.clone() });
+    }
+    let kinds = proto
+        .sample_type
+        .iter()
+        .map(|kind| (string(kind.name).into_owned(), string(kind.unit).into_owned()))
+        .collect();
+    Ok(Profile { kinds, period: proto.period, duration_ns: proto.duration_nanos, frames, samples })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::io::Write;
+
+    fn varint(mut number: u64, out: &mut Vec<u8>) {
+        while number >= 0x80 {
+            out.push(u8::try_from(number & 0x7f).unwrap() | 0x80);
+            number >>= 7;
+        }
+        out.push(u8::try_from(number).unwrap());
+    }
+
+    fn number(field: u64, number: u64) -> Vec<u8> {
+        let mut out = Vec::new();
+        varint(field << 3, &mut out);
+        varint(number, &mut out);
+        out
+    }
+
+    fn bytes(field: u64, bytes: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        varint(field << 3 | 2, &mut out);
+        varint(bytes.len() as u64, &mut out);
+        out.extend(bytes);
+        out
+    }
+
+    fn profile() -> Vec<u8> {
+        let mut profile = Vec::new();
+        profile.extend(bytes(1, &[number(1, 1), number(2, 2)].concat()));
+        profile.extend(bytes(1, &[number(1, 3), number(2, 4)].concat()));
+        // Packed, as Go writes them, and one at a time, as the format also allows.
+        profile.extend(bytes(2, &[bytes(1, &[2, 1]), bytes(2, &[3, 90])].concat()));
+        profile.extend(bytes(2, &[number(1, 1), number(2, 1), number(2, 10)].concat()));
+        for (id, function) in [(1, 1), (2, 2)] {
+            profile.extend(bytes(
+                4,
+                &[number(1, id), bytes(4, &[number(1, function), number(2, 31)].concat())].concat(),
+            ));
+        }
+        profile.extend(bytes(5, &[number(1, 1), number(2, 5), number(4, 7), number(5, 9)].concat()));
+        profile.extend(bytes(5, &[number(1, 2), number(2, 6), number(4, 7)].concat()));
+        for string in ["", "samples", "count", "cpu", "nanoseconds", "main.main", "main.burn", "/app/main.go"]
+        {
+            profile.extend(bytes(6, string.as_bytes()));
+        }
+        profile.extend(number(12, 10_000_000));
+        profile
+    }
+
+    #[test]
+    fn stacks_are_read_from_the_outermost_in_whether_packed_or_compressed() {
+        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        packed.write_all(&profile()).unwrap();
+        for bytes in [profile(), packed.finish().unwrap()] {
+            let profile = read(&bytes).unwrap();
+            assert_eq!(profile.kinds[1], ("cpu".to_owned(), "nanoseconds".to_owned()));
+            assert_eq!((profile.period, profile.sum("cpu"), profile.sum("none")), (10_000_000, 100, 0));
+            let folded = profile.tree("cpu", 1, 1).to_folded();
+            assert_eq!(
+                folded,
+                "main.main (/app/main.go:9) 10\nmain.main (/app/main.go:9);main.burn (/app/main.go:31) 90\n"
+            );
+        }
+    }
+
+    #[test]
+    fn what_unpacks_to_too_much_is_refused() {
+        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        let zeros = vec![0; 1 << 20];
+        for _ in 0..=64 {
+            packed.write_all(&zeros).unwrap();
+        }
+        assert!(read(&packed.finish().unwrap()).unwrap_err().reason.contains("64 MiB"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_are_a_panic(bytes: Vec<u8>, end in 0..profile().len()) {
+            let _ = read(&bytes);
+            let _ = read(&profile()[..end]);
+        }
+
+        #[test]
+        fn no_changed_byte_is_a_panic(at in 0..profile().len(), byte: u8) {
+            let mut changed = profile();
+            changed[at] = byte;
+            if let Ok(profile) = read(&changed) {
+                profile.tree("cpu", 1, 1).to_folded();
+            }
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! [`ProfileData`], the answer of a capture, and its summaries.
+
+use super::calls::{CallTree, FunctionCost, SourceLocation};
+use super::parse::heap_snapshot::HeapContents;
+use super::request::TraceType;
+use serde::Serialize;
+use std::path::Path;
+
+/// A profile: the file that holds it, and a summary of its content.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct ProfileData {
+    /// The kind of the profile.
+    #[serde(rename = "type")]
+    pub kind: TraceType,
+    /// The runtime of the target: `node`, `deno`, `jvm`, `python`, `go`, `native`; `server` for this server.
+    pub runtime: &'static str,
+    /// The process id of the target, where its process is visible.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// The format of the file: `cpuprofile`, `heapprofile`, `heapsnapshot`, `speedscope`, `perf.data`, `pprof`, `jfr`,
+    /// `histogram`, `json`, `ndjson`.
+    pub format: &'static str,
+    /// `base64` where `data` is present, else `file`.
+    pub encoding: &'static str,
+    /// The content of the file in base64, where it was asked for and has at most 64 KiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<String>,
+    /// The path of the file on the machine of this server.
+    pub path: String,
+    /// The size of the file, in bytes.
+    pub bytes: u64,
+    /// The path of the flame graph of a `cpu` profile, an SVG beside the file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flame_graph: Option<String>,
+    /// The time that the profile covers, in milliseconds.
+    pub duration_ms: u64,
+    /// The number of samples or events.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub samples: Option<u64>,
+    /// The longest time that the capture may have halted the target, in milliseconds. Absent where it did not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paused_ms: Option<u64>,
+    /// The summary of the content.
+    pub summary: ProfileSummary,
+    /// Limits of the profile that a reader should know of.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+/// The summary of a profile, by its kind.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+#[non_exhaustive]
+pub enum ProfileSummary {
+    /// CPU time by function.
+    Cpu(CpuSummary),
+    /// Memory by type and by allocating function.
+    Heap(HeapSummary),
+    /// HTTP requests and TCP connections.
+    Network(Box<super::network::NetworkSummary>),
+}
+
+/// A summary of CPU time.
+#[derive(Clone, Debug, Default, Serialize)]
+#[non_exhaustive]
+pub struct CpuSummary {
+    /// The share of the capture for which the target, or its main thread, was idle, in percent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_pct: Option<f64>,
+    /// The share of the capture in which garbage was collected, in percent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gc_pct: Option<f64>,
+    /// The CPU time that the system counted for the target during the capture, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_ms: Option<u64>,
+    /// The functions with the most time of their own. Shares are of the time that was not idle.
+    pub top_self: Vec<HotFunction>,
+    /// The functions with the most time including their callees.
+    pub top_total: Vec<HotFunction>,
+}
+
+/// A function, and the time or the bytes that it is responsible for.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct HotFunction {
+    /// The name of the function.
+    pub function: String,
+    /// The file, relative to its root where it lies beneath one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The line in that file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+    /// The time in milliseconds, in a CPU profile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ms: Option<f64>,
+    /// The number of bytes, in a heap profile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// The share of the whole profile, in percent.
+    pub pct: f64,
+}
+
+/// A summary of memory.
+#[derive(Clone, Debug, Default, Serialize)]
+#[non_exhaustive]
+pub struct HeapSummary {
+    /// The size of the heap at the beginning and at the end, in bytes, where the runtime reports it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub used_bytes: Option<[u64; 2]>,
+    /// The size of everything in the profile, in bytes.
+    pub total_bytes: u64,
+    /// The number of objects in the profile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub objects: Option<u64>,
+    /// The constructors, classes or kinds of memory that take most.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub biggest: Vec<MemoryGroup>,
+    /// The functions that allocated most of the memory that was allocated during the capture and is still in use.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub top_allocators: Vec<HotFunction>,
+}
+
+/// The memory of one constructor, class or kind.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct MemoryGroup {
+    /// The name of the constructor, class or kind.
+    pub name: String,
+    /// The size, in bytes.
+    pub bytes: u64,
+    /// The number of objects, or of mappings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+    /// The growth during the capture, in bytes; negative where it shrank.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub grown: Option<i64>,
+}
+
+/// The maximum number of functions in each list.
+const MAX_FUNCTIONS: usize = 15;
+/// The maximum number of constructors, classes or kinds.
+const MAX_GROUPS: usize = 20;
+
+/// Returns a share in percent, with one decimal.
+#[allow(clippy::cast_precision_loss, reason = "one decimal is kept")]
+pub(super) fn percent(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { (part as f64 * 1000.0 / whole as f64).round() / 10.0 }
+}
+
+/// Converts microseconds to milliseconds, with one decimal.
+#[allow(clippy::cast_precision_loss, reason = "one decimal is kept")]
+fn milliseconds(micros: u64) -> f64 {
+    (micros as f64 / 100.0).round() / 10.0
+}
+
+/// Returns `file` relative to its root where it lies beneath one.
+pub(super) fn display_path(file: &str, roots: &[&Path]) -> String {
+    let beneath = roots.iter().find_map(|root| Path::new(file).strip_prefix(root).ok());
+    beneath
+        .filter(|rest| !rest.as_os_str().is_empty())
+        .map_or(file, |rest| rest.to_str().unwrap_or(file))
+        .to_owned()
+}
+
+impl CpuSummary {
+    /// Summarises `tree` by its hottest functions.
+    pub(super) fn from_tree(tree: &CallTree, roots: &[&Path]) -> Self {
+        let whole = tree.total();
+        let hot_function = |cost: &FunctionCost<'_>, micros: u64| HotFunction {
+            function: cost.frame.function.clone(),
+            file: cost.frame.file.as_deref().map(|file| display_path(file, roots)),
+            line: cost.frame.line,
+            ms: Some(milliseconds(micros)),
+            bytes: None,
+            pct: percent(micros, whole),
+        };
+        let mut functions = tree.functions();
+        let with_own_time = functions.iter().filter(|cost| cost.self_weight > 0).take(MAX_FUNCTIONS);
+        let top_self = with_own_time.map(|cost| hot_function(cost, cost.self_weight)).collect();
+        // Ties break by name, so that equal profiles give equal answers.
+        functions.sort_by(|a, b| (b.total, b.self_weight, a.frame).cmp(&(a.total, a.self_weight, b.frame)));
+        let top_total =
+            functions.iter().take(MAX_FUNCTIONS).map(|cost| hot_function(cost, cost.total)).collect();
+        Self { top_self, top_total, ..Self::default() }
+    }
+
+    /// Replaces the library of functions with their source location, where it is known.
+    pub(super) fn set_locations(&mut self, locations: &[SourceLocation], roots: &[&Path]) {
+        for hot in self.top_self.iter_mut().chain(&mut self.top_total) {
+            let library = |file: &Option<String>| file.as_deref().map(|file| display_path(file, roots));
+            let is_same = |location: &&SourceLocation| {
+                location.frame.function == hot.function && library(&location.frame.file) == hot.file
+            };
+            if let Some(location) = locations.iter().find(is_same) {
+                (hot.file, hot.line) = (Some(display_path(&location.file, roots)), location.line);
+            }
+        }
+    }
+}
+
+impl HeapSummary {
+    /// Summarises `tree` by the functions that allocated most.
+    pub(super) fn from_allocations(tree: &CallTree, roots: &[&Path]) -> Self {
+        let whole = tree.total();
+        let functions = tree.functions();
+        let top = functions.iter().filter(|cost| cost.self_weight > 0).take(MAX_FUNCTIONS);
+        let top_allocators = top
+            .map(|cost| HotFunction {
+                function: cost.frame.function.clone(),
+                file: cost.frame.file.as_deref().map(|file| display_path(file, roots)),
+                line: cost.frame.line,
+                ms: None,
+                bytes: Some(cost.self_weight),
+                pct: percent(cost.self_weight, whole),
+            })
+            .collect();
+        Self { total_bytes: whole, top_allocators, ..Self::default() }
+    }
+
+    /// Summarises `heap`, with the growth since `before`.
+    pub(super) fn from_heap(heap: &HeapContents, before: Option<&HeapContents>) -> Self {
+        let grown = |name: &str, bytes: u64| {
+            let before =
+                before?.groups.iter().find(|group| group.name == name).map_or(0, |group| group.bytes);
+            Some(i64::try_from(bytes).unwrap_or(i64::MAX).saturating_sub_unsigned(before))
+        };
+        let biggest = heap.groups.iter().take(MAX_GROUPS);
+        let biggest = biggest
+            .map(|group| MemoryGroup {
+                name: group.name.clone(),
+                bytes: group.bytes,
+                count: Some(group.count),
+                grown: grown(&group.name, group.bytes),
+            })
+            .collect();
+        Self { total_bytes: heap.bytes, objects: Some(heap.count), biggest, ..Self::default() }
+    }
+}

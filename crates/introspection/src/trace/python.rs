@@ -1,0 +1,131 @@
+//! CPU profiles of Python by py-spy, which reads the interpreter's stacks from outside: nothing runs in the target,
+//! which is halted for a moment at each sample.
+
+use super::error::Error;
+use super::parse::speedscope;
+use super::programs::{Programs, last_lines, was_cancelled};
+use super::run::{CaptureOutput, CaptureRun, WaitOutcome, blocking, millis};
+use crate::inspect::proc::ProcessStatus;
+use process_runner::{Output, Running, Stream};
+use std::time::{Duration, Instant};
+
+/// The number of samples a second, py-spy's default.
+const RATE: u64 = 100;
+const FILE: &str = "speedscope.json";
+/// The time limit for py-spy to find the interpreter.
+const START_TIMEOUT: Duration = Duration::from_secs(10);
+/// The time limit for py-spy to write its file.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
+/// The maximum size of the file that is read, in bytes.
+const MAX_FILE_BYTES: u64 = 64 << 20;
+const REMEDY: &str = "allow this server to trace it: run it as root or with CAP_SYS_PTRACE, or `sysctl \
+                      kernel.yama.ptrace_scope=0`; in a container add SYS_PTRACE";
+
+/// Takes a profile of `run`'s process.
+pub(super) async fn cpu(run: &CaptureRun<'_>) -> Result<CaptureOutput, Error> {
+    let program = run.programs.require(
+        "py-spy",
+        "`pipx install py-spy`, or `pip install py-spy` in an environment outside the roots",
+    )?;
+    // A process has at most one tracer. Looking first gives an error that names it.
+    let tracer =
+        ProcessStatus::of(run.pid()).ok().and_then(|status| status.field("TracerPid")?.parse::<u32>().ok());
+    if let Some(tracer) = tracer.filter(|tracer| *tracer != 0) {
+        return Err(Error::Busy {
+            pid: run.pid(),
+            by: format!("process {tracer} traces it, a debugger or profiler"),
+        });
+    }
+    // Created first, so that the file is private before py-spy writes to it.
+    run.files.create(FILE).map_err(|error| run.store_error(error))?;
+    let limit = run.duration + START_TIMEOUT + WRITE_TIMEOUT;
+    let command = Programs::command(&program, limit, 64 << 10)
+        .args(["record", "--pid", &run.pid().to_string(), "--rate", &RATE.to_string()])
+        // `--function` gives the first line of a function, so that all its samples count as one function.
+        .args(["--function", "--full-filenames", "--format", "speedscope", "--output"])
+        .arg(run.files.path(FILE))
+        .cancel(run.cancel.clone());
+    let failed = |error: process_runner::Error| Error::failed("py-spy", error.to_string());
+    let mut running = run.programs.runner.start(command).await.map_err(failed)?;
+    let is_sampling = wait_for_sampling(run, &running).await;
+    let started = Instant::now();
+    // py-spy exits with its target.
+    let waited = match is_sampling {
+        true => tokio::select! {
+            waited = run.wait(run.duration) => waited,
+            () = running.finished() => Ok(WaitOutcome::TargetExited(started.elapsed())),
+        },
+        // py-spy did not begin to sample: it is interrupted below, and its messages give the error.
+        false => Ok(WaitOutcome::Elapsed),
+    };
+    let elapsed = started.elapsed();
+    // py-spy may have ended before it was seen to sample.
+    let ended_first = running.is_finished();
+    if !ended_first && matches!(waited, Ok(WaitOutcome::Elapsed)) {
+        // py-spy writes its file when it is interrupted.
+        const SIGINT: i32 = 2;
+        let _ = running.signal(SIGINT);
+    }
+    let output = running.wait().await.map_err(failed)?;
+    run.files.make_private(FILE);
+    if was_cancelled(&output) || run.cancel.is_cancelled() {
+        return Err(Error::Cancelled);
+    }
+    let mut captured =
+        CaptureOutput { format: "speedscope", extension: FILE, elapsed, ..CaptureOutput::default() };
+    let has_profile = run.files.length(FILE) > 0;
+    let is_gone = run.process.is_some_and(|process| !process.is_running());
+    let target_ended = matches!(waited, Ok(WaitOutcome::TargetExited(_))) && is_gone
+        // py-spy notices the end a moment before it can be seen here.
+        || ended_first && output.success() && has_profile;
+    if !target_ended {
+        check_recording(run, &output)?;
+    } else if has_profile {
+        let after = millis(elapsed);
+        captured
+            .warnings
+            .push(format!("the target ended after {after} ms; the profile is of the time before"));
+    } else {
+        return Err(run.target_exited(elapsed));
+    }
+    let bytes = run.files.read(FILE, MAX_FILE_BYTES).map_err(|error| run.store_error(error))?;
+    let cpu = blocking(move || speedscope::read(&bytes, 1_000_000 / RATE)).await?;
+    let cpu = cpu.map_err(|error| Error::failed("reading py-spy's file", error.to_string()))?;
+    captured.samples = Some(cpu.samples);
+    captured.cpu = Some(cpu);
+    Ok(captured)
+}
+
+/// Waits until py-spy prints that it is sampling. Returns false where it ended before.
+async fn wait_for_sampling(run: &CaptureRun<'_>, running: &Running) -> bool {
+    let started = Instant::now();
+    while started.elapsed() < START_TIMEOUT && !running.is_finished() && !run.cancel.is_cancelled() {
+        let printed = |stream| running.snapshot(stream, 0, 4096);
+        let texts = [printed(Stream::Stdout), printed(Stream::Stderr)];
+        if texts.iter().any(|text| String::from_utf8_lossy(&text.bytes).contains("Sampling process")) {
+            return true;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    false
+}
+
+/// Checks that py-spy wrote a profile, and turns its messages into errors.
+fn check_recording(run: &CaptureRun<'_>, output: &Output) -> Result<(), Error> {
+    if output.success() && run.files.length(FILE) > 0 {
+        return Ok(());
+    }
+    let text = output.stderr_text();
+    let lower = text.to_lowercase();
+    if lower.contains("permission denied") || lower.contains("operation not permitted") {
+        return Err(Error::Refused {
+            what: "py-spy".to_owned(),
+            reason: last_lines(output),
+            remedy: REMEDY.to_owned(),
+        });
+    }
+    if run.process.is_some_and(|process| !process.is_running()) {
+        return Err(run.target_exited(Duration::ZERO));
+    }
+    Err(Error::failed("py-spy", last_lines(output)))
+}

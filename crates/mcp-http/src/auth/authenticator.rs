@@ -1,0 +1,179 @@
+//! Authentication of a request: by a token, a JWT or the user behind a Unix socket. Where the operator allows it, a local
+//! caller may be anonymous.
+
+use super::error::AuthError;
+use super::jwt::JwtVerifier;
+use super::principal::Principal;
+use super::tokens::Tokens;
+use crate::limits::caller_limits::CallerLimits;
+use crate::net::address::ConnectionPeer;
+use http::{HeaderMap, header};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use tokio_util::sync::CancellationToken;
+
+/// The ways in which a caller is authenticated.
+#[derive(Debug)]
+pub(crate) struct Authenticator {
+    tokens: RwLock<Arc<Tokens>>,
+    jwts: Option<Arc<JwtVerifier>>,
+    /// The roles of users behind a Unix socket; `None` is any user.
+    peers: Vec<(Option<u32>, String)>,
+    anonymous_role: Option<String>,
+    limits: CallerLimits,
+    /// The revocations of the callers who have no token, by name.
+    revocations: Mutex<HashMap<Arc<str>, CancellationToken>>,
+    /// The parent of all `revocations`, so that all can be cancelled at once.
+    shutdown: CancellationToken,
+}
+
+/// The error of a text that does not give a role to a user. It has the text.
+#[derive(Debug, thiserror::Error)]
+#[error("http.peers: `{0}` is not a user and a role; expected UID=ROLE or *=ROLE")]
+pub(crate) struct PeerRuleError(String);
+
+/// The callers without a token that can be revoked one by one.
+const MAX_REVOCATIONS: usize = 10_000;
+
+impl Authenticator {
+    /// Authenticates by JWTs and by `peers`, each `UID=ROLE`, and by tokens once [`replace_tokens`] has some.
+    ///
+    /// [`replace_tokens`]: Self::replace_tokens
+    pub(crate) fn new(
+        peers: &[String],
+        anonymous_role: Option<String>,
+        jwts: Option<Arc<JwtVerifier>>,
+        limits: CallerLimits,
+    ) -> Result<Self, PeerRuleError> {
+        let parse = |text: &String| {
+            let wrong = || PeerRuleError(text.clone());
+            let (uid, role) = text.split_once('=').ok_or_else(wrong)?;
+            let uid = match uid.trim() {
+                "*" => None,
+                uid => Some(uid.parse().map_err(|_| wrong())?),
+            };
+            let role = role.trim();
+            if role.is_empty() { Err(wrong()) } else { Ok((uid, role.to_owned())) }
+        };
+        Ok(Self {
+            tokens: RwLock::default(),
+            jwts,
+            peers: peers.iter().map(parse).collect::<Result<_, _>>()?,
+            anonymous_role,
+            limits,
+            revocations: Mutex::default(),
+            shutdown: CancellationToken::new(),
+        })
+    }
+
+    /// Returns the tokens that are in use.
+    pub(crate) fn tokens(&self) -> Arc<Tokens> {
+        Arc::clone(&self.tokens.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Uses `tokens` from now on.
+    pub(crate) fn replace_tokens(&self, tokens: Arc<Tokens>) {
+        *self.tokens.write().unwrap_or_else(PoisonError::into_inner) = tokens;
+    }
+
+    /// Returns the caller of a request with these headers from `peer`. What the request presents must hold: a user who is
+    /// known by its socket and sends a bad token is refused.
+    pub(crate) async fn authenticate(
+        &self,
+        headers: &HeaderMap,
+        peer: ConnectionPeer,
+    ) -> Result<Principal, AuthError> {
+        match bearer_token(headers)? {
+            Some(bearer) => self.authenticate_bearer(bearer).await,
+            None => self.implicit(peer),
+        }
+    }
+
+    /// Returns the caller that has the token or JWT `bearer`.
+    pub(crate) async fn authenticate_bearer(&self, bearer: &str) -> Result<Principal, AuthError> {
+        // Tokens come first: they cost one hash and one look-up, while a JWT may need its keys fetched.
+        if let Some(token) = self.tokens().find(bearer) {
+            return Ok(Principal {
+                name: Arc::clone(&token.name),
+                role: token.role.clone(),
+                roots: Arc::clone(&token.roots),
+                limits: token.limits.clone(),
+                revoked: token.revoked.clone(),
+                expires_at: None,
+            });
+        }
+        let jwts = self.jwts.as_ref().ok_or(AuthError::Invalid("no such token"))?;
+        let verified = jwts.verify(bearer).await?;
+        // With a prefix that no name of a token has, so that no subject can pass for one.
+        let name: Arc<str> = format!("jwt:{}", verified.subject).into();
+        Ok(Principal { expires_at: Some(verified.expires_at), ..self.principal(name, verified.role) })
+    }
+
+    /// Returns the caller of a request that presents nothing.
+    fn implicit(&self, peer: ConnectionPeer) -> Result<Principal, AuthError> {
+        if let ConnectionPeer::Unix { uid } = peer
+            && let Some((_, role)) = self.peers.iter().find(|(user, _)| user.is_none_or(|user| user == uid))
+        {
+            return Ok(self.principal(format!("uid:{uid}").into(), role.clone()));
+        }
+        match &self.anonymous_role {
+            Some(role) => Ok(self.principal("anonymous:".into(), role.clone())),
+            None => Err(AuthError::Missing),
+        }
+    }
+
+    fn principal(&self, name: Arc<str>, role: String) -> Principal {
+        let mut revocations = self.revocations.lock().unwrap_or_else(PoisonError::into_inner);
+        if revocations.len() >= MAX_REVOCATIONS {
+            // Running calls keep their tokens. These stay children of `shutdown`, so `revoke_all` still reaches them.
+            revocations.clear();
+        }
+        let revoked =
+            revocations.entry(Arc::clone(&name)).or_insert_with(|| self.shutdown.child_token()).clone();
+        Principal {
+            name,
+            role,
+            roots: Arc::default(),
+            limits: self.limits.clone(),
+            revoked,
+            expires_at: None,
+        }
+    }
+
+    /// Returns true if a caller of this name may call, as far as the server can know without a request of it.
+    #[cfg(feature = "sessions")]
+    pub(crate) fn is_admitted(&self, name: &str) -> bool {
+        // Names of tokens have no colon (`token_file::is_name`); all others begin with one of these prefixes.
+        match name.split_once(':') {
+            None => self.tokens().has_name(name),
+            Some(("jwt", _)) => self.jwts.is_some(),
+            Some(("uid", uid)) => {
+                self.peers.iter().any(|(user, _)| user.is_none_or(|user| user.to_string() == uid))
+            }
+            Some(("anonymous", _)) => self.anonymous_role.is_some(),
+            Some(_) => false,
+        }
+    }
+
+    /// Revokes every caller.
+    pub(crate) fn revoke_all(&self) {
+        self.shutdown.cancel();
+        self.tokens().revoke_missing(&Tokens::default());
+    }
+}
+
+/// Returns the bearer token of a request (RFC 6750 §2.1). It is taken from the header alone: URLs are logged.
+fn bearer_token(headers: &HeaderMap) -> Result<Option<&str>, AuthError> {
+    let mut given = headers.get_all(header::AUTHORIZATION).iter();
+    let Some(first) = given.next() else { return Ok(None) };
+    if given.next().is_some() {
+        return Err(AuthError::Invalid("two Authorization headers"));
+    }
+    let text = first.to_str().map_err(|_| AuthError::Invalid("an Authorization header that is not text"))?;
+    let (scheme, token) =
+        text.split_once(' ').ok_or(AuthError::Invalid("an Authorization header without a token"))?;
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return Err(AuthError::Invalid("an Authorization header of another scheme than Bearer"));
+    }
+    Ok(Some(token.trim()))
+}

@@ -1,0 +1,132 @@
+//! The form of bearer tokens, and the hash that is kept of one.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sha2::{Digest, Sha256};
+use std::fmt;
+use subtle::ConstantTimeEq;
+
+/// The start of every token, by which scanners for secrets find it.
+const PREFIX: &str = "ctk_";
+
+/// The public part of a token, by which it is found.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct TokenId(pub(crate) String);
+
+/// The SHA-256 of a token. The secret has 256 random bits, so that a plain hash is enough: there is nothing to guess.
+#[derive(Clone, Copy)]
+pub(crate) struct TokenHash([u8; 32]);
+
+impl TokenId {
+    const LENGTH: usize = 12;
+
+    /// Returns true if the id has the form of one that [`generate`] makes.
+    pub(crate) fn is_wellformed(&self) -> bool {
+        self.0.len() == Self::LENGTH
+            && self.0.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+    }
+}
+
+/// A new token.
+pub(crate) struct NewToken {
+    /// The text that its bearer sends.
+    pub(crate) token: String,
+    pub(crate) id: TokenId,
+    pub(crate) hash: TokenHash,
+}
+
+/// Makes a token.
+///
+/// # Errors
+/// The system has no random numbers.
+pub(crate) fn generate() -> Result<NewToken, getrandom::Error> {
+    // 6 bytes for the public id and 32 for the secret.
+    let mut random = [0_u8; 38];
+    getrandom::fill(&mut random)?;
+    let (id, secret) = random.split_at(6);
+    let id = TokenId(id.iter().map(|byte| format!("{byte:02x}")).collect());
+    let token = format!("{PREFIX}{}_{}", id.0, URL_SAFE_NO_PAD.encode(secret));
+    let hash = TokenHash::of(&token);
+    Ok(NewToken { token, id, hash })
+}
+
+/// Returns the id in a token, if it has the form of one that [`generate`] makes.
+pub(crate) fn token_id(token: &str) -> Option<TokenId> {
+    let rest = token.strip_prefix(PREFIX)?;
+    let (id, secret) = rest.split_at_checked(TokenId::LENGTH)?;
+    let id = TokenId(id.to_owned());
+    (id.is_wellformed() && secret.starts_with('_')).then_some(id)
+}
+
+impl TokenHash {
+    /// Hashes a token.
+    pub(crate) fn of(token: &str) -> Self {
+        Self(Sha256::digest(token.as_bytes()).into())
+    }
+
+    /// Parses `sha256:` and 64 hexadecimal digits.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let text = text.strip_prefix("sha256:")?;
+        let mut bytes = [0; 32];
+        if text.len() != 64 || !text.is_ascii() {
+            return None;
+        }
+        for (byte, digits) in bytes.iter_mut().zip(text.as_bytes().chunks(2)) {
+            *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+        }
+        Some(Self(bytes))
+    }
+
+    /// Returns true if both are the same, in a time that does not depend on where they differ.
+    pub(crate) fn matches(&self, other: &Self) -> bool {
+        self.0.ct_eq(&other.0).into()
+    }
+}
+
+impl fmt::Display for TokenHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("sha256:")?;
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for TokenHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TokenHash")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_found_by_its_id_and_verified_by_its_hash() {
+        let NewToken { token, id, hash } = generate().unwrap();
+        assert_eq!(token_id(&token), Some(id));
+        let kept = TokenHash::parse(&hash.to_string()).unwrap();
+        assert!(
+            kept.matches(&TokenHash::of(&token)) && !kept.matches(&TokenHash::of(&token[..token.len() - 1]))
+        );
+        assert_eq!(token.len(), 60);
+        assert_ne!(generate().unwrap().token, token);
+    }
+
+    #[test]
+    fn other_text_is_neither_a_token_nor_a_hash() {
+        for text in
+            ["", "ctk_", "ctk_0123456789ab", "CTK_0123456789ab_x", "ctk_0123456789AB_x", "ctk_äääääääää_x"]
+        {
+            assert_eq!(token_id(text), None, "{text}");
+        }
+        for text in [
+            "",
+            "sha256:",
+            "sha256:00",
+            &format!("sha256:{}", "é".repeat(32)),
+            &format!("sha256:{}", "g".repeat(64)),
+        ] {
+            assert!(TokenHash::parse(text).is_none(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! The file of tokens.
+
+use super::bearer::TokenId;
+use crate::atomic_file;
+use serde::{Deserialize, Serialize};
+use server_setup::trusted_text;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+/// The contents of the file.
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TokenFile {
+    version: u32,
+    #[serde(default, rename = "token")]
+    pub(crate) tokens: Vec<TokenEntry>,
+}
+
+/// One token in the file.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TokenEntry {
+    pub(crate) name: String,
+    pub(crate) id: String,
+    pub(crate) hash: String,
+    pub(crate) role: String,
+    /// The roots that its bearer may use; empty for all that the server may.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) roots: Vec<PathBuf>,
+    /// The time at which it was made, in seconds since 1970.
+    pub(crate) created: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) expires: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) calls_per_second: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) calls_in_flight: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) processes: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) bytes_per_minute: Option<u64>,
+}
+
+/// The error of a file of tokens that cannot be used or changed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TokenFileError {
+    #[error("cannot use the tokens {}", .path.display())]
+    Read { path: PathBuf, source: trusted_text::Error },
+    /// The file is no TOML of this form. The message of the parser has several lines.
+    #[error("{}: {}", .path.display(), .problem.to_string().trim_end())]
+    Syntax { path: PathBuf, problem: toml::de::Error },
+    /// Something in the file is wrong.
+    #[error("{}", .path.display())]
+    Content { path: PathBuf, source: TokenProblem },
+    #[error("cannot change the tokens {}", .path.display())]
+    Change { path: PathBuf, source: std::io::Error },
+    #[error(transparent)]
+    Serialize(toml::ser::Error),
+}
+
+/// The fault of a file of tokens.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TokenProblem {
+    #[error("version {0} is not known; expected 1")]
+    Version(u32),
+    #[error("`{}` or its id is not a name", .0.escape_debug())]
+    Name(String),
+    /// The audit tells tokens apart by name.
+    #[error("there are two tokens `{0}`")]
+    Duplicate(String),
+    #[error("the token `{0}` has no role")]
+    NoRole(String),
+    #[error("the root {} of `{token}` is not absolute", .root.display())]
+    RelativeRoot { root: PathBuf, token: String },
+    #[error(
+        "the hash of `{0}` is not a SHA-256 in hexadecimal; remove the entry, and make its token anew with \
+         `mcp-http token new`"
+    )]
+    Hash(String),
+}
+
+/// Reads and checks the file at `path`.
+pub(crate) fn read(path: &Path) -> Result<TokenFile, TokenFileError> {
+    let text =
+        trusted_text::read(path).map_err(|source| TokenFileError::Read { path: path.to_owned(), source })?;
+    let file: TokenFile =
+        toml::from_str(&text).map_err(|problem| TokenFileError::Syntax { path: path.to_owned(), problem })?;
+    match check(&file) {
+        Ok(()) => Ok(file),
+        Err(source) => Err(TokenFileError::Content { path: path.to_owned(), source }),
+    }
+}
+
+fn check(file: &TokenFile) -> Result<(), TokenProblem> {
+    if file.version != 1 {
+        return Err(TokenProblem::Version(file.version));
+    }
+    let (mut names, mut ids) = (HashSet::new(), HashSet::new());
+    for token in &file.tokens {
+        let name = || token.name.clone();
+        if !is_name(&token.name) || !TokenId(token.id.clone()).is_wellformed() {
+            return Err(TokenProblem::Name(name()));
+        }
+        // The audit tells tokens apart by name.
+        if !names.insert(&token.name) || !ids.insert(&token.id) {
+            return Err(TokenProblem::Duplicate(name()));
+        }
+        if token.role.is_empty() {
+            return Err(TokenProblem::NoRole(name()));
+        }
+        if let Some(root) = token.roots.iter().find(|root| !root.is_absolute()) {
+            return Err(TokenProblem::RelativeRoot { root: root.clone(), token: name() });
+        }
+    }
+    Ok(())
+}
+
+/// Returns true if a token may have this name. The names of callers without a token have a colon.
+pub(crate) fn is_name(name: &str) -> bool {
+    let letters = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
+    letters && (1..=64).contains(&name.len())
+}
+
+/// Changes the file at `path`, which is made if it is missing. An error of `change` leaves it as it is.
+pub(crate) fn change<E: From<TokenFileError>>(
+    path: &Path,
+    change: impl FnOnce(&mut TokenFile) -> Result<(), E>,
+) -> Result<(), E> {
+    let failed = |source| TokenFileError::Change { path: path.to_owned(), source };
+    // Locked before it is read: two commands at once would otherwise each write back what they had read.
+    let _lock = atomic_file::lock(path).map_err(failed)?;
+    let mut file = match path.symlink_metadata() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            TokenFile { version: 1, tokens: Vec::new() }
+        }
+        _ => read(path)?,
+    };
+    change(&mut file)?;
+    let text = toml::to_string(&file).map_err(TokenFileError::Serialize)?;
+    let text =
+        format!("# Tokens of mcp-http; `mcp-http token` changes this file. Only hashes are kept.\n{text}");
+    // Where the path is a link, the file that it leads to is replaced and the link stays.
+    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    Ok(atomic_file::replace(&real, text.as_bytes()).map_err(failed)?)
+}

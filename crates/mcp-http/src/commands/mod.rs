@@ -1,0 +1,4 @@
+//! The subcommands that do not serve.
+
+pub(crate) mod health;
+pub(crate) mod token;

@@ -1,0 +1,200 @@
+//! `mcp-http token`: makes, lists and revokes tokens.
+
+use crate::auth::bearer::{self, NewToken};
+use crate::auth::token_file::{self, TokenEntry, TokenFileError, is_name};
+use crate::cli::{NewTokenArgs, TokenCommand};
+use crate::terminal::{OutputError, print, say};
+use server_setup::settings::Settings;
+use server_setup::{policy, resources, toolsets};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// The error of a command that did not make, list or revoke a token.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TokenError {
+    #[error("no file of tokens is named: give --tokens FILE, or set http.tokens")]
+    NoFile,
+    #[error(transparent)]
+    File(#[from] TokenFileError),
+    #[error("`{0}` is not a name: expected letters, digits, `.`, `_` and `-`, at most 64")]
+    Name(String),
+    #[error("there is a token `{0}`; revoke it first, or choose another name")]
+    NameTaken(String),
+    #[error("there is no token `{0}`; `mcp-http token list` shows the tokens")]
+    NoToken(String),
+    #[error("the policy declares no role `{role}`; it has {declared}")]
+    Role { role: String, declared: String },
+    #[error("--only-root {}", .root.display())]
+    Root { root: PathBuf, source: std::io::Error },
+    #[error("--only-root {} lies in no root of the server; it has {roots}", .root.display())]
+    RootOutside { root: PathBuf, roots: String },
+    #[error("--expires `{0}` is not a time; expected 90s, 15m, 12h, 30d or 8w")]
+    Lifetime(String),
+    #[error("the system has no random numbers: {0}")]
+    Random(getrandom::Error),
+    /// The policy, by which the role is checked, cannot be used.
+    #[error(transparent)]
+    Setup(#[from] server_setup::Error),
+    #[error(transparent)]
+    Output(#[from] OutputError),
+}
+
+/// Runs `mcp-http token COMMAND`.
+pub(crate) fn run(settings: &Settings, command: TokenCommand) -> Result<ExitCode, TokenError> {
+    let path = settings.config.http.tokens.as_ref();
+    let path = path.ok_or(TokenError::NoFile)?;
+    match command {
+        TokenCommand::New(arguments) => create(settings, path, &arguments),
+        TokenCommand::List { json } => list(path, json),
+        TokenCommand::Revoke { name } => revoke(path, &name),
+    }
+}
+
+fn create(settings: &Settings, path: &Path, arguments: &NewTokenArgs) -> Result<ExitCode, TokenError> {
+    if !is_name(&arguments.name) {
+        return Err(TokenError::Name(arguments.name.clone()));
+    }
+    check_role(settings, &arguments.role)?;
+    let roots = arguments
+        .only_roots
+        .iter()
+        .map(|root| checked_root(settings, root))
+        .collect::<Result<Vec<_>, _>>()?;
+    let now = seconds(SystemTime::now());
+    let expires = arguments
+        .expires
+        .as_deref()
+        .map(parse_lifetime)
+        .transpose()?
+        .map(|lifetime| now.saturating_add(lifetime));
+    let NewToken { token, id, hash } = bearer::generate().map_err(TokenError::Random)?;
+    token_file::change(path, |file| {
+        if file.tokens.iter().any(|token| token.name == arguments.name) {
+            return Err(TokenError::NameTaken(arguments.name.clone()));
+        }
+        file.tokens.push(TokenEntry {
+            name: arguments.name.clone(),
+            id: id.0.clone(),
+            hash: hash.to_string(),
+            role: arguments.role.clone(),
+            roots: roots.clone(),
+            created: now,
+            expires,
+            calls_per_second: arguments.calls_per_second,
+            calls_in_flight: arguments.calls_in_flight,
+            processes: arguments.processes,
+            bytes_per_minute: arguments.bytes_per_minute,
+        });
+        Ok(())
+    })?;
+    // Only now, when the file has the hash: a token that was shown and then not stored would never work.
+    say("The token is printed this once, and not kept:");
+    Ok(print(&token)?)
+}
+
+/// Refuses a role that the policy does not declare: its bearer would get the minimal role.
+fn check_role(settings: &Settings, role: &str) -> Result<(), TokenError> {
+    let workspace = Arc::new(resources::workspace(settings)?);
+    let runner = process_runner::Runner::new();
+    let policy = policy::configured(settings, &toolsets::facts(settings, &workspace, &runner)?)?.policy;
+    let declared: Vec<&str> = policy.roles().collect();
+    match declared.contains(&role) {
+        true => Ok(()),
+        false => Err(TokenError::Role { role: role.to_owned(), declared: declared.join(", ") }),
+    }
+}
+
+/// Returns the real path of a root for a token, which must lie in a root of the server.
+fn checked_root(settings: &Settings, root: &Path) -> Result<PathBuf, TokenError> {
+    let real = root.canonicalize().map_err(|source| TokenError::Root { root: root.to_owned(), source })?;
+    let lies_in = |outer: &PathBuf| outer.canonicalize().is_ok_and(|outer| real.starts_with(outer));
+    match settings.roots.iter().any(lies_in) {
+        true => Ok(real),
+        false => {
+            let roots: Vec<_> = settings.roots.iter().map(|root| root.display().to_string()).collect();
+            Err(TokenError::RootOutside { root: real, roots: roots.join(", ") })
+        }
+    }
+}
+
+fn list(path: &Path, json: bool) -> Result<ExitCode, TokenError> {
+    let tokens = token_file::read(path)?.tokens;
+    let now = seconds(SystemTime::now());
+    if json {
+        let entries: Vec<_> = tokens
+            .iter()
+            .map(|token| {
+                serde_json::json!({
+                    "name": token.name, "id": token.id, "role": token.role, "roots": token.roots,
+                    "created": token.created, "expires": token.expires,
+                    "expired": token.expires.is_some_and(|end| end <= now),
+                })
+            })
+            .collect();
+        return Ok(print(&format!("{:#}", serde_json::Value::from(entries)))?);
+    }
+    let mut text = String::new();
+    let width =
+        |field: fn(&TokenEntry) -> &str| tokens.iter().map(|token| field(token).len()).max().unwrap_or(0);
+    let (name, role) = (width(|token| &token.name), width(|token| &token.role));
+    for token in &tokens {
+        let end = match token.expires {
+            None => "no end".to_owned(),
+            Some(end) if end <= now => "ended".to_owned(),
+            Some(end) => format!("ends in {}", format_span(end - now)),
+        };
+        let roots: Vec<_> = token.roots.iter().map(|root| root.display().to_string()).collect();
+        let roots = if roots.is_empty() { "all roots".to_owned() } else { roots.join(", ") };
+        let _ = writeln!(text, "{:name$}  {:role$}  {end}  {roots}", token.name, token.role);
+    }
+    if tokens.is_empty() {
+        text.push_str("no tokens\n");
+    }
+    Ok(print(text.trim_end())?)
+}
+
+fn revoke(path: &Path, name: &str) -> Result<ExitCode, TokenError> {
+    token_file::change(path, |file| {
+        let before = file.tokens.len();
+        file.tokens.retain(|token| token.name != name);
+        match file.tokens.len() == before {
+            true => Err(TokenError::NoToken(name.to_owned())),
+            false => Ok(()),
+        }
+    })?;
+    Ok(print(&format!("revoked `{name}`"))?)
+}
+
+/// Returns the seconds since 1970.
+fn seconds(time: SystemTime) -> u64 {
+    time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// Parses `90s`, `15m`, `12h`, `30d` or `8w` to seconds.
+fn parse_lifetime(text: &str) -> Result<u64, TokenError> {
+    let wrong = || TokenError::Lifetime(text.to_owned());
+    let (number, unit) = text.split_at_checked(text.len().saturating_sub(1)).ok_or_else(wrong)?;
+    let unit = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        "d" => 86_400,
+        "w" => 7 * 86_400,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    number.checked_mul(unit).filter(|seconds| (1..=100 * 365 * 86_400).contains(seconds)).ok_or_else(wrong)
+}
+
+/// Writes a time in the largest unit that has at least two of it.
+fn format_span(seconds: u64) -> String {
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7200 => format!("{} min", seconds / 60),
+        7200..172_800 => format!("{} h", seconds / 3600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}

@@ -1,0 +1,82 @@
+//! Opens a span for a request, where spans are sent to a collector. The inner layers find the [`RequestSpan`] in the request.
+#![cfg_attr(
+    not(feature = "telemetry"),
+    allow(unused_mut, unused_variables, reason = "without OpenTelemetry there is no tracer")
+)]
+
+use super::rpc_body::{RpcRequest, VERSION_HEADER};
+use crate::auth::principal::Principal;
+use crate::middleware::Next;
+use crate::net::address::ConnectionPeer;
+use crate::response_guard::{self, ResponseGuard};
+use crate::state::App;
+use crate::telemetry::attributes::{SpanAttributes, TraceParent};
+use crate::telemetry::{RequestSpan, RequestTracer};
+use axum::Extension;
+use axum::extract::{Request, State};
+use axum::response::Response;
+use http::HeaderMap;
+use std::sync::Arc;
+
+/// Traces a request until its answer was sent.
+pub(crate) async fn trace(
+    State(app): State<App>,
+    Extension(peer): Extension<ConnectionPeer>,
+    Extension(principal): Extension<Arc<Principal>>,
+    Extension(message): Extension<Arc<RpcRequest>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    tracing::debug!(principal = %principal.name, from = peer.label(), method = %message.method, "a request");
+    let Some(tracer) = &app.tracer else { return next.run(request).await };
+    let span = start_span(tracer, request.headers(), peer, &principal, &message);
+    let guard = OpenSpan { span: span.clone(), is_complete: false };
+    request.extensions_mut().insert(span.clone());
+    let response = span.in_scope(next.run(request)).await;
+    span.record_status(response.status());
+    response_guard::hold(response, guard)
+}
+
+fn start_span(
+    tracer: &RequestTracer,
+    headers: &HeaderMap,
+    peer: ConnectionPeer,
+    principal: &Principal,
+    message: &RpcRequest,
+) -> RequestSpan {
+    let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let parent_in_headers = || {
+        let tracestate = header("tracestate").map(str::to_owned);
+        Some(TraceParent { traceparent: header("traceparent")?.to_owned(), tracestate })
+    };
+    tracer.start(SpanAttributes {
+        method: &message.method,
+        request_id: message.id.as_ref().map(ToString::to_string),
+        parent: message.parent.clone().or_else(parent_in_headers).as_ref(),
+        protocol_version: header(VERSION_HEADER),
+        principal: &principal.name,
+        role: &principal.role,
+        peer: peer.label(),
+    })
+}
+
+/// A span that ends with its answer.
+struct OpenSpan {
+    span: RequestSpan,
+    is_complete: bool,
+}
+
+impl ResponseGuard for OpenSpan {
+    fn complete(mut self) {
+        self.is_complete = true;
+    }
+}
+
+impl Drop for OpenSpan {
+    fn drop(&mut self) {
+        if !self.is_complete {
+            self.span.record_abandoned();
+        }
+        self.span.end();
+    }
+}

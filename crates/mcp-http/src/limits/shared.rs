@@ -1,0 +1,52 @@
+//! The capacity that all callers share: permits, the queue and the bytes of a second.
+
+use super::caller_limits::SharedLimits;
+use core_tools::mcp::{CallPermits, TokenBucket};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::Semaphore;
+
+/// The capacity of the server.
+#[derive(Debug)]
+pub(super) struct ServerCapacity {
+    pub(super) limits: SharedLimits,
+    /// The host's, so that a call which holds one waits for no other.
+    pub(super) call_permits: CallPermits,
+    pub(super) program_permits: Arc<Semaphore>,
+    usage: Mutex<SharedUsage>,
+}
+
+/// The use that all callers together make of it.
+#[derive(Debug)]
+pub(super) struct SharedUsage {
+    pub(super) bytes: TokenBucket,
+    /// Calls that wait for a permit.
+    pub(super) queued: u64,
+    /// The number of callers among whom the bytes are shared, and when they were counted.
+    pub(super) active_callers: (usize, Instant),
+}
+
+impl ServerCapacity {
+    /// Makes a server that is not in use.
+    pub(super) fn new(limits: SharedLimits, call_permits: CallPermits) -> Self {
+        let now = tokio::time::Instant::now().into_std();
+        let saved_up = limits.bytes_per_second.saturating_mul(2);
+        let bytes = TokenBucket::new(saved_up, limits.bytes_per_second, Duration::from_secs(1), now);
+        Self {
+            limits,
+            call_permits,
+            program_permits: semaphore(limits.processes),
+            usage: Mutex::new(SharedUsage { bytes, queued: 0, active_callers: (1, now) }),
+        }
+    }
+
+    /// Locks the usage. The lock of an account is taken before this one, never after.
+    pub(super) fn usage(&self) -> MutexGuard<'_, SharedUsage> {
+        self.usage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Makes a semaphore of so many permits; tokio's has room for fewer than a configuration may name.
+pub(super) fn semaphore(permits: u64) -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(usize::try_from(permits).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS)))
+}

@@ -1,0 +1,78 @@
+//! The protocol itself: rmcp's service, which answers what the layers have let through.
+
+use crate::layers::lifetime::CallCancellation;
+use crate::layers::workspace::CallTarget;
+use crate::limits::account::{CallerAccount, CallerPermits};
+use crate::response;
+use crate::sessions::ClientSessions;
+use crate::state::App;
+use crate::telemetry::RequestSpan;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::response::Response;
+use core_tools::mcp::{CallObserver, Connection, ProcessPermits, RequestContext};
+use http::StatusCode;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use server_setup::{Program, instructions};
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// The innermost service of the router, which hands a request of the protocol to rmcp.
+pub(crate) struct McpEndpoint {
+    service: StreamableHttpService<Connection, LocalSessionManager>,
+}
+
+impl McpEndpoint {
+    /// Serves the protocol as `program`. Cancelling `cut_off` ends every answer.
+    pub(crate) fn new(
+        program: Program,
+        sessions: &ClientSessions,
+        max_body_bytes: usize,
+        cut_off: CancellationToken,
+    ) -> Self {
+        let config = StreamableHttpServerConfig::default()
+            // The outermost layer checks names and origins, on every route.
+            .disable_allowed_hosts()
+            .with_json_response(true)
+            .with_max_request_body_bytes(max_body_bytes)
+            .with_cancellation_token(cut_off);
+        let connection = Connection::shared(
+            |extensions| {
+                extensions.get::<http::request::Parts>()?.extensions.get::<RequestContext>().cloned()
+            },
+            program.name,
+            program.version,
+            instructions::instructions,
+        );
+        let manager = Arc::clone(&sessions.manager);
+        Self { service: StreamableHttpService::new(move || Ok(connection.new_session()), manager, config) }
+    }
+
+    /// Answers a request that has met all layers.
+    pub(crate) async fn answer(&self, app: App, mut request: Request) -> Response {
+        let extensions = request.extensions_mut();
+        let (Some(target), Some(cancellation), Some(account)) = (
+            extensions.remove::<CallTarget>(),
+            extensions.remove::<CallCancellation>(),
+            extensions.remove::<Arc<CallerAccount>>(),
+        ) else {
+            // A layer is missing in the router.
+            return response::text(StatusCode::INTERNAL_SERVER_ERROR, "the server is set up wrongly\n");
+        };
+        let observer = match extensions.get::<RequestSpan>().cloned() {
+            None => app.observer.clone(),
+            Some(span) => CallObserver::new(move |record| {
+                app.observer.observe(record);
+                span.record_call(record);
+            }),
+        };
+        let mut context = RequestContext::new(target.host, target.caller, cancellation.0);
+        context.call_permit =
+            extensions.get::<Arc<CallerPermits>>().and_then(|permits| permits.call_permit());
+        context.process_permits = Some(ProcessPermits::new(move || account.acquire_program()));
+        context.observer = Some(observer);
+        extensions.insert(context);
+        self.service.handle(request).await.map(Body::new)
+    }
+}

@@ -1,0 +1,35 @@
+//! `/healthz`, `/readyz` and `/metrics`.
+
+use crate::audit_store::AuditStore;
+use crate::metrics::{CONTENT_TYPE, MetricsSnapshot};
+use crate::response;
+use crate::state::App;
+use axum::extract::State;
+use axum::response::Response;
+use http::StatusCode;
+use std::sync::atomic::Ordering;
+
+/// Answers that the process lives.
+pub(crate) async fn healthz() -> Response {
+    response::text(StatusCode::OK, "ok\n")
+}
+
+/// Answers whether the server takes calls.
+pub(crate) async fn readyz(State(app): State<App>) -> Response {
+    match app.ready.load(Ordering::Relaxed) && !app.shutting_down.is_cancelled() {
+        true => response::text(StatusCode::OK, "ready\n"),
+        false => response::text(StatusCode::SERVICE_UNAVAILABLE, "not ready\n"),
+    }
+}
+
+/// Answers with the metrics.
+pub(crate) async fn metrics(State(app): State<App>) -> Response {
+    let snapshot = MetricsSnapshot {
+        sessions: app.sessions.count(),
+        queued: app.admission.queued(),
+        audit_rows: app.audit_store.as_ref().map(AuditStore::counts),
+        children: app.workspaces.runner.running(),
+        draining: app.shutting_down.is_cancelled(),
+    };
+    response::document(StatusCode::OK, CONTENT_TYPE, app.metrics.render(snapshot))
+}

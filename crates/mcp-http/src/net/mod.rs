@@ -1,0 +1,9 @@
+//! The network: from a listening socket to HTTP requests.
+
+pub(crate) mod activity;
+pub(crate) mod address;
+pub(crate) mod connection;
+pub(crate) mod connection_limit;
+pub(crate) mod listener;
+pub(crate) mod tls;
+mod write_timeout;

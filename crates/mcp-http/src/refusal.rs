@@ -1,0 +1,95 @@
+//! Refusals: the answer to a request that is turned away, and its records in the metrics, the audit and the page.
+
+use crate::auth::error::AuthError;
+use crate::auth::principal::Principal;
+use crate::limits::caller_limits::Rejection;
+use crate::net::address::ConnectionPeer;
+use crate::recent_calls::STRANGER;
+use crate::refusal_reason::RefusalReason;
+use crate::response;
+use crate::state::App;
+use axum::response::Response;
+use core_tools::mcp::{CallDecision, CallRecord, Outcome};
+use http::{HeaderValue, StatusCode, header};
+use json_rpc::message::Id;
+use role_policy::Caller;
+
+/// Answers a caller that is over a limit: not now, and when to try again.
+pub(crate) fn over_limit(
+    app: App,
+    principal: &Principal,
+    id: Option<&Id>,
+    rejection: &Rejection,
+) -> Response {
+    app.metrics.turned_away(RefusalReason::Rate);
+    record(app, &app.caller(principal, None), "http: rate");
+    let message = format!("{}; try again in {} ms", rejection.reason, rejection.retry_after.as_millis());
+    response::try_later(StatusCode::TOO_MANY_REQUESTS, id, &message, rejection.retry_after)
+}
+
+/// Answers a request whose caller is not authenticated, with the challenge of RFC 6750 §3 and RFC 9728 §5.1.
+pub(crate) fn unauthenticated(app: App, error: &AuthError, peer: ConnectionPeer) -> Response {
+    let (status, reason, code) = match error {
+        AuthError::Missing => (StatusCode::UNAUTHORIZED, RefusalReason::NoToken, None),
+        AuthError::Invalid(_) | AuthError::UnknownKey => {
+            let why = match error {
+                AuthError::Invalid(why) => why,
+                _ => "its key is not known",
+            };
+            tracing::info!("refused a token from {}: {why}", peer.label());
+            (StatusCode::UNAUTHORIZED, RefusalReason::BadToken, Some("invalid_token"))
+        }
+        AuthError::Insufficient(_) => {
+            (StatusCode::FORBIDDEN, RefusalReason::Insufficient, Some("insufficient_scope"))
+        }
+    };
+    turn_away(app, peer, reason);
+    let mut challenge = "Bearer realm=\"coretools\"".to_owned();
+    let mut add = |name: &str, value: &str| challenge.push_str(&format!(", {name}=\"{value}\""));
+    if let Some(code) = code {
+        add("error", code);
+    }
+    if let Some(oauth) = &app.oauth {
+        let scope = match error {
+            AuthError::Insufficient(scope) => scope.as_ref(),
+            _ => oauth.scope.as_ref(),
+        };
+        if let Some(scope) = scope {
+            add("scope", scope);
+        }
+        add("resource_metadata", &oauth.metadata_url);
+    }
+    let mut response = response::text(
+        status,
+        "this server needs a bearer token: none was given, or it is unknown, revoked or expired. The server's operator makes \
+         one with `mcp-http token new`\n",
+    );
+    // The challenge contains configured text. If that is not a valid header value, the refusal goes out without it.
+    if let Ok(challenge) = HeaderValue::from_str(&challenge) {
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+    }
+    response
+}
+
+/// Counts and records that a peer was turned away before it was authenticated.
+pub(crate) fn turn_away(app: App, peer: ConnectionPeer, reason: RefusalReason) {
+    app.metrics.turned_away(reason);
+    // Not each is recorded: strangers could fill the audit.
+    if let Some(left_out) = app.unauthenticated_peers.admit_record(reason) {
+        let more = if left_out > 0 { format!(", and {left_out} before") } else { String::new() };
+        let caller = Caller::new("none").with_principal(format!("{STRANGER}{}", peer.label()));
+        record(app, &caller, &format!("http: {reason}{more}"));
+    }
+}
+
+/// Records a refusal in the audit and for the page.
+fn record(app: App, caller: &Caller, rule: &str) {
+    let record = CallRecord::new(caller, "", CallDecision::Refused, Outcome::NotRun).rule(rule);
+    if let Some(audit) = app.workspaces.full_host().audit() {
+        audit.end(&record);
+    }
+    if let Some(store) = &app.audit_store {
+        store.record(&record);
+    }
+    app.recent_calls.record(&record);
+}

@@ -1,0 +1,159 @@
+//! Reading files again that have changed: tokens, certificates, the keys of JWTs and the policy.
+
+use super::revocation::end_programs_of;
+use super::service_manager::ServiceManager;
+use crate::auth::jwt::JwtVerifier;
+use crate::auth::tokens::Tokens;
+use crate::limits::caller_limits::CallerLimits;
+use crate::net::tls::ReloadableTls;
+use crate::state::App;
+use server_setup::config::Http;
+use server_setup::error_chain::chain;
+use server_setup::file_stamp::{FileStamp, file_stamp};
+use server_setup::policy;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// The time within which a change of a file is noticed.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
+/// The time after which keys that are at a URL are fetched again.
+const KEYS_INTERVAL: Duration = Duration::from_secs(600);
+
+/// The files that are read again when they change.
+pub(super) struct WatchedFiles {
+    pub(super) stamps: FileStamps,
+    pub(super) tokens: Option<PathBuf>,
+    /// The limits of tokens that have none of their own.
+    pub(super) limits: CallerLimits,
+    pub(super) tls: Option<Arc<ReloadableTls>>,
+    pub(super) jwts: Option<Arc<JwtVerifier>>,
+}
+
+/// The state of the files at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct FileStamps {
+    tokens: Option<FileStamp>,
+    certificate: Option<FileStamp>,
+    key: Option<FileStamp>,
+    jwt_keys: Option<FileStamp>,
+}
+
+impl FileStamps {
+    /// Looks at the files that `http` names. The server does so before it reads them, so that a change while it starts is
+    /// noticed.
+    pub(super) fn of_config(http: &Http) -> Self {
+        let stamp = |path: Option<&Path>| path.and_then(file_stamp);
+        Self {
+            tokens: stamp(http.tokens.value.as_deref()),
+            certificate: stamp(http.tls_certificate.value.as_deref()),
+            key: stamp(http.tls_key.value.as_deref()),
+            jwt_keys: stamp(http.jwt_keys.value.as_deref().map(Path::new)),
+        }
+    }
+}
+
+impl WatchedFiles {
+    fn stamps_now(&self) -> FileStamps {
+        let stamp = |path: Option<&PathBuf>| path.and_then(|path| file_stamp(path));
+        let tls = self.tls.as_ref();
+        FileStamps {
+            tokens: stamp(self.tokens.as_ref()),
+            certificate: stamp(tls.map(|tls| &tls.certificate)),
+            key: stamp(tls.map(|tls| &tls.key)),
+            jwt_keys: stamp(self.jwts.as_ref().and_then(|jwts| jwts.key_file())),
+        }
+    }
+}
+
+/// Reads files again when they change or when `reload` asks for it, and ends what may not go on.
+pub(super) async fn watch_files(
+    app: App,
+    mut files: WatchedFiles,
+    reload: Arc<Notify>,
+    manager: ServiceManager,
+) {
+    let mut polls = tokio::time::interval(POLL_INTERVAL);
+    // After a pause, one look finds everything that has changed; there is nothing to catch up with.
+    polls.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut key_fetches = tokio::time::interval(KEYS_INTERVAL);
+    loop {
+        let reload_all = tokio::select! {
+            _ = polls.tick() => false,
+            () = reload.notified() => true,
+            _ = key_fetches.tick() => {
+                if let Some(jwts) = files.jwts.clone().filter(|jwts| jwts.key_file().is_none()) {
+                    // The fetch blocks, and an issuer that does not answer must not delay the other files.
+                    tokio::task::spawn_blocking(move || log_reload("keys", jwts.reload()));
+                }
+                false
+            }
+        };
+        if reload_all {
+            manager.reloading();
+            #[cfg(feature = "sessions")]
+            if let Err(error) = app.workspaces.agents.reload().await {
+                tracing::error!("agents' sessions: {error}");
+            }
+        }
+        // The stamps are taken before the files are read: a change in between is found by the next poll.
+        let (before, now) = (std::mem::take(&mut files.stamps), files.stamps_now());
+        if (reload_all || before.tokens != now.tokens)
+            && let Some(path) = &files.tokens
+        {
+            reload_tokens(app, path, &files.limits);
+        }
+        if (reload_all || before.certificate != now.certificate || before.key != now.key)
+            && let Some(tls) = &files.tls
+        {
+            log_reload("certificate", tls.reload());
+        }
+        if (reload_all || before.jwt_keys != now.jwt_keys)
+            && let Some(jwts) = files.jwts.clone().filter(|jwts| jwts.key_file().is_some())
+        {
+            tokio::task::spawn_blocking(move || log_reload("keys", jwts.reload()));
+        }
+        files.stamps = now;
+        // Tokens expire without a change of their file.
+        let tokens = app.authenticator.tokens();
+        end_programs_of(app, tokens.revoke_missing(&tokens));
+        app.sessions.sweep().await;
+        if reload_all {
+            manager.ready();
+        }
+    }
+}
+
+fn reload_tokens(app: App, path: &Path, limits: &CallerLimits) {
+    let before = app.authenticator.tokens();
+    match Tokens::load(path, limits, &before) {
+        Ok(tokens) => {
+            let tokens = Arc::new(tokens);
+            app.authenticator.replace_tokens(Arc::clone(&tokens));
+            end_programs_of(app, before.revoke_missing(&tokens));
+            app.workspaces.retain(&tokens.roots().cloned().collect::<Vec<_>>());
+            tracing::warn!("the tokens {} were read again", path.display());
+        }
+        Err(error) => {
+            tracing::error!("the changed tokens are not used, and those before stay: {}", chain(&error));
+        }
+    }
+}
+
+fn log_reload(what: &str, reloaded: Result<(), impl std::error::Error>) {
+    match reloaded {
+        Ok(()) => tracing::info!("the {what} was read again"),
+        Err(error) => {
+            tracing::error!("the changed {what} is not used, and the one before stays: {}", chain(&error));
+        }
+    }
+}
+
+/// Replaces the policy when its file changes.
+pub(super) async fn watch_policy(app: App, path: PathBuf) {
+    let host = app.workspaces.full_host().clone();
+    let facts = app.workspaces.facts.clone();
+    let check = |policy: &role_policy::Policy| app.workspaces.check_policy(policy);
+    policy::watch(path, facts, check, move |policy| host.replace_policy(policy)).await;
+}

@@ -1,0 +1,19 @@
+//! Ends the background programs of callers that are no longer admitted.
+
+use crate::state::App;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Ends the programs of these callers.
+pub(super) fn end_programs_of(app: App, names: Vec<Arc<str>>) {
+    for name in names {
+        tracing::warn!("{name} may call no more");
+        tokio::spawn(async move {
+            // A call that was about to start a program has started it by the second time.
+            for _ in 0..2 {
+                app.workspaces.end_programs(&name);
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        });
+    }
+}

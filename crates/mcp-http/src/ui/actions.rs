@@ -1,0 +1,80 @@
+//! The actions of a viewer: ending a program in the background, and the session of an agent.
+
+use super::form::Form;
+use super::html_response::see_other;
+use super::viewer::Viewer;
+use crate::response;
+use crate::state::App;
+use axum::extract::State;
+use axum::response::Response;
+use core_tools::mcp::{CallContext, Host};
+use http::StatusCode;
+use serde_json::Map;
+
+/// Ends what the form names, as a call of `stop_command` or `end_session` by the viewer. The policy judges it and the audit
+/// records it as any other call.
+pub(super) async fn stop(State(app): State<App>, viewer: Viewer, form: Form) -> Response {
+    // A browser sends the cookie with the forms of other pages too, and a header of ours with none.
+    let secret = form.get("secret").unwrap_or_default();
+    if viewer.login.as_ref().is_some_and(|login| !login.verifies_form(secret)) {
+        return response::text(
+            StatusCode::FORBIDDEN,
+            "this form is not from this page, or too old; load it again\n",
+        );
+    }
+    // The form may name any owner; `may_end_for` decides.
+    let owner = form.get("owner").unwrap_or(&viewer.principal.name);
+    if let Some(session) = form.get("session") {
+        return end_session(app, &viewer, owner, session).await;
+    }
+    match form.get("id").and_then(|id| id.parse().ok()) {
+        Some(id) => stop_program(app, &viewer, owner, id).await,
+        None => response::text(StatusCode::BAD_REQUEST, "which program?\n"),
+    }
+}
+
+async fn end_session(app: App, viewer: &Viewer, owner: &str, session: &str) -> Response {
+    if !may_end_for(viewer, owner) {
+        return see_other("/ui?said=gone#agents");
+    }
+    if owner != &*viewer.principal.name {
+        tracing::warn!("{} ends the session {session:?} of {owner}", viewer.principal.name);
+    }
+    let arguments = Map::from_iter([("session_id".to_owned(), session.into())]);
+    let context = context(app, viewer, owner);
+    match app.workspaces.full_host().call("end_session", arguments, context).await {
+        Ok(answer) if !answer.is_failed() => see_other("/ui?said=ended#agents"),
+        _ => see_other("/ui?said=not-ended#agents"),
+    }
+}
+
+async fn stop_program(app: App, viewer: &Viewer, owner: &str, id: u32) -> Response {
+    let runs_it = |host: &Host| {
+        host.background_processes().iter().any(|program| program.id == id && program.principal == owner)
+    };
+    let host = app.workspaces.hosts().into_iter().find(runs_it);
+    let Some(host) = host.filter(|_| may_end_for(viewer, owner)) else {
+        return see_other("/ui?said=gone#programs");
+    };
+    if owner != &*viewer.principal.name {
+        tracing::warn!("{} stops the program {id} of {owner}", viewer.principal.name);
+    }
+    let arguments = Map::from_iter([("id".to_owned(), id.into())]);
+    match host.call("stop_command", arguments, context(app, viewer, owner)).await {
+        Ok(answer) if !answer.is_failed() => see_other("/ui?said=stopped#programs"),
+        _ => see_other("/ui?said=refused#programs"),
+    }
+}
+
+/// Returns true if the viewer may end what is `owner`'s: its own, or anybody's where it sees everything.
+fn may_end_for(viewer: &Viewer, owner: &str) -> bool {
+    viewer.sees_all || owner == &*viewer.principal.name
+}
+
+/// Makes the context of a call by the viewer that ends what is `owner`'s.
+fn context(app: App, viewer: &Viewer, owner: &str) -> CallContext {
+    let mut context = CallContext::new(viewer.caller.clone(), viewer.principal.revoked.child_token());
+    context.owner = Some(owner.to_owned());
+    context.observer = Some(app.observer.clone());
+    context
+}

@@ -1,0 +1,130 @@
+//! The frame of a page, and what several pages have.
+
+use super::super::viewer::Viewer;
+use super::head::head;
+use maud::{DOCTYPE, Markup, html};
+
+/// A page in the navigation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Page {
+    Calls,
+    Roles,
+    Traces,
+}
+
+impl Page {
+    fn title(self) -> &'static str {
+        match self {
+            Self::Calls => "Calls",
+            Self::Roles => "Roles",
+            Self::Traces => "Traces",
+        }
+    }
+
+    fn path(self) -> &'static str {
+        match self {
+            Self::Calls => "/ui",
+            Self::Roles => "/ui/roles",
+            Self::Traces => "/ui/traces",
+        }
+    }
+
+    /// Returns true if the page is kept up to date.
+    fn is_live(self) -> bool {
+        self == Self::Calls
+    }
+}
+
+/// Renders a page with its navigation.
+pub(super) fn page(page: Page, viewer: &Viewer, content: &Markup) -> Markup {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            (head(page.title(), page.is_live()))
+            body {
+                a class="skip" href="#main" { "To the content" }
+                header {
+                    p { strong { "CoreTools" } }
+                    nav aria-label="Pages" {
+                        ul {
+                            @for other in [Page::Calls, Page::Roles, Page::Traces] {
+                                @if other != Page::Traces || viewer.sees_all {
+                                    li {
+                                        a href=(other.path()) aria-current=[(other == page).then_some("page")] {
+                                            (other.title())
+                                        }
+                                    }
+                                }
+                            }
+                        }
+                    }
+                    p class="who" { (viewer.principal.name) ", role " (viewer.caller.role()) }
+                    @if viewer.login.is_some() {
+                        form method="post" action="/ui/sign-out" { button { "Sign out" } }
+                    }
+                }
+                main id="main" tabindex="-1" {
+                    h1 { (page.title()) }
+                    (content)
+                }
+            }
+        }
+    }
+}
+
+/// Renders a part of a page that is kept up to date.
+pub(super) fn section(id: &str, title: &str, content: &Markup) -> Markup {
+    html! {
+        section id=(id) aria-labelledby={ (id) "-title" } data-live {
+            h2 id={ (id) "-title" } { (title) }
+            (content)
+        }
+    }
+}
+
+/// Renders the table of a section, or "None." where it has no rows.
+pub(super) fn table(section_id: &str, columns: &[&str], rows: &[Markup]) -> Markup {
+    if rows.is_empty() {
+        return html! { p class="faint" { "None." } };
+    }
+    html! {
+        // The keyboard reaches it, so that a table which is wider than the window can be scrolled.
+        div class="scroll" tabindex="0" role="group" id={ (section_id) "-table" } aria-labelledby={ (section_id) "-title" } {
+            table {
+                thead { tr { @for column in columns { th scope="col" { (column) } } } }
+                tbody { @for row in rows { (row) } }
+            }
+        }
+    }
+}
+
+/// A button that ends something, in a form of its own.
+pub(super) struct EndButton<'a> {
+    pub(super) owner: &'a str,
+    /// The field of the form that names it.
+    pub(super) field: &'static str,
+    pub(super) id: &'a str,
+    /// The word on the button.
+    pub(super) word: &'static str,
+    pub(super) command: &'a str,
+}
+
+impl EndButton<'_> {
+    /// Renders the form.
+    pub(super) fn render(&self, viewer: &Viewer) -> Markup {
+        let Self { owner, field, id, word, command } = self;
+        let label = format!("{word} {} of {owner}", super::format::truncated(command, 60));
+        html! {
+            form method="post" action="/ui/stop" {
+                input type="hidden" name="owner" value=(owner);
+                input type="hidden" name=(field) value=(id);
+                @if let Some(login) = &viewer.login {
+                    input type="hidden" name="secret" value=(login.form_secret);
+                }
+                // The label names what it ends, for screen readers that read buttons without their rows. The id lets the
+                // focus return to it when the section is replaced.
+                button class="stop" id={ "end-" (id) "-" (owner) } aria-label=(label) { (word) }
+            }
+        }
+    }
+}

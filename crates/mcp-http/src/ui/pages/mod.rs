@@ -1,0 +1,20 @@
+//! The pages.
+
+#[cfg(feature = "sessions")]
+mod agents;
+pub(super) mod calls;
+mod format;
+mod head;
+mod layout;
+pub(super) mod roles;
+pub(super) mod sign_in_form;
+pub(super) mod traces;
+
+use super::html_response;
+use super::viewer::Viewer;
+use axum::response::Response;
+
+/// Answers with the script that keeps a page up to date.
+pub(super) async fn script(_: Viewer) -> Response {
+    html_response::script()
+}

@@ -1,0 +1,25 @@
+//! The answer to a request without a viewer: the form to sign in.
+
+use super::html_response;
+use super::pages::sign_in_form;
+use crate::auth::error::AuthError;
+use crate::net::address::ConnectionPeer;
+use crate::refusal;
+use crate::state::App;
+use axum::response::Response;
+use http::header;
+
+/// Answers with the form to sign in, and with the status and the challenge of a refusal.
+pub(super) fn refuse(
+    app: App,
+    error: &AuthError,
+    peer: ConnectionPeer,
+    message: Option<&'static str>,
+) -> Response {
+    let refusal = refusal::unauthenticated(app, error, peer);
+    let mut response = html_response::html(refusal.status(), sign_in_form::render(message));
+    if let Some(challenge) = refusal.headers().get(header::WWW_AUTHENTICATE) {
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge.clone());
+    }
+    response
+}

@@ -1,0 +1,54 @@
+//! The proxy's own messages to the server.
+
+use super::state::{OWN_REQUEST_TIMEOUT, PendingRequest, ProxySessionState, RequestKind, ServerState};
+use crate::output_queue::OutputQueue;
+use json_rpc::json::Object;
+use json_rpc::message::{Id, Message};
+use std::time::Instant;
+
+impl ProxySessionState {
+    // Ids of the proxy's own, for both sides: those that client and server choose could collide.
+    pub(super) fn next_id(&mut self) -> Id {
+        self.last_id += 1;
+        Id::Number(self.last_id.to_string())
+    }
+
+    pub(super) fn server_queue(&self) -> Option<&OutputQueue> {
+        match &self.server {
+            ServerState::Ready(queue) | ServerState::Initializing(queue) => Some(queue),
+            ServerState::Down { .. } => None,
+        }
+    }
+
+    /// Sends a message to the server, if there is one.
+    pub(super) fn send_to_server(&mut self, message: &Message<'_>) {
+        if let Some(queue) = self.server_queue()
+            && let Err(reason) = queue.push(message.to_line())
+        {
+            tracing::debug!(?reason, "the server does not hear");
+        }
+    }
+
+    /// Sends a request of the proxy's own, with its time limit.
+    pub(super) fn request_from_server(
+        &mut self,
+        method: &'static str,
+        params: Object<'_>,
+        request_kind: RequestKind,
+    ) {
+        let id = self.next_id();
+        let deadline = Instant::now() + OWN_REQUEST_TIMEOUT;
+        self.pending_requests.insert(
+            self.last_id,
+            PendingRequest {
+                client: None,
+                request_kind,
+                deadline: Some((deadline, OWN_REQUEST_TIMEOUT)),
+                progress: None,
+                call: None,
+            },
+        );
+        self.wake_at(Some(deadline));
+        self.send_to_server(&Message::request(&id, method, params));
+    }
+}

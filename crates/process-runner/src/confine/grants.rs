@@ -1,0 +1,323 @@
+//! The grants of a confinement.
+
+use std::path::{Path, PathBuf};
+
+/// The files, the network and the processes that a program, and everything it starts, may reach.
+///
+/// Everything that is not granted is refused. [`Confinement::new`] grants nothing, and not even `/bin/true` can run
+/// then; most callers begin with [`Confinement::project`]. A command gets it by
+/// [`Command::confined`](crate::Command::confined). The program can neither leave it nor widen it.
+///
+/// It works on Linux, by Landlock (landlock(7)); [`Confinement::available`] says whether this system has it. A command
+/// whose confinement cannot be enforced does not start, unless [`best_effort`](Confinement::best_effort) was
+/// chosen: then [`Output::confinement`](crate::Output::confinement) says what is missing.
+///
+/// ```
+/// use process_runner::Confinement;
+///
+/// let confinement = Confinement::project(["/home/me/project"], "/run/user/1000/server-x7")
+///     .read("/home/me/.rustup")
+///     .write("/home/me/.cargo/registry")
+///     .network(false);
+/// # let _ = confinement;
+/// ```
+///
+/// # What is enforced
+///
+/// | | since Landlock ABI (Linux) |
+/// | --- | --- |
+/// | files are read, written, created, removed, renamed and linked only where granted, under any name | 1 (5.13) |
+/// | files may be renamed and linked from one granted folder to another (before, they never may) | 2 (5.19) |
+/// | a file that may not be written may not be shortened by `truncate(2)` either | 3 (6.2) |
+/// | no TCP: neither `bind` nor `connect`, if [`network`](Confinement::network) is false | 4 (6.7) |
+/// | no `ioctl(2)` on devices that are not writable | 5 (6.10) |
+/// | no signal to a process outside, this one included | 6 (6.12) |
+/// | no connection to an abstract Unix socket of a process outside | 6 (6.12) |
+///
+/// Every ABI also refuses `ptrace(2)` of a process outside, and so its `/proc/PID/environ`, `mem`, `fd` and `root`;
+/// `mount(2)`; new privileges by set-user-id programs (`sudo` does not work); and new device files, to root too. Each
+/// run is a domain of its own, so that one run cannot signal or trace another. This process can signal and trace all
+/// of them.
+///
+/// # What is not enforced
+///
+/// - `connect(2)` to a Unix socket that has a *path* is allowed wherever file permissions allow it. A daemon
+///   that listens on one must check its peers. (Landlock ABI 9 can refuse it; this crate does not ask for it yet.)
+/// - UDP, raw, netlink and other sockets that are not TCP are allowed. Without network a name is still resolved, and
+///   a datagram can carry data out.
+/// - Metadata: `stat(2)`, `chmod(2)`, `chown(2)`, `utime(2)`, `setxattr(2)`, `access(2)` and `chdir(2)` work
+///   everywhere, so a program can find out whether a name exists.
+/// - Open descriptors keep their rights. The child has standard input, output and error and no other; a file given
+///   by [`Stdin::File`](crate::Stdin::File) may be used in every way it was opened for.
+/// - What the child writes, others may run later: a build script in a shared package cache, a hook in a repository. A
+///   grant of write access is a grant of trust.
+/// - The command lines (`/proc/PID/cmdline`) of all processes can be read where `/proc` is granted.
+/// - Time and output are bounded by [`Limits`](crate::Limits). Memory and the number of processes are not bounded.
+///
+/// # As root
+///
+/// A server should not run as root. If it does, its confined programs keep the capabilities to work with files and
+/// users (`CHOWN`, `DAC_OVERRIDE`, `FOWNER`, `FSETID`, `KILL`, `SETGID`, `SETUID`, `NET_BIND_SERVICE`,
+/// `SYS_CHROOT`) and lose all others: those to trace, to load modules, to configure the network and to change
+/// the clock, and also `SYS_ADMIN` and `PERFMON`, with which the environment of every process can be read in spite of
+/// Landlock.
+///
+/// # Paths
+///
+/// Links in a path are followed when the path is given, and not when a program starts: a path that was replaced by a
+/// link since, perhaps by a confined program, is not granted. A path that does not exist when a program starts is left
+/// out. A granted file stays granted under a new name, and what replaces it by `rename(2)` is not granted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Confinement {
+    grants: Vec<Grant>,
+    network: bool,
+    temp: Option<PathBuf>,
+    best_effort: bool,
+}
+
+/// A path and the access to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(crate) struct Grant {
+    /// The path, absolute and without links as far as it existed when it was granted.
+    pub(crate) path: PathBuf,
+    pub(crate) write: bool,
+    /// True for the roots of a project, which alone [`Confinement::narrowed`] takes away.
+    root: bool,
+}
+
+/// Paths that programs of every kind read: programs and libraries, configuration, and what the kernel says of the
+/// machine and of processes.
+const SYSTEM_PATHS: [&str; 18] = [
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/etc",
+    "/opt",
+    "/nix",
+    "/gnu/store",
+    "/snap",
+    "/proc",
+    "/sys/devices/system",
+    "/sys/fs/cgroup",
+    "/sys/kernel/mm/transparent_hugepage",
+    // `/etc/resolv.conf` is a link to one of these on most systems.
+    "/run/systemd/resolve",
+    "/run/NetworkManager/resolv.conf",
+];
+
+/// Devices that keep no data, the terminal (a run has none of its own), and POSIX shared memory.
+const DEVICE_PATHS: [&str; 7] =
+    ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/shm"];
+
+impl Confinement {
+    /// Returns a confinement that grants nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Returns a confinement for builds and tests of a project on a usual system. `roots` can be read and written, and
+    /// `temp` is granted as by [`temp`](Self::temp). TCP is allowed.
+    ///
+    /// These are readable, as far as they exist now: `/usr`, `/bin`, `/sbin`, `/lib*`, `/etc`, `/opt`, `/nix`,
+    /// `/gnu/store`, `/snap`, `/proc`, `/sys/devices/system`, `/sys/fs/cgroup`, transparent huge pages, and what
+    /// `/etc/resolv.conf` leads to. These are writable: `/dev/null`, `zero`, `full`, `random`, `urandom`, `tty` and
+    /// `/dev/shm` (without which Python's `multiprocessing` has no locks; it is shared with all processes of this
+    /// user). `/tmp`, `/home`, `/run`, `/var` and `/dev/pts` are not granted. Toolchains and caches in a home are the
+    /// caller's to grant by [`read`](Self::read) and [`write`](Self::write): this crate reads no environment.
+    pub fn project<P: Into<PathBuf>>(roots: impl IntoIterator<Item = P>, temp: impl Into<PathBuf>) -> Self {
+        let mut confinement = Self::new().network(true).temp(temp);
+        // Each path costs about 3 µs at every start, so those that do not exist are left out now.
+        for (paths, write) in [(&SYSTEM_PATHS[..], false), (&DEVICE_PATHS[..], true)] {
+            for path in paths.iter().map(Path::new).filter(|path| path.exists()) {
+                confinement.grant(path, write, false);
+            }
+        }
+        for path in roots {
+            confinement.grant(&path.into(), true, true);
+        }
+        confinement
+    }
+
+    /// Lets programs read and execute this file, or everything in this folder.
+    #[must_use]
+    pub fn read(mut self, path: impl Into<PathBuf>) -> Self {
+        self.grant(&path.into(), false, false);
+        self
+    }
+
+    /// Lets programs read, execute, change, create and remove everything in this folder but device files; or
+    /// read and change this file or device.
+    #[must_use]
+    pub fn write(mut self, path: impl Into<PathBuf>) -> Self {
+        self.grant(&path.into(), true, false);
+        self
+    }
+
+    /// Takes these files and folders out of the granted folders that hold them.
+    ///
+    /// Such a folder is then granted as the entries that it has now, each for itself: what is created in it later is
+    /// not granted, and the folder cannot be listed. Each entry costs about 3 µs at every start. What lies in the roots
+    /// of [`project`](Self::project) stays granted, since programs create files there.
+    #[allow(clippy::disallowed_methods, reason = "reads only the names in a folder that the caller granted")]
+    #[must_use]
+    pub fn without<P: AsRef<Path>>(mut self, excluded: impl IntoIterator<Item = P>) -> Self {
+        for excluded in excluded {
+            let excluded = without_links(excluded.as_ref());
+            let holds = |grant: &Grant| !grant.root && excluded.starts_with(&grant.path);
+            // Each turn replaces a folder by its entries, so this goes down to the excluded path itself.
+            while let Some(index) = self.grants.iter().position(holds) {
+                let grant = self.grants.remove(index);
+                if grant.path == excluded {
+                    continue;
+                }
+                // A folder that cannot be listed is not granted at all. A link needs no grant, but what it leads to
+                // does.
+                let siblings = std::fs::read_dir(&grant.path).into_iter().flatten().flatten();
+                for entry in siblings.filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink())) {
+                    self.push(Grant { path: entry.path(), ..grant.clone() });
+                }
+            }
+        }
+        self
+    }
+
+    /// Allows or refuses TCP, as client and as server. Refused by default.
+    #[must_use]
+    pub fn network(mut self, allowed: bool) -> Self {
+        self.network = allowed;
+        self
+    }
+
+    /// Grants a folder for temporary files, which programs may write and get as `TMPDIR`. It should be private to
+    /// this server (mode 0700): what lies in `/tmp` belongs to others.
+    #[must_use]
+    pub fn temp(mut self, path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
+        self.grant(&path, true, false);
+        self.temp = Some(path);
+        self
+    }
+
+    /// Chooses whether a program starts although some protections, or all, cannot be enforced. False by default.
+    #[must_use]
+    pub fn best_effort(mut self, best_effort: bool) -> Self {
+        self.best_effort = best_effort;
+        self
+    }
+
+    /// Returns a confinement that grants less of the roots of [`project`](Self::project): only what lies in `read` can
+    /// be read, and only what lies in `write` can be read and written. A path outside the roots is not granted by being
+    /// named. System, caches and the temporary folder stay as they are.
+    ///
+    /// `None` changes nothing: with `write` alone all roots stay readable. With `read` alone only what lies in
+    /// `read` stays writable, since everything writable is readable too.
+    #[must_use]
+    pub fn narrowed(&self, read: Option<&[PathBuf]>, write: Option<&[PathBuf]>) -> Self {
+        if read.is_none() && write.is_none() {
+            return self.clone();
+        }
+        let mut narrowed = Self {
+            grants: self.grants.iter().filter(|grant| !grant.root).cloned().collect(),
+            ..self.clone()
+        };
+        let all: Vec<_> = self.roots().map(|root| root.path.clone()).collect();
+        let writable = write.or(read).unwrap_or(&all);
+        for (paths, write) in [(read.unwrap_or(&all), false), (writable, true)] {
+            for path in paths {
+                let path = without_links(path);
+                for root in self.roots().filter(|root| root.write || !write) {
+                    // Only the part that both grant: the smaller of the two, if one lies in the other.
+                    let common = if path.starts_with(&root.path) {
+                        &path
+                    } else if root.path.starts_with(&path) {
+                        &root.path
+                    } else {
+                        continue;
+                    };
+                    narrowed.push(Grant { path: common.clone(), write, root: true });
+                }
+            }
+        }
+        narrowed
+    }
+
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only Landlock reads it"))]
+    pub(crate) fn grants(&self) -> &[Grant] {
+        &self.grants
+    }
+
+    pub(crate) fn allows_network(&self) -> bool {
+        self.network
+    }
+
+    pub(crate) fn is_best_effort(&self) -> bool {
+        self.best_effort
+    }
+
+    pub(crate) fn temp_folder(&self) -> Option<&Path> {
+        self.temp.as_deref()
+    }
+
+    fn roots(&self) -> impl Iterator<Item = &Grant> {
+        self.grants.iter().filter(|grant| grant.root)
+    }
+
+    fn grant(&mut self, path: &Path, write: bool, root: bool) {
+        self.push(Grant { path: without_links(path), write, root });
+    }
+
+    fn push(&mut self, grant: Grant) {
+        if !self.grants.iter().any(|other| other.covers(&grant)) {
+            self.grants.push(grant);
+        }
+    }
+}
+
+impl Grant {
+    /// Returns true if this grants everything that `other` does, and narrowing leaves no less of it.
+    fn covers(&self, other: &Self) -> bool {
+        other.path.starts_with(&self.path) && (self.write || !other.write) && (other.root || !self.root)
+    }
+}
+
+/// Returns the path without links, as far as it exists.
+fn without_links(path: &Path) -> PathBuf {
+    if let Ok(found) = path.canonicalize() {
+        return found;
+    }
+    match (path.parent(), path.file_name()) {
+        (Some(parent), Some(name)) if !parent.as_os_str().is_empty() => without_links(parent).join(name),
+        _ => path.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn paths(confinement: &Confinement) -> Vec<&str> {
+        confinement.grants.iter().map(|grant| grant.path.to_str().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_path_within_another_is_kept_only_if_it_grants_more() {
+        let confinement = Confinement::new().read("/a").read("/a/b").write("/a/c").read("/a/c/d").read("/ab");
+        assert_eq!(paths(&confinement), ["/a", "/a/c", "/ab"]);
+    }
+
+    #[test]
+    fn a_root_hides_no_grant_that_narrowing_must_keep() {
+        let confinement = Confinement::project(["/no/root"], "/no/root/temp").read("/no/root/toolchain");
+        let narrowed = confinement.narrowed(Some(&[]), Some(&[]));
+        for kept in ["/no/root/temp", "/no/root/toolchain"] {
+            assert!(paths(&narrowed).contains(&kept), "{narrowed:?}");
+        }
+        assert!(!paths(&narrowed).contains(&"/no/root"), "{narrowed:?}");
+    }
+}

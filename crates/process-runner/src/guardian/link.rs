@@ -1,0 +1,151 @@
+//! The server's side: starts the guardian and reports the runs to it.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::process::Pid;
+
+use super::message::{GuardianMessage, MARKER_PREFIX_VARIABLE, PROCESS_NAME};
+use super::program::Guardian;
+use crate::reaper;
+use crate::tree::{self, Leader, RunId};
+
+/// The link from one runner to its guardian.
+#[derive(Clone, Debug)]
+pub(crate) struct GuardianLink(Arc<SharedLink>);
+
+/// The state that the clones of a link and its runs share.
+#[derive(Debug)]
+struct SharedLink {
+    guardian: Guardian,
+    state: Mutex<GuardianState>,
+}
+
+/// The running guardian and the live runs.
+#[derive(Debug, Default)]
+struct GuardianState {
+    process: Option<GuardianProcess>,
+    /// The live runs with their sessions, which a new guardian must learn.
+    live: BTreeMap<u64, Option<Pid>>,
+}
+
+/// The guardian's process and our end of the pipe to it. Dropping it kills the process.
+#[derive(Debug)]
+struct GuardianProcess {
+    pipe: OwnedFd,
+    leader: Arc<Leader>,
+}
+
+impl Drop for GuardianProcess {
+    fn drop(&mut self) {
+        reaper::abandon(Arc::clone(&self.leader));
+    }
+}
+
+/// A run that the guardian supervises. Dropping it ends the supervision.
+#[derive(Debug)]
+pub(crate) struct SupervisedTree {
+    link: Arc<SharedLink>,
+    run: RunId,
+}
+
+impl GuardianLink {
+    pub(crate) fn new(guardian: Guardian) -> Self {
+        Self(Arc::new(SharedLink { guardian, state: Mutex::default() }))
+    }
+
+    /// Announces a run that is about to start, and starts the guardian if there is none.
+    ///
+    /// # Errors
+    /// If the guardian does not start or does not read.
+    pub(crate) async fn watch(&self, run: RunId) -> io::Result<SupervisedTree> {
+        let link = Arc::clone(&self.0);
+        let announced = {
+            let mut state = link.lock();
+            state.live.insert(run.0, None);
+            state.send(GuardianMessage::Announced { run: run.0 })
+        };
+        let supervised = SupervisedTree { link, run };
+        if !announced {
+            // Starting a process blocks, so it happens on a blocking thread.
+            let link = Arc::clone(&supervised.link);
+            let started = tokio::task::spawn_blocking(move || link.ensure_process()).await;
+            started.map_err(io::Error::other)??;
+        }
+        Ok(supervised)
+    }
+
+    /// Ends the guardian. It must be called only when no run is live.
+    pub(crate) fn dismiss(&self) {
+        self.0.lock().process = None;
+    }
+}
+
+impl SupervisedTree {
+    /// Reports that the run has started.
+    pub(crate) fn started(&self, leader: &Leader) {
+        let mut state = self.link.lock();
+        state.live.insert(self.run.0, Some(leader.pid()));
+        // If the guardian is gone, the next run starts another, which learns of this run then.
+        state.send(GuardianMessage::Started { run: self.run.0, session: leader.pid() });
+    }
+}
+
+impl Drop for SupervisedTree {
+    fn drop(&mut self) {
+        let mut state = self.link.lock();
+        state.live.remove(&self.run.0);
+        state.send(GuardianMessage::Ended { run: self.run.0 });
+    }
+}
+
+impl SharedLink {
+    fn lock(&self) -> MutexGuard<'_, GuardianState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts the guardian if there is none, and reports all live runs to it.
+    fn ensure_process(&self) -> io::Result<()> {
+        let mut state = self.lock();
+        if state.process.is_some() {
+            return Ok(()); // another run started it meanwhile and reported this one
+        }
+        state.process = Some(GuardianProcess::start(self.guardian.path())?);
+        let mut all_sent = true;
+        for (run, session) in state.live.clone() {
+            all_sent &= state.send(GuardianMessage::Announced { run });
+            if let Some(session) = session {
+                all_sent &= state.send(GuardianMessage::Started { run, session });
+            }
+        }
+        if all_sent { Ok(()) } else { Err(io::Error::other("the guardian does not read its messages")) }
+    }
+}
+
+impl GuardianState {
+    /// Sends a message. Returns false if there is no guardian that takes it; one that does not is ended.
+    // Each message is one write of less than `PIPE_BUF` bytes, which is atomic (pipe(7)).
+    fn send(&mut self, message: GuardianMessage) -> bool {
+        let Some(process) = &self.process else { return false };
+        let line = message.to_string();
+        let written = rustix::io::retry_on_intr(|| rustix::io::write(&process.pipe, line.as_bytes()));
+        if written != Ok(line.len()) {
+            self.process = None;
+        }
+        self.process.is_some()
+    }
+}
+
+impl GuardianProcess {
+    fn start(program: &Path) -> io::Result<Self> {
+        let (reader, pipe) = tree::pipe_above_stdio()?;
+        // A guardian that does not read must not block a run.
+        rustix::io::ioctl_fionbio(&pipe, true)?;
+        let environment = [(MARKER_PREFIX_VARIABLE.to_owned(), tree::marker_prefix().to_owned())];
+        let leader = tree::launch_helper(program, &[PROCESS_NAME.into()], &environment, reader.as_fd())?;
+        Ok(Self { pipe, leader })
+    }
+}

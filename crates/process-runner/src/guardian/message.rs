@@ -1,0 +1,73 @@
+//! The messages from the server to its guardian.
+
+use std::fmt;
+
+use rustix::process::Pid;
+
+/// The name of the guardian's process, by which it is recognised among others and recognises itself.
+pub(super) const PROCESS_NAME: &str = "process-runner-guardian";
+/// The environment variable with the prefix of the server's markers.
+pub(super) const MARKER_PREFIX_VARIABLE: &str = "PROCESS_RUNNER_GUARDIAN";
+
+/// A message about one run, by its number. It is one line of text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum GuardianMessage {
+    /// `+RUN`: the run is about to start.
+    Announced { run: u64 },
+    /// `=RUN SESSION`: the run has started, and leads this session.
+    Started { run: u64, session: Pid },
+    /// `-RUN`: the run is over.
+    Ended { run: u64 },
+}
+
+impl GuardianMessage {
+    /// Parses a line without its end. Returns `None` for anything else.
+    pub(super) fn parse(line: &str) -> Option<Self> {
+        let (kind, rest) = line.split_at_checked(1)?;
+        match kind {
+            "+" => Some(Self::Announced { run: rest.parse().ok()? }),
+            "=" => {
+                let (run, session) = rest.split_once(' ')?;
+                Some(Self::Started { run: run.parse().ok()?, session: Pid::from_raw(session.parse().ok()?)? })
+            }
+            "-" => Some(Self::Ended { run: rest.parse().ok()? }),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for GuardianMessage {
+    /// Writes the line with its end.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Announced { run } => writeln!(f, "+{run}"),
+            Self::Started { run, session } => writeln!(f, "={run} {}", session.as_raw_nonzero()),
+            Self::Ended { run } => writeln!(f, "-{run}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_message_is_read_as_it_was_written() {
+        let session = Pid::from_raw(42).expect("not 0");
+        for message in [
+            GuardianMessage::Announced { run: 1 },
+            GuardianMessage::Started { run: u64::MAX, session },
+            GuardianMessage::Ended { run: 0 },
+        ] {
+            let line = message.to_string();
+            assert_eq!(GuardianMessage::parse(line.trim_end()), Some(message), "{line}");
+        }
+    }
+
+    #[test]
+    fn anything_else_is_no_message() {
+        for line in ["", "+", "+x", "=1", "=1 0", "=1 x", "*1", "é1"] {
+            assert_eq!(GuardianMessage::parse(line), None, "{line}");
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! The guardian's side: waits for the end of the server, and kills its runs.
+
+use std::collections::BTreeMap;
+use std::io::{self, IsTerminal};
+#[cfg(target_os = "linux")]
+use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use super::message::{GuardianMessage, MARKER_PREFIX_VARIABLE, PROCESS_NAME};
+use crate::tree::{self, Scan, ScanQuery};
+
+/// The time for which messages are collected. They come in bursts, and reading them together costs one wakeup.
+const BATCH_INTERVAL: Duration = Duration::from_millis(10);
+/// The passes in a row that must find nothing. One pass can miss a process that is forked meanwhile.
+const EMPTY_PASSES_NEEDED: u32 = 3;
+/// The pause between two passes.
+const PASS_INTERVAL: Duration = Duration::from_millis(5);
+/// The time after which the guardian gives up on what cannot be killed.
+const KILL_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Becomes the guardian if this process was started as one, and then does not return. In any other process it does
+/// nothing.
+///
+/// Call it at the very start of `main`, before threads and runtimes.
+#[allow(clippy::disallowed_methods, reason = "the marker prefix comes by the environment")]
+pub fn run_if_requested() {
+    let named = std::env::args_os().next().is_some_and(|name| name == PROCESS_NAME);
+    let Some(prefix) = std::env::var(MARKER_PREFIX_VARIABLE).ok().filter(|_| named) else { return };
+    // Only a pipe can be the server's. A person who types this by hand gets the usual program.
+    if io::stdin().is_terminal() {
+        return;
+    }
+    // The signals that end a server reach its guardian too, by the terminal or a service manager. It has work to do
+    // then.
+    tree::ignore_termination_signals();
+    #[cfg(target_os = "linux")]
+    let _ = rustix::thread::set_name(c"runner-guardian");
+    let runs = wait_for_server_end();
+    kill_all(&prefix, &runs);
+    // Not a return: `main` would go on as a second server.
+    std::process::exit(0);
+}
+
+/// The runs that the server has reported.
+#[derive(Default)]
+struct ReportedRuns {
+    /// The live runs, with their sessions once they have started.
+    live: BTreeMap<u64, Option<Pid>>,
+    /// The highest number announced. A marker with a higher one belongs to a run whose announcement was lost.
+    highest: u64,
+}
+
+impl ReportedRuns {
+    fn apply(&mut self, message: GuardianMessage) {
+        match message {
+            GuardianMessage::Announced { run } => {
+                self.highest = self.highest.max(run);
+                self.live.entry(run).or_default();
+            }
+            GuardianMessage::Started { run, session } => {
+                self.live.insert(run, Some(session));
+            }
+            GuardianMessage::Ended { run } => {
+                self.live.remove(&run);
+            }
+        }
+    }
+}
+
+/// Reads messages until the server has ended.
+fn wait_for_server_end() -> ReportedRuns {
+    let stdin = io::stdin();
+    let parent = Parent::new();
+    let mut runs = ReportedRuns::default();
+    let mut pending = Vec::new();
+    let mut buffer = [0; 4096];
+    loop {
+        if parent.ended_first(stdin.as_fd()) {
+            return runs;
+        }
+        match rustix::io::read(&stdin, &mut buffer) {
+            Ok(0) => return runs,
+            Ok(length) => pending.extend_from_slice(&buffer[..length]),
+            Err(Errno::INTR | Errno::AGAIN) => continue,
+            Err(_) => return runs,
+        }
+        while let Some(end) = memchr::memchr(b'\n', &pending) {
+            let line = std::str::from_utf8(&pending[..end]).ok();
+            if let Some(message) = line.and_then(GuardianMessage::parse) {
+                runs.apply(message);
+            }
+            pending.drain(..=end);
+        }
+        std::thread::sleep(BATCH_INTERVAL);
+    }
+}
+
+/// The server's process. It is watched beside the pipe, which something else may hold open: a fork of the server that
+/// never calls `execve(2)`.
+struct Parent {
+    #[cfg(target_os = "linux")]
+    pidfd: Option<OwnedFd>,
+}
+
+impl Parent {
+    #[cfg(target_os = "linux")]
+    fn new() -> Self {
+        use rustix::process::{PidfdFlags, getppid, pidfd_open};
+        let parent = getppid();
+        let pidfd = parent.and_then(|parent| pidfd_open(parent, PidfdFlags::empty()).ok());
+        // If the server died in between, the pid may be another's by now. The pipe ends then, which is enough.
+        Self { pidfd: pidfd.filter(|_| getppid() == parent) }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn new() -> Self {
+        Self {}
+    }
+
+    /// Waits for a message. Returns true if there is none and the server has ended.
+    fn ended_first(&self, pipe: BorrowedFd<'_>) -> bool {
+        let mut watched = vec![PollFd::from_borrowed_fd(pipe, PollFlags::IN)];
+        #[cfg(target_os = "linux")]
+        watched.extend(self.pidfd.as_ref().map(|pidfd| PollFd::new(pidfd, PollFlags::IN)));
+        match poll(&mut watched, None) {
+            Ok(_) => watched[0].revents().is_empty() && watched.len() > 1 && !watched[1].revents().is_empty(),
+            Err(_) => false,
+        }
+    }
+}
+
+/// Kills everything that belongs to the runs, until several passes find nothing.
+fn kill_all(marker_prefix: &str, runs: &ReportedRuns) {
+    let started_at = Instant::now();
+    let mut empty_passes = 0;
+    while empty_passes < EMPTY_PASSES_NEEDED && started_at.elapsed() < KILL_TIMEOUT {
+        for session in runs.live.values().flatten() {
+            // The server reports the end of a run before it reaps the leader, so the number is still the leader's.
+            let _ = kill_process_group(*session, Signal::KILL);
+        }
+        let query = ScanQuery {
+            started_since: 0,
+            by_session: &|session| runs.live.values().any(|live| *live == Some(session)).then_some(0),
+            marker_prefix,
+            // A run that was started but not yet announced has a number above all that were.
+            by_marker: &|run| (runs.live.contains_key(&run) || run > runs.highest).then_some(0),
+        };
+        let Scan { members, undecided } = tree::scan(&query);
+        for member in &members {
+            member.signal(Signal::KILL);
+        }
+        empty_passes = if members.is_empty() && !undecided { empty_passes + 1 } else { 0 };
+        std::thread::sleep(PASS_INTERVAL);
+    }
+}

@@ -1,0 +1,60 @@
+//! A search for the processes of runs: the query, the members found, and the answer.
+
+use std::os::fd::OwnedFd;
+
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal};
+
+/// A query for one pass over all processes.
+///
+/// `by_session` and `by_marker` return an index that the caller chose, by which it knows its runs again.
+pub(crate) struct ScanQuery<'a> {
+    /// Processes that started before this ([`start_time`](super::start_time)) belong to no run. Their environment
+    /// is not read.
+    pub(crate) started_since: u64,
+    /// Returns the run whose session this is.
+    pub(crate) by_session: &'a dyn Fn(Pid) -> Option<usize>,
+    /// The beginning of the names of all markers.
+    pub(crate) marker_prefix: &'a str,
+    /// Returns the run whose marker has this number after the prefix.
+    pub(crate) by_marker: &'a dyn Fn(u64) -> Option<usize>,
+}
+
+/// A living process that belongs to a run and is not its leader.
+#[derive(Debug)]
+pub(crate) struct Member {
+    /// The index that the [`ScanQuery`] returned.
+    pub(crate) owner: usize,
+    pub(crate) pid: Pid,
+    pub(crate) group: Option<Pid>,
+    pub(crate) name: String,
+    /// True if it runs, or waits for a processor or a disk.
+    pub(crate) busy: bool,
+    /// Pins the process, where the kernel has pidfds.
+    pub(super) pidfd: Option<OwnedFd>,
+}
+
+impl Member {
+    /// Sends `signal`. Returns true if it was sent, or if the process is gone.
+    pub(crate) fn signal(&self, signal: Signal) -> bool {
+        // By the pidfd where there is one: the pid may belong to another process by now.
+        let sent = match &self.pidfd {
+            #[cfg(target_os = "linux")]
+            Some(pidfd) => rustix::process::pidfd_send_signal(pidfd, signal),
+            _ => rustix::process::kill_process(self.pid, signal),
+        };
+        matches!(sent, Ok(()) | Err(Errno::SRCH))
+    }
+
+    pub(crate) fn pid_number(&self) -> u32 {
+        self.pid.as_raw_nonzero().get().cast_unsigned()
+    }
+}
+
+/// The answer of one pass over all processes.
+#[derive(Debug, Default)]
+pub(crate) struct Scan {
+    pub(crate) members: Vec<Member>,
+    /// True if a process was in the middle of `execve(2)` and may be a member. The pass must be repeated.
+    pub(crate) undecided: bool,
+}

@@ -1,0 +1,165 @@
+//! [`Redactor`]: all searches for secrets together, and the masking of what they find.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use crate::environment::MIN_VALUE_BYTES;
+use crate::error::Error;
+use crate::literals::Literals;
+use crate::mask::{MARK, mask, merge};
+use crate::options::RedactionOptions;
+use crate::randomness::is_random;
+use crate::span::Span;
+use crate::written_forms::written_forms;
+use crate::{named, pem, runs, tokens, url};
+
+/// Texts near which there may be a secret without a long run of token characters. Each is rare in ordinary text.
+// Words lack their first letter, so that one text finds `Password` and `password`.
+const SIGNS: [&str; 11] =
+    ["://", "PRIVATE KEY", "asic ", "ASIC ", "assw", "ASSW", "assphrase", "ecret", "ECRET", "pwd", "PWD"];
+const ADDRESS: usize = 0;
+const KEY: usize = 1;
+const BASIC: std::ops::RangeInclusive<usize> = 2..=3;
+
+/// A mark may make the edge of another token; so text with marks is looked at again, at most this often.
+const MAX_PASSES: usize = 8;
+/// The number of bytes behind an access key id in which its secret is looked for.
+const AWS_SECRET_DISTANCE: usize = 200;
+
+/// Masks secrets in text. Cheap to share; see the [crate](crate).
+#[derive(Clone)]
+pub struct Redactor {
+    enabled: bool,
+    /// The [`SIGNS`].
+    signs: Literals,
+    /// The exact values in all their forms, if there are any.
+    values: Option<Literals>,
+}
+
+impl std::fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let values = self.values.is_some();
+        f.debug_struct("Redactor")
+            .field("enabled", &self.enabled)
+            .field("values", &values)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Redactor {
+    /// Makes a redactor with `options`.
+    ///
+    /// # Errors
+    ///
+    /// If there are more values than a search automaton holds (about 2³¹ bytes of them).
+    pub fn new(options: RedactionOptions) -> Result<Self, Error> {
+        let count = options.values.len();
+        let error = |source| Error { values: count, source };
+        let mut forms: Vec<String> = options
+            .values
+            .into_iter()
+            .filter(|value| value.trim().len() >= MIN_VALUE_BYTES)
+            .flat_map(|value| written_forms(&value))
+            .collect();
+        forms.sort();
+        forms.dedup();
+        Ok(Self {
+            enabled: options.enabled,
+            signs: Literals::new(&SIGNS).map_err(error)?,
+            values: if forms.is_empty() { None } else { Some(Literals::new(&forms).map_err(error)?) },
+        })
+    }
+
+    /// Returns `text` with a mark in the place of every secret; `text` itself if there is none.
+    #[must_use]
+    pub fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let spans = self.find(text);
+        if spans.is_empty() {
+            return Cow::Borrowed(text);
+        }
+        let mut masked = mask(text, &spans);
+        for _ in 1..MAX_PASSES {
+            let spans = self.find(&masked);
+            if spans.is_empty() {
+                break;
+            }
+            masked = mask(&masked, &spans);
+        }
+        Cow::Owned(masked)
+    }
+
+    /// Redacts every string in `value`, names of members included. A member's own name counts as the name
+    /// beside its value.
+    pub fn redact_json(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => {
+                if let Cow::Owned(masked) = self.redact(text) {
+                    *text = masked;
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.redact_json(item)),
+            Value::Object(members) => {
+                for (name, member) in members.iter_mut() {
+                    let kind = match member {
+                        Value::String(text) if self.enabled => named::member(name, text),
+                        _ => None,
+                    };
+                    match kind {
+                        Some(kind) => *member = Value::String(format!("{MARK}{kind}]")),
+                        None => self.redact_json(member),
+                    }
+                }
+                // A name cannot be changed in place, so the map is built anew; hardly ever, as few names hold a
+                // secret.
+                if members.keys().any(|name| matches!(self.redact(name), Cow::Owned(_))) {
+                    *members = std::mem::take(members)
+                        .into_iter()
+                        .map(|(name, member)| (self.redact(&name).into_owned(), member))
+                        .collect();
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// Returns the secrets of `text`, sorted, none overlapping another, none within a mark.
+    fn find(&self, text: &str) -> Vec<Span> {
+        let mut spans = Vec::new();
+        if !self.enabled {
+            return spans;
+        }
+        let bytes = text.as_bytes();
+        if let Some(values) = &self.values {
+            values
+                .for_each_match(bytes, |_, start, end| spans.push(Span { start, end, kind: "environment" }));
+        }
+        // The end of the last AWS access key id: the secret that belongs to it has no shape of its own.
+        let mut aws_key_id_end = None;
+        for (start, end) in runs::runs(bytes) {
+            let first = spans.len();
+            if tokens::find(bytes, start, end, &mut spans) {
+                aws_key_id_end = spans[first..]
+                    .iter()
+                    .rfind(|span| span.kind == "aws-access-key-id")
+                    .map(|span| span.end)
+                    .or(aws_key_id_end);
+            } else if let Some(span) = named::at_run(bytes, start, end) {
+                spans.push(span);
+            } else if end - start == 40
+                && aws_key_id_end.is_some_and(|id| start - id < AWS_SECRET_DISTANCE)
+                && is_random(&bytes[start..end], 0.25)
+            {
+                spans.push(Span { start, end, kind: "aws-secret-key" });
+            }
+        }
+        self.signs.for_each_match(bytes, |sign, at, _| match sign {
+            ADDRESS => spans.extend(url::find(bytes, at)),
+            KEY => pem::find(text, at, &mut spans),
+            sign if BASIC.contains(&sign) => spans.extend(url::basic(bytes, at)),
+            _ => spans.extend(named::at_name(bytes, at)),
+        });
+        pem::middle(text, &mut spans);
+        if spans.is_empty() { spans } else { merge(text, spans) }
+    }
+}

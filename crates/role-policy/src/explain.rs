@@ -1,0 +1,86 @@
+//! The explanation of a decision, rule by rule.
+
+use crate::caller::Caller;
+use crate::decision::{Decision, Refusal};
+use crate::effect_resolver::EffectResolver;
+use crate::policy::Policy;
+use crate::tool::{Call, ToolFacts};
+use std::sync::Arc;
+
+/// The explanation that [`Policy::explain`] gives.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Explanation {
+    /// The entries and rules that were looked at, in order.
+    pub steps: Vec<ExplainStep>,
+    /// The decision of [`Policy::authorize`].
+    pub decision: Result<Decision, Refusal>,
+}
+
+/// One entry or rule that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ExplainStep {
+    /// The role that has it, itself or by extending another.
+    pub role: String,
+    /// The entry or rule, with its file and line.
+    pub rule: Arc<str>,
+    /// Its line in the file, from 1; 0 where there is none.
+    pub line: usize,
+    /// Its verdict on the call.
+    pub says: Says,
+}
+
+/// The verdict of one entry or rule on a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Says {
+    /// It is about other tools.
+    NoMatch,
+    /// It hides the tool.
+    Denies,
+    /// It shows the tool.
+    Allows,
+    /// The arguments fit.
+    Holds,
+    /// The arguments do not fit, for this reason.
+    Refuses(String),
+}
+
+impl Policy {
+    /// Explains the decision about a call: every entry and rule that was looked at, and the decision.
+    pub fn explain(
+        &self,
+        caller: &Caller,
+        tool: &ToolFacts<'_>,
+        call: Call,
+        effects: &dyn EffectResolver,
+    ) -> Explanation {
+        let mut steps = Vec::new();
+        for name in caller.roles() {
+            let role = self.role(name);
+            let mut step = |rule: &Arc<str>, line: usize, says: Says| {
+                steps.push(ExplainStep { role: role.name.clone(), rule: Arc::clone(rule), line, says });
+            };
+            for (list, says) in [(&role.deny, Says::Denies), (&role.allow, Says::Allows)] {
+                for entry in list {
+                    let says = if entry.selector.matches(tool) { says.clone() } else { Says::NoMatch };
+                    step(&entry.label, entry.line, says);
+                }
+            }
+            for rule in &role.rules {
+                let says = match rule.concerns(tool) {
+                    false => Says::NoMatch,
+                    true => match rule.check(tool, call.arguments(), effects) {
+                        Ok(()) => Says::Holds,
+                        Err(violation) => Says::Refuses(violation.to_string()),
+                    },
+                };
+                step(&rule.label, rule.line, says);
+            }
+        }
+        // Asked anew and not derived from the steps, so that an explanation cannot differ from what really happens.
+        let decision = self.authorize(caller, tool, call, effects).map(|call| call.decision().clone());
+        Explanation { steps, decision }
+    }
+}

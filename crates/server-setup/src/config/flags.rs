@@ -1,0 +1,24 @@
+//! The flags of the command line.
+
+use std::path::PathBuf;
+
+/// The flags of the command line that configure a server; `None` and empty where one was not given.
+#[derive(Clone, Debug, Default)]
+pub struct Flags {
+    /// `--config`: exactly this file, which must exist.
+    pub config: Option<PathBuf>,
+    /// `--root`, given any number of times.
+    pub roots: Vec<PathBuf>,
+    /// `--toolsets`, as it was given.
+    pub toolsets: Option<String>,
+    /// `--results`, as it was given.
+    pub results: Option<String>,
+    /// `--role`.
+    pub role: Option<String>,
+    /// `--policy`.
+    pub policy: Option<PathBuf>,
+    /// `--audit`.
+    pub audit: Option<PathBuf>,
+    /// Further flags: key, flag, and the text that was given.
+    pub others: Vec<(&'static str, &'static str, String)>,
+}

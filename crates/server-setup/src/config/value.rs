@@ -1,0 +1,326 @@
+//! The values that keys take: from TOML, from text, and back to text.
+
+use std::path::PathBuf;
+
+use toml::de::DeValue;
+
+/// A named choice of tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Preset {
+    /// Every tool of every toolset.
+    All,
+    /// The tools of every toolset, without those that are seldom needed.
+    Full,
+    /// The tools for editing a project.
+    Edit,
+    /// The tools for looking into a running program.
+    Introspect,
+    /// The fewest tools that are of use.
+    Minimal,
+}
+
+/// The choice of the tools that are offered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Toolsets {
+    /// A preset.
+    Preset(Preset),
+    /// Exactly these toolsets, by name. The host knows the names.
+    Chosen(Vec<String>),
+}
+
+/// The form of results: with a structured part or as text only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Results {
+    /// As each tool's contract says.
+    Auto,
+    /// Text only, for clients that show nothing else.
+    Text,
+}
+
+/// The part of the server's own environment that a command gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EnvironmentMode {
+    /// All of it.
+    Inherit,
+    /// The variables that programs need to run at all: `PATH`, `HOME`, `LANG` and their like.
+    Minimal,
+}
+
+/// The treatment of calls while the audit cannot be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AuditWhenFull {
+    /// They run, and lost records are counted.
+    Count,
+    /// They are refused.
+    Refuse,
+}
+
+/// The confinement of programs to what their caller may reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConfinementMode {
+    /// Where the system has the means, for every role that does not see every tool.
+    Auto,
+    /// For every role; without the means no program runs.
+    On,
+    /// For none.
+    Off,
+}
+
+/// A type of value that a key takes.
+pub(super) trait Value: Sized {
+    /// Returns a description of the values, to follow "must be".
+    fn expected() -> String;
+    fn from_toml(value: &DeValue<'_>) -> Option<Self>;
+    fn from_text(text: &str) -> Option<Self>;
+    /// Returns the value as TOML.
+    fn to_toml(&self) -> String;
+}
+
+impl Value for bool {
+    fn expected() -> String {
+        "true or false".to_owned()
+    }
+
+    fn from_toml(value: &DeValue<'_>) -> Option<Self> {
+        value.as_bool()
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        match text {
+            "true" | "1" => Some(true),
+            "false" | "0" => Some(false),
+            _ => None,
+        }
+    }
+
+    fn to_toml(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Value for u64 {
+    fn expected() -> String {
+        "a whole number".to_owned()
+    }
+
+    fn from_toml(value: &DeValue<'_>) -> Option<Self> {
+        let number = value.as_integer()?;
+        // TOML allows `1_000`, and `from_str_radix` does not.
+        Self::from_str_radix(&number.as_str().replace('_', ""), number.radix()).ok()
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+
+    fn to_toml(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Value for String {
+    fn expected() -> String {
+        "a text".to_owned()
+    }
+
+    fn from_toml(value: &DeValue<'_>) -> Option<Self> {
+        value.as_str().map(str::to_owned)
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        Some(text.to_owned())
+    }
+
+    fn to_toml(&self) -> String {
+        format!("{self:?}")
+    }
+}
+
+impl Value for Vec<String> {
+    fn expected() -> String {
+        "a list of texts".to_owned()
+    }
+
+    fn from_toml(value: &DeValue<'_>) -> Option<Self> {
+        value.as_array()?.iter().map(|item| item.get_ref().as_str().map(str::to_owned)).collect()
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        Some(text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect())
+    }
+
+    fn to_toml(&self) -> String {
+        format!("[{}]", self.iter().map(|item| format!("{item:?}")).collect::<Vec<_>>().join(", "))
+    }
+}
+
+impl Value for Vec<PathBuf> {
+    fn expected() -> String {
+        "a list of folders".to_owned()
+    }
+
+    fn from_toml(value: &DeValue<'_>) -> Option<Self> {
+        let paths: Vec<String> = Value::from_toml(value)?;
+        Some(paths.into_iter().map(PathBuf::from).collect())
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        // Separated as `PATH` is, since the name of a folder may hold a comma.
+        Some(std::env::split_paths(text).filter(|path| !path.as_os_str().is_empty()).collect())
+    }
+
+    fn to_toml(&self) -> String {
+        self.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().to_toml()
+    }
+}
+
+impl Value for Option<PathBuf> {
+    fn expected() -> String {
+        "a path".to_owned()
+    }
+
+    fn from_toml(value: &DeValue<'_>) -> Option<Self> {
+        value.as_str().and_then(Self::from_text)
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        (!text.is_empty()).then(|| Some(PathBuf::from(text)))
+    }
+
+    fn to_toml(&self) -> String {
+        self.as_ref().map_or_else(|| "\"\"".to_owned(), |path| format!("{:?}", path.display().to_string()))
+    }
+}
+
+impl Value for Option<String> {
+    fn expected() -> String {
+        "a text".to_owned()
+    }
+
+    fn from_toml(value: &DeValue<'_>) -> Option<Self> {
+        value.as_str().and_then(Self::from_text)
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        (!text.is_empty()).then(|| Some(text.to_owned()))
+    }
+
+    fn to_toml(&self) -> String {
+        format!("{:?}", self.as_deref().unwrap_or_default())
+    }
+}
+
+/// A type with one word for each of its values.
+trait Keywords: Copy + PartialEq + 'static {
+    const ALL: &'static [(&'static str, Self)];
+}
+
+impl Keywords for Preset {
+    const ALL: &'static [(&'static str, Self)] = &[
+        ("all", Self::All),
+        ("full", Self::Full),
+        ("edit", Self::Edit),
+        ("introspect", Self::Introspect),
+        ("minimal", Self::Minimal),
+    ];
+}
+
+impl Keywords for Results {
+    const ALL: &'static [(&'static str, Self)] = &[("auto", Self::Auto), ("text", Self::Text)];
+}
+
+impl Keywords for EnvironmentMode {
+    const ALL: &'static [(&'static str, Self)] = &[("inherit", Self::Inherit), ("minimal", Self::Minimal)];
+}
+
+impl Keywords for AuditWhenFull {
+    const ALL: &'static [(&'static str, Self)] = &[("count", Self::Count), ("refuse", Self::Refuse)];
+}
+
+impl Keywords for ConfinementMode {
+    const ALL: &'static [(&'static str, Self)] =
+        &[("auto", Self::Auto), ("on", Self::On), ("off", Self::Off)];
+}
+
+impl<T: Keywords> Value for T {
+    fn expected() -> String {
+        let words: Vec<String> = T::ALL.iter().map(|(word, _)| format!("\"{word}\"")).collect();
+        words.join(" or ")
+    }
+
+    fn from_toml(value: &DeValue<'_>) -> Option<Self> {
+        value.as_str().and_then(Self::from_text)
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        T::ALL.iter().find(|(word, _)| *word == text).map(|(_, value)| *value)
+    }
+
+    fn to_toml(&self) -> String {
+        T::ALL
+            .iter()
+            .find(|(_, value)| value == self)
+            .map(|(word, _)| format!("\"{word}\""))
+            .unwrap_or_default()
+    }
+}
+
+impl Value for Toolsets {
+    fn expected() -> String {
+        format!("{} or a list of toolsets that is not empty", Preset::expected())
+    }
+
+    fn from_toml(value: &DeValue<'_>) -> Option<Self> {
+        if value.is_str() {
+            Preset::from_toml(value).map(Self::Preset)
+        } else {
+            Value::from_toml(value).and_then(Self::chosen)
+        }
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        match Preset::from_text(text) {
+            Some(preset) => Some(Self::Preset(preset)),
+            None => Value::from_text(text).and_then(Self::chosen),
+        }
+    }
+
+    fn to_toml(&self) -> String {
+        match self {
+            Self::Preset(preset) => preset.to_toml(),
+            Self::Chosen(names) => names.to_toml(),
+        }
+    }
+}
+
+impl Toolsets {
+    /// Returns the choice of these toolsets, or `None` for an empty list.
+    // It reads like "no tools", and must not come to mean all of them.
+    fn chosen(names: Vec<String>) -> Option<Self> {
+        (!names.is_empty()).then_some(Self::Chosen(names))
+    }
+}
+
+/// Describes a TOML value, to follow "not".
+pub(super) fn describe(value: &DeValue<'_>) -> String {
+    match value {
+        DeValue::String(text) => format!("the text {:?}", text.chars().take(60).collect::<String>()),
+        DeValue::Integer(number) => format!("the number {}", number.as_str()),
+        DeValue::Float(number) => format!("the number {}", number.as_str()),
+        DeValue::Boolean(value) => format!("{value}"),
+        DeValue::Datetime(_) => "a date or time".to_owned(),
+        DeValue::Array(items) if items.is_empty() => "an empty list".to_owned(),
+        DeValue::Array(items) => match items.iter().find(|item| !item.get_ref().is_str()) {
+            Some(item) => format!("a list that holds {}", describe(item.get_ref())),
+            None => "a list".to_owned(),
+        },
+        DeValue::Table(_) => "a table".to_owned(),
+    }
+}
+
+/// Splits `name=value` into its two sides. `None` if one of them is empty.
+pub(super) fn split_named(entry: &str) -> Option<(String, String)> {
+    let (name, value) = entry.split_once('=')?;
+    let (name, value) = (name.trim(), value.trim());
+    (!name.is_empty() && !value.is_empty()).then(|| (name.to_owned(), value.to_owned()))
+}

@@ -1,0 +1,116 @@
+//! The policy: which one is used, whether it fits the server, and what happens when its file changes.
+
+use std::path::{Path, PathBuf};
+
+use core_tools::workspace::Workspace;
+use role_policy::{Caller, EffectResolver, Loaded, Policy, ToolFacts};
+
+use crate::error::Error;
+use crate::error_chain::chain;
+use crate::file_stamp::file_stamp;
+use crate::settings::Settings;
+use crate::trusted_text::read;
+
+/// Loads the policy that `settings` name, or else the built-in one, for these tools.
+///
+/// # Errors
+/// The file cannot be read, others may write to it, or everything that is wrong in it.
+pub fn configured(settings: &Settings, tools: &[ToolFacts<'_>]) -> Result<Loaded, Error> {
+    match settings.config.policy.file.as_ref() {
+        None => {
+            let (name, text) = settings.program.policy();
+            let loaded = match settings.program.has_own_roles() {
+                true => Policy::load(text, name, tools),
+                false => Policy::builtin(tools),
+            };
+            Ok(loaded?)
+        }
+        Some(path) => load(path, tools),
+    }
+}
+
+/// Loads the policy in the file at `path`.
+///
+/// # Errors
+/// As [`configured`].
+pub fn load(path: &Path, tools: &[ToolFacts<'_>]) -> Result<Loaded, Error> {
+    let text =
+        read(path).map_err(|source| Error::File { role: "the policy", path: path.to_owned(), source })?;
+    Ok(Policy::load(&text, &path.display().to_string(), tools)?)
+}
+
+/// Refuses exclusions (`not_within`) that do not hold: they name links or missing roots, or a root lies in another, so
+/// that a file has two paths.
+///
+/// # Errors
+/// All exclusions that do not hold, one on each line.
+pub fn check_exclusions(
+    policy: &Policy,
+    caller: &Caller,
+    workspace: &Workspace,
+    effects: &dyn EffectResolver,
+) -> Result<(), Error> {
+    if !policy.excludes_paths(caller) {
+        return Ok(());
+    }
+    let roots: Vec<&Path> = workspace.roots().collect();
+    for root in &roots {
+        if let Some(outer) = roots.iter().find(|outer| *outer != root && root.starts_with(outer)) {
+            return Err(Error::NestedRoots { inner: root.to_path_buf(), outer: outer.to_path_buf() });
+        }
+    }
+    match policy.unresolved_exclusions(caller, effects) {
+        wrong if wrong.is_empty() => Ok(()),
+        wrong => Err(Error::UnresolvedExclusions(wrong)),
+    }
+}
+
+/// Calls `apply` with the policy in the file at `path` each time that the file changes. A policy that cannot be used is
+/// logged, and the one before stays. `check` refuses one that does not fit the server.
+pub async fn watch(
+    path: PathBuf,
+    tools: Vec<ToolFacts<'static>>,
+    check: impl Fn(&Policy) -> Result<(), Error>,
+    mut apply: impl FnMut(Policy),
+) {
+    let load = |path: &Path, tools: &[ToolFacts<'_>]| {
+        let loaded = load(path, tools)?;
+        check(&loaded.policy)?;
+        Ok::<_, Error>(loaded)
+    };
+    /// The time between two looks at the file.
+    // Polled, since a notification is lost if an editor replaces the file, and network file systems send none.
+    const INTERVAL: std::time::Duration = std::time::Duration::from_millis(500);
+    // What changed while the server started counts as well.
+    let mut last_stamp = file_stamp(&path);
+    if let Ok(loaded) = load(&path, &tools) {
+        apply(loaded.policy);
+    }
+    let mut ticks = tokio::time::interval(INTERVAL);
+    // After a suspend one look is enough.
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let now = file_stamp(&path);
+        if now == last_stamp {
+            continue;
+        }
+        last_stamp = now;
+        match load(&path, &tools) {
+            Ok(loaded) => {
+                loaded.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+                tracing::warn!("the policy {} was read again and holds from now on", path.display());
+                apply(loaded.policy);
+            }
+            Err(error) => tracing::error!(
+                "the changed policy is not used, and the one before stays: {}",
+                one_line(&chain(&error))
+            ),
+        }
+    }
+}
+
+/// Joins the lines of a message: a log record is one line.
+fn one_line(error: &str) -> String {
+    error.replace('\n', "; ")
+}

@@ -1,0 +1,74 @@
+//! The files that tools may not write, and those that only the server may read.
+
+use std::path::PathBuf;
+
+use core_tools::workspace::Workspace;
+use role_policy::source::MARKER_NAMES;
+
+use crate::config::Setting;
+use crate::error::Error;
+use crate::settings::Settings;
+
+/// Refuses a key that lies in a root: a tool could read it there, and its caller sign any role.
+///
+/// # Errors
+/// It does.
+pub fn check_marker_key(settings: &Settings, workspace: &Workspace) -> Result<(), Error> {
+    let Some(key) = settings.config.policy.marker_key.as_ref() else { return Ok(()) };
+    // A key that does not exist signs nothing, and the caller is in the minimal role.
+    let Ok(real) = key.canonicalize() else { return Ok(()) };
+    if workspace.roots().any(|root| real.starts_with(root)) {
+        return Err(Error::MarkerKeyInRoot { path: key.clone() });
+    }
+    // The folders that a confined program may read beside its roots.
+    const READABLE: [&str; 8] = ["/usr", "/bin", "/lib", "/lib64", "/etc", "/opt", "/nix", "/dev"];
+    if READABLE.iter().any(|folder| real.starts_with(folder)) {
+        return Err(Error::MarkerKeyReadable { path: key.clone() });
+    }
+    Ok(())
+}
+
+/// Returns the files that decide what tools may do, which no tool may write.
+pub fn protected(settings: &Settings) -> Vec<PathBuf> {
+    let policy = &settings.config.policy;
+    let http = &settings.config.http;
+    let named =
+        [&policy.file, &policy.marker_key, &policy.audit, &http.tokens, &http.tls_certificate, &http.tls_key]
+            .into_iter()
+            .filter_map(|file: &Setting<_>| file.value.clone());
+    let mut files: Vec<PathBuf> = settings.config.file.iter().cloned().chain(named).collect();
+    if let Some(audit) = policy.audit.as_ref() {
+        // Rotated audits too, or a tool could rewrite what was recorded.
+        files.extend((1..=core_tools::mcp::Audit::ROTATED_FILES).map(|number| {
+            let mut name = audit.clone().into_os_string();
+            name.push(format!(".{number}"));
+            PathBuf::from(name)
+        }));
+    }
+    if let Some(folder) = settings.temporary_folder.as_ref().filter(|folder| folder.is_absolute()) {
+        // The markers name the role: a tool that could write one would choose the role of the next server.
+        files.extend(MARKER_NAMES.iter().map(|name| folder.join(name)));
+        files.push(folder.join(role_policy::source::SESSION_MARKER_NAME));
+    }
+    // The workspace compares with paths beneath its roots, which have no links.
+    let real = |file: &PathBuf| {
+        let folder = file.parent()?.canonicalize().ok()?;
+        Some(folder.join(file.file_name()?))
+    };
+    let real_paths: Vec<PathBuf> = files.iter().filter_map(real).collect();
+    // The target of a link is protected too, since that is what the server reads.
+    let link_targets: Vec<PathBuf> = files.iter().filter_map(|file| file.canonicalize().ok()).collect();
+    files.extend(real_paths);
+    files.extend(link_targets);
+    files
+}
+
+/// Returns the files that the server alone reads. The policy and the marker key are not among them, because the servers
+/// of agents in sessions read them too.
+pub(crate) fn server_only(settings: &Settings) -> Vec<PathBuf> {
+    let http = &settings.config.http;
+    // A database's address has its password in it, unless it is a variable's.
+    let has_password = http.audit_database.as_deref().is_some_and(|place| !place.starts_with('$'));
+    let config = settings.config.file.clone().filter(|_| has_password);
+    config.into_iter().chain(http.tokens.value.clone()).chain(http.tls_key.value.clone()).collect()
+}

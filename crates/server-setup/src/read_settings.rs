@@ -1,0 +1,177 @@
+//! Reading the settings of a server from flags, environment and configuration.
+
+use crate::config::{Config, Flags, VARIABLE_PREFIX};
+use crate::error::Error;
+use crate::program::Program;
+#[cfg(all(feature = "sessions", unix))]
+use crate::session_identity;
+use crate::settings::Settings;
+use core_tools::redact::{self, Redactor};
+#[cfg(all(feature = "sessions", unix))]
+use core_tools::sessions::CREDENTIAL_VARIABLE;
+use process_runner::Secrets;
+use std::ffi::OsString;
+use std::path::PathBuf;
+#[cfg(all(feature = "sessions", unix))]
+use std::sync::Arc;
+
+/// Reads environment and configuration, beneath `flags`. `agent_command` is the command that the agent was started
+/// with, where it is known.
+///
+/// # Errors
+/// The configuration cannot be used, or a session may use none of the roots.
+pub fn read(program: Program, flags: &Flags, agent_command: Option<String>) -> Result<Settings, Error> {
+    let folder = std::env::current_dir().map_err(Error::CurrentFolder)?;
+    let folder = program.default_root(folder);
+    let variables = variables(std::env::vars_os())?;
+    let mut config = Config::load(&folder, variables.iter().cloned(), flags)?;
+    let roots = if config.roots.is_empty() { vec![folder] } else { config.roots.to_vec() };
+    let values = secret_values(&mut config, &variables);
+    // The runner hides these values before it cuts output: the redactor would not find half of one.
+    let secrets = if *config.redaction.enabled { Secrets::new(&values) } else { Secrets::default() };
+    let redaction = redact::RedactionOptions::default().enabled(*config.redaction.enabled).values(values);
+    let redactor = Redactor::new(redaction)?;
+    let temporary_folder = std::env::var_os("TMPDIR").filter(|folder| !folder.is_empty()).map(PathBuf::from);
+    #[allow(unused_mut, reason = "sessions are for Unix alone, and not for every server")]
+    let mut settings = Settings {
+        program,
+        config,
+        roots,
+        redactor,
+        secrets,
+        temporary_folder,
+        agent_command,
+        session: None,
+        withheld: Vec::new(),
+    };
+    #[cfg(all(feature = "sessions", unix))]
+    if let Some(credential) = std::env::var_os(CREDENTIAL_VARIABLE) {
+        let session = session_identity::ask_supervisor(&settings, credential.to_string_lossy().into_owned());
+        if let Ok(session) = &session
+            && !session.roots.is_empty()
+        {
+            settings.roots = narrowed(&settings.roots, &session.roots)?;
+        }
+        settings.session = Some(session.map_err(Arc::new));
+    }
+    Ok(settings)
+}
+
+/// Returns the default settings of a server of the current folder, without environment and configuration.
+///
+/// # Errors
+/// The current folder cannot be found.
+pub fn defaults(program: Program) -> Result<Settings, Error> {
+    let folder = std::env::current_dir().map_err(Error::CurrentFolder)?;
+    Ok(Settings {
+        program,
+        config: Config::default(),
+        roots: vec![folder],
+        redactor: Redactor::new(redact::RedactionOptions::default())?,
+        secrets: Secrets::default(),
+        temporary_folder: None,
+        agent_command: None,
+        session: None,
+        withheld: Vec::new(),
+    })
+}
+
+/// Returns the parts of `roots` that lie in `within`, the roots of a session.
+#[cfg(all(feature = "sessions", unix))]
+fn narrowed(roots: &[PathBuf], within: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
+    let mut narrowed: Vec<PathBuf> = Vec::new();
+    for root in roots {
+        let Ok(real) = root.canonicalize() else { continue };
+        let common = within.iter().filter_map(|outer| match real.starts_with(outer) {
+            true => Some(&real),
+            false => outer.starts_with(&real).then_some(outer),
+        });
+        for common in common {
+            if !narrowed.contains(common) {
+                narrowed.push(common.clone());
+            }
+        }
+    }
+    if narrowed.is_empty() {
+        return Err(Error::NoSharedRoot { session_roots: within.to_vec() });
+    }
+    Ok(narrowed)
+}
+
+/// Returns the environment as text.
+///
+/// # Errors
+///
+/// One of our own variables is not UTF-8. To go on without it could lift what it was to narrow.
+fn variables(
+    environment: impl IntoIterator<Item = (OsString, OsString)>,
+) -> Result<Vec<(String, String)>, Error> {
+    let mut variables = Vec::new();
+    for (name, value) in environment {
+        // A variable of another program that is not UTF-8 can neither configure the server nor be printed whole.
+        let Ok(name) = name.into_string() else { continue };
+        match value.into_string() {
+            Ok(value) => variables.push((name, value)),
+            Err(_) if name.starts_with(VARIABLE_PREFIX) || name == "FILESYSTEM_TOOLS_BASE_PATH" => {
+                return Err(Error::VariableNotUtf8 { name });
+            }
+            Err(_) => {}
+        }
+    }
+    Ok(variables)
+}
+
+/// Returns the values that `config` has masked. One that is too short for that is a warning in `config`.
+fn secret_values(config: &mut Config, variables: &[(String, String)]) -> Vec<String> {
+    let mut values = Vec::new();
+    if *config.redaction.environment_values {
+        values = redact::secret_environment(variables.iter().cloned());
+    }
+    for (name, value) in variables.iter().filter(|(name, _)| config.redaction.variables.contains(name)) {
+        if value.trim().len() < redact::MIN_VALUE_BYTES {
+            config.warnings.push(format!(
+                "the value of {name}, which redaction.variables names, is NOT masked: it has fewer than {} bytes, \
+                 and so short a text is found all over ordinary text",
+                redact::MIN_VALUE_BYTES
+            ));
+        }
+        values.push(value.clone());
+    }
+    values.retain(|value| value.trim().len() >= redact::MIN_VALUE_BYTES);
+    values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn configured(variables: &[(String, String)], names: &str) -> Config {
+        let names = ("CORETOOLS_REDACTION_VARIABLES".to_owned(), names.to_owned());
+        let folder = std::env::temp_dir();
+        Config::load(&folder, variables.iter().cloned().chain([names]), &Flags::default()).unwrap()
+    }
+
+    #[test]
+    fn a_value_too_short_to_be_masked_is_a_warning_that_names_the_variable_and_not_the_value() {
+        let variables =
+            [("DB_PIN", "4z9!"), ("LONG", "long-enough"), ("PADDED", "  1q2w3e  "), ("OTHER", "x")]
+                .map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let mut config = configured(&variables, "DB_PIN, LONG, PADDED, UNSET");
+        let values = secret_values(&mut config, &variables);
+        let warned: Vec<_> = config.warnings.iter().filter_map(|warning| warning.split(',').next()).collect();
+        assert_eq!(warned, ["the value of DB_PIN", "the value of PADDED"]);
+        assert!(!config.warnings.concat().contains("4z9!") && !config.warnings.concat().contains("1q2w3e"));
+        assert_eq!(values, ["long-enough"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn one_of_our_variables_that_is_no_text_is_an_error_and_anothers_is_not() {
+        use std::os::unix::ffi::OsStringExt;
+        let with = |name: &str| variables([(name.into(), OsString::from_vec(vec![0xff]))]);
+        assert_eq!(with("SOMETHING").unwrap(), []);
+        for name in ["CORETOOLS_ROLE", "CORETOOLS_TOOLSETS", "FILESYSTEM_TOOLS_BASE_PATH"] {
+            assert!(with(name).unwrap_err().to_string().contains(name));
+        }
+    }
+}

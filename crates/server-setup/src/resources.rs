@@ -1,0 +1,45 @@
+//! The parts that toolsets are built from: the runner of programs and the workspace.
+
+use crate::config::FILE_NAME;
+use crate::error::Error;
+use crate::program::Program;
+use crate::protected_files;
+use crate::settings::Settings;
+use core_tools::ci::ServerFacts;
+use core_tools::workspace::Workspace;
+use process_runner::Runner;
+use process_runner::guardian::Guardian;
+use std::path::PathBuf;
+
+/// Builds the runner of the server that `settings` describe: with a guardian, so that what it runs does not outlive it.
+///
+/// # Errors
+/// This program's own file cannot be found.
+pub fn runner(settings: &Settings) -> Result<Runner, Error> {
+    let guardian = Guardian::current_exe().map_err(Error::CurrentExecutable)?;
+    let runner = Runner::builder().guardian(guardian).secrets(settings.secrets.clone());
+    Ok(runner.withhold(&settings.withheld).build())
+}
+
+/// Returns the name, version and search path of the server, for the tools that report them.
+pub fn server_facts(program: Program) -> ServerFacts {
+    ServerFacts::new(program.name, program.version).path(std::env::var_os("PATH"))
+}
+
+/// Opens the folders that tools may use, without the configuration that limits the tools.
+///
+/// # Errors
+/// One of them is no folder.
+pub fn workspace(settings: &Settings) -> Result<Workspace, Error> {
+    workspace_of(settings, &settings.roots)
+}
+
+/// Opens `roots`, which are some of those folders or lie in them.
+///
+/// # Errors
+/// One of them is no folder.
+pub fn workspace_of(settings: &Settings, roots: &[PathBuf]) -> Result<Workspace, Error> {
+    let workspace = Workspace::new(roots)?;
+    // By name as well, or a tool could write the file that is found at the next start.
+    Ok(workspace.protect(protected_files::protected(settings)).protect_name(FILE_NAME))
+}

@@ -1,0 +1,136 @@
+//! [`Workspace`]: the allowed roots, and the way from a path's text to a [`ConfinedPath`].
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::access_limit::{AccessLimit, LimitedLocation};
+use crate::error::Error;
+use crate::path::ConfinedPath;
+use crate::path_text::check_text;
+use crate::root::Root;
+use crate::root_set::RootSet;
+
+/// The allowed roots, and the files in them that tools may not change. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Workspace {
+    root_set: RootSet,
+}
+
+impl Workspace {
+    /// Creates a workspace over `roots`, each opened once, now. The first is the primary root, to which relative
+    /// paths belong.
+    ///
+    /// # Errors
+    /// [`Error::NoRoots`] without roots, [`Error::Root`] naming one that is missing or no folder.
+    pub fn new<P: AsRef<Path>>(roots: impl IntoIterator<Item = P>) -> Result<Self, Error> {
+        let roots: Vec<Root> =
+            roots.into_iter().map(|root| Root::open(root.as_ref())).collect::<Result<_, _>>()?;
+        Ok(Self { root_set: RootSet::new(roots, Arc::default())? })
+    }
+
+    /// Protects `files` (absolute paths, existing or not) from every writing operation: policy and
+    /// configuration that lie inside a writable root. A folder that holds one cannot be moved either.
+    #[must_use]
+    pub fn protect<P: Into<PathBuf>>(mut self, files: impl IntoIterator<Item = P>) -> Self {
+        Arc::make_mut(&mut self.root_set.protected).files.extend(files.into_iter().map(Into::into));
+        self
+    }
+
+    /// Protects every file called `name`, in whatever folder and existing or not, from every writing
+    /// operation: a configuration that is looked for by name. Case is ignored. Unlike with
+    /// [`protect`](Self::protect), a folder that holds one can be moved.
+    #[must_use]
+    pub fn protect_name(mut self, name: impl Into<OsString>) -> Self {
+        Arc::make_mut(&mut self.root_set.protected).names.push(name.into());
+        self
+    }
+
+    /// Returns a workspace over some folders of this one, for a caller who may use less. The first becomes the
+    /// primary root. Protection stays.
+    ///
+    /// # Errors
+    /// One of `folders` cannot be opened beneath a root of this workspace.
+    pub fn narrowed<P: AsRef<OsStr>>(&self, folders: impl IntoIterator<Item = P>) -> Result<Self, Error> {
+        let roots = folders
+            .into_iter()
+            .map(|folder| {
+                let (folder, canonical) = self.locate(folder.as_ref())?.open_canonical()?;
+                Ok(Root::new(folder, canonical.clone(), canonical))
+            })
+            .collect::<Result<_, Error>>()?;
+        Ok(Self { root_set: RootSet::new(roots, Arc::clone(&self.root_set.protected))? })
+    }
+
+    /// Returns this workspace for one call, which may reach only what `limit` allows. What is opened is judged by where
+    /// it lies, and not by the path that was asked for. The way to something allowed may lead through what is not.
+    ///
+    /// # Errors
+    /// The process is out of descriptors.
+    pub fn with_access_limit(&self, limit: &Arc<dyn AccessLimit>) -> Result<Self, Error> {
+        let roots = self.root_set.roots.iter().enumerate().map(|(index, root)| {
+            let prefix = if index == 0 { String::new() } else { format!("{}:", root.name) };
+            let location = LimitedLocation::root(Arc::clone(limit), prefix.into());
+            let folder =
+                root.folder.with_limit(location).map_err(|error| Error::from_io("open", ".", error))?;
+            Ok(Root { folder: Arc::new(folder), ..root.clone() })
+        });
+        Ok(Self {
+            root_set: RootSet {
+                roots: roots.collect::<Result<_, Error>>()?,
+                protected: Arc::clone(&self.root_set.protected),
+                // The limit judges where a path leads, and `openat2` does not say where it arrived.
+                #[cfg(target_os = "linux")]
+                by_kernel: false,
+            },
+        })
+    }
+
+    /// Finds the root that `path` belongs to and the path beneath it. It is a matter of text: nothing is opened, and
+    /// the path need not exist.
+    ///
+    /// A relative path belongs to the first root, unless it has the form `name:path` in which paths of the
+    /// other roots are shown. An absolute path must begin, component by component, with
+    /// a root's path, either resolved or as the root was given; the longest root wins. `..` is left to the
+    /// opening, which knows what it means behind a link.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for text that is no path, [`Error::Outside`] for an absolute path beneath no root.
+    pub fn locate<P: AsRef<OsStr> + ?Sized>(&self, path: &P) -> Result<ConfinedPath, Error> {
+        let text = path.as_ref();
+        check_text(text)?;
+        let path = Path::new(text);
+        let (root, relative) = if path.has_root() || path.is_absolute() {
+            let found = self.root_set.roots.iter().enumerate().filter_map(|(index, root)| {
+                let (relative, depth) = root.strip(path)?;
+                Some((depth, index, relative))
+            });
+            // The innermost root, and the first of two with the same path.
+            match found.max_by_key(|(depth, index, _)| (*depth, usize::MAX - index)) {
+                Some((_, index, relative)) => (index, relative),
+                None => return Err(Error::Outside { given: "the absolute path given".to_owned() }),
+            }
+        } else {
+            self.root_set.find_named(text).unwrap_or((0, path))
+        };
+        ConfinedPath::new(self.root_set.clone(), root, relative)
+    }
+
+    /// Returns the paths of the roots, primary root first. They are for the operator and for a client who may know
+    /// them; error messages never show them.
+    pub fn roots(&self) -> impl ExactSizeIterator<Item = &Path> {
+        self.root_set.roots.iter().map(|root| root.canonical.as_path())
+    }
+
+    /// Returns a workspace that resolves paths by the walk, whatever the kernel can do.
+    #[cfg(all(test, unix))]
+    pub(crate) fn walking(self) -> Self {
+        Self {
+            root_set: RootSet {
+                #[cfg(target_os = "linux")]
+                by_kernel: false,
+                ..self.root_set
+            },
+        }
+    }
+}
