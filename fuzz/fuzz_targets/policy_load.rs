@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use role_policy::source::{Named, Sources, resolve};
-use role_policy::{Call, Caller, Effect, Lexical, Policy, ToolFacts};
+use role_policy::source::{NamedRole, RoleSources, resolve};
+use role_policy::{Call, Caller, Effect, LexicalResolver, Policy, ToolFacts};
 use serde_json::{Map, Value, json};
 
 const READ: ToolFacts<'static> = ToolFacts::new("read_file", "filesystem")
@@ -46,13 +46,13 @@ fuzz_target!(|text: &str| {
                 let seen = policy.sees(&caller, tool);
                 for arguments in arguments() {
                     let call = || Call::new(tool.name, arguments.clone());
-                    let decision = policy.authorize(&caller, tool, call(), &Lexical);
+                    let decision = policy.authorize(&caller, tool, call(), &LexicalResolver);
                     assert!(seen || decision.is_err(), "a hidden tool was called");
-                    let explained = policy.explain(&caller, tool, call(), &Lexical).decision;
+                    let explained = policy.explain(&caller, tool, call(), &LexicalResolver).decision;
                     assert_eq!(explained.is_ok(), decision.is_ok(), "explained otherwise than decided");
                     if decision.is_ok() && caller.roles().count() > 1 {
                         for role in caller.roles() {
-                            let alone = policy.authorize(&Caller::new(role), tool, call(), &Lexical);
+                            let alone = policy.authorize(&Caller::new(role), tool, call(), &LexicalResolver);
                             assert!(alone.is_ok(), "a further role allowed more");
                         }
                     }
@@ -61,8 +61,8 @@ fuzz_target!(|text: &str| {
         }
         assert!(policy.allowed_tools(role).iter().all(|tool| !policy.excluded_tools(role).contains(tool)));
     }
-    let mut sources = Sources::default();
-    sources.named.push(Named { source: "flag".to_owned(), role: text.to_owned() });
+    let mut sources = RoleSources::default();
+    sources.named.push(NamedRole { source: "flag".to_owned(), role: text.to_owned() });
     sources.command = Some(text.to_owned());
     let resolved = resolve(&policy, &sources).caller;
     assert!(resolved.roles().all(|role| policy.declares(role) || role == policy.minimal_role()));

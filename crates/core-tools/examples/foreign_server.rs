@@ -12,7 +12,7 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
-use role_policy::{Authorized, Call, Caller, Lexical, Policy, Refusal, ToolFacts};
+use role_policy::{Authorized, Call, Caller, LexicalResolver, Policy, Refusal, ToolFacts};
 use serde_json::{Map, Value, json};
 
 const ROLES: &str = r#"
@@ -71,7 +71,7 @@ impl ServerHandler for Shop {
         let unknown = || ErrorData::invalid_params(format!("no tool is called {}", request.name), None);
         let tool = TOOLS.iter().find(|tool| tool.name == request.name).ok_or_else(unknown)?;
         let call = Call::new(tool.name, request.arguments.clone().unwrap_or_default());
-        let result = match self.policy.authorize(&self.caller, tool, call, &Lexical) {
+        let result = match self.policy.authorize(&self.caller, tool, call, &LexicalResolver) {
             Ok(call) => CallToolResult::success(vec![ContentBlock::text(Self::run(call))]),
             Err(Refusal::Hidden { .. }) => return Err(unknown()),
             Err(refusal) => CallToolResult::error(vec![ContentBlock::text(refusal.to_string())]),

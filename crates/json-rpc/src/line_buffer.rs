@@ -1,7 +1,7 @@
 //! Cuts a stream into lines, in bounded memory. The reader of the stream, blocking or not, fills the buffer and takes lines
 //! from it.
 
-use crate::outline::{MessageOutline, Scanner};
+use crate::outline::{MessageOutline, OutlineScanner};
 use std::ops::Range;
 
 /// The capacity of a pipe on Linux: no read returns more.
@@ -48,16 +48,16 @@ pub struct LineBuffer {
     /// The number of bytes in `buffer` that were read.
     filled: usize,
     /// The bytes of a line that is too long, as far as they have been dropped, and its outline so far.
-    skipping: Option<(u64, Scanner)>,
+    skipping: Option<(u64, OutlineScanner)>,
     at_end: bool,
 }
 
 /// A line that was found, and is shown by [`LineBuffer::line`].
 #[derive(Debug)]
-pub struct FoundLine(Found);
+pub struct FoundLine(LineBounds);
 
 #[derive(Debug)]
-enum Found {
+enum LineBounds {
     Whole(Range<usize>),
     TooLong { bytes: u64, outline: MessageOutline },
     End,
@@ -89,26 +89,26 @@ impl LineBuffer {
                 let (bytes, mut scanner) = self.skipping.take().unwrap_or_default();
                 scanner.push(&self.buffer[from..to]);
                 let bytes = bytes + (to - from) as u64;
-                return Some(FoundLine(Found::TooLong { bytes, outline: scanner.finish() }));
+                return Some(FoundLine(LineBounds::TooLong { bytes, outline: scanner.finish() }));
             }
-            return Some(FoundLine(Found::Whole(from..to)));
+            return Some(FoundLine(LineBounds::Whole(from..to)));
         }
         self.searched = self.filled;
         if !self.at_end {
             return None;
         }
         Some(FoundLine(match self.skipping.take() {
-            Some((bytes, scanner)) => Found::TooLong { bytes, outline: scanner.finish() },
-            None => Found::End,
+            Some((bytes, scanner)) => LineBounds::TooLong { bytes, outline: scanner.finish() },
+            None => LineBounds::End,
         }))
     }
 
     /// Returns a line that [`Self::find`] has found.
     pub fn line(&self, found: FoundLine) -> Line<'_> {
         match found.0 {
-            Found::Whole(place) => Line::Whole(self.buffer.get(place).unwrap_or_default()),
-            Found::TooLong { bytes, outline } => Line::TooLong { bytes, outline },
-            Found::End => Line::End,
+            LineBounds::Whole(place) => Line::Whole(self.buffer.get(place).unwrap_or_default()),
+            LineBounds::TooLong { bytes, outline } => Line::TooLong { bytes, outline },
+            LineBounds::End => Line::End,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::error_code::{INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR};
 pub use super::id::Id;
-use super::json::{Json, Object};
+use super::json::{Json, JsonObject};
 use super::outline::MessageOutline;
 use std::borrow::Cow;
 use std::fmt;
@@ -54,7 +54,7 @@ pub enum MessageKind {
 pub struct Message<'a> {
     /// The kind of the message.
     pub kind: MessageKind,
-    members: Object<'a>,
+    members: JsonObject<'a>,
 }
 
 /// The error for a line that is not a message.
@@ -101,7 +101,7 @@ impl<'a> Message<'a> {
     }
 
     /// Creates a request.
-    pub fn request(id: &Id, method: &'static str, params: Object<'a>) -> Self {
+    pub fn request(id: &Id, method: &'static str, params: JsonObject<'a>) -> Self {
         let kind = MessageKind::Request { id: id.clone(), method: method.to_owned() };
         Self::from_members(
             kind,
@@ -111,13 +111,13 @@ impl<'a> Message<'a> {
     }
 
     /// Creates a notification.
-    pub fn notification(method: &'static str, params: Object<'a>) -> Self {
+    pub fn notification(method: &'static str, params: JsonObject<'a>) -> Self {
         let kind = MessageKind::Notification { method: method.to_owned() };
         Self::from_members(kind, [("method", Json::string(method)), ("params", Json::Object(params))], None)
     }
 
     /// Creates the response that carries `result`.
-    pub fn result(id: &Id, result: Object<'a>) -> Self {
+    pub fn result(id: &Id, result: JsonObject<'a>) -> Self {
         let kind = MessageKind::Response { id: id.clone(), succeeded: true };
         Self::from_members(kind, [("result", Json::Object(result))], Some(id))
     }
@@ -153,36 +153,36 @@ impl<'a> Message<'a> {
     }
 
     /// Returns the parameters, if there are any.
-    pub fn params(&self) -> Option<&Object<'a>> {
+    pub fn params(&self) -> Option<&JsonObject<'a>> {
         self.members.get("params")?.as_object()
     }
 
     /// Returns the parameters to be changed; adds an empty object if there are none.
-    pub fn params_mut(&mut self) -> &mut Object<'a> {
+    pub fn params_mut(&mut self) -> &mut JsonObject<'a> {
         self.object_mut("params")
     }
 
     /// Returns the result, if there is one.
-    pub fn result_object(&self) -> Option<&Object<'a>> {
+    pub fn result_object(&self) -> Option<&JsonObject<'a>> {
         self.members.get("result")?.as_object()
     }
 
     /// Returns the result to be changed; adds an empty object if there is none.
-    pub fn result_mut(&mut self) -> &mut Object<'a> {
+    pub fn result_mut(&mut self) -> &mut JsonObject<'a> {
         self.object_mut("result")
     }
 
     /// Returns the result to be changed, or `None` if there is none.
-    pub fn result_mut_if_any(&mut self) -> Option<&mut Object<'a>> {
+    pub fn result_mut_if_any(&mut self) -> Option<&mut JsonObject<'a>> {
         match self.members.get_mut("result") {
             Some(Json::Object(object)) => Some(object),
             _ => None,
         }
     }
 
-    fn object_mut(&mut self, name: &'static str) -> &mut Object<'a> {
+    fn object_mut(&mut self, name: &'static str) -> &mut JsonObject<'a> {
         if self.members.get(name).and_then(Json::as_object).is_none() {
-            self.members.set(name, Json::Object(Object::default()));
+            self.members.set(name, Json::Object(JsonObject::default()));
         }
         match self.members.get_mut(name) {
             Some(Json::Object(object)) => object,
@@ -200,7 +200,7 @@ impl<'a> Message<'a> {
     }
 
     /// Returns `_meta` of the parameters, if there is one.
-    pub fn meta(&self) -> Option<&Object<'a>> {
+    pub fn meta(&self) -> Option<&JsonObject<'a>> {
         self.params()?.get("_meta")?.as_object()
     }
 
@@ -263,7 +263,7 @@ impl InvalidMessage {
     }
 }
 
-fn kind(members: &Object<'_>) -> Result<MessageKind, InvalidMessage> {
+fn kind(members: &JsonObject<'_>) -> Result<MessageKind, InvalidMessage> {
     let id = members.get("id").and_then(Id::from_json);
     let invalid = |problem: String| Err(InvalidMessage::new(id.clone(), problem));
     // Before everything else: with `ID` beside `id` even the id of the answer would be in doubt.
@@ -324,7 +324,7 @@ fn is_error(error: &Json<'_>) -> bool {
 }
 
 /// Refuses names that another parser could take for the ones that are judged here.
-fn check_case_variants(members: &Object<'_>, kind: &MessageKind) -> Result<(), InvalidMessage> {
+fn check_case_variants(members: &JsonObject<'_>, kind: &MessageKind) -> Result<(), InvalidMessage> {
     let object = |name| members.get(name).and_then(Json::as_object);
     let (part, known, id) = match kind {
         MessageKind::Request { id, .. } => (object("params"), &PARAMETERS[..], Some(id)),
@@ -441,7 +441,7 @@ mod tests {
             id in prop_oneof![any::<i64>().prop_map(|n| Id::Number(n.to_string())), "\\PC{0,20}".prop_map(Id::Text)],
             text in any::<String>(),
         ) {
-            let params = || Object::from_iter([("text", Json::String(Cow::Owned(text.clone())))]);
+            let params = || JsonObject::from_iter([("text", Json::String(Cow::Owned(text.clone())))]);
             for message in [
                 Message::request(&id, "some/method", params()),
                 Message::notification("some/method", params()),

@@ -30,7 +30,7 @@ impl MessageOutline {
 
 /// Finds the outline of a line while its bytes go by, in constant memory.
 #[derive(Debug, Default)]
-pub struct Scanner {
+pub struct OutlineScanner {
     outline: MessageOutline,
     depth: usize,
     in_string: bool,
@@ -42,7 +42,7 @@ pub struct Scanner {
     id_is_next: bool,
 }
 
-impl Scanner {
+impl OutlineScanner {
     /// The most bytes of an id that is found. Clients use shorter ones.
     const MAX_TOKEN_BYTES: usize = 256;
 
@@ -135,7 +135,7 @@ impl Scanner {
 
 /// Finds the outline of a line, whatever bytes it holds.
 pub fn outline(line: &[u8]) -> MessageOutline {
-    let mut scanner = Scanner::default();
+    let mut scanner = OutlineScanner::default();
     scanner.push(line);
     scanner.finish()
 }

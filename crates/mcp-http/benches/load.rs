@@ -37,7 +37,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use support::{Client, Server, lay_out, load, percentile};
+use support::{KeptConnection, ServerProcess, lay_out, load, percentile};
 
 /// The length of a measurement, and the number of each.
 const SPAN: Duration = Duration::from_secs(2);
@@ -82,8 +82,8 @@ const UNLIMITED: &str =
     "[limits]\nmax_concurrent_calls = 4096\n[http]\nmax_bytes_per_second = 1000000000000\n";
 
 async fn beside_bare(root: &Path) {
-    let (ours, tokens) = Server::start(root, UNLIMITED, &[("bench", UNBOUND)]);
-    let bare = Server::start_self(&["bare"], root);
+    let (ours, tokens) = ServerProcess::start(root, UNLIMITED, &[("bench", UNBOUND)]);
+    let bare = ServerProcess::start_self(&["bare"], root);
     pairs([("rmcp, bare", &bare, "none"), ("mcp-http", &ours, &tokens[0])]).await;
 }
 
@@ -92,14 +92,15 @@ async fn against(other: &Path) {
     let folder = tempfile::tempdir().unwrap();
     let root = lay_out(folder.path());
     println!("load averages before: {}\n", load());
-    let (ours, tokens) = Server::start(&root, UNLIMITED, &[("bench", UNBOUND)]);
-    let (before, tokens_before) = Server::start_program(other, &root, UNLIMITED, &[("bench", UNBOUND)]);
+    let (ours, tokens) = ServerProcess::start(&root, UNLIMITED, &[("bench", UNBOUND)]);
+    let (before, tokens_before) =
+        ServerProcess::start_program(other, &root, UNLIMITED, &[("bench", UNBOUND)]);
     pairs([("before", &before, &tokens_before[0]), ("after", &ours, &tokens[0])]).await;
     println!("\nload averages after: {}", load());
 }
 
 /// Measures two servers in turns, and prints a table.
-async fn pairs([first, second]: [(&str, &Server, &str); 2]) {
+async fn pairs([first, second]: [(&str, &ServerProcess, &str); 2]) {
     println!("| call | clients | server | calls/s | p50 | p99 | of {} |", first.0);
     println!("|---|---|---|---|---|---|---|");
     for (tool, arguments) in
@@ -128,7 +129,7 @@ async fn pairs([first, second]: [(&str, &Server, &str); 2]) {
             }
         }
     }
-    let memory = |(name, server, _): (&str, &Server, &str)| format!("{name} {} KiB", server.memory());
+    let memory = |(name, server, _): (&str, &ServerProcess, &str)| format!("{name} {} KiB", server.memory());
     println!("\nresident afterwards: {}, {}", memory(second), memory(first));
 }
 
@@ -150,7 +151,7 @@ async fn drive(
         .map(|_| {
             let (token, tool, arguments) = (token.to_owned(), tool.to_owned(), arguments.clone());
             tokio::spawn(async move {
-                let mut client = Client::connect(address, &token).await;
+                let mut client = KeptConnection::connect(address, &token).await;
                 let request = client.call(&tool, &arguments);
                 let mut times = Vec::new();
                 // The first calls are not counted: connections, pages and threads are new.
@@ -193,8 +194,11 @@ async fn fairness(root: &Path) {
         ("1 GiB of output each", &[], "run_command", flood),
         ("300 children each", &[], "run_command", json!({"command": ["sh", "-c", storm]})),
     ] {
-        let (server, tokens) =
-            Server::start(root, "", &[("busy", busy_limits), ("quiet", &["--calls-per-second", "1000"])]);
+        let (server, tokens) = ServerProcess::start(
+            root,
+            "",
+            &[("busy", busy_limits), ("quiet", &["--calls-per-second", "1000"])],
+        );
         let over = Arc::new(AtomicBool::new(false));
         let (served, refused) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
         let busy: Vec<_> = (0..if tool.is_empty() { 0 } else { 32 })
@@ -202,7 +206,7 @@ async fn fairness(root: &Path) {
                 let (over, served, refused) = (Arc::clone(&over), Arc::clone(&served), Arc::clone(&refused));
                 let (token, arguments, address) = (tokens[0].clone(), arguments.clone(), server.address);
                 tokio::spawn(async move {
-                    let mut client = Client::connect(address, &token).await;
+                    let mut client = KeptConnection::connect(address, &token).await;
                     let request = client.call(tool, &arguments);
                     while !over.load(Ordering::Relaxed) {
                         let counter =
@@ -213,7 +217,7 @@ async fn fairness(root: &Path) {
             })
             .collect();
         tokio::time::sleep(Duration::from_millis(500)).await;
-        let mut client = Client::connect(server.address, &tokens[1]).await;
+        let mut client = KeptConnection::connect(server.address, &tokens[1]).await;
         let request = client.call("file_exists", &json!({"path": "small.txt"}));
         let mut times = Vec::new();
         let begin = Instant::now();
@@ -239,9 +243,9 @@ async fn fairness(root: &Path) {
 
 /// rmcp's server and nothing else.
 #[derive(Clone)]
-struct Bare(Arc<PathBuf>);
+struct BareServer(Arc<PathBuf>);
 
-impl ServerHandler for Bare {
+impl ServerHandler for BareServer {
     fn get_info(&self) -> ServerConfig {
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
     }
@@ -264,7 +268,7 @@ impl ServerHandler for Bare {
 async fn bare(root: PathBuf) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     println!("{}", listener.local_addr().unwrap());
-    let (handler, manager) = (Bare(Arc::new(root)), Arc::new(LocalSessionManager::default()));
+    let (handler, manager) = (BareServer(Arc::new(root)), Arc::new(LocalSessionManager::default()));
     let config = StreamableHttpServerConfig::default().with_json_response(true);
     let service = StreamableHttpService::new(move || Ok(handler.clone()), manager, config);
     loop {

@@ -20,7 +20,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use support::{Client, Server, lay_out, load};
+use support::{KeptConnection, ServerProcess, lay_out, load};
 use tokio::io::AsyncWriteExt;
 
 const CLIENTS: usize = 12;
@@ -49,7 +49,7 @@ async fn main() {
         "--bytes-per-minute",
         "1000000000000",
     ];
-    let (mut server, tokens) = Server::start(&root, config, &[("soak", limits)]);
+    let (mut server, tokens) = ServerProcess::start(&root, config, &[("soak", limits)]);
     println!("load averages before: {}\n", load());
     println!("| after | calls | RSS KiB | descriptors | programs |");
     println!("|---|---|---|---|---|");
@@ -155,9 +155,9 @@ async fn client(
         }
         let session = (number + round).is_multiple_of(2);
         let mut client = if session {
-            Client::handshake(address, &token).await
+            KeptConnection::handshake(address, &token).await
         } else {
-            Client::connect(address, &token).await
+            KeptConnection::connect(address, &token).await
         };
         for (tool, arguments) in &mixed {
             let request = client.call(tool, arguments);

@@ -2,7 +2,7 @@
 
 use crate::auth::error::AuthError;
 use crate::auth::principal::Principal;
-use crate::limits::caller_limits::Rejection;
+use crate::limits::caller_limits::LimitRejection;
 use crate::net::address::ConnectionPeer;
 use crate::recent_calls::STRANGER;
 use crate::refusal_reason::RefusalReason;
@@ -19,7 +19,7 @@ pub(crate) fn over_limit(
     app: App,
     principal: &Principal,
     id: Option<&Id>,
-    rejection: &Rejection,
+    rejection: &LimitRejection,
 ) -> Response {
     app.metrics.turned_away(RefusalReason::Rate);
     record(app, &app.caller(principal, None), "http: rate");

@@ -13,20 +13,20 @@ use tokio_util::sync::CancellationToken;
 #[derive(Debug)]
 pub(crate) struct ClientSessions {
     pub(crate) manager: Arc<LocalSessionManager>,
-    table: Mutex<Table>,
+    table: Mutex<SessionTable>,
     max: usize,
     idle_timeout: Duration,
 }
 
 #[derive(Debug, Default)]
-struct Table {
-    sessions: HashMap<Arc<str>, Session>,
+struct SessionTable {
+    sessions: HashMap<Arc<str>, SessionEntry>,
     /// Slots of sessions that are about to begin.
     reserved: usize,
 }
 
 #[derive(Debug)]
-struct Session {
+struct SessionEntry {
     principal: Arc<str>,
     last_used: Instant,
     /// Requests and streams that are open.
@@ -65,7 +65,7 @@ pub(crate) struct SessionGuard {
 
 /// A stream with which a client has come back; dropping it ends the stream.
 #[derive(Debug)]
-pub(crate) struct Reconnect {
+pub(crate) struct ReconnectGuard {
     sessions: Arc<ClientSessions>,
     id: Arc<str>,
 }
@@ -89,14 +89,14 @@ impl ClientSessions {
         Arc::new(Self { manager: Arc::new(manager), table: Mutex::default(), max, idle_timeout })
     }
 
-    fn table(&self) -> MutexGuard<'_, Table> {
+    fn table(&self) -> MutexGuard<'_, SessionTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the sessions, those used last first.
     pub(crate) fn list(&self) -> Vec<SessionSummary> {
         let table = self.table();
-        let summary = |session: &Session| SessionSummary {
+        let summary = |session: &SessionEntry| SessionSummary {
             principal: Arc::clone(&session.principal),
             open: session.open,
             idle: session.last_used.elapsed(),
@@ -166,7 +166,7 @@ impl ClientSessions {
         principal: &Arc<str>,
         revoked: &CancellationToken,
     ) {
-        let session = Session {
+        let session = SessionEntry {
             principal: Arc::clone(principal),
             last_used: Instant::now(),
             open: 0,
@@ -187,7 +187,7 @@ impl ClientSessions {
         }
     }
 
-    async fn close(&self, id: &str, session: &Session) {
+    async fn close(&self, id: &str, session: &SessionEntry) {
         session.ended.cancel();
         if let Err(error) = self.manager.close_session(&id.into()).await {
             tracing::debug!(%error, "rmcp had ended the session already");
@@ -254,11 +254,11 @@ impl SessionGuard {
 
     /// Notes that the client has come back with a stream. Until that ends, no call of the session is cancelled because its
     /// client has gone.
-    pub(crate) fn reconnect(&self) -> Reconnect {
+    pub(crate) fn reconnect(&self) -> ReconnectGuard {
         if let Some(session) = self.sessions.table().sessions.get_mut(&self.id) {
             session.reconnects += 1;
         }
-        Reconnect { sessions: Arc::clone(&self.sessions), id: Arc::clone(&self.id) }
+        ReconnectGuard { sessions: Arc::clone(&self.sessions), id: Arc::clone(&self.id) }
     }
 }
 
@@ -278,7 +278,7 @@ impl Drop for RequestIdGuard {
     }
 }
 
-impl Drop for Reconnect {
+impl Drop for ReconnectGuard {
     fn drop(&mut self) {
         if let Some(session) = self.sessions.table().sessions.get_mut(&self.id) {
             session.reconnects = session.reconnects.saturating_sub(1);

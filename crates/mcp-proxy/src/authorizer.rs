@@ -1,7 +1,7 @@
 //! The only module of the proxy that asks the policy.
 
-use super::methods::Area;
-use json_rpc::json::{Json, Object};
+use super::methods::ProtocolArea;
+use json_rpc::json::{Json, JsonObject};
 use role_policy::{Authorized, Call, Caller, EffectResolver, Policy, Refusal, RoleLimits, ToolFacts};
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -122,7 +122,7 @@ impl Authorizer {
     }
 
     /// Returns true if the caller may use what the server offers in `area`.
-    pub(super) fn grants(&self, area: Area) -> bool {
+    pub(super) fn grants(&self, area: ProtocolArea) -> bool {
         self.grants_name(area.name())
     }
 
@@ -140,7 +140,7 @@ impl Authorizer {
     pub(super) fn authorize(
         &self,
         tool: &str,
-        arguments: Option<&Object<'_>>,
+        arguments: Option<&JsonObject<'_>>,
     ) -> Result<AuthorizedCall, CallRefusal> {
         if !self.filter.allows(tool) {
             return Err(CallRefusal::Hidden("narrowing: --only, --hide".into()));
@@ -149,7 +149,7 @@ impl Authorizer {
         let facts = ToolFacts::external(tool);
         // By name first: a caller who may not know of the tool learns nothing of its arguments.
         let is_visible = policy.sees(&self.caller, &facts);
-        let judged_arguments = arguments.map_or_else(|| Some(serde_json::Map::new()), Object::to_map);
+        let judged_arguments = arguments.map_or_else(|| Some(serde_json::Map::new()), JsonObject::to_map);
         // The policy judges 64-bit numbers. A larger one would be judged as another than the server reads.
         if is_visible && judged_arguments.is_none() {
             return Err(CallRefusal::Arguments {
@@ -175,8 +175,8 @@ pub(super) fn is_safe_name(name: &str) -> bool {
 
 /// Returns the name and the arguments of a `tools/call`, if its parameters fit.
 pub(super) fn name_and_arguments<'m, 'a>(
-    params: &'m Object<'a>,
-) -> Option<(&'m str, Option<&'m Object<'a>>)> {
+    params: &'m JsonObject<'a>,
+) -> Option<(&'m str, Option<&'m JsonObject<'a>>)> {
     let name = params.get("name")?.as_str()?;
     match params.get("arguments") {
         None => Some((name, None)),
@@ -188,7 +188,7 @@ pub(super) fn name_and_arguments<'m, 'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use role_policy::Lexical;
+    use role_policy::LexicalResolver;
 
     #[test]
     fn narrowing_takes_tools_away_and_every_area_with_them() {
@@ -199,15 +199,15 @@ mod tests {
                 PolicyHandle::new(Policy::allow_all()),
                 Caller::new("worker"),
                 filter,
-                Arc::new(Lexical),
+                Arc::new(LexicalResolver),
             )
         };
         let all = authorizer(&[], &[]);
-        assert!(all.sees("a") && Area::ALL.into_iter().all(|area| all.grants(area)));
+        assert!(all.sees("a") && ProtocolArea::ALL.into_iter().all(|area| all.grants(area)));
         for (only, hidden) in [(&["a"][..], &[][..]), (&[], &["b"]), (&["a", "b"], &["b"])] {
             let filter_server_info = authorizer(only, hidden);
             assert!(filter_server_info.sees("a") && !filter_server_info.sees("b"));
-            assert!(!Area::ALL.into_iter().any(|area| filter_server_info.grants(area)));
+            assert!(!ProtocolArea::ALL.into_iter().any(|area| filter_server_info.grants(area)));
             assert!(matches!(filter_server_info.authorize("b", None), Err(CallRefusal::Hidden(_))));
         }
     }
@@ -219,8 +219,9 @@ mod tests {
             let policy = Policy::load(&file, "roles.toml", &[]).expect(role).policy;
             let handle = PolicyHandle::new(policy);
             let authorizer =
-                Authorizer::new(handle, Caller::new("r"), ToolFilter::default(), Arc::new(Lexical));
-            let areas = Area::ALL.into_iter().filter(|area| authorizer.grants(*area)).map(Area::name);
+                Authorizer::new(handle, Caller::new("r"), ToolFilter::default(), Arc::new(LexicalResolver));
+            let areas =
+                ProtocolArea::ALL.into_iter().filter(|area| authorizer.grants(*area)).map(ProtocolArea::name);
             let instructions = authorizer.grants_instructions().then_some("mcp/instructions");
             areas.chain(instructions).collect::<Vec<_>>()
         };
@@ -257,7 +258,7 @@ mod tests {
             PolicyHandle::new(Policy::allow_all()),
             Caller::new("x"),
             ToolFilter::default(),
-            Arc::new(Lexical),
+            Arc::new(LexicalResolver),
         );
         for (text, permitted) in
             [("{\"n\":18446744073709551616}", false), ("{\"n\":[1e999]}", false), ("{\"n\":1}", true)]

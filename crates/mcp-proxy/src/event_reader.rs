@@ -107,9 +107,9 @@ mod tests {
     use super::*;
 
     /// Gives one byte at a time.
-    struct Slow<'a>(&'a [u8]);
+    struct SlowReader<'a>(&'a [u8]);
 
-    impl Read for Slow<'_> {
+    impl Read for SlowReader<'_> {
         fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
             let Some((first, rest)) = self.0.split_first() else { return Ok(0) };
             buffer[0] = *first;
@@ -119,7 +119,7 @@ mod tests {
     }
 
     fn events(text: &str) -> Vec<String> {
-        let mut events = EventReader::new(Slow(text.as_bytes()), 1000);
+        let mut events = EventReader::new(SlowReader(text.as_bytes()), 1000);
         let mut found = Vec::new();
         while let Some(data) = events.next().unwrap() {
             found.push(String::from_utf8(data).unwrap());

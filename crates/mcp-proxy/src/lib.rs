@@ -56,10 +56,10 @@ pub use authorizer::{PolicyHandle, ToolFilter};
 pub use child::UpstreamCommand;
 pub use error::Error;
 pub use limits::ProxyLimits;
-pub use methods::Area;
-pub use observer::{CallEnd, CallOutcome, ObservedCall, Observer, ProxyDecision};
+pub use methods::ProtocolArea;
+pub use observer::{CallEnd, CallOutcome, ObservedCall, ProxyDecision, ProxyObserver};
 pub use pinned_tools::{PinError, PinFileProblem, PinMode};
 pub use proxy::Proxy;
 #[cfg(feature = "url")]
-pub use remote::{Remote, RemoteError};
+pub use remote::{RemoteError, RemoteServer};
 pub use server::Upstream;

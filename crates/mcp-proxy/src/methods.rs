@@ -18,13 +18,13 @@ pub(super) enum ClientRequestKind {
     /// A stream of notifications that stays open.
     Listen,
     /// Forwarded where the policy grants the area.
-    InArea(Area),
+    InArea(ProtocolArea),
 }
 
-/// A part of MCP beside tools. A role has an area as a whole or not at all: see [`Area::name`].
+/// A part of MCP beside tools. A role has an area as a whole or not at all: see [`ProtocolArea::name`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Area {
+pub enum ProtocolArea {
     /// `prompts/*`.
     Prompts,
     /// `resources/*`.
@@ -37,7 +37,7 @@ pub enum Area {
     Skills,
 }
 
-impl Area {
+impl ProtocolArea {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::Prompts, Self::Resources, Self::Completions, Self::Tasks, Self::Skills];
 
@@ -75,18 +75,18 @@ pub(super) fn client_request(method: &str) -> Option<ClientRequestKind> {
         "tools/call" => ClientRequestKind::CallTool,
         "logging/setLevel" => ClientRequestKind::SetLevel,
         "subscriptions/listen" => ClientRequestKind::Listen,
-        "prompts/list" | "prompts/get" => ClientRequestKind::InArea(Area::Prompts),
+        "prompts/list" | "prompts/get" => ClientRequestKind::InArea(ProtocolArea::Prompts),
         "resources/list"
         | "resources/templates/list"
         | "resources/read"
         | "resources/directory/read"
         | "resources/subscribe"
-        | "resources/unsubscribe" => ClientRequestKind::InArea(Area::Resources),
-        "completion/complete" => ClientRequestKind::InArea(Area::Completions),
+        | "resources/unsubscribe" => ClientRequestKind::InArea(ProtocolArea::Resources),
+        "completion/complete" => ClientRequestKind::InArea(ProtocolArea::Completions),
         "tasks/get" | "tasks/result" | "tasks/list" | "tasks/cancel" | "tasks/update" => {
-            ClientRequestKind::InArea(Area::Tasks)
+            ClientRequestKind::InArea(ProtocolArea::Tasks)
         }
-        "skills/list" | "skills/get" => ClientRequestKind::InArea(Area::Skills),
+        "skills/list" | "skills/get" => ClientRequestKind::InArea(ProtocolArea::Skills),
         // Not forwarded, although the server may know it: nobody has decided yet what it may reveal.
         _ => return None,
     })
@@ -145,7 +145,7 @@ pub(super) enum ServerNotification {
     /// Forwarded.
     Forwarded,
     /// Forwarded where the policy grants the area.
-    InArea(Area),
+    InArea(ProtocolArea),
 }
 
 /// The class of a notification of a server; `None` is dropped.
@@ -156,11 +156,13 @@ pub(super) fn server_notification(method: &str) -> Option<ServerNotification> {
         "notifications/tools/list_changed" => ServerNotification::ToolsChanged,
         "notifications/subscriptions/acknowledged" => ServerNotification::Acknowledged,
         "notifications/message" | "notifications/elicitation/complete" => ServerNotification::Forwarded,
-        "notifications/prompts/list_changed" => ServerNotification::InArea(Area::Prompts),
+        "notifications/prompts/list_changed" => ServerNotification::InArea(ProtocolArea::Prompts),
         "notifications/resources/list_changed" | "notifications/resources/updated" => {
-            ServerNotification::InArea(Area::Resources)
+            ServerNotification::InArea(ProtocolArea::Resources)
         }
-        "notifications/tasks" | "notifications/tasks/status" => ServerNotification::InArea(Area::Tasks),
+        "notifications/tasks" | "notifications/tasks/status" => {
+            ServerNotification::InArea(ProtocolArea::Tasks)
+        }
         _ => return None,
     })
 }

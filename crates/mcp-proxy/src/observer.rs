@@ -1,6 +1,6 @@
 //! The calls of a session, for an audit.
 
-use json_rpc::json::{Json, Object};
+use json_rpc::json::{Json, JsonObject};
 use role_policy::Caller;
 use std::io;
 use std::time::Duration;
@@ -64,7 +64,7 @@ pub struct CallEnd {
 }
 
 /// A receiver of every call of a session. It is called while the session's lock is held, and so must not block.
-pub trait Observer: Send + Sync {
+pub trait ProxyObserver: Send + Sync {
     /// An allowed call is about to be sent.
     ///
     /// # Errors
@@ -107,8 +107,8 @@ pub(super) struct ArgumentSummary {
 /// Summarizes the arguments of a tool with this definition. A name that its schema does not have is left out, for it
 /// could be a secret.
 pub(super) fn argument_summary(
-    arguments: Option<&Object<'_>>,
-    definition: Option<&Object<'_>>,
+    arguments: Option<&JsonObject<'_>>,
+    definition: Option<&JsonObject<'_>>,
 ) -> ArgumentSummary {
     /// The length after which a summary is cut, so that one call stays one readable line of an audit.
     const MAX_CHARS: usize = 400;
@@ -140,7 +140,7 @@ pub(super) fn argument_summary(
 }
 
 /// Returns the size of an object as JSON, in bytes.
-pub(super) fn json_bytes(object: &Object<'_>) -> usize {
+pub(super) fn json_bytes(object: &JsonObject<'_>) -> usize {
     let mut written = Vec::new();
     object.write(&mut written);
     written.len()

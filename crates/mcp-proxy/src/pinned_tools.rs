@@ -7,7 +7,7 @@
 #![allow(clippy::disallowed_methods, reason = "the operator's own file, which no tool names")]
 
 use super::server_tool::{ServerTool, WithheldTool};
-use json_rpc::json::{Json, Object};
+use json_rpc::json::{Json, JsonObject};
 use sha2::{Digest, Sha256};
 use similar::TextDiff;
 use std::collections::BTreeMap;
@@ -87,7 +87,7 @@ pub(super) struct PinnedTools {
     file: PathBuf,
     mode: PinMode,
     /// The pinned members of each tool, by its name, in canonical form. `None` before the first use.
-    known: Option<BTreeMap<String, Object<'static>>>,
+    known: Option<BTreeMap<String, JsonObject<'static>>>,
 }
 
 impl PinnedTools {
@@ -117,7 +117,7 @@ impl PinnedTools {
         tools: Vec<ServerTool>,
     ) -> (Vec<ServerTool>, Vec<WithheldTool>, Vec<String>) {
         let mut notes = Vec::new();
-        let offered: BTreeMap<String, Object<'static>> =
+        let offered: BTreeMap<String, JsonObject<'static>> =
             tools.iter().map(|tool| (tool.name.clone(), pinned(&tool.definition))).collect();
         let known = match (&self.known, self.mode) {
             (Some(known), PinMode::Refuse | PinMode::Warn) => known,
@@ -152,7 +152,7 @@ impl PinnedTools {
     }
 
     /// Replaces the file as a whole, readable by its owner alone.
-    fn write(&self, tools: &BTreeMap<String, Object<'static>>) -> io::Result<()> {
+    fn write(&self, tools: &BTreeMap<String, JsonObject<'static>>) -> io::Result<()> {
         use std::os::unix::fs::OpenOptionsExt;
         let mut text = b"{\"version\":1,\"tools\":{".to_vec();
         for (index, (name, definition)) in tools.iter().enumerate() {
@@ -181,7 +181,7 @@ impl PinnedTools {
     }
 }
 
-fn parse_pins(text: &[u8]) -> Result<BTreeMap<String, Object<'static>>, PinFileProblem> {
+fn parse_pins(text: &[u8]) -> Result<BTreeMap<String, JsonObject<'static>>, PinFileProblem> {
     let json = Json::parse(text.trim_ascii_end())?.into_owned();
     let wrong = || PinFileProblem::Form;
     let Json::Object(mut file) = json else { return Err(wrong()) };
@@ -206,7 +206,7 @@ fn parse_pins(text: &[u8]) -> Result<BTreeMap<String, Object<'static>>, PinFileP
 }
 
 /// Returns the members that are pinned, in canonical order at every depth.
-fn pinned(definition: &Object<'_>) -> Object<'static> {
+fn pinned(definition: &JsonObject<'_>) -> JsonObject<'static> {
     let mut pinned = definition.clone().into_owned();
     pinned.retain(|name| PINNED_MEMBERS.contains(&name));
     match canonical(Json::Object(pinned)) {
@@ -224,7 +224,7 @@ fn canonical(json: Json<'static>) -> Json<'static> {
     }
 }
 
-fn fingerprint(definition: &Object<'_>) -> String {
+fn fingerprint(definition: &JsonObject<'_>) -> String {
     let mut text = Vec::new();
     definition.write(&mut text);
     Sha256::digest(&text).iter().map(|byte| format!("{byte:02x}")).collect()
@@ -232,12 +232,12 @@ fn fingerprint(definition: &Object<'_>) -> String {
 
 /// Describes how the tool differs from the record; `None` if it does not.
 fn describe_change(
-    known: &BTreeMap<String, Object<'static>>,
+    known: &BTreeMap<String, JsonObject<'static>>,
     name: &str,
-    new: &Object<'static>,
+    new: &JsonObject<'static>,
 ) -> Option<String> {
     let Some(old) = known.get(name) else {
-        let without_name = |definition: &Object<'static>| {
+        let without_name = |definition: &JsonObject<'static>| {
             let mut rest = definition.clone();
             rest.remove("name");
             rest
@@ -262,7 +262,7 @@ fn describe_change(
 }
 
 /// Writes one member on a line, for a readable difference.
-fn diff_lines(definition: &Object<'_>) -> String {
+fn diff_lines(definition: &JsonObject<'_>) -> String {
     fn add(path: &str, json: &Json<'_>, out: &mut String) {
         match json {
             Json::Object(object) => {

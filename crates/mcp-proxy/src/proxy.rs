@@ -5,7 +5,7 @@ use super::child;
 use super::error::Error;
 use super::limits::ProxyLimits;
 use super::line_reader::LineReader;
-use super::observer::Observer;
+use super::observer::ProxyObserver;
 use super::output_queue::{MAX_QUEUE_BYTES, OutputQueue};
 use super::pinned_tools::{PinMode, PinnedTools};
 use super::reader_thread::ReaderThread;
@@ -14,7 +14,7 @@ use super::remote;
 use super::server::Upstream;
 use super::session::ProxySession;
 use process_runner::CancellationToken;
-use role_policy::{Caller, EffectResolver, Lexical};
+use role_policy::{Caller, EffectResolver, LexicalResolver};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub struct Proxy {
     effects: Arc<dyn EffectResolver + Send + Sync>,
     limits: ProxyLimits,
     pins: Option<(PathBuf, PinMode)>,
-    observer: Option<Arc<dyn Observer>>,
+    observer: Option<Arc<dyn ProxyObserver>>,
 }
 
 impl std::fmt::Debug for Proxy {
@@ -47,7 +47,7 @@ impl Proxy {
             policy,
             caller,
             filter: ToolFilter::default(),
-            effects: Arc::new(Lexical),
+            effects: Arc::new(LexicalResolver),
             limits: ProxyLimits::default(),
             pins: None,
             observer: None,
@@ -55,7 +55,7 @@ impl Proxy {
     }
 
     /// Sets how paths and programs in the arguments are resolved, for a server that runs on this machine. By default
-    /// their text alone is judged ([`Lexical`]), and no absolute path passes a rule for paths.
+    /// their text alone is judged ([`LexicalResolver`]), and no absolute path passes a rule for paths.
     #[must_use]
     pub fn effects(mut self, effects: Arc<dyn EffectResolver + Send + Sync>) -> Self {
         self.effects = effects;
@@ -85,7 +85,7 @@ impl Proxy {
 
     /// Reports every call, and every refusal of one, to `observer`. None by default.
     #[must_use]
-    pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
+    pub fn observer(mut self, observer: Arc<dyn ProxyObserver>) -> Self {
         self.observer = Some(observer);
         self
     }

@@ -15,13 +15,13 @@ const CAPACITY_CHECK_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000
 /// A handle of the thread; dropping it ends the thread.
 #[derive(Debug)]
 pub(super) struct ReaderThread {
-    attached: Arc<Mutex<Option<Source>>>,
+    attached: Arc<Mutex<Option<LineSource>>>,
     /// A pipe to the thread: a byte means that `attached` holds a server, and its end that the thread is to end.
     wake: OwnedFd,
 }
 
 /// The generation of a server, and the reader of its lines.
-type Source = (u64, LineReader);
+type LineSource = (u64, LineReader);
 
 impl ReaderThread {
     /// Reads the client, and whatever server is [attached](Self::attach).
@@ -54,13 +54,18 @@ fn poll_entry<'a>(lines: Option<&'a LineReader>, has_capacity: bool, wake_reader
     }
 }
 
-fn run(session: &ProxySession, client: LineReader, attached: &Mutex<Option<Source>>, wake_reader: &OwnedFd) {
+fn run(
+    session: &ProxySession,
+    client: LineReader,
+    attached: &Mutex<Option<LineSource>>,
+    wake_reader: &OwnedFd,
+) {
     let (mut client, mut server) = (Some(client), None);
     loop {
         // Every line that is read can cause lines to the client. While it does not read them, nobody is read.
         let has_capacity = session.client().has_capacity();
         let [is_woken, client_readable, server_readable] = {
-            let server: Option<&Source> = server.as_ref();
+            let server: Option<&LineSource> = server.as_ref();
             let mut polled = [
                 PollFd::new(wake_reader, PollFlags::IN),
                 poll_entry(client.as_ref(), has_capacity, wake_reader),

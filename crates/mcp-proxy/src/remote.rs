@@ -36,12 +36,12 @@ const CAPACITY_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A server that is reached by URL, with the headers of every request to it.
 #[derive(Clone)]
-pub struct Remote {
+pub struct RemoteServer {
     url: Uri,
     headers: HeaderMap,
 }
 
-impl fmt::Debug for Remote {
+impl fmt::Debug for RemoteServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The values are secrets, and a query may be one.
         let names: Vec<&str> = self.headers.keys().map(HeaderName::as_str).collect();
@@ -98,7 +98,7 @@ pub enum RemoteError {
     HeaderValue(String),
 }
 
-impl Remote {
+impl RemoteServer {
     /// Names the server at `url`: `https`, or `http` to this machine alone. A user or password in it is refused,
     /// because every user of the machine can read a command line.
     ///
@@ -143,7 +143,7 @@ impl Remote {
 /// Keeps a connection until the client is gone or `end` is cancelled.
 pub(super) async fn supervise(
     session: &ProxySession,
-    remote: &Remote,
+    remote: &RemoteServer,
     max_timeout: Duration,
     end: &CancellationToken,
 ) {
@@ -185,7 +185,11 @@ async fn watch(session: &ProxySession, generation: u64, end: &CancellationToken)
     }
 }
 
-fn connect(session: &ProxySession, remote: &Remote, max_timeout: Duration) -> io::Result<Arc<Connection>> {
+fn connect(
+    session: &ProxySession,
+    remote: &RemoteServer,
+    max_timeout: Duration,
+) -> io::Result<Arc<RemoteConnection>> {
     let (reader, writer) = io::pipe()?;
     let queue = OutputQueue::new(OwnedFd::from(writer), MAX_QUEUE_BYTES, "to-server")?;
     let generation = session.server_is_up(queue);
@@ -203,7 +207,7 @@ fn connect(session: &ProxySession, remote: &Remote, max_timeout: Duration) -> io
         .max_idle_connections_per_host(8)
         .timeout_connect(Some(CONNECT_TIMEOUT))
         .build();
-    let connection = Arc::new(Connection {
+    let connection = Arc::new(RemoteConnection {
         agent: Agent::new_with_config(config),
         remote: remote.clone(),
         session: session.clone(),
@@ -224,9 +228,9 @@ fn connect(session: &ProxySession, remote: &Remote, max_timeout: Duration) -> io
 }
 
 /// One generation of the connection to the server.
-struct Connection {
+struct RemoteConnection {
     agent: Agent,
-    remote: Remote,
+    remote: RemoteServer,
     session: ProxySession,
     generation: u64,
     /// The longest time that any request may take.
@@ -255,7 +259,7 @@ struct RequestMetadata {
     name: Option<String>,
 }
 
-impl Connection {
+impl RemoteConnection {
     /// Posts one line that the session has written.
     fn post(self: &Arc<Self>, line: &[u8]) {
         // The session writes nothing else than messages.
@@ -527,13 +531,13 @@ mod tests {
             ("/mcp", false),
             ("", false),
         ] {
-            assert_eq!(Remote::new(url).is_ok(), allowed, "{url}");
+            assert_eq!(RemoteServer::new(url).is_ok(), allowed, "{url}");
         }
     }
 
     #[test]
     fn headers_that_are_ours_or_no_headers_are_refused_and_values_are_not_shown() {
-        let remote = || Remote::new("https://example.com/").unwrap();
+        let remote = || RemoteServer::new("https://example.com/").unwrap();
         for (name, value) in [
             ("Host", "x"),
             ("Mcp-Session-Id", "x"),

@@ -2,7 +2,7 @@
 
 use super::child::UpstreamCommand;
 #[cfg(feature = "url")]
-use super::remote::Remote;
+use super::remote::RemoteServer;
 use process_runner::Runner;
 
 /// The server behind the proxy.
@@ -13,5 +13,5 @@ pub enum Upstream {
     Child(UpstreamCommand, Runner),
     /// A server that is reached by URL.
     #[cfg(feature = "url")]
-    Remote(Remote),
+    Remote(RemoteServer),
 }

@@ -1,7 +1,7 @@
 //! The tools of the server, as far as they can be offered to the client.
 
 use super::authorizer::is_safe_name;
-use json_rpc::json::{Json, Object};
+use json_rpc::json::{Json, JsonObject};
 use std::collections::HashMap;
 
 /// A tool of the server.
@@ -9,7 +9,7 @@ use std::collections::HashMap;
 pub(super) struct ServerTool {
     pub(super) name: String,
     /// The definition as the server wrote it, unknown members included.
-    pub(super) definition: Object<'static>,
+    pub(super) definition: JsonObject<'static>,
 }
 
 /// A tool that is not offered, with the reason.
@@ -72,7 +72,7 @@ fn check_entry(entry: Json<'static>) -> Result<ServerTool, WithheldTool> {
 }
 
 /// Calls `visit` with every string in an object, names of members too.
-fn visit_strings(object: &Object<'_>, visit: &mut impl FnMut(&str)) {
+fn visit_strings(object: &JsonObject<'_>, visit: &mut impl FnMut(&str)) {
     fn value(json: &Json<'_>, visit: &mut impl FnMut(&str)) {
         match json {
             Json::String(text) => visit(text),

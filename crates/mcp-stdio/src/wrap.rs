@@ -8,8 +8,8 @@ use clap::{Args, ValueEnum};
 use core_tools::mcp::{Audit, CallDecision, CallRecord, Outcome, WorkspaceEffects};
 use core_tools::redact::Redactor;
 use mcp_proxy::{
-    CallEnd, ObservedCall, Observer, PinMode, PolicyHandle, Proxy, ProxyDecision, ProxyLimits, Remote,
-    ToolFilter, Upstream, UpstreamCommand,
+    CallEnd, ObservedCall, PinMode, PolicyHandle, Proxy, ProxyDecision, ProxyLimits, ProxyObserver,
+    RemoteServer, ToolFilter, Upstream, UpstreamCommand,
 };
 use process_runner::guardian::Guardian;
 use process_runner::{CancellationToken, Runner};
@@ -253,7 +253,7 @@ struct AuditObserver {
     redactor: Redactor,
 }
 
-impl Observer for AuditObserver {
+impl ProxyObserver for AuditObserver {
     fn starts(&self, call: &ObservedCall<'_>) -> std::io::Result<()> {
         self.audit.start(call.caller, &self.redactor.redact(call.tool), call.arguments, call.bytes_in)
     }
@@ -302,8 +302,9 @@ fn child(command: Vec<OsString>, folder: PathBuf) -> Result<Upstream, Error> {
 
 /// Returns the server at `url`. The values of headers come from the environment or a file, since every user of the machine
 /// can see command lines.
-fn remote(url: &str, from_environment: &[String], file: Option<&Path>) -> Result<Remote, Error> {
-    let mut remote = Remote::new(url).map_err(|problem| Error::Argument(format!("--url: {problem}")))?;
+fn remote(url: &str, from_environment: &[String], file: Option<&Path>) -> Result<RemoteServer, Error> {
+    let mut remote =
+        RemoteServer::new(url).map_err(|problem| Error::Argument(format!("--url: {problem}")))?;
     for pair in from_environment {
         let (name, variable) = pair
             .split_once('=')

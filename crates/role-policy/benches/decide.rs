@@ -5,7 +5,7 @@
     reason = "a benchmark prints, and has nobody to answer to"
 )]
 
-use role_policy::{Call, Caller, Effect, Lexical, Policy, ToolFacts};
+use role_policy::{Call, Caller, Effect, LexicalResolver, Policy, ToolFacts};
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 use std::hint::black_box;
@@ -82,7 +82,7 @@ fn report_calls(
         let mut allowed = Vec::with_capacity(50);
         let started = Instant::now();
         for call in calls {
-            allowed.push(policy.authorize(black_box(caller), black_box(tool), call, &Lexical));
+            allowed.push(policy.authorize(black_box(caller), black_box(tool), call, &LexicalResolver));
         }
         times.push(started.elapsed() / BATCH);
         assert!(allowed.iter().all(Result::is_ok), "the benchmark judges calls that are allowed");

@@ -4,7 +4,7 @@
 //! `cargo run -p role-policy --example decide`
 #![allow(clippy::print_stdout, reason = "an example shows what came of it")]
 
-use role_policy::{Authorized, Call, Caller, Effect, Lexical, Policy, ToolFacts};
+use role_policy::{Authorized, Call, Caller, Effect, LexicalResolver, Policy, ToolFacts};
 use serde_json::{Map, Value, json};
 
 const ROLES: &str = r#"
@@ -46,8 +46,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         said.push(format!("{role} sees {seen:?}"));
         for path in ["docs/plan.md", "src/main.rs"] {
             let arguments: Map<String, Value> = serde_json::from_value(json!({ "path": path }))?;
-            // `Lexical` judges a path by its text; a server that has files judges where it leads.
-            let decided = policy.authorize(&caller, &TOOLS[1], Call::new("save", arguments), &Lexical);
+            // `LexicalResolver` judges a path by its text; a server that has files judges where it leads.
+            let decided =
+                policy.authorize(&caller, &TOOLS[1], Call::new("save", arguments), &LexicalResolver);
             said.push(
                 decided
                     .map_or_else(|refusal| format!("  {refusal}"), |call| format!("  {}", dispatch(&call))),

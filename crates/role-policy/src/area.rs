@@ -2,7 +2,7 @@
 
 use crate::caller::Caller;
 use crate::policy::{Policy, Role};
-use crate::rule::{Selector, glob_matches};
+use crate::rule::{ToolSelector, glob_matches};
 use crate::tool::ToolFacts;
 
 impl Policy {
@@ -25,7 +25,7 @@ fn names_area(role: &Role, area: &str) -> bool {
     // `*` alone does not count here: it was written for tools, and whether it takes in an area depends on the rest
     // of the role (`allows_everything`).
     role.allow.iter().any(|entry| match &entry.selector {
-        Selector::Name(glob) => glob.starts_with("mcp/") && glob_matches(glob, area),
+        ToolSelector::Name(glob) => glob.starts_with("mcp/") && glob_matches(glob, area),
         _ => false,
     })
 }
@@ -34,13 +34,13 @@ fn names_area(role: &Role, area: &str) -> bool {
 fn allows_everything(role: &Role) -> bool {
     // The facts of an external tool are the most cautious there are (destructive, open world), so a kind that
     // chooses it chooses every tool of another server.
-    let matches_all = |selector: &Selector| match selector {
-        Selector::Name(glob) => glob.bytes().all(|byte| byte == b'*'),
+    let matches_all = |selector: &ToolSelector| match selector {
+        ToolSelector::Name(glob) => glob.bytes().all(|byte| byte == b'*'),
         kind => kind.matches(&ToolFacts::external("")),
     };
-    let matches_no_tool = |selector: &Selector| match selector {
+    let matches_no_tool = |selector: &ToolSelector| match selector {
         // No tool has a slash in its name.
-        Selector::Name(glob) => glob.contains('/'),
+        ToolSelector::Name(glob) => glob.contains('/'),
         kind => !kind.matches(&ToolFacts::external("")),
     };
     role.allow.iter().any(|entry| matches_all(&entry.selector))

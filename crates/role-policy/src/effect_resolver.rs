@@ -71,17 +71,17 @@ pub trait EffectResolver {
 /// another machine.
 ///
 /// ```
-/// use role_policy::{EffectResolver, Lexical};
+/// use role_policy::{EffectResolver, LexicalResolver};
 ///
-/// assert_eq!(Lexical.resolve_path("./src//lib.rs")?, "src/lib.rs");
-/// assert_eq!(Lexical.resolve_path("src/../docs")?, "docs");
-/// assert!(Lexical.resolve_path("src/../../etc").is_err());
+/// assert_eq!(LexicalResolver.resolve_path("./src//lib.rs")?, "src/lib.rs");
+/// assert_eq!(LexicalResolver.resolve_path("src/../docs")?, "docs");
+/// assert!(LexicalResolver.resolve_path("src/../../etc").is_err());
 /// # Ok::<(), role_policy::ResolveError>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Lexical;
+pub struct LexicalResolver;
 
-impl EffectResolver for Lexical {
+impl EffectResolver for LexicalResolver {
     fn resolve_path(&self, path: &str) -> Result<String, ResolveError> {
         if path.is_empty() || path.contains('\0') {
             return Err(ResolveError::NotAPath);

@@ -28,13 +28,13 @@ pub struct ExplainStep {
     /// Its line in the file, from 1; 0 where there is none.
     pub line: usize,
     /// Its verdict on the call.
-    pub says: Says,
+    pub says: ExplainVerdict,
 }
 
 /// The verdict of one entry or rule on a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Says {
+pub enum ExplainVerdict {
     /// It is about other tools.
     NoMatch,
     /// It hides the tool.
@@ -59,21 +59,23 @@ impl Policy {
         let mut steps = Vec::new();
         for name in caller.roles() {
             let role = self.role(name);
-            let mut step = |rule: &Arc<str>, line: usize, says: Says| {
+            let mut step = |rule: &Arc<str>, line: usize, says: ExplainVerdict| {
                 steps.push(ExplainStep { role: role.name.clone(), rule: Arc::clone(rule), line, says });
             };
-            for (list, says) in [(&role.deny, Says::Denies), (&role.allow, Says::Allows)] {
+            for (list, says) in [(&role.deny, ExplainVerdict::Denies), (&role.allow, ExplainVerdict::Allows)]
+            {
                 for entry in list {
-                    let says = if entry.selector.matches(tool) { says.clone() } else { Says::NoMatch };
+                    let says =
+                        if entry.selector.matches(tool) { says.clone() } else { ExplainVerdict::NoMatch };
                     step(&entry.label, entry.line, says);
                 }
             }
             for rule in &role.rules {
                 let says = match rule.concerns(tool) {
-                    false => Says::NoMatch,
+                    false => ExplainVerdict::NoMatch,
                     true => match rule.check(tool, call.arguments(), effects) {
-                        Ok(()) => Says::Holds,
-                        Err(violation) => Says::Refuses(violation.to_string()),
+                        Ok(()) => ExplainVerdict::Holds,
+                        Err(violation) => ExplainVerdict::Refuses(violation.to_string()),
                     },
                 };
                 step(&rule.label, rule.line, says);

@@ -24,12 +24,12 @@ impl Policy {
     /// [`Refusal::Hidden`]: no tool of that name was known.
     ///
     /// ```
-    /// use role_policy::{Caller, Effect, Lexical, Policy, ToolFacts};
+    /// use role_policy::{Caller, Effect, LexicalResolver, Policy, ToolFacts};
     ///
     /// let save = ToolFacts::new("save", "files").effects(&[Effect::Writes("path")]);
     /// let policy = Policy::load("version = 1\n[roles.writer]\nallow = [\"save\"]", "roles.toml", &[save])?.policy;
     /// let arguments = serde_json::from_str(r#"{ "path": "docs/plan.md" }"#)?;
-    /// let call = policy.tool("save")?.authorize(&Caller::new("writer"), arguments, &Lexical)?;
+    /// let call = policy.tool("save")?.authorize(&Caller::new("writer"), arguments, &LexicalResolver)?;
     /// assert_eq!(call.tool(), "save");
     /// assert!(policy.tool("load").is_err());
     /// # Ok::<(), Box<dyn std::error::Error>>(())

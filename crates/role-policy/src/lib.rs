@@ -7,7 +7,7 @@
 //! run an unchecked call:
 //!
 //! ```
-//! use role_policy::{Authorized, Call, Caller, Effect, Lexical, Policy, ToolFacts};
+//! use role_policy::{Authorized, Call, Caller, Effect, LexicalResolver, Policy, ToolFacts};
 //! use serde_json::Map;
 //!
 //! fn dispatch(call: Authorized<Call>) -> String {
@@ -32,7 +32,7 @@
 //! let caller = Caller::new("writer");
 //! let authorize = |path: &str| {
 //!     let arguments = Map::from_iter([("path".to_owned(), path.into())]);
-//!     policy.tool("write_file")?.authorize(&caller, arguments, &Lexical)
+//!     policy.tool("write_file")?.authorize(&caller, arguments, &LexicalResolver)
 //! };
 //! let allowed = authorize("docs/plan.md")?;
 //! assert_eq!(dispatch(allowed), "write_file runs");
@@ -89,11 +89,11 @@ pub use access::Access;
 pub use builtin::BUILTIN;
 pub use caller::Caller;
 pub use decision::{Authorized, Decision, Refusal};
-pub use effect_resolver::{EffectResolver, Lexical, ResolveError};
-pub use explain::{ExplainStep, Explanation, Says};
+pub use effect_resolver::{EffectResolver, LexicalResolver, ResolveError};
+pub use explain::{ExplainStep, ExplainVerdict, Explanation};
 pub use known_tool::PolicyTool;
 pub use limits::RoleLimits;
-pub use load::Loaded;
+pub use load::LoadedPolicy;
 pub use policy::Policy;
 pub use problem::{LoadError, PolicyProblem, Severity};
 pub use scope::CallScope;

@@ -3,13 +3,13 @@
 use crate::builtin::BUILTIN;
 use crate::caller::Caller;
 use crate::decision::Refusal;
-use crate::effect_resolver::Lexical;
+use crate::effect_resolver::LexicalResolver;
 use crate::path_rule::PathRule;
 use crate::policy::{CommandRole, CompiledPolicy, DispatchRule, Policy, Role, ToolEntry};
 use crate::problem::{LoadError, PolicyProblem, Severity};
 use crate::quoted::quoted;
 use crate::read::{DraftRole, DraftRule, LocatedText, PolicyDraft, PolicyExample, read};
-use crate::rule::{Rule, Selector};
+use crate::rule::{Rule, ToolSelector};
 use crate::tool::{Call, OwnedFacts, ToolFacts};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// A policy, with the warnings about its file.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Loaded {
+pub struct LoadedPolicy {
     /// The policy.
     pub policy: Policy,
     /// The warnings, in the order of the file.
@@ -36,13 +36,13 @@ impl Policy {
     /// `deny`, where a misspelling is a hole, and warnings elsewhere. Without any `tools`, as before a server
     /// whose tools are not known yet, names are not checked, and examples only where they call an external tool.
     ///
-    /// The examples of the file are judged by text alone ([`Lexical`]), for it is loaded where no files are.
+    /// The examples of the file are judged by text alone ([`LexicalResolver`]), for it is loaded where no files are.
     ///
     /// # Errors
     ///
     /// Everything that is wrong with the file: what cannot be read, unknown keys, roles and tools, roles that
     /// extend each other in a circle, examples that do not hold.
-    pub fn load(text: &str, file: &str, tools: &[ToolFacts<'_>]) -> Result<Loaded, LoadError> {
+    pub fn load(text: &str, file: &str, tools: &[ToolFacts<'_>]) -> Result<LoadedPolicy, LoadError> {
         Self::load_for(text, file, tools, tools.is_empty())
     }
 
@@ -52,7 +52,7 @@ impl Policy {
     /// # Errors
     ///
     /// Tools of the server have its names and are others, so that its examples do not hold.
-    pub fn builtin(tools: &[ToolFacts<'_>]) -> Result<Loaded, LoadError> {
+    pub fn builtin(tools: &[ToolFacts<'_>]) -> Result<LoadedPolicy, LoadError> {
         let mut loaded = Self::load_for(BUILTIN, "built-in", tools, true)?;
         // An operator could do nothing about a warning in a file that is part of the program.
         loaded.warnings.clear();
@@ -60,7 +60,12 @@ impl Policy {
     }
 
     /// `partial`: the file may name tools that are not among these.
-    fn load_for(text: &str, file: &str, tools: &[ToolFacts<'_>], partial: bool) -> Result<Loaded, LoadError> {
+    fn load_for(
+        text: &str,
+        file: &str,
+        tools: &[ToolFacts<'_>],
+        partial: bool,
+    ) -> Result<LoadedPolicy, LoadError> {
         let mut problems = Vec::new();
         let draft = read(text, file, &mut problems);
         // Compiled also after errors of `read`: the checks then find the other problems too, and an operator mends
@@ -76,7 +81,7 @@ impl Policy {
             role.examples.len() + role.rules.iter().map(|rule| rule.examples.len()).sum::<usize>()
         };
         let examples = draft.roles.iter().map(examples).sum();
-        Ok(Loaded { policy, warnings: problems, examples })
+        Ok(LoadedPolicy { policy, warnings: problems, examples })
     }
 }
 
@@ -110,7 +115,7 @@ impl<'a> PolicyLoader<'a> {
         let draft = self.draft;
         let mut facts: Vec<ToolFacts<'a>> = self.tools.to_vec();
         for tool in &draft.external_tools {
-            match Selector::parse(&tool.text) {
+            match ToolSelector::parse(&tool.text) {
                 Ok(selector) if selector.exact().is_some() => {}
                 _ => self.error(tool.line, format!("`{}` in `external_tools` is no tool's name", tool.text)),
             }
@@ -196,7 +201,7 @@ impl<'a> PolicyLoader<'a> {
         };
         for part in lineage {
             let name = &part.name.text;
-            let listed = |what: &str, entries: &[(LocatedText, Selector)]| -> Vec<ToolEntry> {
+            let listed = |what: &str, entries: &[(LocatedText, ToolSelector)]| -> Vec<ToolEntry> {
                 entries
                     .iter()
                     .map(|(text, selector)| ToolEntry {
@@ -214,7 +219,7 @@ impl<'a> PolicyLoader<'a> {
                 role.rules.push(Arc::new(Rule {
                     label: self.label(name, "roots", part.name.line),
                     line: part.name.line,
-                    tools: vec![Selector::Name("*".to_owned())],
+                    tools: vec![ToolSelector::Name("*".to_owned())],
                     paths: Some(Arc::new(PathRule {
                         read_within: Some(roots.clone()),
                         write_within: Some(roots.clone()),
@@ -299,7 +304,7 @@ impl<'a> PolicyLoader<'a> {
         let lists = [("allow", &role.allow), ("deny", &role.deny)].into_iter();
         for (key, list) in lists.chain(role.rules.iter().map(|rule| ("tools", &rule.tools))) {
             for (text, selector) in list {
-                // `Selector::parse` knows every kind, so it is not misspelt, and denying a kind also covers tools that
+                // `ToolSelector::parse` knows every kind, so it is not misspelt, and denying a kind also covers tools that
                 // are added later.
                 let of_a_kind = key == "deny" && selector.is_kind();
                 if of_a_kind || facts.iter().any(|tool| selector.matches(tool)) {
@@ -307,7 +312,7 @@ impl<'a> PolicyLoader<'a> {
                 }
                 let name = text.text.as_str();
                 let near = match selector {
-                    Selector::Toolset(_) => did_you_mean::nearest(
+                    ToolSelector::Toolset(_) => did_you_mean::nearest(
                         name.trim_start_matches("toolset:"),
                         facts.iter().map(|tool| tool.toolset),
                     )
@@ -458,7 +463,7 @@ impl<'a> PolicyLoader<'a> {
                 continue;
             }
             let call = Call::new(name, example.arguments.clone());
-            let judged = policy.authorize(&Caller::new(role), tool, call, &Lexical);
+            let judged = policy.authorize(&Caller::new(role), tool, call, &LexicalResolver);
             let message = match (&judged, example.allowed) {
                 (Ok(call), false) => {
                     format!("the example must be denied and is allowed by {}", call.decision().rule)

@@ -2,7 +2,7 @@
 
 use crate::access::Access;
 use crate::effect_resolver::EffectResolver;
-use crate::violation::{PathViolation, Violation};
+use crate::violation::{PathViolation, RuleViolation};
 
 /// The folders that paths may lead to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,15 +34,16 @@ impl PathRule {
         name: &str,
         path: &str,
         effects: &dyn EffectResolver,
-    ) -> Result<(), Violation> {
+    ) -> Result<(), RuleViolation> {
         // Nothing to resolve where nothing is limited: a missing file is then the tool's to report.
         if !self.limits(access) {
             return Ok(());
         }
         // The cause would tell what lies out of reach.
-        let resolved =
-            effects.resolve_path(path).map_err(|_| Violation::Unreachable { argument: name.to_owned() })?;
-        self.check(access, &resolved).map_err(Violation::path(name))
+        let resolved = effects
+            .resolve_path(path)
+            .map_err(|_| RuleViolation::Unreachable { argument: name.to_owned() })?;
+        self.check(access, &resolved).map_err(RuleViolation::path(name))
     }
 
     /// Judges a path that has been resolved.

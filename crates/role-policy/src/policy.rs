@@ -5,7 +5,7 @@ use crate::decision::{Authorized, Decision, Refusal};
 use crate::effect_resolver::EffectResolver;
 use crate::limits::RoleLimits;
 use crate::quoted::quoted;
-use crate::rule::{Rule, Selector};
+use crate::rule::{Rule, ToolSelector};
 use crate::scope::CallScope;
 use crate::tool::{Call, Effect, OwnedFacts, ToolFacts};
 use serde_json::{Map, Value};
@@ -52,7 +52,7 @@ pub(crate) struct Role {
 /// One entry of `allow` or `deny`.
 #[derive(Clone, Debug)]
 pub(crate) struct ToolEntry {
-    pub(crate) selector: Selector,
+    pub(crate) selector: ToolSelector,
     /// ``dev: allow `git_*` (roles.toml:12)``
     pub(crate) label: Arc<str>,
     pub(crate) line: usize,
@@ -62,19 +62,19 @@ pub(crate) struct ToolEntry {
 #[derive(Clone, Debug)]
 pub(crate) struct KnownVerdict {
     toolset: String,
-    annotations: Annotations,
+    annotations: SelectorAnnotations,
     verdict: ToolVerdict,
 }
 
 /// The annotations of a tool that selectors choose by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Annotations {
+struct SelectorAnnotations {
     read_only: bool,
     destructive: bool,
     open_world: bool,
 }
 
-impl Annotations {
+impl SelectorAnnotations {
     fn of(tool: &ToolFacts<'_>) -> Self {
         let ToolFacts { read_only, destructive, open_world, .. } = *tool;
         Self { read_only, destructive, open_world }
@@ -114,7 +114,7 @@ impl Policy {
         let everything = Role {
             name: "anyone".to_owned(),
             allow: vec![ToolEntry {
-                selector: Selector::Name("*".to_owned()),
+                selector: ToolSelector::Name("*".to_owned()),
                 label: "allow-all".into(),
                 line: 0,
             }],
@@ -393,7 +393,7 @@ impl Role {
             .map(|tool| {
                 let entry = KnownVerdict {
                     toolset: tool.toolset.to_owned(),
-                    annotations: Annotations::of(tool),
+                    annotations: SelectorAnnotations::of(tool),
                     verdict: self.judge(tool),
                 };
                 (tool.name.to_owned(), entry)
@@ -406,7 +406,9 @@ impl Role {
         // The facts come from the caller, so a known name is not enough: with another toolset or annotation other
         // entries match. No selector looks at effects, so these are not compared.
         match self.table.get(tool.name) {
-            Some(entry) if entry.annotations == Annotations::of(tool) && entry.toolset == tool.toolset => {
+            Some(entry)
+                if entry.annotations == SelectorAnnotations::of(tool) && entry.toolset == tool.toolset =>
+            {
                 Cow::Borrowed(&entry.verdict)
             }
             _ => Cow::Owned(self.judge(tool)),

@@ -3,7 +3,7 @@
 use crate::limits::RoleLimits;
 use crate::path_rule::PathRule;
 use crate::problem::{PolicyProblem, Severity};
-use crate::rule::{ArgumentRule, ArgumentTest, CommandRule, Selector};
+use crate::rule::{ArgumentRule, ArgumentTest, CommandRule, ToolSelector};
 use serde_json::{Map, Number, Value};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -37,8 +37,8 @@ pub(crate) struct DraftRole {
     pub(crate) name: LocatedText,
     pub(crate) description: String,
     pub(crate) extends: Vec<LocatedText>,
-    pub(crate) allow: Vec<(LocatedText, Selector)>,
-    pub(crate) deny: Vec<(LocatedText, Selector)>,
+    pub(crate) allow: Vec<(LocatedText, ToolSelector)>,
+    pub(crate) deny: Vec<(LocatedText, ToolSelector)>,
     pub(crate) may_use: Vec<LocatedText>,
     pub(crate) documents: Vec<String>,
     pub(crate) roots: Option<Vec<String>>,
@@ -51,7 +51,7 @@ pub(crate) struct DraftRole {
 pub(crate) struct DraftRule {
     pub(crate) id: String,
     pub(crate) line: usize,
-    pub(crate) tools: Vec<(LocatedText, Selector)>,
+    pub(crate) tools: Vec<(LocatedText, ToolSelector)>,
     pub(crate) paths: Option<PathRule>,
     pub(crate) commands: Option<CommandRule>,
     pub(crate) sql_read_only: bool,
@@ -105,14 +105,14 @@ struct DraftReader<'a> {
     problems: &'a mut Vec<PolicyProblem>,
 }
 
-type Field<'a, 'i> = &'a Spanned<DeValue<'i>>;
+type TomlField<'a, 'i> = &'a Spanned<DeValue<'i>>;
 
 impl DraftReader<'_> {
     fn line(&self, offset: usize) -> usize {
         self.newlines.partition_point(|newline| *newline < offset) + 1
     }
 
-    fn line_of(&self, value: Field<'_, '_>) -> usize {
+    fn line_of(&self, value: TomlField<'_, '_>) -> usize {
         self.line(value.span().start)
     }
 
@@ -125,7 +125,7 @@ impl DraftReader<'_> {
         });
     }
 
-    fn expected(&mut self, value: Field<'_, '_>, key: &str, expected: &str) {
+    fn expected(&mut self, value: TomlField<'_, '_>, key: &str, expected: &str) {
         let (line, found) = (self.line_of(value), value.get_ref().type_str());
         self.error(line, format!("`{key}` is of type {found}; expected {expected}"));
     }
@@ -260,7 +260,7 @@ impl DraftReader<'_> {
         role
     }
 
-    fn limits(&mut self, value: Field<'_, '_>) -> RoleLimits {
+    fn limits(&mut self, value: TomlField<'_, '_>) -> RoleLimits {
         const KEYS: [&str; 4] = ["calls_per_minute", "concurrent_calls", "max_argument_bytes", "max_seconds"];
         let mut limits = RoleLimits::default();
         let DeValue::Table(table) = value.get_ref() else {
@@ -361,7 +361,7 @@ impl DraftReader<'_> {
         rule
     }
 
-    fn arguments(&mut self, value: Field<'_, '_>) -> Vec<ArgumentRule> {
+    fn arguments(&mut self, value: TomlField<'_, '_>) -> Vec<ArgumentRule> {
         const KEYS: [&str; 10] = [
             "one_of",
             "equals",
@@ -429,7 +429,7 @@ impl DraftReader<'_> {
         arguments
     }
 
-    fn commands(&mut self, value: Field<'_, '_>) -> Vec<Vec<String>> {
+    fn commands(&mut self, value: TomlField<'_, '_>) -> Vec<Vec<String>> {
         let DeValue::Array(commands) = value.get_ref() else {
             self.expected(value, "commands", "a list of commands, each a text or a list of words");
             return Vec::new();
@@ -467,7 +467,7 @@ impl DraftReader<'_> {
         allowed
     }
 
-    fn examples(&mut self, value: Field<'_, '_>, key: &str, examples: &mut Vec<PolicyExample>) {
+    fn examples(&mut self, value: TomlField<'_, '_>, key: &str, examples: &mut Vec<PolicyExample>) {
         for (line, table) in self.tables(value, key) {
             let mut example =
                 PolicyExample { line, allowed: key == "must_allow", tool: None, arguments: Map::new() };
@@ -492,7 +492,7 @@ impl DraftReader<'_> {
         &mut self,
         table: &'t DeTable<'i>,
         known: &[&'static str],
-    ) -> Vec<(&'static str, usize, Field<'t, 'i>)> {
+    ) -> Vec<(&'static str, usize, TomlField<'t, 'i>)> {
         let mut members: Vec<_> = table.iter().collect();
         // `DeTable` need not keep the order of the file, in which rules are asked and problems are listed.
         members.sort_by_key(|(name, _)| name.span().start);
@@ -513,7 +513,7 @@ impl DraftReader<'_> {
         found
     }
 
-    fn text(&mut self, value: Field<'_, '_>, key: &str) -> Option<LocatedText> {
+    fn text(&mut self, value: TomlField<'_, '_>, key: &str) -> Option<LocatedText> {
         let line = self.line_of(value);
         match value.get_ref() {
             DeValue::String(text) => Some(LocatedText { text: text.to_string(), line }),
@@ -525,7 +525,7 @@ impl DraftReader<'_> {
     }
 
     /// Reads a list of texts, or one text alone.
-    fn texts(&mut self, value: Field<'_, '_>, key: &str) -> Vec<LocatedText> {
+    fn texts(&mut self, value: TomlField<'_, '_>, key: &str) -> Vec<LocatedText> {
         match value.get_ref() {
             DeValue::Array(values) => values.iter().filter_map(|value| self.text(value, key)).collect(),
             DeValue::String(_) => self.text(value, key).into_iter().collect(),
@@ -536,18 +536,18 @@ impl DraftReader<'_> {
         }
     }
 
-    fn strings(&mut self, value: Field<'_, '_>, key: &str) -> Vec<String> {
+    fn strings(&mut self, value: TomlField<'_, '_>, key: &str) -> Vec<String> {
         self.texts(value, key).into_iter().map(|text| text.text).collect()
     }
 
-    fn selectors(&mut self, value: Field<'_, '_>, key: &str) -> Vec<(LocatedText, Selector)> {
+    fn selectors(&mut self, value: TomlField<'_, '_>, key: &str) -> Vec<(LocatedText, ToolSelector)> {
         let mut selectors = Vec::new();
         for text in self.texts(value, key) {
             if text.text.len() > MAX_NAME {
                 self.error(text.line, format!("a name in `{key}` is longer than {MAX_NAME} bytes"));
                 continue;
             }
-            match Selector::parse(&text.text) {
+            match ToolSelector::parse(&text.text) {
                 Ok(selector) => selectors.push((text, selector)),
                 Err(wrong) => self.error(text.line, format!("`{}` in `{key}`: {wrong}", text.text)),
             }
@@ -556,7 +556,7 @@ impl DraftReader<'_> {
     }
 
     /// Reads folders into the form in which resolved paths are compared with them.
-    fn folders(&mut self, value: Field<'_, '_>, key: &str) -> Vec<String> {
+    fn folders(&mut self, value: TomlField<'_, '_>, key: &str) -> Vec<String> {
         let mut folders = Vec::new();
         for LocatedText { text, line } in self.texts(value, key) {
             let (root, path) = match text.split_once(':') {
@@ -608,7 +608,7 @@ impl DraftReader<'_> {
         tables
     }
 
-    fn number(&mut self, value: Field<'_, '_>, key: &str) -> Option<u64> {
+    fn number(&mut self, value: TomlField<'_, '_>, key: &str) -> Option<u64> {
         let number = value.get_ref().as_integer();
         // TOML allows `1_000`, and `from_str_radix` does not.
         let number = number
@@ -619,7 +619,7 @@ impl DraftReader<'_> {
         number
     }
 
-    fn float(&mut self, value: Field<'_, '_>, key: &str) -> Option<f64> {
+    fn float(&mut self, value: TomlField<'_, '_>, key: &str) -> Option<f64> {
         let number = match value.get_ref() {
             DeValue::Integer(number) => number.as_str().replace('_', "").parse().ok(),
             DeValue::Float(number) => number.as_str().replace('_', "").parse().ok(),
@@ -634,7 +634,7 @@ impl DraftReader<'_> {
     }
 
     /// Converts a TOML value to the JSON that a call would have.
-    fn json(&mut self, value: Field<'_, '_>) -> Option<Value> {
+    fn json(&mut self, value: TomlField<'_, '_>) -> Option<Value> {
         let converted = match value.get_ref() {
             DeValue::String(text) => Some(Value::String(text.to_string())),
             DeValue::Boolean(flag) => Some(Value::Bool(*flag)),

@@ -5,14 +5,14 @@ use crate::effect_resolver::EffectResolver;
 use crate::path_rule::PathRule;
 use crate::scope::CallScope;
 use crate::tool::{Effect, ToolFacts};
-use crate::violation::Violation;
+use crate::violation::RuleViolation;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::sync::Arc;
 
 /// A choice of tools, as an entry of `allow`, `deny` or `tools` makes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Selector {
+pub(crate) enum ToolSelector {
     /// Canonical names, in which `*` stands for any characters.
     Name(String),
     Toolset(String),
@@ -40,7 +40,7 @@ pub(crate) enum SelectorError {
 /// The selectors by annotation, for messages.
 const ANNOTATIONS: &str = "`annotation:read-only`, `annotation:destructive` or `annotation:open-world`";
 
-impl Selector {
+impl ToolSelector {
     /// Reads `git_*`, `toolset:git` or `annotation:read-only`.
     pub(crate) fn parse(text: &str) -> Result<Self, SelectorError> {
         if let Some(name) = text.strip_prefix("toolset:") {
@@ -124,7 +124,7 @@ pub(crate) struct Rule {
     /// `dev: require `W3` (roles.toml:12)`.
     pub(crate) label: Arc<str>,
     pub(crate) line: usize,
-    pub(crate) tools: Vec<Selector>,
+    pub(crate) tools: Vec<ToolSelector>,
     pub(crate) paths: Option<Arc<PathRule>>,
     pub(crate) commands: Option<CommandRule>,
     pub(crate) sql_read_only: bool,
@@ -201,9 +201,11 @@ impl Rule {
         tool: &ToolFacts<'_>,
         arguments: &Map<String, Value>,
         effects: &dyn EffectResolver,
-    ) -> Result<(), Violation> {
+    ) -> Result<(), RuleViolation> {
         self.conditions(tool, arguments, effects).map_err(|found| match &self.reason {
-            Some(reason) => Violation::Explained { violation: Box::new(found), explanation: reason.clone() },
+            Some(reason) => {
+                RuleViolation::Explained { violation: Box::new(found), explanation: reason.clone() }
+            }
             None => found,
         })
     }
@@ -213,7 +215,7 @@ impl Rule {
         tool: &ToolFacts<'_>,
         arguments: &Map<String, Value>,
         effects: &dyn EffectResolver,
-    ) -> Result<(), Violation> {
+    ) -> Result<(), RuleViolation> {
         for effect in tool.effects {
             match effect {
                 Effect::Reads(name) => self.check_paths(Access::Read, name, arguments, effects)?,
@@ -234,7 +236,7 @@ impl Rule {
                             Some("query" | "schema" | "explain")
                         )
                     {
-                        return Err(Violation::DatabaseWrite { argument: (*name).to_owned() });
+                        return Err(RuleViolation::DatabaseWrite { argument: (*name).to_owned() });
                     }
                 }
                 // Judged for every caller, by what its roles may use.
@@ -244,14 +246,14 @@ impl Rule {
         // A rule for what the tool does not declare cannot be judged, and so does not hold.
         if self.commands.is_some() && !tool.effects.iter().any(|effect| matches!(effect, Effect::Runs { .. }))
         {
-            return Err(Violation::UndeclaredCommand { tool: tool.name.to_owned() });
+            return Err(RuleViolation::UndeclaredCommand { tool: tool.name.to_owned() });
         }
         // What a tool of another server reaches is not declared at all.
         if self.paths.is_some() && tool.is_external() {
-            return Err(Violation::UndeclaredPaths { tool: tool.name.to_owned() });
+            return Err(RuleViolation::UndeclaredPaths { tool: tool.name.to_owned() });
         }
         if self.sql_read_only && !tool.effects.iter().any(|effect| matches!(effect, Effect::Sql(_))) {
-            return Err(Violation::UndeclaredDatabase { tool: tool.name.to_owned() });
+            return Err(RuleViolation::UndeclaredDatabase { tool: tool.name.to_owned() });
         }
         for argument in &self.arguments {
             argument.check(arguments, effects)?;
@@ -259,7 +261,7 @@ impl Rule {
         if self.only {
             let known = |name: &str| self.arguments.iter().any(|argument| argument.top_level_name() == name);
             if let Some(name) = arguments.keys().find(|name| !known(name)) {
-                return Err(Violation::UnknownArgument { argument: name.clone() });
+                return Err(RuleViolation::UnknownArgument { argument: name.clone() });
             }
         }
         Ok(())
@@ -271,7 +273,7 @@ impl Rule {
         name: &str,
         arguments: &Map<String, Value>,
         effects: &dyn EffectResolver,
-    ) -> Result<(), Violation> {
+    ) -> Result<(), RuleViolation> {
         let Some(rule) = &self.paths else { return Ok(()) };
         match arguments.get(name) {
             // Left out, a path is the primary root: see `Effect::Reads`.
@@ -279,9 +281,9 @@ impl Rule {
             Some(Value::String(path)) => rule.check_argument(access, name, path, effects),
             Some(Value::Array(paths)) => paths.iter().try_for_each(|path| match path {
                 Value::String(path) => rule.check_argument(access, name, path, effects),
-                _ => Err(Violation::NotPaths { argument: name.to_owned() }),
+                _ => Err(RuleViolation::NotPaths { argument: name.to_owned() }),
             }),
-            Some(_) => Err(Violation::NotAPath { argument: name.to_owned() }),
+            Some(_) => Err(RuleViolation::NotAPath { argument: name.to_owned() }),
         }
     }
 
@@ -292,21 +294,22 @@ impl Rule {
         name: &str,
         arguments: &Map<String, Value>,
         effects: &dyn EffectResolver,
-    ) -> Result<(), Violation> {
+    ) -> Result<(), RuleViolation> {
         let Some(rule) =
             self.paths.as_ref().filter(|rule| accesses.iter().any(|access| rule.limits(*access)))
         else {
             return Ok(());
         };
         let Some(Value::String(path)) = arguments.get(name) else {
-            return Err(Violation::NotAPath { argument: name.to_owned() });
+            return Err(RuleViolation::NotAPath { argument: name.to_owned() });
         };
         // The cause would tell what lies out of reach.
-        let resolved =
-            effects.resolve_name(path).map_err(|_| Violation::Unreachable { argument: name.to_owned() })?;
+        let resolved = effects
+            .resolve_name(path)
+            .map_err(|_| RuleViolation::Unreachable { argument: name.to_owned() })?;
         rule.check_holds(&resolved)
             .and_then(|()| accesses.iter().try_for_each(|access| rule.check(*access, &resolved)))
-            .map_err(Violation::path(name))
+            .map_err(RuleViolation::path(name))
     }
 }
 
@@ -317,41 +320,41 @@ impl CommandRule {
         environment: &str,
         arguments: &Map<String, Value>,
         effects: &dyn EffectResolver,
-    ) -> Result<(), Violation> {
+    ) -> Result<(), RuleViolation> {
         // A variable such as PATH or LD_PRELOAD turns an allowed program into another.
         match arguments.get(environment) {
             None | Some(Value::Null) => {}
             Some(Value::Object(variables)) => {
                 if let Some(name) = variables.keys().find(|name| !self.environment.contains(name)) {
-                    return Err(Violation::Variable {
+                    return Err(RuleViolation::Variable {
                         argument: environment.to_owned(),
                         variable: name.clone(),
                         allowed: self.environment.clone(),
                     });
                 }
             }
-            Some(_) => return Err(Violation::NotVariables { argument: environment.to_owned() }),
+            Some(_) => return Err(RuleViolation::NotVariables { argument: environment.to_owned() }),
         }
         let words: Vec<Cow<'_, str>> = match arguments.get(command) {
             Some(Value::String(line)) => {
-                let words = effects.split_command(line).map_err(Violation::unresolved(command))?;
+                let words = effects.split_command(line).map_err(RuleViolation::unresolved(command))?;
                 words.into_iter().map(Cow::Owned).collect()
             }
             Some(Value::Array(words)) => words
                 .iter()
                 .map(|word| word.as_str().map(Cow::Borrowed))
                 .collect::<Option<_>>()
-                .ok_or_else(|| Violation::NotWords { argument: command.to_owned() })?,
+                .ok_or_else(|| RuleViolation::NotWords { argument: command.to_owned() })?,
             // Left out, the tool would run a default of its own, which this rule cannot see.
             _ => {
-                return Err(Violation::NoCommand {
+                return Err(RuleViolation::NoCommand {
                     argument: command.to_owned(),
                     allowed: self.allowed.clone(),
                 });
             }
         };
         let Some((program, rest)) = words.split_first() else {
-            return Err(Violation::EmptyCommand { argument: command.to_owned() });
+            return Err(RuleViolation::EmptyCommand { argument: command.to_owned() });
         };
         let mut requested = None;
         for allowed in &self.allowed {
@@ -364,14 +367,14 @@ impl CommandRule {
             let requested = match &requested {
                 Some(requested) => requested,
                 None => requested
-                    .insert(effects.resolve_program(program).map_err(Violation::unresolved(command))?),
+                    .insert(effects.resolve_program(program).map_err(RuleViolation::unresolved(command))?),
             };
             // A program of the rule that is not installed matches nothing, and the next entry is tried.
             if effects.resolve_program(name).is_ok_and(|resolved| resolved == *requested) {
                 return Ok(());
             }
         }
-        Err(Violation::Program { argument: command.to_owned(), allowed: self.allowed.clone() })
+        Err(RuleViolation::Program { argument: command.to_owned(), allowed: self.allowed.clone() })
     }
 }
 
@@ -385,7 +388,11 @@ impl ArgumentRule {
         }
     }
 
-    fn check(&self, arguments: &Map<String, Value>, effects: &dyn EffectResolver) -> Result<(), Violation> {
+    fn check(
+        &self,
+        arguments: &Map<String, Value>,
+        effects: &dyn EffectResolver,
+    ) -> Result<(), RuleViolation> {
         let location = &self.location;
         let found = match location.strip_prefix('/') {
             None => arguments.get(location),
@@ -404,13 +411,13 @@ impl ArgumentRule {
             return if self.optional || absent {
                 Ok(())
             } else {
-                Err(Violation::Missing { argument: location.clone(), expected: self.expected() })
+                Err(RuleViolation::Missing { argument: location.clone(), expected: self.expected() })
             };
         };
         for test in &self.tests {
             if !test.holds(location, value, effects)? {
                 let (argument, found) = (location.clone(), value_summary(value));
-                return Err(Violation::Value { argument, found, expected: self.expected() });
+                return Err(RuleViolation::Value { argument, found, expected: self.expected() });
             }
         }
         Ok(())
@@ -427,7 +434,12 @@ impl ArgumentRule {
 
 impl ArgumentTest {
     /// Returns true if the value is as expected. An error says more than what is expected.
-    fn holds(&self, location: &str, value: &Value, effects: &dyn EffectResolver) -> Result<bool, Violation> {
+    fn holds(
+        &self,
+        location: &str,
+        value: &Value,
+        effects: &dyn EffectResolver,
+    ) -> Result<bool, RuleViolation> {
         Ok(match self {
             Self::OneOf(values) => values.contains(value),
             Self::Glob(glob) => value.as_str().is_some_and(|text| glob_matches(glob, text)),
@@ -442,7 +454,7 @@ impl ArgumentTest {
                 };
                 for path in paths {
                     let Value::String(path) = path else {
-                        return Err(Violation::NotAPath { argument: location.to_owned() });
+                        return Err(RuleViolation::NotAPath { argument: location.to_owned() });
                     };
                     // What a tool of another server does with a path is not known: both must hold.
                     rule.check_argument(Access::Read, location, path, effects)?;

@@ -5,17 +5,17 @@
 //! cannot be trusted names the minimal role.
 //!
 //! ```
-//! use role_policy::source::{Named, Sources, resolve};
+//! use role_policy::source::{NamedRole, RoleSources, resolve};
 //! use role_policy::{BUILTIN, Policy};
 //!
 //! let policy = Policy::load(BUILTIN, "built-in", &[])?.policy;
-//! let mut sources = Sources::default();
-//! sources.named.push(Named { source: "flag".to_owned(), role: "dev".to_owned() });
-//! sources.named.push(Named { source: "environment".to_owned(), role: "worker".to_owned() });
+//! let mut sources = RoleSources::default();
+//! sources.named.push(NamedRole { source: "flag".to_owned(), role: "dev".to_owned() });
+//! sources.named.push(NamedRole { source: "environment".to_owned(), role: "worker".to_owned() });
 //! assert_eq!(resolve(&policy, &sources).caller.role(), "dev and worker");
 //!
-//! let mut misspelt = Sources::default();
-//! misspelt.named.push(Named { source: "environment".to_owned(), role: "Worker".to_owned() });
+//! let mut misspelt = RoleSources::default();
+//! misspelt.named.push(NamedRole { source: "environment".to_owned(), role: "Worker".to_owned() });
 //! assert_eq!(resolve(&policy, &misspelt).caller.role(), "minimal");
 //! # Ok::<(), role_policy::LoadError>(())
 //! ```
@@ -29,25 +29,25 @@ mod marker;
 #[cfg(unix)]
 mod marker_file;
 
-pub use marker::{MARKER_NAMES, MIN_KEY_BYTES, Marker, MarkerError, SESSION_MARKER_NAME};
+pub use marker::{MARKER_NAMES, MIN_KEY_BYTES, MarkerError, RoleMarker, SESSION_MARKER_NAME};
 #[cfg(unix)]
 pub use marker_file::{find_marker, read_key, write_marker};
 
 /// The roles that the sources name for a caller. A source that was not there is empty.
 #[derive(Debug, Default)]
 #[non_exhaustive]
-pub struct Sources {
+pub struct RoleSources {
     /// Roles that were named: by a flag, a configuration, a variable, a token, for the person or for the session.
-    pub named: Vec<Named>,
+    pub named: Vec<NamedRole>,
     /// The marker file, if there is one; an error if it cannot be trusted.
-    pub marker: Option<Result<Marker, MarkerError>>,
+    pub marker: Option<Result<RoleMarker, MarkerError>>,
     /// The command that the agent was started with.
     pub command: Option<String>,
 }
 
 /// A role that was named.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Named {
+pub struct NamedRole {
     /// The source, in words: `flag --role`.
     pub source: String,
     /// The role, as it was written.
@@ -61,7 +61,7 @@ pub struct ResolvedCaller {
     /// The caller.
     pub caller: Caller,
     /// The role that each source names, for the log and the audit.
-    pub evidence: Vec<Evidence>,
+    pub evidence: Vec<RoleEvidence>,
 }
 
 /// A source of a role. It is displayed as messages name it.
@@ -92,7 +92,7 @@ impl fmt::Display for RoleSource {
 /// The role that one source names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Evidence {
+pub struct RoleEvidence {
     /// The source.
     pub source: RoleSource,
     /// The role that it puts the caller in.
@@ -102,8 +102,8 @@ pub struct Evidence {
 }
 
 /// Combines all sources into one caller. If there is no source, the caller is in [`Policy::missing_role`].
-pub fn resolve(policy: &Policy, sources: &Sources) -> ResolvedCaller {
-    let mut evidence: Vec<Evidence> = Vec::new();
+pub fn resolve(policy: &Policy, sources: &RoleSources) -> ResolvedCaller {
+    let mut evidence: Vec<RoleEvidence> = Vec::new();
     let mut session = None;
     evidence.extend(
         sources
@@ -119,18 +119,18 @@ pub fn resolve(policy: &Policy, sources: &Sources) -> ResolvedCaller {
         }
         // A marker that cannot be trusted counts as the minimal role. Ignored, breaking the file would give more
         // rights than it named.
-        Some(Err(error)) => evidence.push(Evidence {
+        Some(Err(error)) => evidence.push(RoleEvidence {
             source: RoleSource::Marker,
             role: policy.minimal_role().to_owned(),
             distrust: Some(error.to_string()),
         }),
     }
     if let Some(role) = sources.command.as_deref().and_then(|command| policy.role_of_command(command)) {
-        evidence.push(Evidence { source: RoleSource::Command, role: role.to_owned(), distrust: None });
+        evidence.push(RoleEvidence { source: RoleSource::Command, role: role.to_owned(), distrust: None });
     }
     if evidence.is_empty() {
         let role = policy.missing_role().to_owned();
-        evidence.push(Evidence { source: RoleSource::MissingRole, role, distrust: None });
+        evidence.push(RoleEvidence { source: RoleSource::MissingRole, role, distrust: None });
     }
     let mut roles = evidence.iter().map(|evidence| evidence.role.clone());
     let first = roles.next().unwrap_or_else(|| policy.minimal_role().to_owned());
@@ -141,13 +141,13 @@ pub fn resolve(policy: &Policy, sources: &Sources) -> ResolvedCaller {
     ResolvedCaller { caller, evidence }
 }
 
-fn evidence_of(policy: &Policy, source: RoleSource, role: &str) -> Evidence {
+fn evidence_of(policy: &Policy, source: RoleSource, role: &str) -> RoleEvidence {
     if policy.declares(role) {
-        return Evidence { source, role: role.to_owned(), distrust: None };
+        return RoleEvidence { source, role: role.to_owned(), distrust: None };
     }
     let distrust = match wrong_role_name(role) {
         Some(wrong) => format!("it names no role: {wrong}"),
         None => format!("it names the role `{role}`, which the policy does not declare"),
     };
-    Evidence { source, role: policy.minimal_role().to_owned(), distrust: Some(distrust) }
+    RoleEvidence { source, role: policy.minimal_role().to_owned(), distrust: Some(distrust) }
 }

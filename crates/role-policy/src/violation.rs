@@ -45,7 +45,7 @@ pub enum PathViolation {
 
 /// The condition of a rule that a call breaks.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Violation {
+pub(crate) enum RuleViolation {
     /// The operator gave an explanation, which follows the message.
     #[error("{violation}. {explanation}")]
     Explained { violation: Box<Self>, explanation: String },
@@ -91,7 +91,7 @@ pub(crate) enum Violation {
     Value { argument: String, found: String, expected: String },
 }
 
-impl Violation {
+impl RuleViolation {
     /// Says which argument has the path.
     pub(crate) fn path(argument: &str) -> impl FnOnce(PathViolation) -> Self {
         move |violation| Self::Path { argument: argument.to_owned(), violation }

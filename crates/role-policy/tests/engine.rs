@@ -2,8 +2,8 @@
 #![allow(clippy::expect_used, clippy::panic, reason = "a test says what is wrong by ending")]
 
 use role_policy::{
-    Access, Call, CallScope, Caller, Effect, EffectResolver, Lexical, Policy, Refusal, ResolveError, Says,
-    ToolFacts,
+    Access, Call, CallScope, Caller, Effect, EffectResolver, ExplainVerdict, LexicalResolver, Policy,
+    Refusal, ResolveError, ToolFacts,
 };
 use serde_json::{Map, Value, json};
 
@@ -45,7 +45,7 @@ fn judge(
     arguments: Value,
 ) -> Result<CallScope, Refusal> {
     let call = Call::new(tool.name, object(arguments));
-    policy.authorize(caller, &tool, call, &Lexical).map(|call| call.scope().clone())
+    policy.authorize(caller, &tool, call, &LexicalResolver).map(|call| call.scope().clone())
 }
 
 fn reason(refused: Result<CallScope, Refusal>) -> String {
@@ -113,7 +113,7 @@ fn a_tool_is_judged_by_what_it_is_now_and_not_by_a_namesake_known_at_load() {
 fn facts_of_another_tool_authorize_nothing() {
     let policy = Policy::allow_all();
     let call = Call::new("write_file", Map::new());
-    assert!(policy.authorize(&Caller::new("a"), &READ, call, &Lexical).is_err());
+    assert!(policy.authorize(&Caller::new("a"), &READ, call, &LexicalResolver).is_err());
 }
 
 #[test]
@@ -234,14 +234,14 @@ fn every_path_of_a_call_is_judged_and_one_left_out_is_the_root() {
 }
 
 /// A file system with one link in it, and programs in one folder.
-struct Machine;
+struct LinkedFileSystem;
 
-impl EffectResolver for Machine {
+impl EffectResolver for LinkedFileSystem {
     fn resolve_path(&self, path: &str) -> Result<String, ResolveError> {
         match path {
             "docs/link" => Ok("src/main.rs".to_owned()),
             "broken" => Err(ResolveError::other("it cannot be followed")),
-            path => Lexical.resolve_path(path),
+            path => LexicalResolver.resolve_path(path),
         }
     }
 
@@ -255,7 +255,7 @@ impl EffectResolver for Machine {
     }
 
     fn split_command(&self, line: &str) -> Result<Vec<String>, ResolveError> {
-        Lexical.split_command(line)
+        LexicalResolver.split_command(line)
     }
 }
 
@@ -266,7 +266,7 @@ fn a_link_is_judged_as_what_it_leads_to_and_what_cannot_be_followed_is_refused()
     );
     for (path, allowed) in [("docs/a", true), ("docs/link", false), ("broken", false)] {
         let call = Call::new("write_file", object(json!({ "path": path })));
-        let judged = policy.authorize(&Caller::new("a"), &WRITE, call, &Machine);
+        let judged = policy.authorize(&Caller::new("a"), &WRITE, call, &LinkedFileSystem);
         assert_eq!(judged.is_ok(), allowed, "{path}");
     }
 }
@@ -277,7 +277,7 @@ fn may_run(rule: &str, arguments: Value) -> Result<(), String> {
     ));
     let call = Call::new("run_command", object(arguments));
     policy
-        .authorize(&Caller::new("a"), &RUN, call, &Machine)
+        .authorize(&Caller::new("a"), &RUN, call, &LinkedFileSystem)
         .map(|_| ())
         .map_err(|refused| refused.to_string())
 }
@@ -493,7 +493,7 @@ fn an_explanation_names_everything_that_was_looked_at_and_ends_as_the_call_would
         "[roles.a]\nallow = [\"read_file\", \"write_*\"]\ndeny = [\"move_file\"]\n[[roles.a.require]]\nid = \"P\"\ntools = [\"write_file\"]\nwrite_within = [\"docs\"]",
     );
     let call = Call::new("write_file", object(json!({ "path": "src/a" })));
-    let explained = policy.explain(&Caller::new("a"), &WRITE, call, &Lexical);
+    let explained = policy.explain(&Caller::new("a"), &WRITE, call, &LexicalResolver);
     let steps: Vec<(&str, usize)> = explained.steps.iter().map(|step| (&*step.rule, step.line)).collect();
     assert_eq!(
         steps,
@@ -504,8 +504,16 @@ fn an_explanation_names_everything_that_was_looked_at_and_ends_as_the_call_would
             ("a: require `P` (roles.toml:5)", 5),
         ]
     );
-    let says: Vec<&Says> = explained.steps.iter().map(|step| &step.says).collect();
-    assert!(matches!(says.as_slice(), [Says::NoMatch, Says::NoMatch, Says::Allows, Says::Refuses(_)]));
+    let says: Vec<&ExplainVerdict> = explained.steps.iter().map(|step| &step.says).collect();
+    assert!(matches!(
+        says.as_slice(),
+        [
+            ExplainVerdict::NoMatch,
+            ExplainVerdict::NoMatch,
+            ExplainVerdict::Allows,
+            ExplainVerdict::Refuses(_)
+        ]
+    ));
     assert_eq!(&**explained.decision.unwrap_err().rule(), "a: require `P` (roles.toml:5)");
 }
 

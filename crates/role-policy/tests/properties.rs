@@ -2,7 +2,7 @@
 #![allow(clippy::panic, reason = "a test says what is wrong by ending")]
 
 use proptest::prelude::*;
-use role_policy::{Call, Caller, Effect, Lexical, Policy, Refusal, ToolFacts};
+use role_policy::{Call, Caller, Effect, LexicalResolver, Policy, Refusal, ToolFacts};
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
 
@@ -93,7 +93,7 @@ fn calls() -> impl Iterator<Item = (ToolFacts<'static>, Call)> {
 }
 
 fn allowed(policy: &Policy, caller: &Caller) -> Vec<bool> {
-    calls().map(|(tool, call)| policy.authorize(caller, &tool, call, &Lexical).is_ok()).collect()
+    calls().map(|(tool, call)| policy.authorize(caller, &tool, call, &LexicalResolver).is_ok()).collect()
 }
 
 /// Whether everything in `less` is in `more`.
@@ -137,7 +137,7 @@ proptest! {
         for tool in tools() {
             let answers: Vec<_> = calls()
                 .filter(|(other, _)| other.name == tool.name)
-                .map(|(tool, call)| policy.authorize(&caller, &tool, call, &Lexical))
+                .map(|(tool, call)| policy.authorize(&caller, &tool, call, &LexicalResolver))
                 .collect();
             if policy.sees(&caller, &tool) {
                 prop_assert!(answers.iter().any(Result::is_ok));
@@ -153,8 +153,8 @@ proptest! {
         let policy = load(&[("a", &role)]);
         let caller = Caller::new("a");
         for (tool, call) in calls() {
-            let explained = policy.explain(&caller, &tool, call.clone(), &Lexical).decision.map(|decision| decision.rule);
-            let decided = policy.authorize(&caller, &tool, call, &Lexical).map(|call| call.decision().rule.clone());
+            let explained = policy.explain(&caller, &tool, call.clone(), &LexicalResolver).decision.map(|decision| decision.rule);
+            let decided = policy.authorize(&caller, &tool, call, &LexicalResolver).map(|call| call.decision().rule.clone());
             prop_assert_eq!(explained, decided);
         }
     }

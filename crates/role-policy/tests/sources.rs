@@ -2,8 +2,8 @@
 #![allow(clippy::panic, reason = "a test says what is wrong by ending")]
 
 use proptest::prelude::*;
-use role_policy::source::{Named, Sources, resolve};
-use role_policy::{Caller, Lexical, Policy, ToolFacts};
+use role_policy::source::{NamedRole, RoleSources, resolve};
+use role_policy::{Caller, LexicalResolver, Policy, ToolFacts};
 
 const ROLES: &str = "version = 1\nmissing_role = \"all\"\nderived = [{ command = \"next-*\", role = \"few\" }]\n\
     [roles.minimal]\nallow = [\"t0\"]\n[roles.all]\nallow = [\"*\"]\n[roles.few]\nallow = [\"t0\", \"t1\"]\n[roles.other]\nallow = [\"t0\", \"t2\"]";
@@ -29,10 +29,10 @@ fn source() -> impl Strategy<Value = Option<String>> {
     )
 }
 
-fn sources(parts: &[Option<String>; 4]) -> Sources {
+fn sources(parts: &[Option<String>; 4]) -> RoleSources {
     let [named @ .., command] = parts;
-    let mut sources = Sources::default();
-    let name = |role: &String| Named { source: "test".to_owned(), role: role.clone() };
+    let mut sources = RoleSources::default();
+    let name = |role: &String| NamedRole { source: "test".to_owned(), role: role.clone() };
     sources.named = named.iter().flatten().map(name).collect();
     sources.command.clone_from(command);
     sources
@@ -63,7 +63,7 @@ proptest! {
 #[test]
 fn no_source_is_the_missing_role_and_only_then() {
     let policy = policy();
-    assert_eq!(resolve(&policy, &Sources::default()).caller.role(), "all");
+    assert_eq!(resolve(&policy, &RoleSources::default()).caller.role(), "all");
     let command = resolve(&policy, &sources(&[None, None, None, Some("/next-work 3".to_owned())]));
     assert_eq!(command.caller.role(), "few");
     // A command that derives nothing says nothing.
@@ -73,5 +73,5 @@ fn no_source_is_the_missing_role_and_only_then() {
     );
     // Its calls are those of the role.
     let call = role_policy::Call::new("t2", serde_json::Map::new());
-    assert!(policy.authorize(&command.caller, &tool("t2"), call, &Lexical).is_err());
+    assert!(policy.authorize(&command.caller, &tool("t2"), call, &LexicalResolver).is_err());
 }

@@ -3,17 +3,19 @@
 use std::path::PathBuf;
 
 use role_policy::Policy;
-use role_policy::source::{Evidence, Marker, MarkerError, Named, ResolvedCaller, Sources, resolve};
+use role_policy::source::{
+    MarkerError, NamedRole, ResolvedCaller, RoleEvidence, RoleMarker, RoleSources, resolve,
+};
 
 use crate::error_chain::chain;
 use crate::settings::Settings;
 
 /// Returns the caller, from everything that names its role. Each source and its role is logged.
 pub fn caller(settings: &Settings, policy: &Policy) -> ResolvedCaller {
-    let mut sources = Sources::default();
+    let mut sources = RoleSources::default();
     let named = settings.config.roles.iter();
     sources.named =
-        named.map(|role| Named { source: role.source.to_string(), role: role.value.clone() }).collect();
+        named.map(|role| NamedRole { source: role.source.to_string(), role: role.value.clone() }).collect();
     sources.command.clone_from(&settings.agent_command);
     sources.marker = marker(settings).transpose();
     match &settings.session {
@@ -22,7 +24,7 @@ pub fn caller(settings: &Settings, policy: &Policy) -> ResolvedCaller {
             identity
                 .roles
                 .iter()
-                .map(|role| Named { source: "the session's credential".to_owned(), role: role.clone() }),
+                .map(|role| NamedRole { source: "the session's credential".to_owned(), role: role.clone() }),
         ),
         // As with a marker: a caller with an invalid credential gets the least, not what it would have without one.
         Some(Err(reason)) => {
@@ -30,14 +32,14 @@ pub fn caller(settings: &Settings, policy: &Policy) -> ResolvedCaller {
             let role = policy.minimal_role().to_owned();
             sources
                 .named
-                .push(Named { source: "the session's credential, which is not good".to_owned(), role });
+                .push(NamedRole { source: "the session's credential, which is not good".to_owned(), role });
         }
     }
     let mut resolved = resolve(policy, &sources);
     if let Some(Ok(identity)) = &settings.session {
         resolved.caller = resolved.caller.with_session(identity.session_id.clone());
     }
-    for Evidence { source, role, distrust, .. } in &resolved.evidence {
+    for RoleEvidence { source, role, distrust, .. } in &resolved.evidence {
         match distrust {
             Some(reason) => {
                 tracing::warn!("the role from {source} is not used, and {role} instead: {reason}");
@@ -50,7 +52,7 @@ pub fn caller(settings: &Settings, policy: &Policy) -> ResolvedCaller {
 
 /// Reads the marker in the temporary folder that the session was given.
 #[cfg(unix)]
-fn marker(settings: &Settings) -> Result<Option<Marker>, MarkerError> {
+fn marker(settings: &Settings) -> Result<Option<RoleMarker>, MarkerError> {
     use role_policy::source::{find_marker, read_key};
     let key = match settings.config.policy.marker_key.as_ref() {
         Some(path) => Some(read_key(path)?),
@@ -73,7 +75,7 @@ fn marker(settings: &Settings) -> Result<Option<Marker>, MarkerError> {
 }
 
 #[cfg(not(unix))]
-fn marker(settings: &Settings) -> Result<Option<Marker>, MarkerError> {
+fn marker(settings: &Settings) -> Result<Option<RoleMarker>, MarkerError> {
     match settings.config.policy.marker_key.as_ref() {
         Some(_) => Err(MarkerError::Missing),
         None => Ok(None),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use core_tools::workspace::Workspace;
-use role_policy::{Caller, EffectResolver, Loaded, Policy, ToolFacts};
+use role_policy::{Caller, EffectResolver, LoadedPolicy, Policy, ToolFacts};
 
 use crate::error::Error;
 use crate::error_chain::chain;
@@ -15,7 +15,7 @@ use crate::trusted_text::read;
 ///
 /// # Errors
 /// The file cannot be read, others may write to it, or everything that is wrong in it.
-pub fn configured(settings: &Settings, tools: &[ToolFacts<'_>]) -> Result<Loaded, Error> {
+pub fn configured(settings: &Settings, tools: &[ToolFacts<'_>]) -> Result<LoadedPolicy, Error> {
     match settings.config.policy.file.as_ref() {
         None => {
             let (name, text) = settings.program.policy();
@@ -33,7 +33,7 @@ pub fn configured(settings: &Settings, tools: &[ToolFacts<'_>]) -> Result<Loaded
 ///
 /// # Errors
 /// As [`configured`].
-pub fn load(path: &Path, tools: &[ToolFacts<'_>]) -> Result<Loaded, Error> {
+pub fn load(path: &Path, tools: &[ToolFacts<'_>]) -> Result<LoadedPolicy, Error> {
     let text =
         read(path).map_err(|source| Error::File { role: "the policy", path: path.to_owned(), source })?;
     Ok(Policy::load(&text, &path.display().to_string(), tools)?)

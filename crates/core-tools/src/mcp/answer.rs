@@ -18,7 +18,7 @@ pub struct Answer {
     /// Texts that follow it, each a block of its own.
     more: Vec<String>,
     structured: Option<Value>,
-    media: Vec<Media>,
+    media: Vec<AnswerMedia>,
     failed: bool,
     /// It is an explanation of why the work was not done.
     is_error: bool,
@@ -31,7 +31,7 @@ const MAX_ERROR_BYTES: usize = 16 * 1024;
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the type's own description names the members")]
 #[non_exhaustive]
-pub enum Media {
+pub enum AnswerMedia {
     /// A picture.
     Image { data: String, mime_type: String },
     /// A sound.
@@ -117,13 +117,13 @@ impl Answer {
     }
 
     /// A picture, a sound or a document, and a line about it.
-    pub fn media(media: Media, text: impl Into<String>) -> Self {
+    pub fn media(media: AnswerMedia, text: impl Into<String>) -> Self {
         Self { text: Some(text.into()), media: vec![media], ..Self::default() }
     }
 
     /// Adds a picture, a sound or a document.
     #[must_use]
-    pub fn with_media(mut self, media: Option<Media>) -> Self {
+    pub fn with_media(mut self, media: Option<AnswerMedia>) -> Self {
         self.media.extend(media);
         self
     }
@@ -162,10 +162,10 @@ impl Answer {
 
     /// Returns about how many bytes it has.
     pub(crate) fn size_bytes(&self) -> usize {
-        let media = |media: &Media| match media {
-            Media::Image { data, .. } | Media::Audio { data, .. } | Media::Document { data, .. } => {
-                data.len()
-            }
+        let media = |media: &AnswerMedia| match media {
+            AnswerMedia::Image { data, .. }
+            | AnswerMedia::Audio { data, .. }
+            | AnswerMedia::Document { data, .. } => data.len(),
         };
         self.text.as_ref().map_or(0, String::len)
             + self.more.iter().map(String::len).sum::<usize>()
@@ -235,9 +235,9 @@ impl Answer {
         }
         content.extend(more.into_iter().map(ContentBlock::text));
         content.extend(self.media.into_iter().map(|media| match media {
-            Media::Image { data, mime_type } => ContentBlock::image(data, mime_type),
-            Media::Audio { data, mime_type } => ContentBlock::audio(data, mime_type),
-            Media::Document { data, mime_type, path } => ContentBlock::resource(
+            AnswerMedia::Image { data, mime_type } => ContentBlock::image(data, mime_type),
+            AnswerMedia::Audio { data, mime_type } => ContentBlock::audio(data, mime_type),
+            AnswerMedia::Document { data, mime_type, path } => ContentBlock::resource(
                 ResourceContents::blob(data, format!("file:{path}")).with_mime_type(mime_type),
             ),
         }));
@@ -260,7 +260,7 @@ pub(crate) enum AnswerFormat {
 /// The longest text beside a structured object.
 const MAX_TEXT_BESIDE_OBJECT_BYTES: usize = 4096;
 
-impl Media {
+impl AnswerMedia {
     /// Masks what is text in it, and returns how many bytes it has.
     fn mask(&mut self, redactor: &Redactor) -> usize {
         match self {
@@ -376,8 +376,8 @@ mod tests {
     fn an_error_says_its_causes_outermost_first() {
         #[derive(Debug, thiserror::Error)]
         #[error("cannot read `a`")]
-        struct Outer(#[source] std::io::Error);
-        let error = Outer(std::io::Error::other("disk on fire"));
+        struct OuterError(#[source] std::io::Error);
+        let error = OuterError(std::io::Error::other("disk on fire"));
         assert_eq!(ToolError::from_error(&error).to_string(), "cannot read `a`: disk on fire");
     }
 }

@@ -50,7 +50,7 @@ impl RequestContext {
 }
 
 /// Looks up the context that a transport has put beside a request.
-type Lookup = Arc<dyn Fn(&Extensions) -> Option<RequestContext> + Send + Sync>;
+type ContextLookup = Arc<dyn Fn(&Extensions) -> Option<RequestContext> + Send + Sync>;
 
 /// Writes the instructions for a caller that sees these tools.
 type WriteInstructions = fn(&[&str]) -> String;
@@ -60,7 +60,7 @@ enum ContextSource {
     /// One caller makes every request.
     Fixed { context: Box<RequestContext>, instructions: String },
     /// Each request has a caller of its own.
-    PerRequest { lookup: Lookup, instructions: WriteInstructions },
+    PerRequest { lookup: ContextLookup, instructions: WriteInstructions },
 }
 
 impl fmt::Debug for ContextSource {

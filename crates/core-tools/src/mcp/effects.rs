@@ -2,7 +2,7 @@
 
 use crate::workspace::{AccessDenied, AccessLimit, Workspace};
 #[cfg(not(feature = "ci"))]
-use role_policy::Lexical;
+use role_policy::LexicalResolver;
 use role_policy::{Access, CallScope, EffectResolver, ResolveError};
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -98,7 +98,7 @@ impl EffectResolver for WorkspaceEffects {
 
     #[cfg(not(feature = "ci"))]
     fn resolve_program(&self, word: &str) -> Result<String, ResolveError> {
-        Lexical.resolve_program(word)
+        LexicalResolver.resolve_program(word)
     }
 
     #[cfg(feature = "ci")]
@@ -109,7 +109,7 @@ impl EffectResolver for WorkspaceEffects {
 
     #[cfg(not(feature = "ci"))]
     fn split_command(&self, line: &str) -> Result<Vec<String>, ResolveError> {
-        Lexical.split_command(line)
+        LexicalResolver.split_command(line)
     }
 }
 

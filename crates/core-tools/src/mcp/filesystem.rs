@@ -1,6 +1,6 @@
 //! The definitions of the filesystem tools.
 
-use super::answer::{Answer, Media, ToolError};
+use super::answer::{Answer, AnswerMedia, ToolError};
 use super::call_context::CallContext;
 use super::tool::Tool;
 use super::toolset::Toolset;
@@ -149,10 +149,14 @@ fn read_media_file(workspace: &Arc<Workspace>) -> Tool {
             let file = filesystem::read_media_file(workspace, input)?;
             let text = format!("{}: {}, {} bytes", file.path, file.mime_type, file.size);
             let media = match file.media {
-                filesystem::MediaKind::Image => Media::Image { data: file.data, mime_type: file.mime_type },
-                filesystem::MediaKind::Audio => Media::Audio { data: file.data, mime_type: file.mime_type },
+                filesystem::MediaKind::Image => {
+                    AnswerMedia::Image { data: file.data, mime_type: file.mime_type }
+                }
+                filesystem::MediaKind::Audio => {
+                    AnswerMedia::Audio { data: file.data, mime_type: file.mime_type }
+                }
                 filesystem::MediaKind::Document => {
-                    Media::Document { data: file.data, mime_type: file.mime_type, path: file.path }
+                    AnswerMedia::Document { data: file.data, mime_type: file.mime_type, path: file.path }
                 }
             };
             Ok(Answer::media(media, text))

@@ -1,6 +1,6 @@
 //! The tools that look into the running application.
 
-use super::answer::{Answer, Media, ToolError};
+use super::answer::{Answer, AnswerMedia, ToolError};
 use super::call_context::CallContext;
 use super::tool::Tool;
 use super::toolset::Toolset;
@@ -150,7 +150,7 @@ fn capture_trace(workspace: &Arc<Workspace>, traces: Traces) -> Tool {
             async move {
                 match traces?.capture(&request, &context.cancel).await {
                     Ok(captured) => {
-                        let image = captured.image.map(|png| Media::Image {
+                        let image = captured.image.map(|png| AnswerMedia::Image {
                             data: STANDARD.encode(png),
                             mime_type: "image/png".to_owned(),
                         });

@@ -71,7 +71,7 @@ pub mod sessions;
 #[cfg(feature = "testing")]
 pub mod testing;
 
-pub use answer::{Answer, Media, ToolError};
+pub use answer::{Answer, AnswerMedia, ToolError};
 pub use arguments::InvalidArguments;
 pub use audit::{Audit, AuditFailureMode, CallDecision, CallRecord, Outcome};
 pub use call_context::CallContext;

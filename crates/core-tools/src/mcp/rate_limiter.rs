@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 /// role gives a principal no more.
 #[derive(Debug, Default)]
 pub(crate) struct RateLimiter {
-    accounts: Arc<Mutex<HashMap<Caller, Account>>>,
+    accounts: Arc<Mutex<HashMap<Caller, RateAccount>>>,
 }
 
 #[derive(Debug)]
-struct Account {
+struct RateAccount {
     calls: TokenBucket,
     last_call: Instant,
     running: u64,
@@ -24,7 +24,7 @@ struct Account {
 /// A call that counts as running; dropping it ends that.
 #[derive(Debug)]
 pub(crate) struct RunningCall {
-    accounts: Arc<Mutex<HashMap<Caller, Account>>>,
+    accounts: Arc<Mutex<HashMap<Caller, RateAccount>>>,
     caller: Caller,
 }
 
@@ -77,7 +77,7 @@ impl RateLimiter {
         if accounts.len() >= MAX_ACCOUNTS {
             accounts.retain(|_, account| account.running > 0 || now - account.last_call < MINUTE);
         }
-        let account = accounts.entry(key.clone()).or_insert_with(|| Account {
+        let account = accounts.entry(key.clone()).or_insert_with(|| RateAccount {
             calls: TokenBucket::new(per_minute, per_minute, MINUTE, now),
             last_call: now,
             running: 0,

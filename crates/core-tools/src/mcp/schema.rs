@@ -225,7 +225,7 @@ mod tests {
 
     #[derive(Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "lowercase")]
-    enum Mode {
+    enum WriteMode {
         /// Replace what is there.
         Overwrite,
         /// Fail if something is there.
@@ -234,26 +234,26 @@ mod tests {
 
     #[derive(Serialize, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields)]
-    struct Inner {
+    struct NestedInput {
         name: String,
     }
 
     /// Not for clients.
     #[derive(Serialize, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields)]
-    struct Input {
+    struct SampleInput {
         /// Where.
         path: String,
         /// How many lines.
         #[schemars(range(min = 1, max = 10))]
         limit: Option<u32>,
-        mode: Option<Mode>,
-        inner: Vec<Inner>,
+        mode: Option<WriteMode>,
+        inner: Vec<NestedInput>,
     }
 
     #[test]
     fn what_is_listed_is_what_a_writer_of_arguments_needs() {
-        insta::assert_json_snapshot!(listed(&input::<Input>()), @r#"
+        insta::assert_json_snapshot!(listed(&input::<SampleInput>()), @r#"
         {
           "type": "object",
           "required": [
@@ -299,12 +299,12 @@ mod tests {
 
     #[test]
     fn what_is_checked_knows_which_members_there_are() {
-        assert_eq!(input::<Input>()["additionalProperties"], false);
+        assert_eq!(input::<SampleInput>()["additionalProperties"], false);
     }
 
     #[test]
     fn an_answer_is_listed_with_names_and_types() {
-        insta::assert_json_snapshot!(output::<Input>(), @r#"
+        insta::assert_json_snapshot!(output::<SampleInput>(), @r#"
         {
           "type": "object",
           "properties": {

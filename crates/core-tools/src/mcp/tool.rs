@@ -15,7 +15,7 @@ use std::time::Duration;
 
 type ReleaseCaller = dyn Fn(&str) + Send + Sync;
 type ListBackground = dyn Fn() -> Vec<BackgroundProcess> + Send + Sync;
-type Handler =
+type ToolHandler =
     dyn Fn(Map<String, Value>, CallContext) -> BoxFuture<'static, Result<Answer, ToolError>> + Send + Sync;
 
 /// A tool: its entry in a client's list, the facts that a policy judges it by, and the function that runs.
@@ -30,16 +30,16 @@ pub struct Tool {
     aliases: &'static [&'static str],
     input: Arc<JsonSchemaObject>,
     output: Option<Arc<JsonSchemaObject>>,
-    change: Change,
+    change: ToolChange,
     effects: &'static [Effect],
     idempotence: Idempotence,
-    world: World,
-    deadline: Deadline,
+    world: ToolReach,
+    deadline: DeadlineOwner,
     resources: ResourceClass,
     unrestricted: UnrestrictedCheck,
     release_caller: Option<Arc<ReleaseCaller>>,
     list_background: Option<Arc<ListBackground>>,
-    handler: Arc<Handler>,
+    handler: Arc<ToolHandler>,
 }
 
 /// A program that outlives the call that started it.
@@ -69,7 +69,7 @@ impl BackgroundProcess {
 
 /// The effect of a tool on what is there: MCP's `readOnlyHint` and `destructiveHint`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Change {
+enum ToolChange {
     None,
     Additive,
     Destructive,
@@ -84,14 +84,14 @@ enum Idempotence {
 
 /// The reach of a tool, on this machine or beyond: MCP's `openWorldHint`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum World {
+enum ToolReach {
     Closed,
     Open,
 }
 
 /// The deadline that ends a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Deadline {
+pub(crate) enum DeadlineOwner {
     /// The host's.
     Host,
     /// The tool's own, a time limit among its parameters. The host's is only a backstop.
@@ -133,11 +133,11 @@ impl Tool {
             aliases: &[],
             input: Arc::new(schema::input::<I>()),
             output: None,
-            change: Change::None,
+            change: ToolChange::None,
             effects: &[],
             idempotence: Idempotence::Idempotent,
-            world: World::Closed,
-            deadline: Deadline::Host,
+            world: ToolReach::Closed,
+            deadline: DeadlineOwner::Host,
             resources: ResourceClass::Call,
             unrestricted: UnrestrictedCheck::Skipped,
             release_caller: None,
@@ -149,14 +149,14 @@ impl Tool {
     /// Marks a tool that creates or appends, and loses nothing that was there. Not idempotent.
     #[must_use]
     pub fn adds(mut self) -> Self {
-        (self.change, self.idempotence) = (Change::Additive, Idempotence::NotIdempotent);
+        (self.change, self.idempotence) = (ToolChange::Additive, Idempotence::NotIdempotent);
         self
     }
 
     /// Marks a tool that may overwrite or remove what was there. Not idempotent.
     #[must_use]
     pub fn destroys(mut self) -> Self {
-        (self.change, self.idempotence) = (Change::Destructive, Idempotence::NotIdempotent);
+        (self.change, self.idempotence) = (ToolChange::Destructive, Idempotence::NotIdempotent);
         self
     }
 
@@ -170,7 +170,7 @@ impl Tool {
     /// Marks a tool that reaches beyond this machine, or runs programs that may.
     #[must_use]
     pub fn open_world(mut self) -> Self {
-        self.world = World::Open;
+        self.world = ToolReach::Open;
         self
     }
 
@@ -199,7 +199,7 @@ impl Tool {
     /// Leaves the deadline to the tool, which takes a time limit as a parameter. The host's own is then only a backstop.
     #[must_use]
     pub fn own_deadline(mut self) -> Self {
-        self.deadline = Deadline::Own;
+        self.deadline = DeadlineOwner::Own;
         self
     }
 
@@ -282,15 +282,15 @@ impl Tool {
         self.unrestricted == UnrestrictedCheck::Made
     }
 
-    pub(crate) fn deadline(&self) -> Deadline {
+    pub(crate) fn deadline(&self) -> DeadlineOwner {
         self.deadline
     }
 
     pub(crate) fn facts(&self, toolset: &'static str) -> ToolFacts<'static> {
         ToolFacts::new(self.name, toolset)
-            .read_only(self.change == Change::None)
-            .destructive(self.change == Change::Destructive)
-            .open_world(self.world == World::Open)
+            .read_only(self.change == ToolChange::None)
+            .destructive(self.change == ToolChange::Destructive)
+            .open_world(self.world == ToolReach::Open)
             .effects(self.effects)
     }
 
@@ -326,10 +326,10 @@ impl Tool {
         tool.output_schema = self.output.clone().filter(|_| format == AnswerFormat::Structured);
         tool.annotations = Some(
             ToolAnnotations::new()
-                .read_only(self.change == Change::None)
-                .destructive(self.change == Change::Destructive)
+                .read_only(self.change == ToolChange::None)
+                .destructive(self.change == ToolChange::Destructive)
                 .idempotent(self.idempotence == Idempotence::Idempotent)
-                .open_world(self.world == World::Open),
+                .open_world(self.world == ToolReach::Open),
         );
         tool
     }

@@ -85,10 +85,10 @@ mod tests {
     use schemars::JsonSchema;
 
     #[derive(serde::Deserialize, JsonSchema)]
-    struct Nothing {}
+    struct NoArguments {}
 
     fn tool(name: &'static str, text: &'static str) -> Tool {
-        Tool::new(name, "Title", "Description.", move |_: Nothing, _: CallContext| async move {
+        Tool::new(name, "Title", "Description.", move |_: NoArguments, _: CallContext| async move {
             Ok(Answer::text(text))
         })
     }

@@ -10,4 +10,4 @@ mod parse;
 mod value;
 
 pub use parse::{MAX_DEPTH, MAX_VALUES, ParseError};
-pub use value::{Json, Object};
+pub use value::{Json, JsonObject};

@@ -1,6 +1,6 @@
 //! The strict parser.
 
-use super::value::{Json, Object};
+use super::value::{Json, JsonObject};
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
@@ -40,7 +40,7 @@ impl<'a> Json<'a> {
         // Checked once for the whole text, so that every slice below may be taken as text without another check.
         let text = std::str::from_utf8(bytes)
             .map_err(|error| ParseError { problem: "not UTF-8", offset: error.valid_up_to() })?;
-        let mut parser = Parser { text, offset: 0, values: 0 };
+        let mut parser = JsonParser { text, offset: 0, values: 0 };
         parser.skip_whitespace();
         let value = parser.value(0)?;
         parser.skip_whitespace();
@@ -49,13 +49,13 @@ impl<'a> Json<'a> {
 }
 
 /// A recursive-descent parser; `values` counts towards [`MAX_VALUES`].
-struct Parser<'a> {
+struct JsonParser<'a> {
     text: &'a str,
     offset: usize,
     values: usize,
 }
 
-impl<'a> Parser<'a> {
+impl<'a> JsonParser<'a> {
     fn error(&self, problem: &'static str) -> ParseError {
         ParseError { problem, offset: self.offset }
     }
@@ -127,7 +127,7 @@ impl<'a> Parser<'a> {
         self.skip_whitespace();
         if self.peek() == Some(b'}') {
             self.offset += 1;
-            return Ok(Json::Object(Object(members)));
+            return Ok(Json::Object(JsonObject(members)));
         }
         loop {
             self.skip_whitespace();
@@ -156,7 +156,7 @@ impl<'a> Parser<'a> {
             let value = self.value(depth + 1)?;
             members.push((name, value));
             if self.is_last(b'}')? {
-                return Ok(Json::Object(Object(members)));
+                return Ok(Json::Object(JsonObject(members)));
             }
         }
     }
@@ -425,7 +425,7 @@ mod tests {
             prop_oneof![
                 prop::collection::vec(inner.clone(), 0..8).prop_map(Json::Array),
                 prop::collection::btree_map(any::<String>(), inner, 0..8).prop_map(|map| {
-                    Json::Object(Object(map.into_iter().map(|(k, v)| (Cow::Owned(k), v)).collect()))
+                    Json::Object(JsonObject(map.into_iter().map(|(k, v)| (Cow::Owned(k), v)).collect()))
                 }),
             ]
         })

@@ -18,13 +18,13 @@ pub enum Json<'a> {
     /// An array.
     Array(Vec<Self>),
     /// An object, in its order; no name is in it twice.
-    Object(Object<'a>),
+    Object(JsonObject<'a>),
 }
 
 /// The members of an object, in the order they were written.
 // A list and not a map: the order survives, and a search of the few members of a message needs no hashing.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Object<'a>(pub(super) Vec<(Cow<'a, str>, Json<'a>)>);
+pub struct JsonObject<'a>(pub(super) Vec<(Cow<'a, str>, Json<'a>)>);
 
 impl<'a> Json<'a> {
     /// Creates a string value.
@@ -33,7 +33,7 @@ impl<'a> Json<'a> {
     }
 
     /// Returns the object, or `None` for any other value.
-    pub fn as_object(&self) -> Option<&Object<'a>> {
+    pub fn as_object(&self) -> Option<&JsonObject<'a>> {
         match self {
             Self::Object(object) => Some(object),
             _ => None,
@@ -105,7 +105,7 @@ impl From<&Value> for Json<'static> {
             Value::Number(number) => Self::Number(Cow::Owned(number.to_string())),
             Value::String(text) => Self::String(Cow::Owned(text.clone())),
             Value::Array(items) => Self::Array(items.iter().map(Self::from).collect()),
-            Value::Object(map) => Self::Object(Object(
+            Value::Object(map) => Self::Object(JsonObject(
                 map.iter().map(|(name, value)| (Cow::Owned(name.clone()), Self::from(value))).collect(),
             )),
         }
@@ -120,7 +120,7 @@ impl fmt::Display for Json<'_> {
     }
 }
 
-impl<'a> Object<'a> {
+impl<'a> JsonObject<'a> {
     /// Returns the member of exactly this name.
     pub fn get(&self, name: &str) -> Option<&Json<'a>> {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value)
@@ -183,8 +183,8 @@ impl<'a> Object<'a> {
     }
 
     /// Copies what is borrowed, so that the value outlives the text it was read from.
-    pub fn into_owned(self) -> Object<'static> {
-        Object(
+    pub fn into_owned(self) -> JsonObject<'static> {
+        JsonObject(
             self.0
                 .into_iter()
                 .map(|(name, value)| (Cow::Owned(name.into_owned()), value.into_owned()))
@@ -212,7 +212,7 @@ impl<'a> Object<'a> {
     }
 }
 
-impl<'a> FromIterator<(&'static str, Json<'a>)> for Object<'a> {
+impl<'a> FromIterator<(&'static str, Json<'a>)> for JsonObject<'a> {
     fn from_iter<I: IntoIterator<Item = (&'static str, Json<'a>)>>(members: I) -> Self {
         let mut object = Self::default();
         for (name, value) in members {

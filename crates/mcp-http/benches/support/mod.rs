@@ -12,13 +12,13 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 /// A server that is killed when it is dropped.
-pub(crate) struct Server {
+pub(crate) struct ServerProcess {
     pub(crate) child: Child,
     pub(crate) address: SocketAddr,
     home: tempfile::TempDir,
 }
 
-impl Server {
+impl ServerProcess {
     /// `mcp-http` over `root`, with tokens of these names that may do whatever they can, or what `limits` say.
     pub(crate) fn start(root: &Path, config: &str, tokens: &[(&str, &[&str])]) -> (Self, Vec<String>) {
         Self::start_program(Path::new(env!("CARGO_BIN_EXE_mcp-http")), root, config, tokens)
@@ -114,7 +114,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -122,7 +122,7 @@ impl Drop for Server {
 }
 
 /// One connection that is kept.
-pub(crate) struct Client {
+pub(crate) struct KeptConnection {
     address: SocketAddr,
     pub(crate) stream: TcpStream,
     token: String,
@@ -131,13 +131,13 @@ pub(crate) struct Client {
 }
 
 /// An answer.
-pub(crate) struct Reply {
+pub(crate) struct HttpReply {
     pub(crate) status: u16,
     pub(crate) session: Option<String>,
     pub(crate) body: String,
 }
 
-impl Client {
+impl KeptConnection {
     pub(crate) async fn connect(address: SocketAddr, token: &str) -> Self {
         let stream = TcpStream::connect(address).await.unwrap();
         stream.set_nodelay(true).unwrap();
@@ -199,7 +199,7 @@ impl Client {
     }
 
     /// Sends a request on this connection, or on another where the server has closed it, and reads the answer.
-    pub(crate) async fn send(&mut self, request: &[u8]) -> Reply {
+    pub(crate) async fn send(&mut self, request: &[u8]) -> HttpReply {
         if self.stream.write_all(request).await.is_ok()
             && let Some(reply) = self.read().await
         {
@@ -211,7 +211,7 @@ impl Client {
         self.read().await.expect("an answer")
     }
 
-    async fn read(&mut self) -> Option<Reply> {
+    async fn read(&mut self) -> Option<HttpReply> {
         self.buffer.clear();
         let head = loop {
             if let Some(end) = self.buffer.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
@@ -242,7 +242,7 @@ impl Client {
             None => {}
         }
         let body = String::from_utf8_lossy(&self.buffer[begin..]).into_owned();
-        Some(Reply { status, session: header("mcp-session-id"), body })
+        Some(HttpReply { status, session: header("mcp-session-id"), body })
     }
 
     async fn more(&mut self) -> Option<()> {

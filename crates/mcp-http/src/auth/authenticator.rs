@@ -4,7 +4,7 @@
 use super::error::AuthError;
 use super::jwt::JwtVerifier;
 use super::principal::Principal;
-use super::tokens::Tokens;
+use super::tokens::ActiveTokens;
 use crate::limits::caller_limits::CallerLimits;
 use crate::net::address::ConnectionPeer;
 use http::{HeaderMap, header};
@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 /// The ways in which a caller is authenticated.
 #[derive(Debug)]
 pub(crate) struct Authenticator {
-    tokens: RwLock<Arc<Tokens>>,
+    tokens: RwLock<Arc<ActiveTokens>>,
     jwts: Option<Arc<JwtVerifier>>,
     /// The roles of users behind a Unix socket; `None` is any user.
     peers: Vec<(Option<u32>, String)>,
@@ -67,12 +67,12 @@ impl Authenticator {
     }
 
     /// Returns the tokens that are in use.
-    pub(crate) fn tokens(&self) -> Arc<Tokens> {
+    pub(crate) fn tokens(&self) -> Arc<ActiveTokens> {
         Arc::clone(&self.tokens.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Uses `tokens` from now on.
-    pub(crate) fn replace_tokens(&self, tokens: Arc<Tokens>) {
+    pub(crate) fn replace_tokens(&self, tokens: Arc<ActiveTokens>) {
         *self.tokens.write().unwrap_or_else(PoisonError::into_inner) = tokens;
     }
 
@@ -158,7 +158,7 @@ impl Authenticator {
     /// Revokes every caller.
     pub(crate) fn revoke_all(&self) {
         self.shutdown.cancel();
-        self.tokens().revoke_missing(&Tokens::default());
+        self.tokens().revoke_missing(&ActiveTokens::default());
     }
 }
 

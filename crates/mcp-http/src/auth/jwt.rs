@@ -32,7 +32,7 @@ pub(crate) struct JwtVerifier {
 
 /// The bearer of a token that was verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Authenticated {
+pub(crate) struct VerifiedToken {
     pub(crate) subject: String,
     pub(crate) role: String,
     /// The time at which the token expires, with the leeway for clocks.
@@ -177,7 +177,7 @@ impl JwtVerifier {
     }
 
     /// Verifies a token and returns its bearer.
-    pub(crate) async fn verify(self: &Arc<Self>, token: &str) -> Result<Authenticated, AuthError> {
+    pub(crate) async fn verify(self: &Arc<Self>, token: &str) -> Result<VerifiedToken, AuthError> {
         match self.verify_at(token, SystemTime::now()) {
             // The issuer may have rotated its keys since the last fetch.
             Err(AuthError::UnknownKey) if self.may_refetch() => {
@@ -205,7 +205,7 @@ impl JwtVerifier {
         true
     }
 
-    fn verify_at(&self, token: &str, now: SystemTime) -> Result<Authenticated, AuthError> {
+    fn verify_at(&self, token: &str, now: SystemTime) -> Result<VerifiedToken, AuthError> {
         // Checked before anything is decoded, because the sender is not known yet.
         if token.len() > MAX_TOKEN_BYTES {
             return Err(AuthError::Invalid("the token is too long"));
@@ -252,7 +252,7 @@ impl JwtVerifier {
         self.check_claims(&claims, now)
     }
 
-    fn check_claims(&self, claims: &Map<String, Value>, now: SystemTime) -> Result<Authenticated, AuthError> {
+    fn check_claims(&self, claims: &Map<String, Value>, now: SystemTime) -> Result<VerifiedToken, AuthError> {
         if claims.get("iss").and_then(Value::as_str) != Some(&self.issuer) {
             return Err(AuthError::Invalid("it is of another issuer"));
         }
@@ -289,7 +289,7 @@ impl JwtVerifier {
         }
         let rule =
             self.rules.iter().find(|rule| rule.matches(claims)).ok_or(AuthError::Insufficient(None))?;
-        Ok(Authenticated {
+        Ok(VerifiedToken {
             subject: subject.to_owned(),
             role: rule.role.clone(),
             expires_at: expiry + LEEWAY,

@@ -25,9 +25,9 @@ pub(crate) struct ActiveToken {
 
 /// The tokens that are in use, by their ids.
 #[derive(Debug, Default)]
-pub(crate) struct Tokens(HashMap<TokenId, ActiveToken>);
+pub(crate) struct ActiveTokens(HashMap<TokenId, ActiveToken>);
 
-impl Tokens {
+impl ActiveTokens {
     /// Reads the tokens in the file at `path`. A token that is in `before` too is not revoked by that.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use crate::auth::principal::Principal;
 use crate::middleware::Next;
 use crate::response;
 use crate::response_guard::{self, ResponseGuard};
-use crate::sessions::{Reconnect, SessionGuard};
+use crate::sessions::{ReconnectGuard, SessionGuard};
 use crate::state::App;
 use axum::Extension;
 use axum::body::{Body, Bytes};
@@ -71,7 +71,7 @@ pub(crate) async fn limit_lifetime(
 struct OpenCall {
     call: CancellationToken,
     session: Option<Arc<SessionGuard>>,
-    _reconnect: Option<Reconnect>,
+    _reconnect: Option<ReconnectGuard>,
     is_complete: bool,
 }
 

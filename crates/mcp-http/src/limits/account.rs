@@ -1,6 +1,6 @@
 //! The account of one caller: what it has used of its limits, and the permits of its calls.
 
-use super::caller_limits::{CallerLimits, Rejection};
+use super::caller_limits::{CallerLimits, LimitRejection};
 use super::shared::{ServerCapacity, semaphore};
 use core_tools::mcp::{CallPermit, NoPermit, Permit, ResourceClass, TokenBucket};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -88,11 +88,11 @@ impl CallerAccount {
     }
 
     /// Counts one request, or refuses it where the caller is over its rates.
-    pub(super) fn admit(&self) -> Result<(), Rejection> {
+    pub(super) fn admit(&self) -> Result<(), LimitRejection> {
         let (mut usage, now) = (self.usage(), tokio::time::Instant::now().into_std());
         // Bytes are charged after the fact, so the balance may be below zero; requests are charged here.
         if usage.bytes.available(now) < 0.0 {
-            return Err(Rejection {
+            return Err(LimitRejection {
                 reason: format!(
                     "this caller may send and receive {} bytes in a minute",
                     self.limits.bytes_per_minute
@@ -101,7 +101,7 @@ impl CallerAccount {
             });
         }
         if usage.requests.available(now) < 1.0 {
-            return Err(Rejection {
+            return Err(LimitRejection {
                 reason: format!("this caller may make {} requests in a second", self.limits.calls_per_second),
                 retry_after: usage.requests.time_until(1.0),
             });
@@ -158,7 +158,7 @@ impl CallerAccount {
     ///
     /// # Errors
     /// The queue is full, or none became free within the caller's `queue_timeout`.
-    pub(crate) async fn acquire(&self, class: ResourceClass) -> Result<CallerPermits, Rejection> {
+    pub(crate) async fn acquire(&self, class: ResourceClass) -> Result<CallerPermits, LimitRejection> {
         // Without a free permit the call joins the queue, which costs two locks.
         if let Some(permits) = self.try_acquire(class) {
             return Ok(permits);
@@ -188,7 +188,7 @@ impl CallerAccount {
                 let reason = format!(
                     "for {waited} ms no place was free: this caller may run {allowed}, and the server is shared"
                 );
-                Err(Rejection { reason, retry_after: RETRY_LATER })
+                Err(LimitRejection { reason, retry_after: RETRY_LATER })
             }
         }
     }
@@ -211,10 +211,10 @@ impl CallerAccount {
         Ok(Box::new([caller_permit, server_permit]))
     }
 
-    fn join_queue(&self) -> Result<QueuedCallGuard<'_>, Rejection> {
+    fn join_queue(&self) -> Result<QueuedCallGuard<'_>, LimitRejection> {
         let mut usage = self.usage();
         if usage.queued >= self.limits.queue {
-            return Err(Rejection {
+            return Err(LimitRejection {
                 reason: format!(
                     "this caller has {} calls running and {} waiting, which is all it may",
                     self.limits.calls_in_flight, self.limits.queue
@@ -226,7 +226,7 @@ impl CallerAccount {
         let mut shared = self.shared.usage();
         if shared.queued >= self.shared.limits.queue {
             let reason = format!("{} calls are waiting, which is all there may be", shared.queued);
-            return Err(Rejection { reason, retry_after: RETRY_LATER });
+            return Err(LimitRejection { reason, retry_after: RETRY_LATER });
         }
         shared.queued += 1;
         usage.queued += 1;

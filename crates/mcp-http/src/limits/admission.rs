@@ -1,7 +1,7 @@
 //! Admission of requests: the accounts of all callers, and the rate at which they may ask together.
 
 use super::account::CallerAccount;
-use super::caller_limits::{CallerLimits, Rejection, SharedLimits};
+use super::caller_limits::{CallerLimits, LimitRejection, SharedLimits};
 use super::shared::ServerCapacity;
 use core_tools::mcp::CallPermits;
 use std::collections::HashMap;
@@ -62,7 +62,7 @@ impl AdmissionControl {
     ///
     /// # Errors
     /// The caller is over one of its rates, or the server over its own and the caller has more than its share.
-    pub(crate) fn admit(&self, account: &CallerAccount) -> Result<(), Rejection> {
+    pub(crate) fn admit(&self, account: &CallerAccount) -> Result<(), LimitRejection> {
         account.admit()?;
         let now = tokio::time::Instant::now().into_std();
         let (retry_after, mut active_callers) = {
@@ -89,7 +89,7 @@ impl AdmissionControl {
             "all callers together may send and receive {bytes_per_second} bytes in a second, and this one has more than \
              its share"
         );
-        Err(Rejection { reason, retry_after })
+        Err(LimitRejection { reason, retry_after })
     }
 }
 

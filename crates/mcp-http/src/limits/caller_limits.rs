@@ -33,7 +33,7 @@ pub(crate) struct SharedLimits {
 
 /// A refusal that holds for now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Rejection {
+pub(crate) struct LimitRejection {
     /// The limit that was reached, in words.
     pub(crate) reason: String,
     /// The time after which the caller may try again.

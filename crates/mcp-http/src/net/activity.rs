@@ -17,10 +17,10 @@ pub(super) const UNREAD_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The requests and writes of one connection.
 #[derive(Debug)]
-pub(super) struct ConnectionActivity(Mutex<Counters>);
+pub(super) struct ConnectionActivity(Mutex<ConnectionCounters>);
 
 #[derive(Debug)]
-struct Counters {
+struct ConnectionCounters {
     /// Requests since the connection was opened.
     requests: u64,
     /// Requests that are not answered completely.
@@ -47,7 +47,7 @@ pub(super) enum ConnectionState {
 impl ConnectionActivity {
     /// Begins the account of a connection that was opened now.
     pub(super) fn new() -> Arc<Self> {
-        Arc::new(Self(Mutex::new(Counters {
+        Arc::new(Self(Mutex::new(ConnectionCounters {
             requests: 0,
             open: 0,
             idle_since: Instant::now(),
@@ -56,7 +56,7 @@ impl ConnectionActivity {
         })))
     }
 
-    fn counters(&self) -> MutexGuard<'_, Counters> {
+    fn counters(&self) -> MutexGuard<'_, ConnectionCounters> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -193,7 +193,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_frame_that_is_not_followed_by_the_next_stalls_its_connection() {
         let activity = ConnectionActivity::new();
-        let mut body = OpenBody { body: Frames(2), request: activity.start_request() };
+        let mut body = OpenBody { body: FrameBody(2), request: activity.start_request() };
         tokio::time::advance(UNREAD_TIMEOUT * 2).await;
         assert!(
             matches!(activity.state(Instant::now(), TIMEOUT), ConnectionState::Active(_)),
@@ -212,9 +212,9 @@ mod tests {
     }
 
     /// A body of so many frames.
-    struct Frames(u32);
+    struct FrameBody(u32);
 
-    impl Body for Frames {
+    impl Body for FrameBody {
         type Data = Bytes;
         type Error = Infallible;
 

@@ -24,7 +24,7 @@ const ACCEPT_RETRY: Duration = Duration::from_millis(50);
 
 /// The audience of a listener, which decides what is served there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Audience {
+pub(crate) enum ListenerAudience {
     /// Everything, to callers who identify themselves.
     Callers,
     /// Metrics and health, to every client that can connect.
@@ -34,12 +34,12 @@ pub(crate) enum Audience {
 /// A listening socket.
 #[derive(Debug)]
 pub(crate) struct HttpListener {
-    socket: Socket,
-    audience: Audience,
+    socket: BoundSocket,
+    audience: ListenerAudience,
 }
 
 #[derive(Debug)]
-enum Socket {
+enum BoundSocket {
     Tcp(TcpListener),
     Unix(UnixListener, SocketFile),
 }
@@ -75,35 +75,35 @@ impl HttpListener {
     ///
     /// # Errors
     /// The system refuses it.
-    pub(crate) fn bind(address: &ListenAddress, audience: Audience) -> Result<Self, BindError> {
+    pub(crate) fn bind(address: &ListenAddress, audience: ListenerAudience) -> Result<Self, BindError> {
         let failed = |problem| BindError { address: address.clone(), problem };
         let socket = match address {
             ListenAddress::Tcp(address) => {
                 let listener = std::net::TcpListener::bind(address).map_err(failed)?;
                 listener.set_nonblocking(true).map_err(failed)?;
-                Socket::Tcp(TcpListener::from_std(listener).map_err(failed)?)
+                BoundSocket::Tcp(TcpListener::from_std(listener).map_err(failed)?)
             }
             ListenAddress::Unix(path) => {
                 remove_stale(path).map_err(failed)?;
                 let listener = UnixListener::bind(path).map_err(failed)?;
                 // The folder and the group decide who may connect; the kernel says who did.
                 std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o660)).map_err(failed)?;
-                Socket::Unix(listener, SocketFile { path: path.clone(), identity: identity(path) })
+                BoundSocket::Unix(listener, SocketFile { path: path.clone(), identity: identity(path) })
             }
         };
         Ok(Self { socket, audience })
     }
 
     /// Returns what is served here.
-    pub(crate) fn audience(&self) -> Audience {
+    pub(crate) fn audience(&self) -> ListenerAudience {
         self.audience
     }
 
     /// Returns the address that was bound: port 0 is replaced by the port that the system chose.
     pub(crate) fn address(&self) -> io::Result<ListenAddress> {
         match &self.socket {
-            Socket::Tcp(listener) => listener.local_addr().map(ListenAddress::Tcp),
-            Socket::Unix(_, file) => Ok(ListenAddress::Unix(file.path.clone())),
+            BoundSocket::Tcp(listener) => listener.local_addr().map(ListenAddress::Tcp),
+            BoundSocket::Unix(_, file) => Ok(ListenAddress::Unix(file.path.clone())),
         }
     }
 
@@ -145,14 +145,14 @@ impl HttpListener {
                 continue;
             };
             if let ConnectionPeer::Tcp(from) = peer
-                && self.audience == Audience::Callers
+                && self.audience == ListenerAudience::Callers
                 && !is_allowed_proxy(&settings.proxies, from.ip())
             {
                 app.metrics.turned_away(RefusalReason::NotAProxy);
                 tracing::warn!("closed a connection from {}: http.behind_proxy does not list it", from.ip());
                 continue;
             }
-            let uses_tls = self.audience == Audience::Callers;
+            let uses_tls = self.audience == ListenerAudience::Callers;
             let (layers, settings) = (layers.clone(), Arc::clone(&settings));
             connections.spawn(async move {
                 app.metrics.connections.inc();
@@ -167,7 +167,7 @@ impl HttpListener {
 
     async fn accept(&self) -> io::Result<(AcceptedStream, ConnectionPeer)> {
         match &self.socket {
-            Socket::Tcp(listener) => {
+            BoundSocket::Tcp(listener) => {
                 let (stream, from) = listener.accept().await?;
                 // An answer leaves in several small writes. With Nagle's algorithm each would wait for a client's delayed
                 // acknowledgement, which takes 40 ms.
@@ -175,7 +175,7 @@ impl HttpListener {
                 enable_keep_alive(&stream)?;
                 Ok((AcceptedStream::Tcp(stream), ConnectionPeer::Tcp(from)))
             }
-            Socket::Unix(listener, _) => {
+            BoundSocket::Unix(listener, _) => {
                 let (stream, _) = listener.accept().await?;
                 let uid = stream.peer_cred()?.uid();
                 Ok((AcceptedStream::Unix(stream), ConnectionPeer::Unix { uid }))

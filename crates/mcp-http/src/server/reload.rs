@@ -3,7 +3,7 @@
 use super::revocation::end_programs_of;
 use super::service_manager::ServiceManager;
 use crate::auth::jwt::JwtVerifier;
-use crate::auth::tokens::Tokens;
+use crate::auth::tokens::ActiveTokens;
 use crate::limits::caller_limits::CallerLimits;
 use crate::net::tls::ReloadableTls;
 use crate::state::App;
@@ -127,7 +127,7 @@ pub(super) async fn watch_files(
 
 fn reload_tokens(app: App, path: &Path, limits: &CallerLimits) {
     let before = app.authenticator.tokens();
-    match Tokens::load(path, limits, &before) {
+    match ActiveTokens::load(path, limits, &before) {
         Ok(tokens) => {
             let tokens = Arc::new(tokens);
             app.authenticator.replace_tokens(Arc::clone(&tokens));

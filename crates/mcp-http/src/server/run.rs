@@ -4,7 +4,7 @@
 use super::adopted_agents;
 use super::reload::{watch_files, watch_policy};
 use super::service_manager::ServiceManager;
-use super::startup::{BoundServer, Reread};
+use super::startup::{BoundServer, SettingsReader};
 use super::{audit_database, exposure};
 use crate::audit_store::{AuditStore, AuditWriter};
 use crate::error::Error;
@@ -35,7 +35,7 @@ const LAST_RECORDS: Duration = Duration::from_secs(1);
 /// The server could not start.
 pub(crate) async fn serve(
     settings: Settings,
-    reread: Reread,
+    reread: SettingsReader,
     tracer: Option<RequestTracer>,
 ) -> Result<ExitCode, Error> {
     exposure::check_secret_files(&settings, &settings.config.http)?;

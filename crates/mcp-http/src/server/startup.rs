@@ -6,7 +6,7 @@ use crate::allowed_hosts::AllowedHosts;
 use crate::audit_store::AuditStore;
 use crate::auth::authenticator::Authenticator;
 use crate::auth::jwt::JwtVerifier;
-use crate::auth::tokens::Tokens;
+use crate::auth::tokens::ActiveTokens;
 use crate::error::Error;
 use crate::limits::admission::AdmissionControl;
 use crate::limits::caller_limits::{CallerLimits, SharedLimits};
@@ -17,7 +17,7 @@ use crate::middleware::Next;
 use crate::net::address::{AddressRange, ListenAddress};
 use crate::net::connection::ConnectionSettings;
 use crate::net::connection_limit::ConnectionLimit;
-use crate::net::listener::{Audience, BindError, HttpListener};
+use crate::net::listener::{BindError, HttpListener, ListenerAudience};
 use crate::net::tls::ReloadableTls;
 use crate::oauth::ProtectedResource;
 use crate::recent_calls::RecentCalls;
@@ -39,7 +39,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// Reads the settings again.
-pub(super) type Reread = Box<dyn Fn() -> Result<Settings, server_setup::Error> + Send + Sync>;
+pub(super) type SettingsReader = Box<dyn Fn() -> Result<Settings, server_setup::Error> + Send + Sync>;
 
 /// A server that is set up and listens, and has accepted no connection yet.
 pub(super) struct BoundServer {
@@ -59,7 +59,7 @@ impl BoundServer {
     /// Sets up the server that `settings` describe.
     pub(super) fn new(
         settings: Settings,
-        reread: Reread,
+        reread: SettingsReader,
         audit_store: Option<AuditStore>,
         tracer: Option<RequestTracer>,
     ) -> Result<Self, Error> {
@@ -86,7 +86,7 @@ impl BoundServer {
         let authenticator =
             Authenticator::new(&http.peers, http.anonymous_role.value.clone(), jwts.clone(), limits.clone())?;
         if let Some(path) = http.tokens.as_ref() {
-            let tokens = Tokens::load(path, &limits, &Tokens::default())?;
+            let tokens = ActiveTokens::load(path, &limits, &ActiveTokens::default())?;
             authenticator.replace_tokens(Arc::new(tokens));
         }
         let oauth = match (&jwts, http.public_url.as_ref()) {
@@ -150,8 +150,8 @@ impl BoundServer {
         let listeners = listeners.into_iter().map(|listener| {
             let [callers, monitoring] = &routers;
             let router = match listener.audience() {
-                Audience::Callers => callers,
-                Audience::Monitoring => monitoring,
+                ListenerAudience::Callers => callers,
+                ListenerAudience::Monitoring => monitoring,
             };
             (listener, router.clone())
         });
@@ -219,8 +219,8 @@ fn bind(
     addresses: &[ListenAddress],
     metrics: Option<&ListenAddress>,
 ) -> Result<Vec<HttpListener>, BindError> {
-    let callers = addresses.iter().map(|address| HttpListener::bind(address, Audience::Callers));
-    let monitoring = metrics.map(|address| HttpListener::bind(address, Audience::Monitoring));
+    let callers = addresses.iter().map(|address| HttpListener::bind(address, ListenerAudience::Callers));
+    let monitoring = metrics.map(|address| HttpListener::bind(address, ListenerAudience::Monitoring));
     callers.chain(monitoring).collect()
 }
 
@@ -229,11 +229,11 @@ fn announce(listeners: &[HttpListener], bound: &[ListenAddress], has_tls: bool) 
     let scheme = if has_tls { "https" } else { "http" };
     for (listener, address) in listeners.iter().zip(bound) {
         say(&match (listener.audience(), address) {
-            (Audience::Callers, ListenAddress::Tcp(address)) => {
+            (ListenerAudience::Callers, ListenAddress::Tcp(address)) => {
                 format!("mcp-http: serving {scheme}://{address}/mcp")
             }
-            (Audience::Callers, ListenAddress::Unix(_)) => format!("mcp-http: serving {address}"),
-            (Audience::Monitoring, address) => format!("mcp-http: metrics at {address}"),
+            (ListenerAudience::Callers, ListenAddress::Unix(_)) => format!("mcp-http: serving {address}"),
+            (ListenerAudience::Monitoring, address) => format!("mcp-http: metrics at {address}"),
         });
     }
 }

@@ -26,7 +26,7 @@ impl LogLayer {
 impl<S: Subscriber> Layer<S> for LogLayer {
     fn on_event(&self, event: &Event<'_>, _: layer::Context<'_, S>) {
         let (level, metadata) = (*event.metadata().level(), event.metadata());
-        let mut fields = Fields { redactor: &self.redactor, body: String::new(), others: Vec::new() };
+        let mut fields = RedactedFields { redactor: &self.redactor, body: String::new(), others: Vec::new() };
         event.record(&mut fields);
         let mut record = self.logger.create_log_record();
         record.set_timestamp(SystemTime::now());
@@ -46,13 +46,13 @@ impl<S: Subscriber> Layer<S> for LogLayer {
 }
 
 /// The fields of a record, redacted.
-struct Fields<'a> {
+struct RedactedFields<'a> {
     redactor: &'a Redactor,
     body: String,
     others: Vec<(&'static str, String)>,
 }
 
-impl Visit for Fields<'_> {
+impl Visit for RedactedFields<'_> {
     fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
         let mut text = String::new();
         // Writing to a string cannot fail.

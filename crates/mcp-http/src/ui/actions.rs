@@ -2,7 +2,7 @@
 
 use super::form::Form;
 use super::html_response::see_other;
-use super::viewer::Viewer;
+use super::viewer::PageViewer;
 use crate::response;
 use crate::state::App;
 use axum::extract::State;
@@ -13,7 +13,7 @@ use serde_json::Map;
 
 /// Ends what the form names, as a call of `stop_command` or `end_session` by the viewer. The policy judges it and the audit
 /// records it as any other call.
-pub(super) async fn stop(State(app): State<App>, viewer: Viewer, form: Form) -> Response {
+pub(super) async fn stop(State(app): State<App>, viewer: PageViewer, form: Form) -> Response {
     // A browser sends the cookie with the forms of other pages too, and a header of ours with none.
     let secret = form.get("secret").unwrap_or_default();
     if viewer.login.as_ref().is_some_and(|login| !login.verifies_form(secret)) {
@@ -33,7 +33,7 @@ pub(super) async fn stop(State(app): State<App>, viewer: Viewer, form: Form) -> 
     }
 }
 
-async fn end_session(app: App, viewer: &Viewer, owner: &str, session: &str) -> Response {
+async fn end_session(app: App, viewer: &PageViewer, owner: &str, session: &str) -> Response {
     if !may_end_for(viewer, owner) {
         return see_other("/ui?said=gone#agents");
     }
@@ -48,7 +48,7 @@ async fn end_session(app: App, viewer: &Viewer, owner: &str, session: &str) -> R
     }
 }
 
-async fn stop_program(app: App, viewer: &Viewer, owner: &str, id: u32) -> Response {
+async fn stop_program(app: App, viewer: &PageViewer, owner: &str, id: u32) -> Response {
     let runs_it = |host: &Host| {
         host.background_processes().iter().any(|program| program.id == id && program.principal == owner)
     };
@@ -67,12 +67,12 @@ async fn stop_program(app: App, viewer: &Viewer, owner: &str, id: u32) -> Respon
 }
 
 /// Returns true if the viewer may end what is `owner`'s: its own, or anybody's where it sees everything.
-fn may_end_for(viewer: &Viewer, owner: &str) -> bool {
+fn may_end_for(viewer: &PageViewer, owner: &str) -> bool {
     viewer.sees_all || owner == &*viewer.principal.name
 }
 
 /// Makes the context of a call by the viewer that ends what is `owner`'s.
-fn context(app: App, viewer: &Viewer, owner: &str) -> CallContext {
+fn context(app: App, viewer: &PageViewer, owner: &str) -> CallContext {
     let mut context = CallContext::new(viewer.caller.clone(), viewer.principal.revoked.child_token());
     context.owner = Some(owner.to_owned());
     context.observer = Some(app.observer.clone());

@@ -17,7 +17,7 @@ use axum::middleware::from_fn;
 use axum::response::Response;
 use axum::routing::{MethodRouter, get, post};
 use http::StatusCode;
-use viewer::Viewer;
+use viewer::PageViewer;
 
 /// Returns the routes of the page.
 pub(crate) fn routes() -> Router<App> {
@@ -40,10 +40,10 @@ fn page(route: MethodRouter<App>) -> MethodRouter<App> {
     route.fallback(not_allowed)
 }
 
-async fn not_allowed(_: Viewer) -> Response {
+async fn not_allowed(_: PageViewer) -> Response {
     response::text(StatusCode::METHOD_NOT_ALLOWED, "that cannot be done here\n")
 }
 
-async fn nothing_here(_: Viewer) -> Response {
+async fn nothing_here(_: PageViewer) -> Response {
     html_response::nothing_here()
 }

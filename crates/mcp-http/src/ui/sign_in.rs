@@ -3,7 +3,7 @@
 use super::form::Form;
 use super::html_response::see_other;
 use super::sign_in_refusal::refuse;
-use super::viewer::Viewer;
+use super::viewer::PageViewer;
 use crate::net::address::ConnectionPeer;
 use crate::response;
 use crate::state::App;
@@ -35,7 +35,7 @@ pub(super) async fn sign_in(
 }
 
 /// Signs out the browser that sends the request.
-pub(super) async fn sign_out(State(app): State<App>, headers: HeaderMap, _: Viewer) -> Response {
+pub(super) async fn sign_out(State(app): State<App>, headers: HeaderMap, _: PageViewer) -> Response {
     with_cookie(see_other("/ui"), &app.logins.sign_out(&headers))
 }
 

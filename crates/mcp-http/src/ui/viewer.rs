@@ -14,7 +14,7 @@ use http::{HeaderMap, StatusCode, header};
 use role_policy::Caller;
 
 /// The viewer of a page. A request without one is answered with the form to sign in.
-pub(super) struct Viewer {
+pub(super) struct PageViewer {
     pub(super) principal: Principal,
     pub(super) caller: Caller,
     /// The viewer sees everybody's calls.
@@ -23,7 +23,7 @@ pub(super) struct Viewer {
     pub(super) login: Option<Login>,
 }
 
-impl FromRequestParts<App> for Viewer {
+impl FromRequestParts<App> for PageViewer {
     type Rejection = Response;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Response> {
@@ -43,7 +43,7 @@ impl FromRequestParts<App> for Viewer {
     }
 }
 
-impl Viewer {
+impl PageViewer {
     /// Returns the viewer by the token of the request, or by the token with which the browser is signed in. A request that
     /// presents nothing has no viewer, whatever role the server gives to local callers elsewhere.
     async fn authenticate(app: App, headers: &HeaderMap, peer: ConnectionPeer) -> Result<Self, AuthError> {

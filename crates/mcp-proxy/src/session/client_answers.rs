@@ -3,7 +3,7 @@
 use super::state::{PendingRequest, ProxySessionState, SUBSCRIPTION_ID, ToolList};
 use crate::server_tool::ServerTool;
 use json_rpc::error_code::METHOD_NOT_FOUND;
-use json_rpc::json::{Json, Object};
+use json_rpc::json::{Json, JsonObject};
 use json_rpc::message::{Id, Message};
 use std::time::Instant;
 
@@ -76,12 +76,12 @@ impl ProxySessionState {
         // With a handshake the client hears of it once. Without one, only on the streams that it opened for it.
         const CHANGED: &str = "notifications/tools/list_changed";
         if self.handshake.as_ref().is_some_and(|handshake| handshake.is_complete) {
-            return self.answer(&Message::notification(CHANGED, Object::default()));
+            return self.answer(&Message::notification(CHANGED, JsonObject::default()));
         }
         let streams: Vec<Id> =
             self.pending_requests.values().filter_map(PendingRequest::wants_tools).cloned().collect();
         for id in streams {
-            let mut meta = Object::default();
+            let mut meta = JsonObject::default();
             meta.set(SUBSCRIPTION_ID, id.to_json());
             let params = [("_meta", Json::Object(meta))];
             self.answer(&Message::notification(CHANGED, params.into_iter().collect()));

@@ -7,7 +7,7 @@ use super::state::{
 use crate::methods::{ClientNotification, ClientRequestKind, client_notification, client_request};
 use crate::observer::{CallOutcome, ProxyDecision};
 use json_rpc::error_code::{INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR};
-use json_rpc::json::{Json, Object};
+use json_rpc::json::{Json, JsonObject};
 use json_rpc::message::{Id, InvalidMessage, Message, MessageKind};
 use std::borrow::Cow;
 use std::time::Instant;
@@ -50,7 +50,7 @@ impl ProxySessionState {
         match class {
             // MCP without a handshake has no `ping`.
             ClientRequestKind::Ping if message.is_modern() => self.no_such_method(&id, method),
-            ClientRequestKind::Ping => self.answer(&Message::result(&id, Object::default())),
+            ClientRequestKind::Ping => self.answer(&Message::result(&id, JsonObject::default())),
             ClientRequestKind::Initialize => self.initialize(id, message),
             ClientRequestKind::Discover => self.forward(id, message, ForwardKind::Discover, None),
             ClientRequestKind::ListTools => self.list_tools(id, message, None),
@@ -86,7 +86,7 @@ impl ProxySessionState {
         {
             return;
         }
-        let mut client_meta = Object::default();
+        let mut client_meta = JsonObject::default();
         for (name, value) in mcp_members() {
             client_meta.set(name.to_owned(), value.clone().into_owned());
         }

@@ -4,7 +4,7 @@ use super::state::{
     ClientRequestState, ForwardKind, OWN_REQUEST_TIMEOUT, ParkedFor, ParkedRequest, PendingCall,
     PendingRequest, ProxySessionState, RequestKind, ServerState,
 };
-use crate::methods::{Area, ClientRequestKind, client_request};
+use crate::methods::{ClientRequestKind, ProtocolArea, client_request};
 use crate::observer::CallOutcome;
 use crate::output_queue::EnqueueError;
 use json_rpc::error_code::INTERNAL_ERROR;
@@ -14,8 +14,8 @@ use std::time::Instant;
 
 impl ProxySessionState {
     pub(super) fn listen(&mut self, id: Id, mut message: Message<'_>) {
-        let resources = self.authorizer.grants(Area::Resources);
-        let prompts = self.authorizer.grants(Area::Prompts);
+        let resources = self.authorizer.grants(ProtocolArea::Resources);
+        let prompts = self.authorizer.grants(ProtocolArea::Prompts);
         if let Some(Json::Object(wanted)) = message.params_mut().get_mut("notifications") {
             wanted.retain(|name| match name {
                 "toolsListChanged" => true,

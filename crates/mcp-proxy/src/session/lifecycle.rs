@@ -2,13 +2,13 @@
 
 use super::state::{
     ClientRequestState, ForwardKind, Handshake, OWN_REQUEST_TIMEOUT, ParkedFor, ParkedRequest,
-    PendingRequest, ProxySessionState, RequestKind, ServerState, Supervision,
+    PendingRequest, ProxySessionState, RequestKind, ServerState, SupervisorWork,
 };
 use crate::limits::LAST_ANSWERS_TIMEOUT;
 use crate::observer::{CallOutcome, ProxyDecision};
 use crate::output_queue::OutputQueue;
 use json_rpc::error_code::INTERNAL_ERROR;
-use json_rpc::json::{Json, Object};
+use json_rpc::json::{Json, JsonObject};
 use json_rpc::message::{Message, MessageKind};
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
@@ -49,7 +49,7 @@ impl ProxySessionState {
         let ServerState::Initializing(queue) = &self.server else { return };
         self.server = ServerState::Ready(queue.clone());
         if self.handshake.as_ref().is_some_and(|handshake| handshake.is_complete) {
-            self.send_to_server(&Message::notification("notifications/initialized", Object::default()));
+            self.send_to_server(&Message::notification("notifications/initialized", JsonObject::default()));
         }
         let is_granted = |message: &&Message<'static>| match &message.kind {
             MessageKind::Request { method, .. } => self.is_still_granted(method),
@@ -160,7 +160,7 @@ impl ProxySessionState {
         }
     }
 
-    pub(super) fn tick(&mut self, now: Instant) -> Supervision {
+    pub(super) fn tick(&mut self, now: Instant) -> SupervisorWork {
         let is_late =
             |pending: &PendingRequest| pending.deadline.is_some_and(|(deadline, _)| deadline <= now);
         let numbers: Vec<u64> = self
@@ -211,7 +211,7 @@ impl ProxySessionState {
         let is_waited_for = self.client_requests.values().any(|open| !self.is_stream(*open));
         let is_over = last_answers_at.is_some_and(|last_answers_at| last_answers_at <= now || !is_waited_for);
         let next_check = self.next_wake.into_iter().chain(last_answers_at).min();
-        Supervision { is_over, condemned: self.condemned, next_check }
+        SupervisorWork { is_over, condemned: self.condemned, next_check }
     }
 
     pub(super) fn is_stream(&self, open: ClientRequestState) -> bool {

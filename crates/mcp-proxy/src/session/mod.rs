@@ -15,13 +15,13 @@ mod tool_list;
 
 use super::authorizer::Authorizer;
 use super::limits::ProxyLimits;
-use super::observer::Observer;
+use super::observer::ProxyObserver;
 use super::output_queue::OutputQueue;
 use super::pinned_tools::PinnedTools;
-use json_rpc::json::Object;
+use json_rpc::json::JsonObject;
 use json_rpc::message::{InvalidMessage, Message};
 use json_rpc::outline::MessageOutline;
-use state::{ProxySessionState, ServerState, Supervision};
+use state::{ProxySessionState, ServerState, SupervisorWork};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -41,7 +41,7 @@ impl ProxySession {
         authorizer: Authorizer,
         limits: ProxyLimits,
         pinned_tools: Option<PinnedTools>,
-        observer: Option<Arc<dyn Observer>>,
+        observer: Option<Arc<dyn ProxyObserver>>,
         client: OutputQueue,
     ) -> Self {
         let wake = Arc::new(Notify::new());
@@ -60,7 +60,7 @@ impl ProxySession {
             client_gone_at: None,
             last_id: 0,
             handshake: None,
-            meta: Object::default(),
+            meta: JsonObject::default(),
             client_requests: HashMap::new(),
             pending_requests: HashMap::new(),
             server_requests: HashMap::new(),
@@ -186,7 +186,7 @@ impl ProxySession {
     }
 
     /// Fails what has waited too long, and returns the work for the supervising task.
-    pub(super) fn tick(&self, now: Instant) -> Supervision {
+    pub(super) fn tick(&self, now: Instant) -> SupervisorWork {
         self.with(|state| state.tick(now))
     }
 

@@ -2,7 +2,7 @@
 
 use super::state::{OWN_REQUEST_TIMEOUT, PendingRequest, ProxySessionState, RequestKind, ServerState};
 use crate::output_queue::OutputQueue;
-use json_rpc::json::Object;
+use json_rpc::json::JsonObject;
 use json_rpc::message::{Id, Message};
 use std::time::Instant;
 
@@ -33,7 +33,7 @@ impl ProxySessionState {
     pub(super) fn request_from_server(
         &mut self,
         method: &'static str,
-        params: Object<'_>,
+        params: JsonObject<'_>,
         request_kind: RequestKind,
     ) {
         let id = self.next_id();

@@ -1,10 +1,10 @@
 //! Messages from the server.
 
 use super::state::{PendingRequest, ProxySessionState, RequestKind, SUBSCRIPTION_ID};
-use crate::methods::{Area, ServerNotification, ServerRequest, server_notification, server_request};
+use crate::methods::{ProtocolArea, ServerNotification, ServerRequest, server_notification, server_request};
 use crate::observer::CallOutcome;
 use json_rpc::error_code::{INTERNAL_ERROR, METHOD_NOT_FOUND};
-use json_rpc::json::{Json, Object};
+use json_rpc::json::{Json, JsonObject};
 use json_rpc::message::{Id, InvalidMessage, Message, MessageKind};
 use std::borrow::Cow;
 
@@ -78,10 +78,10 @@ impl ProxySessionState {
     /// Removes from the server's description of itself what the caller may not use.
     pub(super) fn filter_server_info(&mut self, message: &mut Message<'_>) {
         let instructions = self.authorizer.grants_instructions();
-        let refused: Vec<&str> = Area::ALL
+        let refused: Vec<&str> = ProtocolArea::ALL
             .into_iter()
             .filter(|area| !self.authorizer.grants(*area))
-            .map(Area::capability)
+            .map(ProtocolArea::capability)
             .collect();
         let result = message.result_mut();
         if let Some(Json::Object(capabilities)) = result.get_mut("capabilities") {
@@ -106,7 +106,7 @@ impl ProxySessionState {
 
     pub(super) fn server_request(&mut self, id: &Id, method: &str, mut message: Message<'_>) {
         let reply = match server_request(method) {
-            Some(ServerRequest::Ping) => Message::result(id, Object::default()),
+            Some(ServerRequest::Ping) => Message::result(id, JsonObject::default()),
             None => Message::error(Some(id), METHOD_NOT_FOUND, "no such method"),
             Some(ServerRequest::Forwarded) if self.server_requests.len() >= MAX_SERVER_REQUESTS => {
                 Message::error(Some(id), INTERNAL_ERROR, "too many requests are open")
@@ -186,7 +186,7 @@ fn subscription(message: &Message<'_>) -> Option<u64> {
 }
 
 /// Replaces the stream's id by the one that the client knows.
-fn name_subscription(object: Option<&mut Object<'_>>, client: &Id) {
+fn name_subscription(object: Option<&mut JsonObject<'_>>, client: &Id) {
     if let Some(Json::Object(meta)) = object.and_then(|object| object.get_mut("_meta"))
         && meta.get(SUBSCRIPTION_ID).is_some()
     {

@@ -2,11 +2,11 @@
 
 use crate::authorizer::Authorizer;
 use crate::limits::ProxyLimits;
-use crate::observer::{ArgumentSummary, ObservedCall, Observer, ProxyDecision};
+use crate::observer::{ArgumentSummary, ObservedCall, ProxyDecision, ProxyObserver};
 use crate::output_queue::OutputQueue;
 use crate::pinned_tools::PinnedTools;
 use crate::server_tool::{ServerTool, WithheldTool};
-use json_rpc::json::{Json, Object};
+use json_rpc::json::{Json, JsonObject};
 use json_rpc::message::{Id, Message};
 use role_policy::{Caller, TokenBucket};
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -21,7 +21,7 @@ pub(super) const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId
 
 /// The work that a session leaves to the task that runs the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Supervision {
+pub(crate) struct SupervisorWork {
     /// True once the client is gone and no request is open whose answer it might read.
     pub(crate) is_over: bool,
     /// The generation of a server that is to be ended, because it is of no use any more.
@@ -35,7 +35,7 @@ pub(super) struct ProxySessionState {
     pub(super) authorizer: Authorizer,
     pub(super) limits: ProxyLimits,
     pub(super) pinned_tools: Option<PinnedTools>,
-    pub(super) observer: Option<Arc<dyn Observer>>,
+    pub(super) observer: Option<Arc<dyn ProxyObserver>>,
     /// The calls that may be made now, if the role has had a limit of calls in a minute.
     pub(super) calls_per_minute: Option<TokenBucket>,
     pub(super) client: OutputQueue,
@@ -51,7 +51,7 @@ pub(super) struct ProxySessionState {
     pub(super) last_id: u64,
     pub(super) handshake: Option<Handshake>,
     /// The `_meta` of the client's requests without a handshake, for the proxy's own requests.
-    pub(super) meta: Object<'static>,
+    pub(super) meta: JsonObject<'static>,
     /// The client's unanswered requests, by the client's id.
     pub(super) client_requests: HashMap<Id, ClientRequestState>,
     /// The requests that the server has not answered yet, by the proxy's id.
@@ -91,7 +91,7 @@ pub(super) enum ServerState {
 
 #[derive(Debug)]
 pub(super) struct Handshake {
-    pub(super) params: Object<'static>,
+    pub(super) params: JsonObject<'static>,
     /// The protocol version that the server has chosen, once it has answered.
     pub(super) version: Option<String>,
     /// True once the client has sent `notifications/initialized`.
@@ -181,7 +181,7 @@ pub(super) struct ToolList {
     /// The index of each tool in `tools`, by its name.
     pub(super) names: HashMap<String, usize>,
     /// The other members of the list's result.
-    pub(super) rest: Object<'static>,
+    pub(super) rest: JsonObject<'static>,
     /// The definitions that the client was told last, or would have been.
     pub(super) announced: Option<Vec<u8>>,
 }
@@ -189,7 +189,7 @@ pub(super) struct ToolList {
 #[derive(Debug, Default)]
 pub(super) struct ListRefresh {
     pub(super) entries: Vec<Json<'static>>,
-    pub(super) rest: Option<Object<'static>>,
+    pub(super) rest: Option<JsonObject<'static>>,
     pub(super) pages: usize,
     /// True if the list has changed while it was read.
     pub(super) is_stale: bool,

@@ -5,7 +5,7 @@ use crate::authorizer::{AuthorizedCall, CallRefusal, name_and_arguments};
 use crate::observer;
 use crate::observer::{ArgumentSummary, CallEnd, CallOutcome, ObservedCall, ProxyDecision};
 use json_rpc::error_code::{INVALID_PARAMS, METHOD_NOT_FOUND};
-use json_rpc::json::{Json, Object};
+use json_rpc::json::{Json, JsonObject};
 use json_rpc::message::{Id, Message, MessageKind};
 use role_policy::{RoleLimits, TokenBucket};
 use std::time::{Duration, Instant};
@@ -118,7 +118,7 @@ impl ProxySessionState {
     pub(super) fn check_limits(
         &mut self,
         limits: RoleLimits,
-        arguments: Option<&Object<'_>>,
+        arguments: Option<&JsonObject<'_>>,
     ) -> Result<(), LimitExceeded> {
         const MINUTE: Duration = Duration::from_secs(60);
         let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
@@ -150,7 +150,7 @@ impl ProxySessionState {
         Ok(())
     }
 
-    pub(super) fn argument_summary(&self, name: &str, arguments: Option<&Object<'_>>) -> ArgumentSummary {
+    pub(super) fn argument_summary(&self, name: &str, arguments: Option<&JsonObject<'_>>) -> ArgumentSummary {
         // Without an observer nobody reads the summary.
         if self.observer.is_none() {
             return ArgumentSummary::default();

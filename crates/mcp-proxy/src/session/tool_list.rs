@@ -6,7 +6,7 @@ use super::state::{
 use crate::observer::ProxyDecision;
 use crate::server_tool;
 use json_rpc::error_code::{INTERNAL_ERROR, METHOD_NOT_FOUND};
-use json_rpc::json::{Json, Object};
+use json_rpc::json::{Json, JsonObject};
 use json_rpc::message::Message;
 
 /// The largest number of pages of one list.
@@ -23,7 +23,7 @@ impl ProxySessionState {
     }
 
     pub(super) fn ask_page(&mut self, cursor: Option<Json<'static>>) {
-        let mut params = Object::default();
+        let mut params = JsonObject::default();
         if self.handshake.is_none() && self.meta.members().next().is_some() {
             // Without a handshake each request describes the client, the proxy's own ones too.
             params.set("_meta", Json::Object(self.meta.clone()));

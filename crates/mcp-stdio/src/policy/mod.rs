@@ -10,7 +10,7 @@ use compare::{MatrixFormat, diff, matrix};
 use core_tools::ci::ConfinementPolicy;
 use core_tools::mcp::{Toolset, WorkspaceEffects};
 use query::{Query, caller, check, explain};
-use role_policy::{Loaded, ToolFacts};
+use role_policy::{LoadedPolicy, ToolFacts};
 use server_setup::error_chain::chain;
 use server_setup::settings::Settings;
 use server_setup::{policy, resources, sessions, toolsets};
@@ -39,7 +39,7 @@ pub(crate) fn run(
         PolicyCommand::Init => Ok(print(settings.program.policy().1.trim_end())),
         PolicyCommand::Lint { strict } => Ok(lint(policy::configured(settings, &tools), strict)),
         PolicyCommand::Test => {
-            let Loaded { examples, .. } = policy::configured(settings, &tools)?;
+            let LoadedPolicy { examples, .. } = policy::configured(settings, &tools)?;
             Ok(print(&format!("{examples} examples hold")))
         }
         PolicyCommand::Check { tool, args, json } => {
@@ -76,7 +76,7 @@ pub(crate) fn run(
 }
 
 /// Prints the problems of the policy.
-fn lint(loaded: Result<Loaded, server_setup::Error>, strict: bool) -> ExitCode {
+fn lint(loaded: Result<LoadedPolicy, server_setup::Error>, strict: bool) -> ExitCode {
     match loaded {
         Err(error) => {
             // On standard output, like the warnings: the problems are the result of this command.

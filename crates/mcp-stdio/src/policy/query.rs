@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::output::print;
 use core_tools::mcp::{PreparedCall, Toolset, WorkspaceEffects};
 use did_you_mean::nearest;
-use role_policy::{Call, Caller, Policy, Refusal, Says, ToolFacts};
+use role_policy::{Call, Caller, ExplainVerdict, Policy, Refusal, ToolFacts};
 use serde_json::{Map, Value, json};
 use server_setup::identity;
 use server_setup::settings::Settings;
@@ -62,15 +62,15 @@ pub(super) fn explain(query: Query<'_>, effects: &WorkspaceEffects) -> ExitCode 
     let mut text = format!("{} calls {}:\n", caller.role(), tool.name);
     for step in &explained.steps {
         let says = match &step.says {
-            Says::NoMatch => "-      ",
-            Says::Denies => "DENIES ",
-            Says::Allows => "allows ",
-            Says::Holds => "holds  ",
-            Says::Refuses(_) => "REFUSES",
+            ExplainVerdict::NoMatch => "-      ",
+            ExplainVerdict::Denies => "DENIES ",
+            ExplainVerdict::Allows => "allows ",
+            ExplainVerdict::Holds => "holds  ",
+            ExplainVerdict::Refuses(_) => "REFUSES",
             _ => "?      ",
         };
         let _ = writeln!(text, "  {says}  {}", step.rule);
-        if let Says::Refuses(reason) = &step.says {
+        if let ExplainVerdict::Refuses(reason) = &step.says {
             let _ = writeln!(text, "           {reason}");
         }
     }

@@ -5,7 +5,7 @@ use std::io;
 /// The content of a marker file: the role and session of the agent that runs beside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Marker {
+pub struct RoleMarker {
     /// The role.
     pub role: String,
     /// The session, where it names one.

@@ -1,6 +1,6 @@
 //! Reads and writes marker files: whoever starts an agent writes one, and the agent's server reads it once.
 
-use super::marker::{MARKER_NAMES, MIN_KEY_BYTES, Marker, MarkerError, SESSION_MARKER_NAME};
+use super::marker::{MARKER_NAMES, MIN_KEY_BYTES, MarkerError, RoleMarker, SESSION_MARKER_NAME};
 use crate::read::wrong_role_name;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
@@ -32,10 +32,10 @@ pub fn find_marker(
     folder: &Path,
     key: Option<&[u8]>,
     now: SystemTime,
-) -> Result<Option<Marker>, MarkerError> {
+) -> Result<Option<RoleMarker>, MarkerError> {
     // All files are opened in this handle, so that the folder cannot be swapped after it was checked.
     let folder = unix::open_folder(folder)?;
-    let mut found: Option<Marker> = None;
+    let mut found: Option<RoleMarker> = None;
     for name in MARKER_NAMES {
         let Some(text) = unix::read(&folder, name, MAX_BYTES)? else { continue };
         let mut marker = parse(&text, key, now)?;
@@ -130,7 +130,7 @@ fn session_name(name: &str) -> Result<&str, MarkerError> {
 }
 
 /// Reads a marker's text.
-fn parse(text: &[u8], key: Option<&[u8]>, now: SystemTime) -> Result<Marker, MarkerError> {
+fn parse(text: &[u8], key: Option<&[u8]>, now: SystemTime) -> Result<RoleMarker, MarkerError> {
     let line = single_line(text)?;
     let Some(fields) = line.strip_prefix(SIGNED) else {
         if key.is_some() {
@@ -140,7 +140,7 @@ fn parse(text: &[u8], key: Option<&[u8]>, now: SystemTime) -> Result<Marker, Mar
         if let Some(wrong) = wrong_role_name(line) {
             return Err(MarkerError::Malformed(wrong));
         }
-        return Ok(Marker { role: line.to_owned(), session: None, signed: false });
+        return Ok(RoleMarker { role: line.to_owned(), session: None, signed: false });
     };
     // Without the key nobody can say who signed it; its role then counts as that of a plain one. With the key the
     // signature is checked before any field is read.
@@ -178,7 +178,7 @@ fn parse(text: &[u8], key: Option<&[u8]>, now: SystemTime) -> Result<Marker, Mar
         return Err(MarkerError::Malformed("it is good for longer than a day"));
     }
     let session = session.map(session_name).transpose()?.map(str::to_owned);
-    Ok(Marker { role: role.to_owned(), session, signed: key.is_some() })
+    Ok(RoleMarker { role: role.to_owned(), session, signed: key.is_some() })
 }
 
 /// Returns the seconds since 1970, or 0 for a time before.
@@ -357,7 +357,7 @@ mod tests {
         path
     }
 
-    fn find(folder: &Path) -> Result<Option<Marker>, MarkerError> {
+    fn find(folder: &Path) -> Result<Option<RoleMarker>, MarkerError> {
         find_marker(folder, None, SystemTime::now())
     }
 

@@ -2,7 +2,7 @@
 
 use super::coerce::{coerce, find_property};
 use super::describe::{expected, expected_schema, given, member_path, one_of, unknown_member};
-use super::faults::{Faults, InvalidArguments};
+use super::faults::{ArgumentFaults, InvalidArguments};
 use crate::mcp::schema::JsonSchemaObject;
 use did_you_mean::nearest;
 use serde_json::{Map, Value};
@@ -18,7 +18,7 @@ pub(crate) fn normalise(
     schema: &JsonSchemaObject,
     arguments: Map<String, Value>,
 ) -> Result<Map<String, Value>, InvalidArguments> {
-    let mut faults = Faults::default();
+    let mut faults = ArgumentFaults::default();
     let value = check_object(schema, arguments, "", &mut faults);
     faults.into_result(value)
 }
@@ -27,7 +27,7 @@ fn check_object(
     schema: &JsonSchemaObject,
     object: Map<String, Value>,
     path: &str,
-    faults: &mut Faults,
+    faults: &mut ArgumentFaults,
 ) -> Map<String, Value> {
     let empty = Map::new();
     let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&empty);
@@ -73,7 +73,7 @@ fn required(schema: &JsonSchemaObject) -> impl Iterator<Item = &str> {
     schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
 }
 
-fn check(schema: &JsonSchemaObject, value: Value, path: &str, faults: &mut Faults) -> Value {
+fn check(schema: &JsonSchemaObject, value: Value, path: &str, faults: &mut ArgumentFaults) -> Value {
     if let Some(Value::Array(choices)) = schema.get("anyOf") {
         return check_any(choices, value, path, faults);
     }
@@ -127,7 +127,7 @@ fn check(schema: &JsonSchemaObject, value: Value, path: &str, faults: &mut Fault
 }
 
 /// Checks the value against the first choice whose type fits, so that a fault inside it is named.
-fn check_any(choices: &[Value], value: Value, path: &str, faults: &mut Faults) -> Value {
+fn check_any(choices: &[Value], value: Value, path: &str, faults: &mut ArgumentFaults) -> Value {
     let fitting = choices
         .iter()
         .filter_map(Value::as_object)
@@ -148,7 +148,7 @@ fn check_size(
     unit: &str,
     size: usize,
     path: &str,
-    faults: &mut Faults,
+    faults: &mut ArgumentFaults,
 ) {
     let limit = |key| schema.get(key).and_then(Value::as_u64);
     if let Some(low) = limit(low).filter(|low| (size as u64) < *low) {

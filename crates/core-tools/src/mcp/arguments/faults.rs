@@ -10,9 +10,9 @@ const MAX_FAULTS: usize = 8;
 
 /// Collects faults while arguments are checked.
 #[derive(Debug, Default)]
-pub(super) struct Faults(Vec<String>);
+pub(super) struct ArgumentFaults(Vec<String>);
 
-impl Faults {
+impl ArgumentFaults {
     pub(super) fn push(&mut self, fault: String) {
         if self.0.len() < MAX_FAULTS {
             self.0.push(fault);

@@ -10,7 +10,7 @@ use std::time::SystemTime;
 #[derive(Serialize)]
 pub(super) struct AuditLine<'a> {
     time: String,
-    event: Event,
+    event: AuditEvent,
     #[serde(skip_serializing_if = "Option::is_none")]
     principal: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -36,7 +36,7 @@ pub(super) struct AuditLine<'a> {
 
 #[derive(Clone, Copy, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Event {
+enum AuditEvent {
     /// A call is about to run.
     Start,
     /// A call has ended, or was not run.
@@ -53,7 +53,7 @@ impl<'a> AuditLine<'a> {
     pub(super) fn start(caller: &'a Caller, tool: &str, arguments: &'a str, bytes_in: usize) -> Self {
         Self {
             time: rfc3339(SystemTime::now()),
-            event: Event::Start,
+            event: AuditEvent::Start,
             principal: caller.principal(),
             session: caller.session(),
             role: caller.role(),
@@ -73,7 +73,7 @@ impl<'a> AuditLine<'a> {
     /// The line after a call.
     pub(super) fn end(record: &CallRecord<'a>) -> Self {
         Self {
-            event: Event::Call,
+            event: AuditEvent::Call,
             decision: Some(record.decision),
             rule: record.rule,
             outcome: Some(record.outcome),

@@ -26,18 +26,18 @@ pub enum AuditFailureMode {
 /// [`MAX_FILE_BYTES`](Self::MAX_FILE_BYTES) it is renamed to `NAME.1`, and so on to `NAME.5`.
 #[derive(Clone, Debug)]
 pub struct Audit {
-    shared: Arc<Shared>,
+    shared: Arc<SharedLog>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct SharedLog {
     path: PathBuf,
     failure_mode: AuditFailureMode,
-    state: Mutex<State>,
+    state: Mutex<LogFileState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct LogFileState {
     file: LogFile,
     lost_lines: u64,
 }
@@ -59,8 +59,8 @@ impl Audit {
 
     fn with_file(file: LogFile, failure_mode: AuditFailureMode) -> Self {
         let path = file.path.clone();
-        let state = Mutex::new(State { file, lost_lines: 0 });
-        Self { shared: Arc::new(Shared { path, failure_mode, state }) }
+        let state = Mutex::new(LogFileState { file, lost_lines: 0 });
+        Self { shared: Arc::new(SharedLog { path, failure_mode, state }) }
     }
 
     /// The path of the file.

@@ -1,8 +1,8 @@
 //! The parts of a host.
 
 use super::error::HostError;
-use super::host::{Host, Shared};
-use super::tools::Tools;
+use super::host::{Host, SharedHost};
+use super::tools::ToolTable;
 use crate::mcp::answer::AnswerFormat;
 use crate::mcp::audit::Audit;
 use crate::mcp::limits::HostLimits;
@@ -12,7 +12,7 @@ use crate::mcp::selection::ToolSelection;
 use crate::mcp::toolset::Toolset;
 use crate::redact::Redactor;
 use arc_swap::ArcSwap;
-use role_policy::{EffectResolver, Lexical, Policy};
+use role_policy::{EffectResolver, LexicalResolver, Policy};
 use std::sync::Arc;
 use tokio::sync::watch;
 
@@ -51,7 +51,7 @@ impl HostBuilder {
     }
 
     /// Resolves the paths and programs in arguments, for the policy to judge. By default their text alone is judged
-    /// ([`Lexical`]).
+    /// ([`LexicalResolver`]).
     #[must_use]
     pub fn effects(mut self, effects: Arc<dyn EffectResolver + Send + Sync>) -> Self {
         self.effects = effects;
@@ -94,9 +94,9 @@ impl HostBuilder {
     ///
     /// Two tools share a name, or the selection names a tool or toolset that is not there.
     pub fn build(self) -> Result<Host, HostError> {
-        let tools = Tools::new(&self.selection, self.toolsets, self.effects, self.answer_format)?;
+        let tools = ToolTable::new(&self.selection, self.toolsets, self.effects, self.answer_format)?;
         Ok(Host {
-            shared: Arc::new(Shared {
+            shared: Arc::new(SharedHost {
                 selection: self.selection,
                 policy: ArcSwap::from_pointee(self.policy),
                 policy_reloads: watch::Sender::new(0),
@@ -120,7 +120,7 @@ impl Host {
             toolsets: Vec::new(),
             selection: ToolSelection::default(),
             policy,
-            effects: Arc::new(Lexical),
+            effects: Arc::new(LexicalResolver),
             audit: None,
             redactor,
             limits: HostLimits::default(),

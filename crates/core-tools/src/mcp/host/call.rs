@@ -1,7 +1,7 @@
 //! One call, from its name to its masked and bounded answer.
 
 use super::error::NoSuchTool;
-use super::host::{Host, Shared};
+use super::host::{Host, SharedHost};
 use super::record::{CallRecording, CallStarted, CallVerdict};
 use super::tools::RegisteredTool;
 use crate::mcp::answer::{Answer, ToolError};
@@ -9,7 +9,7 @@ use crate::mcp::arguments;
 use crate::mcp::audit::{ArgumentSummary, CallDecision, Outcome};
 use crate::mcp::call_context::CallContext;
 use crate::mcp::rate_limiter::RunningCall;
-use role_policy::{Authorized, Call, Caller, Lexical, Policy, Refusal, RoleLimits};
+use role_policy::{Authorized, Call, Caller, LexicalResolver, Policy, Refusal, RoleLimits};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
@@ -183,7 +183,7 @@ impl Host {
     fn hiding_rule(&self, policy: &Policy, caller: &Caller, registered: &RegisteredTool) -> Arc<str> {
         let call = Call::new(registered.tool.name(), Map::new());
         // No argument is there to be resolved, so the text alone will do.
-        match policy.authorize(caller, &registered.facts(), call, &Lexical) {
+        match policy.authorize(caller, &registered.facts(), call, &LexicalResolver) {
             Ok(_) => "".into(),
             Err(refusal) => Arc::clone(refusal.rule()),
         }
@@ -192,7 +192,7 @@ impl Host {
     /// Masks and bounds an answer: the one exit for every answer.
     async fn finalize(&self, answer: Answer) -> Answer {
         if answer.size_bytes() < LONG_ANSWER_BYTES {
-            let Shared { redactor, limits, answer_format, .. } = &*self.shared;
+            let SharedHost { redactor, limits, answer_format, .. } = &*self.shared;
             return answer.finalize(redactor, limits, *answer_format);
         }
         let shared = Arc::clone(&self.shared);

@@ -5,7 +5,7 @@ use super::tools::RegisteredTool;
 use crate::mcp::answer::{Answer, ToolError};
 use crate::mcp::call_context::CallContext;
 use crate::mcp::permits::CallPermit;
-use crate::mcp::tool::Deadline;
+use crate::mcp::tool::DeadlineOwner;
 use crate::redact::Redactor;
 use futures_util::FutureExt;
 use role_policy::{Authorized, Call};
@@ -32,8 +32,8 @@ impl Host {
         let cancel = context.cancel.clone();
         let (limit, grace) = match registered.tool.deadline() {
             // The tool ends itself and says what it had by then; this is for one that does not.
-            Deadline::Own => (context.max_timeout + OWN_DEADLINE_BACKSTOP, OWN_DEADLINE_BACKSTOP),
-            Deadline::Host => {
+            DeadlineOwner::Own => (context.max_timeout + OWN_DEADLINE_BACKSTOP, OWN_DEADLINE_BACKSTOP),
+            DeadlineOwner::Host => {
                 let host = self.shared.limits.call_timeout;
                 (context.role_limit.map_or(host, |role| role.min(host)), CANCEL_GRACE)
             }

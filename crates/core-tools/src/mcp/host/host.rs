@@ -1,7 +1,7 @@
 //! The host: its tools and its policy, and what each caller sees of them.
 
 use super::error::{HostError, NoSuchTool};
-use super::tools::{RegisteredTool, Tools};
+use super::tools::{RegisteredTool, ToolTable};
 use crate::mcp::answer::AnswerFormat;
 use crate::mcp::audit::Audit;
 use crate::mcp::limits::HostLimits;
@@ -22,12 +22,12 @@ use tokio::sync::watch;
 /// The tools, and everything that stands before and behind each of them. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Host {
-    pub(super) shared: Arc<Shared>,
-    pub(super) tools: Arc<Tools>,
+    pub(super) shared: Arc<SharedHost>,
+    pub(super) tools: Arc<ToolTable>,
 }
 
 /// The state that is shared by the hosts over all workspaces.
-pub(super) struct Shared {
+pub(super) struct SharedHost {
     pub(super) selection: ToolSelection,
     /// Replaced whole by a reload. Each call loads it once.
     pub(super) policy: ArcSwap<Policy>,
@@ -42,9 +42,9 @@ pub(super) struct Shared {
     pub(super) multi_tenant: bool,
 }
 
-impl fmt::Debug for Shared {
+impl fmt::Debug for SharedHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shared").field("limits", &self.limits).finish_non_exhaustive()
+        f.debug_struct("SharedHost").field("limits", &self.limits).finish_non_exhaustive()
     }
 }
 
@@ -59,7 +59,7 @@ impl Host {
         toolsets: Vec<Toolset>,
         effects: Arc<dyn EffectResolver + Send + Sync>,
     ) -> Result<Self, HostError> {
-        let tools = Tools::new(&self.shared.selection, toolsets, effects, self.shared.answer_format)?;
+        let tools = ToolTable::new(&self.shared.selection, toolsets, effects, self.shared.answer_format)?;
         Ok(Self { shared: Arc::clone(&self.shared), tools: Arc::new(tools) })
     }
 

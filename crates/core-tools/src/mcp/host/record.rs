@@ -144,14 +144,15 @@ mod tests {
     use std::sync::Mutex;
 
     #[derive(Deserialize, JsonSchema)]
-    struct Nothing {}
+    struct NoArguments {}
 
     #[tokio::test]
     async fn a_call_that_is_dropped_while_it_runs_is_recorded_once_as_failed() {
-        let endless = Tool::new("endless", "Endless", "Never ends.", |_: Nothing, _: CallContext| async {
-            std::future::pending::<()>().await;
-            Ok(Answer::text(""))
-        });
+        let endless =
+            Tool::new("endless", "Endless", "Never ends.", |_: NoArguments, _: CallContext| async {
+                std::future::pending::<()>().await;
+                Ok(Answer::text(""))
+            });
         let host = Host::builder(Policy::allow_all(), Redactor::new(Default::default()).unwrap())
             .toolset(Toolset { name: "own", tools: vec![endless] })
             .build()

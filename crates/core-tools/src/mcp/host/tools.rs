@@ -11,7 +11,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// The tools over one workspace, and what resolves the paths in their arguments.
-pub(super) struct Tools {
+pub(super) struct ToolTable {
     tools: Vec<RegisteredTool>,
     /// Canonical names and aliases, to indices in `tools`.
     names: HashMap<&'static str, usize>,
@@ -33,7 +33,7 @@ impl RegisteredTool {
     }
 }
 
-impl Tools {
+impl ToolTable {
     /// Registers those tools of `toolsets` that are selected.
     pub(super) fn new(
         selection: &ToolSelection,
@@ -73,8 +73,8 @@ impl Tools {
     }
 }
 
-impl fmt::Debug for Tools {
+impl fmt::Debug for ToolTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tools").field("tools", &self.tools).finish_non_exhaustive()
+        f.debug_struct("ToolTable").field("tools", &self.tools).finish_non_exhaustive()
     }
 }

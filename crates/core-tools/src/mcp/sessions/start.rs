@@ -1,7 +1,7 @@
 //! The tools that start sessions.
 #![allow(clippy::doc_markdown, reason = "the comments on inputs are what a client reads")]
 
-use super::supervisor::{Object, decode, sessions_of_caller};
+use super::supervisor::{AnyObject, decode, sessions_of_caller};
 use crate::ci::{CommandText, Commands};
 use crate::mcp::answer::{Answer, ToolError};
 use crate::mcp::call_context::CallContext;
@@ -74,7 +74,7 @@ pub(super) fn new_session(commands: &Commands, sessions: &SessionService) -> Too
     );
     let effects: &'static [Effect] =
         &[Effect::Runs { command: "command", environment: "" }, Effect::Reads("cwd"), Effect::Role("role")];
-    tool.adds().open_world().effects(effects).answers::<Object>().on_release_caller(move |principal| {
+    tool.adds().open_world().effects(effects).answers::<AnyObject>().on_release_caller(move |principal| {
         let sessions = released.for_principal(Some(principal));
         // A task of its own, since a release must not wait.
         tokio::spawn(async move { sessions.end_all(RELEASE_GRACE).await });
@@ -114,7 +114,7 @@ pub(super) fn run_agent_command(commands: &Commands, sessions: &SessionService) 
             }
         },
     );
-    tool.adds().open_world().effects(&[Effect::Reads("cwd"), Effect::Role("role")]).answers::<Object>()
+    tool.adds().open_world().effects(&[Effect::Reads("cwd"), Effect::Role("role")]).answers::<AnyObject>()
 }
 
 async fn start(sessions: &SessionService, new: NewSession) -> Result<Answer, ToolError> {

@@ -1,7 +1,7 @@
 //! The tools that look at sessions and steer them.
 #![allow(clippy::doc_markdown, reason = "the comments on inputs are what a client reads")]
 
-use super::supervisor::{Object, decode, sessions_of_caller};
+use super::supervisor::{AnyObject, decode, sessions_of_caller};
 use crate::mcp::answer::Answer;
 use crate::mcp::call_context::CallContext;
 use crate::mcp::tool::Tool;
@@ -62,7 +62,7 @@ pub(super) fn status(sessions: &SessionService) -> Tool {
             }
         },
     );
-    tool.answers::<Object>()
+    tool.answers::<AnyObject>()
 }
 
 pub(super) fn pause(sessions: &SessionService) -> Tool {
@@ -86,7 +86,7 @@ fn pause_or_resume(
         let sessions = sessions_of_caller(&sessions, &context);
         async move { Answer::structured(&decode::<PauseChange>(sessions.ask(request()).await?)?) }
     });
-    tool.adds().idempotent().answers::<Object>()
+    tool.adds().idempotent().answers::<AnyObject>()
 }
 
 pub(super) fn send_message(sessions: &SessionService) -> Tool {

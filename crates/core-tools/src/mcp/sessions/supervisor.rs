@@ -27,4 +27,4 @@ pub(super) fn decode<T: DeserializeOwned>(answer: Value) -> Result<T, ToolError>
 
 /// The output schema that is listed, which every conversation pays for: an object. Its members are documented, and tested.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct Object {}
+pub(super) struct AnyObject {}

@@ -1,12 +1,12 @@
 //! The section of the agents that the server supervises.
 
-use super::super::viewer::Viewer;
+use super::super::viewer::PageViewer;
 use super::layout::{self, EndButton, table};
 use crate::state::App;
 use maud::{Markup, html};
 
 /// Renders the sessions of agents that the viewer sees: its own, or all.
-pub(super) async fn section(app: App, viewer: &Viewer) -> Markup {
+pub(super) async fn section(app: App, viewer: &PageViewer) -> Markup {
     let content = match app.workspaces.agents.for_principal(viewer.shown_principal()).list(false).await {
         Err(error) => html! { p class="bad" { (error) } },
         Ok(list) => {

@@ -1,11 +1,11 @@
 //! The page of calls: what runs, what ran and what was refused.
 
 use super::super::html_response;
-use super::super::viewer::Viewer;
+use super::super::viewer::PageViewer;
 #[cfg(feature = "sessions")]
 use super::agents;
 use super::format;
-use super::layout::{EndButton, Page, page, section, table};
+use super::layout::{EndButton, NavigationPage, page, section, table};
 use crate::recent_calls::FinishedCall;
 use crate::state::App;
 use axum::extract::State;
@@ -15,7 +15,7 @@ use http::{StatusCode, Uri};
 use maud::{Markup, html};
 
 /// Answers with the page.
-pub(in super::super) async fn show(State(app): State<App>, viewer: Viewer, uri: Uri) -> Response {
+pub(in super::super) async fn show(State(app): State<App>, viewer: PageViewer, uri: Uri) -> Response {
     #[cfg(feature = "sessions")]
     let agents = agents::section(app, &viewer).await;
     #[cfg(not(feature = "sessions"))]
@@ -36,7 +36,7 @@ pub(in super::super) async fn show(State(app): State<App>, viewer: Viewer, uri: 
         (agents)
         (sessions(app, &viewer))
     };
-    html_response::html(StatusCode::OK, page(Page::Calls, &viewer, &content))
+    html_response::html(StatusCode::OK, page(NavigationPage::Calls, &viewer, &content))
 }
 
 /// Returns the result of a form, from the query of the address to which it led. The words are the server's, whatever a link
@@ -52,7 +52,7 @@ fn result_of_form(query: &str) -> &'static str {
     }
 }
 
-fn running_calls(app: App, viewer: &Viewer) -> Markup {
+fn running_calls(app: App, viewer: &PageViewer) -> Markup {
     let row = |call: &crate::recent_calls::RunningCall| {
         html! {
             tr {
@@ -67,7 +67,7 @@ fn running_calls(app: App, viewer: &Viewer) -> Markup {
     section("now", "Calls now", &table("now", &["Caller", "Role", "Tool", "Running for"], &rows))
 }
 
-fn programs(app: App, viewer: &Viewer) -> Markup {
+fn programs(app: App, viewer: &PageViewer) -> Markup {
     let shown = viewer.shown_principal();
     let is_shown = |program: &BackgroundProcess| shown.is_none_or(|shown| program.principal == shown);
     let mut programs: Vec<BackgroundProcess> =
@@ -123,7 +123,7 @@ fn finished_calls(calls: &[FinishedCall]) -> Markup {
     section("lately", "Calls lately", &table("lately", &columns, &rows))
 }
 
-fn refused_calls(calls: &[FinishedCall], viewer: &Viewer) -> Markup {
+fn refused_calls(calls: &[FinishedCall], viewer: &PageViewer) -> Markup {
     let row = |call: &FinishedCall| {
         // A caller must not learn whether a tool that is hidden from it exists.
         let is_hidden =
@@ -151,7 +151,7 @@ fn refused_calls(calls: &[FinishedCall], viewer: &Viewer) -> Markup {
     section("refused", "Not run", &table("refused", &columns, &rows))
 }
 
-fn sessions(app: App, viewer: &Viewer) -> Markup {
+fn sessions(app: App, viewer: &PageViewer) -> Markup {
     let mut sessions = app.sessions.list();
     sessions.retain(|session| viewer.shown_principal().is_none_or(|shown| &*session.principal == shown));
     let row = |session: &crate::sessions::SessionSummary| {

@@ -1,18 +1,18 @@
 //! The frame of a page, and what several pages have.
 
-use super::super::viewer::Viewer;
+use super::super::viewer::PageViewer;
 use super::head::head;
 use maud::{DOCTYPE, Markup, html};
 
 /// A page in the navigation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Page {
+pub(super) enum NavigationPage {
     Calls,
     Roles,
     Traces,
 }
 
-impl Page {
+impl NavigationPage {
     fn title(self) -> &'static str {
         match self {
             Self::Calls => "Calls",
@@ -36,7 +36,7 @@ impl Page {
 }
 
 /// Renders a page with its navigation.
-pub(super) fn page(page: Page, viewer: &Viewer, content: &Markup) -> Markup {
+pub(super) fn page(page: NavigationPage, viewer: &PageViewer, content: &Markup) -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -47,8 +47,8 @@ pub(super) fn page(page: Page, viewer: &Viewer, content: &Markup) -> Markup {
                     p { strong { "CoreTools" } }
                     nav aria-label="Pages" {
                         ul {
-                            @for other in [Page::Calls, Page::Roles, Page::Traces] {
-                                @if other != Page::Traces || viewer.sees_all {
+                            @for other in [NavigationPage::Calls, NavigationPage::Roles, NavigationPage::Traces] {
+                                @if other != NavigationPage::Traces || viewer.sees_all {
                                     li {
                                         a href=(other.path()) aria-current=[(other == page).then_some("page")] {
                                             (other.title())
@@ -111,7 +111,7 @@ pub(super) struct EndButton<'a> {
 
 impl EndButton<'_> {
     /// Renders the form.
-    pub(super) fn render(&self, viewer: &Viewer) -> Markup {
+    pub(super) fn render(&self, viewer: &PageViewer) -> Markup {
         let Self { owner, field, id, word, command } = self;
         let label = format!("{word} {} of {owner}", super::format::truncated(command, 60));
         html! {

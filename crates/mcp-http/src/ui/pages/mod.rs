@@ -11,10 +11,10 @@ pub(super) mod sign_in_form;
 pub(super) mod traces;
 
 use super::html_response;
-use super::viewer::Viewer;
+use super::viewer::PageViewer;
 use axum::response::Response;
 
 /// Answers with the script that keeps a page up to date.
-pub(super) async fn script(_: Viewer) -> Response {
+pub(super) async fn script(_: PageViewer) -> Response {
     html_response::script()
 }

@@ -1,8 +1,8 @@
 //! The page of roles: all of them for a viewer who sees everything, the viewer's own for others.
 
 use super::super::html_response;
-use super::super::viewer::Viewer;
-use super::layout::{Page, page};
+use super::super::viewer::PageViewer;
+use super::layout::{NavigationPage, page};
 use crate::state::App;
 use axum::extract::State;
 use axum::response::Response;
@@ -11,7 +11,7 @@ use maud::{Markup, html};
 use role_policy::{Caller, Policy, ToolFacts};
 
 /// Answers with the page.
-pub(in super::super) async fn show(State(app): State<App>, viewer: Viewer) -> Response {
+pub(in super::super) async fn show(State(app): State<App>, viewer: PageViewer) -> Response {
     let host = app.workspaces.full_host();
     let (policy, mut tools) = (host.policy(), host.facts());
     let mut roles: Vec<&str> = match viewer.sees_all {
@@ -44,7 +44,7 @@ pub(in super::super) async fn show(State(app): State<App>, viewer: Viewer) -> Re
             (rules(&policy, &roles, &tools))
         }
     };
-    html_response::html(StatusCode::OK, page(Page::Roles, &viewer, &content))
+    html_response::html(StatusCode::OK, page(NavigationPage::Roles, &viewer, &content))
 }
 
 /// Renders the tools of one toolset.

@@ -1,9 +1,9 @@
 //! The page of flame graphs, and the flame graphs.
 
 use super::super::html_response;
-use super::super::viewer::Viewer;
+use super::super::viewer::PageViewer;
 use super::format;
-use super::layout::{Page, page};
+use super::layout::{NavigationPage, page};
 use crate::flame_graphs;
 use crate::state::App;
 use axum::extract::State;
@@ -12,7 +12,7 @@ use http::{StatusCode, Uri};
 use maud::html;
 
 /// Answers with the flame graphs that were kept. They show the programs of all callers.
-pub(in super::super) async fn show(State(app): State<App>, viewer: Viewer) -> Response {
+pub(in super::super) async fn show(State(app): State<App>, viewer: PageViewer) -> Response {
     if !viewer.sees_all {
         return html_response::nothing_here();
     }
@@ -38,11 +38,11 @@ pub(in super::super) async fn show(State(app): State<App>, viewer: Viewer) -> Re
             }
         }
     };
-    html_response::html(StatusCode::OK, page(Page::Traces, &viewer, &content))
+    html_response::html(StatusCode::OK, page(NavigationPage::Traces, &viewer, &content))
 }
 
 /// Answers with one flame graph.
-pub(in super::super) async fn picture(State(app): State<App>, viewer: Viewer, uri: Uri) -> Response {
+pub(in super::super) async fn picture(State(app): State<App>, viewer: PageViewer, uri: Uri) -> Response {
     // As it was sent: the names of flame graphs need no encoding.
     let name = uri.path().strip_prefix("/ui/trace/").filter(|_| viewer.sees_all);
     match name.and_then(|name| flame_graphs::read(&app.traces_folder, name)) {
