@@ -1,4 +1,4 @@
-//! The command of pytest, and the Python that runs it.
+//! The command of pytest, and the interpreter that runs it.
 
 use super::report_folder::ReportFolder;
 use super::step::{ResultSource, TestStep};
@@ -6,7 +6,7 @@ use crate::ci::project::Project;
 use crate::testing::target::TestTarget;
 
 pub(super) fn test(target: &TestTarget, reports: &ReportFolder) -> TestStep {
-    let Python { program, arguments, display } = Python::of(&target.project);
+    let PythonInterpreter { program, arguments, display } = PythonInterpreter::of(&target.project);
     // A cache of our own: `--last-failed` and its like find one, and the project's is left alone.
     let cache = format!("cache_dir={}", reports.file("cache"));
     let step = TestStep::new(&program, arguments, ResultSource::Events).args(&[
@@ -29,7 +29,7 @@ pub(super) fn test(target: &TestTarget, reports: &ReportFolder) -> TestStep {
 }
 
 /// The Python interpreter of a project.
-struct Python {
+struct PythonInterpreter {
     program: String,
     /// The arguments that come before those of the interpreter itself.
     arguments: &'static [&'static str],
@@ -37,7 +37,7 @@ struct Python {
     display: &'static str,
 }
 
-impl Python {
+impl PythonInterpreter {
     /// Returns the interpreter of the project's local environment, else that of its package manager, else one
     /// that tox has made, else `python3`, which is that of an active environment.
     fn of(project: &Project) -> Self {

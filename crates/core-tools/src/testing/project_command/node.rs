@@ -15,7 +15,7 @@ const MAX_PACKAGES: usize = 500;
 
 /// Returns the command that runs the tests of a Node project, or `None` if it has no script of its own.
 pub(super) fn test_command(project: &Project) -> Option<ProjectCommand> {
-    let manifest = Manifest::read(project)?;
+    let manifest = PackageManifest::read(project)?;
     let manager = package_manager(project);
     let mut notes = Vec::new();
     let (arguments, packages): (&[&str], _) = if manifest.test_script().is_some() {
@@ -34,7 +34,7 @@ pub(super) fn test_command(project: &Project) -> Option<ProjectCommand> {
             ));
         }
         let arguments: &[&str] = if manager == "bun" { &["run", "test"] } else { &["test"] };
-        let root = Package { folder: String::new(), manifest };
+        let root = NodePackage { folder: String::new(), manifest };
         (arguments, vec![root])
     } else {
         let packages: Vec<_> = workspace_packages(project, &manifest)
@@ -78,16 +78,16 @@ fn in_all_packages(manager: &str, project: &Project) -> &'static [&'static str] 
 }
 
 /// A package of a project: the project itself, or one of its workspace.
-struct Package {
+struct NodePackage {
     /// The folder, relative to the project's.
     folder: String,
-    manifest: Manifest,
+    manifest: PackageManifest,
 }
 
 /// The text of a `package.json`.
-struct Manifest(Value);
+struct PackageManifest(Value);
 
-impl Manifest {
+impl PackageManifest {
     fn read(project: &Project) -> Option<Self> {
         serde_json::from_str(&project.read("package.json")?).ok().map(Self)
     }
@@ -139,7 +139,7 @@ impl Manifest {
     }
 }
 
-impl Package {
+impl NodePackage {
     /// Adds the commands of a script and of those that it calls, with what runs before and after it.
     fn add_script(&self, name: &str, parts: &mut Vec<CommandPart>, depth: usize) {
         let before = format!("pre{name}");
@@ -201,7 +201,7 @@ impl Package {
 }
 
 /// Returns the packages of a workspace, in the order of their folders.
-fn workspace_packages(project: &Project, manifest: &Manifest) -> Vec<Package> {
+fn workspace_packages(project: &Project, manifest: &PackageManifest) -> Vec<NodePackage> {
     let mut patterns = manifest.workspace_patterns();
     patterns.extend(pnpm_patterns(project));
     let mut folders: Vec<String> = Vec::new();
@@ -224,8 +224,8 @@ fn workspace_packages(project: &Project, manifest: &Manifest) -> Vec<Package> {
     folders.sort_unstable();
     folders.dedup();
     let packages = folders.into_iter().take(MAX_PACKAGES).filter_map(|folder| {
-        let manifest = Manifest::read(&Project::new(project.folder().join(&folder).ok()?))?;
-        Some(Package { folder, manifest })
+        let manifest = PackageManifest::read(&Project::new(project.folder().join(&folder).ok()?))?;
+        Some(NodePackage { folder, manifest })
     });
     packages.collect()
 }
