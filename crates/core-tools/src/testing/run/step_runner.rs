@@ -8,7 +8,7 @@ use crate::testing::environment::terminal_environment;
 use crate::testing::error::TestError;
 use crate::testing::parse::{IgnoreLines, LineParser};
 use crate::testing::plan::{ResultSource, TestStep};
-use crate::testing::results::{TestCase, TestResults, TestStatus};
+use crate::testing::results::{ProcessReport, TestCase, TestResults, TestStatus};
 use crate::testing::runner::TestRunner;
 use crate::testing::target::TestTarget;
 use crate::testing::verdict::{StepRun, StepVerdict};
@@ -205,6 +205,15 @@ impl StepRunner<'_> {
                     *results = from_xml;
                 }
             }
+            ResultSource::ProcessEvents { xml_of: Some(runner) } => {
+                let folder = Project::new(self.reports.locate(".")?);
+                let mut report =
+                    ProcessReport { runner: Some(runner.name().to_owned()), ..ProcessReport::default() };
+                xml_reports::read_folder(&folder, SystemTime::UNIX_EPOCH, &mut report.results);
+                if report.results.counts.total() > 0 || !report.results.problems.is_empty() {
+                    results.processes.push(report);
+                }
+            }
             ResultSource::XmlInProject(folders) => {
                 // Reports of earlier runs are in the same folders.
                 let since = started.checked_sub(FILE_TIME_LAG).unwrap_or(started);
@@ -215,7 +224,7 @@ impl StepRunner<'_> {
             ResultSource::Stdout(_)
             | ResultSource::MergedOutput(_)
             | ResultSource::Events
-            | ResultSource::ProcessEvents
+            | ResultSource::ProcessEvents { xml_of: None }
             | ResultSource::ExitCode => {}
         }
         Ok(())
