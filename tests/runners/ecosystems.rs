@@ -92,7 +92,7 @@ fn tox_runs_where_nothing_else_configures_the_tests() {
     let sample = sample!("tox");
     sample.write("checks/test_a.py", PYTEST).write(
         "tox.ini",
-        "[tox]\nenv_list = one, two\nno_package = true\n[testenv]\nskip_install = true\nallowlist_externals = *\ncommands = {toxinidir}/.venv/bin/pytest -q checks\n[testenv:two]\ncommands = {toxinidir}/.venv/bin/pytest -q checks -k passes\n",
+        "[tox]\nenv_list = one, two\nno_package = true\n[testenv]\nskip_install = true\nallowlist_externals = *\ncommands = {toxinidir}/.venv/bin/pytest -q checks\n[testenv:two]\npass_env = HOME\ncommands = {toxinidir}/.venv/bin/pytest -q checks -k passes\n",
     );
     let report = counts(&sample, "tox", 2, 1);
     let environments: Vec<_> = report

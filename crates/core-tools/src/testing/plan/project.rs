@@ -55,10 +55,8 @@ fn additions_of_languages(command: &ProjectCommand, reports: &ReportFolder) -> V
         EnvironmentAddition::first("RUBYLIB", reports.file("ruby"), separator),
         EnvironmentAddition::last("SPEC_OPTS", "--require core_tools_rspec".to_owned(), ' '),
     ];
-    if command.program.ends_with("tox") {
-        // tox gives its environments only the variables that it knows.
-        let pass = "testenv.pass_env+=PYTHONPATH,PYTEST_PLUGINS,NODE_OPTIONS".to_owned();
-        additions.push(EnvironmentAddition::last("TOX_OVERRIDE", pass, ';'));
+    if let Some((name, words)) = &command.pass_on {
+        additions.push(EnvironmentAddition::last(name, words.clone(), ';'));
     }
     additions
 }

@@ -211,6 +211,7 @@ fn a_script_that_is_no_text_is_an_error() {
         ("{\"scripts\":{\"test\":{}}}", "an object"),
         ("{\"scripts\":{\"test\":3}}", "a number"),
         ("{\"scripts\":{\"test\":[\"a\"]}}", "a list"),
+        ("{\"scripts\":\"mocha\"}", "are text"),
         ("{\"scripts\":", "it is no JSON"),
     ] {
         let folder = project(&format!("package.json={package} a.test.js"));

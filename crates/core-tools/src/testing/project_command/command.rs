@@ -13,6 +13,8 @@ pub(crate) struct ProjectCommand {
     pub(crate) loading: ReporterLoading,
     /// The report that the last program of the command writes, where an argument asks for one.
     pub(crate) own_report: Option<OwnReport>,
+    /// The variable, with its words, that makes the command pass our variables on to what it starts.
+    pub(crate) pass_on: Option<(&'static str, String)>,
     /// The facts about the choice of the command that the report notes.
     pub(crate) notes: Vec<String>,
 }
@@ -55,6 +57,7 @@ impl ProjectCommand {
             parts,
             loading: ReporterLoading::EveryLanguage,
             own_report: None,
+            pass_on: None,
             notes: Vec::new(),
         }
     }

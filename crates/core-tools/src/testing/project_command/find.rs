@@ -2,7 +2,7 @@
 
 use super::command::ProjectCommand;
 use super::runner_flags::{RunnerFlags, runner_flags};
-use super::{cargo, composer, deno, node, rake, recipe};
+use super::{cargo, composer, deno, node, rake, recipe, tox};
 use crate::ci::project::Project;
 use crate::testing::detect::test_program;
 use crate::testing::error::TestError;
@@ -28,7 +28,7 @@ pub(crate) fn project_command(
         TestRunner::Rake => Some(rake::test_command(project)),
         TestRunner::Make => Some(recipe::make(project)),
         TestRunner::Just => Some(recipe::just(project)),
-        TestRunner::Tox => Some(ProjectCommand::new(&installed(project, "tox"), &[], Vec::new())),
+        TestRunner::Tox => Some(tox::test_command(project, &installed(project, "tox"))),
         TestRunner::Nox => Some(ProjectCommand::new(&installed(project, "nox"), &[], Vec::new())),
         TestRunner::Zig => Some(ProjectCommand::new("zig", &["build", "test"], Vec::new())),
         TestRunner::Swift => Some(ProjectCommand::new("swift", &["test"], Vec::new())),

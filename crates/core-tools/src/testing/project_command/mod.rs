@@ -17,6 +17,7 @@ mod rake;
 mod recipe;
 mod runner_flags;
 mod script;
+mod tox;
 
 pub(crate) use command::{CommandPart, OwnReport, ProjectCommand, ReporterLoading};
 pub(crate) use find::{commands_not_run, flags_of_runner, project_command};

@@ -29,6 +29,12 @@ pub(super) fn test_command(project: &Project) -> Result<Option<ProjectCommand>, 
         path: MANIFEST.to_owned(),
         problem: format!("it is no JSON: {error}"),
     })?);
+    if let Some(scripts) =
+        manifest.0.get("scripts").filter(|scripts| !scripts.is_object() && !scripts.is_null())
+    {
+        let problem = format!("its `scripts` are {}, and no object", kind(scripts));
+        return Err(TestError::Manifest { path: MANIFEST.to_owned(), problem });
+    }
     if let Some(script) = manifest.0.pointer("/scripts/test").filter(|script| !script.is_string()) {
         let problem = format!("its script `test` is {}, and package managers run only text", kind(script));
         return Err(TestError::Manifest { path: MANIFEST.to_owned(), problem });

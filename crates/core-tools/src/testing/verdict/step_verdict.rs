@@ -162,10 +162,14 @@ fn has_no_library(results: &TestResults, exit: RunnerExit, text: &str) -> bool {
 /// Returns true if all that make printed is that there is nothing to make.
 ///
 /// The message is in the user's language. But what make runs is printed, prints something itself, or is silent,
-/// and never begins a line with `make: `.
+/// and never begins a line with `make: `. What follows there in brackets is a command that failed.
 fn made_nothing(text: &str) -> bool {
     let mut lines = text.lines().filter(|line| !line.trim().is_empty()).peekable();
-    lines.peek().is_some() && lines.all(|line| line.starts_with("make: ") || line.starts_with("gmake: "))
+    let is_of_make = |line: &str| {
+        let message = line.strip_prefix("make: ").or_else(|| line.strip_prefix("gmake: "));
+        message.is_some_and(|message| !message.starts_with('['))
+    };
+    lines.peek().is_some() && lines.all(is_of_make)
 }
 
 /// Returns what the runner printed without JSON: standard output, then standard error, where errors usually are.
