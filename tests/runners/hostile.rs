@@ -180,8 +180,13 @@ fn make_that_has_nothing_to_do_is_no_pass_and_neither_make_nor_npm_selects() {
     is_no_pass(&sample.run("make", ""), ProblemKind::NoTests);
     sample.write("Makefile", "test: all\nall:\n");
     is_no_pass(&sample.run("make", ""), ProblemKind::NoTests);
-    sample.write("Makefile", ".PHONY: test\ntest:\n\t@true\n");
-    assert!(sample.run("make", "").is_success());
+    // Nothing in it reports a test, so that nothing is verified.
+    for recipe in ["@true", "-@false", "@false || true"] {
+        sample.write("Makefile", &format!(".PHONY: test\ntest:\n\t{recipe}\n"));
+        let report = sample.run("make", "");
+        assert_eq!((report.success, report.passed), (None, 0), "{}", report.to_text());
+        assert!(report.to_text().starts_with("NOTHING VERIFIED"), "{}", report.to_text());
+    }
     sample.write("package.json", "{\"scripts\":{\"test\":\"true\"}}");
     for runner in ["make", "npm"] {
         let error = asked(&sample, runner, "test/a.sh").unwrap_err();

@@ -8,6 +8,8 @@
 mod bare;
 #[cfg(unix)]
 mod builds;
+#[cfg(unix)]
+mod ecosystems;
 #[cfg(target_os = "linux")]
 mod endings;
 #[cfg(unix)]

@@ -89,7 +89,15 @@ impl Sample {
                 let parts = ["apache/maven/surefire/surefire-junit-platform", "junit/jupiter/junit-jupiter"];
                 runs("mvn") && parts.iter().all(|part| repository.join(part).exists())
             }
-            "pytest" => root.join(".venv/bin/pytest").exists() && link(root.join(".venv"), ".venv"),
+            "pytest" | "tox" | "nox" => {
+                root.join(".venv/bin").join(program).exists() && link(root.join(".venv"), ".venv")
+            }
+            // What stands beside the runners: package managers, and what is older or smaller than the others.
+            "tape" | "mocha 9" => {
+                let modules = root.join(".runners/managers/node_modules");
+                let name = program.split(' ').next().unwrap();
+                modules.join(name).exists() && link(modules, "node_modules")
+            }
             program => runs(program),
         };
         integration_tests::require(found.then_some(()), &format!("no {program}; `.ci/run tools` installs it"))

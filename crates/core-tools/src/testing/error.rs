@@ -44,6 +44,16 @@ pub enum TestError {
         /// A description of what the runner can select.
         instead: &'static str,
     },
+    /// The file of the project that names its test command cannot be read.
+    #[error(
+        "`{path}` says nothing about how to run the tests: {problem}; mend it, or choose a runner with `runner`"
+    )]
+    Manifest {
+        /// The file.
+        path: String,
+        /// The fault in it.
+        problem: String,
+    },
     /// The path cannot be used.
     #[error("cannot use that path")]
     Path(#[from] workspace::Error),

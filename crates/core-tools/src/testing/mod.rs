@@ -35,13 +35,12 @@
 //! |---|---|
 //! | cargo | the text of libtest, compared with its summaries; doctests too |
 //! | nextest | its libtest-json; doctests by `cargo test --doc` after it |
-//! | pytest, node, mocha, jest, vitest (3 and later), playwright, rspec, mix | a reporter of our own, loaded for the run, which reports each test as it ends |
+//! | pytest, unittest, node, mocha, jest, vitest (3 and later), playwright, rspec, mix | a reporter of our own, loaded for the run, which reports each test as it ends |
 //! | bats, ava | TAP |
 //! | go | `go test -json` |
 //! | maven, gradle, ctest, phpunit, deno, bun | `JUnit`'s XML |
 //! | dotnet | TRX |
-//! | npm (the script `test`) | each runner in it, by its reporter or by TAP on standard output; above them the exit code |
-//! | zig, swift, just, make | the exit code alone |
+//! | npm (the script `test`), tox, nox, rake, just, make, zig, swift, a program of the project | each runner in it, by its reporter or by its text on standard output; above them the exit code |
 //!
 //! How each is detected, its command line, how `test_path` is translated, and which of them are tried with the
 //! runner itself: `docs/testing.md`.

@@ -32,11 +32,16 @@ pub enum TestRunner {
     Swift,
     Just,
     Make,
+    Unittest,
+    Tox,
+    Nox,
+    Rake,
+    Script,
 }
 
 impl TestRunner {
     /// All runners.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 30] = [
         Self::Cargo,
         Self::Nextest,
         Self::Bats,
@@ -62,6 +67,11 @@ impl TestRunner {
         Self::Swift,
         Self::Just,
         Self::Make,
+        Self::Unittest,
+        Self::Tox,
+        Self::Nox,
+        Self::Rake,
+        Self::Script,
     ];
 
     /// Returns the runner of this name.
@@ -97,12 +107,29 @@ impl TestRunner {
             Self::Swift => "swift",
             Self::Just => "just",
             Self::Make => "make",
+            Self::Unittest => "unittest",
+            Self::Tox => "tox",
+            Self::Nox => "nox",
+            Self::Rake => "rake",
+            Self::Script => "script",
         }
     }
 
-    /// Returns true if the exit code is all that is known of a run, and so the whole run is reported as one test.
+    /// Returns true if it reports nothing but an exit code: the tests of a run are those that the programs in it
+    /// report.
     pub fn reports_only_exit_code(self) -> bool {
-        matches!(self, Self::Npm | Self::Zig | Self::Swift | Self::Just | Self::Make)
+        matches!(
+            self,
+            Self::Npm
+                | Self::Zig
+                | Self::Swift
+                | Self::Just
+                | Self::Make
+                | Self::Tox
+                | Self::Nox
+                | Self::Rake
+                | Self::Script
+        )
     }
 
     /// Returns true if it selects tests by an expression that may match other names than the requested one.
@@ -156,6 +183,11 @@ impl TestRunner {
             Self::Swift => "https://swift.org/install",
             Self::Just => "cargo install just, apt-get install just",
             Self::Make => "apt-get install make",
+            Self::Unittest => "python3 from the system's packages",
+            Self::Tox => "python3 -m pip install tox; `runner` `pytest` runs pytest without it",
+            Self::Nox => "python3 -m pip install nox; `runner` `pytest` runs pytest without it",
+            Self::Rake => "apt-get install rake, or the project's own gems (bundle install)",
+            Self::Script => "it is a file of the project, which must be executable",
         }
     }
 }

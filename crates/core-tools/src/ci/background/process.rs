@@ -19,19 +19,19 @@ pub(super) struct BackgroundCommand {
     started: Instant,
     /// Wakes the readers when output came or the command ended.
     pub(super) changed: Notify,
-    progress: Mutex<Progress>,
+    progress: Mutex<CommandProgress>,
 }
 
 #[derive(Debug)]
-struct Progress {
+struct CommandProgress {
     /// `None` once the command has ended: with it go its pipes.
     running: Option<Arc<Running>>,
-    ended: Option<Ended>,
+    ended: Option<CommandEnd>,
     transcript: Transcript,
 }
 
 #[derive(Clone, Debug)]
-struct Ended {
+struct CommandEnd {
     status: BackgroundStatus,
     exit: ExitDetails,
     duration: Duration,
@@ -52,11 +52,11 @@ impl BackgroundCommand {
             command,
             started: Instant::now(),
             changed: Notify::new(),
-            progress: Mutex::new(Progress { running: Some(running), ended: None, transcript }),
+            progress: Mutex::new(CommandProgress { running: Some(running), ended: None, transcript }),
         }
     }
 
-    fn progress(&self) -> MutexGuard<'_, Progress> {
+    fn progress(&self) -> MutexGuard<'_, CommandProgress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -73,9 +73,9 @@ impl BackgroundCommand {
         self.state_of(&self.progress())
     }
 
-    fn state_of(&self, progress: &Progress) -> BackgroundState {
+    fn state_of(&self, progress: &CommandProgress) -> BackgroundState {
         let (status, exit, duration) = match progress.ended.clone() {
-            Some(Ended { status, exit, duration }) => (status, exit, duration),
+            Some(CommandEnd { status, exit, duration }) => (status, exit, duration),
             None => (BackgroundStatus::Running, ExitDetails::default(), self.started.elapsed()),
         };
         BackgroundState {
@@ -134,12 +134,12 @@ pub(super) async fn record(
     let mut progress = process.progress();
     progress.transcript.finish();
     progress.ended = Some(match output.as_deref() {
-        Some(output) => Ended {
+        Some(output) => CommandEnd {
             status: BackgroundStatus::from(&output.termination),
             exit: ExitDetails::from(output),
             duration: output.to_exit.unwrap_or(output.elapsed),
         },
-        None => Ended {
+        None => CommandEnd {
             status: BackgroundStatus::Unknown,
             exit: ExitDetails::default(),
             duration: process.started.elapsed(),

@@ -12,7 +12,7 @@ const MAX_RUNNING: usize = 512;
 
 /// Gives permits to run a background command.
 #[derive(Debug)]
-pub(super) struct Quota {
+pub(super) struct BackgroundQuota {
     all: Arc<Semaphore>,
     by_owner: Arc<Mutex<RunningByOwner>>,
 }
@@ -33,7 +33,7 @@ struct OwnerPermit {
     by_owner: Arc<Mutex<RunningByOwner>>,
 }
 
-impl Quota {
+impl BackgroundQuota {
     pub(super) fn new() -> Self {
         Self { all: Arc::new(Semaphore::new(MAX_RUNNING)), by_owner: Arc::default() }
     }

@@ -1,7 +1,7 @@
 //! The background commands of one server, by owner.
 
 use super::process::{BackgroundCommand, record};
-use super::quota::Quota;
+use super::quota::BackgroundQuota;
 use super::report::{BackgroundOutput, BackgroundState, BackgroundStatus, CommandList, StartedCommand};
 use super::request::{ReadCommandOutput, StartCommand, StopCommand, WriteCommandInput};
 use super::transcript::Transcript;
@@ -33,12 +33,12 @@ const INPUT_PIECE_BYTES: usize = 4096;
 #[derive(Debug)]
 pub struct BackgroundCommands {
     commands: Commands,
-    quota: Quota,
-    table: Mutex<Table>,
+    quota: BackgroundQuota,
+    table: Mutex<CommandTable>,
 }
 
 #[derive(Debug, Default)]
-struct Table {
+struct CommandTable {
     last_id: u32,
     /// By id, which is the order of their start.
     processes: BTreeMap<u32, Arc<BackgroundCommand>>,
@@ -47,10 +47,10 @@ struct Table {
 impl BackgroundCommands {
     /// Creates an empty registry; `commands` says in which folders and behind which confinement its commands run.
     pub fn new(commands: Commands) -> Self {
-        Self { commands, quota: Quota::new(), table: Mutex::default() }
+        Self { commands, quota: BackgroundQuota::new(), table: Mutex::default() }
     }
 
-    fn table(&self) -> MutexGuard<'_, Table> {
+    fn table(&self) -> MutexGuard<'_, CommandTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -233,7 +233,7 @@ impl BackgroundCommands {
     }
 }
 
-impl Table {
+impl CommandTable {
     fn of_owner(&self, owner: &str) -> impl Iterator<Item = &Arc<BackgroundCommand>> {
         self.processes.values().filter(move |process| process.owner == owner)
     }

@@ -22,7 +22,7 @@ pub(super) struct Transcript {
 
 /// A part of a transcript.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct TranscriptPart {
     pub(super) text: String,
     pub(super) next_cursor: u64,
     pub(super) lost_bytes: u64,
@@ -72,7 +72,7 @@ impl Transcript {
     ///
     /// After the complete lines comes the open one, a prompt for example, as far as it can be shown. The cursor
     /// does not count it, so the next read shows it again.
-    pub(super) fn read(&self, cursor: u64, max_bytes: usize) -> Part {
+    pub(super) fn read(&self, cursor: u64, max_bytes: usize) -> TranscriptPart {
         let from = cursor.clamp(self.start, self.end);
         let mut text = String::new();
         let mut position = self.start;
@@ -97,7 +97,7 @@ impl Transcript {
         if next_cursor == self.end {
             text.push_str(&self.open_line_text(max_bytes - text.len()));
         }
-        Part { text, next_cursor, lost_bytes: from.saturating_sub(cursor) }
+        TranscriptPart { text, next_cursor, lost_bytes: from.saturating_sub(cursor) }
     }
 
     /// Returns the position where the last `max_bytes` begin, at the start of a line.

@@ -16,10 +16,10 @@ use std::sync::{Arc, OnceLock};
 ///
 /// The [`Display`](fmt::Display) form is one line that says what is in force.
 #[derive(Clone, Debug)]
-pub struct ConfinementPolicy(Mode);
+pub struct ConfinementPolicy(ConfinementState);
 
 #[derive(Clone, Debug)]
-enum Mode {
+enum ConfinementState {
     Off { reason: String },
     On { confinement: Confinement, best_effort: bool, temp: Arc<PrivateTempDir> },
     Deferred(Arc<OnceLock<ConfinementPolicy>>),
@@ -41,7 +41,7 @@ impl ConfinementPolicy {
     /// Creates a policy that confines nothing: commands may reach what the server may. `reason` is shown in
     /// diagnostics.
     pub fn off(reason: impl Into<String>) -> Self {
-        Self(Mode::Off { reason: reason.into() })
+        Self(ConfinementState::Off { reason: reason.into() })
     }
 
     /// Creates a policy whose content follows later, and the handle that sets it.
@@ -50,7 +50,7 @@ impl ConfinementPolicy {
     /// judges tools which must exist before it. Until the handle is used, no command starts.
     pub fn deferred() -> (Self, DeferredConfinement) {
         let decision = Arc::default();
-        (Self(Mode::Deferred(Arc::clone(&decision))), DeferredConfinement(decision))
+        (Self(ConfinementState::Deferred(Arc::clone(&decision))), DeferredConfinement(decision))
     }
 
     /// Creates a policy under which commands may read and write the roots of `workspace` and `temp`, read the
@@ -64,7 +64,7 @@ impl ConfinementPolicy {
         for path in &toolchains.write {
             confinement = confinement.write(path);
         }
-        Self(Mode::On { confinement, best_effort: false, temp: Arc::new(temp) })
+        Self(ConfinementState::On { confinement, best_effort: false, temp: Arc::new(temp) })
     }
 
     /// Allows or forbids TCP. Allowed by default. No effect if confinement is off.
@@ -83,7 +83,7 @@ impl ConfinementPolicy {
     /// default. The [`Display`](fmt::Display) form says what is missing.
     #[must_use]
     pub fn best_effort(mut self, allowed: bool) -> Self {
-        if let Mode::On { best_effort, .. } = &mut self.0 {
+        if let ConfinementState::On { best_effort, .. } = &mut self.0 {
             *best_effort = allowed;
         }
         self.map(|confinement| confinement.best_effort(allowed))
@@ -98,18 +98,18 @@ impl ConfinementPolicy {
     #[cfg_attr(not(feature = "testing"), allow(dead_code, reason = "reports of tests go there"))]
     pub(in crate::ci) fn temp_folder(&self) -> Option<&Path> {
         match self.mode() {
-            Mode::Off { .. } | Mode::Deferred(_) => None,
-            Mode::On { temp, .. } => Some(temp.path()),
+            ConfinementState::Off { .. } | ConfinementState::Deferred(_) => None,
+            ConfinementState::On { temp, .. } => Some(temp.path()),
         }
     }
 
     /// Returns the confinement of a command, or `None` where it is off.
     pub(in crate::ci) fn confinement(&self) -> Option<Confinement> {
         match self.mode() {
-            Mode::Off { .. } => None,
-            Mode::On { confinement, .. } => Some(confinement.clone()),
+            ConfinementState::Off { .. } => None,
+            ConfinementState::On { confinement, .. } => Some(confinement.clone()),
             // A confinement that grants nothing: not even the program itself can be executed.
-            Mode::Deferred(_) => Some(Confinement::default()),
+            ConfinementState::Deferred(_) => Some(Confinement::default()),
         }
     }
 
@@ -117,9 +117,9 @@ impl ConfinementPolicy {
     /// where the system has not the means.
     pub fn is_enforced(&self) -> bool {
         match self.mode() {
-            Mode::Off { .. } => false,
-            Mode::Deferred(_) => true,
-            Mode::On { .. } => Confinement::available().is_ok(),
+            ConfinementState::Off { .. } => false,
+            ConfinementState::Deferred(_) => true,
+            ConfinementState::On { .. } => Confinement::available().is_ok(),
         }
     }
 
@@ -132,16 +132,16 @@ impl ConfinementPolicy {
     }
 
     /// Returns the mode in force: that of the decision, where one was deferred and has been made.
-    fn mode(&self) -> &Mode {
+    fn mode(&self) -> &ConfinementState {
         match &self.0 {
-            Mode::Deferred(decision) => decision.get().map_or(&self.0, Self::mode),
+            ConfinementState::Deferred(decision) => decision.get().map_or(&self.0, Self::mode),
             mode => mode,
         }
     }
 
     fn map(mut self, change: impl FnOnce(Confinement) -> Confinement) -> Self {
         self.0 = self.mode().clone();
-        if let Mode::On { confinement, .. } = &mut self.0 {
+        if let ConfinementState::On { confinement, .. } = &mut self.0 {
             *confinement = change(std::mem::take(confinement));
         }
         self
@@ -152,9 +152,9 @@ impl fmt::Display for ConfinementPolicy {
     /// Writes "off: …", "Landlock ABI 7: files, …", or "not available: …".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.mode() {
-            Mode::Off { reason } => write!(f, "off: {reason}"),
-            Mode::Deferred(_) => f.write_str("not decided; so no command starts"),
-            Mode::On { confinement, best_effort, .. } => {
+            ConfinementState::Off { reason } => write!(f, "off: {reason}"),
+            ConfinementState::Deferred(_) => f.write_str("not decided; so no command starts"),
+            ConfinementState::On { confinement, best_effort, .. } => {
                 let is_complete = match Confinement::available() {
                     Ok(_) => {
                         let status = confinement.status();

@@ -17,13 +17,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-struct Fixture {
+struct ConfinementFixture {
     folder: tempfile::TempDir,
     root: PathBuf,
     token: PathBuf,
 }
 
-impl Fixture {
+impl ConfinementFixture {
     /// Returns `None` where nothing can be confined, and fails in CI, where the kernel must be able to.
     fn new() -> Option<Self> {
         if let Err(why) = Confinement::available() {
@@ -59,7 +59,7 @@ impl Fixture {
 
 macro_rules! fixture {
     () => {
-        match Fixture::new() {
+        match ConfinementFixture::new() {
             Some(fixture) => fixture,
             None => return,
         }

@@ -1,6 +1,13 @@
 //! The marks by which a folder is known as a project of one kind.
 
 use crate::ci::project::Project;
+use crate::testing::runner::TestRunner;
+use crate::workspace::PathKind;
+
+/// The names that a Rakefile may have.
+const RAKEFILES: [&str; 4] = ["Rakefile", "rakefile", "Rakefile.rb", "rakefile.rb"];
+/// The number of test files of a folder that are looked at.
+const MAX_TEST_FILES: usize = 50;
 
 /// Returns true if a file of the project has settings of pytest.
 pub(crate) fn configures_pytest(project: &Project) -> bool {
@@ -13,6 +20,89 @@ pub(crate) fn configures_pytest(project: &Project) -> bool {
 /// Returns true if the folder is where a Python project begins.
 pub(crate) fn is_python(project: &Project) -> bool {
     project.contains_any(&["pyproject.toml", "setup.py", "setup.cfg", "tox.ini", "pytest.ini"])
+        || uses_tox(project)
+        || uses_nox(project)
+}
+
+/// Returns true if the project has environments of tox.
+pub(crate) fn uses_tox(project: &Project) -> bool {
+    let in_ini =
+        |text: String| text.lines().any(|line| line.starts_with("[tox]") || line.starts_with("[testenv"));
+    project.read("tox.ini").is_some_and(in_ini)
+        || project.contains("tox.toml")
+        || project.file_contains("pyproject.toml", "[tool.tox")
+        || project.file_contains("setup.cfg", "[tox:tox]")
+}
+
+/// Returns true if the project has sessions of nox.
+pub(crate) fn uses_nox(project: &Project) -> bool {
+    project.contains("noxfile.py")
+}
+
+/// Returns the runner of a Python project's tests themselves: pytest, or unittest where its test files use that and
+/// nothing names pytest.
+pub(crate) fn python_runner(project: &Project) -> TestRunner {
+    const MANIFESTS: [&str; 9] = [
+        "pyproject.toml",
+        "setup.py",
+        "setup.cfg",
+        "tox.ini",
+        "noxfile.py",
+        "requirements.txt",
+        "requirements-dev.txt",
+        "dev-requirements.txt",
+        "requirements-test.txt",
+    ];
+    let names_pytest = project.contains("pytest.ini")
+        || project.contains("conftest.py")
+        || MANIFESTS.iter().any(|file| project.file_contains(file, "pytest"));
+    if names_pytest {
+        return TestRunner::Pytest;
+    }
+    let mut uses_unittest = false;
+    for folder in [".", "test", "tests"] {
+        if folder != "." && project.contains(&format!("{folder}/conftest.py")) {
+            return TestRunner::Pytest;
+        }
+        let is_test = |name: &&String| name.starts_with("test") && name.ends_with(".py");
+        for name in project.entry_names(folder).iter().filter(is_test).take(MAX_TEST_FILES) {
+            let text = project.read(&format!("{folder}/{name}")).unwrap_or_default();
+            let imports = |module: &str| {
+                text.contains(&format!("import {module}")) || text.contains(&format!("from {module}"))
+            };
+            // A function outside of a class is a test of pytest alone.
+            if imports("pytest") || text.lines().any(|line| line.starts_with("def test")) {
+                return TestRunner::Pytest;
+            }
+            uses_unittest |= imports("unittest");
+        }
+    }
+    if uses_unittest { TestRunner::Unittest } else { TestRunner::Pytest }
+}
+
+/// Returns true if a Rakefile has a task of tests.
+pub(crate) fn has_rake_tests(project: &Project) -> bool {
+    const MARKS: [&str; 6] =
+        ["TestTask", "RakeTask", "task :test", "task test:", "task \"test\"", "task default:"];
+    RAKEFILES
+        .iter()
+        .find_map(|file| project.read(file))
+        .is_some_and(|text| MARKS.iter().any(|mark| text.contains(mark)) || text.contains("task :default"))
+}
+
+/// Returns true if Composer has a script `test`.
+pub(crate) fn has_composer_tests(project: &Project) -> bool {
+    let manifest = project.read("composer.json").unwrap_or_default();
+    let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap_or_default();
+    manifest.pointer("/scripts/test").is_some()
+}
+
+/// Returns the program of the project that runs its tests, where it has one under a usual name.
+pub(crate) fn test_program(project: &Project) -> Option<&'static str> {
+    ["bin/test", "script/test"].into_iter().find(|path| {
+        let kind = project.folder().join(path).and_then(|path| path.kind());
+        matches!(kind, Ok(Some(PathKind::File)))
+    })
 }
 
 /// Returns true if the folder has specs of `RSpec`.
@@ -27,13 +117,14 @@ pub(crate) fn is_dotnet(project: &Project) -> bool {
     })
 }
 
-/// Returns true if one of the files, a makefile or a justfile, has a rule called `test`.
-pub(crate) fn has_test_rule(project: &Project, files: &[&str]) -> bool {
-    files.iter().any(|file| project.read(file).is_some_and(|text| text.lines().any(is_test_rule)))
+/// Returns true if one of the files, a makefile or a justfile, has a rule of one of these names.
+pub(crate) fn has_test_rule(project: &Project, files: &[&str], names: &[&str]) -> bool {
+    let has_rule = |text: String| text.lines().any(|line| names.iter().any(|name| is_rule(line, name)));
+    files.iter().any(|file| project.read(file).is_some_and(has_rule))
 }
 
 /// Returns true for `test: …`, `test PARAMETER: …` and `@test: …`, and false for the variable `test := …`.
-fn is_test_rule(line: &str) -> bool {
-    let rule = line.strip_prefix("test").or_else(|| line.strip_prefix("@test"));
+pub(crate) fn is_rule(line: &str, name: &str) -> bool {
+    let rule = line.strip_prefix(name).or_else(|| line.strip_prefix('@')?.strip_prefix(name));
     rule.is_some_and(|rest| rest.starts_with([':', ' ']) && rest.contains(':') && !rest.contains(":="))
 }

@@ -1,7 +1,7 @@
 //! The runner of one test file.
 
 use super::node::node_runner;
-use super::project_kind::{is_dotnet, is_python, is_rspec};
+use super::project_kind::{is_dotnet, is_python, is_rspec, python_runner};
 use crate::ci::project::Project;
 use crate::testing::runner::TestRunner;
 
@@ -16,7 +16,7 @@ pub(crate) fn runner_by_file(name: &str) -> Option<RunnerOfProject> {
         "bats" => |project| {
             project.contains_any(&["tests", "test", ".git", "package.json"]).then_some(TestRunner::Bats)
         },
-        "py" => |project| is_python(project).then_some(TestRunner::Pytest),
+        "py" => |project| is_python(project).then(|| python_runner(project)),
         "go" => |project| project.contains("go.mod").then_some(TestRunner::Go),
         "js" | "cjs" | "mjs" | "ts" | "cts" | "mts" | "jsx" | "tsx" => {
             |project| Some(node_runner(project, &project.read("package.json")?))

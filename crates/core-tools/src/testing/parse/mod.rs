@@ -4,8 +4,10 @@
 mod ctest;
 mod events;
 mod go;
+mod go_output;
 mod junit;
 mod libtest;
+mod libtest_output;
 mod libtest_suites;
 mod line_parser;
 mod nextest;

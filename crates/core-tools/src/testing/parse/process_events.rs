@@ -1,6 +1,8 @@
-//! The events of several processes in one file, and the TAP that others print.
+//! The events of several processes in one file, and the reports that others print.
 
 use super::events::Events;
+use super::go_output::GoOutput;
+use super::libtest_output::LibtestOutput;
 use super::line_parser::LineParser;
 use super::tap_output::TapOutput;
 use crate::testing::results::{ProcessReport, TestCounts, TestResults};
@@ -10,11 +12,13 @@ use serde::Deserialize;
 const MAX_PROCESSES: usize = 1_000;
 
 /// The parser of a project's own test command: the events of each process that holds a reporter of ours, and
-/// TAP wherever it appears on standard output.
+/// TAP and the text of `go test` and libtest wherever they appear on standard output.
 #[derive(Default)]
 pub(crate) struct ProcessEvents {
     processes: Vec<Process>,
     tap: TapOutput,
+    go: GoOutput,
+    libtest: LibtestOutput,
 }
 
 /// A process that has written events.
@@ -73,6 +77,8 @@ impl ProcessEvents {
 impl LineParser for ProcessEvents {
     fn line(&mut self, line: &str, _: &mut TestResults) {
         self.tap.line(line);
+        self.go.line(line);
+        self.libtest.line(line);
     }
 
     fn event(&mut self, line: &str, results: &mut TestResults) {
@@ -107,8 +113,10 @@ impl LineParser for ProcessEvents {
     fn finish(&mut self, results: &mut TestResults) {
         results.counts = TestCounts::default();
         let processes = std::mem::take(&mut self.processes);
-        results.processes = processes.into_iter().map(|process| process.report).collect();
+        results.processes.extend(processes.into_iter().map(|process| process.report));
         self.tap.finish(results);
+        results.processes.extend(std::mem::take(&mut self.go).report());
+        results.processes.extend(std::mem::take(&mut self.libtest).report());
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod bats;
 mod cargo;
+mod cargo_harness;
 mod cargo_targets;
 mod ctest;
 mod dotnet;
@@ -19,6 +20,8 @@ mod steps;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use cargo_harness::target_without_libtest;
+pub(crate) use pytest::environment_manager;
 pub(crate) use report_folder::{EVENTS_FILE, PROGRAMS, REPORTERS, ReportFolder};
 pub(crate) use step::{EnvironmentAddition, ResultSource, StepPurpose, TestStep};
 pub(crate) use steps::steps;

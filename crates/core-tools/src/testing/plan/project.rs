@@ -2,18 +2,34 @@
 
 use super::report_folder::{PROGRAMS_FOLDER, ReportFolder};
 use super::step::{EnvironmentAddition, ResultSource, StepPurpose, TestStep};
-use crate::testing::project_command::{CommandPart, ProjectCommand, ReporterLoading};
+use crate::testing::project_command::{CommandPart, OwnReport, ProjectCommand, ReporterLoading};
 
 /// The variable in which every Node process finds options.
 const NODE_OPTIONS: &str = "NODE_OPTIONS";
+/// The file that a report in XML is written to, if the command takes an argument for one.
+const OWN_REPORT: &str = "own.xml";
 
-/// Returns the step that runs a project's own test command as it is, with our reporter in its processes.
+/// Returns the step that runs a project's own test command as it is, with our reporters in its processes.
 pub(super) fn test(command: &ProjectCommand, reports: &ReportFolder) -> TestStep {
     let arguments: Vec<_> = command.arguments.iter().map(String::as_str).collect();
-    let step = TestStep::new(&command.program, &arguments, ResultSource::ProcessEvents);
-    let step = match command.loading {
-        ReporterLoading::NodeOptions => step.additions(node_additions(command, reports)),
-    };
+    let source = ResultSource::ProcessEvents { xml_of: command.own_report.map(|report| report.runner) };
+    let mut step = TestStep::new(&command.program, &arguments, source);
+    if let Some(OwnReport { separator, option, .. }) = command.own_report {
+        let name = command.program.rsplit('/').next().unwrap_or(&command.program);
+        let words = std::iter::once(name).chain(arguments);
+        step.display = words.collect::<Vec<_>>().join(" ");
+        step = step.maybe_arg(separator).args(&[&format!("{option}{}", reports.file(OWN_REPORT))]);
+    } else if let Some((_, name)) =
+        command.program.rsplit_once("bin/").filter(|_| command.program.starts_with('/'))
+    {
+        // The program of a local environment is what a person types without its path.
+        step = step.display_as(name, 0);
+    }
+    let mut additions = node_additions(command, reports);
+    if command.loading == ReporterLoading::EveryLanguage {
+        additions.extend(additions_of_languages(command, reports));
+    }
+    let step = step.additions(additions);
     TestStep { parts: command.parts.clone(), ..step.purpose(StepPurpose::ProjectCommand) }
 }
 
@@ -21,10 +37,26 @@ pub(super) fn test(command: &ProjectCommand, reports: &ReportFolder) -> TestStep
 /// there a `node` before the others in `PATH` loads it.
 fn node_additions(command: &ProjectCommand, reports: &ReportFolder) -> Vec<EnvironmentAddition> {
     let option = node_option("--require", &reports.file("preload.cjs"));
-    let mut additions = vec![EnvironmentAddition::Option { name: NODE_OPTIONS, option }];
+    let mut additions = vec![EnvironmentAddition::last(NODE_OPTIONS, option, ' ')];
     let sets_options = |part: &CommandPart| part.command.text.contains("NODE_OPTIONS=");
     if cfg!(unix) && command.parts.iter().any(sets_options) {
-        additions.push(EnvironmentAddition::PathFolder(reports.file(PROGRAMS_FOLDER)));
+        additions.push(EnvironmentAddition::first("PATH", reports.file(PROGRAMS_FOLDER), ':'));
+    }
+    additions
+}
+
+/// Returns the additions by which pytest, unittest, `RSpec` and minitest load our reporters. Each is read only by
+/// programs of its language.
+fn additions_of_languages(command: &ProjectCommand, reports: &ReportFolder) -> Vec<EnvironmentAddition> {
+    let separator = if cfg!(windows) { ';' } else { ':' };
+    let mut additions = vec![
+        EnvironmentAddition::first("PYTHONPATH", reports.file("python"), separator),
+        EnvironmentAddition::last("PYTEST_PLUGINS", "core_tools_pytest".to_owned(), ','),
+        EnvironmentAddition::first("RUBYLIB", reports.file("ruby"), separator),
+        EnvironmentAddition::last("SPEC_OPTS", "--require core_tools_rspec".to_owned(), ' '),
+    ];
+    if let Some((name, words)) = &command.pass_on {
+        additions.push(EnvironmentAddition::last(name, words.clone(), ';'));
     }
     additions
 }

@@ -1,4 +1,4 @@
-//! The command of pytest, and the Python that runs it.
+//! The command of pytest, and the interpreter that runs it.
 
 use super::report_folder::ReportFolder;
 use super::step::{ResultSource, TestStep};
@@ -6,7 +6,7 @@ use crate::ci::project::Project;
 use crate::testing::target::TestTarget;
 
 pub(super) fn test(target: &TestTarget, reports: &ReportFolder) -> TestStep {
-    let Python { program, arguments, display } = Python::of(&target.project);
+    let PythonInterpreter { program, arguments, display } = PythonInterpreter::of(target);
     // A cache of our own: `--last-failed` and its like find one, and the project's is left alone.
     let cache = format!("cache_dir={}", reports.file("cache"));
     let step = TestStep::new(&program, arguments, ResultSource::Events).args(&[
@@ -28,8 +28,28 @@ pub(super) fn test(target: &TestTarget, reports: &ReportFolder) -> TestStep {
     step.display_as(&format!("{display} -m pytest"), skip)
 }
 
+/// Returns the command of the standard library's own runner.
+pub(super) fn unittest(target: &TestTarget, reports: &ReportFolder) -> TestStep {
+    let PythonInterpreter { program, arguments, display } = PythonInterpreter::of(target);
+    let step = TestStep::new(&program, arguments, ResultSource::Events)
+        .args(&[&reports.file("unittest_main.py"), &reports.events()]);
+    let skip = step.arguments.len();
+    let filter = &target.filter;
+    let step = match filter.path() {
+        None => step.args(&["discover"]),
+        // What is a package is imported as a part of the project.
+        Some(folder) if filter.is_folder && target.project.contains(&format!("{folder}/__init__.py")) => {
+            step.args(&["discover", "-s", folder, "-t", "."])
+        }
+        Some(folder) if filter.is_folder => step.args(&["discover", "-s", folder]),
+        Some(file) => step.args(&[file]),
+    };
+    // A name without `*` is a part of one.
+    step.option("-k", filter.name()).display_as(&format!("{display} -m unittest"), skip)
+}
+
 /// The Python interpreter of a project.
-struct Python {
+struct PythonInterpreter {
     program: String,
     /// The arguments that come before those of the interpreter itself.
     arguments: &'static [&'static str],
@@ -37,10 +57,11 @@ struct Python {
     display: &'static str,
 }
 
-impl Python {
+impl PythonInterpreter {
     /// Returns the interpreter of the project's local environment, else that of its package manager, else one
     /// that tox has made, else `python3`, which is that of an active environment.
-    fn of(project: &Project) -> Self {
+    fn of(target: &TestTarget) -> Self {
+        let project = &target.project;
         const LOCAL: [&str; 3] = [".venv/bin/python", "venv/bin/python", ".venv/Scripts/python.exe"];
         if let Some(program) = project.ancestors().find_map(|folder| first_of(&folder, &LOCAL)) {
             return Self { program, arguments: &[], display: "python" };
@@ -52,13 +73,16 @@ impl Python {
             arguments,
             display,
         };
-        if has("uv.lock") {
+        let is_usable = |manager: &str| !target.unusable_managers.contains(&manager);
+        if has("uv.lock") && is_usable("uv") {
             return managed("uv", &["run", "--no-sync", "python"], "uv run python");
         }
-        if has("poetry.lock") {
+        if has("poetry.lock") && is_usable("poetry") {
             return managed("poetry", &["run", "python"], "poetry run python");
         }
-        if project.contains("hatch.toml") || project.file_contains("pyproject.toml", "[tool.hatch.envs") {
+        let has_hatch =
+            project.contains("hatch.toml") || project.file_contains("pyproject.toml", "[tool.hatch.envs");
+        if has_hatch && is_usable("hatch") {
             return managed("hatch", &["run", "python"], "hatch run python");
         }
         // Only what tox has made already: to make it takes minutes and the network.
@@ -69,6 +93,13 @@ impl Python {
             None => managed("python3", &[], "python3"),
         }
     }
+}
+
+/// Returns the program that manages the environment of a Python project, if there is one and no environment of the
+/// project's own.
+pub(crate) fn environment_manager(target: &TestTarget) -> Option<&'static str> {
+    let program = PythonInterpreter::of(target).program;
+    ["uv", "poetry", "hatch"].into_iter().find(|manager| *manager == program)
 }
 
 /// Returns the absolute path of the first of `paths` that is in the folder.

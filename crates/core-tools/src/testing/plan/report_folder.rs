@@ -3,7 +3,7 @@
 use std::path::Path;
 
 /// The reporters of this crate, which are written into the folder for runners to load: name and text.
-pub(crate) const REPORTERS: [(&str, &str); 11] = [
+pub(crate) const REPORTERS: [(&str, &str); 19] = [
     ("pytest.py", include_str!("../reporters/pytest.py")),
     ("events.cjs", include_str!("../reporters/events.cjs")),
     ("preload.cjs", include_str!("../reporters/preload.cjs")),
@@ -13,6 +13,14 @@ pub(crate) const REPORTERS: [(&str, &str); 11] = [
     ("vitest.mjs", include_str!("../reporters/vitest.mjs")),
     ("jest.cjs", include_str!("../reporters/jest.cjs")),
     ("playwright.cjs", include_str!("../reporters/playwright.cjs")),
+    ("unittest_main.py", include_str!("../reporters/unittest_main.py")),
+    ("python/core_tools_events.py", include_str!("../reporters/python/core_tools_events.py")),
+    ("python/core_tools_pytest.py", include_str!("../reporters/python/core_tools_pytest.py")),
+    ("python/core_tools_unittest.py", include_str!("../reporters/python/core_tools_unittest.py")),
+    ("python/sitecustomize.py", include_str!("../reporters/python/sitecustomize.py")),
+    ("ruby/core_tools_events.rb", include_str!("../reporters/ruby/core_tools_events.rb")),
+    ("ruby/core_tools_rspec.rb", include_str!("../reporters/ruby/core_tools_rspec.rb")),
+    ("ruby/minitest/core_tools_plugin.rb", include_str!("../reporters/ruby/minitest/core_tools_plugin.rb")),
     ("rspec.rb", include_str!("../reporters/rspec.rb")),
     ("mix.exs", include_str!("../reporters/mix.exs")),
 ];

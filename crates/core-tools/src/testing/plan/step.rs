@@ -4,6 +4,7 @@ use super::report_folder::{EVENTS_VARIABLE, ReportFolder};
 use crate::ci::quote::{shell_join, shell_quote};
 use crate::testing::parse::{Events, IgnoreLines, LineParser, ProcessEvents};
 use crate::testing::project_command::{CommandPart, RunnerFlags};
+use crate::testing::runner::TestRunner;
 
 /// A command of a run, and where its results are.
 pub(crate) struct TestStep {
@@ -24,28 +25,35 @@ pub(crate) struct TestStep {
 
 /// A word that is added to a variable that holds a list.
 #[derive(Clone, Debug)]
-pub(crate) enum EnvironmentAddition {
-    /// An option after those that the variable has.
-    Option { name: &'static str, option: String },
-    /// A folder before those of `PATH`.
-    PathFolder(String),
+pub(crate) struct EnvironmentAddition {
+    name: &'static str,
+    word: String,
+    separator: char,
+    is_first: bool,
 }
 
 impl EnvironmentAddition {
+    /// Creates an addition before what the variable has.
+    pub(crate) fn first(name: &'static str, word: String, separator: char) -> Self {
+        Self { name, word, separator, is_first: true }
+    }
+
+    /// Creates an addition after what the variable has.
+    pub(crate) fn last(name: &'static str, word: String, separator: char) -> Self {
+        Self { name, word, separator, is_first: false }
+    }
+
     pub(crate) fn name(&self) -> &'static str {
-        match self {
-            Self::Option { name, .. } => name,
-            Self::PathFolder(_) => "PATH",
-        }
+        self.name
     }
 
     /// Returns the whole value, after or before what the variable has.
     pub(crate) fn value(&self, inherited: Option<&str>) -> String {
-        match (self, inherited.filter(|value| !value.is_empty())) {
-            (Self::Option { option, .. }, Some(value)) => format!("{value} {option}"),
-            (Self::Option { option, .. }, None) => option.clone(),
-            (Self::PathFolder(folder), Some(path)) => format!("{folder}:{path}"),
-            (Self::PathFolder(folder), None) => folder.clone(),
+        let Self { word, separator, is_first, .. } = self;
+        match inherited.filter(|value| !value.is_empty()) {
+            Some(value) if *is_first => format!("{word}{separator}{value}"),
+            Some(value) => format!("{value}{separator}{word}"),
+            None => word.clone(),
         }
     }
 }
@@ -71,8 +79,9 @@ pub(crate) enum ResultSource {
     MergedOutput(Box<dyn LineParser>),
     /// The file of events in the folder of reports.
     Events,
-    /// The same file, to which several processes write, and TAP on standard output.
-    ProcessEvents,
+    /// The same file, to which several processes write, and the reports that others print on standard output. A
+    /// runner that was given an argument for a report writes XML to the folder of reports.
+    ProcessEvents { xml_of: Option<TestRunner> },
     /// XML files in the folder of reports.
     Xml,
     /// XML files in the folder of reports, written at the end; until then standard output.
@@ -91,19 +100,19 @@ impl ResultSource {
                 std::mem::replace(parser, Box::new(IgnoreLines))
             }
             Self::Events => Box::new(Events),
-            Self::ProcessEvents => Box::new(ProcessEvents::default()),
+            Self::ProcessEvents { .. } => Box::new(ProcessEvents::default()),
             Self::Xml | Self::XmlInProject(_) | Self::ExitCode => Box::new(IgnoreLines),
         }
     }
 
     pub(crate) fn reads_events(&self) -> bool {
-        matches!(self, Self::Events | Self::ProcessEvents)
+        matches!(self, Self::Events | Self::ProcessEvents { .. })
     }
 
     pub(crate) fn reads_stdout(&self) -> bool {
         matches!(
             self,
-            Self::Stdout(_) | Self::MergedOutput(_) | Self::XmlAfterStdout(_) | Self::ProcessEvents
+            Self::Stdout(_) | Self::MergedOutput(_) | Self::XmlAfterStdout(_) | Self::ProcessEvents { .. }
         )
     }
 }

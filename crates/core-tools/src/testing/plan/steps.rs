@@ -2,10 +2,11 @@
 
 use super::patterns::{BETWEEN_TITLES, escape_regex, title_pattern};
 use super::report_folder::ReportFolder;
-use super::step::{ResultSource, TestStep};
+use super::step::{ResultSource, StepPurpose, TestStep};
 use super::{bats, cargo, ctest, dotnet, go, javascript, jvm, mix, project, pytest, rspec};
 use crate::ci::node::package_manager;
 use crate::testing::error::TestError;
+use crate::testing::project_command::ProjectCommand;
 use crate::testing::runner::TestRunner;
 use crate::testing::target::{TestFilter, TestTarget};
 
@@ -39,7 +40,11 @@ pub(crate) fn steps(target: &TestTarget, reports: &ReportFolder) -> Result<Vec<T
         TestRunner::Deno => vec![deno(target, reports)],
         TestRunner::Bun => vec![bun(target, reports)],
         // A script may take further words for anything.
-        TestRunner::Npm => vec![all_or_nothing(target, package_manager(&target.project), &["test"])?],
+        TestRunner::Npm => {
+            let arguments = ["test"];
+            let command = ProjectCommand::new(package_manager(&target.project), &arguments, Vec::new());
+            vec![project::test(&whole(target, command)?, reports)]
+        }
         TestRunner::Go => vec![go::test(target)],
         TestRunner::Dotnet => vec![dotnet::test(target, reports)],
         TestRunner::Maven => vec![jvm::maven(target)],
@@ -48,18 +53,24 @@ pub(crate) fn steps(target: &TestTarget, reports: &ReportFolder) -> Result<Vec<T
         TestRunner::Rspec => vec![rspec::test(target, reports)],
         TestRunner::Phpunit => vec![phpunit(target, reports)],
         TestRunner::Mix => vec![mix::test(target, reports)],
-        TestRunner::Zig => vec![all_or_nothing(target, "zig", &["build", "test"])?],
         TestRunner::Swift => vec![swift(target)?],
-        TestRunner::Just => vec![all_or_nothing(target, "just", &["test"])?],
-        TestRunner::Make => vec![all_or_nothing(target, "make", &["test"])?],
+        TestRunner::Unittest => vec![pytest::unittest(target, reports)],
+        // They have a command of their own for all of the project's tests, and no other.
+        TestRunner::Zig
+        | TestRunner::Just
+        | TestRunner::Make
+        | TestRunner::Tox
+        | TestRunner::Nox
+        | TestRunner::Rake
+        | TestRunner::Script => return Err(target.cannot_select("the project's folder")),
     };
     Ok(steps.into_iter().map(|step| step.finish(reports)).collect())
 }
 
-/// Returns the step of a runner that cannot select tests and reports only its exit code.
-fn all_or_nothing(target: &TestTarget, program: &str, arguments: &[&str]) -> Result<TestStep, TestError> {
+/// Returns the command of a runner that cannot select tests, if all of them are to run.
+fn whole(target: &TestTarget, command: ProjectCommand) -> Result<ProjectCommand, TestError> {
     if target.filter == TestFilter::default() {
-        Ok(TestStep::new(program, arguments, ResultSource::ExitCode))
+        Ok(command)
     } else {
         Err(target.cannot_select("the project's folder"))
     }
@@ -67,7 +78,9 @@ fn all_or_nothing(target: &TestTarget, program: &str, arguments: &[&str]) -> Res
 
 fn deno(target: &TestTarget, reports: &ReportFolder) -> TestStep {
     let junit = format!("--junit-path={}", reports.file("deno.xml"));
-    TestStep::new("deno", &["test", &junit], ResultSource::Xml)
+    TestStep::new("deno", &["test"], ResultSource::Xml)
+        .flags(&target.flags)
+        .args(&[&junit])
         .option("--filter", target.filter.name())
         .maybe_arg(target.filter.path())
 }
@@ -94,5 +107,7 @@ fn swift(target: &TestTarget) -> Result<TestStep, TestError> {
         return Err(target.cannot_select("the name of a test"));
     }
     let pattern = target.filter.name().map(escape_regex);
-    Ok(TestStep::new("swift", &["test"], ResultSource::ExitCode).option("--filter", pattern.as_deref()))
+    let source = ResultSource::ProcessEvents { xml_of: None };
+    let step = TestStep::new("swift", &["test"], source).option("--filter", pattern.as_deref());
+    Ok(step.purpose(StepPurpose::ProjectCommand))
 }

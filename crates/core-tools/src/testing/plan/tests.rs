@@ -105,6 +105,7 @@ fn python_is_the_projects_own() {
         (".venv/bin/python uv.lock", "python -m pytest"),
         ("venv/bin/python poetry.lock", "python -m pytest"),
         ("uv.lock poetry.lock", "uv run python -m pytest"),
+        ("uv.lock tox.ini=[tox]", "uv run python -m pytest"),
         ("poetry.lock", "poetry run python -m pytest"),
         (HATCH, "hatch run python -m pytest"),
         ("hatch.toml", "hatch run python -m pytest"),
@@ -146,6 +147,13 @@ fn a_path_becomes_what_the_runner_selects_by() {
             "src/test/java/d/ATest.java",
             "gradle cleanTest test --continue --console=plain --no-daemon --tests '*ATest'",
         ),
+        (
+            "package.json={} .mocharc.yml node_modules/mocha/bin/mocha test/a.js",
+            "test/a.js",
+            "node node_modules/mocha/bin/mocha test/a.js",
+        ),
+        ("noxfile.py test_a.py", "test_a.py", "python3 -m pytest -q test_a.py"),
+        ("tox.ini=[testenv] test_a.py", "name", "python3 -m pytest -q -k name"),
         (".rspec spec/a_spec.rb", "spec/a_spec.rb::adds", "rspec --example adds spec/a_spec.rb"),
         (".rspec Gemfile.lock spec/a_spec.rb", "", "bundle exec rspec"),
         ("phpunit.xml tests/ATest.php", "tests/ATest.php", "phpunit tests/ATest.php"),
@@ -160,11 +168,82 @@ fn a_path_becomes_what_the_runner_selects_by() {
 #[test]
 fn runners_are_detected_in_the_documented_order_and_the_others_are_named() {
     let all = "Cargo.toml tests/a.bats pytest.ini package.json={} go.mod pom.xml build.gradle CMakeLists.txt \
-               deno.json .rspec phpunit.xml mix.exs build.zig Package.swift justfile=test: Makefile=test:";
+               deno.json .rspec phpunit.xml mix.exs build.zig Package.swift \
+               tox.ini=[tox] noxfile.py Rakefile=TestTask justfile=test: Makefile=test: bin/test";
     let folder = project(all);
     let target = target(&folder, "");
     let names: Vec<_> =
         std::iter::once(target.runner).chain(target.other_runners).map(TestRunner::name).collect();
-    let expected = "cargo bats pytest deno go maven gradle ctest rspec phpunit mix zig swift just make";
+    let expected = "cargo bats pytest deno go maven gradle ctest rspec rake phpunit mix zig swift tox nox just make script";
     assert_eq!(names.join(" "), expected);
+}
+
+#[test]
+fn the_projects_own_command_is_that_of_its_ecosystem() {
+    const COMPOSER: &str = "composer.json={\"scripts\":{\"test\":";
+    for (files, expected) in [
+        ("tox.ini=[testenv]", "tox"),
+        ("tox.ini=[tox] .venv/bin/tox", "tox"),
+        ("noxfile.py", "nox"),
+        ("tox.ini=[testenv] pytest.ini", "python3 -m pytest -q"),
+        ("Makefile=check:", "make check"),
+        ("Makefile=test:", "make test"),
+        ("justfile=test:", "just test"),
+        ("Rakefile=TestTask", "rake test"),
+        ("Rakefile=RakeTask", "rake spec"),
+        ("Rakefile=TestTask Gemfile.lock", "bundle exec rake test"),
+        ("deno.json={\"tasks\":{\"test\":\"./check\"}}", "deno task test"),
+        ("bin/test", "./bin/test"),
+        ("script/test", "./script/test"),
+        ("build.zig", "zig build test"),
+        ("Package.swift", "swift test"),
+        (&format!("{COMPOSER}\"phpunit\"}}}}"), "composer test"),
+        (&format!("{COMPOSER}[\"@lint\",\"pest\"]}}}} phpunit.xml"), "composer test"),
+        ("phpunit.xml composer.json={}", "phpunit"),
+    ] {
+        assert_eq!(command(files, ""), expected, "{files}");
+    }
+}
+
+#[test]
+fn a_script_that_is_no_text_is_an_error() {
+    for (package, expected) in [
+        ("{\"scripts\":{\"test\":{}}}", "an object"),
+        ("{\"scripts\":{\"test\":3}}", "a number"),
+        ("{\"scripts\":{\"test\":[\"a\"]}}", "a list"),
+        ("{\"scripts\":\"mocha\"}", "are text"),
+        ("{\"scripts\":", "it is no JSON"),
+    ] {
+        let folder = project(&format!("package.json={package} a.test.js"));
+        let workspace = Workspace::new([folder.path()]).unwrap();
+        let error = select(&workspace, &RunTests::new()).unwrap_err().to_string();
+        assert!(error.contains("package.json") && error.contains(expected), "{error}");
+        // A part of the tests has a runner all the same.
+        assert_eq!(
+            command(&format!("package.json={package} a.test.js"), "a.test.js"),
+            "node --test a.test.js"
+        );
+    }
+}
+
+#[test]
+fn nextest_is_not_chosen_for_targets_without_libtest_unless_the_project_configures_it() {
+    let found = |files: &str| {
+        let folder = project("Cargo.toml");
+        let text = files.replace(';', "\n");
+        for file in text.split('|') {
+            let (path, text) = file.split_once('=').unwrap();
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        super::target_without_libtest(&target(&folder, "").project)
+    };
+    const TEST: &str = "[[test]];name = \"a\";harness = false";
+    assert_eq!(found("Cargo.toml=[package]"), None);
+    assert_eq!(found(&format!("Cargo.toml={TEST}")).as_deref(), Some("Cargo.toml"));
+    assert_eq!(found(&format!("Cargo.toml={TEST}|.config/nextest.toml=[profile.default]")), None);
+    assert_eq!(found("Cargo.toml=[[bench]];name = \"a\";harness = false"), None);
+    let member = format!("Cargo.toml=[workspace];members = [\"crates/*\"]|crates/a/Cargo.toml={TEST}");
+    assert_eq!(found(&member).as_deref(), Some("crates/a/Cargo.toml"));
 }

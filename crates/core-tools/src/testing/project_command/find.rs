@@ -1,21 +1,69 @@
 //! The choice of a project's test command, by its ecosystem.
 
 use super::command::ProjectCommand;
-use super::node;
 use super::runner_flags::{RunnerFlags, runner_flags};
+use super::{cargo, composer, deno, node, rake, recipe, tox};
 use crate::ci::project::Project;
+use crate::testing::detect::test_program;
+use crate::testing::error::TestError;
 use crate::testing::runner::TestRunner;
 
 /// Returns the command that a project runs its tests with, where its ecosystem has one and it is known.
-pub(crate) fn project_command(project: &Project, runner: TestRunner) -> Option<ProjectCommand> {
-    // The files of Deno may be there beside a script of Node, which is what the project runs.
-    let may_have_script = runner.runs_any_node_project() || runner == TestRunner::Deno;
-    if may_have_script { node::test_command(project) } else { None }
+///
+/// # Errors
+///
+/// The project's file names a test command that cannot be read.
+pub(crate) fn project_command(
+    project: &Project,
+    runner: TestRunner,
+) -> Result<Option<ProjectCommand>, TestError> {
+    Ok(match runner {
+        // The files of Deno may be there beside a script of Node, which is what the project runs.
+        TestRunner::Deno => match node::test_command(project)? {
+            None => deno::test_command(project),
+            found => found,
+        },
+        runner if runner.runs_any_node_project() => node::test_command(project)?,
+        TestRunner::Phpunit => composer::test_command(project),
+        TestRunner::Rake => Some(rake::test_command(project)),
+        TestRunner::Make => Some(recipe::make(project)),
+        TestRunner::Just => Some(recipe::just(project)),
+        TestRunner::Tox => Some(tox::test_command(project, &installed(project, "tox"))),
+        TestRunner::Nox => Some(ProjectCommand::new(&installed(project, "nox"), &[], Vec::new())),
+        TestRunner::Zig => Some(ProjectCommand::new("zig", &["build", "test"], Vec::new())),
+        TestRunner::Swift => Some(ProjectCommand::new("swift", &["test"], Vec::new())),
+        TestRunner::Script => {
+            test_program(project).map(|path| ProjectCommand::new(&format!("./{path}"), &[], Vec::new()))
+        }
+        _ => None,
+    })
 }
 
 /// Returns the options and variables that the project's test command gives a runner, for a run of a part.
 pub(crate) fn flags_of_runner(project: &Project, runner: TestRunner) -> RunnerFlags {
-    let parts = project_command(project, runner).map(|command| command.parts).unwrap_or_default();
+    if runner.reports_only_exit_code() {
+        return RunnerFlags::default();
+    }
+    let parts =
+        project_command(project, runner).ok().flatten().map(|command| command.parts).unwrap_or_default();
     runner_flags(parts.iter().filter(|part| part.folder.is_empty()).map(|part| &part.command), runner)
         .unwrap_or_default()
+}
+
+/// Returns the test commands of a project beside its runners, which no run starts: a note names them.
+pub(crate) fn commands_not_run(project: &Project, runner: TestRunner) -> Vec<String> {
+    match runner {
+        TestRunner::Cargo | TestRunner::Nextest => cargo::test_aliases(project),
+        _ => Vec::new(),
+    }
+}
+
+/// Returns the program of this name in the project's own environment of Python, else the name.
+fn installed(project: &Project, program: &str) -> String {
+    let paths = [".venv", "venv"].map(|folder| format!("{folder}/bin/{program}"));
+    let own = project.ancestors().find_map(|folder| {
+        let path = paths.iter().find(|path| folder.contains(path))?;
+        Some(folder.folder().to_absolute().join(path).to_string_lossy().into_owned())
+    });
+    own.unwrap_or_else(|| program.to_owned())
 }

@@ -7,13 +7,19 @@
 //! An ecosystem takes part with a file here that finds its command, and with a way to load a reporter into it
 //! ([`ReporterLoading`]).
 
+mod cargo;
 mod command;
+mod composer;
+mod deno;
 mod find;
 mod node;
+mod rake;
+mod recipe;
 mod runner_flags;
 mod script;
+mod tox;
 
-pub(crate) use command::{CommandPart, ProjectCommand, ReporterLoading};
-pub(crate) use find::{flags_of_runner, project_command};
+pub(crate) use command::{CommandPart, OwnReport, ProjectCommand, ReporterLoading};
+pub(crate) use find::{commands_not_run, flags_of_runner, project_command};
 pub(crate) use runner_flags::RunnerFlags;
 pub(crate) use script::file_name;

@@ -4,7 +4,11 @@ use super::command::{CommandPart, ProjectCommand, ReporterLoading};
 use super::script::{ScriptCommand, split_commands};
 use crate::ci::node::package_manager;
 use crate::ci::project::Project;
+use crate::testing::error::TestError;
 use serde_json::Value;
+
+/// The file that names the scripts.
+const MANIFEST: &str = "package.json";
 
 /// The number of scripts that a script may call in a row.
 const MAX_DEPTH: usize = 6;
@@ -14,13 +18,32 @@ const MAX_PARTS: usize = 200;
 const MAX_PACKAGES: usize = 500;
 
 /// Returns the command that runs the tests of a Node project, or `None` if it has no script of its own.
-pub(super) fn test_command(project: &Project) -> Option<ProjectCommand> {
-    let manifest = Manifest::read(project)?;
+///
+/// # Errors
+///
+/// `package.json` is no JSON, or its script `test` is no text: no package manager runs that.
+pub(super) fn test_command(project: &Project) -> Result<Option<ProjectCommand>, TestError> {
+    let Some(text) = project.read("package.json") else { return Ok(None) };
+    let manifest = serde_json::from_str(text.trim_start_matches('\u{feff}'));
+    let manifest = PackageManifest(manifest.map_err(|error| TestError::Manifest {
+        path: MANIFEST.to_owned(),
+        problem: format!("it is no JSON: {error}"),
+    })?);
+    if let Some(scripts) =
+        manifest.0.get("scripts").filter(|scripts| !scripts.is_object() && !scripts.is_null())
+    {
+        let problem = format!("its `scripts` are {}, and no object", kind(scripts));
+        return Err(TestError::Manifest { path: MANIFEST.to_owned(), problem });
+    }
+    if let Some(script) = manifest.0.pointer("/scripts/test").filter(|script| !script.is_string()) {
+        let problem = format!("its script `test` is {}, and package managers run only text", kind(script));
+        return Err(TestError::Manifest { path: MANIFEST.to_owned(), problem });
+    }
     let manager = package_manager(project);
     let mut notes = Vec::new();
     let (arguments, packages): (&[&str], _) = if manifest.test_script().is_some() {
         if manifest.runs_bun_alone() {
-            return None;
+            return Ok(None);
         }
         let others = workspace_packages(project, &manifest).into_iter();
         let not_run: Vec<_> = others
@@ -34,7 +57,7 @@ pub(super) fn test_command(project: &Project) -> Option<ProjectCommand> {
             ));
         }
         let arguments: &[&str] = if manager == "bun" { &["run", "test"] } else { &["test"] };
-        let root = Package { folder: String::new(), manifest };
+        let root = NodePackage { folder: String::new(), manifest };
         (arguments, vec![root])
     } else {
         let packages: Vec<_> = workspace_packages(project, &manifest)
@@ -42,7 +65,7 @@ pub(super) fn test_command(project: &Project) -> Option<ProjectCommand> {
             .filter(|package| package.manifest.test_script().is_some())
             .collect();
         if packages.is_empty() {
-            return None;
+            return Ok(None);
         }
         (in_all_packages(manager, project), packages)
     };
@@ -57,13 +80,33 @@ pub(super) fn test_command(project: &Project) -> Option<ProjectCommand> {
             "no part of the script `test`, as far as it can be read, and so not run: {scripts}"
         ));
     }
-    Some(ProjectCommand {
-        program: manager.to_owned(),
-        arguments: arguments.iter().map(|&word| word.to_owned()).collect(),
-        parts,
-        loading: ReporterLoading::NodeOptions,
-        notes,
-    })
+    let loading = if parts.iter().any(is_of_another_language) {
+        ReporterLoading::EveryLanguage
+    } else {
+        ReporterLoading::Node
+    };
+    Ok(Some(ProjectCommand { loading, notes, ..ProjectCommand::new(manager, arguments, parts) }))
+}
+
+/// Returns true if a command of a script runs tests that are not those of Node, or may do so.
+fn is_of_another_language(part: &CommandPart) -> bool {
+    const PROGRAMS: [&str; 13] = [
+        "bash", "bundle", "just", "make", "nox", "poetry", "pytest", "python", "python3", "rake", "rspec",
+        "tox", "uv",
+    ];
+    PROGRAMS.contains(&part.command.program())
+}
+
+/// Describes a value that should be text.
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+        Value::String(_) => "text",
+    }
 }
 
 /// Returns the arguments with which a package manager runs the tests of all packages.
@@ -78,16 +121,16 @@ fn in_all_packages(manager: &str, project: &Project) -> &'static [&'static str] 
 }
 
 /// A package of a project: the project itself, or one of its workspace.
-struct Package {
+struct NodePackage {
     /// The folder, relative to the project's.
     folder: String,
-    manifest: Manifest,
+    manifest: PackageManifest,
 }
 
 /// The text of a `package.json`.
-struct Manifest(Value);
+struct PackageManifest(Value);
 
-impl Manifest {
+impl PackageManifest {
     fn read(project: &Project) -> Option<Self> {
         serde_json::from_str(&project.read("package.json")?).ok().map(Self)
     }
@@ -139,7 +182,7 @@ impl Manifest {
     }
 }
 
-impl Package {
+impl NodePackage {
     /// Adds the commands of a script and of those that it calls, with what runs before and after it.
     fn add_script(&self, name: &str, parts: &mut Vec<CommandPart>, depth: usize) {
         let before = format!("pre{name}");
@@ -201,7 +244,7 @@ impl Package {
 }
 
 /// Returns the packages of a workspace, in the order of their folders.
-fn workspace_packages(project: &Project, manifest: &Manifest) -> Vec<Package> {
+fn workspace_packages(project: &Project, manifest: &PackageManifest) -> Vec<NodePackage> {
     let mut patterns = manifest.workspace_patterns();
     patterns.extend(pnpm_patterns(project));
     let mut folders: Vec<String> = Vec::new();
@@ -224,8 +267,8 @@ fn workspace_packages(project: &Project, manifest: &Manifest) -> Vec<Package> {
     folders.sort_unstable();
     folders.dedup();
     let packages = folders.into_iter().take(MAX_PACKAGES).filter_map(|folder| {
-        let manifest = Manifest::read(&Project::new(project.folder().join(&folder).ok()?))?;
-        Some(Package { folder, manifest })
+        let manifest = PackageManifest::read(&Project::new(project.folder().join(&folder).ok()?))?;
+        Some(NodePackage { folder, manifest })
     });
     packages.collect()
 }

@@ -156,7 +156,8 @@ fn options(words: &[&str], runner: TestRunner) -> Vec<String> {
             || name.starts_with("no-")
             || name.starts_with("experimental-")
             || (LEFT_OUT.contains(&name))
-            || (runner == TestRunner::Mocha && name == "c");
+            || (runner == TestRunner::Mocha && name == "c")
+            || (runner == TestRunner::Deno && !["c", "config", "import-map"].contains(&name));
         if !is_left_out {
             options.push(word.to_owned());
         }

@@ -47,7 +47,7 @@ pub(crate) fn merge(runner: TestRunner, steps: Vec<StepVerdict>) -> TestReport {
     };
     if let Some(runner) = only_runner(&report.commands) {
         report.runner = runner.name();
-    } else if !report.commands.is_empty() {
+    } else if !report.commands.is_empty() && runner.runs_any_node_project() {
         report.runner = TestRunner::Npm.name();
     }
     report.output = Some(output.join("\n")).filter(|output| !output.is_empty());

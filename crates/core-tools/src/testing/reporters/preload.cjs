@@ -234,4 +234,6 @@ const start = () => {
   else if (owner && ["playwright", "@playwright/test"].includes(owner.name)) addToPlaywright();
 };
 
-if (isMainThread && process.env.npm_lifecycle_event && !PACKAGE_MANAGER.test(process.argv[1] ?? "")) start();
+// The link that started a package manager may have another name than its program.
+const names = [process.argv[1] ?? "", real(process.argv[1] ?? "")];
+if (isMainThread && !names.some((name) => PACKAGE_MANAGER.test(name))) start();

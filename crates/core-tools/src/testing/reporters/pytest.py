@@ -1,16 +1,20 @@
 """Runs pytest, and writes each event when it happens to the file that the first argument names: one JSON object a line.
 
-It is started as `python THIS EVENTS ARGUMENTS...`, which is `python -m pytest ARGUMENTS...` with a plug-in.
+It is started as `python THIS EVENTS ARGUMENTS...`, which is `python -m pytest ARGUMENTS...` with a plug-in. As a plug-in
+of a pytest that somebody else starts, it is run by `python/core_tools_pytest.py`.
 """
 import json
 import os
 import sys
 
-if __name__ == "__main__":
+IS_MAIN = __name__ == "__main__"
+if IS_MAIN:
     # As `python -m` does: the current folder comes first, not that of this file; neither of them in safe-path mode.
     if not getattr(sys.flags, "safe_path", False):
         sys.path[0] = os.getcwd()
     events = open(sys.argv[1], "w", encoding="utf-8", errors="replace", buffering=1)
+
+if IS_MAIN or __name__ == "core_tools_pytest":
     owner = os.getpid()
 
     MAX_LENGTH = 64 * 1024
@@ -29,6 +33,9 @@ if __name__ == "__main__":
         if os.getpid() == owner:
             fields = {name: tidy(value) for name, value in fields.items()}
             events.write(json.dumps({"event": event, **fields}) + "\n")
+
+    if not IS_MAIN:
+        write = core_tools_events.write  # noqa: F821 it is of the module that runs this text
 
     try:
         import pytest
@@ -95,4 +102,27 @@ if __name__ == "__main__":
         def pytest_sessionfinish(self):
             write("end")
 
-    sys.exit(pytest.main(sys.argv[2:], plugins=[Reporter()]))
+    if IS_MAIN:
+        sys.exit(pytest.main(sys.argv[2:], plugins=[Reporter()]))
+
+    class Process:
+        """Tells of the process that pytest runs in, and how it ends."""
+
+        def __init__(self):
+            self.session = None
+
+        @pytest.hookimpl(tryfirst=True)
+        def pytest_sessionstart(self, session):
+            self.session = session
+
+        @pytest.hookimpl(trylast=True)
+        def pytest_unconfigure(self):
+            if self.session is not None:
+                write("exit", code=int(self.session.exitstatus))
+
+    def pytest_configure(config):
+        # The workers of pytest-xdist report to the process that started them.
+        if not hasattr(config, "workerinput"):
+            core_tools_events.begin("pytest", "pytest")  # noqa: F821
+            config.pluginmanager.register(Reporter())
+            config.pluginmanager.register(Process())

@@ -4,12 +4,15 @@ use super::step_runner::StepRunner;
 use crate::ci::Commands;
 use crate::testing::environment::terminal_environment;
 use crate::testing::error::TestError;
-use crate::testing::plan::{self, EnvironmentAddition, PROGRAMS, REPORTERS, ReportFolder};
+use crate::testing::plan::{
+    self, EnvironmentAddition, PROGRAMS, REPORTERS, ReportFolder, environment_manager, target_without_libtest,
+};
+use crate::testing::project_command::commands_not_run;
 use crate::testing::report::{TestReport, merge, present};
 use crate::testing::request::RunTests;
 use crate::testing::results::{TestCounts, TestResults};
 use crate::testing::runner::TestRunner;
-use crate::testing::target::{TestTarget, select};
+use crate::testing::target::{TestFilter, TestTarget, select};
 use crate::testing::verdict::StepVerdict;
 use crate::workspace::Workspace;
 use process_runner::Limits;
@@ -18,7 +21,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// The time that `cargo nextest --version` has.
+/// The time that a program has to tell its version.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Finds the runner of a project, runs it with the environment and confinement of `commands`, and reports.
@@ -37,13 +40,19 @@ pub async fn run_tests(
     on_progress: impl Fn(&str),
 ) -> Result<TestReport, TestError> {
     let mut target = select(commands.workspace(), request)?;
-    if request.runner.is_none()
-        && target.runner == TestRunner::Cargo
-        && has_nextest(commands, &target, cancel).await
-    {
-        target.runner = TestRunner::Nextest;
-        target.other_runners.insert(0, TestRunner::Cargo);
+    let mut notes = Vec::new();
+    if request.runner.is_none() && target.runner == TestRunner::Cargo {
+        let nextest = ["nextest", "--version"];
+        if let Some(place) = target_without_libtest(&target.project) {
+            notes.push(format!(
+                "cargo runs the tests, and not nextest: {place} has `harness = false`, and nothing in the project configures nextest"
+            ));
+        } else if is_installed(commands, &target, "cargo", &nextest, cancel).await {
+            target.runner = TestRunner::Nextest;
+            target.other_runners.insert(0, TestRunner::Cargo);
+        }
     }
+    choose_interpreter(commands, &mut target, &mut notes, cancel).await;
     // Outside the project: a run leaves nothing in it that the runner itself would not.
     let folder = commands.report_folder()?;
     let reports = Workspace::new([folder.path()])?;
@@ -53,7 +62,7 @@ pub async fn run_tests(
     let steps = plan::steps(&target, &ReportFolder::new(folder.path()))?;
     let command = steps.iter().map(|step| step.display.as_str()).collect::<Vec<_>>().join(" && ");
     let additions: Vec<_> = steps.iter().flat_map(|step| step.additions.iter().cloned()).collect();
-    if additions.iter().any(|addition| matches!(addition, EnvironmentAddition::PathFolder(_))) {
+    if additions.iter().any(|addition| addition.name() == "PATH") {
         write_programs(folder.path())?;
     }
     let started = Instant::now();
@@ -84,7 +93,8 @@ pub async fn run_tests(
     report.command = commands.redact(&command);
     report.folder = target.project.folder().display_path();
     report.duration_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
-    report.notes = notes(&target, request, &additions);
+    notes.extend(choice_notes(&target, request, &additions));
+    report.notes = notes;
     let folder = target.project.folder().to_absolute();
     present(&mut report, &folder.to_string_lossy(), |text| commands.redact(text), request.max_bytes);
     Ok(report)
@@ -102,43 +112,81 @@ fn write_programs(reports: &Path) -> Result<(), TestError> {
     Ok(())
 }
 
-/// Returns what a reader of the report should know of the choice of the runner. `additions` load our reporter.
-fn notes(target: &TestTarget, request: &RunTests, additions: &[EnvironmentAddition]) -> Vec<String> {
+/// Returns what a reader of the report should know of the choice of the runner. `additions` load our reporters.
+fn choice_notes(target: &TestTarget, request: &RunTests, additions: &[EnvironmentAddition]) -> Vec<String> {
     let mut notes = Vec::new();
-    if let Some(command) = &target.project_command {
-        if !target.other_runners.is_empty() && request.runner.is_none() {
-            let names: Vec<_> = target.other_runners.iter().map(|runner| runner.name()).collect();
-            notes.push(format!(
-                "the project also has tests of {}, which were not run; `runner` chooses",
-                names.join(", ")
-            ));
-        }
-        notes.extend(command.notes.iter().cloned());
-        notes.extend(additions.iter().map(|addition| match addition {
-            EnvironmentAddition::Option { name, .. } => {
-                format!("environment: that of a terminal, and our reporter beside what `{name}` has")
-            }
-            EnvironmentAddition::PathFolder(_) => {
-                "environment: a script sets `NODE_OPTIONS` itself, so that a `node` before those of `PATH` loads our reporter".to_owned()
-            }
-        }));
-        return notes;
-    }
     if !target.other_runners.is_empty() && request.runner.is_none() {
         let names: Vec<_> = target.other_runners.iter().map(|runner| runner.name()).collect();
-        notes.push(format!("the project also fits {}; `runner` chooses", names.join(", ")));
+        notes.push(format!(
+            "the project also has tests of {}, which were not run; `runner` chooses",
+            names.join(", ")
+        ));
     }
-    if target.runner.reports_only_exit_code() {
-        notes.push(format!("of {} only the exit code is known: it is told as one test", target.runner));
+    if target.filter == TestFilter::default() {
+        let not_run = commands_not_run(&target.project, target.runner);
+        if !not_run.is_empty() {
+            notes.push(format!("the project also has commands that were not run: {}", not_run.join(", ")));
+        }
+    }
+    notes.extend(target.project_command.iter().flat_map(|command| command.notes.iter().cloned()));
+    if additions.iter().any(|addition| addition.name() == "PATH") {
+        notes.push("environment: a script sets `NODE_OPTIONS` itself, so that a `node` before those of `PATH` loads our reporter".to_owned());
+    }
+    let names: Vec<_> = additions
+        .iter()
+        .filter(|addition| addition.name() != "PATH")
+        .map(|addition| format!("`{}`", addition.name()))
+        .collect();
+    if let Some((last, others)) = names.split_last() {
+        let names =
+            if others.is_empty() { last.clone() } else { format!("{} and {last}", others.join(", ")) };
+        let have = if others.is_empty() { "has" } else { "have" };
+        notes.push(format!("environment: that of a terminal, and our reporter beside what {names} {have}"));
     }
     notes
 }
 
-/// Returns true if nextest is installed. The plugin is a program of its own, which only cargo finds.
-async fn has_nextest(commands: &Commands, target: &TestTarget, cancel: &CancellationToken) -> bool {
-    let Ok(command) = commands.command_of_tests("cargo", target.project.folder()) else { return false };
+/// Finds out which managers of Python environments can be used, and notes where one that the project names cannot.
+async fn choose_interpreter(
+    commands: &Commands,
+    target: &mut TestTarget,
+    notes: &mut Vec<String>,
+    cancel: &CancellationToken,
+) {
+    if !matches!(target.runner, TestRunner::Pytest | TestRunner::Unittest) {
+        return;
+    }
+    while let Some(manager) = environment_manager(target) {
+        // It would create `.venv` in the project, where the user has chosen no other place.
+        let would_create = manager == "uv" && commands.inherited_variable("UV_PROJECT_ENVIRONMENT").is_none();
+        if would_create {
+            notes.push(
+                "`uv.lock` is there and `.venv` is not, and a run of tests creates none: `uv sync` does; the tests ran in the active environment"
+                    .to_owned(),
+            );
+        } else if is_installed(commands, target, manager, &["--version"], cancel).await {
+            return;
+        } else {
+            notes.push(format!(
+                "{manager}, which the project uses, is not installed: the tests ran in the active environment"
+            ));
+        }
+        target.unusable_managers.push(manager);
+    }
+}
+
+/// Returns true if a program starts and ends well with arguments that ask for its version. A plug-in of cargo is a
+/// program of its own, which only cargo finds.
+async fn is_installed(
+    commands: &Commands,
+    target: &TestTarget,
+    program: &str,
+    arguments: &[&str],
+    cancel: &CancellationToken,
+) -> bool {
+    let Ok(command) = commands.command_of_tests(program, target.project.folder()) else { return false };
     let command = terminal_environment(command, commands.runner())
-        .args(["nextest", "--version"])
+        .args(arguments)
         .limits(Limits::default().timeout(VERSION_TIMEOUT))
         .cancel(cancel.clone());
     commands.runner().run(command).await.is_ok_and(|output| output.success())

@@ -3,7 +3,7 @@
 use super::go_name::GoTestName;
 use super::test_target::{TestFilter, TestTarget};
 use crate::ci::project::Project;
-use crate::testing::detect::{is_python, runner_by_file, runner_of_lone_file, runners_of};
+use crate::testing::detect::{is_python, python_runner, runner_by_file, runner_of_lone_file, runners_of};
 use crate::testing::error::TestError;
 use crate::testing::project_command::{RunnerFlags, flags_of_runner, project_command};
 use crate::testing::request::RunTests;
@@ -14,9 +14,13 @@ use crate::workspace::{self, PathKind, Workspace};
 /// project's own command, unless the request names another runner.
 pub(crate) fn select(workspace: &Workspace, request: &RunTests) -> Result<TestTarget, TestError> {
     let mut target = select_tests(workspace, request)?;
-    let is_own_choice = request.runner.is_none() || target.runner == TestRunner::Npm;
+    let is_own_choice = request.runner.is_none() || target.runner.reports_only_exit_code();
     if is_own_choice && target.filter == TestFilter::default() {
-        target.project_command = project_command(&target.project, target.runner);
+        target.project_command = project_command(&target.project, target.runner)?;
+    } else if request.runner.is_none() && matches!(target.runner, TestRunner::Tox | TestRunner::Nox) {
+        // These run what they run; the tests themselves are those of a runner that selects.
+        target.other_runners.insert(0, target.runner);
+        target.runner = python_runner(&target.project);
     }
     if target.project_command.is_none() {
         target.flags = flags_of_runner(&target.project, target.runner);
@@ -122,6 +126,7 @@ fn in_folder(
             other_runners,
             project_command: None,
             flags: RunnerFlags::default(),
+            unusable_managers: Vec::new(),
         }
     };
     if let Some(runner) = requested {
@@ -155,6 +160,7 @@ fn can_run(runner: TestRunner, project: &Project, runners: &[TestRunner]) -> boo
     runners.contains(&runner)
         || (runner == TestRunner::Nextest && runners.contains(&TestRunner::Cargo))
         || (runner.runs_any_node_project() && project.contains("package.json"))
+        || (matches!(runner, TestRunner::Pytest | TestRunner::Unittest) && is_python(project))
 }
 
 /// Selects the tests of a file, by the runner that its extension belongs to.
@@ -183,6 +189,7 @@ fn in_file(
                         other_runners,
                         project_command: None,
                         flags: RunnerFlags::default(),
+                        unusable_managers: Vec::new(),
                     }
                 }
                 None => {
@@ -194,6 +201,7 @@ fn in_file(
                         other_runners: Vec::new(),
                         project_command: None,
                         flags: RunnerFlags::default(),
+                        unusable_managers: Vec::new(),
                     }
                 }
             }

@@ -40,6 +40,9 @@ pub(crate) struct TestTarget {
     pub(crate) project_command: Option<ProjectCommand>,
     /// The options and variables that the project gives the runner, where a part of its tests is to run.
     pub(crate) flags: RunnerFlags,
+    /// The managers of Python environments that cannot be used: one that is not installed, or that would create an
+    /// environment in the project.
+    pub(crate) unusable_managers: Vec<&'static str>,
 }
 
 impl TestTarget {

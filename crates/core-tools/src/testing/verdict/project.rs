@@ -12,7 +12,7 @@ use crate::testing::results::{
 use crate::testing::runner::TestRunner;
 use std::path::Path;
 
-/// The name that a report has which was read from standard output.
+/// The name that TAP from standard output has in place of its runner's.
 const TAP: &str = "tap";
 /// The exit code of a shell that did not find a program.
 const NOT_FOUND_CODE: u32 = 127;
@@ -73,11 +73,14 @@ fn judge_process(
     exit: RunnerExit,
     text: &str,
 ) -> Option<RunProblem> {
+    let process_program = &process.program;
     let results = &mut process.results;
     let own_exit = match (process.exit_code, exit) {
         (Some(code), _) => RunnerExit::Exited(code),
         // The end of its report is there, and its exit code is not: it agrees with the report.
-        (None, RunnerExit::Exited(_)) if runner == TAP || results.runner_end == RunnerEnd::Reached => {
+        (None, RunnerExit::Exited(_))
+            if is_printed(process_program) || results.runner_end == RunnerEnd::Reached =>
+        {
             RunnerExit::Exited(u32::from(results.counts.failed > 0))
         }
         (None, RunnerExit::Exited(_)) => RunnerExit::Unknown,
@@ -90,6 +93,12 @@ fn judge_process(
     let problem = judge(results, own_exit, None)?;
     // A runner that is content without tests is none of our business; the whole command says whether it counts.
     (problem.kind != ProblemKind::NoTests || own_exit != RunnerExit::Exited(0)).then_some(problem)
+}
+
+/// Returns true for a report that was read from standard output, or from a file that the command was told to write:
+/// of which program it is, nothing says.
+fn is_printed(program: &str) -> bool {
+    program.is_empty()
 }
 
 /// Returns the problem of a command that ended with an exit code, which outranks the reports in it.
@@ -123,11 +132,17 @@ fn exit_problem(
     }
     let command = &step.display;
     if counts.total() == 0
-        && code == NOT_FOUND_CODE
-        && let Some(line) = text.lines().find(|line| line.contains("not found"))
+        && (code == NOT_FOUND_CODE || text.contains("Error 127"))
+        && let Some(line) =
+            text.lines().find(|line| line.contains("not found") || line.contains("No such file"))
     {
-        let message =
-            format!("{}. Its dependencies are usually installed so: {} install", line.trim(), step.program);
+        let is_of_node = ["npm", "pnpm", "yarn", "bun"].contains(&step.program.as_str());
+        let advice = if is_of_node {
+            format!(". Its dependencies are usually installed so: {} install", step.program)
+        } else {
+            String::new()
+        };
+        let message = format!("{}{advice}", line.trim());
         return Some(RunProblem::new(ProblemKind::RunnerMissing, message));
     }
     let culprit = failed_silently.map_or_else(String::new, |command| format!(": {command} failed"));
@@ -162,7 +177,7 @@ impl<'a> CommandList<'a> {
             failed: 0,
             skipped: 0,
             note: Some(
-                "it did not run, or is no Node program, so that its exit code is not known".to_owned(),
+                "it did not run, or holds no reporter of ours, so that its exit code is not known".to_owned(),
             ),
         });
         Self { parts, folder, commands: commands.collect(), is_matched: vec![false; parts.len()] }
@@ -179,7 +194,8 @@ impl<'a> CommandList<'a> {
         let folder = self.folder_of(process);
         let fits = |part: &CommandPart| {
             (part.folder == folder || !Path::new(&folder).is_relative())
-                && process.script.as_ref().is_none_or(|script| *script == part.script)
+                // Only package managers tell a process the script; the rule of a makefile is not known in it.
+                && (process.script.as_ref().is_none_or(|script| *script == part.script))
                 && is_command_of(part, process)
         };
         (0..self.parts.len()).find(|index| !self.is_matched[*index] && fits(&self.parts[*index]))
@@ -188,7 +204,11 @@ impl<'a> CommandList<'a> {
     /// Adds a process that reported tests.
     fn add_report(&mut self, process: &ProcessReport, runner: &str, problem: Option<&RunProblem>) {
         let counts = process.results.counts;
-        let index = if runner == TAP { self.only_silent_part() } else { self.part_of(process) };
+        let index = match (is_printed(&process.program), runner) {
+            (false, _) => self.part_of(process),
+            (true, TAP) => self.only_silent_part(),
+            (true, runner) => self.silent_part_with(runner).or_else(|| self.only_silent_part()),
+        };
         let command = match index {
             Some(index) => {
                 if let Some(is_matched) = self.is_matched.get_mut(index) {
@@ -246,6 +266,13 @@ impl<'a> CommandList<'a> {
         silent.next().is_none().then_some(first)
     }
 
+    /// Returns the first part without another report whose words name a runner.
+    fn silent_part_with(&self, runner: &str) -> Option<usize> {
+        let names_it = |part: &CommandPart| part.command.words.iter().any(|word| file_name(word) == runner);
+        (0..self.parts.len())
+            .find(|index| self.commands[*index].runner.is_none() && names_it(&self.parts[*index]))
+    }
+
     /// Returns a command that failed and reported no test, as far as exit codes are known.
     fn failed_without_report(&self) -> Option<String> {
         let failed = self
@@ -261,6 +288,10 @@ fn is_command_of(part: &CommandPart, process: &ProcessReport) -> bool {
     let words = &part.command.words;
     let is_named = |name: &str| words.iter().any(|word| file_name(word) == name);
     let program = process.program.rsplit('/').next().unwrap_or(&process.program);
+    if program == "unittest" {
+        let is_python = |word: &String| file_name(word).starts_with("python");
+        return is_named(program) || words.first().is_some_and(is_python);
+    }
     if program != "node" {
         let runner = process.runner.as_deref().unwrap_or(program);
         return is_named(program) || is_named(runner) || is_named(&format!("_{program}"));
@@ -279,6 +310,9 @@ fn is_command_of(part: &CommandPart, process: &ProcessReport) -> bool {
 fn shown(process: &ProcessReport, runner: &str) -> String {
     if runner == TAP {
         return "TAP on standard output".to_owned();
+    }
+    if is_printed(&process.program) {
+        return format!("the report of {runner}");
     }
     let program = process.program.rsplit('/').next().unwrap_or(runner).to_owned();
     shell_join(std::iter::once(&program).chain(&process.arguments))

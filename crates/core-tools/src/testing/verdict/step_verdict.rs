@@ -6,7 +6,7 @@ use super::judge::judge;
 use super::project::judge_project_command;
 use crate::ci::{CommandError, Diagnostic};
 use crate::testing::plan::{StepPurpose, TestStep};
-use crate::testing::results::{ProblemKind, RunProblem, TestCase, TestCommand, TestResults, TestStatus};
+use crate::testing::results::{ProblemKind, RunProblem, TestCommand, TestResults};
 use crate::testing::runner::TestRunner;
 use process_runner::{Output, SpawnError, SpawnErrorKind};
 use std::path::Path;
@@ -46,7 +46,12 @@ impl StepVerdict {
         let text = printed_for_people(output);
         let exit = RunnerExit::new(output, run_limit);
         if step.purpose == StepPurpose::ProjectCommand {
-            let project = judge_project_command(step, folder, &mut results, exit, &text);
+            let mut project = judge_project_command(step, folder, &mut results, exit, &text);
+            if project.is_unverified && step.program == "make" && made_nothing(&text) {
+                let message = "no test was executed: make had nothing to do";
+                project.problem = Some(RunProblem::new(ProblemKind::NoTests, message));
+                project.is_unverified = false;
+            }
             return Self {
                 results,
                 problem: project.problem,
@@ -73,17 +78,15 @@ impl StepVerdict {
             }
             _ => true,
         };
-        let explains_itself =
-            problem.is_none() && !(runner.reports_only_exit_code() && results.counts.failed > 0);
         Self {
             results,
+            explains_itself: problem.is_none(),
             problem,
             exit_code: output.code(),
             output: text,
             ends_run,
             commands: Vec::new(),
             is_unverified: false,
-            explains_itself,
         }
     }
 
@@ -131,13 +134,6 @@ fn problem(
         }
         StepPurpose::Doctests | StepPurpose::Tests | StepPurpose::ProjectCommand => {}
     }
-    if runner == TestRunner::Make && exit == RunnerExit::Exited(0) && made_nothing(text) {
-        let message = "no test was executed: make had nothing to do";
-        return Some(RunProblem::new(ProblemKind::NoTests, message));
-    }
-    if runner.reports_only_exit_code() {
-        return exit_code_problem(step, results, exit);
-    }
     judge(results, exit, runner.no_tests_exit_code())
 }
 
@@ -157,21 +153,6 @@ fn preparation_problem(
     }
 }
 
-/// Reports a step of which only the exit code is known as one test.
-fn exit_code_problem(step: &TestStep, results: &mut TestResults, exit: RunnerExit) -> Option<RunProblem> {
-    let status = match exit {
-        RunnerExit::Exited(0) => TestStatus::Passed,
-        RunnerExit::Exited(_) => TestStatus::Failed,
-        RunnerExit::TimedOut(_) => TestStatus::TimedOut,
-        _ => TestStatus::Errored,
-    };
-    results.add_test(TestCase::new(step.display.clone(), status));
-    match exit {
-        RunnerExit::Exited(_) => None,
-        exit => judge(results, exit, None),
-    }
-}
-
 fn has_no_library(results: &TestResults, exit: RunnerExit, text: &str) -> bool {
     exit != RunnerExit::Exited(0)
         && results.counts.total() == 0
@@ -181,10 +162,14 @@ fn has_no_library(results: &TestResults, exit: RunnerExit, text: &str) -> bool {
 /// Returns true if all that make printed is that there is nothing to make.
 ///
 /// The message is in the user's language. But what make runs is printed, prints something itself, or is silent,
-/// and never begins a line with `make: `.
+/// and never begins a line with `make: `. What follows there in brackets is a command that failed.
 fn made_nothing(text: &str) -> bool {
     let mut lines = text.lines().filter(|line| !line.trim().is_empty()).peekable();
-    lines.peek().is_some() && lines.all(|line| line.starts_with("make: ") || line.starts_with("gmake: "))
+    let is_of_make = |line: &str| {
+        let message = line.strip_prefix("make: ").or_else(|| line.strip_prefix("gmake: "));
+        message.is_some_and(|message| !message.starts_with('['))
+    };
+    lines.peek().is_some() && lines.all(is_of_make)
 }
 
 /// Returns what the runner printed without JSON: standard output, then standard error, where errors usually are.

@@ -1,0 +1,51 @@
+"""Writes events of this process to the file of events of the run, each as a line of JSON."""
+import json
+import os
+import sys
+import time
+
+FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+HERE = os.path.join(FOLDER, "python")
+MAX_LENGTH = 64 * 1024
+owner = os.getpid()
+run = f"{owner}-{time.time_ns():x}"
+events = None
+
+
+def tidy(value):
+    """Returns text that any reader of JSON takes, cut where it is far longer than what a report shows of it."""
+    if not isinstance(value, str):
+        return value
+    if len(value) > MAX_LENGTH:
+        left_out = f"[... {len(value) - MAX_LENGTH} characters left out ...]"
+        value = value[: MAX_LENGTH // 2] + left_out + value[-MAX_LENGTH // 2 :]
+    return value.encode("utf-8", "replace").decode("utf-8")
+
+
+def write(event, **fields):
+    global events
+    # What a test forks must not write its parent's report.
+    if os.getpid() != owner:
+        return
+    if events is None:
+        events = os.open(os.path.join(FOLDER, "events"), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    fields = {name: tidy(value) for name, value in fields.items()}
+    os.write(events, (json.dumps({"event": event, **fields, "run": run}) + "\n").encode())
+
+
+def begin(program, runner):
+    """Tells of the process, and that a runner in it reports its tests."""
+    script = os.environ.get("TOX_ENV_NAME") or os.environ.get("NOX_CURRENT_SESSION")
+    write("process", program=program, arguments=sys.argv[1:], folder=os.getcwd(), script=script)
+    write("runner", runner=runner)
+
+
+def leave():
+    """Takes what loads our reporters out of the environment: what the tests start has none."""
+    for name, word, separator in [("PYTHONPATH", HERE, os.pathsep), ("PYTEST_PLUGINS", "core_tools_pytest", ",")]:
+        words = [one for one in os.environ.get(name, "").split(separator) if one and one != word]
+        if words:
+            os.environ[name] = separator.join(words)
+        else:
+            os.environ.pop(name, None)
+    sys.path[:] = [folder for folder in sys.path if folder != HERE]

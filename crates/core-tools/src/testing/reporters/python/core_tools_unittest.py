@@ -1,0 +1,115 @@
+"""A reporter for unittest: it listens to the results that its runner collects, and writes each when it happens."""
+import functools
+import time
+import traceback
+import unittest
+
+
+def name_of(test):
+    return test.id() if hasattr(test, "id") else str(test)
+
+
+def place_of(test):
+    """Returns file and line of a test's method."""
+    try:
+        method = getattr(test, test._testMethodName)
+        code = getattr(method, "__wrapped__", method).__func__.__code__
+        return code.co_filename, code.co_firstlineno
+    except Exception:
+        return None, None
+
+
+def line_in(error, file):
+    """Returns the line of a test's own file at which it failed."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error[2]) if frame.filename == file]
+    return lines[-1] if lines else None
+
+
+class Listener:
+    """Writes the events of one run, whose result calls it."""
+
+    def __init__(self, write):
+        self.write = write
+        self.started = {}
+        # Of a test with failed subtests, these are its failures.
+        self.failed = set()
+
+    def start(self, test):
+        self.started[name_of(test)] = time.monotonic()
+        self.write("start", name=name_of(test))
+
+    def end(self, test, status, error=None, text=None):
+        name = name_of(test)
+        if status == "passed" and name in self.failed:
+            return
+        if status in ("failed", "errored"):
+            self.failed.add(name)
+        began = self.started.get(name)
+        file, line = place_of(getattr(test, "test_case", test))
+        if error:
+            line = line_in(error, file) or line
+            text = "".join(traceback.format_exception(*error))
+        loading = test.__class__.__name__ == "_FailedTest"
+        if loading:
+            self.write("problem", kind="collection_error", message=f"{name}: {text}")
+            self.write("discarded", name=name)
+            return
+        duration = (time.monotonic() - began) * 1000 if began else None
+        self.write("test", name=name, status=status, error=text, duration_ms=duration, file=file, line=line)
+
+
+def listen(result, write):
+    """Makes a result tell its events, whatever class it is of."""
+    listener = Listener(write)
+
+    def wrap(method, before):
+        own = getattr(result, method)
+
+        @functools.wraps(own)
+        def told(*words):
+            before(*words)
+            return own(*words)
+
+        setattr(result, method, told)
+
+    wrap("startTest", listener.start)
+    wrap("addSuccess", lambda test: listener.end(test, "passed"))
+    wrap("addFailure", lambda test, error: listener.end(test, "failed", error))
+    wrap("addError", lambda test, error: listener.end(test, "errored", error))
+    wrap("addSkip", lambda test, reason: listener.end(test, "skipped", text=str(reason)))
+    wrap("addExpectedFailure", lambda test, error: listener.end(test, "skipped", text="it fails as expected"))
+    wrap("addUnexpectedSuccess", lambda test: listener.end(test, "failed", text="it was expected to fail, and passed"))
+
+    def subtest(test, part, error):
+        if error is None:
+            return
+        listener.failed.add(name_of(test))
+        status = "failed" if issubclass(error[0], test.failureException) else "errored"
+        listener.end(part, status, error)
+        listener.write("discarded", name=name_of(test))
+
+    wrap("addSubTest", subtest)
+    return result
+
+
+def install():
+    """Adds the reporter to the first runner of this process."""
+    import core_tools_events as own
+
+    Runner = unittest.TextTestRunner
+    make, run = Runner._makeResult, Runner.run
+
+    def make_result(self):
+        Runner._makeResult = make
+        return listen(make(self), own.write)
+
+    def run_tests(self, test):
+        Runner.run = run
+        own.leave()
+        own.begin("unittest", "unittest")
+        result = run(self, test)
+        own.write("end")
+        own.write("exit", code=0 if result.wasSuccessful() else 1)
+        return result
+
+    Runner._makeResult, Runner.run = make_result, run_tests

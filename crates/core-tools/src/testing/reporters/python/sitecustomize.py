@@ -1,0 +1,43 @@
+"""Loaded by each Python process of a test command (`PYTHONPATH`). It adds our reporter where unittest runs, and loads
+the module of this name that the process would have had without us."""
+import os
+import sys
+
+
+def load_next():
+    here = os.path.dirname(os.path.abspath(__file__))
+    ours = sys.modules.pop("sitecustomize", None)
+    path = sys.path[:]
+    sys.path[:] = [folder for folder in path if folder != here]
+    try:
+        import sitecustomize  # noqa: F401
+    except ImportError:
+        sys.modules["sitecustomize"] = ours
+    finally:
+        sys.path[:] = path
+
+
+def runs_unittest():
+    """Returns true for `python -m unittest`, and for a script that runs its own tests."""
+    words = getattr(sys, "orig_argv", [])
+    if any(words[index : index + 2] == ["-m", "unittest"] for index in range(len(words))):
+        return True
+    script = next((word for word in words[1:] if not word.startswith("-")), "")
+    if "-m" in words or "-c" in words or not script.endswith(".py"):
+        return False
+    try:
+        with open(script, encoding="utf-8", errors="replace") as file:
+            text = file.read(1 << 20)
+    except OSError:
+        return False
+    return "unittest" in text
+
+
+load_next()
+if runs_unittest():
+    try:
+        import core_tools_unittest
+
+        core_tools_unittest.install()
+    except Exception as error:  # A project may have a module of its own under one of these names.
+        sys.stderr.write(f"the reporter of unittest could not be added: {error}\n")
