@@ -58,13 +58,13 @@ struct RunTestTaskInput {
     test_path: String,
     /// Default json
     #[serde(default)]
-    reporter: Reporter,
+    reporter: ReportStyle,
 }
 
 #[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
-enum Reporter {
+enum ReportStyle {
     #[default]
     Json,
     Tap,
@@ -142,8 +142,8 @@ fn run_test_task(commands: Commands) -> Tool {
                 let request = RunTests::new().test_path(input.test_path).time_limit(time_limit);
                 let report = run(&commands, &context, &request).await?;
                 match input.reporter {
-                    Reporter::Json => answer(&report),
-                    Reporter::Tap => {
+                    ReportStyle::Json => answer(&report),
+                    ReportStyle::Tap => {
                         let tap = report.to_tap();
                         let TestReport { success, passed, failed, skipped, .. } = report;
                         let summary = json!({

@@ -1,6 +1,6 @@
 //! The events of several processes in one file, and the TAP that others print.
 
-use super::events::Events;
+use super::events::EventsParser;
 use super::line_parser::LineParser;
 use super::tap_output::TapOutput;
 use crate::testing::results::{ProcessReport, TestCounts, TestResults};
@@ -13,19 +13,19 @@ const MAX_PROCESSES: usize = 1_000;
 /// TAP wherever it appears on standard output.
 #[derive(Default)]
 pub(crate) struct ProcessEvents {
-    processes: Vec<Process>,
+    processes: Vec<OpenProcess>,
     tap: TapOutput,
 }
 
 /// A process that has written events.
-struct Process {
+struct OpenProcess {
     id: String,
     report: ProcessReport,
 }
 
 /// The part of an event that says whose it is.
 #[derive(Deserialize)]
-struct Owned {
+struct EventOwner {
     #[serde(default)]
     run: String,
     event: String,
@@ -61,7 +61,7 @@ impl ProcessEvents {
         let index = match known {
             Some(index) => index,
             None if self.processes.len() < MAX_PROCESSES => {
-                self.processes.push(Process { id: id.to_owned(), report: ProcessReport::default() });
+                self.processes.push(OpenProcess { id: id.to_owned(), report: ProcessReport::default() });
                 self.processes.len() - 1
             }
             None => return None,
@@ -76,8 +76,8 @@ impl LineParser for ProcessEvents {
     }
 
     fn event(&mut self, line: &str, results: &mut TestResults) {
-        let Ok(Owned { run, event }) = serde_json::from_str::<Owned>(line) else {
-            return Events.line(line, results);
+        let Ok(EventOwner { run, event }) = serde_json::from_str::<EventOwner>(line) else {
+            return EventsParser.line(line, results);
         };
         let Some(report) = self.process(&run) else {
             results.truncated = true;
@@ -86,7 +86,7 @@ impl LineParser for ProcessEvents {
         if !["process", "runner", "uninstrumented", "exit"].contains(&event.as_str()) {
             report.results.limit_reached = results.limit_reached;
             let before = report.results.counts;
-            Events.line(line, &mut report.results);
+            EventsParser.line(line, &mut report.results);
             // For those who watch the run. At its end the processes are judged one by one.
             results.counts += difference(report.results.counts, before);
             return;
@@ -100,7 +100,7 @@ impl LineParser for ProcessEvents {
             Ok(ProcessEvent::Uninstrumented { why }) => report.uninstrumented = Some(why),
             Ok(ProcessEvent::Exit { code }) => report.exit_code = u32::try_from(code & 0xff).ok(),
             // It is told like any other line of a report that cannot be read.
-            Err(_) => Events.line(line, results),
+            Err(_) => EventsParser.line(line, results),
         }
     }
 

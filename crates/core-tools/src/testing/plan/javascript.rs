@@ -4,7 +4,7 @@ use super::patterns::{BETWEEN_TITLES, escape_regex, title_pattern};
 use super::report_folder::ReportFolder;
 use super::step::{ResultSource, TestStep};
 use crate::ci::project::Project;
-use crate::testing::parse::Tap;
+use crate::testing::parse::TapParser;
 use crate::testing::target::TestTarget;
 
 pub(super) fn vitest(target: &TestTarget, reports: &ReportFolder) -> TestStep {
@@ -47,7 +47,7 @@ pub(super) fn ava(target: &TestTarget) -> TestStep {
         .args(&["--tap"])
         .option("--match", pattern.as_deref())
         .maybe_arg(target.filter.path());
-    TestStep { source: ResultSource::Stdout(Box::new(Tap::of_ava())), ..step }
+    TestStep { source: ResultSource::Stdout(Box::new(TapParser::of_ava())), ..step }
 }
 
 pub(super) fn playwright(target: &TestTarget, reports: &ReportFolder) -> TestStep {

@@ -19,6 +19,12 @@ pub struct TestReport {
     pub failed: u64,
     /// The number of tests that were skipped, ignored, or expected to fail and did.
     pub skipped: u64,
+    /// The number of tests among those that passed of which an attempt failed before.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub flaky: u64,
+    /// The number of tests that were not selected, where the runner tells.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub deselected: u64,
     /// The reason why the run as a whole is no success, beyond failing tests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<RunProblem>,
@@ -68,6 +74,8 @@ impl TestReport {
             passed: 0,
             failed: 0,
             skipped: 0,
+            flaky: 0,
+            deselected: 0,
             error: None,
             tests: Vec::new(),
             commands: Vec::new(),
@@ -82,4 +90,9 @@ impl TestReport {
             output: None,
         }
     }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }

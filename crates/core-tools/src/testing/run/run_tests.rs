@@ -84,7 +84,7 @@ pub async fn run_tests(
     report.command = commands.redact(&command);
     report.folder = target.project.folder().display_path();
     report.duration_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
-    report.notes = notes(&target, request, &additions);
+    report.notes.splice(0..0, notes(&target, request, &additions));
     let folder = target.project.folder().to_absolute();
     present(&mut report, &folder.to_string_lossy(), |text| commands.redact(text), request.max_bytes);
     Ok(report)

@@ -47,22 +47,23 @@ pub(super) struct StepRunner<'a> {
 
 /// The parser of a running step and its results, shared with the callback that reads the lines of its output.
 #[derive(Clone)]
-struct LiveResults(Arc<Mutex<Live>>);
+struct LiveResults(Arc<Mutex<StepParse>>);
 
-struct Live {
+/// What is read of a running step: by which parser, and into which results.
+struct StepParse {
     parser: Box<dyn LineParser>,
     results: TestResults,
 }
 
 impl LiveResults {
-    fn lock(&self) -> MutexGuard<'_, Live> {
+    fn lock(&self) -> MutexGuard<'_, StepParse> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes parser and results out, after the last line.
-    fn take(&self) -> Live {
+    fn take(&self) -> StepParse {
         let live = &mut *self.lock();
-        Live {
+        StepParse {
             parser: std::mem::replace(&mut live.parser, Box::new(IgnoreLines)),
             results: std::mem::take(&mut live.results),
         }
@@ -76,7 +77,7 @@ impl StepRunner<'_> {
         mut step: TestStep,
         on_progress: &impl Fn(&TestResults),
     ) -> Result<StepVerdict, TestError> {
-        let live = LiveResults(Arc::new(Mutex::new(Live {
+        let live = LiveResults(Arc::new(Mutex::new(StepParse {
             parser: step.source.take_parser(),
             results: TestResults::of_requested(self.requested_name()),
         })));
@@ -93,7 +94,7 @@ impl StepRunner<'_> {
         };
         let mut events = step.source.reads_events().then(EventFile::default);
         let output = self.wait(running, &live, &limit_at, events.as_mut(), on_progress).await?;
-        let Live { mut parser, mut results } = live.take();
+        let StepParse { mut parser, mut results } = live.take();
         if let Some(events) = &mut events {
             events.read(self.reports, parser.as_mut(), &mut results);
             events.finish(parser.as_mut(), &mut results);
@@ -136,7 +137,7 @@ impl StepRunner<'_> {
             let (live, limit_at) = (live.clone(), Arc::clone(limit_at));
             command = command.on_line(move |stream, line| {
                 if stream == Stream::Stdout {
-                    let Live { parser, results } = &mut *live.lock();
+                    let StepParse { parser, results } = &mut *live.lock();
                     results.limit_reached |= limit_at.get().is_some_and(|limit| Instant::now() >= *limit);
                     parser.line(&clean(&line.text()), results);
                 }
@@ -164,7 +165,7 @@ impl StepRunner<'_> {
             tokio::select! {
                 () = running.finished() => break,
                 () = &mut deadline, if !deadline.is_elapsed() => {
-                    let Live { parser, results } = &mut *live.lock();
+                    let StepParse { parser, results } = &mut *live.lock();
                     // What was written before the limit must be read before the results know of it.
                     if let Some(events) = &mut events {
                         events.read(self.reports, parser.as_mut(), results);
@@ -172,7 +173,7 @@ impl StepRunner<'_> {
                     results.limit_reached = true;
                 }
                 _ = ticks.tick() => {
-                    let Live { parser, results } = &mut *live.lock();
+                    let StepParse { parser, results } = &mut *live.lock();
                     if let Some(events) = &mut events {
                         events.read(self.reports, parser.as_mut(), results);
                     }
@@ -193,7 +194,8 @@ impl StepRunner<'_> {
         match source {
             ResultSource::Xml => {
                 let folder = Project::new(self.reports.locate(".")?);
-                xml_reports::read_folder(&folder, SystemTime::UNIX_EPOCH, results);
+                let reports = xml_reports::read_folder(&folder, SystemTime::UNIX_EPOCH, results);
+                results.report_is_missing = reports == 0 && self.target.runner.always_writes_report();
             }
             ResultSource::XmlAfterStdout(_) => {
                 let folder = Project::new(self.reports.locate(".")?);
