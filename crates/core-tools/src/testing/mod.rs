@@ -47,7 +47,6 @@
 //! runner itself: `docs/testing.md`.
 
 mod detect;
-mod environment;
 mod error;
 mod parse;
 mod plan;
@@ -65,6 +64,6 @@ pub use error::TestError;
 pub use read_report::{ParsedReport, ReportFormat, read_report};
 pub use report::TestReport;
 pub use request::RunTests;
-pub use results::{ProblemKind, RunProblem, TestCase, TestCommand, TestStatus};
+pub use results::{FailedTests, ProblemKind, RunProblem, TestCase, TestCommand, TestStatus};
 pub use run::run_tests;
 pub use runner::TestRunner;

@@ -9,7 +9,7 @@ pub(super) fn test(target: &TestTarget) -> TestStep {
     let has_tests = |folder: &str| target.project.has_entry(folder, |name| name.ends_with(".bats"));
     let folders = [".", "tests"];
     let default_folder = folders.into_iter().find(|folder| has_tests(folder)).unwrap_or("test");
-    let pattern = target.filter.name().map(escape_regex);
+    let pattern = target.filter.pattern(escape_regex);
     let source = ResultSource::Stdout(Box::new(TapParser::of_bats()));
     let step = TestStep::new("bats", &["--formatter", "tap", "--timing"], source)
         .option("--filter", pattern.as_deref());

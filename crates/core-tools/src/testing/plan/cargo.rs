@@ -59,7 +59,7 @@ fn with_filter(step: TestStep, filter: Option<&str>) -> TestStep {
 
 /// Returns the filterset of nextest for `package::binary test`, as its reports have a name, and `None` for any
 /// other text.
-fn exact_filterset(name: &str) -> Option<String> {
+pub(super) fn exact_filterset(name: &str) -> Option<String> {
     let (binary, test) = name.split_once(' ')?;
     let (package, binary) = binary.split_once("::")?;
     let is_plain = |text: &str| {

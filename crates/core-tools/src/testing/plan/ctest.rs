@@ -33,7 +33,7 @@ pub(super) fn steps(target: &TestTarget, reports: &ReportFolder) -> Result<Vec<T
     steps.push(preparation(&["--build", folder]));
     let junit = reports.file("ctest.xml");
     let arguments = ["--test-dir", folder, "--output-junit", &junit, "--output-on-failure"];
-    let pattern = target.filter.name().map(escape_regex);
+    let pattern = target.filter.pattern(escape_regex);
     let step = TestStep::new("ctest", &arguments, ResultSource::XmlAfterStdout(Box::new(CtestParser)));
     steps.push(step.option("-R", pattern.as_deref()));
     Ok(steps)

@@ -18,7 +18,7 @@ pub(super) fn test(target: &TestTarget) -> TestStep {
             None => ".".to_owned(),
         },
     };
-    let pattern = name.map(pattern);
+    let pattern = filter.pattern.clone().or_else(|| name.map(pattern));
     // With `-count=1`, results are not taken from the cache: the tests run.
     TestStep::new(
         "go",

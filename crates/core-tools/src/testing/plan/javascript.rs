@@ -41,7 +41,7 @@ pub(super) fn mocha(target: &TestTarget, reports: &ReportFolder) -> TestStep {
 }
 
 pub(super) fn ava(target: &TestTarget) -> TestStep {
-    let pattern = target.filter.name().map(|name| format!("*{name}*"));
+    let pattern = target.filter.pattern(|name| format!("*{name}*"));
     let step = node_program(&target.project, &["ava/entrypoints/cli.mjs"])
         .flags(&target.flags)
         .args(&["--tap"])
@@ -53,7 +53,7 @@ pub(super) fn ava(target: &TestTarget) -> TestStep {
 pub(super) fn playwright(target: &TestTarget, reports: &ReportFolder) -> TestStep {
     let reporter = format!("--reporter={}", reports.file("playwright.cjs"));
     // It puts the file between the project and the titles.
-    let pattern = target.filter.name().map(|name| title_pattern(name, "(?: > | )(?:.* )?"));
+    let pattern = target.filter.pattern(|name| title_pattern(name, "(?: > | )(?:.* )?"));
     node_program(&target.project, &["@playwright/test/cli.js"])
         .args(&["test"])
         .flags(&target.flags)
@@ -87,7 +87,7 @@ pub(super) fn node(target: &TestTarget, reports: &ReportFolder) -> TestStep {
 
 /// Returns the pattern of the requested name for a runner that joins titles with spaces.
 fn name_pattern(target: &TestTarget) -> Option<String> {
-    target.filter.name().map(|name| title_pattern(name, BETWEEN_TITLES))
+    target.filter.pattern(|name| title_pattern(name, BETWEEN_TITLES))
 }
 
 /// Returns the step that runs a program of the nearest `node_modules` that has it, under one of the names that its

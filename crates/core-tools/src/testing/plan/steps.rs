@@ -1,5 +1,6 @@
 //! The commands of each runner.
 
+use super::arguments::with_arguments;
 use super::patterns::{BETWEEN_TITLES, escape_regex, title_pattern};
 use super::report_folder::ReportFolder;
 use super::step::{ResultSource, TestStep};
@@ -15,9 +16,9 @@ use crate::testing::target::{TestFilter, TestTarget};
 ///
 /// The runner cannot select what was requested, or would take it for an option.
 pub(crate) fn steps(target: &TestTarget, reports: &ReportFolder) -> Result<Vec<TestStep>, TestError> {
-    let TestFilter { path, name, .. } = &target.filter;
+    let TestFilter { path, name, pattern, .. } = &target.filter;
     // Also checked here, because a path in a project can begin with `-` where the request did not.
-    for text in name.iter().chain([path]) {
+    for text in name.iter().chain(pattern).chain([path]) {
         if text.starts_with('-') {
             return Err(TestError::Option(text.clone()));
         }
@@ -47,12 +48,13 @@ pub(crate) fn steps(target: &TestTarget, reports: &ReportFolder) -> Result<Vec<T
         TestRunner::Ctest => ctest::steps(target, reports)?,
         TestRunner::Rspec => vec![rspec::test(target, reports)],
         TestRunner::Phpunit => vec![phpunit(target, reports)],
-        TestRunner::Mix => vec![mix::test(target, reports)],
+        TestRunner::Mix => vec![mix::test(target, reports)?],
         TestRunner::Zig => vec![all_or_nothing(target, "zig", &["build", "test"])?],
         TestRunner::Swift => vec![swift(target)?],
         TestRunner::Just => vec![all_or_nothing(target, "just", &["test"])?],
         TestRunner::Make => vec![all_or_nothing(target, "make", &["test"])?],
     };
+    let steps = with_arguments(steps, target)?;
     Ok(steps.into_iter().map(|step| step.finish(reports)).collect())
 }
 
@@ -68,13 +70,13 @@ fn all_or_nothing(target: &TestTarget, program: &str, arguments: &[&str]) -> Res
 fn deno(target: &TestTarget, reports: &ReportFolder) -> TestStep {
     let junit = format!("--junit-path={}", reports.file("deno.xml"));
     TestStep::new("deno", &["test", &junit], ResultSource::Xml)
-        .option("--filter", target.filter.name())
+        .option("--filter", target.filter.pattern(str::to_owned).as_deref())
         .maybe_arg(target.filter.path())
 }
 
 fn bun(target: &TestTarget, reports: &ReportFolder) -> TestStep {
     let junit = format!("--reporter-outfile={}", reports.file("bun.xml"));
-    let pattern = target.filter.name().map(|name| title_pattern(name, BETWEEN_TITLES));
+    let pattern = target.filter.pattern(|name| title_pattern(name, BETWEEN_TITLES));
     TestStep::new("bun", &["test", "--reporter=junit", &junit], ResultSource::Xml)
         .option("--test-name-pattern", pattern.as_deref())
         .maybe_arg(target.filter.path())
@@ -83,7 +85,7 @@ fn bun(target: &TestTarget, reports: &ReportFolder) -> TestStep {
 fn phpunit(target: &TestTarget, reports: &ReportFolder) -> TestStep {
     const OF_PROJECT: &str = "vendor/bin/phpunit";
     let program = if target.project.contains(OF_PROJECT) { OF_PROJECT } else { "phpunit" };
-    let pattern = target.filter.name().map(escape_regex);
+    let pattern = target.filter.pattern(escape_regex);
     TestStep::new(program, &["--log-junit", &reports.file("phpunit.xml")], ResultSource::Xml)
         .option("--filter", pattern.as_deref())
         .maybe_arg(target.filter.path())
@@ -93,6 +95,6 @@ fn swift(target: &TestTarget) -> Result<TestStep, TestError> {
     if target.filter.path().is_some() {
         return Err(target.cannot_select("the name of a test"));
     }
-    let pattern = target.filter.name().map(escape_regex);
+    let pattern = target.filter.pattern(escape_regex);
     Ok(TestStep::new("swift", &["test"], ResultSource::ExitCode).option("--filter", pattern.as_deref()))
 }

@@ -1,7 +1,7 @@
 //! The report on a run of tests.
 
 use crate::ci::Diagnostic;
-use crate::testing::results::{RunProblem, TestCase, TestCommand};
+use crate::testing::results::{FailedTests, RunProblem, TestCase, TestCommand};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -54,6 +54,9 @@ pub struct TestReport {
     /// The end of the runner's output, where the tests alone do not explain the verdict.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
+    /// The tests that failed, for a run of them alone.
+    #[serde(skip)]
+    pub failed_tests: FailedTests,
 }
 
 impl TestReport {
@@ -88,6 +91,7 @@ impl TestReport {
             truncated: false,
             notes: Vec::new(),
             output: None,
+            failed_tests: FailedTests::default(),
         }
     }
 }

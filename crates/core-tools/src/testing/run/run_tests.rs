@@ -2,12 +2,11 @@
 
 use super::step_runner::StepRunner;
 use crate::ci::Commands;
-use crate::testing::environment::terminal_environment;
 use crate::testing::error::TestError;
 use crate::testing::plan::{self, EnvironmentAddition, PROGRAMS, REPORTERS, ReportFolder};
 use crate::testing::report::{TestReport, merge, present};
 use crate::testing::request::RunTests;
-use crate::testing::results::{TestCounts, TestResults};
+use crate::testing::results::{FailedTests, TestCounts, TestResults};
 use crate::testing::runner::TestRunner;
 use crate::testing::target::{TestTarget, select};
 use crate::testing::verdict::StepVerdict;
@@ -86,6 +85,7 @@ pub async fn run_tests(
     report.duration_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
     report.notes.splice(0..0, notes(&target, request, &additions));
     let folder = target.project.folder().to_absolute();
+    report.failed_tests = FailedTests::new(report.runner, folder.clone(), &report.tests, report.failed);
     present(&mut report, &folder.to_string_lossy(), |text| commands.redact(text), request.max_bytes);
     Ok(report)
 }
@@ -105,6 +105,19 @@ fn write_programs(reports: &Path) -> Result<(), TestError> {
 /// Returns what a reader of the report should know of the choice of the runner. `additions` load our reporter.
 fn notes(target: &TestTarget, request: &RunTests, additions: &[EnvironmentAddition]) -> Vec<String> {
     let mut notes = Vec::new();
+    if let Some(failed) = &request.failed_tests {
+        let more = if failed.is_partial { ", of which not all are known by name" } else { "" };
+        notes.push(format!(
+            "only the {} tests that failed in the last run were run again{more}",
+            failed.len()
+        ));
+    }
+    if !request.args.is_empty() && target.runner == TestRunner::Nextest {
+        notes.push(
+            "tests in documentation were not run: `args` are those of nextest; `runner` `cargo` runs both"
+                .to_owned(),
+        );
+    }
     if let Some(command) = &target.project_command {
         if !target.other_runners.is_empty() && request.runner.is_none() {
             let names: Vec<_> = target.other_runners.iter().map(|runner| runner.name()).collect();
@@ -136,8 +149,8 @@ fn notes(target: &TestTarget, request: &RunTests, additions: &[EnvironmentAdditi
 
 /// Returns true if nextest is installed. The plugin is a program of its own, which only cargo finds.
 async fn has_nextest(commands: &Commands, target: &TestTarget, cancel: &CancellationToken) -> bool {
-    let Ok(command) = commands.command_of_tests("cargo", target.project.folder()) else { return false };
-    let command = terminal_environment(command, commands.runner())
+    let Ok(command) = commands.command_in("cargo", target.project.folder()) else { return false };
+    let command = command
         .args(["nextest", "--version"])
         .limits(Limits::default().timeout(VERSION_TIMEOUT))
         .cancel(cancel.clone());
