@@ -1,7 +1,7 @@
 //! The way from a requested command to a process that is ready to start.
 
 use super::confinement::{CommandScope, ConfinementPolicy};
-use super::environment::EnvironmentPolicy;
+use super::environment::{EnvironmentPolicy, terminal_environment};
 use super::error::CommandError;
 use crate::redact::Redactor;
 use crate::workspace::{ConfinedPath, Workspace};
@@ -145,18 +145,9 @@ impl Commands {
         Ok(PreparedCommand { command, literal_syntax })
     }
 
-    /// Returns a command that runs in `folder`, with the environment and the confinement of every command.
+    /// Returns a command that runs in `folder`, with the environment and the confinement of every command. Tests get
+    /// the same.
     pub(crate) fn command_in(
-        &self,
-        program: impl Into<OsString>,
-        folder: &ConfinedPath,
-    ) -> Result<Command, CommandError> {
-        Ok(self.command_of_tests(program, folder)?.noninteractive())
-    }
-
-    /// Returns a command that runs in `folder` as [`command_in`](Self::command_in) does, without the variables
-    /// that keep programs from asking and from printing colours: tests look at what they find there.
-    pub(crate) fn command_of_tests(
         &self,
         program: impl Into<OsString>,
         folder: &ConfinedPath,
@@ -167,7 +158,7 @@ impl Commands {
         let command = Command::new(program, folder.display_path()).folder_handle(folder.folder_handle()?);
         #[cfg(not(unix))]
         let command = Command::new(program, folder.to_absolute());
-        Ok(self.environment.apply(self.confinement.apply(command)))
+        Ok(self.apply_policies(command))
     }
 
     /// Returns the value of a variable that every command inherits, if it does and the server has it.
@@ -179,7 +170,8 @@ impl Commands {
 
     /// Returns `command` with the environment and the confinement of every command.
     pub(super) fn apply_policies(&self, command: Command) -> Command {
-        self.environment.apply(self.confinement.apply(command.noninteractive()))
+        let command = self.environment.apply(self.confinement.apply(command));
+        terminal_environment(command, &self.runner)
     }
 
     /// Creates a folder outside the project for a program's report. Confined programs can write it.

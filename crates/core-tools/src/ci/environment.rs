@@ -1,7 +1,7 @@
 //! The environment variables that a command gets.
 
-use process_runner::{Command, EnvPolicy};
-use std::ffi::OsString;
+use process_runner::{Command, EnvPolicy, Runner};
+use std::ffi::{OsStr, OsString};
 
 /// The part of the server's own environment that a command inherits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -114,7 +114,55 @@ const LAUNCHER_VARIABLES: [&str; 45] = [
     "FORCE_COLOR",
 ];
 
-/// Returns `command` as a terminal would start it: without [`LAUNCHER_VARIABLES`].
-pub(crate) fn without_launcher_variables(command: Command) -> Command {
-    LAUNCHER_VARIABLES.into_iter().fold(command, Command::env_remove)
+/// Further variables that say how the server itself, or the test that it runs in, was started, and how it logs. Settings of the user's toolchain, such as
+/// `CARGO_HOME`, `RUSTFLAGS` and `RUSTC_WRAPPER`, stay.
+const SERVER_VARIABLES: [&str; 20] = [
+    "BATS_ROOT",
+    "CORE_TOOLS_EVENTS",
+    "FILESYSTEM_TOOLS_BASE_PATH",
+    // Set in a hook of git.
+    "GIT_DIR",
+    "GIT_INDEX_FILE",
+    "GIT_WORK_TREE",
+    "MAKELEVEL",
+    "MFLAGS",
+    "PYTEST_XDIST_TESTRUNUID",
+    "PYTEST_XDIST_WORKER",
+    "PYTEST_XDIST_WORKER_COUNT",
+    "RUST_BACKTRACE",
+    "RUST_LIB_BACKTRACE",
+    "RUST_LOG",
+    "RUST_LOG_STYLE",
+    "RUST_TEST_THREADS",
+    "RUST_TEST_TIME_INTEGRATION",
+    "RUST_TEST_TIME_UNIT",
+    "VITEST_POOL_ID",
+    "VITEST_WORKER_ID",
+];
+
+/// Prefixes of further such variables: of those that cargo sets for what it builds, and our own.
+const SERVER_PREFIXES: [&str; 5] =
+    ["CARGO_BIN_EXE_", "CARGO_CFG_", "CARGO_FEATURE_", "CARGO_PKG_", "CORETOOLS_"];
+
+/// Variables that name a program which asks for a password in a window, where nobody may sit.
+const ASKING_PROGRAMS: [&str; 3] = ["GIT_ASKPASS", "SSH_ASKPASS", "SUDO_ASKPASS"];
+
+/// Returns `command` with the environment that a terminal would give it, but for what would ask somebody at a screen.
+///
+/// Nothing is set that a program may look at: no `NO_COLOR`, `TERM`, `PAGER` or `GIT_*`. A program cannot ask or page,
+/// because it has no terminal: its session is its own.
+pub(super) fn terminal_environment(command: Command, runner: &Runner) -> Command {
+    let has_prefix = |name: &OsStr, prefix: &str| name.as_encoded_bytes().starts_with(prefix.as_bytes());
+    // Within a test of nextest its variables are its own; elsewhere they are the user's settings of it.
+    let in_nextest = runner.environment_names().any(|name| name == "NEXTEST_RUN_ID");
+    let by_prefix = runner.environment_names().filter(|name| {
+        SERVER_PREFIXES.iter().any(|prefix| has_prefix(name, prefix))
+            || (in_nextest && has_prefix(name, "NEXTEST"))
+    });
+    let withheld = LAUNCHER_VARIABLES.into_iter().chain(SERVER_VARIABLES).chain(ASKING_PROGRAMS);
+    let command = withheld.fold(command, Command::env_remove);
+    by_prefix
+        .fold(command, Command::env_remove)
+        // Without them ssh and git's credential manager would open windows of their own.
+        .envs([("SSH_ASKPASS_REQUIRE", "never"), ("GCM_INTERACTIVE", "never")])
 }

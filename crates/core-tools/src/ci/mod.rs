@@ -48,8 +48,6 @@ pub use compiler::{Diagnostic, DiagnosticReader, DiagnosticSeverity};
 pub use confinement::{CommandScope, ConfinementPolicy, DeferredConfinement, PrivateTempDir, ToolchainPaths};
 pub use ecosystem::Ecosystem;
 pub use environment::EnvironmentPolicy;
-#[cfg(feature = "testing")]
-pub(crate) use environment::without_launcher_variables;
 pub use error::{CommandError, StdinError};
 pub use report::{CommandOutcome, CommandReport};
 pub use run::RunCommand;

@@ -43,6 +43,8 @@ mod effects;
 mod errors;
 mod handler;
 mod host;
+#[cfg(feature = "testing")]
+mod last_test_runs;
 mod limits;
 mod list_changes;
 mod observer;

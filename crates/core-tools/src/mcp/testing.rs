@@ -3,6 +3,7 @@
 use super::answer::{Answer, ToolError};
 use super::call_context::CallContext;
 use super::ci::command_scope;
+use super::last_test_runs::{LastRuns, RunKey};
 use super::tool::Tool;
 use super::toolset::Toolset;
 use crate::ci::Commands;
@@ -11,6 +12,7 @@ use role_policy::Effect;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use std::sync::Arc;
 use std::time::Duration;
 
 impl From<TestError> for ToolError {
@@ -24,38 +26,27 @@ const DEFAULT_TIME_LIMIT: Duration = Duration::from_secs(600);
 /// The time limit of `run_test_task`.
 const TASK_TIME_LIMIT: Duration = Duration::from_secs(120);
 
-/// The whole project's tests.
+/// A run of tests. All three tools take the same.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RunTestsInput {
     /// Default: the first root
     project_path: Option<String>,
-    /// Default: found
-    runner: Option<String>,
-    /// Default 600000
-    #[schemars(range(min = 1, max = 86_400_000))]
-    timeout_ms: Option<u64>,
-}
-
-/// A part of them.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct RunTestSuiteInput {
     /// File, folder, `file::name`, name; default: all
     test_path: Option<String>,
+    /// Pattern of names for the runner's own option (-k, -t, -run, --grep)
+    filter: Option<String>,
+    /// Added to the runner's arguments
+    #[serde(default)]
+    args: Vec<String>,
+    /// Only those that failed in your last run of this project
+    #[serde(default)]
+    failed_only: bool,
     /// Default: found
     runner: Option<String>,
     /// Default 600000
     #[schemars(range(min = 1, max = 86_400_000))]
     timeout_ms: Option<u64>,
-}
-
-/// One quick run.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct RunTestTaskInput {
-    /// As in `run_test_suite`
-    test_path: String,
     /// Default json
     #[serde(default)]
     reporter: TestReporter,
@@ -86,94 +77,82 @@ fn any_value(_: &mut SchemaGenerator) -> Schema {
 /// ([`HostLimits::max_timeout`](super::HostLimits)); the input schemas give it as the maximum.
 pub fn toolset(commands: &Commands, max_timeout: Duration) -> Toolset {
     let max_ms = u64::try_from(max_timeout.as_millis()).unwrap_or(u64::MAX);
+    let last_runs = Arc::new(LastRuns::default());
+    let released = Arc::clone(&last_runs);
+    let tool = |name, title, description, limit| {
+        let max_ms = limit_ms(limit).map_or(max_ms, |limit| limit.min(max_ms));
+        test_tool(name, title, description, limit, commands, &last_runs).maximum("timeout_ms", max_ms)
+    };
     let tools = vec![
-        run_tests_tool(commands.clone()).maximum("timeout_ms", max_ms),
-        run_test_suite(commands.clone()).maximum("timeout_ms", max_ms),
-        run_test_task(commands.clone()),
+        tool("run_tests", "Run all tests", "Runs the project's test command, or a part of its tests.", None)
+            .effects(&[Effect::Reads("project_path")])
+            .on_release_caller(move |owner| released.forget(owner)),
+        tool("run_test_suite", "Run some tests", "run_tests, usually with test_path.", None)
+            .effects(&[Effect::Reads("test_path")]),
+        tool(
+            "run_test_task",
+            "Run tests within 120 s",
+            "run_tests, always ended at 120 s.",
+            Some(TASK_TIME_LIMIT),
+        )
+        .effects(&[Effect::Reads("test_path")]),
     ];
     Toolset { name: "tests", tools }
 }
 
-fn run_tests_tool(commands: Commands) -> Tool {
-    let tool = Tool::new(
-        "run_tests",
-        "Run all tests",
-        "Runs the project's test command.",
-        move |input: RunTestsInput, context: CallContext| {
-            let commands = commands.clone();
-            async move {
-                let mut request = RunTests::new();
-                (request.project_path, request.runner) = (input.project_path, input.runner);
-                request.time_limit = time_limit(input.timeout_ms, context.max_timeout)?;
-                answer(&run(&commands, &context, &request).await?)
-            }
-        },
-    );
-    runs_programs(tool).effects(&[Effect::Reads("project_path")])
+fn limit_ms(limit: Option<Duration>) -> Option<u64> {
+    limit.and_then(|limit| u64::try_from(limit.as_millis()).ok())
 }
 
-fn run_test_suite(commands: Commands) -> Tool {
-    let tool = Tool::new(
-        "run_test_suite",
-        "Run some tests",
-        "Runs a file, folder or test by name.",
-        move |input: RunTestSuiteInput, context: CallContext| {
-            let commands = commands.clone();
-            async move {
-                let mut request = RunTests::new();
-                (request.test_path, request.runner) = (input.test_path, input.runner);
-                request.time_limit = time_limit(input.timeout_ms, context.max_timeout)?;
-                answer(&run(&commands, &context, &request).await?)
+/// Returns one of the tools, which differ in their names and in `limit`: the longest that a run may take.
+fn test_tool(
+    name: &'static str,
+    title: &'static str,
+    description: &'static str,
+    limit: Option<Duration>,
+    commands: &Commands,
+    last_runs: &Arc<LastRuns>,
+) -> Tool {
+    let (commands, last_runs) = (commands.clone(), Arc::clone(last_runs));
+    let tool = Tool::new(name, title, description, move |input: RunTestsInput, context: CallContext| {
+        let (commands, last_runs) = (commands.clone(), Arc::clone(&last_runs));
+        async move {
+            let max_timeout = limit.map_or(context.max_timeout, |limit| limit.min(context.max_timeout));
+            let commands = commands.narrowed(&command_scope(&commands, &context)?);
+            let run = RunKey::new(&commands, &context, input.project_path.as_deref());
+            let mut request = RunTests::new().args(input.args);
+            request.time_limit = time_limit(input.timeout_ms, max_timeout)?;
+            (request.project_path, request.test_path) = (input.project_path, input.test_path);
+            (request.filter, request.runner) = (input.filter, input.runner);
+            if input.failed_only {
+                request.failed_tests = Some(last_runs.failed_tests(run.as_ref())?);
             }
-        },
-    );
-    runs_programs(tool).effects(&[Effect::Reads("test_path")])
-}
-
-fn run_test_task(commands: Commands) -> Tool {
-    let tool = Tool::new(
-        "run_test_task",
-        "Run tests within 120 s",
-        "Like run_test_suite, ended at 120 s.",
-        move |input: RunTestTaskInput, context: CallContext| {
-            let commands = commands.clone();
-            async move {
-                let time_limit = TASK_TIME_LIMIT.min(context.max_timeout);
-                let request = RunTests::new().test_path(input.test_path).time_limit(time_limit);
-                let report = run(&commands, &context, &request).await?;
-                match input.reporter {
-                    TestReporter::Json => answer(&report),
-                    TestReporter::Tap => {
-                        let tap = report.to_tap();
-                        let TestReport { success, passed, failed, skipped, .. } = report;
-                        let summary = json!({
-                            "success": success, "passed": passed, "failed": failed, "skipped": skipped, "tap": tap
-                        });
-                        Ok(Answer::report(&summary, tap)?.failed_if(success == Some(false)))
-                    }
-                }
-            }
-        },
-    );
-    runs_programs(tool).effects(&[Effect::Reads("test_path")])
+            let progress = context.progress.clone();
+            let report =
+                run_tests(&commands, &request, &context.cancel, |line| progress.update(line)).await?;
+            last_runs.record(run, &report);
+            answer(report, input.reporter)
+        }
+    });
+    runs_programs(tool)
 }
 
 fn runs_programs(tool: Tool) -> Tool {
     tool.destroys().open_world().own_deadline().runs_programs().answers::<VerdictOutput>()
 }
 
-async fn run(
-    commands: &Commands,
-    context: &CallContext,
-    request: &RunTests,
-) -> Result<TestReport, ToolError> {
-    let commands = commands.narrowed(&command_scope(commands, context)?);
-    let progress = context.progress.clone();
-    Ok(run_tests(&commands, request, &context.cancel, |line| progress.update(line)).await?)
-}
-
-fn answer(report: &TestReport) -> Result<Answer, ToolError> {
-    Ok(Answer::report(report, report.to_text())?.failed_if(report.is_failure()))
+fn answer(report: TestReport, style: TestReporter) -> Result<Answer, ToolError> {
+    match style {
+        TestReporter::Json => Ok(Answer::report(&report, report.to_text())?.failed_if(report.is_failure())),
+        TestReporter::Tap => {
+            let tap = report.to_tap();
+            let TestReport { success, passed, failed, skipped, .. } = report;
+            let summary = json!({
+                "success": success, "passed": passed, "failed": failed, "skipped": skipped, "tap": tap
+            });
+            Ok(Answer::report(&summary, tap)?.failed_if(success == Some(false)))
+        }
+    }
 }
 
 fn time_limit(requested_ms: Option<u64>, max: Duration) -> Result<Duration, ToolError> {

@@ -54,6 +54,25 @@ pub enum TestError {
         /// The fault in it.
         problem: String,
     },
+    /// The runner has nothing that takes a pattern of names.
+    #[error("{runner} selects no tests by a pattern, so that `filter` means nothing to it; give {instead}")]
+    NoPatterns {
+        /// The runner.
+        runner: TestRunner,
+        /// A description of what the runner can select.
+        instead: &'static str,
+    },
+    /// Two parameters select by name.
+    #[error("`{0}` and `{1}` both select tests; give one of them")]
+    TwoSelections(&'static str, &'static str),
+    /// The runner is a command of the project, and may take further words for anything.
+    #[error(
+        "`args` are for a test runner, and {0} runs a command of the project; `runner` chooses a test runner"
+    )]
+    NoArguments(TestRunner),
+    /// The runner cannot select the tests that failed.
+    #[error("the failed tests cannot be run alone: {0}")]
+    CannotRerun(String),
     /// The path cannot be used.
     #[error("cannot use that path")]
     Path(#[from] workspace::Error),

@@ -46,7 +46,6 @@
 //! runner itself: `docs/testing.md`.
 
 mod detect;
-mod environment;
 mod error;
 mod parse;
 mod plan;
@@ -64,6 +63,6 @@ pub use error::TestError;
 pub use read_report::{ParsedReport, ReportFormat, read_report};
 pub use report::TestReport;
 pub use request::RunTests;
-pub use results::{ProblemKind, RunProblem, TestCase, TestCommand, TestStatus};
+pub use results::{FailedTests, ProblemKind, RunProblem, TestCase, TestCommand, TestStatus};
 pub use run::run_tests;
 pub use runner::TestRunner;

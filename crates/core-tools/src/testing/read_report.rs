@@ -1,6 +1,6 @@
 //! Reading reports that a runner wrote in another run.
 
-use super::parse::{Events, Go, Libtest, LineParser, Nextest, Tap, read_xml};
+use super::parse::{EventsParser, GoParser, LibtestParser, LineParser, NextestParser, TapParser, read_xml};
 use super::results::{RunProblem, TestCase, TestResults};
 
 /// A format that test runners write for machines.
@@ -56,11 +56,11 @@ pub fn read_report(format: ReportFormat, report: &[u8]) -> ParsedReport {
             read_xml(report, &mut results);
             return results.into();
         }
-        ReportFormat::Tap => Box::new(Tap::default()),
-        ReportFormat::GoJson => Box::new(Go::default()),
-        ReportFormat::Libtest => Box::new(Libtest::default()),
-        ReportFormat::NextestJson => Box::new(Nextest),
-        ReportFormat::Events => Box::new(Events),
+        ReportFormat::Tap => Box::new(TapParser::default()),
+        ReportFormat::GoJson => Box::new(GoParser::default()),
+        ReportFormat::Libtest => Box::new(LibtestParser::default()),
+        ReportFormat::NextestJson => Box::new(NextestParser),
+        ReportFormat::Events => Box::new(EventsParser),
     };
     for line in String::from_utf8_lossy(report).lines() {
         parser.line(line, &mut results);

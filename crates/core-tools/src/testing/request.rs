@@ -1,5 +1,6 @@
 //! The request for a run of tests.
 
+use super::results::FailedTests;
 use std::time::Duration;
 
 /// A request to run tests: which tests, with which runner, and for how long.
@@ -18,6 +19,13 @@ pub struct RunTests {
     pub project_path: Option<String>,
     /// The tests: a file, a folder, `file::name`, or a test's name or part of it. All if absent.
     pub test_path: Option<String>,
+    /// A pattern of test names, as the runner's own option takes it: `-k`, `-t`, `-run`, `--grep`, the filter of
+    /// libtest. None by default.
+    pub filter: Option<String>,
+    /// Further arguments for the runner, as they are.
+    pub args: Vec<String>,
+    /// The tests to run again, of an earlier [`TestReport`](super::TestReport); nothing else selects then.
+    pub failed_tests: Option<FailedTests>,
     /// The runner, by its name. Found from the project's files if absent.
     pub runner: Option<String>,
     /// The time limit of the whole run.
@@ -32,6 +40,9 @@ impl Default for RunTests {
         Self {
             project_path: None,
             test_path: None,
+            filter: None,
+            args: Vec::new(),
+            failed_tests: None,
             runner: None,
             time_limit: Duration::from_secs(600),
             max_bytes: 40_000,
@@ -56,6 +67,27 @@ impl RunTests {
     #[must_use]
     pub fn test_path(mut self, path: impl Into<String>) -> Self {
         self.test_path = Some(path.into());
+        self
+    }
+
+    /// Sets a pattern of test names, as the runner's own option takes it. All by default.
+    #[must_use]
+    pub fn filter(mut self, pattern: impl Into<String>) -> Self {
+        self.filter = Some(pattern.into());
+        self
+    }
+
+    /// Sets further arguments for the runner. None by default.
+    #[must_use]
+    pub fn args(mut self, arguments: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.args = arguments.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Runs the failed tests of an earlier report again, in its project and by its runner.
+    #[must_use]
+    pub fn failed_tests(mut self, tests: FailedTests) -> Self {
+        self.failed_tests = Some(tests);
         self
     }
 

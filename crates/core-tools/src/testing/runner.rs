@@ -138,6 +138,12 @@ impl TestRunner {
         matches!(self, Bats | Vitest | Jest | Mocha | Ava | Playwright | Node | Go | Ctest)
     }
 
+    /// Returns true if it writes its XML report at the end of every run that it calls a success, also of one
+    /// without tests.
+    pub(crate) fn always_writes_report(self) -> bool {
+        matches!(self, Self::Bun | Self::Deno | Self::Phpunit)
+    }
+
     /// Returns true if it can run the tests of any Node project, whatever the project's files name.
     pub(crate) fn runs_any_node_project(self) -> bool {
         use TestRunner::{Ava, Bun, Jest, Mocha, Node, Npm, Playwright, Vitest};

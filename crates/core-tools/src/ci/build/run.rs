@@ -6,7 +6,6 @@ use super::report::{BuildGoal, BuildReport, BuildRequest};
 use super::target::BuildTarget;
 use crate::ci::command::Commands;
 use crate::ci::compiler::{DiagnosticReader, DiagnosticSeverity};
-use crate::ci::environment::without_launcher_variables;
 use crate::ci::error::CommandError;
 use crate::ci::exit::ExitDetails;
 use crate::ci::quote::shell_join;
@@ -130,7 +129,7 @@ impl BuildRun<'_> {
         let reader = Arc::clone(&self.reader);
         let limits = Limits::default().timeout(timeout).capture(CAPTURE_BYTES).max_line(MAX_LINE_BYTES);
         let command = self.commands.command_in(program, self.target.project.folder())?;
-        let command = without_launcher_variables(command)
+        let command = command
             .env("CARGO_TERM_COLOR", "never")
             .env("CARGO_TERM_PROGRESS_WHEN", "never")
             .args(arguments.iter())

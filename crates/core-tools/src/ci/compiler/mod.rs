@@ -1,5 +1,6 @@
 //! The messages of compilers, as data.
 
+mod deno;
 mod diagnostic;
 mod formats;
 mod reader;

@@ -6,7 +6,7 @@ use crate::testing::results::{TestCase, TestResults, TestStatus};
 
 /// The parser of the lines of `ctest`.
 #[derive(Default)]
-pub(crate) struct Ctest;
+pub(crate) struct CtestParser;
 
 /// Returns the name in `#3: name ....   Passed    0.01 sec` and in `3: name`, with what follows it.
 fn after_number(text: &str) -> Option<&str> {
@@ -14,7 +14,7 @@ fn after_number(text: &str) -> Option<&str> {
     (!number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())).then_some(rest)
 }
 
-impl LineParser for Ctest {
+impl LineParser for CtestParser {
     fn line(&mut self, line: &str, results: &mut TestResults) {
         if let Some(name) =
             line.strip_prefix("    ").and_then(|line| line.trim_start().strip_prefix("Start "))

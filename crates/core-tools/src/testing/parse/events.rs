@@ -8,7 +8,7 @@ use serde::Deserialize;
 /// One event.
 #[derive(Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-enum Event {
+enum ReporterEvent {
     /// The number of tests that will be reported.
     Plan { tests: u64 },
     /// A test begins.
@@ -23,7 +23,11 @@ enum Event {
         error: Option<String>,
         file: Option<String>,
         line: Option<u64>,
+        /// The number of times that it ran.
+        attempts: Option<u64>,
     },
+    /// Tests were not selected, and do not run.
+    Deselected { tests: u64 },
     /// Something that is no test went wrong.
     Problem { kind: ProblemKind, message: String },
     /// The runner's own totals.
@@ -34,26 +38,30 @@ enum Event {
 
 /// The parser of events.
 #[derive(Default)]
-pub(crate) struct Events;
+pub(crate) struct EventsParser;
 
-impl LineParser for Events {
+impl LineParser for EventsParser {
     fn line(&mut self, line: &str, results: &mut TestResults) {
         results.expect_runner_end();
         match serde_json::from_str(line) {
-            Ok(Event::Plan { tests }) => {
+            Ok(ReporterEvent::Plan { tests }) => {
                 results.expected = Some(tests);
                 results.reports_whole_plan = true;
             }
-            Ok(Event::Start { name }) => results.test_started(&name),
-            Ok(Event::Discarded { name }) => results.test_finished(&name),
-            Ok(Event::Test { name, status, duration_ms, error, file, line }) => {
-                results.add_test(TestCase { name, status, duration_ms, error, file, line });
+            Ok(ReporterEvent::Start { name }) => results.test_started(&name),
+            Ok(ReporterEvent::Discarded { name }) => results.test_finished(&name),
+            Ok(ReporterEvent::Test { name, status, duration_ms, error, file, line, attempts }) => {
+                let test = TestCase { duration_ms, error, file, line, ..TestCase::new(name, status) };
+                results.add_test(test.attempts(attempts.unwrap_or(1)));
             }
-            Ok(Event::Problem { kind, message }) => results.add_problem(kind, message),
-            Ok(Event::Totals { passed, failed, skipped }) => {
+            Ok(ReporterEvent::Deselected { tests }) => {
+                results.deselected = results.deselected.saturating_add(tests);
+            }
+            Ok(ReporterEvent::Problem { kind, message }) => results.add_problem(kind, message),
+            Ok(ReporterEvent::Totals { passed, failed, skipped }) => {
                 results.add_declared(TestCounts { passed, failed, skipped });
             }
-            Ok(Event::End) => results.runner_end = RunnerEnd::Reached,
+            Ok(ReporterEvent::End) => results.runner_end = RunnerEnd::Reached,
             // The line may have been the failure of a test: a run with it is no success.
             Err(error) => {
                 results.truncated = true;

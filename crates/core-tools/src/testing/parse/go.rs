@@ -2,13 +2,14 @@
 
 use super::line_parser::LineParser;
 use super::text::{SourceLocation, append_line};
+use crate::ci::Diagnostic;
 use crate::testing::results::{ProblemKind, TestCase, TestResults, TestStatus};
 use serde::Deserialize;
 use std::collections::{HashMap, HashSet};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Event {
+struct GoEvent {
     action: String,
     #[serde(default, alias = "ImportPath")]
     package: String,
@@ -19,13 +20,22 @@ struct Event {
     output: String,
 }
 
+/// A module of Go: the packages whose import paths begin with its own.
+#[derive(Clone, Debug)]
+pub(crate) struct GoModule {
+    /// Its import path.
+    pub(crate) path: String,
+    /// Its folder, relative to that of the run; empty for that folder itself.
+    pub(crate) folder: String,
+}
+
 /// The parser of `go test -json`.
 #[derive(Default)]
-pub(crate) struct Go {
+pub(crate) struct GoParser {
+    /// The modules of the run: Go names files without their folders.
+    modules: Vec<GoModule>,
     /// The output of each running test, and of each package (under an empty name).
     outputs: HashMap<TestKey, String>,
-    /// Tests that have subtests.
-    parents: HashSet<TestKey>,
     /// Tests of which a subtest failed.
     failed_parents: HashSet<TestKey>,
     /// Tests that have begun and not ended, by package. Before version 1.20, Go reports no end of a test that
@@ -41,15 +51,50 @@ type TestKey = (String, String);
 /// The number of tests whose output is kept at once.
 const MAX_OUTPUTS: usize = 10_000;
 
-impl Go {
-    fn test_ended(&mut self, event: &Event, status: TestStatus, results: &mut TestResults) {
+impl GoParser {
+    /// Creates a parser of the tests of these modules.
+    pub(crate) fn of_modules(modules: Vec<GoModule>) -> Self {
+        Self { modules, ..Self::default() }
+    }
+
+    /// Returns the path of a file that Go names without its folder.
+    fn path_of(&self, package: &str, file: String) -> String {
+        if file.contains('/') {
+            return file;
+        }
+        let folder_in = |module: &GoModule| {
+            let rest = package.strip_prefix(module.path.as_str())?;
+            (rest.is_empty() || rest.starts_with('/')).then(|| format!("{}{rest}", module.folder))
+        };
+        // The longest path is that of the innermost module.
+        let modules = self.modules.iter().filter_map(|module| Some((module.path.len(), folder_in(module)?)));
+        match modules.max_by_key(|(length, _)| *length) {
+            Some((_, folder)) if folder.trim_matches('/').is_empty() => file,
+            Some((_, folder)) => format!("{}/{file}", folder.trim_start_matches('/')),
+            None => file,
+        }
+    }
+
+    /// Returns where a test failed: in a file of tests where its output names one, as the trace of a panic does
+    /// below the frames of Go itself.
+    fn location(&self, package: &str, output: &str) -> Option<SourceLocation> {
+        let locations: Vec<_> = output
+            .lines()
+            .filter_map(|line| SourceLocation::parse(line.trim_start()))
+            .filter(|location| location.file.ends_with(".go"))
+            .collect();
+        let own = locations.iter().position(|location| location.file.ends_with("_test.go"));
+        let location = locations.into_iter().nth(own.unwrap_or_default())?;
+        Some(SourceLocation { file: self.path_of(package, location.file), ..location })
+    }
+
+    fn test_ended(&mut self, event: &GoEvent, status: TestStatus, results: &mut TestResults) {
         let key = (event.package.clone(), event.test.clone());
         if let Some(open) = self.open.get_mut(&event.package) {
             open.retain(|test| *test != event.test);
         }
         let output = self.outputs.remove(&key).unwrap_or_default();
         let name = format!("{}.{}", event.package, event.test);
-        let is_parent = self.parents.remove(&key);
         let child_failed = self.failed_parents.remove(&key);
         if status.is_failure() {
             self.failed.insert(event.package.clone());
@@ -57,24 +102,21 @@ impl Go {
                 self.failed_parents.insert((event.package.clone(), parent.to_owned()));
             }
         }
-        // A test with subtests is reported by them, unless it failed by itself.
-        if is_parent && (!status.is_failure() || child_failed) {
-            results.test_finished(&name);
-            return;
-        }
         let mut test = TestCase::new(name, status);
         test.duration_ms = event.elapsed.map(|seconds| seconds * 1000.0);
         if status != TestStatus::Passed {
-            let mut locations = output.lines().filter_map(|line| SourceLocation::parse(line.trim_start()));
-            if let Some(location) = locations.find(|location| location.file.ends_with(".go")) {
+            if let Some(location) = self.location(&event.package, &output) {
                 (test.file, test.line) = (Some(location.file), Some(location.line));
             }
-            test.error = Some(output);
+            // What it printed itself comes first; without any of it the reason is in its subtests.
+            let says_nothing = output.lines().all(|line| line.trim_start().starts_with("--- FAIL: "));
+            let only_child_failed = child_failed && says_nothing;
+            test.error = Some(if only_child_failed { "a subtest of it failed".to_owned() } else { output });
         }
         results.add_test(test);
     }
 
-    fn package_ended(&mut self, event: &Event, results: &mut TestResults) {
+    fn package_ended(&mut self, event: &GoEvent, results: &mut TestResults) {
         // In reverse, so that subtests end before their parents.
         for test in self.open.remove(&event.package).unwrap_or_default().into_iter().rev() {
             let output = self.outputs.get(&(event.package.clone(), test.clone()));
@@ -88,7 +130,7 @@ impl Go {
                 _ => continue,
             };
             let (action, package) = (event.action.clone(), event.package.clone());
-            let ended = Event { action, package, test, elapsed: None, output: String::new() };
+            let ended = GoEvent { action, package, test, elapsed: None, output: String::new() };
             self.test_ended(&ended, status, results);
         }
         let output = self.outputs.remove(&(event.package.clone(), String::new())).unwrap_or_default();
@@ -108,9 +150,9 @@ fn package_problem(output: &str) -> ProblemKind {
     }
 }
 
-impl LineParser for Go {
+impl LineParser for GoParser {
     fn line(&mut self, line: &str, results: &mut TestResults) {
-        let Ok(event) = serde_json::from_str::<Event>(line) else {
+        let Ok(event) = serde_json::from_str::<GoEvent>(line) else {
             // Before Go 1.24 a package that does not compile is plain text.
             if let Some(package) = line.strip_prefix("FAIL\t") {
                 results.add_problem(package_problem(package), package.to_owned());
@@ -128,17 +170,16 @@ impl LineParser for Go {
             "run" => {
                 results.test_started(&format!("{}.{}", event.package, event.test));
                 self.open.entry(event.package.clone()).or_default().push(event.test.clone());
-                let mut name = event.test.as_str();
-                while let Some((parent, _)) = name.rsplit_once('/') {
-                    self.parents.insert((event.package.clone(), parent.to_owned()));
-                    name = parent;
-                }
             }
             "pass" | "fail" | "skip" if event.test.is_empty() => self.package_ended(&event, results),
             "pass" => self.test_ended(&event, TestStatus::Passed, results),
             "fail" => self.test_ended(&event, TestStatus::Failed, results),
             "skip" => self.test_ended(&event, TestStatus::Skipped, results),
             "build-fail" => {
+                let output = self.outputs.remove(&(event.package.clone(), String::new())).unwrap_or_default();
+                for diagnostic in Diagnostic::from_text(&output) {
+                    results.add_diagnostic(diagnostic);
+                }
                 results.add_problem(ProblemKind::CompileError, format!("{} does not compile", event.package));
             }
             _ => {}

@@ -77,6 +77,8 @@ const COULD_NOT_RUN: [&str; 6] = [
 #[derive(Default)]
 struct JunitReader {
     test: Option<TestCase>,
+    /// The number of its attempts beside the one that counts, as Surefire writes them.
+    repeats: u64,
     /// The part of the test that text belongs to.
     text_target: Option<TextTarget>,
     text: String,
@@ -141,10 +143,17 @@ impl JunitReader {
                 }
                 self.suites.push(JunitSuite { declared: declared_counts(element), ..JunitSuite::default() });
             }
-            b"testcase" => self.test = Some(test_case(element)),
+            b"testcase" => {
+                self.repeats = 0;
+                self.test = Some(test_case(element));
+            }
             b"UnitTestResult" => self.test = Some(trx::test_case(element)),
-            name @ (b"failure" | b"error" | b"skipped" | b"rerunFailure" | b"rerunError" | b"ErrorInfo") => {
+            name @ (b"failure" | b"error" | b"skipped" | b"rerunFailure" | b"rerunError"
+            | b"flakyFailure" | b"flakyError" | b"ErrorInfo") => {
                 let Some(test) = &mut self.test else { return };
+                if name.starts_with(b"rerun") || name.starts_with(b"flaky") {
+                    self.repeats += 1;
+                }
                 let message = text(element, "message");
                 let status = match name {
                     b"failure" | b"ErrorInfo" => Some(TestStatus::Failed),
@@ -230,10 +239,11 @@ impl JunitReader {
                         }
                     }
                 }
-                results.add_test(test);
+                results.add_test(test.attempts(1 + std::mem::take(&mut self.repeats)));
             }
             b"failure" | b"error" | b"skipped" | b"system-out" | b"system-err" | b"rerunFailure"
-            | b"rerunError" | b"Message" | b"StackTrace" | b"StdOut" | b"StdErr" => {
+            | b"rerunError" | b"flakyFailure" | b"flakyError" | b"Message" | b"StackTrace" | b"StdOut"
+            | b"StdErr" => {
                 let text = std::mem::take(&mut self.text);
                 let Some(test) = &mut self.test else { return };
                 match self.text_target {
@@ -263,8 +273,11 @@ impl JunitReader {
 /// Reads the attributes of a `testcase`.
 fn test_case(element: &BytesStart<'_>) -> TestCase {
     let name = text(element, "name").unwrap_or_default();
-    let class =
-        text(element, "classname").filter(|class| !class.is_empty() && !name.starts_with(class.as_str()));
+    let class = text(element, "classname");
+    // Deno has the file for the class: a name alone is what selects its tests.
+    let file = class.as_deref().and_then(script_file).map(str::to_owned);
+    let class = class.filter(|_| file.is_none());
+    let class = class.filter(|class| !class.is_empty() && !name.starts_with(class.as_str()));
     let status = match text(element, "status").as_deref() {
         Some("notrun" | "disabled" | "skipped") => TestStatus::Skipped,
         Some("fail" | "failed") => TestStatus::Failed,
@@ -277,10 +290,17 @@ fn test_case(element: &BytesStart<'_>) -> TestCase {
     let time = text(element, "time").and_then(|time| time.replace(',', "").parse::<f64>().ok());
     TestCase {
         duration_ms: time.map(|seconds| (seconds * 1_000_000.0).round() / 1000.0),
-        file: text(element, "file"),
+        file: text(element, "file").or(file),
         line: number(element, "line"),
         ..TestCase::new(name, status)
     }
+}
+
+/// Returns the path in the `classname` that Deno writes: `./tests/a_test.ts`.
+fn script_file(class: &str) -> Option<&str> {
+    const EXTENSIONS: [&str; 6] = [".ts", ".tsx", ".mts", ".js", ".jsx", ".mjs"];
+    let path = class.strip_prefix("./").or_else(|| class.starts_with("file://").then_some(class))?;
+    EXTENSIONS.iter().any(|extension| path.ends_with(extension)).then_some(path)
 }
 
 /// Reads the location of a failure: in a Java stack trace the first frame of a test,

@@ -7,15 +7,24 @@ use super::line_parser::LineParser;
 use super::text::append_line;
 use crate::ci::Diagnostic;
 use crate::testing::results::{ProblemKind, TestCounts, TestResults, TestStatus};
+use serde_json::Value;
+use std::collections::HashSet;
 
 /// The parser of the output of `cargo test`.
 #[derive(Default)]
-pub(crate) struct Libtest {
+pub(crate) struct LibtestParser {
     suites: OpenSuites,
     /// The running binary, as cargo names it: `tests/api.rs`, `unittests src/lib.rs`, `Doc-tests name`.
     binary: String,
     /// Cargo has named a binary whose suite has not begun yet.
     after_header: bool,
+    /// The binaries that cargo has built and not run yet, by the names of their files, and the libraries whose
+    /// documentation it will test.
+    built: HashSet<String>,
+    /// Cargo has listed what it has built: its messages are JSON.
+    lists_binaries: bool,
+    /// Cargo has run a binary: what is printed from now on may be by a test.
+    has_run: bool,
     /// The lines are those after `Caused by:`, with which cargo explains how a binary died.
     in_cause: bool,
 }
@@ -39,7 +48,58 @@ fn number_before(text: &str, word: &str) -> Option<u64> {
     text.split(';').find_map(|part| part.trim().strip_suffix(word)?.trim().rsplit(' ').next()?.parse().ok())
 }
 
-impl Libtest {
+/// Returns the name by which a header can be recognised: of the file in its parentheses, or of the library.
+fn binary_id(header: &str) -> Option<String> {
+    match header.strip_prefix("Doc-tests ") {
+        Some(library) => Some(doctests_id(library)),
+        None => header.rsplit_once('(')?.1.strip_suffix(')')?.rsplit(['/', '\\']).next().map(str::to_owned),
+    }
+}
+
+fn doctests_id(library: &str) -> String {
+    format!("Doc-tests {}", library.trim().replace('-', "_"))
+}
+
+/// Returns what cargo will run of an artifact: a binary of tests, the documentation of a library.
+fn built_by(message: &str) -> Vec<String> {
+    let Ok(value) = serde_json::from_str::<Value>(message) else { return Vec::new() };
+    let is_test = value.pointer("/profile/test").and_then(Value::as_bool) == Some(true);
+    let executable = value.get("executable").and_then(Value::as_str).filter(|_| is_test);
+    let binary = executable.and_then(|path| path.rsplit(['/', '\\']).next()).map(str::to_owned);
+    let has_doctests = value.pointer("/target/doctest").and_then(Value::as_bool) == Some(true);
+    let library = value.pointer("/target/name").and_then(Value::as_str).filter(|_| has_doctests);
+    binary.into_iter().chain(library.map(doctests_id)).collect()
+}
+
+impl LibtestParser {
+    /// Reads cargo's header of a binary. Where it is surely cargo's own, the binary before it has ended.
+    fn header(&mut self, header: &str, results: &mut TestResults) {
+        let is_known = binary_id(header).is_some_and(|id| self.built.remove(&id));
+        if self.lists_binaries && !is_known {
+            // A test has run cargo, or prints what it prints.
+            return;
+        }
+        // Without cargo's list only a summary tells that the binary before has ended.
+        if is_known || self.suites.has_summary() {
+            self.suites.close_all(results);
+        }
+        self.note_silent_binary(results);
+        self.has_run = true;
+        self.binary = header.to_owned();
+        self.after_header = true;
+    }
+
+    /// Notes that a binary was run and reported no suite: it has a harness of its own.
+    fn note_silent_binary(&mut self, results: &mut TestResults) {
+        if self.after_header && self.suites.current().is_none() {
+            let binary = self.binary.split(" (").next().unwrap_or_default();
+            results
+                .notes
+                .push(format!("{binary} reported no tests: all that is known of it is cargo's exit code"));
+        }
+        self.after_header = false;
+    }
+
     /// Reads a line of a suite before the details of its failures.
     fn result_line(&mut self, line: &str, results: &mut TestResults) {
         let Some(suite) = self.suites.current() else { return };
@@ -71,20 +131,21 @@ impl Libtest {
     }
 }
 
-impl LineParser for Libtest {
+impl LineParser for LibtestParser {
     fn line(&mut self, line: &str, results: &mut TestResults) {
         if line.starts_with("{\"reason\":") {
             if let Some(diagnostic) = Diagnostic::from_cargo(line) {
                 results.add_diagnostic(diagnostic);
+            } else if !self.has_run && line.starts_with("{\"reason\":\"compiler-artifact\"") {
+                self.built.extend(built_by(line));
+                self.lists_binaries |= !self.built.is_empty();
             }
             return;
         }
         let trimmed = line.trim_start();
         let is_header = line.starts_with("     Running ") || line.starts_with("   Doc-tests ");
         if is_header {
-            self.binary = trimmed.strip_prefix("Running ").unwrap_or(trimmed).to_owned();
-            self.after_header = true;
-            return;
+            return self.header(trimmed.strip_prefix("Running ").unwrap_or(trimmed), results);
         }
         let in_details = self.suites.current().is_some_and(|suite| suite.in_details);
         if !in_details
@@ -117,7 +178,14 @@ impl LineParser for Libtest {
             )
         {
             let measured = number_before(summary, "measured").unwrap_or_default();
-            return self.suites.summary(TestCounts { passed, failed, skipped }, measured, results);
+            let filtered_out = number_before(summary, "filtered out").unwrap_or_default();
+            let counts = TestCounts { passed, failed, skipped };
+            self.suites.summary(counts, measured, results);
+            // Not of a suite that a test printed.
+            if self.suites.current().is_none() {
+                results.deselected = results.deselected.saturating_add(filtered_out);
+            }
+            return;
         }
         let Some(suite) = self.suites.current() else { return };
         match line {
@@ -140,5 +208,6 @@ impl LineParser for Libtest {
 
     fn finish(&mut self, results: &mut TestResults) {
         self.suites.close_all(results);
+        self.note_silent_binary(results);
     }
 }

@@ -1,13 +1,13 @@
 //! The text of libtest among anything else that a command prints.
 
-use super::libtest::Libtest;
+use super::libtest::LibtestParser;
 use super::line_parser::LineParser;
 use crate::testing::results::{ProcessReport, TestResults};
 
 /// Finds the suites of libtest in the output of a command: from `running 2 tests` to `test result: …`.
 #[derive(Default)]
 pub(super) struct LibtestOutput {
-    parser: Libtest,
+    parser: LibtestParser,
     results: TestResults,
     is_open: bool,
     has_suite: bool,

@@ -67,6 +67,12 @@ impl OpenSuites {
         self.current.as_mut()
     }
 
+    /// Returns true if the outermost suite has a summary that may be its own: what is left of it is only printed.
+    pub(super) fn has_summary(&self) -> bool {
+        let outermost = self.outer.first().or(self.current.as_ref());
+        outermost.is_some_and(|suite| suite.summary.is_some())
+    }
+
     /// Begins a suite, within the current one if there is one. Returns false beyond the depth that is followed:
     /// then none begins.
     pub(super) fn begin(&mut self, suite: LibtestSuite, results: &mut TestResults) -> bool {

@@ -20,12 +20,12 @@ mod text;
 mod trx;
 mod xml_attributes;
 
-pub(crate) use ctest::Ctest;
-pub(crate) use events::Events;
-pub(crate) use go::Go;
+pub(crate) use ctest::CtestParser;
+pub(crate) use events::EventsParser;
+pub(crate) use go::{GoModule, GoParser};
 pub(crate) use junit::read_xml;
-pub(crate) use libtest::Libtest;
+pub(crate) use libtest::LibtestParser;
 pub(crate) use line_parser::{IgnoreLines, LineParser};
-pub(crate) use nextest::Nextest;
+pub(crate) use nextest::NextestParser;
 pub(crate) use process_events::ProcessEvents;
-pub(crate) use tap::Tap;
+pub(crate) use tap::TapParser;

@@ -9,20 +9,21 @@ use serde_json::Value;
 
 /// The parser of nextest's output.
 #[derive(Default)]
-pub(crate) struct Nextest;
+pub(crate) struct NextestParser;
 
 /// Returns `package::binary$test` as nextest displays it: `package::binary test`. The name of a test that was
 /// retried ends in its attempt: `package::binary$test#3`.
 fn display_name(name: &str) -> String {
-    let is_attempt = |number: &str| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-    let name = match name.rsplit_once('#') {
-        Some((name, number)) if is_attempt(number) => name,
-        _ => name,
-    };
-    name.replacen('$', " ", 1)
+    split_attempt(name).0.replacen('$', " ", 1)
 }
 
-impl LineParser for Nextest {
+/// Splits the number of the attempt off a name.
+fn split_attempt(name: &str) -> (&str, u64) {
+    let split = name.rsplit_once('#').and_then(|(name, number)| Some((name, number.parse().ok()?)));
+    split.unwrap_or((name, 1))
+}
+
+impl LineParser for NextestParser {
     fn line(&mut self, line: &str, results: &mut TestResults) {
         if !line.starts_with('{') {
             return;
@@ -63,7 +64,7 @@ impl LineParser for Nextest {
                         (test.file, test.line) = (Some(location.file), Some(location.line));
                     }
                 }
-                results.add_test(test);
+                results.add_test(test.attempts(split_attempt(name).1));
             }
             _ => {}
         }

@@ -1,6 +1,6 @@
 //! The events of several processes in one file, and the reports that others print.
 
-use super::events::Events;
+use super::events::EventsParser;
 use super::go_output::GoOutput;
 use super::libtest_output::LibtestOutput;
 use super::line_parser::LineParser;
@@ -15,21 +15,21 @@ const MAX_PROCESSES: usize = 1_000;
 /// TAP and the text of `go test` and libtest wherever they appear on standard output.
 #[derive(Default)]
 pub(crate) struct ProcessEvents {
-    processes: Vec<Process>,
+    processes: Vec<OpenProcess>,
     tap: TapOutput,
     go: GoOutput,
     libtest: LibtestOutput,
 }
 
 /// A process that has written events.
-struct Process {
+struct OpenProcess {
     id: String,
     report: ProcessReport,
 }
 
 /// The part of an event that says whose it is.
 #[derive(Deserialize)]
-struct Owned {
+struct EventOwner {
     #[serde(default)]
     run: String,
     event: String,
@@ -65,7 +65,7 @@ impl ProcessEvents {
         let index = match known {
             Some(index) => index,
             None if self.processes.len() < MAX_PROCESSES => {
-                self.processes.push(Process { id: id.to_owned(), report: ProcessReport::default() });
+                self.processes.push(OpenProcess { id: id.to_owned(), report: ProcessReport::default() });
                 self.processes.len() - 1
             }
             None => return None,
@@ -82,8 +82,8 @@ impl LineParser for ProcessEvents {
     }
 
     fn event(&mut self, line: &str, results: &mut TestResults) {
-        let Ok(Owned { run, event }) = serde_json::from_str::<Owned>(line) else {
-            return Events.line(line, results);
+        let Ok(EventOwner { run, event }) = serde_json::from_str::<EventOwner>(line) else {
+            return EventsParser.line(line, results);
         };
         let Some(report) = self.process(&run) else {
             results.truncated = true;
@@ -92,7 +92,7 @@ impl LineParser for ProcessEvents {
         if !["process", "runner", "uninstrumented", "exit"].contains(&event.as_str()) {
             report.results.limit_reached = results.limit_reached;
             let before = report.results.counts;
-            Events.line(line, &mut report.results);
+            EventsParser.line(line, &mut report.results);
             // For those who watch the run. At its end the processes are judged one by one.
             results.counts += difference(report.results.counts, before);
             return;
@@ -106,7 +106,7 @@ impl LineParser for ProcessEvents {
             Ok(ProcessEvent::Uninstrumented { why }) => report.uninstrumented = Some(why),
             Ok(ProcessEvent::Exit { code }) => report.exit_code = u32::try_from(code & 0xff).ok(),
             // It is told like any other line of a report that cannot be read.
-            Err(_) => Events.line(line, results),
+            Err(_) => EventsParser.line(line, results),
         }
     }
 

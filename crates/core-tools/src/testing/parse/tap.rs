@@ -6,7 +6,7 @@ use crate::testing::results::{ProblemKind, TestCase, TestResults, TestStatus};
 
 /// The parser of TAP. Subtests (indented) are summed up by the test that follows them, so they are left out.
 #[derive(Default)]
-pub(crate) struct Tap {
+pub(crate) struct TapParser {
     planned: Option<u64>,
     seen: u64,
     /// The latest test: lines that explain it may follow.
@@ -14,12 +14,12 @@ pub(crate) struct Tap {
     /// The lines are of the YAML block of the open test.
     in_yaml: bool,
     bailed_out: bool,
-    dialect: Dialect,
+    dialect: TapDialect,
 }
 
 /// The peculiarities of a program that prints TAP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Dialect {
+enum TapDialect {
     #[default]
     Standard,
     /// AVA reports what goes wrong outside of tests as failed tests beyond the plan.
@@ -28,22 +28,22 @@ enum Dialect {
     Bats,
 }
 
-impl Tap {
+impl TapParser {
     /// Creates a parser of the TAP that AVA prints.
     pub(crate) fn of_ava() -> Self {
-        Self { dialect: Dialect::Ava, ..Self::default() }
+        Self { dialect: TapDialect::Ava, ..Self::default() }
     }
 
     /// Creates a parser of the TAP that bats prints with `--timing`.
     pub(crate) fn of_bats() -> Self {
-        Self { dialect: Dialect::Bats, ..Self::default() }
+        Self { dialect: TapDialect::Bats, ..Self::default() }
     }
 
     fn close_test(&mut self, results: &mut TestResults) {
         self.in_yaml = false;
         let Some(test) = self.open.take() else { return };
         let kind = match test.name.as_str() {
-            _ if self.dialect != Dialect::Ava || !test.status.is_failure() => None,
+            _ if self.dialect != TapDialect::Ava || !test.status.is_failure() => None,
             name if name.contains(" exited with a non-zero exit code") => Some(ProblemKind::CollectionError),
             name if name.contains(" exited due to ") => Some(ProblemKind::Crashed),
             name if name.starts_with("No tests results in ") => Some(ProblemKind::NoTests),
@@ -63,13 +63,13 @@ fn plan(line: &str) -> Option<u64> {
 }
 
 /// The description of a test point, taken apart.
-struct Description {
+struct TestPointDescription {
     name: String,
     /// The reason of a SKIP or TODO directive, or its word where it gives none.
     excuse: Option<String>,
 }
 
-impl Description {
+impl TestPointDescription {
     /// Reads `name # directive`, at a `#` that is not escaped.
     fn parse(text: &str) -> Self {
         let mut from = 0;
@@ -140,7 +140,7 @@ fn explain(test: &mut TestCase, line: &str) {
     append_line(test.error.get_or_insert_default(), line);
 }
 
-impl LineParser for Tap {
+impl LineParser for TapParser {
     fn line(&mut self, line: &str, results: &mut TestResults) {
         if self.in_yaml {
             if line.trim() == "..." {
@@ -188,9 +188,9 @@ impl LineParser for Tap {
         let rest = rest.trim_start();
         let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
         let rest = rest[digits..].trim_start();
-        let Description { name, excuse } = match self.dialect {
-            Dialect::Bats => Description::parse_bats(rest, ok),
-            _ => Description::parse(rest.strip_prefix("- ").unwrap_or(rest)),
+        let TestPointDescription { name, excuse } = match self.dialect {
+            TapDialect::Bats => TestPointDescription::parse_bats(rest, ok),
+            _ => TestPointDescription::parse(rest.strip_prefix("- ").unwrap_or(rest)),
         };
         // A directive wins: a TODO that fails is expected to, and one that passes is not done.
         let status = match (&excuse, ok) {
@@ -208,7 +208,7 @@ impl LineParser for Tap {
     fn finish(&mut self, results: &mut TestResults) {
         self.close_test(results);
         match self.planned {
-            Some(planned) if planned < self.seen && self.dialect != Dialect::Ava => results.add_problem(
+            Some(planned) if planned < self.seen && self.dialect != TapDialect::Ava => results.add_problem(
                 ProblemKind::Mismatch,
                 format!("{planned} tests were planned and {} reported", self.seen),
             ),

@@ -1,7 +1,7 @@
 //! TAP documents among anything else that a command prints.
 
 use super::line_parser::LineParser;
-use super::tap::Tap;
+use super::tap::TapParser;
 use crate::testing::results::{ProcessReport, TestCase, TestResults};
 
 /// Finds the TAP documents in the output of a command, and reads their tests.
@@ -10,13 +10,13 @@ use crate::testing::results::{ProcessReport, TestCase, TestResults};
 /// number 1.
 #[derive(Default)]
 pub(super) struct TapOutput {
-    open: Option<Document>,
+    open: Option<TapDocument>,
     complete: Vec<TestResults>,
 }
 
 #[derive(Default)]
-struct Document {
-    parser: Tap,
+struct TapDocument {
+    parser: TapParser,
     results: TestResults,
     has_version: bool,
     has_plan: bool,
@@ -24,14 +24,14 @@ struct Document {
 }
 
 /// The kinds of lines that a document consists of, as far as they say where one begins.
-enum Line {
+enum TapLine {
     Version,
     Plan,
     Test { number: Option<u64> },
     Other,
 }
 
-impl Line {
+impl TapLine {
     fn of(line: &str) -> Self {
         if line.starts_with("TAP version ") {
             return Self::Version;
@@ -56,32 +56,32 @@ impl Line {
 impl TapOutput {
     /// Reads a line of the output.
     pub(super) fn line(&mut self, text: &str) {
-        match Line::of(text) {
-            Line::Version => {
+        match TapLine::of(text) {
+            TapLine::Version => {
                 self.close();
-                self.open = Some(Document { has_version: true, ..Document::default() });
+                self.open = Some(TapDocument { has_version: true, ..TapDocument::default() });
             }
-            Line::Plan => {
+            TapLine::Plan => {
                 if self.open.as_ref().is_some_and(|document| document.has_plan) {
                     self.close();
                 }
                 self.open.get_or_insert_default().has_plan = true;
             }
-            Line::Test { number: Some(1) } => {
+            TapLine::Test { number: Some(1) } => {
                 if self.open.as_ref().is_some_and(|document| document.tests > 0) {
                     self.close();
                 }
                 self.open.get_or_insert_default().tests += 1;
             }
-            Line::Test { number } => match &mut self.open {
+            TapLine::Test { number } => match &mut self.open {
                 Some(document) if number.is_some() || document.has_version || document.has_plan => {
                     document.tests += 1;
                 }
                 _ => return,
             },
-            Line::Other => {}
+            TapLine::Other => {}
         }
-        if let Some(Document { parser, results, .. }) = &mut self.open {
+        if let Some(TapDocument { parser, results, .. }) = &mut self.open {
             parser.line(text, results);
         }
     }

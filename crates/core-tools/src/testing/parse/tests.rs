@@ -65,7 +65,7 @@ failures:
 
 test result: FAILED. 3 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s
 ";
-    insta::assert_snapshot!(outline(read(Libtest::default(), text), 101), @r#"
+    insta::assert_snapshot!(outline(read(LibtestParser::default(), text), 101), @r#"
     passed a
     passed b
     passed c
@@ -86,7 +86,7 @@ error: test failed, to rerun pass `--test api`
 Caused by:
   process didn't exit successfully: `/x/api-1` (signal: 6, SIGABRT: process abort signal)
 ";
-    let read = outline(read(Libtest::default(), text), 101);
+    let read = outline(read(LibtestParser::default(), text), 101);
     insta::assert_snapshot!(read, @r"
     passed a tests/api.rs:0
     Crashed: the test binary tests/api.rs (target/debug/deps/api-1) died with 1 of its 2 tests not reported
@@ -111,7 +111,7 @@ fn what_a_test_prints_of_another_run_makes_no_crash_and_no_result() {
             let text = RUN.replace("@INNER@", inner).replace("@B@", b).replace("@END@", end);
             text.replace("@PASSED@", passed).replace("@FAILED@", failed)
         };
-        let passes = read(Libtest::default(), &run("ok", "ok.", "2", "0"));
+        let passes = read(LibtestParser::default(), &run("ok", "ok.", "2", "0"));
         // A line that is a result in every way is no more than a contradiction.
         let contradicts = inner.ends_with("test x ... ok\n");
         let passing = outline(passes, 0);
@@ -119,7 +119,7 @@ fn what_a_test_prints_of_another_run_makes_no_crash_and_no_result() {
         if !contradicts {
             assert_eq!(passing, "passed a\npassed b\npassed c tests/api.rs:0", "{inner}");
         }
-        let fails = outline(read(Libtest::default(), &run("FAILED", "FAILED.", "1", "1")), 101);
+        let fails = outline(read(LibtestParser::default(), &run("FAILED", "FAILED.", "1", "1")), 101);
         assert!(fails.contains("failed b"), "{inner}\n{fails}");
     }
 }
@@ -127,14 +127,14 @@ fn what_a_test_prints_of_another_run_makes_no_crash_and_no_result() {
 #[test]
 fn a_test_that_ends_its_process_with_exit_code_0_is_a_crash_and_what_follows_is_read() {
     let text = "     Running unittests src/lib.rs (x)\n\nrunning 2 tests\ntest a ... ok\n     Running tests/api.rs (y)\n\nrunning 1 test\ntest c ... ok\n\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n";
-    let read = outline(read(Libtest::default(), text), 0);
+    let read = outline(read(LibtestParser::default(), text), 0);
     assert!(read.starts_with("passed a\npassed c tests/api.rs:0\nCrashed: "), "{read}");
 }
 
 #[test]
 fn tap_directives_win_and_a_short_run_is_a_crash() {
     let text = "TAP version 13\n1..5\nok 1 - a # SKIP why\nnot ok 2 b # TODO later\n  ---\n  x: 1\n  ...\n    ok 1 - sub\nnot ok 3 - c\n# (in test file t/a.bats, line 7)\nok 4 - d # 1 in 12ms\n";
-    insta::assert_snapshot!(outline(read(Tap::default(), text), 1), @r#"
+    insta::assert_snapshot!(outline(read(TapParser::default(), text), 1), @r#"
     skipped a "why"
     skipped b "later"
     failed c t/a.bats:7 "(in test file t/a.bats, line 7)"
@@ -146,7 +146,7 @@ fn tap_directives_win_and_a_short_run_is_a_crash() {
 #[test]
 fn a_package_of_go_that_does_not_build_is_a_compile_error() {
     let text = "FAIL\texample.org/x [build failed]\n";
-    assert_eq!(outline(read(Go::default(), text), 2), "CompileError: example.org/x [build failed]");
+    assert_eq!(outline(read(GoParser::default(), text), 2), "CompileError: example.org/x [build failed]");
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn junit_recorded_from_bun_deno_gradle_and_phpunit_is_read() {
 
 #[test]
 fn events_recorded_from_mix_are_read() {
-    insta::assert_snapshot!("mix", outline(read(Events, include_str!("recorded/mix.ndjson")), 2));
+    insta::assert_snapshot!("mix", outline(read(EventsParser, include_str!("recorded/mix.ndjson")), 2));
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn a_test_of_phpunit_that_is_only_risky_passed() {
 
 #[test]
 fn ctest_is_read_while_it_runs() {
-    let mut results = read(Ctest, include_str!("recorded/ctest.txt"));
+    let mut results = read(CtestParser, include_str!("recorded/ctest.txt"));
     results.runner_end = RunnerEnd::Missing;
     insta::assert_snapshot!(outline(results, 1));
 }
@@ -257,12 +257,12 @@ proptest! {
     #[test]
     fn no_text_makes_a_parser_panic(text in pieces()) {
         for results in [
-            read(Libtest::default(), &text),
-            read(Tap::default(), &text),
-            read(Go::default(), &text),
-            read(Ctest, &text),
-            read(Nextest, &text),
-            read(Events, &text),
+            read(LibtestParser::default(), &text),
+            read(TapParser::default(), &text),
+            read(GoParser::default(), &text),
+            read(CtestParser, &text),
+            read(NextestParser, &text),
+            read(EventsParser, &text),
             xml(&text),
         ] {
             prop_assert_eq!(results.tests.len() as u64, results.counts.total());
@@ -283,8 +283,8 @@ fn twice_as_much_takes_about_twice_as_long() {
         let cases: String = (0..count).map(|index| format!("<testcase name=\"a{index}\"/>")).collect();
         let document = format!("<testsuite>{cases}</testsuite>");
         let started = Instant::now();
-        assert_eq!(read(Libtest::default(), &libtest).counts.passed, count as u64);
-        assert_eq!(read(Go::default(), &go).counts.passed, count as u64);
+        assert_eq!(read(LibtestParser::default(), &libtest).counts.passed, count as u64);
+        assert_eq!(read(GoParser::default(), &go).counts.passed, count as u64);
         assert_eq!(xml(&document).counts.passed, count as u64);
         started.elapsed()
     };

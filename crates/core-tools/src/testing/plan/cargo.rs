@@ -3,7 +3,7 @@
 use super::cargo_targets::CargoSelection;
 use super::step::{ResultSource, StepPurpose, TestStep};
 use crate::testing::error::TestError;
-use crate::testing::parse::{Libtest, Nextest};
+use crate::testing::parse::{LibtestParser, NextestParser};
 use crate::testing::target::TestTarget;
 
 pub(super) fn test(target: &TestTarget) -> Result<TestStep, TestError> {
@@ -26,7 +26,8 @@ pub(super) fn nextest(target: &TestTarget) -> Result<Vec<TestStep>, TestError> {
     ];
     let CargoSelection { options, filter } = CargoSelection::of(target)?;
     let options: Vec<_> = options.iter().map(String::as_str).collect();
-    let step = TestStep::new("cargo", &ARGUMENTS, ResultSource::Stdout(Box::new(Nextest))).args(&options);
+    let step =
+        TestStep::new("cargo", &ARGUMENTS, ResultSource::Stdout(Box::new(NextestParser))).args(&options);
     let exact = filter.as_deref().and_then(exact_filterset);
     let step = match &exact {
         Some(filterset) => step.args(&["-E", filterset]),
@@ -46,7 +47,7 @@ pub(super) fn nextest(target: &TestTarget) -> Result<Vec<TestStep>, TestError> {
 /// Returns a step of cargo whose output libtest writes. Cargo names each binary on standard error, so the
 /// streams are read as one.
 fn libtest_step(arguments: &[&str]) -> TestStep {
-    TestStep::new("cargo", arguments, ResultSource::MergedOutput(Box::new(Libtest::default())))
+    TestStep::new("cargo", arguments, ResultSource::MergedOutput(Box::new(LibtestParser::default())))
 }
 
 fn with_filter(step: TestStep, filter: Option<&str>) -> TestStep {
@@ -58,7 +59,7 @@ fn with_filter(step: TestStep, filter: Option<&str>) -> TestStep {
 
 /// Returns the filterset of nextest for `package::binary test`, as its reports have a name, and `None` for any
 /// other text.
-fn exact_filterset(name: &str) -> Option<String> {
+pub(super) fn exact_filterset(name: &str) -> Option<String> {
     let (binary, test) = name.split_once(' ')?;
     let (package, binary) = binary.split_once("::")?;
     let is_plain = |text: &str| {

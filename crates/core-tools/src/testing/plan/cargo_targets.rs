@@ -107,7 +107,7 @@ fn add_discovered(kind: &TargetKind, manifest: &Table, project: &Project, target
 impl CargoSelection {
     /// Returns what selects the requested file, folder or name.
     pub(super) fn of(target: &TestTarget) -> Result<Self, TestError> {
-        let filter = target.filter.name.clone();
+        let filter = target.filter.pattern(str::to_owned);
         let Some(path) = target.filter.path() else {
             return Ok(Self { options: Vec::new(), filter });
         };

@@ -4,7 +4,7 @@ use super::patterns::escape_regex;
 use super::report_folder::ReportFolder;
 use super::step::{ResultSource, StepPurpose, TestStep};
 use crate::testing::error::TestError;
-use crate::testing::parse::Ctest;
+use crate::testing::parse::CtestParser;
 use crate::testing::target::TestTarget;
 
 /// The folders that projects are usually built in.
@@ -33,8 +33,8 @@ pub(super) fn steps(target: &TestTarget, reports: &ReportFolder) -> Result<Vec<T
     steps.push(preparation(&["--build", folder]));
     let junit = reports.file("ctest.xml");
     let arguments = ["--test-dir", folder, "--output-junit", &junit, "--output-on-failure"];
-    let pattern = target.filter.name().map(escape_regex);
-    let step = TestStep::new("ctest", &arguments, ResultSource::XmlAfterStdout(Box::new(Ctest)));
+    let pattern = target.filter.pattern(escape_regex);
+    let step = TestStep::new("ctest", &arguments, ResultSource::XmlAfterStdout(Box::new(CtestParser)));
     steps.push(step.option("-R", pattern.as_deref()));
     Ok(steps)
 }

@@ -10,7 +10,11 @@ pub(super) fn test(target: &TestTarget, reports: &ReportFolder) -> TestStep {
     let project_file = path.filter(|path| path.ends_with("proj") || path.contains(".sln"));
     let class = path.filter(|path| path.ends_with(".cs")).map(file_stem);
     let name = target.filter.name().map(str::to_owned).or(class);
-    let filter = name.map(|name| format!("FullyQualifiedName~{name}"));
+    let of_name = name.map(|name| format!("FullyQualifiedName~{name}"));
+    let filter = match (of_name, target.filter.pattern.as_deref()) {
+        (Some(of_name), Some(pattern)) => Some(format!("{of_name}&({pattern})")),
+        (of_name, pattern) => of_name.or_else(|| pattern.map(str::to_owned)),
+    };
     TestStep::new("dotnet", &["test"], ResultSource::Xml)
         .maybe_arg(project_file)
         .args(&["--logger", "trx", "--results-directory", reports.path()])

@@ -4,7 +4,7 @@ use super::patterns::{BETWEEN_TITLES, escape_regex, title_pattern};
 use super::report_folder::ReportFolder;
 use super::step::{ResultSource, TestStep};
 use crate::ci::project::Project;
-use crate::testing::parse::Tap;
+use crate::testing::parse::TapParser;
 use crate::testing::target::TestTarget;
 
 pub(super) fn vitest(target: &TestTarget, reports: &ReportFolder) -> TestStep {
@@ -41,19 +41,19 @@ pub(super) fn mocha(target: &TestTarget, reports: &ReportFolder) -> TestStep {
 }
 
 pub(super) fn ava(target: &TestTarget) -> TestStep {
-    let pattern = target.filter.name().map(|name| format!("*{name}*"));
+    let pattern = target.filter.pattern(|name| format!("*{name}*"));
     let step = node_program(&target.project, &["ava/entrypoints/cli.mjs"])
         .flags(&target.flags)
         .args(&["--tap"])
         .option("--match", pattern.as_deref())
         .maybe_arg(target.filter.path());
-    TestStep { source: ResultSource::Stdout(Box::new(Tap::of_ava())), ..step }
+    TestStep { source: ResultSource::Stdout(Box::new(TapParser::of_ava())), ..step }
 }
 
 pub(super) fn playwright(target: &TestTarget, reports: &ReportFolder) -> TestStep {
     let reporter = format!("--reporter={}", reports.file("playwright.cjs"));
     // It puts the file between the project and the titles.
-    let pattern = target.filter.name().map(|name| title_pattern(name, "(?: > | )(?:.* )?"));
+    let pattern = target.filter.pattern(|name| title_pattern(name, "(?: > | )(?:.* )?"));
     node_program(&target.project, &["@playwright/test/cli.js"])
         .args(&["test"])
         .flags(&target.flags)
@@ -87,7 +87,7 @@ pub(super) fn node(target: &TestTarget, reports: &ReportFolder) -> TestStep {
 
 /// Returns the pattern of the requested name for a runner that joins titles with spaces.
 fn name_pattern(target: &TestTarget) -> Option<String> {
-    target.filter.name().map(|name| title_pattern(name, BETWEEN_TITLES))
+    target.filter.pattern(|name| title_pattern(name, BETWEEN_TITLES))
 }
 
 /// Returns the step that runs a program of the nearest `node_modules` that has it, under one of the names that its

@@ -10,7 +10,8 @@ pub(super) fn maven(target: &TestTarget) -> TestStep {
         &["--batch-mode", "--no-transfer-progress", "test"],
         ResultSource::XmlInProject(&["target/surefire-reports"]),
     );
-    let name = target.filter.name();
+    let pattern = target.filter.pattern(str::to_owned);
+    let name = pattern.as_deref();
     let filter = match (class(&target.filter), name) {
         (Some(class), Some(name)) => Some(format!("{class}#{name}")),
         (class, name) => class.or_else(|| name.map(str::to_owned)),
@@ -35,10 +36,12 @@ pub(super) fn gradle(target: &TestTarget) -> TestStep {
         &["cleanTest", "test", "--continue", "--console=plain", "--no-daemon"],
         ResultSource::XmlInProject(&["build/test-results/test"]),
     );
-    let name = target.filter.name();
-    let filter = match (class(&target.filter).map(|class| format!("*{class}")), name) {
-        (Some(class), Some(name)) => Some(format!("{class}.{name}")),
-        (class, name) => class.or_else(|| name.map(|name| format!("*{name}*"))),
+    let class = class(&target.filter).map(|class| format!("*{class}"));
+    let pattern =
+        target.filter.pattern(|name| if class.is_some() { name.to_owned() } else { format!("*{name}*") });
+    let filter = match (class, pattern) {
+        (Some(class), Some(pattern)) => Some(format!("{class}.{pattern}")),
+        (class, pattern) => class.or(pattern),
     };
     step.option("--tests", filter.as_deref())
 }

@@ -2,9 +2,13 @@
 
 use super::report_folder::ReportFolder;
 use super::step::{ResultSource, TestStep};
+use crate::testing::error::TestError;
 use crate::testing::target::TestTarget;
 
-pub(super) fn test(target: &TestTarget, reports: &ReportFolder) -> TestStep {
+pub(super) fn test(target: &TestTarget, reports: &ReportFolder) -> Result<TestStep, TestError> {
+    if target.filter.pattern.is_some() {
+        return Err(target.cannot_select("a file, or the name of a test, as `test_path`"));
+    }
     let formatter = reports.file("mix.exs");
     // `mix` itself loads no file; `elixir` loads the formatter and then runs mix.
     let step = TestStep::new(
@@ -13,9 +17,17 @@ pub(super) fn test(target: &TestTarget, reports: &ReportFolder) -> TestStep {
         ResultSource::Events,
     );
     let skip = step.arguments.len();
-    let only = target.filter.name().map(|name| format!("test:{name}"));
-    step.option("--only", only.as_deref())
-        .maybe_arg(target.filter.path())
-        .events_to(reports)
-        .display_as("mix test", skip)
+    let only = target.filter.name().map(only);
+    let step = step.option("--only", only.as_deref()).maybe_arg(target.filter.path());
+    Ok(step.events_to(reports).display_as("mix test", skip))
+}
+
+/// Returns the value of `--only` for a test, whose name reports have as `SampleTest test adds` or
+/// `SampleTest test group adds`: the module is no part of the tag.
+pub(super) fn only(name: &str) -> String {
+    let own = match name.split_once(' ') {
+        Some((module, own)) if module.starts_with(char::is_uppercase) && own.starts_with("test ") => own,
+        _ => name,
+    };
+    format!("test:{own}")
 }

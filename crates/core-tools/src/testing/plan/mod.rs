@@ -1,5 +1,6 @@
 //! The plan of a run: the commands of a runner that execute the requested tests and write a report we can read.
 
+mod arguments;
 mod bats;
 mod cargo;
 mod cargo_harness;
@@ -14,6 +15,7 @@ mod patterns;
 mod project;
 mod pytest;
 mod report_folder;
+mod rerun;
 mod rspec;
 mod step;
 mod steps;

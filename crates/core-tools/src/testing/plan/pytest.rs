@@ -18,6 +18,10 @@ pub(super) fn test(target: &TestTarget, reports: &ReportFolder) -> TestStep {
     let skip = step.arguments.len();
     let step = step.args(&["-q"]);
     let filter = &target.filter;
+    let step = match &filter.pattern {
+        Some(pattern) => step.args(&["-k", pattern]),
+        None => step,
+    };
     let step = match (filter.path(), filter.name()) {
         (None, None) => step,
         (None, Some(name)) => step.args(&["-k", name]),

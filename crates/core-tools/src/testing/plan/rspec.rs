@@ -19,5 +19,8 @@ pub(super) fn test(target: &TestTarget, reports: &ReportFolder) -> TestStep {
         .args(&["--require", &formatter])
         .args(&["--format", "progress", "--format", "CoreToolsFormatter", "--out", &events]);
     let skip = step.arguments.len();
-    step.option("--example", target.filter.name()).maybe_arg(target.filter.path()).display_as(display, skip)
+    step.option("--example", target.filter.name())
+        .option("--example-matches", target.filter.pattern.as_deref())
+        .maybe_arg(target.filter.path())
+        .display_as(display, skip)
 }

@@ -2,7 +2,7 @@
 
 use super::report_folder::{EVENTS_VARIABLE, ReportFolder};
 use crate::ci::quote::{shell_join, shell_quote};
-use crate::testing::parse::{Events, IgnoreLines, LineParser, ProcessEvents};
+use crate::testing::parse::{EventsParser, IgnoreLines, LineParser, ProcessEvents};
 use crate::testing::project_command::{CommandPart, RunnerFlags};
 use crate::testing::runner::TestRunner;
 
@@ -99,7 +99,7 @@ impl ResultSource {
             Self::Stdout(parser) | Self::MergedOutput(parser) | Self::XmlAfterStdout(parser) => {
                 std::mem::replace(parser, Box::new(IgnoreLines))
             }
-            Self::Events => Box::new(Events),
+            Self::Events => Box::new(EventsParser),
             Self::ProcessEvents { .. } => Box::new(ProcessEvents::default()),
             Self::Xml | Self::XmlInProject(_) | Self::ExitCode => Box::new(IgnoreLines),
         }

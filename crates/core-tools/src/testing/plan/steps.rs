@@ -1,5 +1,6 @@
 //! The commands of each runner.
 
+use super::arguments::with_arguments;
 use super::patterns::{BETWEEN_TITLES, escape_regex, title_pattern};
 use super::report_folder::ReportFolder;
 use super::step::{ResultSource, StepPurpose, TestStep};
@@ -16,9 +17,9 @@ use crate::testing::target::{TestFilter, TestTarget};
 ///
 /// The runner cannot select what was requested, or would take it for an option.
 pub(crate) fn steps(target: &TestTarget, reports: &ReportFolder) -> Result<Vec<TestStep>, TestError> {
-    let TestFilter { path, name, .. } = &target.filter;
+    let TestFilter { path, name, pattern, .. } = &target.filter;
     // Also checked here, because a path in a project can begin with `-` where the request did not.
-    for text in name.iter().chain([path]) {
+    for text in name.iter().chain(pattern).chain([path]) {
         if text.starts_with('-') {
             return Err(TestError::Option(text.clone()));
         }
@@ -52,7 +53,7 @@ pub(crate) fn steps(target: &TestTarget, reports: &ReportFolder) -> Result<Vec<T
         TestRunner::Ctest => ctest::steps(target, reports)?,
         TestRunner::Rspec => vec![rspec::test(target, reports)],
         TestRunner::Phpunit => vec![phpunit(target, reports)],
-        TestRunner::Mix => vec![mix::test(target, reports)],
+        TestRunner::Mix => vec![mix::test(target, reports)?],
         TestRunner::Swift => vec![swift(target)?],
         TestRunner::Unittest => vec![pytest::unittest(target, reports)],
         // They have a command of their own for all of the project's tests, and no other.
@@ -64,6 +65,7 @@ pub(crate) fn steps(target: &TestTarget, reports: &ReportFolder) -> Result<Vec<T
         | TestRunner::Rake
         | TestRunner::Script => return Err(target.cannot_select("the project's folder")),
     };
+    let steps = with_arguments(steps, target)?;
     Ok(steps.into_iter().map(|step| step.finish(reports)).collect())
 }
 
@@ -81,13 +83,13 @@ fn deno(target: &TestTarget, reports: &ReportFolder) -> TestStep {
     TestStep::new("deno", &["test"], ResultSource::Xml)
         .flags(&target.flags)
         .args(&[&junit])
-        .option("--filter", target.filter.name())
+        .option("--filter", target.filter.pattern(str::to_owned).as_deref())
         .maybe_arg(target.filter.path())
 }
 
 fn bun(target: &TestTarget, reports: &ReportFolder) -> TestStep {
     let junit = format!("--reporter-outfile={}", reports.file("bun.xml"));
-    let pattern = target.filter.name().map(|name| title_pattern(name, BETWEEN_TITLES));
+    let pattern = target.filter.pattern(|name| title_pattern(name, BETWEEN_TITLES));
     TestStep::new("bun", &["test", "--reporter=junit", &junit], ResultSource::Xml)
         .option("--test-name-pattern", pattern.as_deref())
         .maybe_arg(target.filter.path())
@@ -96,7 +98,7 @@ fn bun(target: &TestTarget, reports: &ReportFolder) -> TestStep {
 fn phpunit(target: &TestTarget, reports: &ReportFolder) -> TestStep {
     const OF_PROJECT: &str = "vendor/bin/phpunit";
     let program = if target.project.contains(OF_PROJECT) { OF_PROJECT } else { "phpunit" };
-    let pattern = target.filter.name().map(escape_regex);
+    let pattern = target.filter.pattern(escape_regex);
     TestStep::new(program, &["--log-junit", &reports.file("phpunit.xml")], ResultSource::Xml)
         .option("--filter", pattern.as_deref())
         .maybe_arg(target.filter.path())
@@ -106,7 +108,7 @@ fn swift(target: &TestTarget) -> Result<TestStep, TestError> {
     if target.filter.path().is_some() {
         return Err(target.cannot_select("the name of a test"));
     }
-    let pattern = target.filter.name().map(escape_regex);
+    let pattern = target.filter.pattern(escape_regex);
     let source = ResultSource::ProcessEvents { xml_of: None };
     let step = TestStep::new("swift", &["test"], source).option("--filter", pattern.as_deref());
     Ok(step.purpose(StepPurpose::ProjectCommand))

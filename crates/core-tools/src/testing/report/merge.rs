@@ -21,6 +21,9 @@ pub(crate) fn merge(runner: TestRunner, steps: Vec<StepVerdict>) -> TestReport {
         let is_empty = has_executed_tests
             && (has_no_tests(&step) || step.exit_code == TestRunner::Nextest.no_tests_exit_code());
         counts += step.results.counts;
+        report.flaky = report.flaky.saturating_add(step.results.flaky);
+        report.deselected = report.deselected.saturating_add(step.results.deselected);
+        report.notes.extend(step.results.notes);
         report.truncated |= step.results.truncated;
         report.tests.extend(step.results.tests);
         report.diagnostics.extend(step.results.diagnostics);

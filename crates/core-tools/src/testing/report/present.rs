@@ -22,8 +22,9 @@ pub(crate) fn present(
 ) {
     report.tests.sort_by_key(|test| match test.status {
         status if status.is_failure() => 0,
-        TestStatus::Skipped => 1,
-        _ => 2,
+        TestStatus::Skipped => 2,
+        _ if test.flaky => 1,
+        _ => 3,
     });
     let prefix = format!("{}/", folder.trim_end_matches('/'));
     present_tests(report, &prefix, &redact, max_bytes);
@@ -63,8 +64,9 @@ fn present_tests(report: &mut TestReport, prefix: &str, redact: &impl Fn(&str) -
     }
     if omitted_failures + omitted_others > 0 {
         report.truncated = true;
+        let listed = report.tests.len();
         report.notes.push(format!(
-            "all tests above were run; left out of this answer, for its size, are {omitted_failures} that failed and {omitted_others} others: `test_path` shows a part of them"
+            "all tests that are counted above ran or were skipped; to keep the answer short, the list `tests` has {listed} of them, without {omitted_failures} that failed and {omitted_others} others"
         ));
     }
 }

@@ -1,7 +1,7 @@
 //! The report on a run of tests.
 
 use crate::ci::Diagnostic;
-use crate::testing::results::{RunProblem, TestCase, TestCommand};
+use crate::testing::results::{FailedTests, RunProblem, TestCase, TestCommand};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -19,6 +19,12 @@ pub struct TestReport {
     pub failed: u64,
     /// The number of tests that were skipped, ignored, or expected to fail and did.
     pub skipped: u64,
+    /// The number of tests among those that passed of which an attempt failed before.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub flaky: u64,
+    /// The number of tests that were not selected, where the runner tells.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub deselected: u64,
     /// The reason why the run as a whole is no success, beyond failing tests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<RunProblem>,
@@ -48,6 +54,9 @@ pub struct TestReport {
     /// The end of the runner's output, where the tests alone do not explain the verdict.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
+    /// The tests that failed, for a run of them alone.
+    #[serde(skip)]
+    pub failed_tests: FailedTests,
 }
 
 impl TestReport {
@@ -68,6 +77,8 @@ impl TestReport {
             passed: 0,
             failed: 0,
             skipped: 0,
+            flaky: 0,
+            deselected: 0,
             error: None,
             tests: Vec::new(),
             commands: Vec::new(),
@@ -80,6 +91,12 @@ impl TestReport {
             truncated: false,
             notes: Vec::new(),
             output: None,
+            failed_tests: FailedTests::default(),
         }
     }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }

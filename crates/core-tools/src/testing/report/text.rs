@@ -22,6 +22,14 @@ impl TestReport {
             self.runner,
             self.exit_code.map_or_else(|| "none".to_owned(), |code| code.to_string()),
         );
+        for (count, what) in [
+            (self.flaky, "of those that passed are flaky: an attempt failed before"),
+            (self.deselected, "tests were not selected, and did not run"),
+        ] {
+            if count > 0 {
+                let _ = write!(text, "\n{count} {what}");
+            }
+        }
         if let Some(error) = &self.error {
             let _ = write!(text, "\nerror: {}", error.message);
         }
@@ -36,8 +44,12 @@ impl TestReport {
         for note in &self.notes {
             let _ = write!(text, "\nnote: {note}");
         }
-        for test in self.tests.iter().filter(|test| test.status != TestStatus::Passed) {
-            let _ = write!(text, "\n{}: {}", test.status.name(), test.name);
+        for test in self.tests.iter().filter(|test| test.status != TestStatus::Passed || test.flaky) {
+            let status = if test.flaky { "flaky" } else { test.status.name() };
+            let _ = write!(text, "\n{status}: {}", test.name);
+            if let Some(attempts) = test.attempts {
+                let _ = write!(text, " [attempt {attempts}]");
+            }
             if let Some(file) = &test.file {
                 let _ = write!(text, " ({file}");
                 if let Some(line) = test.line {

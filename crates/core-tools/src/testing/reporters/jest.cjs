@@ -20,6 +20,7 @@ const report = (file, test) => {
     error,
     file: file.path,
     line: test.location?.line,
+    attempts: test.invocations,
   });
 };
 

@@ -5,6 +5,7 @@ module.exports = class {
   constructor(runner) {
     const name = (test) => test.titlePath().join(" > ");
     const failed = new Set();
+    const attempts = (test) => (typeof test.currentRetry === "function" ? test.currentRetry() + 1 : 1);
     // Not earlier: the total does not know of the pattern until the run starts.
     runner.once("start", () => write({ event: "plan", tests: runner.total }));
     runner.on("retry", (test) => write({ event: "discarded", name: name(test) }));
@@ -13,7 +14,7 @@ module.exports = class {
       const own = error?.split("\n").find((at) => at.includes(`${test.file}:`) || at.includes(`at Context.`));
       const position = own && /:(\d+):\d+\)?$/.exec(own.trim());
       const at = position ? Number(position[1]) : undefined;
-      write({ event: "test", name: name(test), status, duration_ms: test.duration, error, file: test.file, line: at });
+      write({ event: "test", name: name(test), status, duration_ms: test.duration, error, file: test.file, line: at, attempts: attempts(test) });
     };
     runner.on("pass", (test) => done(test, "passed"));
     runner.on("pending", (test) => done(test, "skipped"));

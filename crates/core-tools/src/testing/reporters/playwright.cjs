@@ -42,6 +42,7 @@ module.exports = class {
       error: status === "skipped" ? why : status === "passed" ? undefined : errors.join("\n"),
       file: test.location.file,
       line: own?.location.line ?? test.location.line,
+      attempts: outcome === "flaky" || status !== "passed" ? result.retry + 1 : 1,
     });
   }
   onError(error) {

@@ -48,9 +48,19 @@ if IS_MAIN or __name__ == "core_tools_pytest":
         def __init__(self):
             self.tests = {}
             self.skipped_files = 0
+            # How often each test was run again, as pytest-rerunfailures does.
+            self.reruns = {}
 
         def pytest_collection_finish(self, session):
             write("plan", tests=len(session.items) + self.skipped_files)
+
+        @pytest.hookimpl(optionalhook=True)
+        def pytest_xdist_node_collection_finished(self, node, ids):
+            # Each worker of pytest-xdist collects all tests; this process has none of its own.
+            write("plan", tests=len(ids) + self.skipped_files)
+
+        def pytest_deselected(self, items):
+            write("deselected", tests=len(items))
 
         def pytest_collectreport(self, report):
             if report.failed:
@@ -61,18 +71,35 @@ if IS_MAIN or __name__ == "core_tools_pytest":
                 write("test", name=report.nodeid, status="skipped", error=reason)
 
         def pytest_runtest_logstart(self, nodeid, location):
-            self.tests[nodeid] = {"file": location[0], "line": (location[1] or 0) + 1, "ms": 0.0, "seen": []}
+            self.tests[nodeid] = {"file": location[0], "line": (location[1] or 0) + 1, "ms": 0.0, "seen": [],
+                                  "again": False}
             write("start", name=nodeid)
 
         def pytest_runtest_logreport(self, report):
             test = self.tests.get(report.nodeid)
+            if report.when not in ("setup", "call", "teardown"):
+                # pytest-xdist reports so that a worker died beneath the test; nothing else of the test comes.
+                self.tests.pop(report.nodeid, None)
+                if report.outcome == "rerun":
+                    self.reruns[report.nodeid] = self.reruns.get(report.nodeid, 0) + 1
+                    write("discarded", name=report.nodeid)
+                if report.failed:
+                    at = test or {"file": report.location[0], "line": (report.location[1] or 0) + 1}
+                    write("test", name=report.nodeid, status="errored", error=report.longreprtext, file=at["file"],
+                          line=at["line"])
+                return
             if test is None:
                 return
             test["ms"] += report.duration * 1000
             if report.outcome == "rerun":
                 # pytest-rerunfailures runs the test again: the result of this attempt does not count.
                 test["seen"].clear()
+                if not test["again"]:
+                    self.reruns[report.nodeid] = self.reruns.get(report.nodeid, 0) + 1
+                test["again"] = True
                 return
+            if report.when != "teardown":
+                test["again"] = False
             status = error = None
             if report.failed:
                 status = "failed" if report.when == "call" else "errored"
@@ -91,12 +118,16 @@ if IS_MAIN or __name__ == "core_tools_pytest":
             test = self.tests.pop(nodeid, None)
             if test is None:
                 return
+            if test["again"]:
+                # The next attempt begins like a test of its own.
+                write("discarded", name=nodeid)
+                return
             # A test that passes and whose teardown fails is one failure.
             order = ["errored", "failed", "skipped", "passed"]
             seen = sorted(test["seen"], key=lambda one: order.index(one[0])) or [("errored", "it has no outcome")]
             error = "\n".join(text for status, text in seen if text and status == seen[0][0])
             write("test", name=nodeid, status=seen[0][0], error=error or None, duration_ms=round(test["ms"], 3),
-                  file=test["file"], line=test["line"])
+                  file=test["file"], line=test["line"], attempts=self.reruns.pop(nodeid, 0) + 1)
 
         @pytest.hookimpl(trylast=True)
         def pytest_sessionfinish(self):

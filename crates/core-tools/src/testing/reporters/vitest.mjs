@@ -27,6 +27,7 @@ export default class {
       error: status === "failed" ? errors.map((error) => error.message + "\n" + (error.stack ?? "")).join("\n") : result.note,
       file: test.module.moduleId,
       line: line(errors[0], test.module.moduleId) ?? test.location?.line,
+      attempts: (diagnostic?.retryCount ?? 0) + 1,
     });
   }
   onTestRunEnd(modules, unhandled) {

@@ -2,6 +2,7 @@
 
 mod counts;
 mod excerpt;
+mod failed_tests;
 mod problem;
 mod test_case;
 mod test_command;
@@ -9,6 +10,7 @@ mod test_results;
 
 pub(crate) use counts::TestCounts;
 pub(crate) use excerpt::OutputExcerpt;
+pub use failed_tests::FailedTests;
 pub use problem::{ProblemKind, RunProblem};
 pub use test_case::{TestCase, TestStatus};
 pub use test_command::TestCommand;

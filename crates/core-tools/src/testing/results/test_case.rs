@@ -24,12 +24,35 @@ pub struct TestCase {
     /// The line there, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
+    /// The number of times that it ran, where the runner tried it again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attempts: Option<u64>,
+    /// True if it passed after an attempt that failed.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub flaky: bool,
 }
 
 impl TestCase {
     /// Creates a test of which only name and status are known.
     pub fn new(name: impl Into<String>, status: TestStatus) -> Self {
-        Self { name: name.into(), status, duration_ms: None, error: None, file: None, line: None }
+        Self {
+            name: name.into(),
+            status,
+            duration_ms: None,
+            error: None,
+            file: None,
+            line: None,
+            attempts: None,
+            flaky: false,
+        }
+    }
+
+    /// Sets the number of attempts, all of which are of this one test. With several, it was flaky if it passed.
+    #[must_use]
+    pub(crate) fn attempts(mut self, attempts: u64) -> Self {
+        self.attempts = Some(attempts).filter(|attempts| *attempts > 1);
+        self.flaky = self.attempts.is_some() && self.status == TestStatus::Passed;
+        self
     }
 }
 

@@ -27,6 +27,14 @@ const MAX_PROBLEMS: usize = 100;
 pub(crate) struct TestResults {
     pub(crate) tests: Vec<TestCase>,
     pub(crate) counts: TestCounts,
+    /// The number of tests that passed after an attempt that failed.
+    pub(crate) flaky: u64,
+    /// The number of tests that the runner left out because they were not selected, where it tells.
+    pub(crate) deselected: u64,
+    /// The runner writes its report at its end, and has not.
+    pub(crate) report_is_missing: bool,
+    /// Further facts for the report.
+    pub(crate) notes: Vec<String>,
     /// The runner's own totals, where it writes any.
     pub(crate) declared: Option<TestCounts>,
     /// The number of tests to come, where the runner announces it.
@@ -112,6 +120,7 @@ impl TestResults {
             test.status = TestStatus::TimedOut;
         }
         self.counts.count(test.status);
+        self.flaky += u64::from(test.flaky);
         self.requested_name_executed |= test.status != TestStatus::Skipped && self.is_requested(&test.name);
         let name = OutputExcerpt::new(&test.name, MAX_NAME_BYTES);
         test.name = name.text;
@@ -136,12 +145,16 @@ impl TestResults {
     pub(crate) fn absorb(&mut self, other: Self) {
         self.truncated |= other.truncated;
         let (kept, counts) = (self.counts, other.counts);
+        let flaky = self.flaky + other.flaky;
+        self.deselected = self.deselected.saturating_add(other.deselected);
+        self.notes.extend(other.notes);
         for test in other.tests {
             self.add_test(test);
         }
         // The counts hold also the tests that are not kept.
         self.counts = kept;
         self.counts += counts;
+        self.flaky = flaky;
         for problem in other.problems {
             self.add_problem(problem.kind, problem.message);
         }

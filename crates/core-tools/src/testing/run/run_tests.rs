@@ -2,7 +2,6 @@
 
 use super::step_runner::StepRunner;
 use crate::ci::Commands;
-use crate::testing::environment::terminal_environment;
 use crate::testing::error::TestError;
 use crate::testing::plan::{
     self, EnvironmentAddition, PROGRAMS, REPORTERS, ReportFolder, environment_manager, target_without_libtest,
@@ -10,7 +9,7 @@ use crate::testing::plan::{
 use crate::testing::project_command::commands_not_run;
 use crate::testing::report::{TestReport, merge, present};
 use crate::testing::request::RunTests;
-use crate::testing::results::{TestCounts, TestResults};
+use crate::testing::results::{FailedTests, TestCounts, TestResults};
 use crate::testing::runner::TestRunner;
 use crate::testing::target::{TestFilter, TestTarget, select};
 use crate::testing::verdict::StepVerdict;
@@ -94,8 +93,9 @@ pub async fn run_tests(
     report.folder = target.project.folder().display_path();
     report.duration_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
     notes.extend(choice_notes(&target, request, &additions));
-    report.notes = notes;
+    report.notes.splice(0..0, notes);
     let folder = target.project.folder().to_absolute();
+    report.failed_tests = FailedTests::new(report.runner, folder.clone(), &report.tests, report.failed);
     present(&mut report, &folder.to_string_lossy(), |text| commands.redact(text), request.max_bytes);
     Ok(report)
 }
@@ -115,6 +115,19 @@ fn write_programs(reports: &Path) -> Result<(), TestError> {
 /// Returns what a reader of the report should know of the choice of the runner. `additions` load our reporters.
 fn choice_notes(target: &TestTarget, request: &RunTests, additions: &[EnvironmentAddition]) -> Vec<String> {
     let mut notes = Vec::new();
+    if let Some(failed) = &request.failed_tests {
+        let more = if failed.is_partial { ", of which not all are known by name" } else { "" };
+        notes.push(format!(
+            "only the {} tests that failed in the last run were run again{more}",
+            failed.len()
+        ));
+    }
+    if !request.args.is_empty() && target.runner == TestRunner::Nextest {
+        notes.push(
+            "tests in documentation were not run: `args` are those of nextest; `runner` `cargo` runs both"
+                .to_owned(),
+        );
+    }
     if !target.other_runners.is_empty() && request.runner.is_none() {
         let names: Vec<_> = target.other_runners.iter().map(|runner| runner.name()).collect();
         notes.push(format!(
@@ -184,8 +197,8 @@ async fn is_installed(
     arguments: &[&str],
     cancel: &CancellationToken,
 ) -> bool {
-    let Ok(command) = commands.command_of_tests(program, target.project.folder()) else { return false };
-    let command = terminal_environment(command, commands.runner())
+    let Ok(command) = commands.command_in(program, target.project.folder()) else { return false };
+    let command = command
         .args(arguments)
         .limits(Limits::default().timeout(VERSION_TIMEOUT))
         .cancel(cancel.clone());

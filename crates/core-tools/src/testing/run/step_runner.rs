@@ -4,7 +4,6 @@ use super::event_file::EventFile;
 use super::xml_reports;
 use crate::ci::Commands;
 use crate::ci::project::Project;
-use crate::testing::environment::terminal_environment;
 use crate::testing::error::TestError;
 use crate::testing::parse::{IgnoreLines, LineParser};
 use crate::testing::plan::{ResultSource, TestStep};
@@ -114,14 +113,14 @@ impl StepRunner<'_> {
         live: &LiveResults,
         limit_at: &Arc<OnceLock<Instant>>,
     ) -> Result<Command, TestError> {
-        let command = self.commands.command_of_tests(&step.program, self.target.project.folder())?;
+        let command = self.commands.command_in(&step.program, self.target.project.folder())?;
         // A runner that dies cannot end what it has started, and a test must not leave anything behind.
         let limits = Limits::default()
             .timeout(self.remaining)
             .capture(CAPTURE_BYTES)
             .max_line(MAX_LINE_BYTES)
             .leftovers(LeftoverPolicy::KillAll);
-        let mut command = terminal_environment(command, self.commands.runner())
+        let mut command = command
             .args(step.arguments.iter())
             .envs(step.environment.iter().map(|(name, value)| (name.as_str(), value.as_str())))
             .limits(limits)
@@ -194,7 +193,8 @@ impl StepRunner<'_> {
         match source {
             ResultSource::Xml => {
                 let folder = Project::new(self.reports.locate(".")?);
-                xml_reports::read_folder(&folder, SystemTime::UNIX_EPOCH, results);
+                let reports = xml_reports::read_folder(&folder, SystemTime::UNIX_EPOCH, results);
+                results.report_is_missing = reports == 0 && self.target.runner.always_writes_report();
             }
             ResultSource::XmlAfterStdout(_) => {
                 let folder = Project::new(self.reports.locate(".")?);

@@ -16,8 +16,9 @@ const MAX_MODULES: usize = 2_000;
 /// The files that mark a folder as a module.
 const MODULE_FILES: [&str; 3] = ["pom.xml", "build.gradle", "build.gradle.kts"];
 
-/// Reads the XML files of a folder that were written since `since`.
-pub(super) fn read_folder(folder: &Project, since: SystemTime, results: &mut TestResults) {
+/// Reads the XML files of a folder that were written since `since`, and returns how many there are.
+pub(super) fn read_folder(folder: &Project, since: SystemTime, results: &mut TestResults) -> usize {
+    let mut reports = 0;
     for name in folder.entry_names(".") {
         if !name.ends_with(".xml") && !name.ends_with(".trx") {
             continue;
@@ -30,8 +31,10 @@ pub(super) fn read_folder(folder: &Project, since: SystemTime, results: &mut Tes
         let mut document = Vec::new();
         if file.take(MAX_XML_BYTES).read_to_end(&mut document).is_ok() && !document.is_empty() {
             read_xml(&document, results);
+            reports += 1;
         }
     }
+    reports
 }
 
 /// Returns the folders of these names in a project and its modules.

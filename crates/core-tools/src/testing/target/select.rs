@@ -7,6 +7,7 @@ use crate::testing::detect::{is_python, python_runner, runner_by_file, runner_of
 use crate::testing::error::TestError;
 use crate::testing::project_command::{RunnerFlags, flags_of_runner, project_command};
 use crate::testing::request::RunTests;
+use crate::testing::results::FailedTests;
 use crate::testing::runner::TestRunner;
 use crate::workspace::{self, PathKind, Workspace};
 
@@ -14,8 +15,14 @@ use crate::workspace::{self, PathKind, Workspace};
 /// project's own command, unless the request names another runner.
 pub(crate) fn select(workspace: &Workspace, request: &RunTests) -> Result<TestTarget, TestError> {
     let mut target = select_tests(workspace, request)?;
+    target.arguments.clone_from(&request.args);
+    target.filter.pattern = request.filter.clone().filter(|pattern| !pattern.is_empty());
+    if target.filter.name.is_some() && target.filter.pattern.is_some() {
+        return Err(TestError::TwoSelections("test_path", "filter"));
+    }
     let is_own_choice = request.runner.is_none() || target.runner.reports_only_exit_code();
-    if is_own_choice && target.filter == TestFilter::default() {
+    let is_whole_run = target.filter == TestFilter::default() && target.arguments.is_empty();
+    if is_own_choice && is_whole_run {
         target.project_command = project_command(&target.project, target.runner)?;
     } else if request.runner.is_none() && matches!(target.runner, TestRunner::Tox | TestRunner::Nox) {
         // These run what they run; the tests themselves are those of a runner that selects.
@@ -29,6 +36,9 @@ pub(crate) fn select(workspace: &Workspace, request: &RunTests) -> Result<TestTa
 }
 
 fn select_tests(workspace: &Workspace, request: &RunTests) -> Result<TestTarget, TestError> {
+    if let Some(failed) = &request.failed_tests {
+        return select_failed(workspace, request, failed);
+    }
     let runner = request.runner.as_deref().map(runner_of_name).transpose()?;
     let base = workspace.locate(request.project_path.as_deref().unwrap_or("."))?;
     let metadata = base.metadata()?;
@@ -69,6 +79,24 @@ fn select_tests(workspace: &Workspace, request: &RunTests) -> Result<TestTarget,
             in_folder(&Project::new(base), &filter, runner)
         }
     }
+}
+
+/// Selects the tests that failed in an earlier run: by its runner, in its project.
+fn select_failed(
+    workspace: &Workspace,
+    request: &RunTests,
+    failed: &FailedTests,
+) -> Result<TestTarget, TestError> {
+    let selects = |value: &Option<String>| value.as_ref().is_some_and(|value| !value.is_empty());
+    for (name, is_given) in [("test_path", selects(&request.test_path)), ("filter", selects(&request.filter))]
+    {
+        if is_given {
+            return Err(TestError::TwoSelections("failed_only", name));
+        }
+    }
+    let base = Project::new(workspace.locate(&failed.folder)?);
+    let filter = TestFilter { failed: failed.names.clone(), ..TestFilter::default() };
+    in_folder(&base, &filter, Some(runner_of_name(request.runner.as_deref().unwrap_or(failed.runner))?))
 }
 
 fn runner_of_name(name: &str) -> Result<TestRunner, TestError> {
@@ -125,6 +153,7 @@ fn in_folder(
             project,
             other_runners,
             project_command: None,
+            arguments: Vec::new(),
             flags: RunnerFlags::default(),
             unusable_managers: Vec::new(),
         }
@@ -188,6 +217,7 @@ fn in_file(
                         filter,
                         other_runners,
                         project_command: None,
+                        arguments: Vec::new(),
                         flags: RunnerFlags::default(),
                         unusable_managers: Vec::new(),
                     }
@@ -200,6 +230,7 @@ fn in_file(
                         filter,
                         other_runners: Vec::new(),
                         project_command: None,
+                        arguments: Vec::new(),
                         flags: RunnerFlags::default(),
                         unusable_managers: Vec::new(),
                     }
@@ -207,6 +238,6 @@ fn in_file(
             }
         }
     };
-    target.filter = TestFilter { path: relative_path(&target.project, file), is_folder: false, name };
+    target.filter = TestFilter { path: relative_path(&target.project, file), name, ..TestFilter::default() };
     Ok(target)
 }

@@ -15,6 +15,10 @@ pub(crate) struct TestFilter {
     pub(crate) is_folder: bool,
     /// The name of a test, or a part of it.
     pub(crate) name: Option<String>,
+    /// A pattern of names, as the runner's own option takes it.
+    pub(crate) pattern: Option<String>,
+    /// The full names of the tests that failed before and are to run again.
+    pub(crate) failed: Vec<String>,
 }
 
 impl TestFilter {
@@ -25,6 +29,12 @@ impl TestFilter {
 
     pub(crate) fn name(&self) -> Option<&str> {
         self.name.as_deref()
+    }
+
+    /// Returns what the runner's option for names gets: the requested pattern as it is, or what `literal` makes of
+    /// a name that is meant literally.
+    pub(crate) fn pattern(&self, literal: impl FnOnce(&str) -> String) -> Option<String> {
+        self.pattern.clone().or_else(|| self.name().map(literal))
     }
 }
 
@@ -38,6 +48,8 @@ pub(crate) struct TestTarget {
     pub(crate) other_runners: Vec<TestRunner>,
     /// The project's own test command, where all of its tests are to run.
     pub(crate) project_command: Option<ProjectCommand>,
+    /// The arguments that the caller adds to those of the runner.
+    pub(crate) arguments: Vec<String>,
     /// The options and variables that the project gives the runner, where a part of its tests is to run.
     pub(crate) flags: RunnerFlags,
     /// The managers of Python environments that cannot be used: one that is not installed, or that would create an
@@ -48,7 +60,10 @@ pub(crate) struct TestTarget {
 impl TestTarget {
     /// Creates the error that the runner cannot select what was requested; `instead` says what it can select.
     pub(crate) fn cannot_select(&self, instead: &'static str) -> TestError {
-        let TestFilter { path, name, .. } = &self.filter;
+        let TestFilter { path, name, pattern, .. } = &self.filter;
+        if pattern.is_some() {
+            return TestError::NoPatterns { runner: self.runner, instead };
+        }
         let selection = if path.is_empty() { name.clone().unwrap_or_default() } else { path.clone() };
         TestError::CannotSelect { runner: self.runner, selection, instead }
     }

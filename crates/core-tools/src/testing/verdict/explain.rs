@@ -6,7 +6,7 @@ use crate::testing::runner::TestRunner;
 /// Returns the problem that a failed runner names in its output, if it is one that we know.
 pub(super) fn explain_failure(runner: TestRunner, text: &str, results: &TestResults) -> Option<RunProblem> {
     let output = FailedOutput { runner, text, results };
-    let Reason { kind, line } = match runner {
+    let FailureReason { kind, line } = match runner {
         TestRunner::Cargo | TestRunner::Nextest => output.cargo(),
         TestRunner::Vitest
         | TestRunner::Jest
@@ -20,7 +20,8 @@ pub(super) fn explain_failure(runner: TestRunner, text: &str, results: &TestResu
         TestRunner::Vitest | TestRunner::Jest | TestRunner::Mocha | TestRunner::Ava | TestRunner::Node => {
             output.javascript()
         }
-        TestRunner::Pytest => output.without_tests(ProblemKind::CollectionError, &["ERROR: "]),
+        TestRunner::Pytest => output.pytest(),
+        TestRunner::Deno => output.deno(),
         TestRunner::Bats => {
             let phrases = ["syntax error", "does not exist", "ERROR"];
             output.without_tests(ProblemKind::CollectionError, &phrases)
@@ -38,7 +39,7 @@ pub(super) fn explain_failure(runner: TestRunner, text: &str, results: &TestResu
 }
 
 /// A problem, and the line that says so.
-struct Reason<'a> {
+struct FailureReason<'a> {
     kind: ProblemKind,
     line: &'a str,
 }
@@ -56,12 +57,12 @@ impl<'a> FailedOutput<'a> {
         self.text.lines().find(|line| phrases.iter().any(|phrase| line.contains(phrase)))
     }
 
-    fn reason(&self, kind: ProblemKind, phrases: &[&str]) -> Option<Reason<'a>> {
-        self.line_with(phrases).map(|line| Reason { kind, line })
+    fn reason(&self, kind: ProblemKind, phrases: &[&str]) -> Option<FailureReason<'a>> {
+        self.line_with(phrases).map(|line| FailureReason { kind, line })
     }
 
     /// Returns the reason only if no test was reported: a line among tests may have been printed by one of them.
-    fn without_tests(&self, kind: ProblemKind, phrases: &[&str]) -> Option<Reason<'a>> {
+    fn without_tests(&self, kind: ProblemKind, phrases: &[&str]) -> Option<FailureReason<'a>> {
         if self.has_tests() { None } else { self.reason(kind, phrases) }
     }
 
@@ -69,7 +70,7 @@ impl<'a> FailedOutput<'a> {
         self.results.counts.total() > 0
     }
 
-    fn cargo(&self) -> Option<Reason<'a>> {
+    fn cargo(&self) -> Option<FailureReason<'a>> {
         let missing = ["error: no such command: `nextest`", "error: no such subcommand"];
         let broken = ["error: could not compile", "error: failed to parse manifest"];
         self.reason(ProblemKind::RunnerMissing, &missing)
@@ -83,7 +84,7 @@ impl<'a> FailedOutput<'a> {
     }
 
     /// Returns the module that was not found: the runner itself, or one that a test file imports.
-    fn missing_module(&self) -> Option<Reason<'a>> {
+    fn missing_module(&self) -> Option<FailureReason<'a>> {
         const RUNNERS: [&str; 5] = [
             "vitest/vitest.mjs",
             "jest/bin/jest.js",
@@ -94,10 +95,10 @@ impl<'a> FailedOutput<'a> {
         let line = self.line_with(&["Cannot find module"])?;
         let is_runner = RUNNERS.iter().any(|runner| line.contains(runner));
         let kind = if is_runner { ProblemKind::RunnerMissing } else { ProblemKind::CollectionError };
-        Some(Reason { kind, line })
+        Some(FailureReason { kind, line })
     }
 
-    fn javascript(&self) -> Option<Reason<'a>> {
+    fn javascript(&self) -> Option<FailureReason<'a>> {
         if self.has_tests() {
             return None;
         }
@@ -119,20 +120,32 @@ impl<'a> FailedOutput<'a> {
         };
         if ended_without_files && self.results.problems.is_empty() {
             let line = "no test was executed: no test file matches";
-            return Some(Reason { kind: ProblemKind::NoTests, line });
+            return Some(FailureReason { kind: ProblemKind::NoTests, line });
         }
         let errors = ["SyntaxError", "ReferenceError", "Cannot find module", "Error: "];
         self.reason(ProblemKind::CollectionError, &errors)
     }
 
-    fn maven(&self) -> Option<Reason<'a>> {
+    fn pytest(&self) -> Option<FailureReason<'a>> {
+        // The error itself is on the last line of what follows, which the report has as the runner's output.
+        self.without_tests(ProblemKind::CollectionError, &["while loading conftest", "ERROR: "])
+    }
+
+    fn deno(&self) -> Option<FailureReason<'a>> {
+        let none = ["No test modules found"];
+        self.without_tests(ProblemKind::CompileError, &["Type checking failed"])
+            .or_else(|| self.without_tests(ProblemKind::NoTests, &none))
+            .or_else(|| self.without_tests(ProblemKind::CollectionError, &["error: "]))
+    }
+
+    fn maven(&self) -> Option<FailureReason<'a>> {
         self.reason(ProblemKind::Crashed, &["The forked VM terminated without"])
             .or_else(|| self.without_tests(ProblemKind::CompileError, &["COMPILATION ERROR"]))
             .or_else(|| self.without_tests(ProblemKind::RunnerMissing, &["Could not resolve"]))
             .or_else(|| self.without_tests(ProblemKind::RunnerFailed, &["[ERROR]"]))
     }
 
-    fn mix(&self) -> Option<Reason<'a>> {
+    fn mix(&self) -> Option<FailureReason<'a>> {
         let no_tests = ["There are no tests to run", "no tests to run", "did not match"];
         let broken = ["Compilation error", "SyntaxError", "TokenMissingError", "** ("];
         self.without_tests(ProblemKind::NoTests, &no_tests)

@@ -35,6 +35,7 @@ pub(crate) fn judge(
     };
     reported_problem(results)
         .or_else(|| failed_before_tests(results, code, no_tests_code))
+        .or_else(|| missing_report(results, code))
         .or_else(|| unmarked_end(results, code, &unfinished))
         .or_else(|| contradiction(results, code))
         .or_else(|| nothing_executed(results))
@@ -80,6 +81,15 @@ fn failed_before_tests(results: &TestResults, code: u32, no_tests_code: Option<u
     }
     let is_code_for_no_tests = code != 0 && no_tests_code == Some(code);
     (is_code_for_no_tests && results.counts.executed() == 0).then(|| no_tests(results.counts.skipped))
+}
+
+/// Returns the problem that a runner which seems content has not come as far as its report: a test has ended its
+/// process.
+fn missing_report(results: &TestResults, code: u32) -> Option<RunProblem> {
+    (code == 0 && results.report_is_missing).then(|| {
+        let message = "the runner ended with exit code 0 before it wrote its report: what its tests came to is not known";
+        RunProblem::new(ProblemKind::Crashed, message)
+    })
 }
 
 /// Returns the problem that the process ended before the runner's own end.

@@ -64,8 +64,12 @@ impl StepVerdict {
             };
         }
         if !output.success() {
-            if results.diagnostics.is_empty() && results.counts.total() == 0 {
-                for diagnostic in Diagnostic::from_text(&text) {
+            if results.diagnostics.is_empty() && may_have_diagnostics(&results) {
+                let diagnostics = match runner {
+                    TestRunner::Deno => Diagnostic::from_deno(&text),
+                    _ => Diagnostic::from_text(&text),
+                };
+                for diagnostic in diagnostics {
                     results.add_diagnostic(diagnostic);
                 }
             }
@@ -112,6 +116,13 @@ impl StepVerdict {
             explains_itself: true,
         }
     }
+}
+
+/// Returns true if what was printed may be the messages of a compiler. Beside tests that ran it may be what one of
+/// them printed, unless the runner says that something does not compile, such as one of several packages.
+fn may_have_diagnostics(results: &TestResults) -> bool {
+    let does_not_compile = |problem: &RunProblem| problem.kind == ProblemKind::CompileError;
+    results.counts.total() == 0 || results.problems.iter().any(does_not_compile)
 }
 
 /// Returns false for a problem beside which the next step still makes sense: the tests may be there.
