@@ -1,4 +1,4 @@
-//! What a run ran on.
+//! The machine that a run was made on.
 
 use crate::results::Machine;
 use std::collections::BTreeMap;

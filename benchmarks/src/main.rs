@@ -22,7 +22,7 @@ use clap::{Parser, Subcommand};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// What ends the program, as a sentence.
+/// The error that ends the program, as a sentence.
 type Failure = Box<dyn std::error::Error>;
 
 /// Measure MCP servers side by side.

@@ -1,4 +1,4 @@
-//! Which servers there are, and which tool of each does what: `peers.toml`.
+//! The servers that are measured, and the tool of each that does a job: `peers.toml`.
 
 use regex::Regex;
 use serde::Deserialize;
@@ -14,7 +14,7 @@ pub(crate) enum Error {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// It is no TOML, or has a key that means nothing here; the message shows the line.
@@ -32,7 +32,7 @@ pub(crate) enum Error {
         path: PathBuf,
         /// Its name there.
         server: String,
-        /// What is wrong.
+        /// The problem, as a sentence.
         what: String,
     },
 }
@@ -49,7 +49,7 @@ pub(crate) enum Job {
     Find,
     /// The lines with `{text}` in files beneath `{tree}`.
     Search,
-    /// What changed in `{repository}`.
+    /// Lists the changes in `{repository}`.
     Git,
     /// A command, as `{command}` for a shell or as the list `{argv}`, that ends by itself.
     Command,
@@ -62,7 +62,7 @@ pub(crate) enum Job {
 }
 
 impl Job {
-    /// What may stand in its arguments.
+    /// Returns the placeholders that its arguments may have.
     fn placeholders(self) -> &'static [&'static str] {
         match self {
             Self::Read => &["file"],
@@ -77,7 +77,7 @@ impl Job {
     }
 }
 
-/// What may stand in commands, URLs and the files of a server's home.
+/// The placeholders that commands, URLs and the files of a server's home may have.
 const OF_SERVERS: &[&str] = &["dir", "home", "port", "installed", "mcp-stdio", "mcp-http"];
 
 #[derive(Debug, Deserialize)]
@@ -90,9 +90,9 @@ struct File {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Peer {
-    /// What it is called in tables.
+    /// The name that tables show.
     pub(crate) name: String,
-    /// Which of its versions this is. Ours say theirs themselves.
+    /// The measured version. Ours say theirs themselves.
     #[serde(default)]
     pub(crate) version: String,
     /// Where it is had.
@@ -111,10 +111,10 @@ pub(crate) struct Peer {
     /// Files to put into its home before it starts, by their paths there.
     #[serde(default)]
     pub(crate) files: BTreeMap<String, String>,
-    /// What a reader of its figures must know.
+    /// A note that a reader of its figures must know.
     #[serde(default)]
     pub(crate) note: String,
-    /// What it can do, and how it is asked to.
+    /// The jobs that it can do, each with the call that does it.
     #[serde(default, rename = "do")]
     pub(crate) jobs: BTreeMap<Job, Call>,
 }
@@ -149,9 +149,9 @@ pub(crate) struct Poll {
     pub(crate) tool: String,
     #[serde(default)]
     pub(crate) arguments: serde_json::Map<String, Value>,
-    /// What of the first answer `{taken}` is: the first group of this regular expression.
+    /// The regular expression whose first group, in the first answer, is `{taken}`.
     pub(crate) take: String,
-    /// What the last answer holds.
+    /// The text that the last answer holds.
     pub(crate) until: String,
 }
 

@@ -1,4 +1,4 @@
-//! What a run found: `peers.json`.
+//! The results of a run: `peers.json`.
 
 use crate::stats;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 pub(crate) struct Results {
     /// The day, UTC.
     pub(crate) date: String,
-    /// What it ran on.
+    /// The machine that it ran on.
     pub(crate) machine: Machine,
     /// How often each scenario was measured with each server.
     pub(crate) rounds: usize,
@@ -48,7 +48,7 @@ pub(crate) struct Measured {
     pub(crate) left: usize,
 }
 
-/// What one scenario found with one server.
+/// The figures of one scenario with one server.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Cell {
     pub(crate) scenario: String,
@@ -58,13 +58,13 @@ pub(crate) struct Cell {
     /// It has no tool for that.
     #[serde(default)]
     pub(crate) lacks: bool,
-    /// What went wrong, the first time.
+    /// The first problem.
     #[serde(default)]
     pub(crate) problem: Option<String>,
 }
 
 impl Cell {
-    /// Whether the server did not answer.
+    /// Returns true if the server did not answer.
     pub(crate) fn silent(&self) -> bool {
         self.problem.as_ref().is_some_and(|problem| problem.starts_with("no answer"))
     }

@@ -175,7 +175,7 @@ fn cell<'a>(cells: &'a mut Vec<Cell>, scenario: &Scenario, server: &str) -> &'a 
     &mut cells[place]
 }
 
-/// Whether it is asked again: not after it has not answered, as that takes long and says the same each time.
+/// Returns true if it is asked again: not after it has not answered, as that takes long and says the same each time.
 fn goes_on(cell: &Cell) -> bool {
     cell.problem.is_none() || !cell.figures.is_empty() && !cell.silent()
 }

@@ -17,10 +17,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How long a server has, when the work is over, to end what clients left in the middle of a call.
 const REST: Duration = Duration::from_secs(6);
 
-/// What all commands that would not end have in their command lines.
+/// A word in the command lines of all commands that would not end.
 const SLEEPER: &str = "soak-sleeper";
 
-/// What one server did, and what it took for it.
+/// The work that one server did, and the time and memory that it took.
 #[derive(Default)]
 struct Watch {
     calls: AtomicU64,
@@ -136,7 +136,7 @@ fn row(after: &str, name: &str, calls: &AtomicU64, pid: u32) {
     );
 }
 
-/// What is not flat, or is left, while the server rests.
+/// Lists the figures that are not flat, and what is left, while the server rests.
 fn judge(watch: &Watch, pid: u32) -> Vec<String> {
     let mut wrong = Vec::new();
     let quarter = (watch.memory.len() / 4).max(1);
@@ -161,7 +161,7 @@ fn judge(watch: &Watch, pid: u32) -> Vec<String> {
     wrong
 }
 
-/// What each caller does in turn, with a file of its own.
+/// The calls that each caller makes in turn, with a file of its own.
 fn mixed(number: usize) -> Vec<(&'static str, Value)> {
     let own = format!("own_{number}.txt");
     let edit = json!({"old_string": "line\nline\n", "new_string": "other\n", "replace_all": true});

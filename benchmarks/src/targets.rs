@@ -1,4 +1,4 @@
-//! What was to be reached, from `targets.toml`, held against what was measured.
+//! The targets of `targets.toml`, compared with the measured figures.
 
 use crate::Failure;
 use crate::results::{BARE, Results};

@@ -47,7 +47,7 @@ impl Codex {
         }
     }
 
-    /// What it knows of our server: its tools, or why there are none.
+    /// Returns what it knows of our server: its tools, or why there are none.
     fn status(&mut self) -> Value {
         let answer = self.ask("mcpServerStatus/list", json!({}));
         let servers = answer["result"]["data"].as_array().cloned().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What stands in for a model, which would need an account: on loopback it asks for the given calls one after the other,
+//! A stand-in for a model, which would need an account: on loopback it asks for the given calls one after the other,
 //! and keeps what its client gives it for them. Client and server are the real ones. It speaks what the clients do:
 //! Anthropic's Messages API, and Gemini's API.
 
@@ -12,7 +12,7 @@ pub(crate) struct Model {
     results: Arc<Mutex<Vec<Value>>>,
 }
 
-/// What it asks for: a tool by our name for it, whatever the client makes of that, and arguments.
+/// A call that it asks for: a tool by our name for it, whatever the client makes of that, and arguments.
 type Call = (&'static str, Value);
 
 /// Results so far, and the events of the answer.
@@ -38,7 +38,7 @@ impl Model {
         format!("http://{}", self.address)
     }
 
-    /// What the client gave it for each call, in order, as its API has it.
+    /// Returns what the client gave it for each call, in order, as its API has it.
     pub(crate) fn results(&self) -> Vec<Value> {
         self.results.lock().unwrap().clone()
     }

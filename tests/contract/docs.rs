@@ -1,4 +1,4 @@
-//! What the pages in `docs/` say of the tools is what the tools do: lists are generated, examples are run.
+//! The pages in `docs/` agree with the tools: lists are generated, examples are run.
 //! `UPDATE_DOCS=1` writes the pages anew.
 
 use crate::listed;
@@ -74,7 +74,7 @@ fn the_table_of_presets_has_the_tools_and_bytes_that_clients_get() {
     is_or_becomes("configuration.md", &format!("{before}{table}{after}"));
 }
 
-/// What differs each time, in the answers of the tools and so in the pages. A page keeps the values that it has.
+/// The parts of answers that differ each time, in the tools and so in the pages. A page keeps the values that it has.
 const VARIES: [(&str, &str); 14] = [
     (r"(after|in) [0-9.]+ ?s", "$1 …"),
     (r#"([a-z_]*(ms|pct)|[a-z_]*_seconds|samples|requests|unfinished)("?: ?)[0-9.]+"#, "$1$3…"),
@@ -185,8 +185,8 @@ impl Shell {
         Some(Self { child, input, output, project, bin })
     }
 
-    /// What a command prints, and not what Node.js says of its debugger meanwhile. A command that goes on (`&`) has begun
-    /// when it has printed a line.
+    /// Returns what a command prints, without what Node.js says of its debugger meanwhile. A command that goes on (`&`)
+    /// has begun when it has printed a line.
     fn run(&mut self, command: &str) -> String {
         const END: &str = "-- end --";
         writeln!(self.input, "{{ {command}\n}} </dev/null\nprintf '\\n{END}\\n'").unwrap();

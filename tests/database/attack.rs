@@ -4,7 +4,7 @@ use crate::{DDL, bridge};
 use integration_tests::Wire;
 use serde_json::json;
 
-/// What must become of an attack.
+/// The outcome that an attack must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// Refused with the words for DDL.

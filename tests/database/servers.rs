@@ -8,7 +8,7 @@ use std::time::Duration;
 /// How long a server may take to start on a busy machine.
 const START: Duration = Duration::from_secs(90);
 
-/// What no message may show.
+/// A password that no message may show.
 pub(crate) const PASSWORD: &str = "s3cr3t-Passw0rd-x9";
 
 /// A server in a folder of its own, heard on a socket there.
@@ -207,11 +207,13 @@ impl Server {
         let folder = self.folder().display();
         match self.kind {
             Kind::Postgres => format!("postgres://{user}:{PASSWORD}@localhost/shop?host={folder}"),
-            Kind::MariaDb => format!("mysql://{user}:{PASSWORD}@localhost/shop?socket={folder}/socket"),
+            Kind::MariaDb => {
+                format!("mysql://{user}:{PASSWORD}@localhost/shop?socket={folder}/socket")
+            }
         }
     }
 
-    /// What its own client prints for `sql`, run by the one who may all.
+    /// Returns what its own client prints for `sql`, run by the user who may do everything.
     pub(crate) fn sql(&self, sql: &str) -> String {
         self.try_sql("shop", sql).unwrap_or_else(|| panic!("failed: {sql}"))
     }

@@ -155,7 +155,7 @@ fn no_attack_on_sqlite_changes_or_reaches_anything() {
     assert!(!std::path::Path::new("/tmp/new.db").exists());
 }
 
-/// What a stranger's file may hold is run by whoever reads it.
+/// A stranger's file may hold views and triggers, which run in whoever reads it.
 #[test]
 fn a_hostile_file_reaches_nothing_through_its_own_views_and_triggers() {
     let project = shop();

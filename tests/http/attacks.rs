@@ -175,7 +175,7 @@ fn a_body_that_is_too_large_or_breaks_off_is_refused_and_the_server_goes_on() {
     assert!(!client.listed().is_empty());
 }
 
-/// What stands between could take the rest of one request for the next.
+/// A proxy in front could take the rest of one request for the next.
 #[test]
 fn a_request_that_ends_in_two_places_is_not_followed_by_another() {
     let site = site();

@@ -1,4 +1,4 @@
-//! What is shipped for running the server: the unit, the images, the manifests, the proxies' configuration.
+//! The files that are shipped for running the server: the unit, the images, the manifests, the proxies' configuration.
 
 use crate::SOON;
 use integration_tests::{
@@ -36,7 +36,7 @@ impl Drop for Ended {
 
 // --- systemd ---
 
-/// What a unit says, in its order.
+/// Returns the settings of a unit, in its order.
 fn settings(unit: &str) -> Vec<(&str, &str)> {
     let lines = unit.lines().filter(|line| !line.starts_with(['#', '[']));
     lines.filter_map(|line| line.split_once('=')).collect()
@@ -423,7 +423,7 @@ impl Front {
         Http::connect(self.at, Some(&self.token), era)
     }
 
-    /// Which replica answers a client.
+    /// Returns the number of the replica that answers a client.
     fn serves(&self, client: &mut Http) -> usize {
         let result = client.call("run_command", json!({"command": ["sh", "-c", "echo $PPID"]}));
         let parent = result["structuredContent"]["stdout"].as_str().unwrap().trim().parse::<u32>().unwrap();
@@ -431,7 +431,7 @@ impl Front {
         place.unwrap_or_else(|| panic!("{parent} is none of the replicas"))
     }
 
-    /// What a client needs of a proxy: nothing is held back, who goes away is gone, and nothing else is shown.
+    /// Checks that the proxy holds nothing back, ends requests whose client has gone, and shows nothing else.
     fn passes_on(&self) {
         for path in ["/", "/metrics", "/healthz", "/readyz", "/mcp/"] {
             let request = format!(

@@ -1,4 +1,4 @@
-//! What is sent to an OpenTelemetry collector.
+//! The spans and log records that an OpenTelemetry collector gets.
 
 use crate::SOON;
 use integration_tests::{Era, HttpServer, Project, unused_port, wait_until};

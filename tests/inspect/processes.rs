@@ -1,4 +1,4 @@
-//! Whose processes are looked into, and which are sent a signal.
+//! The processes that may be looked into, and those that are sent a signal.
 
 use crate::app::{App, nodes, plain, program, source};
 use crate::{answer, failure, said, serve, value};

@@ -1,4 +1,4 @@
-//! What a role may see.
+//! The state that a role may see.
 
 use crate::app::{App, plain, program, state};
 use crate::{answer, failure, said, serve, value};

@@ -229,7 +229,7 @@ fn a_marker_that_cannot_be_written_says_why() {
     insta::assert_snapshot!("marker", said);
 }
 
-/// What is asked for on the command line is judged as it would be in a call: in the form that runs.
+/// A call on the command line is judged as any other call: in the form that runs.
 #[test]
 fn check_judges_the_same_arguments_as_a_call_does() {
     let rule = "[[roles.dev.require]]\nid = \"few\"\ntools = [\"find_files\"]\narguments = { max_results = { max = 5, optional = true } }\n";

@@ -229,7 +229,7 @@ fn what_may_not_be_read_cannot_be_moved_to_where_it_may() {
     refused(&mut wire, "edit_file", json!({"path": "src/main.rs", "edits": edits, "dry_run": true}));
 }
 
-/// What removes or replaces a name does that where the name stands, and not where it leads.
+/// A tool that removes or replaces a name does that where the name stands, and not where it leads.
 #[test]
 fn a_link_elsewhere_that_leads_into_the_folder_cannot_be_removed_or_replaced() {
     let tools = r#"tools = ["write_file", "move_file", "delete_file"]"#;

@@ -1,4 +1,4 @@
-//! What a role may use of the server.
+//! The limits of a role on the server.
 
 use crate::{Judged, tester};
 use integration_tests::{Era, unique_seconds, wait_until_gone};

@@ -1,4 +1,4 @@
-//! What a policy does not reach by itself, and is reached nevertheless.
+//! Ways to reach something that a policy does not name.
 
 use crate::{Judged, listed, tester};
 use integration_tests::{Era, Wire, wait_until};
@@ -96,7 +96,7 @@ fn starts(judged: &Judged, arguments: &[&str]) -> std::process::Output {
 const EXCLUDING: &str =
     "allow = [\"*\"]\n[[roles.tester.require]]\nid = \"rule\"\ntools = [\"*\"]\nnot_within = [\"PLACE\"]";
 
-/// What a link leads to has another path, by which it could be reached.
+/// The target of a link has another path, by which it could be reached.
 #[test]
 fn an_exclusion_that_does_not_hold_keeps_the_server_from_starting() {
     for (place, said) in [("conf", "is `real`"), ("nosuch:x", "is `./nosuch:x`")] {

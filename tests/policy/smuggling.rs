@@ -20,7 +20,7 @@ fn judged() -> Judged {
     Judged::by(WRITER, [("docs/a.txt", "a"), ("src/keep.txt", "keep")])
 }
 
-/// What stands in `_meta` on 2026-07-28.
+/// The members of `_meta` on 2026-07-28.
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"}}"#;
 
 /// Sends the text of `params`, with what the era needs, and returns the answer.

@@ -40,7 +40,7 @@ fn minimal() -> BTreeSet<String> {
     BTreeSet::from(["get_diagnostics".to_owned()])
 }
 
-/// What a role sees, said by a flag.
+/// Returns the tools that a role sees, when a flag names the role.
 fn of_role(role: &str) -> BTreeSet<String> {
     lists(server(&Project::empty(), ["--role", role]))
 }
@@ -148,10 +148,10 @@ fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// What is wrong with a marker, and how to make one.
+/// A problem of a marker, and a function that makes such a marker.
 type BadMarker = (&'static str, fn(&Path));
 
-/// What keeps a marker from being trusted.
+/// Lists the markers that must not be trusted.
 fn bad_markers() -> Vec<BadMarker> {
     let mut bad: Vec<BadMarker> = vec![
         ("empty", |path| drop(put(path, "", 0o600))),

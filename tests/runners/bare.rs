@@ -7,7 +7,7 @@ use std::process::Command;
 /// Passed, failed, skipped.
 type Counts = (u64, u64, u64);
 
-/// What the commands print, and the first exit code that is not 0.
+/// Returns what the commands print, and the first exit code that is not 0.
 fn bare(sample: &Sample, commands: &[&str]) -> (String, i32) {
     let mut printed = String::new();
     let mut code = 0;

@@ -9,7 +9,7 @@ use std::time::Duration;
 /// A project with tests that pass and then one that does not end well.
 struct Project {
     runner: &'static str,
-    /// What it needs beside the runner.
+    /// The program that it needs beside the runner.
     program: &'static str,
     /// Its files; `@END@` stands for what the last test does. Where the runner writes TAP, two tests come before that
     /// one: the result of a test is complete when that of the next one comes.

@@ -1,4 +1,4 @@
-//! What a runner gets of the server's environment: what it would get in a terminal.
+//! The part of the server's environment that a runner gets: what it would get in a terminal.
 
 use crate::support::Sample;
 use integration_tests::{Era, Wire};

@@ -1,4 +1,4 @@
-//! What goes wrong with a run as a whole: each a kind of its own, none a pass.
+//! Runs that go wrong as a whole: each a kind of its own, none a pass.
 
 use crate::support::Sample;
 use core_tools::testing::{ProblemKind, RunTests, TestError, TestReport, TestStatus};

@@ -1,4 +1,4 @@
-//! What the project runs: its own test command, with everything in it, and its exit code above all.
+//! The project's own test command, with everything that it runs, and its exit code above all.
 
 use crate::support::Sample;
 use core_tools::testing::{ProblemKind, RunTests, TestReport};

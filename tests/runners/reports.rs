@@ -1,4 +1,4 @@
-//! What each runner's sample comes to, and that it is what the runner itself says.
+//! The report on each runner's sample, compared with what the runner itself says.
 
 use crate::support::{Sample, outline};
 

@@ -132,7 +132,7 @@ impl Sample {
     }
 }
 
-/// What a snapshot holds of a report: each test with its place, and the first line of what went wrong.
+/// Returns the part of a report that a snapshot holds: each test with its place, and the first line of its failure.
 pub(crate) fn outline(report: &TestReport) -> String {
     use std::fmt::Write as _;
     let mut text = format!(

@@ -11,7 +11,7 @@ fn start(wire: &mut Wire, command: Value) -> u64 {
     result["structuredContent"]["id"].as_u64().unwrap()
 }
 
-/// What the text of an answer says: `command 1 (`sleep 60`): running, 0.002 s; next_cursor 6`, then output.
+/// The text of an answer: `command 1 (`sleep 60`): running, 0.002 s; next_cursor 6`, then output.
 #[derive(Debug)]
 struct Answer {
     summary: String,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// What runs JavaScript.
+/// A program that runs JavaScript.
 struct Engine {
     /// As answers name it.
     name: &'static str,

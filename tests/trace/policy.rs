@@ -1,4 +1,4 @@
-//! Who may profile what, and what is refused in which words.
+//! The callers that may profile, the targets that they may profile, and the words of refusals.
 
 use crate::support::{App, Server, command, source, told};
 use integration_tests::{Era, HttpServer, Project, Wire};

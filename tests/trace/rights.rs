@@ -1,4 +1,4 @@
-//! What the system does not allow: refused, in words that say what would allow it.
+//! Captures that the system does not allow: refused, in words that say what would allow them.
 
 use crate::support::{App, command, has, source, told};
 use integration_tests::{Era, Project, Wire, require};

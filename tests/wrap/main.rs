@@ -1,4 +1,4 @@
-//! What stands behind `mcp-stdio wrap`, and what stands in front of it, byte by byte: a server written to
+//! `mcp-stdio wrap` between a server and a client, byte by byte: a server written to
 //! misbehave, a client that does, and real ones.
 #![allow(
     clippy::unwrap_used,
@@ -68,7 +68,7 @@ impl Setup {
         Wire::connect(self.command(), era)
     }
 
-    /// What the server was asked, in order: methods, and for calls the tool.
+    /// Returns what the server was asked, in order: methods, and for calls the tool.
     fn asked(&self) -> Vec<String> {
         let text = std::fs::read_to_string(self.project.join("count")).unwrap_or_default();
         text.lines().map(str::to_owned).collect()

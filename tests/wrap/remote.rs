@@ -39,7 +39,7 @@ impl Drop for Remote {
     }
 }
 
-/// What the server has seen so far, and the headers of this call.
+/// Returns what the server has seen so far, and the headers of this call.
 fn seen(wire: &mut Wire) -> (Vec<String>, Value) {
     let seen: Value = serde_json::from_str(&wire.text("headers", json!({}))).unwrap();
     (serde_json::from_value(seen["seen"].clone()).unwrap(), seen["headers"].clone())

@@ -5,7 +5,7 @@ use integration_tests::{Era, Wire};
 use serde_json::{Value, json};
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-/// What a worker may not.
+/// The tools that a worker may not call.
 const ORCHESTRATION: [&str; 9] = [
     "next_work",
     "next_prepare",

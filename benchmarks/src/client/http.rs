@@ -21,7 +21,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Of a URL that begins with `http://`.
+    /// Returns the address in a URL that begins with `http://`.
     pub(crate) fn new(url: &str, token: Option<String>) -> Self {
         let rest = url.trim_start_matches("http://");
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
@@ -80,7 +80,7 @@ impl Http {
         }
     }
 
-    /// Whether somebody listens.
+    /// Returns true if somebody listens.
     pub(crate) fn is_up(&self) -> bool {
         TcpStream::connect(&self.place.address).is_ok()
     }

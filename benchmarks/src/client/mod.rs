@@ -48,7 +48,7 @@ pub(crate) struct Answer {
     body: Vec<u8>,
 }
 
-/// What is looked at in every answer. Everything else is skipped.
+/// The members that are read of every answer. Everything else is skipped.
 #[derive(Deserialize)]
 struct Envelope {
     id: Option<Value>,

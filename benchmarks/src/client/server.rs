@@ -29,7 +29,7 @@ pub(crate) struct Server {
     pub(crate) ready: Duration,
     /// The answer to `tools/list`.
     pub(crate) tools: Answer,
-    /// What it says of its version.
+    /// The version that it reports.
     pub(crate) version: String,
     home: tempfile::TempDir,
 }
@@ -123,7 +123,7 @@ impl Server {
         self.child.as_ref().map(Child::id)
     }
 
-    /// What it wrote to its standard error.
+    /// Returns what it wrote to its standard error.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.home.path().join("stderr")).unwrap_or_default()
     }
@@ -161,7 +161,7 @@ impl Server {
         self.end(after)
     }
 
-    /// What is left of it now, with `after` as it was measured by others.
+    /// Ends it and counts what is left of it, with `after` as it was measured by others.
     pub(crate) fn end(mut self, after: Option<Duration>) -> Stopped {
         let Some(mut child) = self.child.take() else { return Stopped { after: None, left: 0 } };
         // What ends beside the server may take its time to be gone.

@@ -15,7 +15,7 @@ const KEPT: usize = 64 << 20;
 pub(crate) struct Stdio {
     input: Option<ChildStdin>,
     output: ChildStdout,
-    /// What was read and is no whole line yet.
+    /// The bytes that were read and are no whole line yet.
     buffer: Vec<u8>,
     /// Bytes of the line that did not fit.
     dropped: u64,
@@ -154,7 +154,8 @@ impl Stdio {
     }
 }
 
-/// Whose answer this is. None of a notification, a request of the server, and what is no message.
+/// Returns the id of the answered request. A notification, a request of the server, and text that is no message have
+/// none.
 fn id_of(answer: &Answer) -> Option<u64> {
     if answer.bytes > answer.body.len() as u64 {
         // It was too long to be kept; the id stands in front or is not known.

@@ -184,7 +184,7 @@ fn never_started(results: &Results, server: &str) -> bool {
     results.cell("start", server).is_some_and(|cell| cell.figures.is_empty() && cell.problem.is_some())
 }
 
-/// Whether a problem of the scenario is told in this column.
+/// Returns true if this column names a problem of the scenario.
 fn first(scenario: &str, id: &str) -> bool {
     ALL.iter().find(|one| one.id == scenario).is_some_and(|scenario| scenario.metrics[0].id == id)
 }

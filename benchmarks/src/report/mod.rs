@@ -55,7 +55,7 @@ fn metric(scenario: &str, id: &str) -> Option<&'static Metric> {
     scenario.metrics.iter().find(|metric| metric.id == id)
 }
 
-/// What a plot shows.
+/// Returns the title of a plot.
 fn title(scenario: &str, id: &str) -> String {
     let of = ALL.iter().find(|one| one.id == scenario).map_or(scenario, |scenario| scenario.title);
     match (scenario, metric(scenario, id)) {
@@ -66,7 +66,7 @@ fn title(scenario: &str, id: &str) -> String {
 }
 
 impl Unit {
-    /// What stands behind a figure.
+    /// Returns the name of the unit that stands behind a figure.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Millis => "ms",

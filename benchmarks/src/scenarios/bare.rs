@@ -7,7 +7,7 @@ use crate::stats::{millis, percentile};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// What is run, and in which part of the folder.
+/// Returns the command, and the part of the folder that it runs in.
 fn words(scenario: &Scenario) -> Option<(&'static [&'static str], Option<Part>)> {
     Some(match scenario.id {
         "list" => (&["ls"], Some(Part::Folder)),

@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(8);
 /// How long the flood may take.
 const FLOOD: Duration = Duration::from_secs(20);
 
-/// What a server may take to end what it should: some wait for a client to come back.
+/// The time that a server may take to end its programs: some wait for a client to come back.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Between two pings.

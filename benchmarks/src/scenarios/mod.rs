@@ -1,4 +1,4 @@
-//! What is measured.
+//! The scenarios that are measured.
 
 mod bare;
 mod hostile;
@@ -20,7 +20,7 @@ pub(crate) struct Metric {
     pub(crate) unit: Unit,
 }
 
-/// What a figure counts.
+/// The unit of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
     Millis,
@@ -38,7 +38,7 @@ pub(crate) enum Unit {
 pub(crate) struct Scenario {
     pub(crate) id: &'static str,
     pub(crate) title: &'static str,
-    /// What a server must be able to do. Nothing is asked of all.
+    /// The job that a server must be able to do; `None` if every server can take part.
     pub(crate) job: Option<Job>,
     /// Measured in the first round only, where it takes long and says the same each time.
     pub(crate) once: bool,
@@ -184,7 +184,7 @@ pub(crate) const ALL: &[Scenario] = &[
     },
 ];
 
-/// What a round found: figures by metric, and what went wrong.
+/// The figures of a round by metric, and its problem.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) figures: Vec<(&'static str, f64)>,

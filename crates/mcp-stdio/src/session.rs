@@ -107,6 +107,7 @@ async fn ask(mut settings: Settings, command: SessionSubcommand) -> Result<Comma
         // `Daemon` never comes here: `run` has handled it.
         SessionSubcommand::End { .. } | SessionSubcommand::Daemon => "end_session",
     };
+    // Before the policy: without a supervisor there is nothing to judge, and to say so tells nobody anything.
     if let Err(error) = client.ask(&SupervisorRequest::Status {}).await
         && error.code == ErrorCode::NotRunning
     {
@@ -219,6 +220,7 @@ async fn start(
     if !command.is_empty() {
         arguments.insert("command".to_owned(), command.into());
     }
+    // Through the host, so that the arguments are checked, judged and recorded as those of a client are.
     let context = CallContext::new(server.caller.clone(), CancellationToken::new());
     let answer = server.host.call("new_session", arguments, context).await?;
     if answer.is_failed() {

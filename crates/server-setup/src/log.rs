@@ -89,6 +89,7 @@ impl RecordQueue {
 
     fn push(&self, record: Vec<u8>) {
         let mut state = self.state();
+        // Dropped and counted: if nobody reads standard error, neither memory nor a call must wait for it.
         if state.bytes >= QUEUE_BYTES {
             state.dropped += 1;
             return;
@@ -105,6 +106,7 @@ impl RecordQueue {
                 .changed
                 .wait_while(self.state(), |state| state.records.is_empty())
                 .unwrap_or_else(PoisonError::into_inner);
+            // All records at once, so that whoever logs waits for the lock alone and never for standard error.
             let records = std::mem::take(&mut state.records);
             let dropped = std::mem::take(&mut state.dropped);
             state.bytes = 0;

@@ -30,6 +30,7 @@ pub(crate) async fn doctor(settings: Settings, as_json: bool) -> Result<ExitCode
     findings.extend(settings.roots.iter().flat_map(|root| paths::root(root)));
     findings.extend(paths::state(&settings));
     findings.extend(paths::ports(&settings));
+    // A check that fails ends no other: one run tells everything that is broken.
     match resources::workspace(&settings) {
         Ok(workspace) => {
             let workspace = Arc::new(workspace);
@@ -54,6 +55,7 @@ pub(crate) async fn doctor(settings: Settings, as_json: bool) -> Result<ExitCode
     }
     findings.extend(permissions::limits());
     findings.extend(permissions::looking_into_processes());
+    // The whole setup at last, as a start does it, for faults that no single check looks for.
     match setup::server(settings) {
         Ok(server) => {
             let tools = server.host.list(&server.caller).len();

@@ -14,7 +14,7 @@ use server_setup::settings::Settings;
 use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::path::Path;
-use trusted_file::Others;
+use trusted_file::OthersAccess;
 
 /// Checks a root: it has to be a folder that can be listed. One that cannot be written to, or that holds more than a project,
 /// is worth a note.
@@ -67,7 +67,7 @@ fn write_in(root: &Path) -> std::io::Result<()> {
 /// Checks that the rule for files which say what may be done holds for `file`.
 pub(super) fn untrusted(file: &Path) -> Option<Finding> {
     let metadata = std::fs::metadata(file).ok().filter(std::fs::Metadata::is_file)?;
-    let error = trusted_file::check_access(&metadata, Others::GroupMayWrite).err()?;
+    let error = trusted_file::check_access(&metadata, OthersAccess::GroupMayWrite).err()?;
     let shown = file.display();
     let (problem, remedy) = match error {
         trusted_file::Error::WritableByOthers { mode } => {

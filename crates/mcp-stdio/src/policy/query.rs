@@ -12,6 +12,8 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 /// The exit code for a call that the policy does not allow.
+// Neither 1 nor 2, which stand for a failure and for a command that was not done: a script must be able to tell a
+// refusal from a fault.
 const NOT_ALLOWED: u8 = 3;
 
 /// The call that a query is about.

@@ -100,6 +100,7 @@ mod unix {
         } else if kind.is_socket() {
             Some(Kind::Socket)
         } else {
+            // A terminal's settings are shared with the shell, and epoll takes no regular file (EPERM, epoll_ctl(2)).
             None
         }
     }
@@ -111,6 +112,7 @@ mod unix {
         reason = "it opens the pipe that is its own standard stream, by /proc"
     )]
     fn reopen(descriptor: i32, options: &mut OpenOptions) -> Option<OwnedFd> {
+        // The value of x86, Arm, RISC-V and s390x; the standard library does not name it.
         const O_NONBLOCK: i32 = 0o4000;
         let path = format!("/proc/self/fd/{descriptor}");
         options.custom_flags(O_NONBLOCK).open(path).ok().map(OwnedFd::from)

@@ -371,6 +371,7 @@ pub(super) fn set_text(
     };
     if let Some(Err(ValueNotAllowed { expected })) = visit(config, key, Set(text, source)) {
         let found = match is_secret(key) {
+            // The start is enough to recognize the value, which may be of any length.
             true => "another value".to_owned(),
             false => format!("{:?}", text.chars().take(60).collect::<String>()),
         };
