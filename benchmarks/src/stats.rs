@@ -1,4 +1,4 @@
-//! What many measurements come to.
+//! Statistics of many measurements.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What compilers print: nothing makes the reader panic or keep more than it may.
+//! Output of compilers: nothing makes the reader panic or keep more than it may.
 #![no_main]
 
 use core_tools::ci::Diagnostic;

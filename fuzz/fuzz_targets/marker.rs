@@ -1,4 +1,4 @@
-//! Whatever a marker file holds, it names a role that can be one, or none; and with a key nothing counts that was
+//! A marker file of any content names a role that can be one, or none; and with a key nothing counts that was
 //! not signed.
 #![no_main]
 

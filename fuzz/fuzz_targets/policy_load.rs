@@ -1,4 +1,4 @@
-//! Whatever text a policy file holds, it is read or refused; and what is read decides the same in every way that
+//! A policy file of any text is read or refused; and what is read decides the same in every way that
 //! it can be asked.
 #![no_main]
 

@@ -5,7 +5,7 @@ use integration_tests::Project;
 use serde_json::{Value, json};
 use std::process::Command;
 
-/// What `print-config` prints for a file: where it goes, and the JSON.
+/// Returns what `print-config` prints for a file: where it goes, and the JSON.
 fn printed(project: &Project, client: &str, arguments: &[&str]) -> (String, Value) {
     let output = project.server().args(["print-config", client]).args(arguments).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();

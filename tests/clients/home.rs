@@ -5,20 +5,20 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// What a token that nobody made looks like.
+/// A token of the right form that nobody made.
 pub(crate) const WRONG_TOKEN: &str = "ctk_41fb94c0ba7a_XYjQmZplasfjhUBxKVwbmPH4ghKPu41pefBG1_LZMio";
 
 /// How long a client may take for anything, in seconds, on a loaded machine.
 const PATIENCE: &str = "180";
 
-pub(crate) struct Home {
+pub(crate) struct ClientHome {
     folder: tempfile::TempDir,
     pub(crate) project: Project,
     /// Where npm has put them.
     modules: PathBuf,
 }
 
-impl Home {
+impl ClientHome {
     /// A computer with an agent; none where it is not installed.
     pub(crate) fn with(program: &str) -> Option<Self> {
         Self::with_package(&format!(".bin/{program}"))
@@ -65,7 +65,7 @@ impl Home {
         command
     }
 
-    /// What a program says, which must end well.
+    /// Returns what a program prints; it must succeed.
     pub(crate) fn run(&self, program: &str, arguments: &[&str]) -> String {
         self.run_with_token(program, arguments, None)
     }

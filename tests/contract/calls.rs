@@ -39,7 +39,7 @@ fn project() -> Project {
     project
 }
 
-/// What each tool is called with, in this order. Those that succeed come first, then one that fails, so that
+/// Lists the calls of each tool, in this order. Those that succeed come first, then one that fails, so that
 /// a failed result is checked too.
 fn calls() -> Vec<(&'static str, Value)> {
     vec![

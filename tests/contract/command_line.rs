@@ -15,7 +15,7 @@ fn run(project: &Project, arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-/// What is printed, with the paths of this run and this machine taken out.
+/// Returns what is printed, with the paths of this run and this machine taken out.
 fn printed(project: &Project, bytes: &[u8]) -> String {
     let server = integration_tests::server().canonicalize().unwrap();
     String::from_utf8(bytes.to_vec())

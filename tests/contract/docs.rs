@@ -1,4 +1,4 @@
-//! What the pages in `docs/` say of the tools is what the tools do: lists are generated, examples are run.
+//! The pages in `docs/` agree with the tools: lists are generated, examples are run.
 //! `UPDATE_DOCS=1` writes the pages anew.
 
 use crate::listed;
@@ -74,7 +74,7 @@ fn the_table_of_presets_has_the_tools_and_bytes_that_clients_get() {
     is_or_becomes("configuration.md", &format!("{before}{table}{after}"));
 }
 
-/// What differs each time, in the answers of the tools and so in the pages. A page keeps the values that it has.
+/// The parts of answers that differ each time, in the tools and so in the pages. A page keeps the values that it has.
 const VARIES: [(&str, &str); 14] = [
     (r"(after|in) [0-9.]+ ?s", "$1 …"),
     (r#"([a-z_]*(ms|pct)|[a-z_]*_seconds|samples|requests|unfinished)("?: ?)[0-9.]+"#, "$1$3…"),
@@ -123,7 +123,7 @@ fn folded(text: &str) -> String {
 }
 
 /// A shell in a small project, in which the commands of a page run one after the other.
-struct Shell {
+struct PageShell {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
@@ -131,7 +131,7 @@ struct Shell {
     bin: PathBuf,
 }
 
-impl Shell {
+impl PageShell {
     /// With the files of `contract/pages/PAGE`, or else `contract/pages/greeting`. Nothing where a program is missing
     /// that the page needs.
     fn open(page: &str) -> Option<Self> {
@@ -185,8 +185,8 @@ impl Shell {
         Some(Self { child, input, output, project, bin })
     }
 
-    /// What a command prints, and not what Node.js says of its debugger meanwhile. A command that goes on (`&`) has begun
-    /// when it has printed a line.
+    /// Returns what a command prints, without what Node.js says of its debugger meanwhile. A command that goes on (`&`)
+    /// has begun when it has printed a line.
     fn run(&mut self, command: &str) -> String {
         const END: &str = "-- end --";
         writeln!(self.input, "{{ {command}\n}} </dev/null\nprintf '\\n{END}\\n'").unwrap();
@@ -213,7 +213,7 @@ impl Shell {
     }
 }
 
-impl Drop for Shell {
+impl Drop for PageShell {
     /// With all that it has started.
     fn drop(&mut self) {
         let group = rustix::process::Pid::from_child(&self.child);
@@ -225,7 +225,7 @@ impl Drop for Shell {
 }
 
 /// The page with what each command in its `console` blocks prints.
-fn with_answers(page: &str, shell: &mut Shell) -> String {
+fn with_answers(page: &str, shell: &mut PageShell) -> String {
     let mut written = String::new();
     let mut lines = page.lines().peekable();
     let mut fence = None;
@@ -256,7 +256,7 @@ fn with_answers(page: &str, shell: &mut Shell) -> String {
 }
 
 fn answers_as_it_says(page: &str) {
-    let Some(mut shell) = Shell::open(page) else { return };
+    let Some(mut shell) = PageShell::open(page) else { return };
     let page = format!("{page}.md");
     let said = fs::read_to_string(docs().join(&page)).unwrap();
     assert!(said.contains("\n$ mcp-stdio"), "docs/{page} has no command");

@@ -7,7 +7,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::process::Command;
 
-/// What `doctor` finds, run as `prepare` says: its exit code, and the lines about `what`, each with its remedy.
+/// Runs `doctor` as `prepare` says: returns its exit code, and the lines about `what`, each with its remedy.
 fn doctor(project: &Project, what: &str, prepare: impl FnOnce(&mut Command)) -> (i32, String) {
     let mut command = project.server();
     command.args(["doctor", "--json"]);

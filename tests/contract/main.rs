@@ -1,4 +1,4 @@
-//! What a client is promised; a changed line in a snapshot here is a changed contract.
+//! The contract with clients; a changed line in a snapshot here is a changed contract.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

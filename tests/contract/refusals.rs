@@ -96,7 +96,7 @@ fn bad_calls_are_refused_in_the_words_recorded() {
     insta::assert_snapshot!("refusals", said.replace(&root, "/project"));
 }
 
-/// Whatever stands in an argument, the server answers, briefly, and goes on.
+/// The server answers any argument, briefly, and goes on.
 #[test]
 fn nonsense_in_any_argument_of_any_tool_is_answered() {
     let project = Project::empty();

@@ -32,7 +32,7 @@ fn serve(project: &Project, variables: &[(&str, &str)]) -> Wire {
     Wire::connect(command, Era::Modern)
 }
 
-/// What `db_bridge` answers, as an object, and whether that is a failure.
+/// Returns the answer of `db_bridge` as an object, and true if it is a failure.
 fn bridge(wire: &mut Wire, arguments: Value) -> (Value, bool) {
     wire.outcome("db_bridge", arguments)
 }

@@ -176,7 +176,7 @@ fn ticks(pid: u32) -> u64 {
     after[11].parse::<u64>().unwrap() + after[12].parse::<u64>().unwrap()
 }
 
-/// Whether the server does nothing for a while.
+/// Returns true if the server does nothing for a while.
 fn rests(wire: &Wire) -> bool {
     let before = ticks(wire.pid());
     std::thread::sleep(Duration::from_millis(300));

@@ -1,11 +1,11 @@
 //! Attacks on SQLite.
 
-use crate::attack::{Attack, Outcome, run};
+use crate::attack::{AttackOutcome, DatabaseAttack, run};
 use crate::serve;
 use crate::sqlite::{shop, sqlite};
-use Outcome::{Ddl, Harmless, Refused};
+use AttackOutcome::{Ddl, Harmless, Refused};
 
-const ATTACKS: &[Attack] = &[
+const ATTACKS: &[DatabaseAttack] = &[
     // What defines, in all the ways it is spelt.
     ("query", "DROP TABLE users", Ddl),
     ("seed", "DROP TABLE users", Ddl),
@@ -155,7 +155,7 @@ fn no_attack_on_sqlite_changes_or_reaches_anything() {
     assert!(!std::path::Path::new("/tmp/new.db").exists());
 }
 
-/// What a stranger's file may hold is run by whoever reads it.
+/// A stranger's file may hold views and triggers, which run in whoever reads it.
 #[test]
 fn a_hostile_file_reaches_nothing_through_its_own_views_and_triggers() {
     let project = shop();

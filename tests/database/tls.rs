@@ -4,7 +4,7 @@ use super::*;
 use crate::servers::{self, PASSWORD};
 use integration_tests::{certificate, unused_port};
 
-/// What a query answers by `url`, or why it does not.
+/// Returns the answer to a query over `url`, or the reason why there is none.
 fn asked(url: &str, sql: &str) -> Result<Value, String> {
     let project = Project::empty();
     let mut wire = serve(&project, &[("DB_URL", url)]);

@@ -8,20 +8,20 @@ use std::time::Duration;
 
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"}}"#;
 
-struct Site {
+struct AttackedServer {
     project: Project,
     server: HttpServer,
     token: String,
 }
 
-fn site() -> Site {
+fn site() -> AttackedServer {
     let project = Project::with([("keep.txt", "keep")]);
     let server = HttpServer::start(&project, &[]);
     let token = server.token("ada", "readonly", &[]);
-    Site { project, server, token }
+    AttackedServer { project, server, token }
 }
 
-impl Site {
+impl AttackedServer {
     /// Sends a body as it is. `method` and `name` are what the headers say.
     fn send(&self, era: Era, body: &str, method: &str, name: Option<&str>) -> Reply {
         let client = match era {
@@ -175,7 +175,7 @@ fn a_body_that_is_too_large_or_breaks_off_is_refused_and_the_server_goes_on() {
     assert!(!client.listed().is_empty());
 }
 
-/// What stands between could take the rest of one request for the next.
+/// A proxy in front could take the rest of one request for the next.
 #[test]
 fn a_request_that_ends_in_two_places_is_not_followed_by_another() {
     let site = site();

@@ -20,7 +20,7 @@ struct Browser {
     socket: WebSocket<TcpStream>,
     session: Option<String>,
     last: u64,
-    /// What it told unasked: messages of the console, exceptions.
+    /// The events that it sent unasked: messages of the console, exceptions.
     heard: Vec<Value>,
     _profile: tempfile::TempDir,
 }

@@ -1,4 +1,4 @@
-//! What ends when a client goes away, and when the server has to.
+//! The end of calls and programs when a client goes away, and when the server has to end.
 
 use crate::SOON;
 use integration_tests::{

@@ -1,4 +1,4 @@
-//! What a server refuses to be before it serves anybody.
+//! Configurations with which a server refuses to start, before it serves anybody.
 
 use integration_tests::{Ask, Era, Http, HttpServer, Project, Reply, require};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! What one caller may use, and what that leaves to another.
+//! The limits of one caller, and what they leave to another.
 
 use crate::SOON;
 use integration_tests::{Era, Http, HttpServer, Project, Reply, alive, unique_seconds, wait_until};

@@ -1,4 +1,4 @@
-//! What is answered where, and to whom.
+//! The answers of every route, and who gets them.
 
 use crate::SOON;
 use integration_tests::{Ask, Era, Http, HttpServer, Project, exchange, wait_until};

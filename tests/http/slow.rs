@@ -17,7 +17,7 @@ fn configured(text: &str) -> (Project, Project, HttpServer) {
     (project, outside, server)
 }
 
-/// Whether the server has closed.
+/// Returns true if the server has closed the connection.
 fn is_closed(stream: &mut TcpStream) -> bool {
     stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
     let mut bytes = [0; 1024];

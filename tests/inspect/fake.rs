@@ -33,7 +33,7 @@ fn listed(url: &str) -> String {
     json!([{"id": "x", "title": "x", "url": "x", "webSocketDebuggerUrl": url}]).to_string()
 }
 
-/// What is said of a fake, within a time that shows that nothing hangs.
+/// Returns what is said of a fake, within a time that shows that nothing hangs.
 fn of(answer: impl Fn(TcpStream, String, u16) + Send + Sync + Clone + 'static) -> String {
     let port = fake(answer);
     let project = Project::empty();

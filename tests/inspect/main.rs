@@ -34,7 +34,7 @@ fn serve(project: &Project, variables: &[(&str, &str)]) -> Wire {
     Wire::connect(command, Era::Modern)
 }
 
-/// What `inspect_state` answers, and whether that is a failure.
+/// Returns the answer of `inspect_state`, and true if it is a failure.
 fn inspect(wire: &mut Wire, arguments: Value) -> (Value, bool) {
     wire.outcome("inspect_state", arguments)
 }

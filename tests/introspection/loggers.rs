@@ -1,4 +1,4 @@
-//! What the loggers themselves write; see `loggers/README.md` for where it comes from.
+//! Logs that the loggers themselves write; see `loggers/README.md` for where they come from.
 
 use crate::{page, serve};
 use serde_json::{Value, json};

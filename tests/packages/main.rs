@@ -1,5 +1,5 @@
-//! What users install: the manual, the npm package, the wheel, the bundle, the entry of the registry; made from the
-//! programs as they are built for the tests, installed from local files, and driven as a client does.
+//! The packages that users install: the manual, the npm package, the wheel, the bundle, the entry of the registry; made
+//! from the programs as they are built for the tests, installed from local files, and driven as a client does.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::unwrap_used,
@@ -30,7 +30,7 @@ const SOON: Duration = Duration::from_secs(30);
 /// The version of every package.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Of this machine, with the C library that the tests are built for.
+/// The target of this machine, with the C library that the tests are built for.
 const TARGET: &str =
     if cfg!(target_arch = "aarch64") { "aarch64-unknown-linux-gnu" } else { "x86_64-unknown-linux-gnu" };
 

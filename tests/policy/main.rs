@@ -1,4 +1,4 @@
-//! Who may see and call what: the built server against clients, and files, that want more.
+//! The policy of the built server, against clients and files that want more than their role allows.
 #![cfg(unix)]
 #![allow(
     clippy::unwrap_used,
@@ -67,7 +67,7 @@ fn listed(wire: &mut Wire) -> BTreeSet<String> {
     tools.iter().map(|tool| tool["name"].as_str().expect("a name").to_owned()).collect()
 }
 
-/// What a server that is started so would list.
+/// Returns the tools that a server lists that is started so.
 fn lists(command: Command) -> BTreeSet<String> {
     listed(&mut Wire::connect(command, Era::Modern))
 }
@@ -85,12 +85,12 @@ fn tester(lines: &str) -> String {
 }
 
 /// A project with files, and a server that judges by a policy which lies outside of it.
-struct Judged {
+struct PolicyFixture {
     project: Project,
     outside: Project,
 }
 
-impl Judged {
+impl PolicyFixture {
     fn by<'a>(policy: &str, files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let judged = Self { project: Project::with(files), outside: Project::empty() };
         judged.set_policy(policy);

@@ -189,7 +189,7 @@ fn the_link_that_names_the_policy_is_protected_too() {
     assert!(fs::symlink_metadata(project.join("roles.toml")).unwrap().is_symlink());
 }
 
-/// What is *not* stopped, so that nobody counts on it: whoever may run any program writes what its user may
+/// Some writes are *not* stopped, so that nobody counts on it: whoever may run any program writes what its user may
 /// write, the policy in a writable root included. A policy belongs where the agent's user cannot write.
 #[test]
 fn a_role_that_may_run_any_program_can_write_a_policy_that_its_user_can_write() {

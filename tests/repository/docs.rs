@@ -1,6 +1,6 @@
 //! Doc comments begin with a sentence that says what the item is or does.
 
-use crate::sources::{crates, files, shown};
+use crate::sources::{crates, files, shown, workspace_root};
 
 /// Words that begin a clause and not a sentence: "What was found." says nothing of what the item is.
 const NO_BEGINNINGS: &[&str] =
@@ -9,8 +9,10 @@ const NO_BEGINNINGS: &[&str] =
 #[test]
 fn doc_comments_begin_with_a_sentence() {
     let mut wrong = Vec::new();
-    for krate in crates() {
-        for path in files(&krate.join("src"), "rs") {
+    let folders =
+        ["tests", "benchmarks/src", "fuzz/fuzz_targets"].map(|folder| workspace_root().join(folder));
+    for folder in crates().iter().map(|krate| krate.join("src")).chain(folders) {
+        for path in files(&folder, "rs") {
             let text = std::fs::read_to_string(&path).unwrap();
             let mut in_comment = false;
             for (index, line) in text.lines().enumerate() {

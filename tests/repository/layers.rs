@@ -1,4 +1,4 @@
-//! Which crate may depend on which, and how large one may be.
+//! The layers of the crates: which may depend on which, and how large one may be.
 
 use crate::sources::{crates, files, workspace_root};
 use serde_json::Value;

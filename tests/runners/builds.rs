@@ -202,7 +202,7 @@ fn dotnet_runs_in_the_folder_and_a_project_file_gives_its_name() {
     }
 }
 
-/// What cannot be had everywhere: only the command line is looked at, with a program that writes it down.
+/// The commands that cannot be had everywhere: only the command line is looked at, with a program that writes it down.
 #[test]
 fn each_ecosystems_own_command_is_run_in_its_folder() {
     let project = Project::with([

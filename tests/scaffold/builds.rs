@@ -1,4 +1,4 @@
-//! What `mcp-stdio new` writes is built for real, which takes minutes.
+//! A project of `mcp-stdio new` is built for real, which takes minutes.
 //!
 //! It stands at fixed places in the target folder, is built into that folder with the workspace's lock and its profile, and so
 //! compiles little but itself and what it chooses other features of.

@@ -14,14 +14,14 @@ pub(crate) fn run(project: &Project, arguments: &[&str]) -> Output {
     command(project, arguments).output().expect("the server runs")
 }
 
-/// What it prints, which must succeed.
+/// Returns what it prints; it must succeed.
 pub(crate) fn printed(project: &Project, arguments: &[&str]) -> String {
     let output = run(project, arguments);
     assert!(output.status.success(), "{arguments:?}: {output:?}");
     text(project, &output.stdout)
 }
 
-/// What is printed, without the paths of this run.
+/// Returns printed text without the paths of this run.
 pub(crate) fn text(project: &Project, bytes: &[u8]) -> String {
     let folder = project.path().canonicalize().expect("it is there");
     String::from_utf8_lossy(bytes)

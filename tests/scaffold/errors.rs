@@ -1,4 +1,4 @@
-//! What `new` says and refuses, and that a refusal leaves nothing behind.
+//! The messages and refusals of `new`; a refusal leaves nothing behind.
 
 use crate::{printed, run, text};
 use integration_tests::Project;

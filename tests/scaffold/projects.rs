@@ -1,5 +1,5 @@
-//! What is written compiles without a warning, and its tests pass: from a checkout, from the packages, in a project of
-//! another language.
+//! Scaffolded projects compile without a warning, and their tests pass: from a checkout, from the packages, in a
+//! project of another language.
 
 use crate::printed;
 use integration_tests::Project;

@@ -28,7 +28,7 @@ fn program(project: &Project, place: &str) -> String {
     path.display().to_string()
 }
 
-/// Whether programs are confined here.
+/// Returns true if programs are confined here.
 fn is_fenced(client: &mut Http) -> bool {
     client.text("get_diagnostics", json!({})).contains("Landlock ABI")
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What each agent prints at its limit, and how it is resumed.
+/// Each agent prints its own words at its limit, and is resumed in its own way.
 #[test]
 fn each_agent_is_resumed_after_its_limit_in_the_same_session() {
     let project = Project::empty();

@@ -86,7 +86,7 @@ fn ask(project: &Project, arguments: &[&str]) -> Value {
     serde_json::from_str(&text).unwrap_or_else(|_| panic!("{arguments:?}: {text}"))
 }
 
-/// What is known of a session.
+/// Returns what is known of a session.
 fn known(project: &Project, id: &str) -> Value {
     let list = ask(project, &["list", "--all"]);
     let sessions = list["sessions"].as_array().unwrap();

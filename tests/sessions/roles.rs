@@ -12,7 +12,7 @@ fn client() -> Option<(String, String)> {
     Some((python.display().to_string(), script.display().to_string()))
 }
 
-/// What the agent of a session in `role` reports, after `meddling`.
+/// Returns what the agent of a session in `role` reports, after `meddling`.
 fn report(project: &Project, role: Option<&str>, meddling: &str) -> Option<Value> {
     let (python, script) = client()?;
     let server = integration_tests::server().display().to_string();

@@ -1,4 +1,4 @@
-//! What is left when the supervisor is killed.
+//! The processes and records that are left when the supervisor is killed.
 
 use super::*;
 

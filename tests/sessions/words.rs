@@ -1,4 +1,4 @@
-//! What clients of the daemon that came before send, and the signal that had it read its settings.
+//! The messages that clients of the earlier daemon send, and the signal that had it read its settings.
 
 use super::*;
 use std::io::{Read, Write};

@@ -4,7 +4,7 @@ use crate::connect;
 use integration_tests::Era;
 use serde_json::{Value, json};
 
-/// What a call with arguments that do not fit says.
+/// Returns the refusal of a call with arguments that do not fit.
 fn refusal(tool: &str, arguments: Value) -> String {
     let (project, mut wire) = connect(Era::Initialize("2025-11-25"));
     project.write("a.txt", "one\n");

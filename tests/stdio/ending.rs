@@ -158,7 +158,7 @@ fn a_client_that_does_not_read_does_not_keep_it_from_ending() {
     assert!(started.elapsed() < PROMPT, "after {:?}", started.elapsed());
 }
 
-/// What the server answers to `input`, given to it as a shell's pipe would.
+/// Returns the server's answers to `input`, given to it as a shell's pipe would.
 fn piped(project: &Project, input: &str) -> Vec<serde_json::Value> {
     let mut server = project.server().stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     server.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();

@@ -1,4 +1,4 @@
-//! Which error is which.
+//! The code and the words of each error.
 
 use crate::connect;
 use integration_tests::Era;

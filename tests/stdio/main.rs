@@ -1,4 +1,4 @@
-//! What a client on standard input and output meets, byte by byte.
+//! A client on standard input and output, byte by byte.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

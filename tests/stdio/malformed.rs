@@ -1,4 +1,4 @@
-//! What is no message is answered or ignored as JSON-RPC 2.0 says, and never ends the server.
+//! Lines that are no messages are answered or ignored as JSON-RPC 2.0 says, and never end the server.
 
 use crate::connect;
 use integration_tests::{Era, Wire, peak_memory_kib};
@@ -12,7 +12,7 @@ fn answers_ping(wire: &mut Wire) -> bool {
     wire.request("ping", json!({}))["result"] == json!({})
 }
 
-/// What one line is answered with.
+/// Returns the answer to one line.
 fn answer_to(line: &[u8]) -> Value {
     let (_project, mut wire) = connect(ERA);
     wire.send_bytes(line);

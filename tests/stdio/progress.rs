@@ -1,4 +1,4 @@
-//! What a client hears while it waits.
+//! The messages that a client gets while it waits.
 
 use crate::connect;
 use integration_tests::{Era, Wire};

@@ -1,4 +1,4 @@
-//! What may be connected to standard input and output, and what may come out.
+//! The kinds of files that may be connected to standard input and output, and what may come out.
 
 use crate::connect;
 use integration_tests::{Era, Project};

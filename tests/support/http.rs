@@ -111,7 +111,7 @@ impl HttpServer {
         self.home.path()
     }
 
-    /// What it has logged.
+    /// Returns what it has logged.
     pub fn log(&self) -> String {
         fs::read_to_string(self.home.path().join("log")).unwrap_or_default()
     }
@@ -354,7 +354,7 @@ impl Http {
         format!("{head}\r\n{body}").into_bytes()
     }
 
-    /// What it would send for a message.
+    /// Returns the bytes that it would send for a message.
     pub fn request_bytes(&self, message: &Value) -> Vec<u8> {
         let name = message["params"]["name"].as_str();
         self.bytes(&message.to_string(), message["method"].as_str(), name)

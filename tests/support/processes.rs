@@ -1,4 +1,4 @@
-//! What is in the process table.
+//! Searches of the process table.
 
 use std::fs;
 use std::path::Path;
@@ -20,7 +20,7 @@ pub fn children(parent: u32) -> Vec<u32> {
     pids().filter(|pid| is_alive(*pid) && parent_of(*pid).as_deref() == Some(&parent)).collect()
 }
 
-/// Whether a process is there and no zombie.
+/// Returns true if a process is there and no zombie.
 pub fn is_alive(pid: u32) -> bool {
     state(pid).is_some_and(|state| state != 'Z')
 }

@@ -56,7 +56,7 @@ impl Project {
         std::fs::write(path, content).expect("a file can be written");
     }
 
-    /// What a file holds.
+    /// Returns the content of a file.
     pub fn read(&self, path: &str) -> String {
         std::fs::read_to_string(self.join(path)).expect("the file is there")
     }

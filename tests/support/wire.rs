@@ -59,7 +59,7 @@ pub struct Wire {
     lines: Receiver<String>,
     era: Era,
     last_id: i64,
-    /// What came while something else was waited for.
+    /// The messages that came while something else was waited for.
     pending: Vec<Value>,
 }
 
@@ -133,7 +133,8 @@ impl Wire {
         }
     }
 
-    /// What has come so far beside the answers that were waited for: notifications, and answers to others.
+    /// Returns the messages that have come beside the answers that were waited for: notifications, and answers to
+    /// others.
     pub fn others(&mut self) -> Vec<Value> {
         std::mem::take(&mut self.pending)
     }
@@ -143,7 +144,7 @@ impl Wire {
         self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
     }
 
-    /// Whether the server says nothing for so long.
+    /// Returns true if the server says nothing for so long.
     pub fn is_silent_for(&mut self, time: Duration) -> bool {
         match self.lines.recv_timeout(time) {
             Ok(line) => {

@@ -209,7 +209,7 @@ fn filtered(project: &Project, folder: &str) {
     project.git_in(folder, &["commit", "--quiet", "--message=module"]);
 }
 
-/// What writes, and could look into submodules on the way.
+/// Lists the calls that write, and could look into submodules on the way.
 fn writes() -> Vec<(&'static str, Value)> {
     vec![
         ("git_add", json!({"files": ["."]})),

@@ -5,7 +5,7 @@ use integration_tests::{Era, Project, Wire};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// What could change what git prints, set to what it is not by default.
+/// Settings that could change what git prints, each with a value that is not its default.
 const SETTINGS: &str = r#"
 [log]
 	showRoot = false

@@ -1,4 +1,4 @@
-//! What the tools do, through the protocol.
+//! The tools, called through the protocol.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

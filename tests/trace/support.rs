@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 /// An application that runs until the end of its test.
-pub(crate) struct App {
+pub(crate) struct ProfiledApp {
     child: Child,
     /// Where it listens, if it does.
     pub(crate) port: u16,
 }
 
-impl App {
+impl ProfiledApp {
     /// Starts `command`, which says `ready PORT`.
     pub(crate) fn start(mut command: Command) -> Self {
         let mut child =
@@ -38,14 +38,14 @@ impl App {
         self.child.wait().unwrap();
     }
 
-    /// Who traces it; 0 for nobody.
+    /// Returns the process that traces it; 0 if none does.
     pub(crate) fn tracer(&self) -> u32 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("TracerPid:")).unwrap();
         line.trim().parse().unwrap()
     }
 
-    /// What it answers to a GET.
+    /// Returns its answer to a GET.
     pub(crate) fn get(&self, path: &str) -> String {
         let mut stream = std::net::TcpStream::connect(("127.0.0.1", self.port)).unwrap();
         write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
@@ -55,7 +55,7 @@ impl App {
     }
 }
 
-impl Drop for App {
+impl Drop for ProfiledApp {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -68,12 +68,12 @@ pub(crate) fn source(name: &str) -> PathBuf {
 }
 
 /// A server that keeps its profiles in a folder of the test.
-pub(crate) struct Server {
+pub(crate) struct TraceServer {
     pub(crate) project: Project,
     pub(crate) wire: Wire,
 }
 
-impl Server {
+impl TraceServer {
     pub(crate) fn start() -> Self {
         let project = Project::empty();
         let wire = Wire::connect(command(&project), Era::Modern);
@@ -117,7 +117,7 @@ pub(crate) fn command(project: &Project) -> Command {
     command
 }
 
-/// What a result says: its text is JSON.
+/// Reads the text of a result, which is JSON.
 pub(crate) fn told(result: &Value) -> Value {
     let text = result["content"][0]["text"].as_str().unwrap();
     serde_json::from_str(text).unwrap_or_else(|error| panic!("no JSON ({error}): {text}"))
@@ -130,7 +130,7 @@ pub(crate) fn hot<'a>(list: &'a Value, function: &str) -> &'a Value {
     found.unwrap_or_else(|| panic!("no {function} in {list}"))
 }
 
-/// What a profile's file holds; it and the folder it is in are for their owner alone.
+/// Reads the file of a profile; it and the folder it is in are for their owner alone.
 pub(crate) fn file(path: &Value) -> Vec<u8> {
     use std::os::unix::fs::PermissionsExt;
     let path = Path::new(path.as_str().unwrap());
@@ -139,7 +139,7 @@ pub(crate) fn file(path: &Value) -> Vec<u8> {
     std::fs::read(path).unwrap()
 }
 
-/// Whether a program can be started; where not the test says so, and fails in CI.
+/// Returns true if a program can be started; if not, the test says so, and fails in CI.
 pub(crate) fn has(program: &str) -> bool {
     let path = std::env::var("PATH").unwrap();
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.venv/bin");

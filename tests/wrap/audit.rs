@@ -1,4 +1,4 @@
-//! What is recorded of calls.
+//! The records of calls in the audit.
 
 use crate::{LEGACY, call, setup};
 use integration_tests::{Era, wait_until};

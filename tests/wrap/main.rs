@@ -1,4 +1,4 @@
-//! What stands behind `mcp-stdio wrap`, and what stands in front of it, byte by byte: a server written to
+//! `mcp-stdio wrap` between a server and a client, byte by byte: a server written to
 //! misbehave, a client that does, and real ones.
 #![allow(
     clippy::unwrap_used,
@@ -30,18 +30,18 @@ use std::path::PathBuf;
 use std::process::Command;
 
 /// The server of these tests behind the proxy: flags of the proxy, behaviours of the server.
-struct Setup {
+struct WrapSetup {
     project: Project,
     flags: Vec<String>,
     behaviours: Vec<&'static str>,
 }
 
-fn setup(flags: &[&str]) -> Setup {
+fn setup(flags: &[&str]) -> WrapSetup {
     let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
-    Setup { project: Project::empty(), flags, behaviours: Vec::new() }
+    WrapSetup { project: Project::empty(), flags, behaviours: Vec::new() }
 }
 
-impl Setup {
+impl WrapSetup {
     fn behaving(mut self, behaviours: &[&'static str]) -> Self {
         self.behaviours = behaviours.to_vec();
         self
@@ -68,7 +68,7 @@ impl Setup {
         Wire::connect(self.command(), era)
     }
 
-    /// What the server was asked, in order: methods, and for calls the tool.
+    /// Returns what the server was asked, in order: methods, and for calls the tool.
     fn asked(&self) -> Vec<String> {
         let text = std::fs::read_to_string(self.project.join("count")).unwrap_or_default();
         text.lines().map(str::to_owned).collect()

@@ -1,4 +1,4 @@
-//! What is hidden does not exist, in every way in which a client can ask.
+//! A hidden tool does not exist, in every way in which a client can ask.
 
 use crate::{LEGACY, names, setup};
 use integration_tests::Era;

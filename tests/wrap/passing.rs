@@ -1,4 +1,4 @@
-//! What may pass, passes as it was meant.
+//! Messages that may pass arrive as they were meant.
 
 use crate::{LEGACY, call, names, setup};
 use integration_tests::{Era, wait_until};

@@ -10,7 +10,7 @@ use core_tools::sessions::{
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
-use server_setup::config::{Preset, SettingSource, Toolsets};
+use server_setup::config::{SettingSource, ToolPreset, Toolsets};
 use server_setup::settings::Settings;
 use server_setup::{open_file_limit, sessions, setup};
 use std::fmt::Write as _;
@@ -107,6 +107,7 @@ async fn ask(mut settings: Settings, command: SessionSubcommand) -> Result<Comma
         // `Daemon` never comes here: `run` has handled it.
         SessionSubcommand::End { .. } | SessionSubcommand::Daemon => "end_session",
     };
+    // Before the policy: without a supervisor there is nothing to judge, and to say so tells nobody anything.
     if let Err(error) = client.ask(&SupervisorRequest::Status {}).await
         && error.code == ErrorCode::NotRunning
     {
@@ -114,7 +115,7 @@ async fn ask(mut settings: Settings, command: SessionSubcommand) -> Result<Comma
     }
     // The default preset leaves tools out only to keep a client's list short. A choice of the user holds here too.
     if settings.config.toolsets.source == SettingSource::Default {
-        settings.config.toolsets.value = Toolsets::Preset(Preset::All);
+        settings.config.toolsets.value = Toolsets::Preset(ToolPreset::All);
     }
     let server = setup::server(settings)?;
     if !server.host.names(&server.caller).contains(&tool) {
@@ -219,6 +220,7 @@ async fn start(
     if !command.is_empty() {
         arguments.insert("command".to_owned(), command.into());
     }
+    // Through the host, so that the arguments are checked, judged and recorded as those of a client are.
     let context = CallContext::new(server.caller.clone(), CancellationToken::new());
     let answer = server.host.call("new_session", arguments, context).await?;
     if answer.is_failed() {

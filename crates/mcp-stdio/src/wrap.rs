@@ -127,6 +127,7 @@ fn tool_seconds(text: &str) -> Result<(String, Duration), InvalidTimeLimit> {
 pub(crate) fn wrap(arguments: WrapArguments, settings: &Settings) -> Result<ExitCode, Error> {
     let closed = || Error::system("a standard stream is closed");
     let streams = (
+        // Copies, which the proxy closes when it ends; the standard streams stay open.
         std::io::stdin().as_fd().try_clone_to_owned().map_err(closed())?,
         std::io::stdout().as_fd().try_clone_to_owned().map_err(closed())?,
     );
@@ -171,6 +172,7 @@ pub(crate) fn wrap(arguments: WrapArguments, settings: &Settings) -> Result<Exit
         proxy = proxy.pins(file, arguments.pin_mode.into());
     }
 
+    // One thread: the lines are read on threads of the proxy's own, and nothing else here waits for the processor.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

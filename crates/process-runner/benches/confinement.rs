@@ -12,7 +12,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use process_runner::{Command, Confinement};
-use support::{Cost, gate, heading, measure, median, row};
+use support::{RunCost, gate, heading, measure, median, row};
 
 const ROUNDS: usize = 15;
 const RUNS: u32 = 100;
@@ -60,7 +60,7 @@ fn main() {
             let cost = measure(|| walls = runtime.block_on(runtime.spawn(work)).expect("no panic"));
             // The first round warms up.
             if round > 0 {
-                costs.push(Cost { cpu: cost.cpu / RUNS, wall: cost.wall / RUNS });
+                costs.push(RunCost { cpu: cost.cpu / RUNS, wall: cost.wall / RUNS });
                 each.extend(walls);
             }
         }

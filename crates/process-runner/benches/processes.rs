@@ -24,7 +24,7 @@ use process_wrap::tokio::{CommandWrap, KillOnDrop, ProcessGroup};
 use rustix::process::{
     Pid, Resource, Rlimit, Signal, WaitOptions, getrlimit, kill_process, setrlimit, waitpid,
 };
-use support::{Cost, gate, heading, measure, median, memory_mib, row};
+use support::{RunCost, gate, heading, measure, median, memory_mib, row};
 use tokio::io::AsyncBufReadExt;
 use tokio::process::Command as TokioCommand;
 use tokio::runtime::Runtime;
@@ -108,7 +108,7 @@ fn spawn_and_wait(runtime: &Runtime, mib: usize) {
     for _ in 0..ROUNDS {
         for (way, costs) in ways.iter().zip(&mut costs) {
             let cost = measure(way.1);
-            costs.push(Cost { cpu: cost.cpu / RUNS, wall: cost.wall / RUNS });
+            costs.push(RunCost { cpu: cost.cpu / RUNS, wall: cost.wall / RUNS });
         }
     }
     black_box(&ballast);

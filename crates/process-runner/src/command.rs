@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use crate::confine::Confinement;
-use crate::environment::{EnvPolicy, Environment};
+use crate::environment::{CommandEnvironment, EnvPolicy};
 use crate::error::{SpawnError, SpawnErrorKind};
 use crate::events::EventOptions;
 use crate::limits::Limits;
@@ -26,9 +26,9 @@ use crate::stdin::Stdin;
 #[derive(Clone)]
 pub struct Command {
     pub(crate) program: OsString,
-    pub(crate) arguments: Vec<Argument>,
-    pub(crate) folder: Folder,
-    pub(crate) environment: Environment,
+    pub(crate) arguments: Vec<CommandArgument>,
+    pub(crate) folder: WorkingFolder,
+    pub(crate) environment: CommandEnvironment,
     pub(crate) stdin: Stdin,
     #[cfg(unix)]
     pub(crate) stdout: Option<Arc<File>>,
@@ -48,14 +48,14 @@ pub(crate) type LineCallback = Arc<dyn Fn(Stream, OutputLine<'_>) + Send + Sync>
 
 /// One argument, which `Debug` hides if it is secret.
 #[derive(Clone)]
-pub(crate) struct Argument {
+pub(crate) struct CommandArgument {
     pub(crate) value: OsString,
     secret: bool,
 }
 
 /// The folder that a program runs in: its path, and a handle if the caller has it open.
 #[derive(Clone)]
-pub(crate) struct Folder {
+pub(crate) struct WorkingFolder {
     pub(crate) path: PathBuf,
     #[cfg(unix)]
     pub(crate) handle: Option<Arc<std::os::fd::OwnedFd>>,
@@ -71,12 +71,12 @@ impl Command {
         Self {
             program: program.into(),
             arguments: Vec::new(),
-            folder: Folder {
+            folder: WorkingFolder {
                 path: folder.into(),
                 #[cfg(unix)]
                 handle: None,
             },
-            environment: Environment::default(),
+            environment: CommandEnvironment::default(),
             stdin: Stdin::default(),
             #[cfg(unix)]
             stdout: None,
@@ -104,15 +104,16 @@ impl Command {
     /// Adds an argument. It reaches the program unchanged, as there is no shell.
     #[must_use]
     pub fn arg(mut self, argument: impl Into<OsString>) -> Self {
-        self.arguments.push(Argument { value: argument.into(), secret: false });
+        self.arguments.push(CommandArgument { value: argument.into(), secret: false });
         self
     }
 
     /// Adds arguments.
     #[must_use]
     pub fn args<A: Into<OsString>>(mut self, arguments: impl IntoIterator<Item = A>) -> Self {
-        self.arguments
-            .extend(arguments.into_iter().map(|argument| Argument { value: argument.into(), secret: false }));
+        self.arguments.extend(
+            arguments.into_iter().map(|argument| CommandArgument { value: argument.into(), secret: false }),
+        );
         self
     }
 
@@ -120,7 +121,7 @@ impl Command {
     /// program runs; to keep it out of the output too, name it in [`Command::secrets`].
     #[must_use]
     pub fn secret_arg(mut self, argument: impl Into<OsString>) -> Self {
-        self.arguments.push(Argument { value: argument.into(), secret: true });
+        self.arguments.push(CommandArgument { value: argument.into(), secret: true });
         self
     }
 
@@ -355,7 +356,7 @@ impl fmt::Debug for Command {
     }
 }
 
-impl fmt::Debug for Argument {
+impl fmt::Debug for CommandArgument {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.secret { f.write_str("[redacted]") } else { self.value.fmt(f) }
     }

@@ -25,17 +25,17 @@ pub enum EnvPolicy {
 
 /// The environment that a command asks for.
 #[derive(Clone, Default)]
-pub(crate) struct Environment {
+pub(crate) struct CommandEnvironment {
     pub(crate) policy: EnvPolicy,
     /// The variables to set, and with `None` to remove, ordered by name.
     pub(crate) changes: BTreeMap<OsString, Option<OsString>>,
 }
 
 /// The environment of this process when it was read, without the withheld variables.
-pub(crate) struct InheritedEnv(Vec<Variable>);
+pub(crate) struct InheritedEnv(Vec<InheritedVariable>);
 
 /// One variable of an [`InheritedEnv`].
-pub(crate) struct Variable {
+pub(crate) struct InheritedVariable {
     name: OsString,
     value: OsString,
     /// `NAME=VALUE` as `posix_spawn(3)` takes it, so that a run copies nothing.
@@ -45,7 +45,7 @@ pub(crate) struct Variable {
 
 /// One variable that the child gets.
 pub(crate) enum EnvironmentEntry<'a> {
-    Inherited(&'a Variable),
+    Inherited(&'a InheritedVariable),
     Set(&'a OsStr, &'a OsStr),
 }
 
@@ -62,7 +62,7 @@ impl InheritedEnv {
     #[allow(clippy::disallowed_methods, reason = "`Inherit` and `Allow` pass the environment on")]
     pub(crate) fn without(withheld: &[OsString]) -> Self {
         let variable = |(name, value): (OsString, OsString)| {
-            Some(Variable {
+            Some(InheritedVariable {
                 #[cfg(unix)]
                 // A NUL cannot occur in an environment that the kernel gave; such a variable is left out.
                 text: c_variable(&name, &value).ok()?,
@@ -96,7 +96,7 @@ pub(crate) fn c_variable(name: &OsStr, value: &OsStr) -> Result<CString, std::ff
     CString::new(text)
 }
 
-impl Environment {
+impl CommandEnvironment {
     /// Returns the most variables that the child can get.
     #[cfg(unix)]
     pub(crate) fn max_entries(&self, inherited: &InheritedEnv) -> usize {
@@ -108,7 +108,7 @@ impl Environment {
         &'a self,
         inherited: &'a InheritedEnv,
     ) -> impl Iterator<Item = EnvironmentEntry<'a>> {
-        let passes = |variable: &&Variable| {
+        let passes = |variable: &&InheritedVariable| {
             let allowed = match &self.policy {
                 EnvPolicy::Inherit => true,
                 EnvPolicy::Clear => false,

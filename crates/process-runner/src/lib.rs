@@ -98,7 +98,7 @@ pub use runner::{Runner, RunnerBuilder};
 pub use running::Running;
 pub use secrets::Secrets;
 pub use signal::signal_name;
-pub use spill::Spill;
+pub use spill::SpillOptions;
 pub use stdin::{SharedReader, Stdin};
 pub use terminal::clean;
 pub use tokio_util::sync::CancellationToken;

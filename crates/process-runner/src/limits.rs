@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::spill::Spill;
+use crate::spill::SpillOptions;
 
 /// The limits of one run.
 ///
@@ -38,7 +38,7 @@ pub struct Limits {
     /// is kept.
     pub max_output: Option<MaxOutput>,
     /// A private file for a stream that is longer than `capture`. None by default.
-    pub spill: Option<Spill>,
+    pub spill: Option<SpillOptions>,
     /// The treatment of processes that outlive the program when it ends by itself.
     pub leftovers: LeftoverPolicy,
     /// The time for which a start is tried again while the program's file is open for writing (`ETXTBSY`: another
@@ -172,7 +172,7 @@ impl Limits {
 
     /// Sets [`Limits::spill`].
     #[must_use]
-    pub fn spill(mut self, spill: Spill) -> Self {
+    pub fn spill(mut self, spill: SpillOptions) -> Self {
         self.spill = Some(spill);
         self
     }

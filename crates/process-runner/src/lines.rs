@@ -108,9 +108,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    type Owned = (String, u64, bool);
+    type OwnedLine = (String, u64, bool);
 
-    fn split(limit: usize, chunks: &[&[u8]]) -> Vec<Owned> {
+    fn split(limit: usize, chunks: &[&[u8]]) -> Vec<OwnedLine> {
         let mut lines = Vec::new();
         let mut on_line = |line: OutputLine<'_>| {
             let text = String::from_utf8(line.bytes.to_vec()).expect("the tests write text");
@@ -124,7 +124,7 @@ mod tests {
         lines
     }
 
-    fn whole(text: &str) -> Owned {
+    fn whole(text: &str) -> OwnedLine {
         (text.to_owned(), 0, true)
     }
 
@@ -193,7 +193,7 @@ mod tests {
             cuts.sort_unstable();
             let chunks: Vec<_> = cuts.windows(2).map(|pair| &text.as_bytes()[pair[0]..pair[1]]).collect();
             // The definition, by the standard library.
-            let expected: Vec<Owned> = text
+            let expected: Vec<OwnedLine> = text
                 .split_inclusive('\n')
                 .map(|line| {
                     let terminated = line.ends_with('\n');

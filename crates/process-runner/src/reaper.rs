@@ -14,7 +14,7 @@ use rustix::process::Signal;
 use tokio::sync::oneshot;
 
 use crate::outcome::LeftoverProcess;
-use crate::tree::{self, Leader, Member, Scan, ScanQuery};
+use crate::tree::{self, ProcessLeader, ProcessScan, ScanQuery, TreeMember};
 
 /// The time after which what still lives in a tree is called unkillable.
 const KILL_TIMEOUT: Duration = Duration::from_secs(1);
@@ -36,7 +36,7 @@ pub(crate) struct TreeEnd {
 
 /// The result of [`inspect`].
 #[derive(Debug, Default)]
-pub(crate) struct Inspection {
+pub(crate) struct TreeInspection {
     pub(crate) members: Vec<LeftoverProcess>,
     /// True if a process that holds a pipe runs, or waits for a processor or a disk: that it prints nothing does not
     /// mean that it has nothing to print.
@@ -59,8 +59,16 @@ pub(crate) enum MemberAction {
 
 /// A request to the thread.
 enum ReaperJob {
-    End { leader: Arc<Leader>, reply: Option<oneshot::Sender<TreeEnd>> },
-    Inspect { leader: Arc<Leader>, action: MemberAction, pipes: Vec<u64>, reply: oneshot::Sender<Inspection> },
+    End {
+        leader: Arc<ProcessLeader>,
+        reply: Option<oneshot::Sender<TreeEnd>>,
+    },
+    Inspect {
+        leader: Arc<ProcessLeader>,
+        action: MemberAction,
+        pipes: Vec<u64>,
+        reply: oneshot::Sender<TreeInspection>,
+    },
 }
 
 /// Starts the thread if it does not run yet. It must be called before a process is started.
@@ -92,8 +100,8 @@ fn submit(job: ReaperJob) {
 }
 
 /// Kills everything that belongs to a run and reaps its leader. It returns at once. What the leader
-/// [holds](Leader::hold) is dropped when the processes have ended, or cannot be killed.
-pub(crate) fn abandon(leader: Arc<Leader>) {
+/// [holds](ProcessLeader::hold) is dropped when the processes have ended, or cannot be killed.
+pub(crate) fn abandon(leader: Arc<ProcessLeader>) {
     // From here, so that most of the tree is dead before the thread wakes up.
     leader.signal_group(Signal::KILL);
     submit(ReaperJob::End { leader, reply: None });
@@ -101,7 +109,7 @@ pub(crate) fn abandon(leader: Arc<Leader>) {
 
 /// Kills everything that belongs to a run. The caller reaps the leader when the answer comes; if it has dropped the
 /// receiver by then, the thread does.
-pub(crate) fn end(leader: Arc<Leader>) -> oneshot::Receiver<TreeEnd> {
+pub(crate) fn end(leader: Arc<ProcessLeader>) -> oneshot::Receiver<TreeEnd> {
     let (reply, answer) = oneshot::channel();
     submit(ReaperJob::End { leader, reply: Some(reply) });
     answer
@@ -110,10 +118,10 @@ pub(crate) fn end(leader: Arc<Leader>) -> oneshot::Receiver<TreeEnd> {
 /// Finds the members of a run beside its leader in one pass, and does `action` with them. `pipes` are the
 /// [ids](tree::pipe_id) of the run's open pipes.
 pub(crate) fn inspect(
-    leader: Arc<Leader>,
+    leader: Arc<ProcessLeader>,
     action: MemberAction,
     pipes: Vec<u64>,
-) -> oneshot::Receiver<Inspection> {
+) -> oneshot::Receiver<TreeInspection> {
     let (reply, answer) = oneshot::channel();
     submit(ReaperJob::Inspect { leader, action, pipes, reply });
     answer
@@ -128,18 +136,18 @@ struct Reaper {
 
 /// An inspection that waits for the next pass.
 struct PendingInspection {
-    leader: Arc<Leader>,
+    leader: Arc<ProcessLeader>,
     action: MemberAction,
     pipes: Vec<u64>,
-    reply: oneshot::Sender<Inspection>,
-    inspection: Inspection,
+    reply: oneshot::Sender<TreeInspection>,
+    inspection: TreeInspection,
     /// The indices of the pass's members that hold a pipe.
     holders: Vec<usize>,
 }
 
 /// A tree that must end.
 struct TreeEnding {
-    leader: Arc<Leader>,
+    leader: Arc<ProcessLeader>,
     reply: Option<oneshot::Sender<TreeEnd>>,
     started_at: Instant,
     next_pass: Instant,
@@ -193,7 +201,7 @@ impl Reaper {
                     action,
                     pipes,
                     reply,
-                    inspection: Inspection::default(),
+                    inspection: TreeInspection::default(),
                     holders: Vec::new(),
                 });
             }
@@ -208,13 +216,13 @@ impl Reaper {
             ending.alive.clear();
         }
         // A run may be in both lists, and more than once. Everyone who asked about a run gets its members.
-        let leaders: Vec<Arc<Leader>> = endings
+        let leaders: Vec<Arc<ProcessLeader>> = endings
             .iter()
             .map(|ending| &ending.leader)
             .chain(inspections.iter().map(|pending| &pending.leader))
             .cloned()
             .collect();
-        let Scan { members, undecided } = scan_for(&leaders);
+        let ProcessScan { members, undecided } = scan_for(&leaders);
         // The whole group at once and before single members, so that no shell in it sees its children die and goes on
         // with its script. After the search, which must see who was there.
         for ending in endings.iter().filter(|ending| ending.next_pass <= now) {
@@ -237,7 +245,7 @@ impl Reaper {
 }
 
 /// Searches all processes once for the members of all runs. A member's owner is the index of its leader.
-fn scan_for(leaders: &[Arc<Leader>]) -> Scan {
+fn scan_for(leaders: &[Arc<ProcessLeader>]) -> ProcessScan {
     // Reversed, so that of equal leaders the first index is the one that stays in the map.
     let indexed = || leaders.iter().enumerate().rev();
     let sessions: HashMap<_, _> =
@@ -245,7 +253,7 @@ fn scan_for(leaders: &[Arc<Leader>]) -> Scan {
     let markers: HashMap<_, _> =
         indexed().filter_map(|(index, leader)| Some((leader.marker()?.0, index))).collect();
     // A process that is older than all leaders belongs to none of them, and its environment need not be read.
-    let start = |leader: &Arc<Leader>| tree::start_time(leader.session()?);
+    let start = |leader: &Arc<ProcessLeader>| tree::start_time(leader.session()?);
     let started_since = leaders.iter().map(|leader| start(leader).unwrap_or(0)).min().unwrap_or(0);
     let query = ScanQuery {
         started_since,
@@ -258,7 +266,7 @@ fn scan_for(leaders: &[Arc<Leader>]) -> Scan {
 
 impl PendingInspection {
     /// Adds a member, whose index in this pass is `index`.
-    fn add_member(&mut self, member: &Member, index: usize) {
+    fn add_member(&mut self, member: &TreeMember, index: usize) {
         if self.action == MemberAction::TerminateEscaped && member.group != Some(self.leader.pid()) {
             member.signal(Signal::TERM);
             // A stopped process acts on SIGTERM only once it is continued.
@@ -274,7 +282,7 @@ impl PendingInspection {
     }
 
     /// Kills the holders if the action says so, and sends the answer.
-    fn answer(mut self, members: &[Member], undecided: bool) {
+    fn answer(mut self, members: &[TreeMember], undecided: bool) {
         self.inspection.undecided = undecided;
         let kill = match self.action {
             MemberAction::KillHolders => true,
@@ -295,7 +303,7 @@ impl PendingInspection {
 
 impl TreeEnding {
     /// Kills a member and records it.
-    fn kill_member(&mut self, member: &Member, now: Instant) {
+    fn kill_member(&mut self, member: &TreeMember, now: Instant) {
         if self.next_pass > now {
             return;
         }

@@ -321,7 +321,7 @@ impl Runner {
     /// Starts the task that takes a started program to its outcome.
     fn spawn_driver(
         &self,
-        launched: tree::Launched,
+        launched: tree::LaunchedProgram,
         command: &Command,
         limits: Limits,
         queued: Duration,
@@ -416,10 +416,10 @@ async fn sleep_or_pend(duration: Option<Duration>) {
 }
 
 /// A program that was started on another thread. Dropping the guard kills it, unless it was taken out.
-struct StartGuard(Option<tree::Started>);
+struct StartGuard(Option<tree::StartedLeader>);
 
 impl StartGuard {
-    fn take(mut self) -> Option<tree::Started> {
+    fn take(mut self) -> Option<tree::StartedLeader> {
         self.0.take()
     }
 }

@@ -22,13 +22,13 @@ use crate::reaper;
 #[derive(Debug)]
 #[must_use = "the program ends when this is dropped"]
 pub struct Running {
-    run: Run,
+    run: RunHandle,
     events: Option<EventReceiver>,
 }
 
 /// The run behind a handle.
 #[derive(Debug)]
-enum Run {
+enum RunHandle {
     Started {
         shared: Arc<RunState>,
         task: AbortHandle,
@@ -39,18 +39,18 @@ enum Run {
 
 impl Running {
     pub(crate) fn started(shared: Arc<RunState>, task: AbortHandle, events: Option<EventReceiver>) -> Self {
-        Self { run: Run::Started { shared, task }, events }
+        Self { run: RunHandle::Started { shared, task }, events }
     }
 
     pub(crate) fn never_started(output: Output, events: Option<EventReceiver>) -> Self {
-        Self { run: Run::NeverStarted(Arc::new(output)), events }
+        Self { run: RunHandle::NeverStarted(Arc::new(output)), events }
     }
 
     /// Returns the program's process id, if it was started. No other process gets that id until the run is over.
     pub fn pid(&self) -> Option<u32> {
         match &self.run {
-            Run::Started { shared, .. } => Some(shared.leader.pid_number()),
-            Run::NeverStarted(_) => None,
+            RunHandle::Started { shared, .. } => Some(shared.leader.pid_number()),
+            RunHandle::NeverStarted(_) => None,
         }
     }
 
@@ -58,16 +58,16 @@ impl Running {
     /// zero if the program never started.
     pub fn elapsed(&self) -> Duration {
         match &self.run {
-            Run::Started { shared, .. } => shared.started.elapsed(),
-            Run::NeverStarted(_) => Duration::ZERO,
+            RunHandle::Started { shared, .. } => shared.started.elapsed(),
+            RunHandle::NeverStarted(_) => Duration::ZERO,
         }
     }
 
     /// Returns true once the run is over.
     pub fn is_finished(&self) -> bool {
         match &self.run {
-            Run::Started { shared, .. } => shared.is_finished(),
-            Run::NeverStarted(_) => true,
+            RunHandle::Started { shared, .. } => shared.is_finished(),
+            RunHandle::NeverStarted(_) => true,
         }
     }
 
@@ -81,8 +81,8 @@ impl Running {
     /// with the snapshot's `next_cursor`. It works after the end too, so that no output of a short run is missed.
     pub fn snapshot(&self, stream: Stream, cursor: u64, max_bytes: usize) -> OutputSnapshot {
         match &self.run {
-            Run::Started { shared, .. } => shared.snapshot(stream, cursor, max_bytes),
-            Run::NeverStarted(_) => OutputSnapshot::default(),
+            RunHandle::Started { shared, .. } => shared.snapshot(stream, cursor, max_bytes),
+            RunHandle::NeverStarted(_) => OutputSnapshot::default(),
         }
     }
 
@@ -92,7 +92,7 @@ impl Running {
     /// # Errors
     /// `BrokenPipe` if the program has ended or closed its end, or if this end was closed before.
     pub async fn write_stdin(&self, bytes: &[u8]) -> io::Result<()> {
-        let Run::Started { shared, .. } = &self.run else {
+        let RunHandle::Started { shared, .. } = &self.run else {
             return Err(io::ErrorKind::BrokenPipe.into());
         };
         let write = async {
@@ -119,7 +119,7 @@ impl Running {
     /// Closes the standard input of a command with [`Stdin::Piped`](crate::Stdin::Piped), after a write in progress. It
     /// does nothing if it is closed.
     pub async fn close_stdin(&self) {
-        if let Run::Started { shared, .. } = &self.run {
+        if let RunHandle::Started { shared, .. } = &self.run {
             shared.stdin.lock().await.take();
         }
     }
@@ -130,8 +130,8 @@ impl Running {
     /// `InvalidInput` for a number that has no name on this system; `Unsupported` on Windows.
     pub fn signal(&self, signal: i32) -> io::Result<()> {
         match &self.run {
-            Run::Started { shared, .. } => shared.leader.signal(signal),
-            Run::NeverStarted(_) => Ok(()),
+            RunHandle::Started { shared, .. } => shared.leader.signal(signal),
+            RunHandle::NeverStarted(_) => Ok(()),
         }
     }
 
@@ -152,7 +152,7 @@ impl Running {
     }
 
     fn request_stop(&self, request: StopRequest) {
-        if let Run::Started { shared, .. } = &self.run {
+        if let RunHandle::Started { shared, .. } = &self.run {
             shared.request_stop(request);
         }
     }
@@ -160,14 +160,14 @@ impl Running {
     /// Returns the output if the run is over, without a copy. It does not wait.
     pub fn output(&self) -> Option<Arc<Output>> {
         match &self.run {
-            Run::Started { shared, .. } => shared.result().map(|result| result.output),
-            Run::NeverStarted(output) => Some(Arc::clone(output)),
+            RunHandle::Started { shared, .. } => shared.result().map(|result| result.output),
+            RunHandle::NeverStarted(output) => Some(Arc::clone(output)),
         }
     }
 
     /// Waits until the run is over, and leaves an open standard input open.
     pub async fn finished(&self) {
-        if let Run::Started { shared, .. } = &self.run {
+        if let RunHandle::Started { shared, .. } = &self.run {
             shared.finished().await;
         }
     }
@@ -185,8 +185,8 @@ impl Running {
     pub async fn wait(&mut self) -> Result<Output, Error> {
         self.finish().await;
         match &self.run {
-            Run::NeverStarted(output) => Ok((**output).clone()),
-            Run::Started { shared, .. } => to_outcome(shared, shared.result()),
+            RunHandle::NeverStarted(output) => Ok((**output).clone()),
+            RunHandle::Started { shared, .. } => to_outcome(shared, shared.result()),
         }
     }
 
@@ -204,8 +204,8 @@ impl Running {
         self.finish().await;
         match &self.run {
             // It holds no bytes, so the copy costs nothing.
-            Run::NeverStarted(output) => Ok((**output).clone()),
-            Run::Started { shared, .. } => to_outcome(shared, shared.take_result()),
+            RunHandle::NeverStarted(output) => Ok((**output).clone()),
+            RunHandle::Started { shared, .. } => to_outcome(shared, shared.take_result()),
         }
     }
 
@@ -237,7 +237,7 @@ fn to_outcome(shared: &RunState, result: Option<RunResult>) -> Result<Output, Er
 
 impl Drop for Running {
     fn drop(&mut self) {
-        if let Run::Started { shared, task } = &self.run
+        if let RunHandle::Started { shared, task } = &self.run
             && !shared.is_finished()
         {
             // The reaper ends the run here and now. The task could only do it when its runtime polls it again, which

@@ -19,20 +19,20 @@ use crate::text::human_bytes;
 /// byte, with secrets hidden. The caller must remove it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Spill {
+pub struct SpillOptions {
     /// The folder in which the file is created. It must exist.
     pub dir: PathBuf,
     /// The most bytes written for one stream. A marker line says how much is missing. 64 MiB by default.
     pub max_bytes: u64,
 }
 
-impl Spill {
+impl SpillOptions {
     /// Returns settings for new files in `dir` with at most 64 MiB of each stream.
     pub fn new(dir: impl Into<PathBuf>) -> Self {
         Self { dir: dir.into(), max_bytes: 64 * 1024 * 1024 }
     }
 
-    /// Sets [`Spill::max_bytes`].
+    /// Sets [`SpillOptions::max_bytes`].
     #[must_use]
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = bytes;
@@ -75,7 +75,7 @@ impl SpillWriter {
     ///
     /// # Errors
     /// If there is no such folder, no permission or no thread.
-    pub(crate) fn create(spill: &Spill) -> io::Result<Self> {
+    pub(crate) fn create(spill: &SpillOptions) -> io::Result<Self> {
         let (path, file) = private_file(&spill.dir)?;
         Self::to_file(file, path, spill.max_bytes)
     }
@@ -206,7 +206,8 @@ mod tests {
     #[test]
     fn a_file_holds_exactly_its_limit_and_a_marker() {
         let dir = dir();
-        let mut writer = SpillWriter::create(&Spill::new(dir.path()).max_bytes(2_000_000)).expect("creates");
+        let mut writer =
+            SpillWriter::create(&SpillOptions::new(dir.path()).max_bytes(2_000_000)).expect("creates");
         let chunk: Vec<u8> = (0..=255).cycle().take(65_536).collect();
         for _ in 0..50 {
             writer.write(&chunk);
@@ -236,7 +237,7 @@ mod tests {
     #[test]
     fn a_missing_folder_is_an_error() {
         let dir = dir();
-        assert!(SpillWriter::create(&Spill::new(dir.path().join("missing"))).is_err());
+        assert!(SpillWriter::create(&SpillOptions::new(dir.path().join("missing"))).is_err());
     }
 
     #[cfg(target_os = "linux")]

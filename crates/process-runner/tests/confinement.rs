@@ -22,7 +22,7 @@ use tempfile::TempDir;
 const PYTHON: &str = "/usr/bin/python3";
 
 /// A root and a folder for temporary files, which are granted, and a folder outside with a token.
-struct Fixture {
+struct ConfinementFixture {
     _folder: TempDir,
     root: PathBuf,
     temp: PathBuf,
@@ -30,7 +30,7 @@ struct Fixture {
     token: PathBuf,
 }
 
-impl Fixture {
+impl ConfinementFixture {
     /// Returns `None` where nothing can be confined. In CI that fails the test.
     fn new() -> Option<Self> {
         if let Err(why) = Confinement::available() {
@@ -94,7 +94,7 @@ fn fails_with(output: &Output, words: &str) {
 
 macro_rules! fixture {
     () => {
-        match Fixture::new() {
+        match ConfinementFixture::new() {
             Some(fixture) => fixture,
             None => return,
         }

@@ -22,9 +22,9 @@ fn main() {
 /// The part of the test harness's command line that `cargo test` and `cargo nextest` use.
 #[cfg(target_os = "linux")]
 mod harness {
-    pub(crate) type Test = (&'static str, fn());
+    pub(crate) type GuardianTest = (&'static str, fn());
 
-    pub(crate) fn main(tests: &[Test]) {
+    pub(crate) fn main(tests: &[GuardianTest]) {
         let arguments: Vec<String> = std::env::args().skip(1).collect();
         let has = |flag: &str| arguments.iter().any(|argument| argument == flag);
         let wanted: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with('-')).collect();
@@ -56,7 +56,7 @@ mod linux {
     use rustix::process::{Pid, Signal, kill_process};
 
     pub(crate) const ROLE: &str = "PROCESS_RUNNER_TEST_ROLE";
-    pub(crate) const TESTS: &[super::harness::Test] = &[
+    pub(crate) const TESTS: &[super::harness::GuardianTest] = &[
         ("a_killed_server_takes_its_runs_with_it", a_killed_server_takes_its_runs_with_it),
         ("a_killed_server_takes_its_confined_runs_with_it", a_killed_server_takes_its_confined_runs_with_it),
         ("without_a_guardian_they_live_on_as_documented", without_a_guardian_they_live_on_as_documented),
@@ -121,7 +121,7 @@ mod linux {
         });
     }
 
-    struct Server {
+    struct GuardedServer {
         process: Child,
         output: BufReader<std::process::ChildStdout>,
         daemon: u32,
@@ -129,7 +129,7 @@ mod linux {
         tree: Vec<u32>,
     }
 
-    impl Server {
+    impl GuardedServer {
         fn start(role: &str) -> Self {
             let mut process = std::process::Command::new(std::env::current_exe().unwrap())
                 .env(ROLE, role)
@@ -170,7 +170,7 @@ mod linux {
         }
     }
 
-    impl Drop for Server {
+    impl Drop for GuardedServer {
         fn drop(&mut self) {
             let _ = self.process.kill();
             let _ = self.process.wait();
@@ -190,7 +190,7 @@ mod linux {
     }
 
     fn takes_its_runs_with_it(role: &str) {
-        let mut server = Server::start(role);
+        let mut server = GuardedServer::start(role);
         server.kill();
         let start_time = Instant::now();
         for pid in server.tree.clone() {
@@ -202,7 +202,7 @@ mod linux {
     }
 
     fn without_a_guardian_they_live_on_as_documented() {
-        let mut server = Server::start("unguarded");
+        let mut server = GuardedServer::start("unguarded");
         assert_eq!(server.guardian, None);
         server.kill();
         std::thread::sleep(Duration::from_millis(300)); // time in which a guardian would have killed them
@@ -210,14 +210,14 @@ mod linux {
     }
 
     fn a_daemon_of_a_finished_run_is_spared() {
-        let mut server = Server::start("guarded");
+        let mut server = GuardedServer::start("guarded");
         server.kill();
         wait_until("the guardian has done its work", || is_dead(server.guardian.unwrap()));
         assert!(!is_dead(server.daemon));
     }
 
     fn the_guardian_keeps_nothing_of_the_server() {
-        let server = Server::start("guarded");
+        let server = GuardedServer::start("guarded");
         let guardian = server.guardian.unwrap();
         let mut open: Vec<(String, String)> = std::fs::read_dir(format!("/proc/{guardian}/fd"))
             .unwrap()
@@ -247,7 +247,7 @@ mod linux {
     }
 
     fn the_guardian_ends_with_its_runner() {
-        let mut server = Server::start("shutdown");
+        let mut server = GuardedServer::start("shutdown");
         drop(server.process.stdin.take());
         assert_eq!(server.line(), "shut down");
         wait_until("the guardian is reaped", || {
@@ -257,7 +257,7 @@ mod linux {
     }
 
     fn a_guardian_that_was_killed_is_replaced() {
-        let mut server = Server::start("replaced");
+        let mut server = GuardedServer::start("replaced");
         assert_eq!(server.tree.len(), 6);
         server.kill();
         // Also those that were announced to the first.

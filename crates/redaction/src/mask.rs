@@ -1,12 +1,12 @@
 //! The marks that stand in the place of secrets, and the spans that they take.
 
-use crate::span::Span;
+use crate::span::SecretSpan;
 
 /// The start of every mark.
 pub(crate) const MARK: &str = "[redacted:";
 /// Sorts spans, joins those that overlap, and widens those that reach into a mark over all of it. A span within a mark
 /// is dropped: masking a text twice must give what masking it once gives.
-pub(crate) fn merge(text: &str, mut spans: Vec<Span>) -> Vec<Span> {
+pub(crate) fn merge(text: &str, mut spans: Vec<SecretSpan>) -> Vec<SecretSpan> {
     let marks: Vec<(usize, usize)> = memchr::memmem::find_iter(text.as_bytes(), MARK)
         .filter_map(|start| Some((start, mark_end(text.as_bytes(), start)?)))
         .collect();
@@ -50,7 +50,7 @@ pub(crate) fn mark_end(bytes: &[u8], start: usize) -> Option<usize> {
 }
 
 /// Returns `text` with a mark in the place of each of `spans`, which are sorted and do not overlap.
-pub(crate) fn mask(text: &str, spans: &[Span]) -> String {
+pub(crate) fn mask(text: &str, spans: &[SecretSpan]) -> String {
     let mut masked = String::with_capacity(text.len());
     let mut done = 0;
     for span in spans {

@@ -6,12 +6,12 @@
 use crate::randomness::{MAX_JUDGED_BYTES, is_random};
 use crate::runs::{ALNUM, HEX, VALUE, WORD, end_of, is, is_at, start_of};
 use crate::secret_name::{MAX_NAME_BYTES, secret_name};
-use crate::span::Span;
+use crate::span::SecretSpan;
 
 /// The shortest value that is taken for a secret, in bytes.
 const MIN_VALUE_BYTES: usize = 16;
 /// Returns the secret value around the run from `start` to `end`, if a name before it says that it is one.
-pub(crate) fn at_run(bytes: &[u8], start: usize, end: usize) -> Option<Span> {
+pub(crate) fn at_run(bytes: &[u8], start: usize, end: usize) -> Option<SecretSpan> {
     // Identifiers and words are most of the long runs, and have no digit.
     if !bytes[start..end].iter().any(u8::is_ascii_digit) && end - start < 20 {
         return None;
@@ -20,7 +20,7 @@ pub(crate) fn at_run(bytes: &[u8], start: usize, end: usize) -> Option<Span> {
     let name = preceding_name(bytes, from)?;
     if name.is_bearer {
         let to = value_end(bytes, end);
-        return is_random(&bytes[from..to], 0.15).then_some(Span {
+        return is_random(&bytes[from..to], 0.15).then_some(SecretSpan {
             start: from,
             end: to,
             kind: "bearer-token",
@@ -31,12 +31,12 @@ pub(crate) fn at_run(bytes: &[u8], start: usize, end: usize) -> Option<Span> {
     let type_or_call = bytes.get(to) == Some(&b'(')
         || (unquote_back(bytes, from) == from
             && matches!(bytes.get(skip_blanks(bytes, to)), Some(b'=' | b'{')));
-    (!type_or_call && is_secret(&bytes[from..to], kind)).then_some(Span { start: from, end: to, kind })
+    (!type_or_call && is_secret(&bytes[from..to], kind)).then_some(SecretSpan { start: from, end: to, kind })
 }
 
 /// Returns the secret value behind the name that has a part (`assw`, `ecret`, …) at `at`. Finds what [`at_run`] does
 /// not: passwords with signs in them, which have no long run.
-pub(crate) fn at_name(bytes: &[u8], at: usize) -> Option<Span> {
+pub(crate) fn at_name(bytes: &[u8], at: usize) -> Option<SecretSpan> {
     let name_start = start_of(bytes, at, WORD, MAX_NAME_BYTES);
     let name_end = end_of(bytes, at, WORD, MAX_NAME_BYTES);
     let kind = secret_name(&bytes[name_start..name_end])?;
@@ -74,7 +74,7 @@ pub(crate) fn at_name(bytes: &[u8], at: usize) -> Option<Span> {
     };
     let value = bytes.get(start..end)?;
     let is_code = value.iter().any(|byte| matches!(byte, b'(' | b'{' | b'[' | b' ' | b'<'));
-    (!is_code && is_secret(value, kind)).then_some(Span { start, end, kind })
+    (!is_code && is_secret(value, kind)).then_some(SecretSpan { start, end, kind })
 }
 
 /// Returns the kind of secret that a member of an object holds, if both its name and its value say that it is one.

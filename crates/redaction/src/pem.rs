@@ -4,14 +4,14 @@
 //! fit the file. Certificates and public keys are no secrets and are left alone.
 
 use crate::runs::{BASE64, end_of, start_of};
-use crate::span::Span;
+use crate::span::SecretSpan;
 
 const KIND: &str = "private-key";
 /// A line of a key is at least this long, except the last. (64 in RFC 7468, 70 in OpenSSH's format, 76 in MIME.)
 const MIN_FULL_LINE: usize = 40;
 
 /// Appends to `spans` the lines of the key whose label has `PRIVATE KEY` at `label`.
-pub(crate) fn find(text: &str, label: usize, spans: &mut Vec<Span>) {
+pub(crate) fn find(text: &str, label: usize, spans: &mut Vec<SecretSpan>) {
     let bytes = text.as_bytes();
     // The label may have words before it, such as `RSA` or `ENCRYPTED`.
     let head = &bytes[label.saturating_sub(40)..label];
@@ -40,7 +40,7 @@ pub(crate) fn find(text: &str, label: usize, spans: &mut Vec<Span>) {
 ///
 /// The middle of a certificate looks the same and is masked too; but only a page that begins and ends
 /// within one is taken, so none that has anything else, such as a frame, a name or a shorter last line.
-pub(crate) fn middle(text: &str, spans: &mut Vec<Span>) {
+pub(crate) fn middle(text: &str, spans: &mut Vec<SecretSpan>) {
     /// With fewer lines there are too few characters for [`is_mixed`].
     const MIN_LINES: usize = 3;
     /// The line length of RFC 7468, and that of OpenSSH's own format.
@@ -57,7 +57,7 @@ pub(crate) fn middle(text: &str, spans: &mut Vec<Span>) {
         let body = line.trim_ascii_end();
         let end = start + line.len();
         if body.len() == width && end_of(bytes, start, BASE64, width) == start + width {
-            spans.push(Span { start, end: start + width, kind: KIND });
+            spans.push(SecretSpan { start, end: start + width, kind: KIND });
         } else if end < bytes.len() || !(body.starts_with('[') && body.ends_with(']')) {
             spans.truncate(first);
             return;
@@ -78,7 +78,7 @@ fn is_mixed(bytes: &[u8]) -> bool {
 }
 
 /// Appends the lines of the body that begins at `body`, behind a BEGIN line.
-fn behind_begin(bytes: &[u8], body: usize, spans: &mut Vec<Span>) {
+fn behind_begin(bytes: &[u8], body: usize, spans: &mut Vec<SecretSpan>) {
     // The body has no dashes, so the next ones are its end, or the start of something else.
     let next = memchr::memmem::find(&bytes[body..], b"----").map(|at| body + at);
     let end = next.unwrap_or(bytes.len());
@@ -100,7 +100,7 @@ fn behind_begin(bytes: &[u8], body: usize, spans: &mut Vec<Span>) {
                 })
             });
         if let Some((from, to)) = group {
-            spans.push(Span { start: from, end: to, kind: KIND });
+            spans.push(SecretSpan { start: from, end: to, kind: KIND });
         } else if !has_end && !is_gap(&bytes[start..line_end]) {
             return;
         }
@@ -109,7 +109,7 @@ fn behind_begin(bytes: &[u8], body: usize, spans: &mut Vec<Span>) {
 }
 
 /// Appends the lines above the END line at `marker`, of a key whose BEGIN is not in the text.
-fn before_end(bytes: &[u8], marker: usize, spans: &mut Vec<Span>) {
+fn before_end(bytes: &[u8], marker: usize, spans: &mut Vec<SecretSpan>) {
     let first = spans.len();
     // A key that has its BEGIN was masked from there.
     let mut end = start_of_line(bytes, marker);
@@ -117,7 +117,7 @@ fn before_end(bytes: &[u8], marker: usize, spans: &mut Vec<Span>) {
     let group = longest_group(bytes, end, marker).filter(|(from, to)| {
         to - from >= 16 && bytes[*to..marker].iter().all(|byte| matches!(byte, b'\\' | b'n' | b'r' | b'-'))
     });
-    spans.extend(group.map(|(start, end)| Span { start, end, kind: KIND }));
+    spans.extend(group.map(|(start, end)| SecretSpan { start, end, kind: KIND }));
     let mut is_nearest = true;
     while end > 0 {
         let line_end = end - 1;
@@ -129,7 +129,7 @@ fn before_end(bytes: &[u8], marker: usize, spans: &mut Vec<Span>) {
         if spans[..first].last().is_some_and(|span| span.end >= from) {
             break;
         }
-        spans.push(Span { start: from, end: to, kind: KIND });
+        spans.push(SecretSpan { start: from, end: to, kind: KIND });
         is_nearest = false;
         end = start;
     }

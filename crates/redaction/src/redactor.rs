@@ -10,7 +10,7 @@ use crate::literals::Literals;
 use crate::mask::{MARK, mask, merge};
 use crate::options::RedactionOptions;
 use crate::randomness::is_random;
-use crate::span::Span;
+use crate::span::SecretSpan;
 use crate::written_forms::written_forms;
 use crate::{named, pem, runs, tokens, url};
 
@@ -124,15 +124,16 @@ impl Redactor {
     }
 
     /// Returns the secrets of `text`, sorted, none overlapping another, none within a mark.
-    fn find(&self, text: &str) -> Vec<Span> {
+    fn find(&self, text: &str) -> Vec<SecretSpan> {
         let mut spans = Vec::new();
         if !self.enabled {
             return spans;
         }
         let bytes = text.as_bytes();
         if let Some(values) = &self.values {
-            values
-                .for_each_match(bytes, |_, start, end| spans.push(Span { start, end, kind: "environment" }));
+            values.for_each_match(bytes, |_, start, end| {
+                spans.push(SecretSpan { start, end, kind: "environment" })
+            });
         }
         // The end of the last AWS access key id: the secret that belongs to it has no shape of its own.
         let mut aws_key_id_end = None;
@@ -150,7 +151,7 @@ impl Redactor {
                 && aws_key_id_end.is_some_and(|id| start - id < AWS_SECRET_DISTANCE)
                 && is_random(&bytes[start..end], 0.25)
             {
-                spans.push(Span { start, end, kind: "aws-secret-key" });
+                spans.push(SecretSpan { start, end, kind: "aws-secret-key" });
             }
         }
         self.signs.for_each_match(bytes, |sign, at, _| match sign {

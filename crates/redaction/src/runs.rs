@@ -90,18 +90,18 @@ pub(crate) fn start_of(bytes: &[u8], end: usize, set: CharacterSet, max_length: 
 }
 
 /// Returns the runs of `bytes`, each as its start and end.
-pub(crate) fn runs(bytes: &[u8]) -> Runs<'_> {
-    Runs { bytes, start: 0 }
+pub(crate) fn runs(bytes: &[u8]) -> CharacterRuns<'_> {
+    CharacterRuns { bytes, start: 0 }
 }
 
 /// The iterator that [`runs`] returns.
-pub(crate) struct Runs<'a> {
+pub(crate) struct CharacterRuns<'a> {
     bytes: &'a [u8],
     /// No run begins before this.
     start: usize,
 }
 
-impl Iterator for Runs<'_> {
+impl Iterator for CharacterRuns<'_> {
     type Item = (usize, usize);
 
     /// Looks at the last byte of where the next run would have to lie and then backwards: the first

@@ -2,7 +2,7 @@
 
 /// A secret in a text: the bytes from `start` to before `end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Span {
+pub(crate) struct SecretSpan {
     pub(crate) start: usize,
     pub(crate) end: usize,
     /// The word in the mark, such as `github-token`.

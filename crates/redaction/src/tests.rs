@@ -33,16 +33,16 @@ fn redactor() -> Redactor {
 }
 
 /// A text, the part of it that must go, and the kind that the mark must name.
-struct Secret {
+struct SecretSample {
     text: String,
     secret: String,
     kind: &'static str,
 }
 
-fn secrets() -> Vec<Secret> {
+fn secrets() -> Vec<SecretSample> {
     let mut all = Vec::new();
     let mut add = |kind: &'static str, before: &str, secret: String, after: &str| {
-        all.push(Secret { text: format!("{before}{secret}{after}"), secret, kind });
+        all.push(SecretSample { text: format!("{before}{secret}{after}"), secret, kind });
     };
     let token = |prefix: &str, alphabet: &str, length: usize| {
         format!("{prefix}{}", random(prefix.len() as u64 * 31 + length as u64, alphabet, length))
@@ -296,7 +296,7 @@ fn every_secret_of_the_table_is_masked_and_nothing_beside_it() {
     assert!(all.len() >= 60, "{} examples", all.len());
     let failures: Vec<String> = all
         .iter()
-        .filter_map(|Secret { text, secret, kind }| {
+        .filter_map(|SecretSample { text, secret, kind }| {
             let redacted = redactor().redact(text).into_owned();
             // An access key id before the secret goes as well.
             let expected = text.replace(secret.as_str(), &format!("[redacted:{kind}]"));
@@ -545,7 +545,7 @@ fn json_is_redacted_by_the_name_of_the_member_and_keeps_its_shape() {
 fn a_redactor_that_is_off_returns_the_text_as_it_is() {
     let redactor =
         Redactor::new(RedactionOptions { enabled: false, values: vec!["known-value".to_owned()] }).unwrap();
-    for Secret { text, .. } in secrets() {
+    for SecretSample { text, .. } in secrets() {
         assert!(matches!(redactor.redact(&text), Cow::Borrowed(same) if same == text));
     }
     let mut value = serde_json::json!({ "password": random(80, ALNUM, 24) });

@@ -5,11 +5,11 @@
 //! tokens that issuer revoked in public. Where a length is given as a minimum, the issuer says that it may grow.
 
 use crate::runs::{ALNUM, BASE64, CharacterSet, HEX, UPPER, URL, WORD, end_of, is, is_at, start_of};
-use crate::span::Span;
+use crate::span::SecretSpan;
 
 /// The shape of one kind of token.
 #[derive(Clone, Copy)]
-struct Token {
+struct TokenShape {
     prefix: &'static str,
     kind: &'static str,
     alphabet: CharacterSet,
@@ -26,20 +26,25 @@ const fn at_least(
     kind: &'static str,
     alphabet: CharacterSet,
     min_length: usize,
-) -> Token {
-    Token { prefix, kind, alphabet, min_length, max_length: usize::MAX, needs_digit: false }
+) -> TokenShape {
+    TokenShape { prefix, kind, alphabet, min_length, max_length: usize::MAX, needs_digit: false }
 }
 
-const fn exactly(prefix: &'static str, kind: &'static str, alphabet: CharacterSet, length: usize) -> Token {
-    Token { prefix, kind, alphabet, min_length: length, max_length: length, needs_digit: false }
+const fn exactly(
+    prefix: &'static str,
+    kind: &'static str,
+    alphabet: CharacterSet,
+    length: usize,
+) -> TokenShape {
+    TokenShape { prefix, kind, alphabet, min_length: length, max_length: length, needs_digit: false }
 }
 
-const fn with_digit(token: Token) -> Token {
-    Token { needs_digit: true, ..token }
+const fn with_digit(token: TokenShape) -> TokenShape {
+    TokenShape { needs_digit: true, ..token }
 }
 
 /// Tokens whose prefix is made of run characters. The first that fits wins, so longer prefixes come first.
-static TOKENS: &[Token] = &[
+static TOKENS: &[TokenShape] = &[
     // Code hosts
     at_least("ghp_", "github-token", WORD, 36),
     at_least("gho_", "github-token", WORD, 36),
@@ -71,7 +76,7 @@ static TOKENS: &[Token] = &[
     exactly("dop_v1_", "digitalocean-token", HEX, 64),
     exactly("doo_v1_", "digitalocean-token", HEX, 64),
     exactly("dor_v1_", "digitalocean-token", HEX, 64),
-    Token {
+    TokenShape {
         prefix: "LTAI",
         kind: "alibaba-access-key-id",
         alphabet: ALNUM,
@@ -174,7 +179,7 @@ static TOKENS: &[Token] = &[
 ];
 
 /// Tokens whose prefix ends in a full stop, which ends a run: the run behind it is looked at.
-static DOTTED: &[Token] = &[
+static DOTTED: &[TokenShape] = &[
     at_least("SG.", "sendgrid-key", URL, 20),
     at_least("hvs.", "vault-token", URL, 24),
     at_least("hvb.", "vault-token", URL, 24),
@@ -216,7 +221,7 @@ const fn filter() -> [u64; 64] {
 }
 
 /// Appends to `spans` the known tokens in the run from `start` to `end`. Returns true if there was one.
-pub(crate) fn find(bytes: &[u8], start: usize, end: usize, spans: &mut Vec<Span>) -> bool {
+pub(crate) fn find(bytes: &[u8], start: usize, end: usize, spans: &mut Vec<SecretSpan>) -> bool {
     let before = spans.len();
     if start > 0 {
         match bytes[start - 1] {
@@ -245,8 +250,8 @@ pub(crate) fn find(bytes: &[u8], start: usize, end: usize, spans: &mut Vec<Span>
     spans.len() > before
 }
 
-impl Token {
-    fn at(&self, bytes: &[u8], start: usize, run_end: usize) -> Option<Span> {
+impl TokenShape {
+    fn at(&self, bytes: &[u8], start: usize, run_end: usize) -> Option<SecretSpan> {
         let body = start + self.prefix.len();
         if bytes[start] != self.prefix.as_bytes()[0]
             || !bytes[start..run_end].starts_with(self.prefix.as_bytes())
@@ -257,7 +262,7 @@ impl Token {
     }
 
     /// The span of a token that begins at `start`, if what stands at `body` fits.
-    fn body(&self, bytes: &[u8], start: usize, body: usize) -> Option<Span> {
+    fn body(&self, bytes: &[u8], start: usize, body: usize) -> Option<SecretSpan> {
         let mut end = end_of(bytes, body, self.alphabet, self.max_length);
         if end - body < self.min_length || (self.max_length != usize::MAX && is_at(bytes, end, ALNUM)) {
             return None;
@@ -278,12 +283,12 @@ impl Token {
                 end += bytes[end..].iter().take(2).take_while(|&&byte| byte == b'=').count();
             }
         }
-        Some(Span { start, end, kind: self.kind })
+        Some(SecretSpan { start, end, kind: self.kind })
     }
 }
 
 /// Finds a token whose prefix ends in a full stop right before `run`.
-fn dotted(bytes: &[u8], run: usize) -> Option<Span> {
+fn dotted(bytes: &[u8], run: usize) -> Option<SecretSpan> {
     DOTTED.iter().find_map(|token| {
         let head = token.prefix.strip_suffix("eyJ").unwrap_or(token.prefix);
         let start = run.checked_sub(head.len())?;
@@ -294,7 +299,7 @@ fn dotted(bytes: &[u8], run: usize) -> Option<Span> {
 }
 
 /// Finds a JSON web token (RFC 7519): `eyJ…` is `{"…` in base64url, and so begin header and claims.
-fn web_token(bytes: &[u8], start: usize, end: usize) -> Option<Span> {
+fn web_token(bytes: &[u8], start: usize, end: usize) -> Option<SecretSpan> {
     // The header is all of what is left of the run, so only one place can be its start.
     if bytes.get(end) != Some(&b'.') || !bytes[end + 1..].starts_with(b"eyJ") {
         return None;
@@ -305,15 +310,15 @@ fn web_token(bytes: &[u8], start: usize, end: usize) -> Option<Span> {
     let claims = end_of(bytes, end + 1, URL, usize::MAX);
     let signature =
         if bytes.get(claims) == Some(&b'.') { end_of(bytes, claims + 1, URL, usize::MAX) } else { claims };
-    (claims - end > 10).then_some(Span { start: begin, end: signature, kind: "jwt" })
+    (claims - end > 10).then_some(SecretSpan { start: begin, end: signature, kind: "jwt" })
 }
 
 /// Finds a Telegram bot's token: its number, a colon, 35 characters that begin with `AA`.
-fn telegram(bytes: &[u8], run: usize) -> Option<Span> {
+fn telegram(bytes: &[u8], run: usize) -> Option<SecretSpan> {
     let digits = bytes[..run - 1].iter().rev().take(11).take_while(|byte| byte.is_ascii_digit()).count();
     let start = run - 1 - digits;
     let end = end_of(bytes, run, URL, 36);
-    ((8..=10).contains(&digits) && end - run == 35 && bytes[run..].starts_with(b"AA")).then_some(Span {
+    ((8..=10).contains(&digits) && end - run == 35 && bytes[run..].starts_with(b"AA")).then_some(SecretSpan {
         start,
         end,
         kind: "telegram-token",
@@ -321,7 +326,7 @@ fn telegram(bytes: &[u8], run: usize) -> Option<Span> {
 }
 
 /// Finds a Discord bot's token: its number in base64, six characters, a signature; full stops between.
-fn discord(bytes: &[u8], start: usize, end: usize) -> Option<Span> {
+fn discord(bytes: &[u8], start: usize, end: usize) -> Option<SecretSpan> {
     if !(24..=28).contains(&(end - start)) || !matches!(bytes[start], b'M' | b'N' | b'O') {
         return None;
     }
@@ -332,11 +337,11 @@ fn discord(bytes: &[u8], start: usize, end: usize) -> Option<Span> {
         return None;
     }
     let last = end_of(bytes, signature, URL, 41);
-    (27..=40).contains(&(last - signature)).then_some(Span { start, end: last, kind: "discord-token" })
+    (27..=40).contains(&(last - signature)).then_some(SecretSpan { start, end: last, kind: "discord-token" })
 }
 
 /// Finds the secret part of the address of a Slack or Discord webhook.
-fn webhook(bytes: &[u8], start: usize, end: usize) -> Option<Span> {
+fn webhook(bytes: &[u8], start: usize, end: usize) -> Option<SecretSpan> {
     let (host, run) = (&bytes[..start], &bytes[start..end]);
     let kind = if host.ends_with(b"hooks.slack.") && run.starts_with(b"com/") {
         "slack-webhook"
@@ -349,5 +354,5 @@ fn webhook(bytes: &[u8], start: usize, end: usize) -> Option<Span> {
         return None;
     };
     let secret = end - run.iter().rev().take_while(|&&byte| byte != b'/').count();
-    (end - secret >= 20).then_some(Span { start: secret, end, kind })
+    (end - secret >= 20).then_some(SecretSpan { start: secret, end, kind })
 }

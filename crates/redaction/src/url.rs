@@ -7,13 +7,13 @@ use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use crate::named::is_template;
 use crate::randomness::is_random;
 use crate::runs::{ALNUM, BASE64, end_of, is_at, start_of};
-use crate::span::Span;
+use crate::span::SecretSpan;
 
 /// The number of bytes of an address that are read in search of the `@` that ends its credentials.
 const MAX_USERINFO_BYTES: usize = 512;
 
 /// Returns the password in the address that has `://` at `at`.
-pub(crate) fn find(bytes: &[u8], at: usize) -> Option<Span> {
+pub(crate) fn find(bytes: &[u8], at: usize) -> Option<SecretSpan> {
     // The bracket of an IPv6 address stands where a user would.
     if at == 0 || !is_at(bytes, at - 1, ALNUM) || bytes.get(at + 3) == Some(&b'[') {
         return None;
@@ -49,10 +49,14 @@ pub(crate) fn find(bytes: &[u8], at: usize) -> Option<Span> {
     match colon.filter(|&colon| colon < host) {
         Some(colon) => {
             let password = &bytes[colon + 1..host];
-            (!is_template(password)).then_some(Span { start: colon + 1, end: host, kind: "url-password" })
+            (!is_template(password)).then_some(SecretSpan {
+                start: colon + 1,
+                end: host,
+                kind: "url-password",
+            })
         }
         // A token in the place of the user.
-        None => (host - start >= 16 && is_random(&bytes[start..host], 0.2)).then_some(Span {
+        None => (host - start >= 16 && is_random(&bytes[start..host], 0.2)).then_some(SecretSpan {
             start,
             end: host,
             kind: "url-password",
@@ -62,7 +66,7 @@ pub(crate) fn find(bytes: &[u8], at: usize) -> Option<Span> {
 
 /// Returns the credentials of `Basic …`, where `asic ` is at `at`. They are credentials if they decode to
 /// `user:password`: `basic authentication` is not.
-pub(crate) fn basic(bytes: &[u8], at: usize) -> Option<Span> {
+pub(crate) fn basic(bytes: &[u8], at: usize) -> Option<SecretSpan> {
     let word = start_of(bytes, at, ALNUM, 2);
     if at - word != 1 || !bytes[word].eq_ignore_ascii_case(&b'b') {
         return None;
@@ -76,5 +80,5 @@ pub(crate) fn basic(bytes: &[u8], at: usize) -> Option<Span> {
     }
     let decoded = STANDARD.decode(token).or_else(|_| STANDARD_NO_PAD.decode(&bytes[start..body])).ok()?;
     let readable = decoded.iter().all(|byte| !byte.is_ascii_control());
-    (readable && decoded.contains(&b':')).then_some(Span { start, end, kind: "basic-credentials" })
+    (readable && decoded.contains(&b':')).then_some(SecretSpan { start, end, kind: "basic-credentials" })
 }

@@ -54,6 +54,7 @@ pub fn caller(settings: &Settings, policy: &Policy) -> ResolvedCaller {
 #[cfg(unix)]
 fn marker(settings: &Settings) -> Result<Option<RoleMarker>, MarkerError> {
     use role_policy::source::{find_marker, read_key};
+    // The key first: if it cannot be read, a marker that is not signed must not count either.
     let key = match settings.config.policy.marker_key.as_ref() {
         Some(path) => Some(read_key(path)?),
         None => None,

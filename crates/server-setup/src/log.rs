@@ -89,6 +89,7 @@ impl RecordQueue {
 
     fn push(&self, record: Vec<u8>) {
         let mut state = self.state();
+        // Dropped and counted: if nobody reads standard error, neither memory nor a call must wait for it.
         if state.bytes >= QUEUE_BYTES {
             state.dropped += 1;
             return;
@@ -105,6 +106,7 @@ impl RecordQueue {
                 .changed
                 .wait_while(self.state(), |state| state.records.is_empty())
                 .unwrap_or_else(PoisonError::into_inner);
+            // All records at once, so that whoever logs waits for the lock alone and never for standard error.
             let records = std::mem::take(&mut state.records);
             let dropped = std::mem::take(&mut state.dropped);
             state.bytes = 0;
@@ -185,9 +187,9 @@ mod tests {
     use core_tools::redact::RedactionOptions;
     use std::sync::mpsc::{Sender, channel};
 
-    struct Sent(Sender<Vec<u8>>);
+    struct SentRecords(Sender<Vec<u8>>);
 
-    impl Write for Sent {
+    impl Write for SentRecords {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
             let _ = self.0.send(bytes.to_vec());
             Ok(bytes.len())
@@ -208,7 +210,7 @@ mod tests {
         let (sender, written) = channel();
         let writer = Arc::clone(&queue);
         std::thread::spawn(move || {
-            writer.write(Sent(sender), &Redactor::new(RedactionOptions::default()).unwrap());
+            writer.write(SentRecords(sender), &Redactor::new(RedactionOptions::default()).unwrap());
         });
         queue.flush(Duration::from_secs(20));
         let written = written.try_iter().collect::<Vec<_>>().concat();

@@ -50,6 +50,7 @@ pub fn check_exclusions(
     workspace: &Workspace,
     effects: &dyn EffectResolver,
 ) -> Result<(), Error> {
+    // Links and nested roots give a file a second path, which only a rule that forbids one can be evaded by.
     if !policy.excludes_paths(caller) {
         return Ok(());
     }

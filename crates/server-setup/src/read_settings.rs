@@ -81,6 +81,7 @@ pub fn defaults(program: Program) -> Result<Settings, Error> {
 fn narrowed(roots: &[PathBuf], within: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
     let mut narrowed: Vec<PathBuf> = Vec::new();
     for root in roots {
+        // Compared by where they lead, since a root may be given through a link. One that is not there grants nothing.
         let Ok(real) = root.canonicalize() else { continue };
         let common = within.iter().filter_map(|outer| match real.starts_with(outer) {
             true => Some(&real),

@@ -16,6 +16,7 @@ use std::path::PathBuf;
 /// # Errors
 /// This program's own file cannot be found.
 pub fn runner(settings: &Settings) -> Result<Runner, Error> {
+    // This program is its own guardian, so that nothing else has to be installed or found.
     let guardian = Guardian::current_exe().map_err(Error::CurrentExecutable)?;
     let runner = Runner::builder().guardian(guardian).secrets(settings.secrets.clone());
     Ok(runner.withhold(&settings.withheld).build())

@@ -88,6 +88,8 @@ pub fn state_folder(settings: &Settings) -> Result<PathBuf, Error> {
     if let Some(folder) = settings.config.sessions.state_dir.as_ref() {
         return Ok(folder.clone());
     }
+    // A relative path is ignored, as the specification demands. Here it would also give each folder that a server is
+    // started in a supervisor of its own.
     let folder = |name| std::env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
     let state = folder("XDG_STATE_HOME").or_else(|| folder("HOME").map(|home| home.join(".local/state")));
     Ok(state.ok_or(Error::NoStateFolder)?.join("coretools/sessions"))

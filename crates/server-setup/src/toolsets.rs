@@ -101,6 +101,7 @@ pub fn facts(
     workspace: &Arc<Workspace>,
     runner: &Runner,
 ) -> Result<Vec<ToolFacts<'static>>, Error> {
+    // The tools are built to be asked for their facts, and dropped: none of them runs, so nothing is confined.
     let confine = ConfinementPolicy::off("nothing is run");
     let toolsets = all(settings, workspace, runner, confine, Callers::One(&sessions::of_one(settings)))?;
     Ok(toolsets.iter().flat_map(Toolset::facts).collect())
@@ -155,6 +156,7 @@ fn library(
 /// Returns the logs of the application: `$LOG_PATH`, and those that the configuration names.
 #[cfg(feature = "introspection")]
 fn logs(config: &Config, workspace: &Arc<Workspace>, redactor: &Redactor) -> Logs {
+    // Read here, as libraries read no environment.
     let path = std::env::var_os("LOG_PATH").and_then(|path| path.into_string().ok());
     Logs::new(Arc::clone(workspace)).path(path).named(config.logs.sources()).redactor(redactor.clone())
 }
@@ -211,6 +213,7 @@ pub fn traces_folder(config: &Config) -> PathBuf {
     if let Some(folder) = config.traces.folder.as_ref() {
         return folder.clone();
     }
+    // A relative path is ignored, as the specification demands: it would depend on where a client starts the server.
     let folder = |name| std::env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
     let state = folder("XDG_STATE_HOME").or_else(|| folder("HOME").map(|home| home.join(".local/state")));
     state.unwrap_or_else(std::env::temp_dir).join("coretools/traces")
@@ -232,6 +235,7 @@ fn traces(config: &Config, workspace: &Arc<Workspace>, runner: &Runner) -> Trace
 /// `$XDG_CACHE_HOME`, by default `~/.cache` (XDG Base Directory Specification).
 #[cfg(feature = "context")]
 pub fn documents(commands: Commands) -> WorkspaceCompiler {
+    // Relative paths are ignored, as for the profiles.
     let folder = |name| std::env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
     let caches = folder("XDG_CACHE_HOME").or_else(|| folder("HOME").map(|home| home.join(".cache")));
     let documents = WorkspaceCompiler::new(commands);
@@ -268,6 +272,7 @@ fn read_catalogue(workspace: &Workspace, path: &Path) -> Result<Catalogue, Catal
         return Err(CatalogueFileError::TooLarge { max_bytes: MAX_BYTES });
     }
     let mut text = String::new();
+    // Bounded again, since the file may have grown since its size was read.
     file.take(MAX_BYTES).read_to_string(&mut text)?;
     Ok(Catalogue::parse(&text)?)
 }

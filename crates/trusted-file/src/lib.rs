@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// The access that users other than the owner may have to a file without its being refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Others {
+pub enum OthersAccess {
     /// Others may read the file, and the owner's own group may write to it: a policy or a configuration, which a person
     /// edits, often with a umask of 002.
     GroupMayWrite,
@@ -76,7 +76,7 @@ impl From<Error> for io::Error {
 /// # Errors
 /// The file is not trusted, is larger than `max_bytes`, is not UTF-8, or cannot be read.
 pub fn read(path: &Path, max_bytes: u64) -> Result<String, Error> {
-    read_text(path, max_bytes, Others::GroupMayWrite)
+    read_text(path, max_bytes, OthersAccess::GroupMayWrite)
 }
 
 /// Reads the text of the file at `path`, which may be a symbolic link and holds a secret: others may not read it.
@@ -84,11 +84,11 @@ pub fn read(path: &Path, max_bytes: u64) -> Result<String, Error> {
 /// # Errors
 /// The file is not trusted, others may read it, it is larger than `max_bytes`, is not UTF-8, or cannot be read.
 pub fn read_private(path: &Path, max_bytes: u64) -> Result<String, Error> {
-    read_text(path, max_bytes, Others::MayNotRead)
+    read_text(path, max_bytes, OthersAccess::MayNotRead)
 }
 
-fn read_text(path: &Path, max_bytes: u64, others: Others) -> Result<String, Error> {
-    let file = open_without_waiting(path, Links::Follow)?;
+fn read_text(path: &Path, max_bytes: u64, others: OthersAccess) -> Result<String, Error> {
+    let file = open_without_waiting(path, LinkTreatment::Follow)?;
     // What is judged is the open file, which nobody can exchange any more.
     check(&file, others)?;
     let mut text = String::new();
@@ -112,8 +112,8 @@ pub fn open_no_follow(path: &Path) -> Result<File, Error> {
         return Err(Error::SymbolicLink);
     }
     check_kind(&metadata)?;
-    let file = open_without_waiting(path, Links::Refuse)?;
-    check(&file, Others::GroupMayWrite)?;
+    let file = open_without_waiting(path, LinkTreatment::Refuse)?;
+    check(&file, OthersAccess::GroupMayWrite)?;
     Ok(file)
 }
 
@@ -134,7 +134,7 @@ pub fn open_append(path: &Path) -> Result<File, Error> {
         options.mode(0o600).custom_flags(i32::try_from(flags.bits()).unwrap_or_default());
     }
     let file = options.open(path)?;
-    check(&file, Others::MayRead)?;
+    check(&file, OthersAccess::MayRead)?;
     Ok(file)
 }
 
@@ -142,7 +142,7 @@ pub fn open_append(path: &Path) -> Result<File, Error> {
 ///
 /// # Errors
 /// The file is not regular, belongs to another user, or gives others more access than `others` allows.
-pub fn check(file: &File, others: Others) -> Result<(), Error> {
+pub fn check(file: &File, others: OthersAccess) -> Result<(), Error> {
     let metadata = file.metadata()?;
     check_kind(&metadata)?;
     check_access(&metadata, others)
@@ -153,7 +153,7 @@ pub fn check(file: &File, others: Others) -> Result<(), Error> {
 /// # Errors
 /// The file belongs to another user, or gives others more access than `others` allows.
 #[cfg(unix)]
-pub fn check_access(metadata: &Metadata, others: Others) -> Result<(), Error> {
+pub fn check_access(metadata: &Metadata, others: OthersAccess) -> Result<(), Error> {
     use std::os::unix::fs::MetadataExt;
     let (owner, user) = (metadata.uid(), rustix::process::geteuid().as_raw());
     // root may write to any file of this user anyway.
@@ -162,12 +162,12 @@ pub fn check_access(metadata: &Metadata, others: Others) -> Result<(), Error> {
     }
     let mode = metadata.mode() & 0o777;
     // A umask of 002 is common where every user has a group of its own, of the same number.
-    let has_own_group = others == Others::GroupMayWrite && metadata.gid() == owner;
+    let has_own_group = others == OthersAccess::GroupMayWrite && metadata.gid() == owner;
     let writable = if has_own_group { 0o002 } else { 0o022 };
     if mode & writable != 0 {
         return Err(Error::WritableByOthers { mode });
     }
-    if others == Others::MayNotRead && mode & 0o077 != 0 {
+    if others == OthersAccess::MayNotRead && mode & 0o077 != 0 {
         return Err(Error::ReadableByOthers { mode });
     }
     Ok(())
@@ -178,7 +178,7 @@ pub fn check_access(metadata: &Metadata, others: Others) -> Result<(), Error> {
 /// # Errors
 /// None on this platform.
 #[cfg(not(unix))]
-pub fn check_access(_: &Metadata, _: Others) -> Result<(), Error> {
+pub fn check_access(_: &Metadata, _: OthersAccess) -> Result<(), Error> {
     Ok(())
 }
 
@@ -188,22 +188,22 @@ fn check_kind(metadata: &Metadata) -> Result<(), Error> {
 
 /// The treatment of a symbolic link in the last place of a path.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Links {
+enum LinkTreatment {
     Follow,
     Refuse,
 }
 
 #[cfg(unix)]
-fn open_without_waiting(path: &Path, links: Links) -> io::Result<File> {
+fn open_without_waiting(path: &Path, links: LinkTreatment) -> io::Result<File> {
     use rustix::fs::{Mode, OFlags};
     // `NONBLOCK`: to open a pipe would otherwise wait for its writer. It means nothing for regular files.
     let mut flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    flags.set(OFlags::NOFOLLOW, links == Links::Refuse);
+    flags.set(OFlags::NOFOLLOW, links == LinkTreatment::Refuse);
     Ok(File::from(rustix::fs::open(path, flags, Mode::empty())?))
 }
 
 #[cfg(not(unix))]
-fn open_without_waiting(path: &Path, _: Links) -> io::Result<File> {
+fn open_without_waiting(path: &Path, _: LinkTreatment) -> io::Result<File> {
     File::open(path)
 }
 
@@ -213,12 +213,12 @@ mod tests {
     use super::*;
     use std::os::unix::fs::{PermissionsExt, chown, symlink};
 
-    struct Fixture {
+    struct FileFixture {
         folder: tempfile::TempDir,
         path: std::path::PathBuf,
     }
 
-    impl Fixture {
+    impl FileFixture {
         fn new(mode: u32) -> Self {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("policy.toml");
@@ -231,14 +231,14 @@ mod tests {
     #[test]
     fn a_file_that_only_its_owner_can_write_is_read() {
         for mode in [0o600, 0o644, 0o444] {
-            assert_eq!(read(&Fixture::new(mode).path, 100).unwrap(), "version = 1\n", "{mode:o}");
+            assert_eq!(read(&FileFixture::new(mode).path, 100).unwrap(), "version = 1\n", "{mode:o}");
         }
     }
 
     #[test]
     fn a_file_that_others_can_write_is_refused_with_the_command_that_mends_it() {
         for mode in [0o602, 0o646, 0o666] {
-            let error = read(&Fixture::new(mode).path, 100).unwrap_err();
+            let error = read(&FileFixture::new(mode).path, 100).unwrap_err();
             assert!(matches!(error, Error::WritableByOthers { mode: found } if found == mode), "{error}");
             assert!(error.to_string().contains("`chmod go-w` ends that"), "{error}");
         }
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn the_group_may_write_only_if_it_is_the_owners_own() {
-        let fixture = Fixture::new(0o660);
+        let fixture = FileFixture::new(0o660);
         // Only root can give a file to another group.
         if rustix::process::geteuid().is_root() {
             chown(&fixture.path, Some(0), Some(0)).unwrap();
@@ -260,27 +260,30 @@ mod tests {
 
     #[test]
     fn a_secret_that_others_can_read_is_refused() {
-        let open = |mode| File::open(Fixture::new(mode).path).unwrap();
-        assert!(check(&open(0o600), Others::MayNotRead).is_ok());
+        let open = |mode| File::open(FileFixture::new(mode).path).unwrap();
+        assert!(check(&open(0o600), OthersAccess::MayNotRead).is_ok());
         for mode in [0o640, 0o604] {
-            assert!(matches!(check(&open(mode), Others::MayNotRead), Err(Error::ReadableByOthers { .. })));
-            assert!(check(&open(mode), Others::MayRead).is_ok());
+            assert!(matches!(
+                check(&open(mode), OthersAccess::MayNotRead),
+                Err(Error::ReadableByOthers { .. })
+            ));
+            assert!(check(&open(mode), OthersAccess::MayRead).is_ok());
         }
         // The owner's own group may write only where a person edits the file.
-        assert!(matches!(check(&open(0o660), Others::MayRead), Err(Error::WritableByOthers { .. })));
+        assert!(matches!(check(&open(0o660), OthersAccess::MayRead), Err(Error::WritableByOthers { .. })));
     }
 
     #[test]
     fn a_secret_is_read_from_a_private_file_alone() {
-        assert_eq!(read_private(&Fixture::new(0o600).path, 100).unwrap(), "version = 1\n");
-        let error = read_private(&Fixture::new(0o644).path, 100).unwrap_err();
+        assert_eq!(read_private(&FileFixture::new(0o600).path, 100).unwrap(), "version = 1\n");
+        let error = read_private(&FileFixture::new(0o644).path, 100).unwrap_err();
         assert!(matches!(error, Error::ReadableByOthers { mode: 0o644 }), "{error}");
     }
 
     #[test]
     fn what_is_appended_to_is_made_private_and_is_no_link() {
         use std::io::Write;
-        let fixture = Fixture::new(0o644);
+        let fixture = FileFixture::new(0o644);
         open_append(&fixture.path).unwrap().write_all(b"more\n").unwrap();
         assert_eq!(read(&fixture.path, 100).unwrap(), "version = 1\nmore\n");
         let fresh = fixture.folder.path().join("fresh");
@@ -288,7 +291,7 @@ mod tests {
         let link = fixture.folder.path().join("link");
         symlink(&fixture.path, &link).unwrap();
         assert!(matches!(open_append(&link), Err(Error::Io(_))));
-        let writable = Fixture::new(0o664);
+        let writable = FileFixture::new(0o664);
         let error = open_append(&writable.path).unwrap_err();
         assert!(matches!(error, Error::WritableByOthers { mode: 0o664 }), "{error}");
         assert_eq!(io::Error::from(error).kind(), io::ErrorKind::PermissionDenied);
@@ -296,7 +299,7 @@ mod tests {
 
     #[test]
     fn what_is_no_file_is_refused_without_waiting_for_it() {
-        let fixture = Fixture::new(0o600);
+        let fixture = FileFixture::new(0o600);
         assert!(matches!(read(fixture.folder.path(), 100), Err(Error::NotAFile)));
         let link = fixture.folder.path().join("link");
         symlink(&fixture.path, &link).unwrap();
@@ -311,7 +314,7 @@ mod tests {
 
     #[test]
     fn a_file_that_is_too_large_or_no_text_is_refused() {
-        let fixture = Fixture::new(0o600);
+        let fixture = FileFixture::new(0o600);
         assert!(matches!(read(&fixture.path, 5), Err(Error::TooLarge { max_bytes: 5 })));
         std::fs::write(&fixture.path, [0xff, 0xfe]).unwrap();
         assert!(matches!(read(&fixture.path, 100), Err(Error::Io(_))));

@@ -61,9 +61,9 @@ mod attacks;
 
 pub use access_limit::{AccessDenied, AccessLimit};
 pub use error::Error;
-pub use folder::{DirEntry, Entries, Folder};
-pub use metadata::{Metadata, PathKind, Stamp};
+pub use folder::{DirEntry, Folder, FolderEntries};
+pub use metadata::{FileRevision, Metadata, PathKind};
 pub use path::ConfinedPath;
 pub use path_text::printable;
-pub use target::{Expect, TargetFile, TargetLock};
+pub use target::{ReplaceCondition, TargetFile, TargetLock};
 pub use workspace::Workspace;

@@ -52,7 +52,7 @@ pub struct Metadata {
     /// The number of its names (hard links).
     pub links: u64,
     /// The identity and state of the file.
-    pub(crate) stamp: Stamp,
+    pub(crate) stamp: FileRevision,
     /// The numbers of user and group.
     #[cfg_attr(not(unix), allow(dead_code, reason = "owners are not numbers"))]
     pub(crate) owner: (u32, u32),
@@ -60,7 +60,7 @@ pub struct Metadata {
 
 impl Metadata {
     /// Returns the identity and state of the file, to see later whether it changed.
-    pub fn stamp(&self) -> Stamp {
+    pub fn stamp(&self) -> FileRevision {
         self.stamp
     }
 }
@@ -68,14 +68,14 @@ impl Metadata {
 /// A file's identity and state: equal stamps mean the same file, not written in between (as far as the
 /// file system's clock can tell).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stamp {
+pub struct FileRevision {
     pub(crate) device: u64,
     pub(crate) inode: u64,
     pub(crate) size: u64,
     pub(crate) modified: (i64, i64),
 }
 
-impl Stamp {
+impl FileRevision {
     /// Returns true if both are certainly the same file, in whatever state.
     pub(crate) fn same_file(self, other: Self) -> bool {
         // An inode of 0 stands for no identity (`portable.rs`).

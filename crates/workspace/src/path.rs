@@ -14,9 +14,9 @@ use crate::metadata::{Metadata, PathKind};
 use crate::path_text::{check_text, normalize};
 use crate::resolve::{FinalSymlink, ResolvedPath, walk};
 #[cfg(target_os = "linux")]
-use crate::root::Root;
+use crate::root::AllowedRoot;
 use crate::root_set::RootSet;
-use crate::target::{Expect, TargetFile};
+use crate::target::{ReplaceCondition, TargetFile};
 
 /// A path beneath an allowed root, existing or not. The only way to a file.
 ///
@@ -321,7 +321,7 @@ impl ConfinedPath {
         self.create_parents()?;
         let target = self.target()?;
         let _lock = target.lock();
-        target.replace(content, Expect::Anything)
+        target.replace(content, ReplaceCondition::Anything)
     }
 
     /// Removes the file, or the link itself, at this path. Folders are refused.
@@ -473,7 +473,7 @@ impl ConfinedPath {
     }
 
     #[cfg(target_os = "linux")]
-    fn root(&self) -> Result<&Root, Error> {
+    fn root(&self) -> Result<&AllowedRoot, Error> {
         self.root_set.get(self.root)
     }
 

@@ -36,7 +36,7 @@ pub(crate) enum FinalSymlink {
     NoFollow,
 }
 
-enum Step {
+enum PathStep {
     Parent,
     Name(OsString),
 }
@@ -48,11 +48,11 @@ pub(crate) fn walk(
     relative: &Path,
     last: FinalSymlink,
 ) -> Result<ResolvedPath, Error> {
-    let mut walk = Walk {
+    let mut walk = PathWalk {
         root_set,
         requested: root_set.display_path(root, relative),
         root,
-        position: Position::Inside { names: PathBuf::new(), current: None },
+        position: WalkPosition::Inside { names: PathBuf::new(), current: None },
         pending: Vec::new(),
         links: 0,
         last_link: None,
@@ -61,53 +61,53 @@ pub(crate) fn walk(
     walk.run(last)
 }
 
-struct Walk<'a> {
+struct PathWalk<'a> {
     root_set: &'a RootSet,
     /// The path that was asked for, as messages show it.
     requested: String,
     root: usize,
-    position: Position,
+    position: WalkPosition,
     /// The steps that are still to be walked, the next one last.
-    pending: Vec<Step>,
+    pending: Vec<PathStep>,
     links: usize,
     /// The link that led outside last, as messages show it.
     last_link: Option<String>,
 }
 
-enum Position {
+enum WalkPosition {
     /// The names entered below the root, and the last of them by handle; none is the root itself.
     Inside { names: PathBuf, current: Option<Folder> },
     /// A path outside all roots, as text only: nothing is opened there.
     Outside(PathBuf),
 }
 
-impl Walk<'_> {
+impl PathWalk<'_> {
     fn run(mut self, last: FinalSymlink) -> Result<ResolvedPath, Error> {
         loop {
             // Compared after each step: an absolute link, or one that climbs above its root, may lead into a root
             // again.
-            if let Position::Outside(path) = &self.position
+            if let WalkPosition::Outside(path) = &self.position
                 && let Some(index) = self.root_set.roots.iter().position(|root| root.is_at(path))
             {
                 self.root = index;
-                self.position = Position::Inside { names: PathBuf::new(), current: None };
+                self.position = WalkPosition::Inside { names: PathBuf::new(), current: None };
             }
             let Some(step) = self.pending.pop() else { return self.finish(None) };
             match (&mut self.position, step) {
-                (Position::Outside(path), Step::Name(name)) => path.push(name),
-                (Position::Outside(path), Step::Parent) => {
+                (WalkPosition::Outside(path), PathStep::Name(name)) => path.push(name),
+                (WalkPosition::Outside(path), PathStep::Parent) => {
                     path.pop();
                 }
-                (Position::Inside { names, .. }, Step::Parent) => {
+                (WalkPosition::Inside { names, .. }, PathStep::Parent) => {
                     if names.pop() {
                         self.reenter()?;
                     } else {
                         let above = self.root_set.get(self.root)?.canonical.parent();
                         // Above `/` is `/`.
-                        self.position = Position::Outside(above.unwrap_or(Path::new("/")).to_owned());
+                        self.position = WalkPosition::Outside(above.unwrap_or(Path::new("/")).to_owned());
                     }
                 }
-                (Position::Inside { .. }, Step::Name(name)) => {
+                (WalkPosition::Inside { .. }, PathStep::Name(name)) => {
                     // The last name need not exist and is not opened here.
                     if self.pending.is_empty() {
                         let link = match last {
@@ -129,9 +129,9 @@ impl Walk<'_> {
     /// Returns the folder the walk is in.
     fn current_folder(&self) -> Result<&Folder, Error> {
         match &self.position {
-            Position::Inside { current: Some(folder), .. } => Ok(folder),
-            Position::Inside { current: None, .. } => Ok(&self.root_set.get(self.root)?.folder),
-            Position::Outside(_) => Err(self.outside()),
+            WalkPosition::Inside { current: Some(folder), .. } => Ok(folder),
+            WalkPosition::Inside { current: None, .. } => Ok(&self.root_set.get(self.root)?.folder),
+            WalkPosition::Outside(_) => Err(self.outside()),
         }
     }
 
@@ -143,15 +143,15 @@ impl Walk<'_> {
     /// Returns the path of the folder the walk is in, beneath its root.
     fn path(&self) -> PathBuf {
         match &self.position {
-            Position::Inside { names, .. } => names.clone(),
-            Position::Outside(_) => PathBuf::new(),
+            WalkPosition::Inside { names, .. } => names.clone(),
+            WalkPosition::Outside(_) => PathBuf::new(),
         }
     }
 
     fn enter(&mut self, name: OsString) -> Result<(), Error> {
         match self.current_folder()?.child(&name) {
             Ok(folder) => {
-                if let Position::Inside { names, current } = &mut self.position {
+                if let WalkPosition::Inside { names, current } = &mut self.position {
                     names.push(name);
                     *current = Some(folder);
                 }
@@ -170,7 +170,7 @@ impl Walk<'_> {
     /// Opens the current folder anew from its root, after a step up. That is cheaper than a handle for every level: a
     /// hostile path has two thousand. The names were no links when they were entered.
     fn reenter(&mut self) -> Result<(), Error> {
-        let Position::Inside { names, .. } = &self.position else { return Ok(()) };
+        let WalkPosition::Inside { names, .. } = &self.position else { return Ok(()) };
         let mut reached: Option<Folder> = None;
         for name in names {
             let parent = match &reached {
@@ -179,7 +179,7 @@ impl Walk<'_> {
             };
             reached = Some(parent.child(name).map_err(|error| self.io_error(error))?);
         }
-        if let Position::Inside { current, .. } = &mut self.position {
+        if let WalkPosition::Inside { current, .. } = &mut self.position {
             *current = reached;
         }
         Ok(())
@@ -203,7 +203,8 @@ impl Walk<'_> {
         if target.has_root() || target.is_absolute() {
             // The root directory or, on Windows, the drive.
             let start = target.components().take_while(|part| !matches!(part, Component::Normal(_)));
-            self.position = Position::Outside(start.filter(|part| *part != Component::ParentDir).collect());
+            self.position =
+                WalkPosition::Outside(start.filter(|part| *part != Component::ParentDir).collect());
         }
         self.push_steps(target);
         Ok(())
@@ -211,8 +212,8 @@ impl Walk<'_> {
 
     fn push_steps(&mut self, path: &Path) {
         self.pending.extend(path.components().rev().filter_map(|component| match component {
-            Component::Normal(name) => Some(Step::Name(name.to_owned())),
-            Component::ParentDir => Some(Step::Parent),
+            Component::Normal(name) => Some(PathStep::Name(name.to_owned())),
+            Component::ParentDir => Some(PathStep::Parent),
             _ => None,
         }));
     }

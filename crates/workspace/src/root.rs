@@ -11,7 +11,7 @@ use crate::path_text::printable;
 
 /// One allowed root: a folder held open from the start.
 #[derive(Clone, Debug)]
-pub(crate) struct Root {
+pub(crate) struct AllowedRoot {
     pub(crate) folder: Arc<Folder>,
     /// The path of the folder, free of links.
     pub(crate) canonical: PathBuf,
@@ -24,7 +24,7 @@ pub(crate) struct Root {
     pub(crate) is_local: bool,
 }
 
-impl Root {
+impl AllowedRoot {
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
         let failed = |source| Error::Root { path: path.to_owned(), source };
         let folder = Folder::open_trusted(path).map_err(failed)?;

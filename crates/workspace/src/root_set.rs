@@ -10,13 +10,13 @@ use crate::error::Error;
 use crate::folder::openat2;
 use crate::path_text::printable;
 use crate::protection::ProtectedFiles;
-use crate::root::Root;
+use crate::root::AllowedRoot;
 
 /// The allowed roots and the files in them that no operation may change. Cloning it copies two pointers.
 #[derive(Clone, Debug)]
 pub(crate) struct RootSet {
     /// The primary root first.
-    pub(crate) roots: Arc<[Root]>,
+    pub(crate) roots: Arc<[AllowedRoot]>,
     pub(crate) protected: Arc<ProtectedFiles>,
     /// True if `openat2(2)` resolves whole paths in the kernel; otherwise the walk resolves them.
     #[cfg(target_os = "linux")]
@@ -28,7 +28,7 @@ impl RootSet {
     ///
     /// # Errors
     /// [`Error::NoRoots`] if there is none.
-    pub(crate) fn new(mut roots: Vec<Root>, protected: Arc<ProtectedFiles>) -> Result<Self, Error> {
+    pub(crate) fn new(mut roots: Vec<AllowedRoot>, protected: Arc<ProtectedFiles>) -> Result<Self, Error> {
         // Names must tell roots apart, and `name:path` must have one reading: the second `src` is called `src~2`.
         for index in 0..roots.len() {
             let (earlier_roots, rest) = roots.split_at_mut(index);
@@ -84,7 +84,7 @@ impl RootSet {
     ///
     /// # Errors
     /// [`Error::NoRoots`] if there is no such root, which a path made by this set never asks for.
-    pub(crate) fn get(&self, index: usize) -> Result<&Root, Error> {
+    pub(crate) fn get(&self, index: usize) -> Result<&AllowedRoot, Error> {
         self.roots.get(index).ok_or(Error::NoRoots)
     }
 }

@@ -8,20 +8,20 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::error::Error;
 use crate::folder::{Folder, OpenMode, copy_permissions, file_metadata};
-use crate::metadata::{Metadata, PathKind, Stamp};
+use crate::metadata::{FileRevision, Metadata, PathKind};
 use crate::root_set::RootSet;
 
 /// The condition on the file under which it is replaced.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub enum Expect {
+pub enum ReplaceCondition {
     /// Nothing: the file is replaced or created.
     Anything,
     /// There is none yet.
     Missing,
     /// It is still the file, and in the state, of this stamp. Checked right before the replacement; a write
     /// by another process in the microseconds between is not noticed.
-    Unchanged(Stamp),
+    Unchanged(FileRevision),
 }
 
 /// One name in a folder held open by handle. What happens to the path above it no longer matters.
@@ -132,10 +132,10 @@ impl TargetFile {
     /// # Errors
     /// [`Error::AlreadyExists`] and [`Error::Changed`] if `expect` does not hold, [`Error::WrongKind`],
     /// [`Error::Protected`], [`Error::Io`].
-    pub fn replace(&self, content: &[u8], expect: Expect) -> Result<(), Error> {
+    pub fn replace(&self, content: &[u8], expect: ReplaceCondition) -> Result<(), Error> {
         let existing = self.metadata()?;
         if let Some(existing) = &existing {
-            if matches!(expect, Expect::Missing) {
+            if matches!(expect, ReplaceCondition::Missing) {
                 return Err(Error::AlreadyExists { path: self.display_path.clone() });
             }
             self.check_replaceable(existing)?;
@@ -151,7 +151,7 @@ impl TargetFile {
     /// [`Error::Io`].
     pub fn append(&self, content: &[u8]) -> Result<(), Error> {
         let Some(existing) = self.metadata()? else {
-            return self.write_atomically(Expect::Missing, None, |file| file.write_all(content));
+            return self.write_atomically(ReplaceCondition::Missing, None, |file| file.write_all(content));
         };
         self.check_replaceable(&existing)?;
         let failed = |error| self.io_error("write", error);
@@ -215,14 +215,14 @@ impl TargetFile {
     /// Copies the regular file here, with its permissions, into the place of `existing` or a free name.
     fn copy_to(&self, destination: &Self, existing: Option<&Metadata>) -> Result<(), Error> {
         let (mut file, metadata) = self.open_read()?;
-        let expect = existing.map_or(Expect::Missing, |_| Expect::Anything);
+        let expect = existing.map_or(ReplaceCondition::Missing, |_| ReplaceCondition::Anything);
         destination.write_atomically(expect, Some(&metadata), |copy| io::copy(&mut file, copy).map(|_| ()))
     }
 
     /// Has `write` fill a temporary file with the permissions of `model`, which then takes the name.
     fn write_atomically(
         &self,
-        expect: Expect,
+        expect: ReplaceCondition,
         model: Option<&Metadata>,
         write: impl FnOnce(&mut File) -> io::Result<()>,
     ) -> Result<(), Error> {
@@ -238,9 +238,9 @@ impl TargetFile {
         // Windows does not rename an open file.
         drop(file);
         match expect {
-            Expect::Anything => temporary.replace(&self.name).map_err(failed),
-            Expect::Missing => temporary.take_name(&self.name).map_err(failed),
-            Expect::Unchanged(stamp) => match self.metadata()? {
+            ReplaceCondition::Anything => temporary.replace(&self.name).map_err(failed),
+            ReplaceCondition::Missing => temporary.take_name(&self.name).map_err(failed),
+            ReplaceCondition::Unchanged(stamp) => match self.metadata()? {
                 Some(found) if found.stamp == stamp => temporary.replace(&self.name).map_err(failed),
                 _ => Err(Error::Changed { path: self.display_path.clone() }),
             },

@@ -8,7 +8,7 @@ use crate::access_limit::{AccessLimit, LimitedLocation};
 use crate::error::Error;
 use crate::path::ConfinedPath;
 use crate::path_text::check_text;
-use crate::root::Root;
+use crate::root::AllowedRoot;
 use crate::root_set::RootSet;
 
 /// The allowed roots, and the files in them that tools may not change. Cheap to clone.
@@ -24,8 +24,8 @@ impl Workspace {
     /// # Errors
     /// [`Error::NoRoots`] without roots, [`Error::Root`] naming one that is missing or no folder.
     pub fn new<P: AsRef<Path>>(roots: impl IntoIterator<Item = P>) -> Result<Self, Error> {
-        let roots: Vec<Root> =
-            roots.into_iter().map(|root| Root::open(root.as_ref())).collect::<Result<_, _>>()?;
+        let roots: Vec<AllowedRoot> =
+            roots.into_iter().map(|root| AllowedRoot::open(root.as_ref())).collect::<Result<_, _>>()?;
         Ok(Self { root_set: RootSet::new(roots, Arc::default())? })
     }
 
@@ -56,7 +56,7 @@ impl Workspace {
             .into_iter()
             .map(|folder| {
                 let (folder, canonical) = self.locate(folder.as_ref())?.open_canonical()?;
-                Ok(Root::new(folder, canonical.clone(), canonical))
+                Ok(AllowedRoot::new(folder, canonical.clone(), canonical))
             })
             .collect::<Result<_, Error>>()?;
         Ok(Self { root_set: RootSet::new(roots, Arc::clone(&self.root_set.protected))? })
@@ -73,7 +73,7 @@ impl Workspace {
             let location = LimitedLocation::root(Arc::clone(limit), prefix.into());
             let folder =
                 root.folder.with_limit(location).map_err(|error| Error::from_io("open", ".", error))?;
-            Ok(Root { folder: Arc::new(folder), ..root.clone() })
+            Ok(AllowedRoot { folder: Arc::new(folder), ..root.clone() })
         });
         Ok(Self {
             root_set: RootSet {

@@ -68,8 +68,8 @@ fn path() -> PathBuf {
     std::env::temp_dir().join(format!("coretools-skipped-tests-{}", run_id()))
 }
 
-/// What the test processes of one run have in common: the id that nextest or a parent test gives them, else the process
-/// that started them, which is cargo, with its start time, as process ids are used again.
+/// Returns an id that the test processes of one run share: the one that nextest or a parent test gives them, else the
+/// process that started them, which is cargo, with its start time, as process ids are used again.
 #[must_use]
 pub fn run_id() -> String {
     let given = |name| std::env::var(name).ok();

@@ -2,7 +2,7 @@
 
 #[cfg(feature = "testing")]
 use crate::workspace::PathKind;
-use crate::workspace::{ConfinedPath, Entries};
+use crate::workspace::{ConfinedPath, FolderEntries};
 use std::io::Read;
 
 /// The number of bytes of a manifest that are read.
@@ -82,6 +82,6 @@ impl Project {
     }
 }
 
-fn utf8_names(entries: Entries<'_>) -> impl Iterator<Item = String> {
+fn utf8_names(entries: FolderEntries<'_>) -> impl Iterator<Item = String> {
     entries.filter_map(|entry| entry.ok()?.name.into_string().ok())
 }

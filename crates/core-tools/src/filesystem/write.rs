@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::Error;
 use super::mask;
-use crate::workspace::{Expect, TargetFile, Workspace};
+use crate::workspace::{ReplaceCondition, TargetFile, Workspace};
 
 /// A file and its new content.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -83,9 +83,9 @@ pub fn write_file(workspace: &Workspace, input: &WriteFile) -> Result<WriteResul
             if has_mask && !created {
                 refuse_masks(&target, content)?;
             }
-            target.replace(content, Expect::Anything)?;
+            target.replace(content, ReplaceCondition::Anything)?;
         }
-        WriteMode::Create => target.replace(content, Expect::Missing)?,
+        WriteMode::Create => target.replace(content, ReplaceCondition::Missing)?,
         WriteMode::Append => target.append(content)?,
     }
     let mut notes = Vec::new();

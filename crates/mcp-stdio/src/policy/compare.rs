@@ -34,6 +34,7 @@ impl ToolAccess {
 }
 
 fn access(policy: &Policy, role: &str, tool: &ToolFacts<'_>) -> ToolAccess {
+    // Asked of the compiled policy, as a call is, and not read from the file: what is shown is what a call meets.
     if !policy.sees(&Caller::new(role), tool) {
         ToolAccess::Hidden
     } else if policy.requirements(role, tool).is_empty() {

@@ -12,17 +12,19 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 /// The exit code for a call that the policy does not allow.
+// Neither 1 nor 2, which stand for a failure and for a command that was not done: a script must be able to tell a
+// refusal from a fault.
 const NOT_ALLOWED: u8 = 3;
 
 /// The call that a query is about.
-pub(super) struct Query<'a> {
+pub(super) struct PolicyQuery<'a> {
     policy: Policy,
     caller: Caller,
     tool: ToolFacts<'a>,
     call: Call,
 }
 
-impl<'a> Query<'a> {
+impl<'a> PolicyQuery<'a> {
     /// A query about a call of the tool `name` by `caller`, with `arguments` as JSON.
     pub(super) fn new(
         policy: Policy,
@@ -38,8 +40,8 @@ impl<'a> Query<'a> {
 }
 
 /// Prints the verdict of the policy on the call, and the rule that decided.
-pub(super) fn check(query: Query<'_>, effects: &WorkspaceEffects, as_json: bool) -> ExitCode {
-    let Query { policy, caller, tool, call } = query;
+pub(super) fn check(query: PolicyQuery<'_>, effects: &WorkspaceEffects, as_json: bool) -> ExitCode {
+    let PolicyQuery { policy, caller, tool, call } = query;
     let decision = policy.authorize(&caller, &tool, call, effects).map(|call| call.decision().clone());
     let (verdict, rule, reason) = match &decision {
         Ok(decision) => ("allowed", &decision.rule, None),
@@ -56,8 +58,8 @@ pub(super) fn check(query: Query<'_>, effects: &WorkspaceEffects, as_json: bool)
 }
 
 /// Prints every entry and rule that was evaluated, with its result.
-pub(super) fn explain(query: Query<'_>, effects: &WorkspaceEffects) -> ExitCode {
-    let Query { policy, caller, tool, call } = query;
+pub(super) fn explain(query: PolicyQuery<'_>, effects: &WorkspaceEffects) -> ExitCode {
+    let PolicyQuery { policy, caller, tool, call } = query;
     let explained = policy.explain(&caller, &tool, call, effects);
     let mut text = format!("{} calls {}:\n", caller.role(), tool.name);
     for step in &explained.steps {

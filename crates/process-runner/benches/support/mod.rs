@@ -7,16 +7,16 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// CPU time of this process, without its children, and wall time.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Cost {
+pub(crate) struct RunCost {
     pub(crate) cpu: Duration,
     pub(crate) wall: Duration,
 }
 
 /// Measures the cost of `work`.
-pub(crate) fn measure(work: impl FnOnce()) -> Cost {
+pub(crate) fn measure(work: impl FnOnce()) -> RunCost {
     let (cpu, wall) = (own_cpu(), Instant::now());
     work();
-    Cost { cpu: own_cpu().saturating_sub(cpu), wall: wall.elapsed() }
+    RunCost { cpu: own_cpu().saturating_sub(cpu), wall: wall.elapsed() }
 }
 
 /// Returns the CPU time of all threads of this process so far.
@@ -27,16 +27,16 @@ pub(crate) fn own_cpu() -> Duration {
 }
 
 /// Returns the median of several measurements, by CPU time; the wall time is the median of the wall times.
-pub(crate) fn median(mut costs: Vec<Cost>) -> Cost {
+pub(crate) fn median(mut costs: Vec<RunCost>) -> RunCost {
     let middle = costs.len() / 2;
     costs.sort_by_key(|cost| cost.wall);
     let wall = costs[middle].wall;
     costs.sort_by_key(|cost| cost.cpu);
-    Cost { cpu: costs[middle].cpu, wall }
+    RunCost { cpu: costs[middle].cpu, wall }
 }
 
 /// Measures `work` `rounds` times and returns the median.
-pub(crate) fn rounds(rounds: usize, mut work: impl FnMut()) -> Cost {
+pub(crate) fn rounds(rounds: usize, mut work: impl FnMut()) -> RunCost {
     median((0..rounds).map(|_| measure(&mut work)).collect())
 }
 

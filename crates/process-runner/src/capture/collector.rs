@@ -4,7 +4,7 @@ use super::captured::CapturedStream;
 use super::head_tail::HeadTailBuffer;
 use super::snapshot::OutputSnapshot;
 use crate::secrets::{Secrets, StreamRedactor};
-use crate::spill::{Spill, SpillWriter};
+use crate::spill::{SpillOptions, SpillWriter};
 use crate::text;
 
 /// The limits of an [`OutputCapture`].
@@ -15,7 +15,7 @@ pub struct CaptureLimits {
     /// default. Memory is allocated as output comes.
     pub max_bytes: usize,
     /// The file for a stream that is longer. None by default.
-    pub spill: Option<Spill>,
+    pub spill: Option<SpillOptions>,
 }
 
 impl Default for CaptureLimits {
@@ -32,7 +32,7 @@ impl CaptureLimits {
 
     /// Sets [`CaptureLimits::spill`]: a longer stream is written to a file from its first byte.
     #[must_use]
-    pub fn spill(mut self, spill: Spill) -> Self {
+    pub fn spill(mut self, spill: SpillOptions) -> Self {
         self.spill = Some(spill);
         self
     }
@@ -62,7 +62,7 @@ struct CaptureRecorder {
 enum SpillState {
     Disabled,
     /// The stream still fits into memory.
-    Pending(Spill),
+    Pending(SpillOptions),
     Writing(SpillWriter),
     Failed(String),
 }

@@ -1,7 +1,7 @@
 use super::collector::{CaptureLimits, OutputCapture};
 use super::{CapturedStream, OutputSnapshot};
 use crate::secrets::Secrets;
-use crate::spill::Spill;
+use crate::spill::SpillOptions;
 use proptest::prelude::*;
 use std::borrow::Cow;
 
@@ -177,7 +177,7 @@ fn secrets_are_hidden_before_anything_is_kept() {
 #[test]
 fn a_stream_longer_than_memory_keeps_is_spilled_from_its_first_byte_with_secrets_hidden() {
     let dir = tempfile::tempdir().expect("a temporary folder");
-    let limits = CaptureLimits::new(100).spill(Spill::new(dir.path()));
+    let limits = CaptureLimits::new(100).spill(SpillOptions::new(dir.path()));
     let mut capture = OutputCapture::new(&limits, &Secrets::new(["hunter2-hunter2"]));
     let mut expected = String::new();
     for n in 0..100 {
@@ -197,7 +197,7 @@ fn a_stream_longer_than_memory_keeps_is_spilled_from_its_first_byte_with_secrets
 #[test]
 fn a_stream_that_memory_keeps_whole_makes_no_file() {
     let dir = tempfile::tempdir().expect("a temporary folder");
-    let limits = CaptureLimits::new(100).spill(Spill::new(dir.path()));
+    let limits = CaptureLimits::new(100).spill(SpillOptions::new(dir.path()));
     let mut capture = OutputCapture::new(&limits, &Secrets::default());
     capture.push(&[b'x'; 100]);
     assert_eq!(capture.finish(true).spill, None);
@@ -208,7 +208,7 @@ fn a_stream_that_memory_keeps_whole_makes_no_file() {
 
 #[test]
 fn a_spill_that_fails_leaves_the_capture_whole_and_says_why() {
-    let limits = CaptureLimits::new(8).spill(Spill::new("/nonexistent/folder"));
+    let limits = CaptureLimits::new(8).spill(SpillOptions::new("/nonexistent/folder"));
     let mut capture = OutputCapture::new(&limits, &Secrets::default());
     capture.push(b"0123456789abcdefghij");
     let captured = capture.finish(true);

@@ -70,7 +70,7 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Confinement {
-    grants: Vec<Grant>,
+    grants: Vec<AccessGrant>,
     network: bool,
     temp: Option<PathBuf>,
     best_effort: bool,
@@ -79,7 +79,7 @@ pub struct Confinement {
 /// A path and the access to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub(crate) struct Grant {
+pub(crate) struct AccessGrant {
     /// The path, absolute and without links as far as it existed when it was granted.
     pub(crate) path: PathBuf,
     pub(crate) write: bool,
@@ -169,7 +169,7 @@ impl Confinement {
     pub fn without<P: AsRef<Path>>(mut self, excluded: impl IntoIterator<Item = P>) -> Self {
         for excluded in excluded {
             let excluded = without_links(excluded.as_ref());
-            let holds = |grant: &Grant| !grant.root && excluded.starts_with(&grant.path);
+            let holds = |grant: &AccessGrant| !grant.root && excluded.starts_with(&grant.path);
             // Each turn replaces a folder by its entries, so this goes down to the excluded path itself.
             while let Some(index) = self.grants.iter().position(holds) {
                 let grant = self.grants.remove(index);
@@ -180,7 +180,7 @@ impl Confinement {
                 // does.
                 let siblings = std::fs::read_dir(&grant.path).into_iter().flatten().flatten();
                 for entry in siblings.filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink())) {
-                    self.push(Grant { path: entry.path(), ..grant.clone() });
+                    self.push(AccessGrant { path: entry.path(), ..grant.clone() });
                 }
             }
         }
@@ -240,7 +240,7 @@ impl Confinement {
                     } else {
                         continue;
                     };
-                    narrowed.push(Grant { path: common.clone(), write, root: true });
+                    narrowed.push(AccessGrant { path: common.clone(), write, root: true });
                 }
             }
         }
@@ -248,7 +248,7 @@ impl Confinement {
     }
 
     #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only Landlock reads it"))]
-    pub(crate) fn grants(&self) -> &[Grant] {
+    pub(crate) fn grants(&self) -> &[AccessGrant] {
         &self.grants
     }
 
@@ -264,22 +264,22 @@ impl Confinement {
         self.temp.as_deref()
     }
 
-    fn roots(&self) -> impl Iterator<Item = &Grant> {
+    fn roots(&self) -> impl Iterator<Item = &AccessGrant> {
         self.grants.iter().filter(|grant| grant.root)
     }
 
     fn grant(&mut self, path: &Path, write: bool, root: bool) {
-        self.push(Grant { path: without_links(path), write, root });
+        self.push(AccessGrant { path: without_links(path), write, root });
     }
 
-    fn push(&mut self, grant: Grant) {
+    fn push(&mut self, grant: AccessGrant) {
         if !self.grants.iter().any(|other| other.covers(&grant)) {
             self.grants.push(grant);
         }
     }
 }
 
-impl Grant {
+impl AccessGrant {
     /// Returns true if this grants everything that `other` does, and narrowing leaves no less of it.
     fn covers(&self, other: &Self) -> bool {
         other.path.starts_with(&self.path) && (self.write || !other.write) && (other.root || !self.root)

@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use super::output::OutputProgress;
 use super::shared::StopRequest;
 use crate::outcome::Stream;
-use crate::reaper::{Inspection, TreeEnd};
+use crate::reaper::{TreeEnd, TreeInspection};
 
 /// The reason that a run must end early.
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +26,7 @@ pub(super) enum RunPhase {
     /// again and again, since they may use the grace time too.
     Terminating {
         kill_at: Instant,
-        inspection: Option<oneshot::Receiver<Inspection>>,
+        inspection: Option<oneshot::Receiver<TreeInspection>>,
         next_inspection: Option<Instant>,
     },
     /// The leader has ended, and the streams are read while others may hold them.
@@ -40,7 +40,7 @@ pub(super) enum RunPhase {
     },
     /// The reaper looks for the processes that hold a stream, and may kill them.
     CheckingHolders {
-        inspection: oneshot::Receiver<Inspection>,
+        inspection: oneshot::Receiver<TreeInspection>,
         since: Instant,
         draining_since: Instant,
         /// True if `drain_max` has passed, so that draining cannot go on.
@@ -58,7 +58,7 @@ pub(super) enum RunWakeup {
     Cancelled,
     Exited,
     TreeEnded(TreeEnd),
-    Inspected(Inspection),
+    Inspected(TreeInspection),
     Output(OutputProgress),
     Deadline,
 }

@@ -17,9 +17,9 @@ use crate::confine::{Confinement, ConfinementStatus};
 use crate::events::{EventGranularity, EventQueue, RunEvent};
 use crate::limits::{LeftoverPolicy, Limits};
 use crate::outcome::{LeftoverProcess, Output, Stream, Termination};
-use crate::reaper::{self, Inspection, MemberAction, TreeEnd};
+use crate::reaper::{self, MemberAction, TreeEnd, TreeInspection};
 use crate::secrets::Secrets;
-use crate::tree::{ExitWatch, Launched, Reaped};
+use crate::tree::{ExitWatch, LaunchedProgram, ReapedLeader};
 
 use super::deadline::DeadlineTimer;
 use super::output::{OutputProgress, OutputPump, OutputStream};
@@ -71,7 +71,7 @@ pub(crate) struct Driver {
 
 impl Driver {
     pub(crate) fn new(
-        launched: Launched,
+        launched: LaunchedProgram,
         command: &Command,
         limits: Limits,
         secrets: &Secrets,
@@ -79,7 +79,7 @@ impl Driver {
         events: Option<Arc<EventQueue>>,
         run_guard: Box<dyn Any + Send>,
     ) -> Box<Self> {
-        let Launched { leader, exit, stdin, stdout, stderr, started } = launched;
+        let LaunchedProgram { leader, exit, stdin, stdout, stderr, started } = launched;
         let capture_limits = CaptureLimits::new(limits.capture);
         let capture_limits = match &limits.spill {
             Some(spill) => capture_limits.spill(spill.clone()),
@@ -328,7 +328,7 @@ impl Driver {
                 let alive = leader.exit_status().is_none().then(|| leader.pid_number()).into_iter().collect();
                 self.on_tree_ended(TreeEnd { killed: Vec::new(), alive });
             }
-            RunPhase::CheckingHolders { .. } => self.on_inspected(Inspection::default()),
+            RunPhase::CheckingHolders { .. } => self.on_inspected(TreeInspection::default()),
             RunPhase::Done => {}
         }
     }
@@ -342,7 +342,7 @@ impl Driver {
             RunPhase::CheckingHolders { inspection, since: Instant::now(), draining_since, past_drain_max };
     }
 
-    fn on_inspected(&mut self, found: Inspection) {
+    fn on_inspected(&mut self, found: TreeInspection) {
         let now = Instant::now();
         match &mut self.phase {
             RunPhase::Terminating { inspection, next_inspection, .. } => {
@@ -458,7 +458,7 @@ impl Driver {
     }
 
     /// Reaps the leader. It has ended by now, unless it could not be killed or following the run failed.
-    async fn reap(&mut self) -> Option<Reaped> {
+    async fn reap(&mut self) -> Option<ReapedLeader> {
         if self.exited.is_none() && self.unkillable.is_empty() {
             let _ = tokio::time::timeout(FLUSH_TIME, self.exit.exited()).await;
             self.exited = Some(Instant::now());
@@ -478,7 +478,7 @@ impl Driver {
     }
 
     /// Puts the result together, leaves it in the shared state, and wakes everybody who waits for it.
-    fn publish_result(&mut self, reaped: Option<Reaped>, failure: Option<RunFailure>) {
+    fn publish_result(&mut self, reaped: Option<ReapedLeader>, failure: Option<RunFailure>) {
         let mut pump = OutputPump {
             shared: &self.shared,
             limits: &self.limits,

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 
 use crate::capture::OutputCapture;
 use crate::outcome::{Output, Stream};
-use crate::tree::{Leader, StdinPipe};
+use crate::tree::{ProcessLeader, StdinPipe};
 
 /// A request of the handle or the runner to end a run.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +27,7 @@ pub(crate) enum StopRequest {
 // It is outside the driver's future, so that a caller who drops a future loses nothing.
 #[derive(Debug)]
 pub(crate) struct RunState {
-    pub(crate) leader: Arc<Leader>,
+    pub(crate) leader: Arc<ProcessLeader>,
     pub(crate) started: Instant,
     state: Mutex<LockedRunState>,
     /// Notified when a stop request is queued.
@@ -77,7 +77,7 @@ pub(crate) struct RunFailure {
 
 impl RunState {
     pub(super) fn new(
-        leader: Arc<Leader>,
+        leader: Arc<ProcessLeader>,
         started: Instant,
         stdin: Option<StdinPipe>,
         captures: [Option<OutputCapture>; 2],

@@ -11,7 +11,7 @@ use rustix::process::Pid;
 use super::message::{GuardianMessage, MARKER_PREFIX_VARIABLE, PROCESS_NAME};
 use super::program::Guardian;
 use crate::reaper;
-use crate::tree::{self, Leader, RunId};
+use crate::tree::{self, ProcessLeader, RunId};
 
 /// The link from one runner to its guardian.
 #[derive(Clone, Debug)]
@@ -36,7 +36,7 @@ struct GuardianState {
 #[derive(Debug)]
 struct GuardianProcess {
     pipe: OwnedFd,
-    leader: Arc<Leader>,
+    leader: Arc<ProcessLeader>,
 }
 
 impl Drop for GuardianProcess {
@@ -86,7 +86,7 @@ impl GuardianLink {
 
 impl SupervisedTree {
     /// Reports that the run has started.
-    pub(crate) fn started(&self, leader: &Leader) {
+    pub(crate) fn started(&self, leader: &ProcessLeader) {
         let mut state = self.link.lock();
         state.live.insert(self.run.0, Some(leader.pid()));
         // If the guardian is gone, the next run starts another, which learns of this run then.

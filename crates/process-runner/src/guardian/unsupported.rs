@@ -3,7 +3,7 @@
 use std::io;
 
 use super::program::Guardian;
-use crate::tree::{Leader, RunId};
+use crate::tree::{ProcessLeader, RunId};
 
 /// A link to no guardian.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ impl GuardianLink {
 }
 
 impl SupervisedTree {
-    pub(crate) fn started(&self, _leader: &Leader) {}
+    pub(crate) fn started(&self, _leader: &ProcessLeader) {}
 }
 
 /// Does nothing on this system.

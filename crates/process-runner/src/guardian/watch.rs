@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::message::{GuardianMessage, MARKER_PREFIX_VARIABLE, PROCESS_NAME};
-use crate::tree::{self, Scan, ScanQuery};
+use crate::tree::{self, ProcessScan, ScanQuery};
 
 /// The time for which messages are collected. They come in bursts, and reading them together costs one wakeup.
 const BATCH_INTERVAL: Duration = Duration::from_millis(10);
@@ -75,7 +75,7 @@ impl ReportedRuns {
 /// Reads messages until the server has ended.
 fn wait_for_server_end() -> ReportedRuns {
     let stdin = io::stdin();
-    let parent = Parent::new();
+    let parent = WatchedServer::new();
     let mut runs = ReportedRuns::default();
     let mut pending = Vec::new();
     let mut buffer = [0; 4096];
@@ -102,12 +102,12 @@ fn wait_for_server_end() -> ReportedRuns {
 
 /// The server's process. It is watched beside the pipe, which something else may hold open: a fork of the server that
 /// never calls `execve(2)`.
-struct Parent {
+struct WatchedServer {
     #[cfg(target_os = "linux")]
     pidfd: Option<OwnedFd>,
 }
 
-impl Parent {
+impl WatchedServer {
     #[cfg(target_os = "linux")]
     fn new() -> Self {
         use rustix::process::{PidfdFlags, getppid, pidfd_open};
@@ -150,7 +150,7 @@ fn kill_all(marker_prefix: &str, runs: &ReportedRuns) {
             // A run that was started but not yet announced has a number above all that were.
             by_marker: &|run| (runs.live.contains_key(&run) || run > runs.highest).then_some(0),
         };
-        let Scan { members, undecided } = tree::scan(&query);
+        let ProcessScan { members, undecided } = tree::scan(&query);
         for member in &members {
             member.signal(Signal::KILL);
         }

@@ -14,11 +14,11 @@ use rustix::process::Pid;
 use tokio::net::unix::pipe;
 
 use super::descriptors::{dev_null, duplicate_above_stdio, pipe_above_stdio};
-use super::leader::{ExitWatch, Leader};
+use super::leader::{ExitWatch, ProcessLeader};
 use super::resolve;
 use super::resources::exhausted_resource;
 use super::run_id::RunId;
-use super::sys::{self, Directory, SpawnRequest};
+use super::sys::{self, ChildFolder, SpawnRequest};
 use super::{StartFailure, confined};
 use crate::command::Command;
 use crate::confine::ConfinementProblem;
@@ -48,14 +48,14 @@ pub(crate) struct ParentPipeEnds {
 }
 
 /// A leader that [`launch`] started, and the time of its start.
-pub(crate) struct Started {
-    pub(crate) leader: Arc<Leader>,
+pub(crate) struct StartedLeader {
+    pub(crate) leader: Arc<ProcessLeader>,
     at: Instant,
 }
 
 /// A started leader with everything that is needed to follow it.
-pub(crate) struct Launched {
-    pub(crate) leader: Arc<Leader>,
+pub(crate) struct LaunchedProgram {
+    pub(crate) leader: Arc<ProcessLeader>,
     pub(crate) exit: ExitWatch,
     pub(crate) stdin: Option<StdinPipe>,
     pub(crate) stdout: OutputPipe,
@@ -176,7 +176,7 @@ pub(crate) fn launch(
     run: RunId,
     ends: ChildPipeEnds,
     is_abandoned: &(dyn Fn() -> bool + Sync),
-) -> Result<Started, SpawnError> {
+) -> Result<StartedLeader, SpawnError> {
     let prepared = PreparedCommand::new(command, inherited, command.marker.then(|| run.marker()))?;
     let stdin = match &ends.stdin {
         Some(stdin) => stdin.as_fd(),
@@ -195,8 +195,8 @@ pub(crate) fn launch(
         environment: &prepared.environment,
         directory: match &command.folder.handle {
             // The child uses it before descriptors 0 to 2 are set, so its number does not matter.
-            Some(handle) => Directory::Handle(handle.as_fd()),
-            None => Directory::Path(&prepared.folder),
+            Some(handle) => ChildFolder::Handle(handle.as_fd()),
+            None => ChildFolder::Path(&prepared.folder),
         },
         stdio: [stdin, ends.stdout.as_fd(), ends.stderr.as_ref().unwrap_or(&ends.stdout).as_fd()],
         terminal: terminal.as_deref(),
@@ -209,7 +209,7 @@ pub(crate) fn launch(
         StartFailure::Confinement(error) => confinement_error(command, error),
         StartFailure::Start(error) => resolve::explain(command, prepared.program(), prepared.length(), error),
     })?;
-    Ok(Started { at, leader: Arc::new(Leader::new(pid, run, command.marker)) })
+    Ok(StartedLeader { at, leader: Arc::new(ProcessLeader::new(pid, run, command.marker)) })
 }
 
 /// Begins to watch what was started.
@@ -218,13 +218,13 @@ pub(crate) fn launch(
 /// If there is no way to see it end. The caller must end it then.
 pub(crate) fn connect(
     command: &Command,
-    started: Started,
+    started: StartedLeader,
     parent_ends: ParentPipeEnds,
-) -> Result<Launched, SpawnError> {
-    let Started { leader, at: started } = started;
+) -> Result<LaunchedProgram, SpawnError> {
+    let StartedLeader { leader, at: started } = started;
     let ParentPipeEnds { stdin, stdout, stderr } = parent_ends;
     let exit = ExitWatch::new(&leader).map_err(|error| resource_error(command, error))?;
-    Ok(Launched { leader, exit, stdin, stdout, stderr, started })
+    Ok(LaunchedProgram { leader, exit, stdin, stdout, stderr, started })
 }
 
 /// Starts a helper of our own. It is not a run: it gets only `environment`, and its output goes to `/dev/null`.
@@ -233,7 +233,7 @@ pub(crate) fn launch_helper(
     arguments: &[OsString],
     environment: &[(String, String)],
     stdin: BorrowedFd<'_>,
-) -> io::Result<Arc<Leader>> {
+) -> io::Result<Arc<ProcessLeader>> {
     let c_string = |text: &OsStr| CString::new(text.as_bytes()).map_err(io::Error::from);
     let program = c_string(program.as_os_str())?;
     let arguments = arguments.iter().map(|text| c_string(text)).collect::<io::Result<Vec<_>>>()?;
@@ -245,12 +245,12 @@ pub(crate) fn launch_helper(
         program: &program,
         arguments: &arguments,
         environment: &environment,
-        directory: Directory::Path(c"/"),
+        directory: ChildFolder::Path(c"/"),
         stdio: [stdin, dev_null()?, dev_null()?],
         terminal: None,
     };
     let (pid, _) = spawn_with_retries(&request, HELPER_BUSY_RETRY, &|| false)?;
-    Ok(Arc::new(Leader::new(pid, RunId(0), false)))
+    Ok(Arc::new(ProcessLeader::new(pid, RunId(0), false)))
 }
 
 fn confinement_error(command: &Command, error: io::Error) -> SpawnError {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
 
-use super::exit::Reaped;
+use super::exit::ReapedLeader;
 use super::run_id::RunId;
 use super::sys::{self, WaitStatus};
 use crate::outcome::{Containment, ExitStatus, ResourceUsage};
@@ -19,15 +19,15 @@ use crate::outcome::{Containment, ExitStatus, ResourceUsage};
 /// Until it is reaped its pid, and so the ids of its group and session, cannot be given to another process.
 /// That is why everything is signalled first and the leader is reaped last, and why both happen under one lock.
 #[derive(Debug)]
-pub(crate) struct Leader {
+pub(crate) struct ProcessLeader {
     pid: Pid,
     run: RunId,
     /// True if it carries the environment marker.
     marked: bool,
     /// Set once the leader is watched, where the kernel has pidfds.
     pidfd: OnceLock<Arc<OwnedFd>>,
-    reaped: Mutex<Option<Reaped>>,
-    /// The values that last until the run's processes have ended; see [`Leader::hold`].
+    reaped: Mutex<Option<ReapedLeader>>,
+    /// The values that last until the run's processes have ended; see [`ProcessLeader::hold`].
     held: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
@@ -59,7 +59,7 @@ impl ExitWatch {
     ///
     /// # Errors
     /// If there is neither a pidfd nor a thread for it.
-    pub(super) fn new(leader: &Arc<Leader>) -> io::Result<Self> {
+    pub(super) fn new(leader: &Arc<ProcessLeader>) -> io::Result<Self> {
         #[cfg(target_os = "linux")]
         if let Ok(pidfd) = rustix::process::pidfd_open(leader.pid, rustix::process::PidfdFlags::empty()) {
             // The leader is not reaped yet, so its pid cannot be another's.
@@ -78,7 +78,7 @@ impl ExitWatch {
     }
 }
 
-impl Leader {
+impl ProcessLeader {
     pub(super) fn new(pid: Pid, run: RunId, marked: bool) -> Self {
         Self { pid, run, marked, pidfd: OnceLock::new(), reaped: Mutex::new(None), held: Mutex::new(None) }
     }
@@ -117,7 +117,7 @@ impl Leader {
         drop(held);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Reaped>> {
+    fn lock(&self) -> MutexGuard<'_, Option<ReapedLeader>> {
         self.reaped.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -162,7 +162,7 @@ impl Leader {
     ///
     /// If another part of this process has reaped the leader, its pid may belong to a stranger. The status is then
     /// recorded as unknown, so that nothing is signalled any more.
-    fn peek(&self, reaped: &mut Option<Reaped>) -> Option<ExitStatus> {
+    fn peek(&self, reaped: &mut Option<ReapedLeader>) -> Option<ExitStatus> {
         if let Some(reaped) = reaped {
             return Some(reaped.status);
         }
@@ -172,7 +172,7 @@ impl Leader {
             Ok(status) => status?,
             Err(Errno::INTR) => return None,
             Err(_) => {
-                *reaped = Some(Reaped { status: ExitStatus::Unknown, usage: None });
+                *reaped = Some(ReapedLeader { status: ExitStatus::Unknown, usage: None });
                 return Some(ExitStatus::Unknown);
             }
         };
@@ -195,7 +195,7 @@ impl Leader {
     }
 
     /// Takes the leader's status, which frees its pid for other processes. `None` while it runs.
-    pub(crate) fn reap(&self) -> Option<Reaped> {
+    pub(crate) fn reap(&self) -> Option<ReapedLeader> {
         // First, since the guardian must forget the run before the pid can be a stranger's.
         self.release();
         let mut reaped = self.lock();
@@ -203,7 +203,7 @@ impl Leader {
             *reaped = match sys::reap(self.pid.as_raw_nonzero().get(), self.pidfd.get().map(|fd| fd.as_fd()))
             {
                 Ok(None) => None,
-                Ok(Some((ended, usage))) => Some(Reaped {
+                Ok(Some((ended, usage))) => Some(ReapedLeader {
                     status: match ended {
                         WaitStatus::Exited(code) => ExitStatus::Exited { code },
                         WaitStatus::Signaled { signal, core } => ExitStatus::Signaled { signal, core },
@@ -214,7 +214,7 @@ impl Leader {
                         max_rss: sys::exceeds_own_max_rss(usage.max_rss).then_some(usage.max_rss),
                     }),
                 }),
-                Err(_) => Some(Reaped { status: ExitStatus::Unknown, usage: None }),
+                Err(_) => Some(ReapedLeader { status: ExitStatus::Unknown, usage: None }),
             };
         }
         *reaped

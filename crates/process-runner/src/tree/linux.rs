@@ -7,7 +7,7 @@ use rustix::fs::{CWD, Dir, Mode, OFlags, fstat, open, openat, readlinkat};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use super::scan::{Member, Scan, ScanQuery};
+use super::scan::{ProcessScan, ScanQuery, TreeMember};
 use crate::outcome::Containment;
 
 pub(crate) fn containment(marked: bool) -> Containment {
@@ -22,8 +22,8 @@ pub(crate) const SEES_HOLDERS: bool = true;
 /// A pass costs about 6 µs for each process. It can miss a process that is forked meanwhile, so callers repeat it
 /// until several passes find nothing. It does not return zombies, leaders, or processes of other users that only
 /// their marker would show.
-pub(crate) fn scan(query: &ScanQuery<'_>) -> Scan {
-    let mut answer = Scan::default();
+pub(crate) fn scan(query: &ScanQuery<'_>) -> ProcessScan {
+    let mut answer = ProcessScan::default();
     let Ok(proc) = open(c"/proc", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) else {
         return answer;
     };
@@ -52,7 +52,7 @@ pub(crate) fn scan(query: &ScanQuery<'_>) -> Scan {
         };
         match identify(proc.as_fd(), pid, query, &mut buffer) {
             ProcessIdentity::Member { owner, group, name, busy } => {
-                answer.members.push(Member { owner, pid, group, name, busy, pidfd });
+                answer.members.push(TreeMember { owner, pid, group, name, busy, pidfd });
             }
             ProcessIdentity::Undecided => answer.undecided = true,
             ProcessIdentity::Stranger => {}

@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 
 use rustix::process::Pid;
 
-use super::scan::{Scan, ScanQuery};
+use super::scan::{ProcessScan, ScanQuery};
 use crate::outcome::Containment;
 
 pub(crate) fn containment(_marked: bool) -> Containment {
@@ -18,9 +18,9 @@ pub(crate) fn containment(_marked: bool) -> Containment {
 pub(crate) const SEES_HOLDERS: bool = false;
 
 /// Returns an empty answer: there is no way to search.
-pub(crate) fn scan(query: &ScanQuery<'_>) -> Scan {
+pub(crate) fn scan(query: &ScanQuery<'_>) -> ProcessScan {
     let _ = (query.started_since, query.by_session, query.marker_prefix, query.by_marker);
-    Scan::default()
+    ProcessScan::default()
 }
 
 pub(crate) fn start_time(_pid: Pid) -> Option<u64> {

@@ -41,7 +41,7 @@ use linux as platform;
 #[cfg(all(unix, not(target_os = "linux")))]
 use macos as platform;
 
-pub(crate) use exit::Reaped;
+pub(crate) use exit::ReapedLeader;
 pub(crate) use run_id::RunId;
 #[cfg(unix)]
 pub(crate) use run_id::marker_prefix;
@@ -50,16 +50,17 @@ pub(crate) use run_id::marker_prefix;
 pub(crate) use descriptors::pipe_above_stdio;
 #[cfg(unix)]
 pub(crate) use launch::{
-    Launched, OutputPipe, Started, StdinPipe, connect, launch, launch_helper, open_pipes, validate,
+    LaunchedProgram, OutputPipe, StartedLeader, StdinPipe, connect, launch, launch_helper, open_pipes,
+    validate,
 };
 #[cfg(unix)]
-pub(crate) use leader::{ExitWatch, Leader};
+pub(crate) use leader::{ExitWatch, ProcessLeader};
 #[cfg(unix)]
 pub(crate) use platform::{SEES_HOLDERS, holds_any_pipe, pipe_id, scan, start_time};
 #[cfg(unix)]
 pub(crate) use resources::{default_concurrency, exhausted_resource};
 #[cfg(unix)]
-pub(crate) use scan::{Member, Scan, ScanQuery};
+pub(crate) use scan::{ProcessScan, ScanQuery, TreeMember};
 #[cfg(unix)]
 pub(crate) use sys::ignore_termination_signals;
 

@@ -22,7 +22,7 @@ pub(crate) struct ScanQuery<'a> {
 
 /// A living process that belongs to a run and is not its leader.
 #[derive(Debug)]
-pub(crate) struct Member {
+pub(crate) struct TreeMember {
     /// The index that the [`ScanQuery`] returned.
     pub(crate) owner: usize,
     pub(crate) pid: Pid,
@@ -34,7 +34,7 @@ pub(crate) struct Member {
     pub(super) pidfd: Option<OwnedFd>,
 }
 
-impl Member {
+impl TreeMember {
     /// Sends `signal`. Returns true if it was sent, or if the process is gone.
     pub(crate) fn signal(&self, signal: Signal) -> bool {
         // By the pidfd where there is one: the pid may belong to another process by now.
@@ -53,8 +53,8 @@ impl Member {
 
 /// The answer of one pass over all processes.
 #[derive(Debug, Default)]
-pub(crate) struct Scan {
-    pub(crate) members: Vec<Member>,
+pub(crate) struct ProcessScan {
+    pub(crate) members: Vec<TreeMember>,
     /// True if a process was in the middle of `execve(2)` and may be a member. The pass must be repeated.
     pub(crate) undecided: bool,
 }

@@ -23,7 +23,7 @@ use super::descriptors::open_above_stdio;
 
 /// The folder in which the child runs.
 #[derive(Clone, Copy)]
-pub(super) enum Directory<'a> {
+pub(super) enum ChildFolder<'a> {
     Path(&'a CStr),
     Handle(BorrowedFd<'a>),
 }
@@ -33,7 +33,7 @@ pub(super) struct SpawnRequest<'a> {
     pub(super) program: &'a CStr,
     pub(super) arguments: &'a [CString],
     pub(super) environment: &'a [Cow<'a, CStr>],
-    pub(super) directory: Directory<'a>,
+    pub(super) directory: ChildFolder<'a>,
     pub(super) stdio: [BorrowedFd<'a>; 3],
     /// A terminal to open as descriptor 0, so that it becomes the new session's controlling terminal.
     pub(super) terminal: Option<&'a CStr>,
@@ -64,7 +64,7 @@ type AddDescriptor = unsafe extern "C" fn(*mut libc::posix_spawn_file_actions_t,
 /// only descriptors 0, 1 and 2. Errors are those of the call: a failed `chdir` and a failed `execve`
 /// look alike, and `resolve` tells them apart.
 pub(super) fn spawn(request: &SpawnRequest<'_>) -> io::Result<libc::pid_t> {
-    let mut actions = FileActions::new()?;
+    let mut actions = SpawnFileActions::new()?;
     actions.change_directory(request.directory)?;
     for (descriptor, target) in request.stdio.iter().zip(0..) {
         actions.duplicate(*descriptor, target)?;
@@ -73,7 +73,7 @@ pub(super) fn spawn(request: &SpawnRequest<'_>) -> io::Result<libc::pid_t> {
         actions.open(terminal, 0)?;
     }
     actions.close_everything_else()?;
-    let attributes = Attributes::new()?;
+    let attributes = SpawnAttributes::new()?;
     let arguments = null_terminated(request.arguments.iter().map(AsRef::as_ref));
     let environment = null_terminated(request.environment.iter().map(AsRef::as_ref));
     let mut pid: libc::pid_t = 0;
@@ -98,9 +98,9 @@ fn null_terminated<'a>(strings: impl Iterator<Item = &'a CStr>) -> Vec<*mut libc
     strings.map(|string| string.as_ptr().cast_mut()).chain([ptr::null_mut()]).collect()
 }
 
-struct FileActions(libc::posix_spawn_file_actions_t);
+struct SpawnFileActions(libc::posix_spawn_file_actions_t);
 
-impl FileActions {
+impl SpawnFileActions {
     fn new() -> io::Result<Self> {
         let mut actions = MaybeUninit::uninit();
         // SAFETY: the call initialises what it is given, or fails.
@@ -109,10 +109,10 @@ impl FileActions {
         Ok(Self(unsafe { actions.assume_init() }))
     }
 
-    fn change_directory(&mut self, directory: Directory<'_>) -> io::Result<()> {
+    fn change_directory(&mut self, directory: ChildFolder<'_>) -> io::Result<()> {
         match directory {
-            Directory::Path(path) => self.change_to_path(path),
-            Directory::Handle(handle) => {
+            ChildFolder::Path(path) => self.change_to_path(path),
+            ChildFolder::Handle(handle) => {
                 if let Some(add) = *ADD_FCHDIR {
                     // SAFETY: initialised actions; the number is only recorded.
                     return check(unsafe { add(&raw mut self.0, handle.as_raw_fd()) });
@@ -170,16 +170,16 @@ impl FileActions {
     }
 }
 
-impl Drop for FileActions {
+impl Drop for SpawnFileActions {
     fn drop(&mut self) {
         // SAFETY: initialised by `new`, destroyed once.
         unsafe { libc::posix_spawn_file_actions_destroy(&raw mut self.0) };
     }
 }
 
-struct Attributes(libc::posix_spawnattr_t);
+struct SpawnAttributes(libc::posix_spawnattr_t);
 
-impl Attributes {
+impl SpawnAttributes {
     fn new() -> io::Result<Self> {
         let mut attributes = MaybeUninit::uninit();
         // SAFETY: the call initialises what it is given, or fails.
@@ -219,7 +219,7 @@ impl Attributes {
 #[cfg(target_vendor = "apple")]
 const POSIX_SPAWN_SETSID_APPLE: libc::c_int = 0x0400;
 
-impl Drop for Attributes {
+impl Drop for SpawnAttributes {
     fn drop(&mut self) {
         // SAFETY: initialised by `new`, destroyed once.
         unsafe { libc::posix_spawnattr_destroy(&raw mut self.0) };

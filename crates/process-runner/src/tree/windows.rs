@@ -17,7 +17,7 @@ use process_wrap::tokio::{ChildWrapper, CommandWrap, JobObject, KillOnDrop};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::runtime::Handle;
 
-use super::exit::Reaped;
+use super::exit::ReapedLeader;
 use super::run_id::RunId;
 use crate::command::Command;
 use crate::environment::InheritedEnv;
@@ -53,10 +53,10 @@ impl tokio::io::AsyncRead for OutputPipe {
 
 /// The process that was started, with its job.
 #[derive(Debug)]
-pub(crate) struct Leader {
+pub(crate) struct ProcessLeader {
     pid: u32,
     child: Mutex<Box<dyn ChildWrapper>>,
-    /// The values that last until the run's processes have ended; see [`Leader::hold`].
+    /// The values that last until the run's processes have ended; see [`ProcessLeader::hold`].
     held: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
@@ -67,8 +67,8 @@ pub(crate) struct ChildPipeEnds(Handle);
 pub(crate) struct ParentPipeEnds;
 
 /// A leader that [`launch`] started, with the pipes to it.
-pub(crate) struct Started {
-    pub(crate) leader: Arc<Leader>,
+pub(crate) struct StartedLeader {
+    pub(crate) leader: Arc<ProcessLeader>,
     at: Instant,
     stdin: Option<StdinPipe>,
     stdout: OutputPipe,
@@ -76,8 +76,8 @@ pub(crate) struct Started {
 }
 
 /// A started leader with everything that is needed to follow it.
-pub(crate) struct Launched {
-    pub(crate) leader: Arc<Leader>,
+pub(crate) struct LaunchedProgram {
+    pub(crate) leader: Arc<ProcessLeader>,
     pub(crate) exit: ExitWatch,
     pub(crate) stdin: Option<StdinPipe>,
     pub(crate) stdout: OutputPipe,
@@ -86,7 +86,7 @@ pub(crate) struct Launched {
 }
 
 /// A wait for the leader's end.
-pub(crate) struct ExitWatch(Arc<Leader>);
+pub(crate) struct ExitWatch(Arc<ProcessLeader>);
 
 impl ExitWatch {
     pub(crate) async fn exited(&mut self) {
@@ -96,7 +96,7 @@ impl ExitWatch {
     }
 }
 
-impl Leader {
+impl ProcessLeader {
     fn lock(&self) -> MutexGuard<'_, Box<dyn ChildWrapper>> {
         self.child.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -137,14 +137,14 @@ impl Leader {
         self.reap().map(|reaped| reaped.status)
     }
 
-    pub(crate) fn reap(&self) -> Option<Reaped> {
+    pub(crate) fn reap(&self) -> Option<ReapedLeader> {
         self.release();
         let status = self.lock().try_wait().ok()??;
         let status = match status.code() {
             Some(code) => ExitStatus::Exited { code: code.cast_unsigned() },
             None => ExitStatus::Unknown,
         };
-        Some(Reaped { status, usage: None })
+        Some(ReapedLeader { status, usage: None })
     }
 }
 
@@ -160,9 +160,13 @@ pub(crate) fn open_pipes(_command: &Command) -> Result<(ChildPipeEnds, ParentPip
 }
 
 #[allow(clippy::unnecessary_wraps, reason = "as on Unix, where it can fail")]
-pub(crate) fn connect(_: &Command, started: Started, _: ParentPipeEnds) -> Result<Launched, SpawnError> {
-    let Started { leader, at: started, stdin, stdout, stderr } = started;
-    Ok(Launched { exit: ExitWatch(Arc::clone(&leader)), leader, stdin, stdout, stderr, started })
+pub(crate) fn connect(
+    _: &Command,
+    started: StartedLeader,
+    _: ParentPipeEnds,
+) -> Result<LaunchedProgram, SpawnError> {
+    let StartedLeader { leader, at: started, stdin, stdout, stderr } = started;
+    Ok(LaunchedProgram { exit: ExitWatch(Arc::clone(&leader)), leader, stdin, stdout, stderr, started })
 }
 
 /// Starts a command. It blocks for as long as the system takes, so it is called on a thread of its own.
@@ -173,7 +177,7 @@ pub(crate) fn launch(
     run: RunId,
     ChildPipeEnds(runtime): ChildPipeEnds,
     is_abandoned: &(dyn Fn() -> bool + Sync),
-) -> Result<Started, SpawnError> {
+) -> Result<StartedLeader, SpawnError> {
     let _in_runtime = runtime.enter();
     let program = find(command, inherited)?;
     check_folder(command)?;
@@ -229,12 +233,12 @@ pub(crate) fn launch(
         None => child.stdout().take(),
     };
     let stdout = stdout.ok_or_else(|| command.error(SpawnErrorKind::Other, None))?;
-    let leader = Arc::new(Leader {
+    let leader = Arc::new(ProcessLeader {
         pid: child.id().unwrap_or_default(),
         child: Mutex::new(child),
         held: Mutex::new(None),
     });
-    Ok(Started { leader, at, stdin, stdout: OutputPipe::Stdout(stdout), stderr })
+    Ok(StartedLeader { leader, at, stdin, stdout: OutputPipe::Stdout(stdout), stderr })
 }
 
 /// Returns the file to start: a path as it stands, a name by the child's `PATH` and `PATHEXT`.
@@ -309,7 +313,7 @@ pub(crate) fn pipe_id(_pipe: &OutputPipe) -> Option<u64> {
 
 /// The interface of `reaper.rs` on a system where the job object does the work.
 pub(crate) mod reaper {
-    use super::{Arc, Leader, io};
+    use super::{Arc, ProcessLeader, io};
     use crate::outcome::LeftoverProcess;
     use tokio::sync::oneshot;
 
@@ -331,7 +335,7 @@ pub(crate) mod reaper {
 
     /// The result of an inspection; see `reaper.rs`.
     #[derive(Debug, Default)]
-    pub(crate) struct Inspection {
+    pub(crate) struct TreeInspection {
         pub(crate) members: Vec<LeftoverProcess>,
         pub(crate) busy: bool,
         pub(crate) undecided: bool,
@@ -342,23 +346,23 @@ pub(crate) mod reaper {
     }
 
     #[allow(clippy::needless_pass_by_value, reason = "as in `reaper.rs`, where it is kept")]
-    pub(crate) fn abandon(leader: Arc<Leader>) {
+    pub(crate) fn abandon(leader: Arc<ProcessLeader>) {
         leader.kill_group();
         leader.release();
     }
 
     #[allow(clippy::needless_pass_by_value, reason = "as in `reaper.rs`, where it is kept")]
-    pub(crate) fn end(leader: Arc<Leader>) -> oneshot::Receiver<TreeEnd> {
+    pub(crate) fn end(leader: Arc<ProcessLeader>) -> oneshot::Receiver<TreeEnd> {
         leader.kill_group();
         answer(TreeEnd::default())
     }
 
     pub(crate) fn inspect(
-        _leader: Arc<Leader>,
+        _leader: Arc<ProcessLeader>,
         _action: MemberAction,
         _pipes: Vec<u64>,
-    ) -> oneshot::Receiver<Inspection> {
-        answer(Inspection::default())
+    ) -> oneshot::Receiver<TreeInspection> {
+        answer(TreeInspection::default())
     }
 
     fn answer<T>(value: T) -> oneshot::Receiver<T> {

@@ -17,7 +17,7 @@ use std::thread::JoinHandle;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
-use crate::harness::Case;
+use crate::harness::ScenarioCase;
 
 /// The result of entering a mount namespace.
 pub(crate) enum MountNamespace {
@@ -30,7 +30,7 @@ pub(crate) enum MountNamespace {
 }
 
 /// Runs the scenario in a process whose mounts nobody else sees, and which end with it.
-pub(crate) fn in_own_namespace(case: &Case) -> MountNamespace {
+pub(crate) fn in_own_namespace(case: &ScenarioCase) -> MountNamespace {
     let needs = "no right to mount /dev/fuse; run as root (CAP_SYS_ADMIN)";
     let device = OpenOptions::new().read(true).write(true).open("/dev/fuse");
     if !rustix::process::geteuid().is_root() || device.is_err() {
@@ -48,12 +48,12 @@ pub(crate) fn in_own_namespace(case: &Case) -> MountNamespace {
 /// The mounted file system. Dropping it answers all reads and unmounts it.
 pub(crate) struct HangingFs {
     folder: PathBuf,
-    shared: Arc<Shared>,
+    shared: Arc<FuseState>,
     stop: Option<std::io::PipeWriter>,
     thread: Option<JoinHandle<()>>,
 }
 
-struct Shared {
+struct FuseState {
     device: File,
     content: Vec<u8>,
     /// The reads that wait: the kernel's number for each, and the offset.
@@ -64,7 +64,7 @@ struct Shared {
 
 impl HangingFs {
     /// Mounts it on a new folder of the scenario. `content` is that of its file, which is executable.
-    pub(crate) fn mount(case: &Case, content: &str) -> Self {
+    pub(crate) fn mount(case: &ScenarioCase, content: &str) -> Self {
         let folder = case.dir().join("hanging");
         std::fs::create_dir(&folder).expect("a new folder");
         let device = OpenOptions::new().read(true).write(true).open("/dev/fuse").expect("it opened before");
@@ -73,7 +73,7 @@ impl HangingFs {
         let options = std::ffi::CString::new(options).expect("no NUL");
         mount("hanging", &folder, "fuse", MountFlags::NOSUID | MountFlags::NODEV, options.as_c_str())
             .expect("this test needs root (CAP_SYS_ADMIN) to mount a file system");
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(FuseState {
             device,
             content: content.as_bytes().to_vec(),
             waiting: Mutex::default(),
@@ -120,7 +120,7 @@ const FILE_NAME: &str = "hangs";
 const ROOT: u64 = 1;
 const FILE: u64 = 2;
 
-impl Shared {
+impl FuseState {
     fn serve(&self, stopped: &std::io::PipeReader) {
         // The kernel wants room for its largest request.
         let mut buffer = vec![0; 256 * 1024];
@@ -154,20 +154,20 @@ impl Shared {
         let body = &request[40..];
         match operation {
             LOOKUP if node == ROOT && body == format!("{FILE_NAME}\0").as_bytes() => {
-                let mut entry = Reply::default();
+                let mut entry = FuseReply::default();
                 // struct fuse_entry_out: node, generation, how long both parts hold (s, s, ns, ns).
                 entry.u64(FILE).u64(0).u64(1).u64(1).u32(0).u32(0).attributes(FILE, self.content.len());
                 self.reply(id, Ok(&entry.0));
             }
             LOOKUP => self.reply(id, Err(libc::ENOENT)),
             GETATTR => {
-                let mut attributes = Reply::default();
+                let mut attributes = FuseReply::default();
                 attributes.u64(1).u32(0).u32(0).attributes(node, self.content.len());
                 self.reply(id, Ok(&attributes.0));
             }
             OPEN | OPENDIR => {
                 // Past the page cache: what waits for a page there can be killed.
-                let mut opened = Reply::default();
+                let mut opened = FuseReply::default();
                 opened.u64(0).u32(FOPEN_DIRECT_IO).u32(0);
                 self.reply(id, Ok(&opened.0));
             }
@@ -180,7 +180,7 @@ impl Shared {
                 }
             }
             INIT => {
-                let mut agreed = Reply::default();
+                let mut agreed = FuseReply::default();
                 // struct fuse_init_out: version, read-ahead, flags, background limits, largest write, and
                 // what was added later.
                 agreed.u32(7).u32(31).u32(0).u32(0).u32(0).u32(4096).u32(1);
@@ -204,7 +204,7 @@ impl Shared {
 
     fn reply(&self, id: u64, answer: Result<&[u8], i32>) {
         let body = answer.unwrap_or_default();
-        let mut message = Reply::default();
+        let mut message = FuseReply::default();
         // struct fuse_out_header: len, error, unique.
         let length = u32::try_from(16 + body.len()).expect("answers are small");
         message.u32(length).u32(answer.err().map_or(0, |error| (-error).cast_unsigned())).u64(id);
@@ -216,9 +216,9 @@ impl Shared {
 
 /// The bytes of an answer, field after field.
 #[derive(Default)]
-struct Reply(Vec<u8>);
+struct FuseReply(Vec<u8>);
 
-impl Reply {
+impl FuseReply {
     fn u64(&mut self, value: u64) -> &mut Self {
         self.0.extend_from_slice(&value.to_le_bytes());
         self

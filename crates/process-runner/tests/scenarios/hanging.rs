@@ -6,12 +6,12 @@ use process_runner::{Error, Limits, Runner, Termination};
 use tokio_util::sync::CancellationToken;
 
 use crate::fuse::{HangingFs, MountNamespace, in_own_namespace};
-use crate::harness::{Case, SLOW, assert_exited, assert_took, children, described, outcome, until};
+use crate::harness::{SLOW, ScenarioCase, assert_exited, assert_took, children, described, outcome, until};
 
 const SECOND: Duration = Duration::from_secs(1);
 const GRACE: Duration = Duration::from_millis(500);
 
-pub(crate) async fn s40_a_process_in_the_d_state_is_unkillable_and_hangs_nobody(case: Case) {
+pub(crate) async fn s40_a_process_in_the_d_state_is_unkillable_and_hangs_nobody(case: ScenarioCase) {
     let MountNamespace::Entered = in_own_namespace(&case) else { return };
     let fs = HangingFs::mount(&case, "late\n");
     let file = fs.file().display().to_string();
@@ -33,7 +33,7 @@ pub(crate) async fn s40_a_process_in_the_d_state_is_unkillable_and_hangs_nobody(
     until("it has been reaped", || children().is_empty()).await;
 }
 
-pub(crate) async fn s41_a_start_on_a_hung_file_system_is_given_up_and_hangs_nobody(case: Case) {
+pub(crate) async fn s41_a_start_on_a_hung_file_system_is_given_up_and_hangs_nobody(case: ScenarioCase) {
     let MountNamespace::Entered = in_own_namespace(&case) else { return };
     let fs = HangingFs::mount(&case, "#!/bin/sh\nexec sleep 300\n");
     let program = fs.file().display().to_string();

@@ -18,11 +18,11 @@ const HANG: Duration = Duration::from_secs(150);
 
 /// One scenario, with a token that marks its processes and a folder of its own.
 #[derive(Clone)]
-pub(crate) struct Case {
-    inner: Arc<Inner>,
+pub(crate) struct ScenarioCase {
+    inner: Arc<CaseState>,
 }
 
-struct Inner {
+struct CaseState {
     test: &'static str,
     token: String,
     dir: tempfile::TempDir,
@@ -49,11 +49,11 @@ pub(crate) fn signal(pid: i32, signal: rustix::process::Signal) {
     let _ = rustix::process::kill_process(pid, signal);
 }
 
-impl Case {
+impl ScenarioCase {
     fn new(test: &'static str) -> Self {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let token = format!("scenario-{}-{}", std::process::id(), dir.path().display());
-        Self { inner: Arc::new(Inner { test, token, dir }) }
+        Self { inner: Arc::new(CaseState { test, token, dir }) }
     }
 
     /// Returns the scenario's folder.
@@ -146,11 +146,11 @@ impl Case {
 }
 
 /// Runs a scenario, and then makes the checks that hold for every one.
-fn run<F: Future<Output = ()>>(runtime: &Runtime, test: &'static str, body: fn(Case) -> F) {
+fn run<F: Future<Output = ()>>(runtime: &Runtime, test: &'static str, body: fn(ScenarioCase) -> F) {
     // Descriptors, children and memory belong to the whole process: one scenario at a time.
     static ALONE: Mutex<()> = Mutex::new(());
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let case = Case::new(test);
+    let case = ScenarioCase::new(test);
     // Whatever is made once and kept is made now.
     let first = runtime.block_on(Command::new("true", "/").run());
     if std::env::var_os("SCENARIO_ELSEWHERE").is_none() {
@@ -203,14 +203,14 @@ fn ran_alone(test: &str) -> bool {
     true
 }
 
-pub(crate) fn current_thread<F: Future<Output = ()>>(test: &'static str, body: fn(Case) -> F) {
+pub(crate) fn current_thread<F: Future<Output = ()>>(test: &'static str, body: fn(ScenarioCase) -> F) {
     if ran_alone(test) {
         return;
     }
     run(&Builder::new_current_thread().enable_all().build().expect("a runtime"), test, body);
 }
 
-pub(crate) fn multi_thread<F: Future<Output = ()>>(test: &'static str, body: fn(Case) -> F) {
+pub(crate) fn multi_thread<F: Future<Output = ()>>(test: &'static str, body: fn(ScenarioCase) -> F) {
     if ran_alone(test) {
         return;
     }
@@ -219,7 +219,7 @@ pub(crate) fn multi_thread<F: Future<Output = ()>>(test: &'static str, body: fn(
 }
 
 /// Runs a scenario with 1 GiB of memory in use, which makes a fork slow and a wrong memory figure likely.
-pub(crate) fn big_parent<F: Future<Output = ()>>(test: &'static str, body: fn(Case) -> F) {
+pub(crate) fn big_parent<F: Future<Output = ()>>(test: &'static str, body: fn(ScenarioCase) -> F) {
     if ran_alone(test) {
         return;
     }

@@ -8,9 +8,9 @@ use std::time::Duration;
 use process_runner::{EnvPolicy, Limits, Runner};
 use rustix::process::Signal;
 
-use crate::harness::{Case, LONG, SLOW, assert_exited, described, outcome};
+use crate::harness::{LONG, SLOW, ScenarioCase, assert_exited, described, outcome};
 
-pub(crate) async fn s72_a_child_has_three_descriptors(case: Case) {
+pub(crate) async fn s72_a_child_has_three_descriptors(case: ScenarioCase) {
     // As a library opens them that knows nothing of O_CLOEXEC.
     let leaky: Vec<OwnedFd> = (0..200)
         .map(|n| {
@@ -27,7 +27,7 @@ pub(crate) async fn s72_a_child_has_three_descriptors(case: Case) {
     drop(leaky);
 }
 
-pub(crate) async fn s73_a_child_has_an_empty_signal_mask(case: Case) {
+pub(crate) async fn s73_a_child_has_an_empty_signal_mask(case: ScenarioCase) {
     let blocking = "use POSIX; POSIX::sigprocmask(SIG_BLOCK, POSIX::SigSet->new(1 .. 15)); exec @ARGV or die";
     if case.elsewhere(&["perl", "-e", blocking]) {
         return;
@@ -38,7 +38,7 @@ pub(crate) async fn s73_a_child_has_an_empty_signal_mask(case: Case) {
     assert_eq!(output.stdout.text(), "SigBlk:\t0000000000000000\n");
 }
 
-pub(crate) async fn s74_a_child_ignores_no_signal(case: Case) {
+pub(crate) async fn s74_a_child_ignores_no_signal(case: ScenarioCase) {
     let ignoring = "$SIG{$_} = 'IGNORE' for qw(PIPE INT HUP QUIT TERM USR1); exec @ARGV or die";
     if case.elsewhere(&["perl", "-e", ignoring]) {
         return;
@@ -52,7 +52,7 @@ pub(crate) async fn s74_a_child_ignores_no_signal(case: Case) {
     assert_eq!(ignored.map(|ignored| ignored & !0x1_8000_0000), Some(0), "{text}");
 }
 
-pub(crate) async fn s75_a_child_leads_a_session_without_a_terminal(case: Case) {
+pub(crate) async fn s75_a_child_leads_a_session_without_a_terminal(case: ScenarioCase) {
     let script = "echo $$; cut -d' ' -f1,5,6,7 /proc/$$/stat; echo x > /dev/tty";
     let output = outcome(case.sh(script)).await;
     let text = output.stdout.text().into_owned();
@@ -62,7 +62,7 @@ pub(crate) async fn s75_a_child_leads_a_session_without_a_terminal(case: Case) {
     assert!(output.stderr.text().contains("No such device or address"), "{}", described(&output));
 }
 
-pub(crate) async fn s76_an_interrupt_at_the_terminal_is_ours_alone(case: Case) {
+pub(crate) async fn s76_an_interrupt_at_the_terminal_is_ours_alone(case: ScenarioCase) {
     // A group of its own, as a shell makes it, in which the interrupt of a terminal goes to everyone.
     let group = "use POSIX; setpgrp(0, 0); $SIG{INT} = 'IGNORE'; exec @ARGV or die";
     if case.elsewhere(&["perl", "-e", group]) {
@@ -81,7 +81,7 @@ pub(crate) async fn s76_an_interrupt_at_the_terminal_is_ours_alone(case: Case) {
     assert!(output.stdout.is_empty(), "{}", described(&output));
 }
 
-pub(crate) async fn s77_the_environment_is_what_was_asked_and_the_rest_is_inherited(case: Case) {
+pub(crate) async fn s77_the_environment_is_what_was_asked_and_the_rest_is_inherited(case: ScenarioCase) {
     // On Linux each thread has its niceness, so it must be set before the threads are made.
     if case.elsewhere(&["nice", "-n", "3"]) {
         return;
@@ -109,7 +109,7 @@ pub(crate) async fn s77_the_environment_is_what_was_asked_and_the_rest_is_inheri
     assert_eq!(output.stdout.text(), format!("0027\n{nice}\n{}\n{own}", folder.display()));
 }
 
-pub(crate) async fn s78_git_fails_instead_of_asking(case: Case) {
+pub(crate) async fn s78_git_fails_instead_of_asking(case: ScenarioCase) {
     // A server that wants a password.
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("it is bound");

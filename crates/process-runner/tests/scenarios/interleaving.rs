@@ -6,7 +6,7 @@ use process_runner::{Error, Limits, Output, Runner, Termination};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::harness::{self, Case, described, outcome, outcome_if_started};
+use crate::harness::{self, ScenarioCase, described, outcome, outcome_if_started};
 
 /// The runs on each of the two runtimes.
 const RUNS: u64 = crate::rounds(300, 5000);
@@ -25,9 +25,9 @@ fn no_interleaving_hangs_or_leaks_on_multi_thread() {
 }
 
 /// `SplitMix64` (Steele, Lea and Flood 2014): the same numbers for the same seed, everywhere.
-struct Random(u64);
+struct SplitMix64(u64);
 
-impl Random {
+impl SplitMix64 {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
@@ -46,17 +46,17 @@ impl Random {
     }
 }
 
-async fn interleave(case: Case) {
+async fn interleave(case: ScenarioCase) {
     let seed =
         std::env::var("INTERLEAVING_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(20_261_121);
     eprintln!("INTERLEAVING_SEED={seed}");
-    let mut random = Random(seed);
+    let mut random = SplitMix64(seed);
     let mut runs = JoinSet::new();
     for number in 0..RUNS {
         if runs.len() >= AT_ONCE {
             runs.join_next().await.expect("some run").unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         }
-        let (case, own) = (case.clone(), Random(random.next()));
+        let (case, own) = (case.clone(), SplitMix64(random.next()));
         runs.spawn(async move {
             let hang = tokio::time::timeout(HANG, one(&case, own)).await;
             hang.unwrap_or_else(|_| panic!("run {number} hangs"));
@@ -67,7 +67,7 @@ async fn interleave(case: Case) {
     }
 }
 
-async fn one(case: &Case, mut random: Random) {
+async fn one(case: &ScenarioCase, mut random: SplitMix64) {
     let moment = random.moment();
     let limits = Limits::default().term_grace(Duration::from_millis(random.below(20)));
     let command = match random.below(8) {

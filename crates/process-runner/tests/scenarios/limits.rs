@@ -5,13 +5,15 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use process_runner::{
-    EventOptions, LagPolicy, Limits, OverLimit, RunEvent, Runner, Spill, Stream, Termination,
+    EventOptions, LagPolicy, Limits, OverLimit, RunEvent, Runner, SpillOptions, Stream, Termination,
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::harness::{Case, LONG, SLOW, assert_exited, descriptors, memory, outcome, reset_peak, until};
+use crate::harness::{
+    LONG, SLOW, ScenarioCase, assert_exited, descriptors, memory, outcome, reset_peak, until,
+};
 
-pub(crate) async fn s19_a_gibibyte_without_a_line_end_costs_no_memory(case: Case) {
+pub(crate) async fn s19_a_gibibyte_without_a_line_end_costs_no_memory(case: ScenarioCase) {
     let before = reset_peak();
     let output = outcome(case.program("head", &["-c", "1073741824", "/dev/zero"])).await;
     let (_, peak) = memory();
@@ -21,7 +23,7 @@ pub(crate) async fn s19_a_gibibyte_without_a_line_end_costs_no_memory(case: Case
     assert!(peak - before <= 8 * 1024 + 256, "{} KiB", peak - before);
 }
 
-pub(crate) async fn s20_a_line_of_100_mib_is_one_cut_line_and_the_next_is_intact(case: Case) {
+pub(crate) async fn s20_a_line_of_100_mib_is_one_cut_line_and_the_next_is_intact(case: ScenarioCase) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&seen);
     let before = reset_peak();
@@ -50,7 +52,7 @@ pub(crate) async fn s20_a_line_of_100_mib_is_one_cut_line_and_the_next_is_intact
     assert!(peak - before <= 8 * 1024, "{} KiB", peak - before);
 }
 
-pub(crate) async fn s21_four_million_lines_come_in_order(case: Case) {
+pub(crate) async fn s21_four_million_lines_come_in_order(case: ScenarioCase) {
     let expected = Arc::new(Mutex::new(0_u64));
     let count = Arc::clone(&expected);
     let script = r#"printf "%079d\n", $_ for 1..4000000"#;
@@ -66,7 +68,7 @@ pub(crate) async fn s21_four_million_lines_come_in_order(case: Case) {
 }
 
 pub(crate) async fn s22_a_consumer_that_stalls_loses_events_or_holds_the_program_and_never_the_capture(
-    case: Case,
+    case: ScenarioCase,
 ) {
     let total: u64 = (1..=400_000_u64).map(|n| n.to_string().len() as u64 + 1).sum();
     for lag in [LagPolicy::Drop, LagPolicy::Block] {
@@ -111,7 +113,7 @@ pub(crate) async fn s22_a_consumer_that_stalls_loses_events_or_holds_the_program
     }
 }
 
-pub(crate) async fn s23_an_output_limit_kills_the_tree(case: Case) {
+pub(crate) async fn s23_an_output_limit_kills_the_tree(case: ScenarioCase) {
     let limits = Limits::default().max_output(10 << 20, OverLimit::Kill);
     let output = outcome(case.sh(&format!("sleep {LONG} & yes 0123456")).limits(limits)).await;
     assert_eq!(output.termination, Termination::OutputLimit { stream: Stream::Stdout });
@@ -122,8 +124,8 @@ pub(crate) async fn s23_an_output_limit_kills_the_tree(case: Case) {
     assert!(output.stdout.tail().ends_with(b"0123456\n") && output.stdout.tail().len() == 192 * 1024);
 }
 
-pub(crate) async fn s24_a_spill_holds_what_its_limit_allows_and_harms_nobody(case: Case) {
-    let spill = Spill::new(case.dir()).max_bytes(20_000_000);
+pub(crate) async fn s24_a_spill_holds_what_its_limit_allows_and_harms_nobody(case: ScenarioCase) {
+    let spill = SpillOptions::new(case.dir()).max_bytes(20_000_000);
     let script = r#"print "line of a long report, number $_\n" for 1..1400000"#;
     let output = outcome(case.perl(script).limits(Limits::default().spill(spill))).await;
     assert_exited(&output, 0);
@@ -145,14 +147,14 @@ pub(crate) async fn s24_a_spill_holds_what_its_limit_allows_and_harms_nobody(cas
     assert_eq!(output.stderr.spill, None);
 
     // No file can be made: the run is none the worse.
-    let limits = Limits::default().spill(Spill::new(case.dir().join("missing")));
+    let limits = Limits::default().spill(SpillOptions::new(case.dir().join("missing")));
     let output = outcome(case.sh("seq 1 100000; exit 3").limits(limits)).await;
     assert_exited(&output, 3);
     assert_eq!((output.stdout.total_lines, output.stdout.spill.is_none()), (100_000, true));
     assert!(output.stdout.spill_error.is_some());
 }
 
-pub(crate) async fn s25_bytes_that_are_no_text_are_exact(case: Case) {
+pub(crate) async fn s25_bytes_that_are_no_text_are_exact(case: ScenarioCase) {
     let output = outcome(case.sh(r"printf 'a\377\376b\000c\342\202'")).await;
     assert_exited(&output, 0);
     assert_eq!(output.stdout.bytes(), b"a\xFF\xFEb\0c\xE2\x82");
@@ -160,7 +162,7 @@ pub(crate) async fn s25_bytes_that_are_no_text_are_exact(case: Case) {
     assert_eq!((output.stdout.invalid_sequences, output.stdout.binary), (3, true));
 }
 
-pub(crate) async fn s26_no_character_is_split(case: Case) {
+pub(crate) async fn s26_no_character_is_split(case: ScenarioCase) {
     let lines = Arc::new(Mutex::new(0));
     let bad = Arc::clone(&lines);
     // After one byte every edge of a chunk lies within a character.
@@ -179,7 +181,7 @@ pub(crate) async fn s26_no_character_is_split(case: Case) {
     assert_eq!(*lines.lock().expect("no panic"), 0);
 }
 
-pub(crate) async fn s27_control_characters_are_kept_as_bytes_and_cleaned_as_text(case: Case) {
+pub(crate) async fn s27_control_characters_are_kept_as_bytes_and_cleaned_as_text(case: ScenarioCase) {
     let script = r"printf 'a\r\n 5%%\r100%%\n\033[?25l\033[1;31mred\033[0m\033]0;t\007\033Pq\033\\.\n'";
     let output = outcome(case.sh(script)).await;
     assert_exited(&output, 0);
@@ -190,7 +192,7 @@ pub(crate) async fn s27_control_characters_are_kept_as_bytes_and_cleaned_as_text
     assert_eq!(output.stdout.clean(), "a\n100%\nred.\n");
 }
 
-pub(crate) async fn s28_500_runs_at_once_stay_within_their_memory_and_descriptors(case: Case) {
+pub(crate) async fn s28_500_runs_at_once_stay_within_their_memory_and_descriptors(case: ScenarioCase) {
     const RUNS: usize = 500;
     let old = getrlimit(Resource::Nofile);
     let wanted = old.maximum.unwrap_or(8192).min(8192);

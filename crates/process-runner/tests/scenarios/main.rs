@@ -30,7 +30,7 @@ const fn rounds<T: Copy>(few: T, _many: T) -> T {
 }
 
 /// The coverage of one scenario: the test of it, or the reason that there is none.
-enum Coverage {
+enum ScenarioCoverage {
     Tested(&'static str),
     /// The name of a file beside this folder, and of a test in it.
     TestedIn(&'static str, &'static str),
@@ -41,18 +41,18 @@ enum Coverage {
 /// `NUMBER => tested_in("file", test);` for one that needs another harness, or `NUMBER => not_run("why");`.
 macro_rules! scenarios {
     (@row $rows:ident $number:literal => tested_in($file:literal, $name:ident); $($rest:tt)*) => {
-        $rows.push(($number, Coverage::TestedIn($file, stringify!($name))));
+        $rows.push(($number, ScenarioCoverage::TestedIn($file, stringify!($name))));
         scenarios!(@row $rows $($rest)*);
     };
     (@test $number:literal => tested_in($file:literal, $name:ident); $($rest:tt)*) => {
         scenarios!(@test $($rest)*);
     };
     (@row $rows:ident $number:literal => not_run($why:literal); $($rest:tt)*) => {
-        $rows.push(($number, Coverage::NotRun($why)));
+        $rows.push(($number, ScenarioCoverage::NotRun($why)));
         scenarios!(@row $rows $($rest)*);
     };
     (@row $rows:ident $number:literal => $module:ident :: $name:ident $(+ $variant:ident)?; $($rest:tt)*) => {
-        $rows.push(($number, Coverage::Tested(stringify!($name))));
+        $rows.push(($number, ScenarioCoverage::Tested(stringify!($name))));
         scenarios!(@row $rows $($rest)*);
     };
     (@row $rows:ident) => {};
@@ -78,7 +78,7 @@ macro_rules! scenarios {
     };
     (@test) => {};
     ($($table:tt)*) => {
-        fn fill(rows: &mut Vec<(u32, Coverage)>) {
+        fn fill(rows: &mut Vec<(u32, ScenarioCoverage)>) {
             scenarios!(@row rows $($table)*);
         }
         scenarios!(@test $($table)*);
@@ -189,15 +189,15 @@ fn every_number_from_1_to_86_is_in_the_table_once_and_its_test_has_that_number()
     assert_eq!(numbers, (1..=86).collect::<Vec<_>>());
     for (number, row) in table {
         match row {
-            Coverage::Tested(name) => {
+            ScenarioCoverage::Tested(name) => {
                 assert!(name.starts_with(&format!("s{number:02}_")), "{number}: {name}");
             }
-            Coverage::TestedIn(file, name) => {
+            ScenarioCoverage::TestedIn(file, name) => {
                 let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(file);
                 let text = std::fs::read_to_string(path).expect("the file is there");
                 assert!(text.contains(&format!("fn {name}(")), "{number}: no {name} in {file}");
             }
-            Coverage::NotRun(why) => eprintln!("{number} is not run: {why}"),
+            ScenarioCoverage::NotRun(why) => eprintln!("{number} is not run: {why}"),
         }
     }
 }

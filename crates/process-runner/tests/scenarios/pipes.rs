@@ -8,14 +8,14 @@ use process_runner::{EventOptions, LeftoverPolicy, Limits, OverLimit, Runner, St
 use tokio::io::AsyncWriteExt;
 
 use crate::harness::{
-    Case, LONG, SLOW, assert_exited, assert_took, described, memory, outcome, own_cpu, reset_peak,
+    LONG, SLOW, ScenarioCase, assert_exited, assert_took, described, memory, outcome, own_cpu, reset_peak,
 };
 
 const GIB: u64 = 1 << 30;
 const IDLE: Duration = Duration::from_millis(200);
 const DRAIN: Duration = Duration::from_secs(2);
 
-pub(crate) async fn s01_a_flood_on_one_stream_costs_no_memory(case: Case) {
+pub(crate) async fn s01_a_flood_on_one_stream_costs_no_memory(case: ScenarioCase) {
     let before = reset_peak();
     let output = outcome(case.sh("head -c 1073741824 /dev/zero >&2")).await;
     let (_, peak) = memory();
@@ -26,7 +26,7 @@ pub(crate) async fn s01_a_flood_on_one_stream_costs_no_memory(case: Case) {
     assert!(peak - before <= 8 * 1024 + 256, "{} KiB", peak - before);
 }
 
-pub(crate) async fn s02_both_streams_in_turn_are_complete(case: Case) {
+pub(crate) async fn s02_both_streams_in_turn_are_complete(case: ScenarioCase) {
     let script = r#"for (1..2048) { syswrite STDOUT, "o" x 4096; syswrite STDERR, "e" x 4096 }"#;
     let output = outcome(case.perl(script)).await;
     assert_exited(&output, 0);
@@ -36,7 +36,7 @@ pub(crate) async fn s02_both_streams_in_turn_are_complete(case: Case) {
     assert!(output.stderr.bytes().iter().all(|byte| *byte == b'e'));
 }
 
-pub(crate) async fn s03_merged_streams_keep_the_order_of_writes(case: Case) {
+pub(crate) async fn s03_merged_streams_keep_the_order_of_writes(case: ScenarioCase) {
     let script = r#"for (1..5000) { syswrite STDOUT, "out $_\n"; syswrite STDERR, "err $_\n" }"#;
     let output = outcome(case.perl(script).merge_stderr()).await;
     assert_exited(&output, 0);
@@ -45,7 +45,7 @@ pub(crate) async fn s03_merged_streams_keep_the_order_of_writes(case: Case) {
     assert!(output.stderr.is_empty());
 }
 
-pub(crate) async fn s04_a_stream_closed_early_ends_nothing_and_costs_nothing(case: Case) {
+pub(crate) async fn s04_a_stream_closed_early_ends_nothing_and_costs_nothing(case: ScenarioCase) {
     let cpu = own_cpu();
     let output = outcome(case.sh("exec >&-; sleep 0.5; echo late >&2; exit 3")).await;
     let cpu = own_cpu() - cpu;
@@ -57,7 +57,7 @@ pub(crate) async fn s04_a_stream_closed_early_ends_nothing_and_costs_nothing(cas
     assert!(cpu < Duration::from_millis(100), "{cpu:?}");
 }
 
-pub(crate) async fn s05_both_streams_closed_are_no_exit(case: Case) {
+pub(crate) async fn s05_both_streams_closed_are_no_exit(case: ScenarioCase) {
     let output = outcome(case.sh("exec >&- 2>&-; sleep 0.5; exit 4")).await;
     assert_exited(&output, 4);
     assert!(output.to_exit >= Some(Duration::from_millis(500)));
@@ -70,7 +70,7 @@ pub(crate) async fn s05_both_streams_closed_are_no_exit(case: Case) {
     assert!(case.survivors().is_empty());
 }
 
-pub(crate) async fn s06_a_silent_holder_of_a_pipe_is_ended_after_the_idle_clock(case: Case) {
+pub(crate) async fn s06_a_silent_holder_of_a_pipe_is_ended_after_the_idle_clock(case: ScenarioCase) {
     let output = outcome(case.sh(&format!("echo before; sleep {LONG} & exit 0"))).await;
     assert_exited(&output, 0);
     assert_eq!(output.stdout.text(), "before\n");
@@ -80,7 +80,7 @@ pub(crate) async fn s06_a_silent_holder_of_a_pipe_is_ended_after_the_idle_clock(
     assert!(case.survivors().is_empty());
 }
 
-pub(crate) async fn s07_a_trickling_holder_is_ended_after_the_absolute_clock(case: Case) {
+pub(crate) async fn s07_a_trickling_holder_is_ended_after_the_absolute_clock(case: ScenarioCase) {
     // The idle clock is longer than the absolute one: in a pause of a loaded machine it would end the holder first. That
     // output starts it again is for scenario 8.
     let limits = Limits::default().drain(2 * DRAIN, DRAIN);
@@ -91,7 +91,7 @@ pub(crate) async fn s07_a_trickling_holder_is_ended_after_the_absolute_clock(cas
     assert!(output.stdout.total_lines >= 5, "{}", described(&output));
 }
 
-pub(crate) async fn s08_output_after_the_exit_is_kept_to_its_end(case: Case) {
+pub(crate) async fn s08_output_after_the_exit_is_kept_to_its_end(case: ScenarioCase) {
     // The idle clock is longer than by default so that a loaded machine does not run it out in a pause;
     // the whole is longer than it all the same.
     let limits =
@@ -110,7 +110,7 @@ pub(crate) async fn s08_output_after_the_exit_is_kept_to_its_end(case: Case) {
     );
 }
 
-pub(crate) async fn s09_a_holder_is_left_alone_if_asked(case: Case) {
+pub(crate) async fn s09_a_holder_is_left_alone_if_asked(case: ScenarioCase) {
     let command = case.sh(&format!("echo before; sleep {LONG} & exit 0"));
     let output = outcome(command.limits(Limits::default().leftovers(LeftoverPolicy::Leave))).await;
     assert_exited(&output, 0);
@@ -122,14 +122,14 @@ pub(crate) async fn s09_a_holder_is_left_alone_if_asked(case: Case) {
     left[0].kill();
 }
 
-pub(crate) async fn s10_process_substitution_gives_all_its_output(case: Case) {
+pub(crate) async fn s10_process_substitution_gives_all_its_output(case: ScenarioCase) {
     let output = outcome(case.bash("exec > >(tee copy) 2>&1; echo x")).await;
     assert_exited(&output, 0);
     assert_eq!(output.stdout.text(), "x\n");
     assert_eq!(std::fs::read_to_string(case.dir().join("copy")).expect("tee wrote it"), "x\n");
 }
 
-pub(crate) async fn s11_a_stranger_that_holds_the_pipe_delays_no_longer_than_the_clocks(case: Case) {
+pub(crate) async fn s11_a_stranger_that_holds_the_pipe_delays_no_longer_than_the_clocks(case: ScenarioCase) {
     let running = Runner::new().start(case.sh("echo out; read line; exit 0").stdin(Stdin::Piped)).await;
     let mut running = running.expect("starts");
     let pipe = format!("/proc/{}/fd/1", running.pid().expect("it has started"));
@@ -153,7 +153,7 @@ pub(crate) async fn s11_a_stranger_that_holds_the_pipe_delays_no_longer_than_the
     stranger.wait().expect("it is our child");
 }
 
-pub(crate) async fn s12_input_and_output_of_64_mib_do_not_deadlock(case: Case) {
+pub(crate) async fn s12_input_and_output_of_64_mib_do_not_deadlock(case: ScenarioCase) {
     let command = case.program("cat", &[]).stdin(Stdin::bytes(vec![b'x'; 64 << 20]));
     let output = outcome(command.limits(Limits::default().capture(1 << 20))).await;
     assert_exited(&output, 0);
@@ -164,7 +164,7 @@ pub(crate) async fn s12_input_and_output_of_64_mib_do_not_deadlock(case: Case) {
     );
 }
 
-pub(crate) async fn s13_input_that_nobody_reads_is_reported_at_the_timeout(case: Case) {
+pub(crate) async fn s13_input_that_nobody_reads_is_reported_at_the_timeout(case: ScenarioCase) {
     let second = Duration::from_secs(1);
     let command = case.program("sleep", &[LONG]).stdin(Stdin::bytes(vec![b'x'; 64 << 20]));
     let output = outcome(command.limits(Limits::default().timeout(second))).await;
@@ -174,19 +174,19 @@ pub(crate) async fn s13_input_that_nobody_reads_is_reported_at_the_timeout(case:
     assert_eq!((output.stdin.written, output.stdin.total), (65_536, Some(64 << 20)));
 }
 
-pub(crate) async fn s14_input_that_is_refused_is_no_error(case: Case) {
+pub(crate) async fn s14_input_that_is_refused_is_no_error(case: ScenarioCase) {
     let output = outcome(case.program("true", &[]).stdin(Stdin::bytes(vec![b'x'; 64 << 20]))).await;
     assert_exited(&output, 0);
     assert!(output.stdin.broken_pipe && output.stdin.written < 64 << 20, "{:?}", output.stdin);
 }
 
-pub(crate) async fn s15_input_is_dev_null_by_default(case: Case) {
+pub(crate) async fn s15_input_is_dev_null_by_default(case: ScenarioCase) {
     let output = outcome(case.sh("cat; readlink /proc/self/fd/0")).await;
     assert_exited(&output, 0);
     assert_eq!(output.stdout.text(), "/dev/null\n");
 }
 
-pub(crate) async fn s16_waiting_closes_the_input(case: Case) {
+pub(crate) async fn s16_waiting_closes_the_input(case: ScenarioCase) {
     let mut running =
         Runner::new().start(case.program("cat", &[]).stdin(Stdin::Piped)).await.expect("starts");
     running.write_stdin(b"some").await.expect("cat reads");
@@ -195,7 +195,7 @@ pub(crate) async fn s16_waiting_closes_the_input(case: Case) {
     assert_eq!(output.stdout.text(), "some");
 }
 
-pub(crate) async fn s17_a_reader_that_never_yields_does_not_hold_the_run(case: Case) {
+pub(crate) async fn s17_a_reader_that_never_yields_does_not_hold_the_run(case: ScenarioCase) {
     let (mut source, reader) = tokio::io::duplex(64);
     source.write_all(b"first\n").await.expect("there is room");
     let output = outcome(case.sh("read line; echo $line").stdin(Stdin::reader(reader))).await;
@@ -205,7 +205,7 @@ pub(crate) async fn s17_a_reader_that_never_yields_does_not_hold_the_run(case: C
     drop(source);
 }
 
-pub(crate) async fn s18_a_consumer_that_goes_away_kills_nobody(case: Case) {
+pub(crate) async fn s18_a_consumer_that_goes_away_kills_nobody(case: ScenarioCase) {
     let command = case.sh("seq 1 200000; echo done >&2; exit 5").events(EventOptions::default());
     let mut running = Runner::new().start(command).await.expect("starts");
     let mut events = running.events().expect("asked for");

@@ -10,7 +10,8 @@ use rustix::process::{Resource as Limited, Rlimit, Signal, WaitOptions, getrlimi
 use tokio::task::JoinSet;
 
 use crate::harness::{
-    Case, LONG, SLOW, assert_exited, children, descriptors, memory, outcome, own_cpu, signal, until, until_or,
+    LONG, SLOW, ScenarioCase, assert_exited, children, descriptors, memory, outcome, own_cpu, signal, until,
+    until_or,
 };
 use crate::time::{AS_NOBODY, prepare_for_nobody};
 use crate::{harness, pipes, time};
@@ -18,7 +19,7 @@ use crate::{harness, pipes, time};
 /// This is none of the 86, but several of them rely on it: every start is a `posix_spawn`.
 #[test]
 fn a_start_costs_the_same_with_a_gibibyte_in_use() {
-    async fn start(case: Case) {
+    async fn start(case: ScenarioCase) {
         const RUNS: u32 = 40;
         for command in [
             case.program("true", &[]),
@@ -38,7 +39,7 @@ fn a_start_costs_the_same_with_a_gibibyte_in_use() {
     harness::big_parent("scale::a_start_costs_the_same_with_a_gibibyte_in_use", start);
 }
 
-pub(crate) async fn s52_thousands_of_short_runs_leave_nothing_behind(case: Case) {
+pub(crate) async fn s52_thousands_of_short_runs_leave_nothing_behind(case: ScenarioCase) {
     // 10,000 with both runtimes in the target `stress`.
     const RUNS: u32 = crate::rounds(1000, 5000);
     let command = case.program("true", &[]);
@@ -65,7 +66,7 @@ pub(crate) async fn s52_thousands_of_short_runs_leave_nothing_behind(case: Case)
     assert!(cpu < Duration::from_millis(2), "{cpu:?} of our own for each");
 }
 
-pub(crate) async fn s53_500_programs_that_end_one_by_one_are_all_seen(case: Case) {
+pub(crate) async fn s53_500_programs_that_end_one_by_one_are_all_seen(case: ScenarioCase) {
     const RUNS: usize = 500;
     let old = getrlimit(Limited::Nofile);
     let wanted = old.maximum.unwrap_or(8192).min(8192);
@@ -94,7 +95,7 @@ pub(crate) async fn s53_500_programs_that_end_one_by_one_are_all_seen(case: Case
     setrlimit(Limited::Nofile, old).expect("as it was");
 }
 
-pub(crate) async fn s54_a_bound_on_runs_holds_and_is_first_come_first_served(case: Case) {
+pub(crate) async fn s54_a_bound_on_runs_holds_and_is_first_come_first_served(case: ScenarioCase) {
     let runner = Runner::builder().max_concurrent(4).build();
     let order = Arc::new(Mutex::new(Vec::new()));
     let mut runs = JoinSet::new();
@@ -146,7 +147,7 @@ pub(crate) async fn s54_a_bound_on_runs_holds_and_is_first_come_first_served(cas
     assert!(!case.dir().join("started").exists());
 }
 
-pub(crate) async fn s55_without_descriptors_nothing_starts_and_nothing_leaks(case: Case) {
+pub(crate) async fn s55_without_descriptors_nothing_starts_and_nothing_leaks(case: ScenarioCase) {
     let old = getrlimit(Limited::Nofile);
     let before = descriptors().len();
     setrlimit(Limited::Nofile, Rlimit { current: Some(300), maximum: old.maximum }).expect("lower");
@@ -178,7 +179,7 @@ pub(crate) async fn s55_without_descriptors_nothing_starts_and_nothing_leaks(cas
     setrlimit(Limited::Nofile, old).expect("as it was");
 }
 
-pub(crate) async fn s56_without_processes_the_start_is_tried_again_and_then_refused(case: Case) {
+pub(crate) async fn s56_without_processes_the_start_is_tried_again_and_then_refused(case: ScenarioCase) {
     // The limit does not bind root.
     if std::env::var_os("SCENARIO_ELSEWHERE").is_none() && rustix::process::getuid().is_root() {
         let folder = std::path::Path::new("/tmp").join(format!("process-runner-{}", std::process::id()));
@@ -211,7 +212,7 @@ pub(crate) async fn s56_without_processes_the_start_is_tried_again_and_then_refu
     assert_exited(&run.expect("the third or fourth attempt succeeds"), 0);
 }
 
-pub(crate) async fn s57_a_status_that_another_part_takes_is_unknown_and_hangs_nobody(case: Case) {
+pub(crate) async fn s57_a_status_that_another_part_takes_is_unknown_and_hangs_nobody(case: ScenarioCase) {
     let ignoring = ["perl", "-e", "$SIG{CHLD} = 'IGNORE'; exec @ARGV or die"];
     if !case.elsewhere(&ignoring) {
         // In the other process the kernel reaps for us.
@@ -257,7 +258,7 @@ pub(crate) async fn s57_a_status_that_another_part_takes_is_unknown_and_hangs_no
     assert_eq!(unknown, stolen, "a status is known unless it was taken");
 }
 
-pub(crate) async fn s58_without_pidfd_everything_holds(case: Case) {
+pub(crate) async fn s58_without_pidfd_everything_holds(case: ScenarioCase) {
     // A seccomp filter that refuses pidfd_open, which has number 434 everywhere (seccomp(2), prctl(2)).
     let filter = r#"
         my $prctl = { x86_64 => 157, aarch64 => 167 }->{`uname -m` =~ s/\s//r} or die "not known here";
@@ -296,7 +297,7 @@ pub(crate) async fn s58_without_pidfd_everything_holds(case: Case) {
     }
 }
 
-pub(crate) async fn s59_the_zombies_of_others_are_left_alone(case: Case) {
+pub(crate) async fn s59_the_zombies_of_others_are_left_alone(case: ScenarioCase) {
     rustix::process::set_child_subreaper(Some(rustix::process::getpid())).expect("Linux has it");
     // An orphan of ours, and one of a run, both adopted by us.
     let output = std::process::Command::new("sh")

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use process_runner::{Command, Error, Limits, SpawnError, SpawnErrorKind};
 
-use crate::harness::{Case, assert_exited, descriptors, outcome};
+use crate::harness::{ScenarioCase, assert_exited, descriptors, outcome};
 
 async fn refused(command: Command) -> SpawnError {
     match command.run().await {
@@ -16,14 +16,14 @@ async fn refused(command: Command) -> SpawnError {
 }
 
 /// Creates a file in the scenario's folder with this mode.
-fn file(case: &Case, name: &str, mode: u32, content: &str) -> PathBuf {
+fn file(case: &ScenarioCase, name: &str, mode: u32, content: &str) -> PathBuf {
     let path = case.dir().join(name);
     std::fs::write(&path, content).expect("writes");
     std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).expect("it is ours");
     path
 }
 
-pub(crate) async fn s60_a_missing_program_is_not_found_and_the_folders_are_named(case: Case) {
+pub(crate) async fn s60_a_missing_program_is_not_found_and_the_folders_are_named(case: ScenarioCase) {
     std::fs::create_dir(case.dir().join("bin")).expect("a new folder");
     file(&case, "bin/programme", 0o755, "#!/bin/sh\n");
     file(&case, "here", 0o755, "#!/bin/sh\n");
@@ -44,7 +44,7 @@ pub(crate) async fn s60_a_missing_program_is_not_found_and_the_folders_are_named
     assert_eq!(error.kind, SpawnErrorKind::NotFound { searched: vec![], did_you_mean: None });
 }
 
-pub(crate) async fn s61_a_file_without_permission_and_a_folder_are_told_apart(case: Case) {
+pub(crate) async fn s61_a_file_without_permission_and_a_folder_are_told_apart(case: ScenarioCase) {
     let plain = file(&case, "plain", 0o644, "#!/bin/sh\n");
     let error = refused(case.program("./plain", &[])).await;
     let SpawnErrorKind::NotExecutable { path } = error.kind else { panic!("{error:?}") };
@@ -54,7 +54,7 @@ pub(crate) async fn s61_a_file_without_permission_and_a_folder_are_told_apart(ca
     assert!(matches!(error.kind, SpawnErrorKind::IsDirectory { .. }), "{error:?}");
 }
 
-pub(crate) async fn s62_a_missing_interpreter_is_named(case: Case) {
+pub(crate) async fn s62_a_missing_interpreter_is_named(case: ScenarioCase) {
     file(&case, "script", 0o755, "#!/nonexistent/interpreter -x\necho\n");
     let error = refused(case.program("./script", &[])).await;
     assert_eq!(error.kind, SpawnErrorKind::BadInterpreter { path: "/nonexistent/interpreter".into() });
@@ -67,7 +67,7 @@ pub(crate) async fn s62_a_missing_interpreter_is_named(case: Case) {
     assert!(matches!(error.kind, SpawnErrorKind::NotFound { .. }), "{error:?}");
 }
 
-pub(crate) async fn s63_the_folder_is_the_culprit_if_it_is(case: Case) {
+pub(crate) async fn s63_the_folder_is_the_culprit_if_it_is(case: ScenarioCase) {
     file(&case, "file", 0o644, "");
     for (folder, kind) in [
         (case.dir().join("missing"), SpawnErrorKind::CwdNotFound),
@@ -87,7 +87,7 @@ pub(crate) async fn s63_the_folder_is_the_culprit_if_it_is(case: Case) {
     }
 }
 
-pub(crate) async fn s64_a_file_of_no_known_format_is_not_given_to_a_shell(case: Case) {
+pub(crate) async fn s64_a_file_of_no_known_format_is_not_given_to_a_shell(case: ScenarioCase) {
     file(&case, "bare", 0o755, "touch ran\n");
     file(&case, "empty", 0o755, "");
     for name in ["./bare", "./empty"] {
@@ -97,7 +97,7 @@ pub(crate) async fn s64_a_file_of_no_known_format_is_not_given_to_a_shell(case: 
     assert!(!case.dir().join("ran").exists());
 }
 
-pub(crate) async fn s65_a_nul_byte_is_found_before_anything_is_opened(case: Case) {
+pub(crate) async fn s65_a_nul_byte_is_found_before_anything_is_opened(case: ScenarioCase) {
     let before = descriptors().len();
     for (command, named) in [
         (Command::new("tr\0ue", "/"), "program"),
@@ -113,14 +113,14 @@ pub(crate) async fn s65_a_nul_byte_is_found_before_anything_is_opened(case: Case
     assert_eq!(descriptors().len(), before);
 }
 
-pub(crate) async fn s66_a_bad_variable_name_is_refused(case: Case) {
+pub(crate) async fn s66_a_bad_variable_name_is_refused(case: ScenarioCase) {
     for key in ["A=B", "", "="] {
         let error = refused(case.program("true", &[]).env(key, "c")).await;
         assert_eq!(error.kind, SpawnErrorKind::InvalidEnv { key: key.into() });
     }
 }
 
-pub(crate) async fn s67_an_argument_that_is_too_long_is_named(case: Case) {
+pub(crate) async fn s67_an_argument_that_is_too_long_is_named(case: ScenarioCase) {
     // MAX_ARG_STRLEN with its NUL (execve(2)).
     let longest = "x".repeat(131_071);
     assert_exited(&outcome(case.program("true", &["a", &longest])).await, 0);
@@ -132,7 +132,7 @@ pub(crate) async fn s67_an_argument_that_is_too_long_is_named(case: Case) {
     assert!(length > 10_000_000);
 }
 
-pub(crate) async fn s68_a_program_that_is_being_written_is_tried_again(case: Case) {
+pub(crate) async fn s68_a_program_that_is_being_written_is_tried_again(case: ScenarioCase) {
     let binary = case.dir().join("binary");
     std::fs::copy("/bin/true", &binary).expect("copies");
     let script = file(&case, "script", 0o755, "#!/bin/sh\nexit 0\n");
@@ -157,7 +157,7 @@ pub(crate) async fn s68_a_program_that_is_being_written_is_tried_again(case: Cas
     }
 }
 
-pub(crate) async fn s69_a_relative_program_is_relative_to_the_folder(case: Case) {
+pub(crate) async fn s69_a_relative_program_is_relative_to_the_folder(case: ScenarioCase) {
     std::fs::create_dir_all(case.dir().join("folder/bin")).expect("new folders");
     file(&case, "folder/bin/tool", 0o755, "#!/bin/sh\npwd\n");
     for name in ["bin/tool", "./bin/tool", "../folder/bin/tool"] {

@@ -13,8 +13,8 @@ use rustix::process::Signal;
 use tokio_util::sync::CancellationToken;
 
 use crate::harness::{
-    Case, LONG, SLOW, assert_exited, assert_took, children, described, outcome, outcome_if_started, signal,
-    until, until_or,
+    LONG, SLOW, ScenarioCase, assert_exited, assert_took, children, described, outcome, outcome_if_started,
+    signal, until, until_or,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -45,14 +45,14 @@ fn assert_timed_out(output: &Output, escalated: bool) {
     assert!(children().iter().all(|child| Some(child.pid.cast_unsigned()) != output.pid), "it is a zombie");
 }
 
-pub(crate) async fn s29_a_timeout_ends_a_program_politely(case: Case) {
+pub(crate) async fn s29_a_timeout_ends_a_program_politely(case: ScenarioCase) {
     let output =
         outcome(case.sh(&format!("echo out; exec sleep {LONG}")).limits(a_second_and_a_long_grace())).await;
     assert_timed_out(&output, false);
     assert_eq!((output.status, &*output.stdout.text()), (TERM, "out\n"));
 }
 
-pub(crate) async fn s30_a_program_that_ignores_sigterm_is_killed(case: Case) {
+pub(crate) async fn s30_a_program_that_ignores_sigterm_is_killed(case: ScenarioCase) {
     let script = format!("trap '' TERM; echo out; sleep {LONG} & sleep {LONG}");
     let output = outcome(case.sh(&script).limits(a_second())).await;
     assert_timed_out(&output, true);
@@ -60,14 +60,14 @@ pub(crate) async fn s30_a_program_that_ignores_sigterm_is_killed(case: Case) {
     assert!(case.survivors().is_empty());
 }
 
-pub(crate) async fn s31_a_program_that_ends_in_time_has_still_timed_out(case: Case) {
+pub(crate) async fn s31_a_program_that_ends_in_time_has_still_timed_out(case: ScenarioCase) {
     let script = format!("trap 'echo bye; exit 0' TERM; sleep {LONG} & wait");
     let output = outcome(case.sh(&script).limits(a_second_and_a_long_grace())).await;
     assert_timed_out(&output, false);
     assert_eq!((output.code(), &*output.stdout.text()), (Some(0), "bye\n"));
 }
 
-pub(crate) async fn s32_a_stopped_program_is_ended(case: Case) {
+pub(crate) async fn s32_a_stopped_program_is_ended(case: ScenarioCase) {
     let output = outcome(case.sh("kill -STOP $$; sleep 300").limits(a_second_and_a_long_grace())).await;
     assert_timed_out(&output, false);
     assert_eq!(output.status, TERM);
@@ -85,7 +85,7 @@ pub(crate) async fn s32_a_stopped_program_is_ended(case: Case) {
     assert_eq!(output.status, KILL);
 }
 
-pub(crate) async fn s33_a_stop_is_not_an_exit(case: Case) {
+pub(crate) async fn s33_a_stop_is_not_an_exit(case: ScenarioCase) {
     let mut running =
         Runner::new().start(case.sh("echo $$ > pid; kill -STOP $$; exit 6")).await.expect("starts");
     let pid: i32 = case.wait_for_file("pid").await.trim().parse().expect("a number");
@@ -107,7 +107,7 @@ fn daemon(closing: &str) -> String {
 const CLOSED: &str =
     r#"open STDIN, "<", "/dev/null"; open STDOUT, ">", "/dev/null"; open STDERR, ">", "/dev/null";"#;
 
-pub(crate) async fn s34_a_daemon_that_holds_a_pipe_dies_at_the_timeout(case: Case) {
+pub(crate) async fn s34_a_daemon_that_holds_a_pipe_dies_at_the_timeout(case: ScenarioCase) {
     let script = daemon("") + "sleep 300";
     let output = outcome(case.perl(&script).limits(a_second().timeout(3 * SECOND))).await;
     assert_eq!(output.termination, Termination::TimedOut { after: 3 * SECOND, escalated: false });
@@ -128,7 +128,7 @@ pub(crate) async fn s34_a_daemon_that_holds_a_pipe_dies_at_the_timeout(case: Cas
     );
 }
 
-pub(crate) async fn s35_a_quiet_daemon_lives_after_an_exit_and_dies_at_a_timeout(case: Case) {
+pub(crate) async fn s35_a_quiet_daemon_lives_after_an_exit_and_dies_at_a_timeout(case: ScenarioCase) {
     let quiet = daemon(CLOSED);
     let output = outcome(case.perl(&(quiet.clone() + "exit 0"))).await;
     assert_exited(&output, 0);
@@ -149,7 +149,7 @@ pub(crate) async fn s35_a_quiet_daemon_lives_after_an_exit_and_dies_at_a_timeout
     }
 }
 
-pub(crate) async fn s36_a_job_in_its_own_group_dies_at_the_timeout(case: Case) {
+pub(crate) async fn s36_a_job_in_its_own_group_dies_at_the_timeout(case: ScenarioCase) {
     let script = format!("set -m; sleep {LONG} & echo started; wait");
     let output = outcome(case.bash(&script).limits(a_second_and_a_long_grace())).await;
     assert_timed_out(&output, false);
@@ -157,7 +157,7 @@ pub(crate) async fn s36_a_job_in_its_own_group_dies_at_the_timeout(case: Case) {
     assert!(case.survivors().is_empty());
 }
 
-pub(crate) async fn s37_a_bomb_that_respawns_on_sigterm_is_defused(case: Case) {
+pub(crate) async fn s37_a_bomb_that_respawns_on_sigterm_is_defused(case: ScenarioCase) {
     // 40 at first; each forks two more when it is told to end, twice: at most 280, in sessions of their own.
     let script = r#"
         use POSIX;
@@ -175,7 +175,7 @@ pub(crate) async fn s37_a_bomb_that_respawns_on_sigterm_is_defused(case: Case) {
     );
 }
 
-pub(crate) async fn s38_an_escapee_without_environment_is_admitted_in_the_containment(case: Case) {
+pub(crate) async fn s38_an_escapee_without_environment_is_admitted_in_the_containment(case: ScenarioCase) {
     // `env -i` takes the marker away. The token in its arguments is for this test alone.
     let script = format!(
         r#"use POSIX; unless (fork) {{ POSIX::setsid(); exit 0 if fork; {CLOSED} %ENV = ();
@@ -197,7 +197,7 @@ pub(crate) async fn s38_an_escapee_without_environment_is_admitted_in_the_contai
     left[0].kill();
 }
 
-pub(crate) async fn s39_a_process_of_another_user_is_unkillable_and_hangs_nobody(case: Case) {
+pub(crate) async fn s39_a_process_of_another_user_is_unkillable_and_hangs_nobody(case: ScenarioCase) {
     // Only root can set this up: a program that becomes root for good, and us as nobody.
     if !rustix::process::getuid().is_root() && std::env::var_os("SCENARIO_ELSEWHERE").is_none() {
         eprintln!("not run: only root can make a program that another user cannot kill");
@@ -249,7 +249,7 @@ pub(crate) fn prepare_for_nobody(folder: &Path) -> PathBuf {
     program
 }
 
-pub(crate) async fn s42_what_is_over_before_it_begins_is_not_started(case: Case) {
+pub(crate) async fn s42_what_is_over_before_it_begins_is_not_started(case: ScenarioCase) {
     let output = outcome(case.sh("touch started").limits(Limits::default().timeout(Duration::ZERO))).await;
     assert_eq!(output.termination, Termination::TimedOut { after: Duration::ZERO, escalated: false });
     assert_eq!((output.pid, output.status), (None, None));
@@ -262,7 +262,7 @@ pub(crate) async fn s42_what_is_over_before_it_begins_is_not_started(case: Case)
     assert!(!case.dir().join("started").exists());
 }
 
-pub(crate) async fn s43_a_cancel_is_obeyed_in_every_phase(case: Case) {
+pub(crate) async fn s43_a_cancel_is_obeyed_in_every_phase(case: ScenarioCase) {
     let polite = Termination::Cancelled { escalated: false };
 
     // In the queue.
@@ -326,7 +326,7 @@ pub(crate) async fn s43_a_cancel_is_obeyed_in_every_phase(case: Case) {
     assert!(case.survivors().is_empty());
 }
 
-pub(crate) async fn s44_exit_and_timeout_at_once_give_one_of_them_with_all_output(case: Case) {
+pub(crate) async fn s44_exit_and_timeout_at_once_give_one_of_them_with_all_output(case: ScenarioCase) {
     // As many on each of the two runtimes.
     const RUNS: u64 = crate::rounds(500, 10_000);
     // How long the program takes here and now: about a millisecond.
@@ -374,7 +374,7 @@ pub(crate) async fn s44_exit_and_timeout_at_once_give_one_of_them_with_all_outpu
     assert!(exited > 0 && timed_out > 0, "{exited} exited, {timed_out} timed out: they never met");
 }
 
-pub(crate) async fn s45_a_dropped_future_ends_the_tree_without_blocking(case: Case) {
+pub(crate) async fn s45_a_dropped_future_ends_the_tree_without_blocking(case: ScenarioCase) {
     // The program and its child ignore what is polite.
     let script = format!("trap '' TERM HUP INT; sleep {LONG} & echo > up; sleep {LONG}");
     let mut quickest = Duration::MAX;
@@ -400,7 +400,7 @@ pub(crate) async fn s45_a_dropped_future_ends_the_tree_without_blocking(case: Ca
     until("the trees are gone", || case.survivors().is_empty() && children().is_empty()).await;
 }
 
-pub(crate) async fn s46_a_dropped_runtime_ends_its_runs(case: Case) {
+pub(crate) async fn s46_a_dropped_runtime_ends_its_runs(case: ScenarioCase) {
     let inner = case.clone();
     let thread = std::thread::spawn(move || {
         for builder in
@@ -428,7 +428,7 @@ pub(crate) async fn s46_a_dropped_runtime_ends_its_runs(case: Case) {
     .await;
 }
 
-pub(crate) async fn s47_a_shutdown_ends_all_runs_at_once(case: Case) {
+pub(crate) async fn s47_a_shutdown_ends_all_runs_at_once(case: ScenarioCase) {
     let runner = Runner::builder().max_concurrent(50).build();
     let mut runs = tokio::task::JoinSet::new();
     for n in 0..52 {
@@ -493,7 +493,7 @@ pub(crate) async fn s47_a_shutdown_ends_all_runs_at_once(case: Case) {
     }
 }
 
-pub(crate) async fn s48_a_panic_in_a_callback_ends_the_run_and_goes_on_at_the_caller(case: Case) {
+pub(crate) async fn s48_a_panic_in_a_callback_ends_the_run_and_goes_on_at_the_caller(case: ScenarioCase) {
     let command =
         case.sh(&format!("sleep {LONG} & echo one; sleep {LONG}")).on_line(|_, _| panic!("in the callback"));
     let panic = tokio::spawn(command.run()).await.expect_err("it goes on here").into_panic();
@@ -501,7 +501,7 @@ pub(crate) async fn s48_a_panic_in_a_callback_ends_the_run_and_goes_on_at_the_ca
     until("the tree is gone", || case.survivors().is_empty() && children().is_empty()).await;
 }
 
-pub(crate) async fn s50_the_idle_clock_starts_again_with_each_output(case: Case) {
+pub(crate) async fn s50_the_idle_clock_starts_again_with_each_output(case: ScenarioCase) {
     let idle = Duration::from_millis(1500);
     let script = format!("for n in 1 2 3 4 5; do echo $n; sleep 0.5; done; echo end; exec sleep {LONG}");
     let output = outcome(case.sh(&script).limits(Limits::default().idle_timeout(idle))).await;
@@ -510,7 +510,7 @@ pub(crate) async fn s50_the_idle_clock_starts_again_with_each_output(case: Case)
     assert_took(output.elapsed, Duration::from_millis(2500) + idle);
 }
 
-pub(crate) async fn s51_only_the_monotonic_clock_is_read(_: Case) {
+pub(crate) async fn s51_only_the_monotonic_clock_is_read(_: ScenarioCase) {
     // Stepping the clock of a machine under test would disturb everything else on it; what cannot be read
     // cannot be stepped on.
     let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];

@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use process_runner::{Error, Limits, Output, Secrets, Spill, Termination, signal_name};
+use process_runner::{Error, Limits, Output, Secrets, SpillOptions, Termination, signal_name};
 
-use crate::harness::{Case, LONG, assert_exited, described, memory, outcome, reset_peak};
+use crate::harness::{LONG, ScenarioCase, assert_exited, described, memory, outcome, reset_peak};
 
-pub(crate) async fn s79_signals_and_codes_are_not_mixed_up(case: Case) {
+pub(crate) async fn s79_signals_and_codes_are_not_mixed_up(case: ScenarioCase) {
     for (script, signal, name) in
         [("kill -SEGV $$", 11, "SIGSEGV"), ("kill -9 $$", 9, "SIGKILL"), ("kill -TERM $$", 15, "SIGTERM")]
     {
@@ -23,7 +23,7 @@ pub(crate) async fn s79_signals_and_codes_are_not_mixed_up(case: Case) {
     }
 }
 
-pub(crate) async fn s81_both_durations_are_given(case: Case) {
+pub(crate) async fn s81_both_durations_are_given(case: ScenarioCase) {
     let half = Duration::from_millis(500);
     let output = outcome(case.sh(&format!("sleep 0.5; sleep {LONG} & exit 0"))).await;
     let to_exit = output.to_exit.expect("it exited");
@@ -35,7 +35,7 @@ pub(crate) async fn s81_both_durations_are_given(case: Case) {
     );
 }
 
-pub(crate) async fn s82_the_use_of_cpu_is_the_programs_and_its_memory_is_not_ours(case: Case) {
+pub(crate) async fn s82_the_use_of_cpu_is_the_programs_and_its_memory_is_not_ours(case: ScenarioCase) {
     // A shell that waits for a child which works: its time counts.
     let output = outcome(case.sh("perl -e 'do { 1 for 1..100000 } while times < 0.3'")).await;
     let usage = output.usage.expect("Linux gives it");
@@ -54,7 +54,7 @@ pub(crate) async fn s82_the_use_of_cpu_is_the_programs_and_its_memory_is_not_our
 const SECRET: &str = "hK7/pQ+zR9=wX2\"vB5\\nM8 tL4%cJ6&dF3~gS1yU";
 
 /// Returns a program that prints `SECRET` in every form, each in two writes, split at every position.
-fn leak(case: &Case, end: &str) -> process_runner::Command {
+fn leak(case: &ScenarioCase, end: &str) -> process_runner::Command {
     let script = format!(
         r#"use MIME::Base64; my $secret = $ENV{{LEAK}};
         my $url = encode_base64($secret, ""); $url =~ tr|+/|-_|;
@@ -89,12 +89,12 @@ fn assert_hidden(what: &str, text: &str) {
     }
 }
 
-pub(crate) async fn s83_a_secret_is_never_seen(case: Case) {
+pub(crate) async fn s83_a_secret_is_never_seen(case: ScenarioCase) {
     // Whole, in lines, in the spill and over the cut between head and tail, wherever it falls.
     for capture in [1 << 20, 300, 301, 307, 350] {
         let lines = Arc::new(Mutex::new(String::new()));
         let sink = Arc::clone(&lines);
-        let limits = Limits::default().capture(capture).spill(Spill::new(case.dir()));
+        let limits = Limits::default().capture(capture).spill(SpillOptions::new(case.dir()));
         let command = leak(&case, "exit 1").limits(limits).on_line(move |_, line| {
             let mut sink = sink.lock().expect("no panic");
             sink.push_str(&line.text());
@@ -135,7 +135,7 @@ pub(crate) async fn s83_a_secret_is_never_seen(case: Case) {
     assert_eq!(output.stdout.text(), "[redacted]");
 }
 
-pub(crate) async fn s84_hiding_in_a_gibibyte_costs_no_memory(case: Case) {
+pub(crate) async fn s84_hiding_in_a_gibibyte_costs_no_memory(case: ScenarioCase) {
     let before = reset_peak();
     let secrets = Secrets::new([SECRET, "another secret", "0000000000000001"]);
     let output = outcome(case.program("head", &["-c", "1073741824", "/dev/zero"]).secrets(secrets)).await;
@@ -145,7 +145,7 @@ pub(crate) async fn s84_hiding_in_a_gibibyte_costs_no_memory(case: Case) {
     assert!(peak - before <= 8 * 1024 + 256, "{} KiB", peak - before);
 }
 
-pub(crate) async fn s85_debug_and_error_texts_hold_no_values(case: Case) {
+pub(crate) async fn s85_debug_and_error_texts_hold_no_values(case: ScenarioCase) {
     let command = || {
         case.program("./missing", &["plain"])
             .secret_arg("--token=of-the-argument")
@@ -166,13 +166,13 @@ pub(crate) async fn s85_debug_and_error_texts_hold_no_values(case: Case) {
     assert!(format!("{:?}", command()).contains("TOKEN") && format!("{:?}", command()).contains("plain"));
 }
 
-pub(crate) async fn s86_an_output_in_json_comes_back_the_same(case: Case) {
+pub(crate) async fn s86_an_output_in_json_comes_back_the_same(case: ScenarioCase) {
     let short = Limits::default().timeout(Duration::from_millis(300)).capture(1000);
     for command in [
         case.sh("echo out; echo err >&2; exit 3"),
         case.sh(r"printf '\377\000\376'; kill -9 $$"),
         case.sh(&format!("seq 1 10000; sleep {LONG} & exit 0")).limits(Limits::default().capture(1000)),
-        case.sh(&format!("yes; sleep {LONG}")).limits(short.clone().spill(Spill::new(case.dir()))),
+        case.sh(&format!("yes; sleep {LONG}")).limits(short.clone().spill(SpillOptions::new(case.dir()))),
         case.program("cat", &[]).stdin(process_runner::Stdin::bytes(vec![b'x'; 100_000])),
         case.program("true", &[]).limits(Limits::default().timeout(Duration::ZERO)),
     ] {

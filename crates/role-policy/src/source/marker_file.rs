@@ -226,7 +226,7 @@ mod unix {
     use std::io::{Read, Write};
     use std::os::fd::OwnedFd;
     use std::path::{Path, PathBuf};
-    use trusted_file::Others;
+    use trusted_file::OthersAccess;
 
     fn io(error: Errno) -> MarkerError {
         MarkerError::Unreadable(error.into())
@@ -268,7 +268,7 @@ mod unix {
             Err(Errno::LOOP) => return Err(untrusted("it is a symbolic link")),
             Err(error) => return Err(io(error)),
         };
-        check(&file, Others::MayRead)?;
+        check(&file, OthersAccess::MayRead)?;
         read_limited(file, max_bytes).map(Some)
     }
 
@@ -277,7 +277,7 @@ mod unix {
         // file itself is checked.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = File::from(rustix::fs::open(path, flags, Mode::empty()).map_err(io)?);
-        check(&file, Others::MayNotRead)?;
+        check(&file, OthersAccess::MayNotRead)?;
         let key = read_limited(file, 4096)?;
         if key.len() < MIN_KEY_BYTES {
             return Err(MarkerError::Malformed("the key has fewer than 32 bytes"));
@@ -285,7 +285,7 @@ mod unix {
         Ok(key)
     }
 
-    fn check(file: &File, others: Others) -> Result<(), MarkerError> {
+    fn check(file: &File, others: OthersAccess) -> Result<(), MarkerError> {
         use std::os::unix::fs::MetadataExt;
         trusted_file::check(file, others)?;
         // By a second name, another session could have put its own valid marker here.

@@ -6,12 +6,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 use std::time::Instant;
 
-use super::{SECRET, World, both, read};
-use crate::{Error, Expect, PathKind, Workspace};
+use super::{RootsFixture, SECRET, both, read};
+use crate::{Error, PathKind, ReplaceCondition, Workspace};
 
 #[test]
 fn a_file_that_never_ends_or_waits_does_not_hold_the_opening() {
-    let world = World::new();
+    let world = RootsFixture::new();
     rustix::fs::mkfifoat(rustix::fs::CWD, world.at("root/pipe"), 0o666.into()).unwrap();
     let _socket = std::os::unix::net::UnixListener::bind(world.at("root/socket")).unwrap();
     let started = Instant::now();
@@ -36,7 +36,7 @@ fn a_file_that_never_ends_or_waits_does_not_hold_the_opening() {
 
 #[test]
 fn a_hard_link_cannot_be_told_apart_but_is_never_written_through() {
-    let world = World::new();
+    let world = RootsFixture::new();
     for workspace in world.workspaces() {
         fs::hard_link(world.at("outside/secret.txt"), world.at("root/hard")).unwrap();
         let path = workspace.locate("hard").unwrap();
@@ -54,7 +54,7 @@ fn a_hard_link_cannot_be_told_apart_but_is_never_written_through() {
 
 #[test]
 fn a_write_keeps_the_mode_and_leaves_no_temporary_file() {
-    let world = World::new();
+    let world = RootsFixture::new();
     for workspace in world.workspaces() {
         let script = world.at("root/run.sh");
         fs::write(&script, "old").unwrap();
@@ -65,8 +65,11 @@ fn a_write_keeps_the_mode_and_leaves_no_temporary_file() {
         let target = workspace.locate("run.sh").unwrap().target().unwrap();
         let stamp = target.metadata().unwrap().unwrap().stamp();
         fs::write(&script, "changed by somebody else").unwrap();
-        assert!(matches!(target.replace(b"x", Expect::Unchanged(stamp)), Err(Error::Changed { .. })));
-        assert!(matches!(target.replace(b"x", Expect::Missing), Err(Error::AlreadyExists { .. })));
+        assert!(matches!(
+            target.replace(b"x", ReplaceCondition::Unchanged(stamp)),
+            Err(Error::Changed { .. })
+        ));
+        assert!(matches!(target.replace(b"x", ReplaceCondition::Missing), Err(Error::AlreadyExists { .. })));
         assert_eq!(fs::read_to_string(&script).unwrap(), "changed by somebody else");
         let left = fs::read_dir(world.at("root")).unwrap().map(|entry| entry.unwrap().file_name());
         assert_eq!(left.filter(|name| name.to_string_lossy().contains("tmp")).count(), 0);
@@ -76,7 +79,7 @@ fn a_write_keeps_the_mode_and_leaves_no_temporary_file() {
 #[cfg(target_os = "linux")]
 #[test]
 fn what_has_to_be_waited_for_is_not_taken_to_be_in_memory() {
-    let world = World::new();
+    let world = RootsFixture::new();
     rustix::fs::mkfifoat(rustix::fs::CWD, world.at("root/pipe"), 0o666.into()).unwrap();
     fs::write(world.at("root/long"), vec![b'x'; 40_000]).unwrap();
     world.link("../outside/secret.txt", "root/out");

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use proptest::prelude::*;
 
-use super::World;
+use super::RootsFixture;
 use crate::{Error, PathKind, Workspace};
 
 /// Paths of names that exist, links of every sort, `..`, and now and then an absolute beginning.
@@ -44,7 +44,7 @@ proptest! {
     /// And the kernel and the walk, which share no code, find the same file or both none.
     #[test]
     fn whatever_a_path_opens_lies_beneath_a_root(requests in prop::collection::vec(requests(), 20)) {
-        let world = World::new();
+        let world = RootsFixture::new();
         world.link("src", "root/in");
         world.link("../outside", "root/out");
         world.link("../..", "root/src/up");

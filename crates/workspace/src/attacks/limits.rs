@@ -11,7 +11,7 @@ use crate::{AccessDenied, AccessLimit, Error, Workspace};
 
 /// Only `src` may be read and only `src/gen` and `one.md` written, and `src/gen/secret` neither.
 #[derive(Debug)]
-struct Only;
+struct FixedAccessLimit;
 
 fn beneath(path: &str, folder: &str) -> bool {
     path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -21,7 +21,7 @@ fn judge(allowed: bool) -> Result<(), AccessDenied> {
     if allowed { Ok(()) } else { Err(AccessDenied::new("not yours")) }
 }
 
-impl AccessLimit for Only {
+impl AccessLimit for FixedAccessLimit {
     fn read(&self, path: &str) -> Result<(), AccessDenied> {
         judge(beneath(path, "src") && !beneath(path, "src/gen/secret"))
     }
@@ -36,7 +36,7 @@ impl AccessLimit for Only {
 }
 
 fn limited(folder: &Path) -> Workspace {
-    let limit: Arc<dyn AccessLimit> = Arc::new(Only);
+    let limit: Arc<dyn AccessLimit> = Arc::new(FixedAccessLimit);
     Workspace::new([folder]).unwrap().with_access_limit(&limit).unwrap()
 }
 

@@ -3,12 +3,12 @@
 use std::fs;
 use std::os::fd::AsRawFd;
 
-use super::{World, assert_all_refused, both, read};
+use super::{RootsFixture, assert_all_refused, both, read};
 use crate::{Error, PathKind, Workspace};
 
 #[test]
 fn links_that_leave_are_refused_by_every_operation() {
-    let world = World::new();
+    let world = RootsFixture::new();
     world.link(world.at("outside/secret.txt"), "root/abs_file");
     world.link(world.at("outside"), "root/abs_folder");
     world.link("../outside/secret.txt", "root/rel_file");
@@ -60,7 +60,7 @@ fn links_that_leave_are_refused_by_every_operation() {
 
 #[test]
 fn removing_or_moving_a_link_that_leaves_concerns_the_link_itself() {
-    let world = World::new();
+    let world = RootsFixture::new();
     for workspace in world.workspaces() {
         world.link(world.at("outside/secret.txt"), "root/link");
         assert_eq!(workspace.locate("link").unwrap().link_metadata().unwrap().kind, PathKind::Symlink);
@@ -74,7 +74,7 @@ fn removing_or_moving_a_link_that_leaves_concerns_the_link_itself() {
 
 #[test]
 fn links_that_stay_are_followed_also_absolute_ones_and_into_another_root() {
-    let world = World::new();
+    let world = RootsFixture::new();
     world.link("src/lib.rs", "root/rel");
     world.link(world.at("root/src/lib.rs"), "root/abs");
     world.link(world.at("root/src"), "root/folder");
@@ -101,7 +101,7 @@ fn links_that_stay_are_followed_also_absolute_ones_and_into_another_root() {
 
 #[test]
 fn a_dangling_link_that_stays_is_absent_and_a_write_creates_its_target() {
-    let world = World::new();
+    let world = RootsFixture::new();
     for (index, workspace) in world.workspaces().into_iter().enumerate() {
         let name = format!("late{index}.txt");
         world.link(&name, &format!("root/dangling{index}"));
@@ -115,7 +115,7 @@ fn a_dangling_link_that_stays_is_absent_and_a_write_creates_its_target() {
 
 #[test]
 fn a_loop_of_links_and_a_chain_too_long_are_named_as_such() {
-    let world = World::new();
+    let world = RootsFixture::new();
     world.link("b", "root/a");
     world.link("a", "root/b");
     world.link("self/x", "root/self");
@@ -134,7 +134,7 @@ fn a_loop_of_links_and_a_chain_too_long_are_named_as_such() {
 
 #[test]
 fn the_magic_links_of_proc_lead_nowhere() {
-    let secret = World::new();
+    let secret = RootsFixture::new();
     let open = fs::File::open(secret.at("outside/secret.txt")).unwrap();
     for workspace in both(Workspace::new(["/proc/self"]).unwrap()) {
         for path in ["root/etc/passwd", "cwd", "exe", "root", &format!("fd/{}", open.as_raw_fd())] {

@@ -24,11 +24,11 @@ use crate::{ConfinedPath, Error, Workspace};
 const SECRET: &str = "not for you";
 
 /// A root, a second root, and beside them what must stay out of reach.
-struct World {
+struct RootsFixture {
     outer: TempDir,
 }
 
-impl World {
+impl RootsFixture {
     fn new() -> Self {
         let outer = tempfile::tempdir().unwrap();
         let world = Self { outer };

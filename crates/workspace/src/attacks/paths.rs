@@ -3,12 +3,12 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use super::{World, assert_all_refused, read};
+use super::{RootsFixture, assert_all_refused, read};
 use crate::Error;
 
 #[test]
 fn dot_dot_is_refused_where_it_leaves_and_works_where_it_stays() {
-    let world = World::new();
+    let world = RootsFixture::new();
     for workspace in world.workspaces() {
         for path in
             ["..", "../outside", "../outside/secret.txt", "src/../../outside/secret.txt", "../root2/twin.txt"]
@@ -25,7 +25,7 @@ fn dot_dot_is_refused_where_it_leaves_and_works_where_it_stays() {
 
 #[test]
 fn absolute_paths_work_beneath_a_root_only() {
-    let world = World::new();
+    let world = RootsFixture::new();
     for workspace in world.workspaces() {
         for path in ["outside/secret.txt", "root2/twin.txt", "root2", "", "root/../outside/secret.txt"] {
             assert_all_refused(&workspace, world.at(path).to_str().unwrap());
@@ -45,7 +45,7 @@ fn absolute_paths_work_beneath_a_root_only() {
 
 #[test]
 fn text_that_is_no_path_is_refused_with_the_reason() {
-    let world = World::new();
+    let world = RootsFixture::new();
     let [workspace, _] = world.workspaces();
     let long = "x/".repeat(3000);
     for (path, reason) in [("", "empty"), ("a\0b", "NUL"), (long.as_str(), "4096")] {
@@ -67,7 +67,7 @@ fn text_that_is_no_path_is_refused_with_the_reason() {
 
 #[test]
 fn a_deep_path_costs_no_descriptors() {
-    let world = World::new();
+    let world = RootsFixture::new();
     let [workspace, walking] = world.workspaces();
     let deep = "d/".repeat(400) + "file";
     workspace.locate(&deep).unwrap().write(b"deep").unwrap();
@@ -80,7 +80,7 @@ fn a_deep_path_costs_no_descriptors() {
 
 #[test]
 fn names_are_bytes_whatever_they_look_like() {
-    let world = World::new();
+    let world = RootsFixture::new();
     let raw = OsStr::from_bytes(b"caf\xe9.txt");
     for (index, workspace) in world.workspaces().into_iter().enumerate() {
         workspace.locate(raw).unwrap().write(b"latin").unwrap();
@@ -117,7 +117,7 @@ fn names_are_bytes_whatever_they_look_like() {
 
 #[test]
 fn case_distinguishes_names_where_the_file_system_says_so() {
-    let world = World::new();
+    let world = RootsFixture::new();
     if world.at("ROOT").exists() {
         return; // A file system that ignores case; nothing to prove.
     }

@@ -2,12 +2,12 @@
 
 use std::fs;
 
-use super::{World, both, read};
-use crate::{Error, Expect, Workspace};
+use super::{RootsFixture, both, read};
+use crate::{Error, ReplaceCondition, Workspace};
 
 #[test]
 fn a_protected_file_withstands_every_way_to_change_it() {
-    let world = World::new();
+    let world = RootsFixture::new();
     fs::create_dir_all(world.at("root/conf/deep")).unwrap();
     fs::write(world.at("root/conf/deep/policy.toml"), "mine").unwrap();
     fs::write(world.at("root/other.txt"), "other").unwrap();
@@ -55,7 +55,7 @@ fn a_protected_file_withstands_every_way_to_change_it() {
 #[test]
 fn a_protected_name_withstands_every_way_to_make_change_or_remove_it_in_any_folder() {
     const NAME: &str = "coretools.toml";
-    let world = World::new();
+    let world = RootsFixture::new();
     fs::write(world.at("root/coretools.toml"), "mine").unwrap();
     fs::write(world.at("root/other.txt"), "other").unwrap();
     fs::create_dir_all(world.at("root/deep/er")).unwrap();
@@ -81,7 +81,7 @@ fn a_protected_name_withstands_every_way_to_make_change_or_remove_it_in_any_fold
         ] {
             assert!(is_refused(at(path).write(b"x")), "write {path}");
             assert!(is_refused(at(path).target().unwrap().append(b"x")), "append {path}");
-            let expect = at(path).target().unwrap().replace(b"x", Expect::Missing);
+            let expect = at(path).target().unwrap().replace(b"x", ReplaceCondition::Missing);
             assert!(is_refused(expect) || fs::metadata(at(path).to_absolute()).is_ok(), "create {path}");
             if !path.starts_with("by_") {
                 assert!(is_refused(at("other.txt").rename_to(&at(path), true)), "move onto {path}");

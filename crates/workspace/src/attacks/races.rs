@@ -4,13 +4,13 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{World, chain, read};
+use super::{RootsFixture, chain, read};
 use crate::Error;
 
 /// Tells the swapping to end, also when an assertion fails.
-struct Stop<'a>(&'a AtomicBool);
+struct StopSwapping<'a>(&'a AtomicBool);
 
-impl Drop for Stop<'_> {
+impl Drop for StopSwapping<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -30,7 +30,7 @@ fn swap_until(stop: &AtomicBool, a: &Path, b: &Path) -> u64 {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_folder_swapped_for_a_link_during_the_opening_leaks_nothing() {
-    let world = World::new();
+    let world = RootsFixture::new();
     fs::create_dir(world.at("root/inside")).unwrap();
     fs::write(world.at("root/inside/secret.txt"), "harmless").unwrap();
     world.link(world.at("outside"), "root/link");
@@ -38,7 +38,7 @@ fn a_folder_swapped_for_a_link_during_the_opening_leaks_nothing() {
         let stop = AtomicBool::new(false);
         let (swaps, opened) = std::thread::scope(|scope| {
             let swapper = scope.spawn(|| swap_until(&stop, &world.at("root/inside"), &world.at("root/link")));
-            let ended = Stop(&stop);
+            let ended = StopSwapping(&stop);
             let mut opened = 0;
             for _ in 0..8_000 {
                 for name in ["inside/secret.txt", "link/secret.txt", "src/../inside/secret.txt"] {
@@ -63,7 +63,7 @@ fn a_folder_swapped_for_a_link_during_the_opening_leaks_nothing() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_folder_or_file_swapped_for_a_link_during_a_write_writes_nothing_outside() {
-    let world = World::new();
+    let world = RootsFixture::new();
     fs::create_dir(world.at("root/inside")).unwrap();
     world.link(world.at("outside"), "root/link");
     fs::write(world.at("root/file"), "x").unwrap();
@@ -74,7 +74,7 @@ fn a_folder_or_file_swapped_for_a_link_during_a_write_writes_nothing_outside() {
             let folders = scope.spawn(|| swap_until(&stop, &world.at("root/inside"), &world.at("root/link")));
             let files =
                 scope.spawn(|| swap_until(&stop, &world.at("root/file"), &world.at("root/file_link")));
-            let ended = Stop(&stop);
+            let ended = StopSwapping(&stop);
             for round in 0..1000 {
                 // What each answers depends on the moment; what it does must not reach outside.
                 let in_folder = workspace.locate("inside/new/secret.txt").unwrap();

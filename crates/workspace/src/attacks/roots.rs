@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::Path;
 
-use super::{World, both, chain, read};
+use super::{RootsFixture, both, chain, read};
 use crate::{Error, Workspace};
 
 #[test]
 fn a_root_named_through_a_link_answers_to_both_names() {
-    let world = World::new();
+    let world = RootsFixture::new();
     world.link("root", "alias");
     for workspace in both(Workspace::new([world.at("alias")]).unwrap()) {
         for spelling in ["alias/src/lib.rs", "root/src/lib.rs"] {
@@ -22,14 +22,14 @@ fn a_root_named_through_a_link_answers_to_both_names() {
 
 #[test]
 fn of_nested_roots_the_longest_takes_a_path() {
-    let world = World::new();
+    let world = RootsFixture::new();
     let workspace = Workspace::new([world.at("root"), world.at("root/src")]).unwrap();
     assert_eq!(workspace.locate(&world.at("root/src/lib.rs")).unwrap().display_path(), "src:lib.rs");
 }
 
 #[test]
 fn a_path_of_another_root_can_be_given_back_as_it_was_shown() {
-    let world = World::new();
+    let world = RootsFixture::new();
     for workspace in world.workspaces() {
         let shown = workspace.locate(&world.at("other/guide.md")).unwrap().display_path();
         assert_eq!(shown, "other:guide.md");
@@ -43,7 +43,7 @@ fn a_path_of_another_root_can_be_given_back_as_it_was_shown() {
 
 #[test]
 fn roots_of_the_same_name_are_told_apart() {
-    let world = World::new();
+    let world = RootsFixture::new();
     fs::create_dir_all(world.at("root2/src")).unwrap();
     let workspace = Workspace::new([world.at("root/src"), world.at("root2/src")]).unwrap();
     let shown = workspace.locate(&world.at("root2/src/a.rs")).unwrap().display_path();
@@ -53,7 +53,7 @@ fn roots_of_the_same_name_are_told_apart() {
 
 #[test]
 fn a_root_removed_while_running_is_said_to_be_gone() {
-    let world = World::new();
+    let world = RootsFixture::new();
     let workspaces = both(Workspace::new([world.at("root")]).unwrap());
     fs::remove_dir_all(world.at("root")).unwrap();
     // A new folder at the same path is another folder, and its content is not what was allowed.
@@ -77,7 +77,7 @@ fn a_root_removed_while_running_is_said_to_be_gone() {
 
 #[test]
 fn a_missing_root_is_named_at_the_start() {
-    let world = World::new();
+    let world = RootsFixture::new();
     let error = Workspace::new([world.at("root"), world.at("absent")]).unwrap_err();
     assert!(chain(&error).contains("absent"), "{error}");
     assert!(matches!(Workspace::new([world.at("root/src/lib.rs")]), Err(Error::Root { .. })));
@@ -86,7 +86,7 @@ fn a_missing_root_is_named_at_the_start() {
 
 #[test]
 fn no_message_shows_where_a_root_or_anything_outside_lies() {
-    let world = World::new();
+    let world = RootsFixture::new();
     world.link(world.at("outside"), "root/out");
     world.link("nowhere", "root/dangling");
     fs::create_dir(world.at("root/folder")).unwrap();
@@ -131,7 +131,7 @@ fn no_message_shows_where_a_root_or_anything_outside_lies() {
 
 #[test]
 fn a_narrowed_workspace_reaches_less_and_never_more() {
-    let world = World::new();
+    let world = RootsFixture::new();
     world.link(world.at("outside"), "root/out");
     world.link("src", "root/alias");
     for workspace in world.workspaces() {

@@ -15,9 +15,9 @@ mod unix;
 pub use entry::DirEntry;
 pub(crate) use open_mode::OpenMode;
 #[cfg(not(unix))]
-pub use portable::{Entries, Folder};
+pub use portable::{Folder, FolderEntries};
 #[cfg(unix)]
-pub use unix::{Entries, Folder};
+pub use unix::{Folder, FolderEntries};
 
 #[cfg(not(unix))]
 pub(crate) use portable::{copy_permissions, file_metadata, identities};

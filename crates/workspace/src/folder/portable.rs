@@ -15,7 +15,7 @@ use std::time::{Duration, SystemTime};
 use super::entry::DirEntry;
 use super::open_mode::OpenMode;
 use crate::access_limit::LimitedLocation;
-use crate::metadata::{Metadata, PathKind, Stamp};
+use crate::metadata::{FileRevision, Metadata, PathKind};
 
 /// A folder by its resolved path.
 #[derive(Debug)]
@@ -172,9 +172,9 @@ impl Folder {
     ///
     /// # Errors
     /// The folder may not be read.
-    pub fn entries(&self) -> io::Result<Entries<'_>> {
+    pub fn entries(&self) -> io::Result<FolderEntries<'_>> {
         self.location.as_ref().map_or(Ok(()), |location| location.check_list())?;
-        Ok(Entries { entries: fs::read_dir(&self.path)?, folder: self })
+        Ok(FolderEntries { entries: fs::read_dir(&self.path)?, folder: self })
     }
 
     /// Returns the path of `name`, which must be one ordinary component: no separator, drive or stream.
@@ -196,12 +196,12 @@ impl Folder {
 
 /// The names in a folder; see [`Folder::entries`].
 #[derive(Debug)]
-pub struct Entries<'folder> {
+pub struct FolderEntries<'folder> {
     entries: fs::ReadDir,
     folder: &'folder Folder,
 }
 
-impl Iterator for Entries<'_> {
+impl Iterator for FolderEntries<'_> {
     type Item = io::Result<DirEntry>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -230,7 +230,7 @@ pub(crate) fn copy_permissions(_file: &File, _model: &Metadata) -> io::Result<()
 }
 
 /// Returns nothing, as stable Rust knows no identity of a file on this system.
-pub(crate) fn identities(_path: &Path) -> impl Iterator<Item = Stamp> {
+pub(crate) fn identities(_path: &Path) -> impl Iterator<Item = FileRevision> {
     std::iter::empty()
 }
 
@@ -259,7 +259,7 @@ fn from_std(metadata: &fs::Metadata) -> Metadata {
         mode: if metadata.permissions().readonly() { 0o444 } else { 0o666 },
         modified: metadata.modified().ok(),
         links: 1,
-        stamp: Stamp {
+        stamp: FileRevision {
             device: 0,
             inode: 0,
             size: metadata.len(),

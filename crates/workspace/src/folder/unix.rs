@@ -16,7 +16,7 @@ use rustix::fs::{Access, AtFlags, Dir, FileType, Gid, Mode, OFlags, RawMode, Sta
 use super::entry::DirEntry;
 use super::open_mode::OpenMode;
 use crate::access_limit::LimitedLocation;
-use crate::metadata::{Metadata, PathKind, Stamp};
+use crate::metadata::{FileRevision, Metadata, PathKind};
 
 /// Opens for reference only: no permission on the object is needed and no driver is woken.
 #[cfg(target_os = "linux")]
@@ -206,12 +206,12 @@ impl Folder {
     ///
     /// # Errors
     /// The folder may not be read.
-    pub fn entries(&self) -> io::Result<Entries<'_>> {
+    pub fn entries(&self) -> io::Result<FolderEntries<'_>> {
         self.location.as_ref().map_or(Ok(()), |location| location.check_list())?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         // Opened anew: a handle with `O_PATH` cannot be listed, and copies of one handle would share the position.
         let handle = rustix::fs::openat(&self.handle, ".", flags, Mode::empty())?;
-        Ok(Entries { folder: self, dir: Dir::new(handle)? })
+        Ok(FolderEntries { folder: self, dir: Dir::new(handle)? })
     }
 
     /// Returns the handle itself, for a child process's working directory.
@@ -234,12 +234,12 @@ impl AsFd for Folder {
 
 /// The names in a folder; see [`Folder::entries`].
 #[derive(Debug)]
-pub struct Entries<'folder> {
+pub struct FolderEntries<'folder> {
     folder: &'folder Folder,
     dir: Dir,
 }
 
-impl Iterator for Entries<'_> {
+impl Iterator for FolderEntries<'_> {
     type Item = io::Result<DirEntry>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -290,7 +290,7 @@ pub(crate) fn copy_permissions(file: &File, model: &Metadata) -> io::Result<()> 
 }
 
 /// Returns the stamps of the files that `path` names, once through links and once of the link itself.
-pub(crate) fn identities(path: &Path) -> impl Iterator<Item = Stamp> {
+pub(crate) fn identities(path: &Path) -> impl Iterator<Item = FileRevision> {
     let stats = [rustix::fs::stat(path), rustix::fs::lstat(path)];
     stats.into_iter().flatten().map(|stat| from_stat(&stat).stamp)
 }
@@ -328,7 +328,7 @@ pub(super) fn from_stat(stat: &Stat) -> Metadata {
         mode: stat.st_mode as u32 & 0o7777,
         modified,
         links: stat.st_nlink as u64,
-        stamp: Stamp {
+        stamp: FileRevision {
             device: stat.st_dev as u64,
             inode: stat.st_ino as u64,
             size: stat.st_size as u64,

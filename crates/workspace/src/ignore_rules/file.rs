@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::rule::{Matcher, Rule};
+use super::rule::{IgnoreRule, RulePattern};
 
 /// The most rules that are compared one by one. More are looked up, as far as they are plain: a file of hundreds of rules is
 /// asked about every entry of a project.
@@ -12,7 +12,7 @@ const MAX_COMPARED_RULES: usize = 16;
 #[derive(Debug, Default)]
 pub struct IgnoreFile {
     /// In the order of the file.
-    rules: Vec<Rule>,
+    rules: Vec<IgnoreRule>,
     /// The rules that match one name or one path, names with one extension (with its dot), or paths in one folder of the
     /// ignore file's own. Positions in `rules`, in ascending order.
     by_name: HashMap<Vec<u8>, Vec<usize>>,
@@ -28,26 +28,26 @@ impl IgnoreFile {
     pub fn parse(text: &[u8]) -> Self {
         let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
         let lines = text.split(|&byte| byte == b'\n');
-        let rules = lines.filter_map(|line| Rule::parse(line.strip_suffix(b"\r").unwrap_or(line)));
+        let rules = lines.filter_map(|line| IgnoreRule::parse(line.strip_suffix(b"\r").unwrap_or(line)));
         let mut file = Self { rules: rules.collect(), ..Self::default() };
         let is_indexed = file.rules.len() > MAX_COMPARED_RULES;
         for (at, rule) in file.rules.iter().enumerate() {
             let (index, key) = match &rule.matcher {
                 _ if !is_indexed => (None, &[][..]),
-                Matcher::Name(name) => (Some(&mut file.by_name), name.as_slice()),
-                Matcher::Path(path) => (Some(&mut file.by_path), path.as_slice()),
-                Matcher::NameSuffix(suffix) => match extension(suffix) {
+                RulePattern::Name(name) => (Some(&mut file.by_name), name.as_slice()),
+                RulePattern::Path(path) => (Some(&mut file.by_path), path.as_slice()),
+                RulePattern::NameSuffix(suffix) => match extension(suffix) {
                     Some(extension) => (Some(&mut file.by_extension), extension),
                     None => (None, &[][..]),
                 },
                 // The slash before a `**` is a part of the pattern.
-                Matcher::PathPattern { prefix, pattern } => match top(prefix)
+                RulePattern::PathPattern { prefix, pattern } => match top(prefix)
                     .or((pattern.starts_with(b"/") && !prefix.is_empty()).then_some(prefix.as_slice()))
                 {
                     Some(top) => (Some(&mut file.by_top), top),
                     None => (None, &[][..]),
                 },
-                Matcher::NamePattern { .. } => (None, &[][..]),
+                RulePattern::NamePattern { .. } => (None, &[][..]),
             };
             match index {
                 Some(index) => index.entry(key.to_vec()).or_default().push(at),

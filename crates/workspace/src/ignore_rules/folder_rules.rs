@@ -6,11 +6,11 @@ use super::file::IgnoreFile;
 
 /// The ignore files that count in a folder. Cheap to clone; folders share the files of the folders above them.
 #[derive(Clone, Debug, Default)]
-pub struct FolderRules(Option<Arc<Level>>);
+pub struct FolderRules(Option<Arc<RulesLevel>>);
 
 /// The ignore files of one folder, which has at least one, and those above it.
 #[derive(Debug)]
-struct Level {
+struct RulesLevel {
     above: FolderRules,
     /// The bytes of a path that are its folder, with the slash.
     folder_len: usize,
@@ -47,7 +47,7 @@ impl FolderRules {
         }
         let folder_len = if folder.is_empty() { 0 } else { folder.len() + 1 };
         let names = names.len().max(self.0.as_ref().map_or(0, |level| level.names));
-        Ok(Self(Some(Arc::new(Level { above: self.clone(), folder_len, files, names }))))
+        Ok(Self(Some(Arc::new(RulesLevel { above: self.clone(), folder_len, files, names }))))
     }
 
     /// Returns true if there are no rules, so that nothing is ignored.
@@ -68,7 +68,7 @@ impl FolderRules {
         decision.unwrap_or(false)
     }
 
-    fn levels(&self) -> impl Iterator<Item = &Level> {
+    fn levels(&self) -> impl Iterator<Item = &RulesLevel> {
         std::iter::successors(self.0.as_deref(), |level| level.above.0.as_deref())
     }
 }

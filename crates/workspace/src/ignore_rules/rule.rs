@@ -7,17 +7,17 @@ const MAX_RULE_BYTES: usize = 4096;
 
 /// One line of an ignore file.
 #[derive(Debug)]
-pub(super) struct Rule {
+pub(super) struct IgnoreRule {
     /// True for a line with `!`: a path that it matches is not ignored.
     pub(super) negated: bool,
     /// True for a line with a trailing slash: it matches folders only.
     folders_only: bool,
-    pub(super) matcher: Matcher,
+    pub(super) matcher: RulePattern,
 }
 
 /// The pattern of a rule. The plain forms are the usual ones, and are compared without the wildcard matcher.
 #[derive(Debug)]
-pub(super) enum Matcher {
+pub(super) enum RulePattern {
     /// Matches a path whose last component is this.
     Name(Vec<u8>),
     /// Matches a path whose last component ends with this.
@@ -32,7 +32,7 @@ pub(super) enum Matcher {
     PathPattern { prefix: Vec<u8>, pattern: Vec<u8> },
 }
 
-impl Rule {
+impl IgnoreRule {
     /// Parses a line; `None` if it is blank, a comment, or too long.
     pub(super) fn parse(line: &[u8]) -> Option<Self> {
         // To git a line is a C string.
@@ -43,7 +43,7 @@ impl Rule {
         }
         let (negated, line) = line.strip_prefix(b"!").map_or((false, line), |rest| (true, rest));
         let (folders_only, line) = line.strip_suffix(b"/").map_or((false, line), |rest| (true, rest));
-        Some(Self { negated, folders_only, matcher: Matcher::parse(line) })
+        Some(Self { negated, folders_only, matcher: RulePattern::parse(line) })
     }
 
     /// Returns true if the rule is about this kind of entry and matches `path`, whose last component is `name`.
@@ -52,7 +52,7 @@ impl Rule {
     }
 }
 
-impl Matcher {
+impl RulePattern {
     fn parse(pattern: &[u8]) -> Self {
         if !pattern.contains(&b'/') {
             return match pattern.strip_prefix(b"*") {

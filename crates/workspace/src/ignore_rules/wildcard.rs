@@ -2,7 +2,7 @@
 
 /// The result of matching a pattern at one place of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Match {
+enum WildcardMatch {
     Yes,
     /// The pattern does not match here.
     No,
@@ -14,56 +14,56 @@ enum Match {
 
 /// Returns true if `pattern` matches the whole of `name`, in which `*`, `?` and classes match a slash as any other byte.
 pub(super) fn matches_name(pattern: &[u8], name: &[u8]) -> bool {
-    match_at(pattern, name, false) == Match::Yes
+    match_at(pattern, name, false) == WildcardMatch::Yes
 }
 
 /// Returns true if `pattern` matches the whole of `path`. `*`, `?` and classes match no slash, and a `**` that is a whole
 /// component matches any number of components.
 pub(super) fn matches_path(pattern: &[u8], path: &[u8]) -> bool {
-    match_at(pattern, path, true) == Match::Yes
+    match_at(pattern, path, true) == WildcardMatch::Yes
 }
 
 /// Matches `pattern` with the whole of `text`.
 ///
-/// [`Match::Never`] ends the search of every star to the left, so that the time grows with the product of the lengths and
+/// [`WildcardMatch::Never`] ends the search of every star to the left, so that the time grows with the product of the lengths and
 /// not exponentially with the number of stars.
-fn match_at(pattern: &[u8], text: &[u8], is_path: bool) -> Match {
+fn match_at(pattern: &[u8], text: &[u8], is_path: bool) -> WildcardMatch {
     let (mut pattern_at, mut text_at) = (0, 0);
     while pattern_at < pattern.len() {
         let byte = text.get(text_at).copied();
         match (pattern[pattern_at], byte) {
             (b'*', _) => return match_star(pattern, pattern_at, &text[text_at..], is_path),
-            (_, None) => return Match::Never,
+            (_, None) => return WildcardMatch::Never,
             (b'?', Some(byte)) => {
                 if is_path && byte == b'/' {
-                    return Match::No;
+                    return WildcardMatch::No;
                 }
             }
             (b'[', Some(byte)) => match match_class(&pattern[pattern_at + 1..], byte) {
-                None => return Match::Never,
-                Some((matched, _)) if !matched || (is_path && byte == b'/') => return Match::No,
+                None => return WildcardMatch::Never,
+                Some((matched, _)) if !matched || (is_path && byte == b'/') => return WildcardMatch::No,
                 Some((_, length)) => pattern_at += length,
             },
             (b'\\', Some(byte)) => {
                 pattern_at += 1;
                 if pattern.get(pattern_at) != Some(&byte) {
-                    return Match::No;
+                    return WildcardMatch::No;
                 }
             }
             (expected, Some(byte)) => {
                 if expected != byte {
-                    return Match::No;
+                    return WildcardMatch::No;
                 }
             }
         }
         pattern_at += 1;
         text_at += 1;
     }
-    if text_at == text.len() { Match::Yes } else { Match::No }
+    if text_at == text.len() { WildcardMatch::Yes } else { WildcardMatch::No }
 }
 
 /// Matches the rest of a pattern from the star at `pattern[at]`.
-fn match_star(pattern: &[u8], at: usize, text: &[u8], is_path: bool) -> Match {
+fn match_star(pattern: &[u8], at: usize, text: &[u8], is_path: bool) -> WildcardMatch {
     let stars = pattern[at..].iter().take_while(|&&byte| byte == b'*').count();
     let rest = &pattern[at + stars..];
     let is_component = (at == 0 || pattern[at - 1] == b'/')
@@ -73,29 +73,33 @@ fn match_star(pattern: &[u8], at: usize, text: &[u8], is_path: bool) -> Match {
         && stars > 1
         && is_component
         && rest.starts_with(b"/")
-        && match_at(&rest[1..], text, is_path) == Match::Yes
+        && match_at(&rest[1..], text, is_path) == WildcardMatch::Yes
     {
         // `**/` also matches no component at all.
-        return Match::Yes;
+        return WildcardMatch::Yes;
     }
     if rest.is_empty() {
-        return if crosses_slashes || !text.contains(&b'/') { Match::Yes } else { Match::NotBeforeSlash };
+        return if crosses_slashes || !text.contains(&b'/') {
+            WildcardMatch::Yes
+        } else {
+            WildcardMatch::NotBeforeSlash
+        };
     }
     // Most starts of the rest can be passed over by its first byte alone.
     let first = Some(rest[0]).filter(|byte| !b"*?[\\".contains(byte));
     for start in 0..text.len() {
         let is_candidate = first.is_none_or(|first| first == text[start]);
-        let result = if is_candidate { match_at(rest, &text[start..], is_path) } else { Match::No };
+        let result = if is_candidate { match_at(rest, &text[start..], is_path) } else { WildcardMatch::No };
         match result {
-            Match::No => {}
-            Match::NotBeforeSlash if crosses_slashes => {}
+            WildcardMatch::No => {}
+            WildcardMatch::NotBeforeSlash if crosses_slashes => {}
             other => return other,
         }
         if !crosses_slashes && text[start] == b'/' {
-            return Match::NotBeforeSlash;
+            return WildcardMatch::NotBeforeSlash;
         }
     }
-    Match::Never
+    WildcardMatch::Never
 }
 
 /// Returns the length of the class whose inside `pattern` begins with, with its closing bracket. `None` if it matches nothing.
