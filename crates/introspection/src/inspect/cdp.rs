@@ -100,11 +100,11 @@ pub(crate) struct CdpEvent {
     pub(crate) params: Value,
 }
 
-type PendingCommands = HashMap<u64, oneshot::Sender<Result<Box<RawValue>, Refusal>>>;
+type PendingCommands = HashMap<u64, oneshot::Sender<Result<Box<RawValue>, InspectorCommandError>>>;
 
 /// The state that the reading task and the callers share.
 #[derive(Default)]
-struct Shared {
+struct SharedSession {
     /// The commands that wait for an answer, by id. `None` once the connection has ended.
     pending: Mutex<Option<PendingCommands>>,
     /// The receiver of events, if there is one.
@@ -118,7 +118,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-type Output = SplitSink<WebSocketStream<TcpStream>, Message>;
+type MessageSink = SplitSink<WebSocketStream<TcpStream>, Message>;
 
 /// Acknowledges received packets at once (`TCP_QUICKACK` in tcp(7)). The inspector's side collects small packets (Nagle),
 /// so that each of several answers would wait 40 ms for the acknowledgement of the one before.
@@ -153,8 +153,8 @@ const WAITING_FOR_DISCONNECT: &str = "NodeRuntime.waitingForDisconnect";
 /// A connection to one inspector. Commands may be sent from several tasks at once; the inspector runs them in the order
 /// in which they are sent. Dropping the session closes the connection.
 pub(crate) struct CdpSession {
-    output: Arc<tokio::sync::Mutex<Output>>,
-    shared: Arc<Shared>,
+    output: Arc<tokio::sync::Mutex<MessageSink>>,
+    shared: Arc<SharedSession>,
     last_id: AtomicU64,
     reader: tokio::task::JoinHandle<()>,
     url: Url,
@@ -195,8 +195,10 @@ impl CdpSession {
         let timed_out = || CdpError::TimedOut { method: "the connection".to_owned(), limit: TIME_LIMIT };
         let (socket, quick_ack) = connected.map_err(|_| timed_out())??;
         let (output, mut input) = socket.split();
-        let shared =
-            Arc::new(Shared { pending: Mutex::new(Some(PendingCommands::default())), ..Shared::default() });
+        let shared = Arc::new(SharedSession {
+            pending: Mutex::new(Some(PendingCommands::default())),
+            ..SharedSession::default()
+        });
         let output = Arc::new(tokio::sync::Mutex::new(output));
         let (reader_state, writer) = (Arc::clone(&shared), Arc::clone(&output));
         let reader = tokio::spawn(async move {
@@ -308,23 +310,23 @@ impl CdpSession {
 
 /// A message of the inspector: an answer if it has an id, else an event.
 #[derive(Deserialize)]
-struct Incoming {
+struct IncomingMessage {
     id: Option<u64>,
     method: Option<String>,
     #[serde(default)]
     params: Value,
     result: Option<Box<RawValue>>,
-    error: Option<Refusal>,
+    error: Option<InspectorCommandError>,
 }
 
 /// The error of a command.
 #[derive(Deserialize)]
-struct Refusal {
+struct InspectorCommandError {
     #[serde(default)]
     message: String,
 }
 
-impl Shared {
+impl SharedSession {
     /// Passes a message on to the command or receiver that waits for it. Returns false if the connection must be closed.
     ///
     /// A message that is not of the protocol is ignored: a command that waits for it runs into its time limit.
@@ -338,7 +340,7 @@ impl Shared {
             fixed = Some(well_formed(text));
         }
         let Ok(incoming) = serde_json::from_str(fixed.as_deref().unwrap_or(text)) else { return true };
-        let Incoming { id, method, params, result, error } = incoming;
+        let IncomingMessage { id, method, params, result, error } = incoming;
         if let Some(id) = id {
             let sender = lock(&self.pending).as_mut().and_then(|pending| pending.remove(&id));
             if let Some(sender) = sender {

@@ -87,4 +87,4 @@ pub use path::{InvalidPath, StatePath};
 pub use provider::{Provider, ProviderFuture, StateRequest};
 pub use request::InspectState;
 pub use response::{ProviderAttempt, StateResponse};
-pub use target::{InvalidTarget, SignalError, Unreachable};
+pub use target::{InvalidTarget, SignalError, TargetError};

@@ -5,7 +5,7 @@ use super::finding::{ProviderError, StateValue};
 use super::json::{self, OutlineOptions};
 use super::mask::is_secret;
 use super::path::StatePath;
-use super::target::{self, InspectTarget, Process, Runtime};
+use super::target::{self, InspectTarget, LanguageRuntime, Process};
 use serde_json::Value;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
@@ -104,7 +104,7 @@ impl StateRequest<'_> {
     }
 
     /// Returns the process of the target, or the only one under the roots that runs one of `runtimes`.
-    pub(super) fn process(&self, runtimes: &[Runtime]) -> Result<Process, ProviderError> {
+    pub(super) fn process(&self, runtimes: &[LanguageRuntime]) -> Result<Process, ProviderError> {
         let not_applicable = |reason: String| Err(ProviderError::NotApplicable(reason));
         let of_target = match self.target {
             Some(InspectTarget::Pid(pid)) => Some(Process::find(*pid).map_err(Error::from)?),

@@ -161,7 +161,7 @@ impl fmt::Display for Url {
 
 /// The runtime of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Runtime {
+pub(crate) enum LanguageRuntime {
     Node,
     Deno,
     Jvm,
@@ -171,7 +171,7 @@ pub(crate) enum Runtime {
     Native,
 }
 
-impl Runtime {
+impl LanguageRuntime {
     /// Returns the name of the runtime in answers.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -188,7 +188,7 @@ impl Runtime {
 /// A target that does not exist, or that may not be looked into.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Unreachable {
+pub enum TargetError {
     /// There is no process of this id.
     #[error("there is no process {0}")]
     Gone(u32),
@@ -262,7 +262,7 @@ pub(crate) struct Process {
     pub(crate) pid: u32,
     /// Tells it from a later process with the same id.
     started: u64,
-    pub(crate) runtime: Runtime,
+    pub(crate) runtime: LanguageRuntime,
     exe: Option<PathBuf>,
     cwd: Option<PathBuf>,
     pub(crate) command: Vec<String>,
@@ -270,26 +270,26 @@ pub(crate) struct Process {
 
 impl Process {
     /// Finds the process `pid`, which must belong to our user.
-    pub(crate) fn find(pid: u32) -> Result<Self, Unreachable> {
+    pub(crate) fn find(pid: u32) -> Result<Self, TargetError> {
         if !cfg!(target_os = "linux") {
-            return Err(Unreachable::Unsupported);
+            return Err(TargetError::Unsupported);
         }
-        let gone = |_| Unreachable::Gone(pid);
+        let gone = |_| TargetError::Gone(pid);
         // First of all: if the id passes to another process during the checks, the start times differ later.
         let started = proc::started(pid).map_err(gone)?;
         let status = ProcessStatus::of(pid).map_err(gone)?;
         let (own, users) = (own_user(), status.users());
         // A zombie has an entry in /proc until its parent waits for it, and nothing to look into.
         if users.is_empty() || status.field("State").is_some_and(|state| state.starts_with('Z')) {
-            return Err(Unreachable::Gone(pid));
+            return Err(TargetError::Gone(pid));
         }
         if let Some(user) = users.into_iter().find(|user| *user != own) {
-            return Err(Unreachable::AnotherUser { what: format!("process {pid}"), user, own });
+            return Err(TargetError::AnotherUser { what: format!("process {pid}"), user, own });
         }
         // Where the system denies this link, it denies memory, files and folder of the process too.
         let exe = match proc::link(pid, "exe") {
             Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-                return Err(Unreachable::Denied(pid));
+                return Err(TargetError::Denied(pid));
             }
             exe => exe.ok(),
         };
@@ -332,10 +332,10 @@ impl Process {
         self,
         workspace: Option<&Workspace>,
         what: impl Fn() -> String,
-    ) -> Result<Self, Unreachable> {
+    ) -> Result<Self, TargetError> {
         match workspace {
-            Some(_) if self.is_server() => Err(Unreachable::Itself(what())),
-            Some(workspace) if !self.is_beneath(workspace) => Err(Unreachable::Outside(what())),
+            Some(_) if self.is_server() => Err(TargetError::Itself(what())),
+            Some(workspace) if !self.is_beneath(workspace) => Err(TargetError::Outside(what())),
             _ => Ok(self),
         }
     }
@@ -431,7 +431,7 @@ impl Process {
 
 /// Detects the runtime of `pid` by the name of its program, its mapped libraries, and its program's contents: the cheap
 /// signs first.
-fn detect_runtime(pid: u32, exe: Option<&Path>) -> Runtime {
+fn detect_runtime(pid: u32, exe: Option<&Path>) -> LanguageRuntime {
     let name =
         exe.and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     // The kernel adds this to the link of a program that was replaced, as by an update, while it runs.
@@ -441,22 +441,22 @@ fn detect_runtime(pid: u32, exe: Option<&Path>) -> Runtime {
         name.strip_prefix(known).is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_alphabetic()))
     };
     if is("node") || is("nodejs") {
-        Runtime::Node
+        LanguageRuntime::Node
     } else if is("deno") {
-        Runtime::Deno
+        LanguageRuntime::Deno
     } else if is("python") || is("pypy") {
-        Runtime::Python
+        LanguageRuntime::Python
     } else if mapped(pid, "libjvm.so").is_some() {
-        Runtime::Jvm
+        LanguageRuntime::Jvm
     } else if mapped(pid, "libnode.so").is_some() {
-        Runtime::Node
+        LanguageRuntime::Node
     } else if mapped(pid, "libpython").is_some() {
-        Runtime::Python
+        LanguageRuntime::Python
     } else if proc::file_contains(&Path::new("/proc").join(pid.to_string()).join("exe"), b"\xff Go buildinf:")
     {
-        Runtime::Go
+        LanguageRuntime::Go
     } else {
-        Runtime::Native
+        LanguageRuntime::Native
     }
 }
 
@@ -488,7 +488,7 @@ pub(crate) fn beneath(workspace: &Workspace) -> Vec<Process> {
         |pid: &u32| ProcessStatus::of(*pid).ok()?.field("PPid")?.parse().ok().filter(|parent| *parent > 0);
     let ancestors: Vec<u32> = std::iter::successors(Some(own_pid), parent).collect();
     let unrelated = proc::pids().into_iter().filter(|pid| !ancestors.contains(pid));
-    // Reading two links is cheap. Runtime and access are only determined for the few that are left.
+    // Reading two links is cheap. The runtime and access are only determined for the few that are left.
     let candidates = unrelated.filter(|pid| {
         ["cwd", "exe"]
             .iter()
@@ -506,9 +506,9 @@ pub(crate) fn beneath(workspace: &Workspace) -> Vec<Process> {
 ///
 /// # Errors
 /// Nothing listens there, or another user does.
-pub(crate) fn behind(port: u16, within: Option<&Workspace>) -> Result<Option<Process>, Unreachable> {
+pub(crate) fn behind(port: u16, within: Option<&Workspace>) -> Result<Option<Process>, TargetError> {
     if !cfg!(target_os = "linux") {
-        return if within.is_some() { Err(Unreachable::Unsupported) } else { Ok(None) };
+        return if within.is_some() { Err(TargetError::Unsupported) } else { Ok(None) };
     }
     let mut listeners = proc::listeners(std::process::id());
     listeners.retain(|listener| {
@@ -517,13 +517,13 @@ pub(crate) fn behind(port: u16, within: Option<&Workspace>) -> Result<Option<Pro
     });
     let own = own_user();
     if let Some(foreign) = listeners.iter().find(|listener| listener.user != own) {
-        return Err(Unreachable::AnotherUser { what: format!("port {port}"), user: foreign.user, own });
+        return Err(TargetError::AnotherUser { what: format!("port {port}"), user: foreign.user, own });
     }
-    let Some(first) = listeners.first() else { return Err(Unreachable::NotListening(port)) };
+    let Some(first) = listeners.first() else { return Err(TargetError::NotListening(port)) };
     let process = proc::holder(first).map(Process::find).transpose()?;
     let what = || format!("what listens on port {port}");
     match process {
-        None if within.is_some() => Err(Unreachable::Outside(what())),
+        None if within.is_some() => Err(TargetError::Outside(what())),
         process => process.map(|found| found.within(within, what)).transpose(),
     }
 }
@@ -604,6 +604,6 @@ mod tests {
 
     #[test]
     fn a_process_that_is_not_there_is_said_so() {
-        assert!(matches!(Process::find(u32::MAX), Err(Unreachable::Gone(_) | Unreachable::Unsupported)));
+        assert!(matches!(Process::find(u32::MAX), Err(TargetError::Gone(_) | TargetError::Unsupported)));
     }
 }

@@ -103,7 +103,7 @@ struct NodeCapture<'a> {
 
 /// The answer that ends a profile. The profile is kept as the text that was sent.
 #[derive(Deserialize)]
-struct Profile<'a> {
+struct ProfileAnswer<'a> {
     #[serde(borrow)]
     profile: &'a RawValue,
 }
@@ -159,7 +159,7 @@ impl NodeCapture<'_> {
                 text.map_err(|error| inspector_error(self.run, method, &error))?,
             () = self.run.cancel.cancelled() => return Err(Error::Cancelled),
         };
-        let profile: Profile<'_> =
+        let profile: ProfileAnswer<'_> =
             serde_json::from_str(text.get()).map_err(|error| Error::failed(method, error.to_string()))?;
         let bytes = profile.profile.get().as_bytes().to_vec();
         self.run.files.write(extension, &bytes).map_err(|error| self.run.store_error(error))?;
@@ -330,7 +330,7 @@ impl NodeCapture<'_> {
                     .to_owned(),
             });
         };
-        let mut collected = Collected::default();
+        let mut collected = CollectedRequests::default();
         let started = Instant::now();
         let ended = loop {
             let remaining = self.run.duration.saturating_sub(started.elapsed());
@@ -375,7 +375,7 @@ impl NodeCapture<'_> {
     }
 
     /// Fetches the requests that wait in the target; with `last`, removes the listeners too.
-    async fn drain(&self, object: &str, last: bool) -> Result<Drained, Error> {
+    async fn drain(&self, object: &str, last: bool) -> Result<DrainedRequests, Error> {
         let params = json!({
             "objectId": object,
             "functionDeclaration": "function (last) { return this.drain(last) }",
@@ -392,7 +392,7 @@ impl NodeCapture<'_> {
 
 /// The answer of the listeners in the target.
 #[derive(Deserialize)]
-struct Drained {
+struct DrainedRequests {
     events: Vec<HttpExchange>,
     pending: Vec<HttpExchange>,
     dropped: u64,
@@ -401,15 +401,15 @@ struct Drained {
 
 /// The requests collected so far.
 #[derive(Default)]
-struct Collected {
+struct CollectedRequests {
     exchanges: Vec<HttpExchange>,
     dropped: u64,
     sockets: [u64; 2],
     left_out: u64,
 }
 
-impl Collected {
-    fn add(&mut self, drained: Drained) {
+impl CollectedRequests {
+    fn add(&mut self, drained: DrainedRequests) {
         for mut exchange in drained.events.into_iter().chain(drained.pending) {
             if self.exchanges.len() < MAX_EXCHANGES {
                 exchange.redact();

@@ -3,7 +3,7 @@
 
 use super::error::Error;
 use super::parse::speedscope;
-use super::programs::{Programs, last_lines, was_cancelled};
+use super::programs::{ProfilerPrograms, last_lines, was_cancelled};
 use super::run::{CaptureOutput, CaptureRun, WaitOutcome, blocking, millis};
 use crate::inspect::proc::ProcessStatus;
 use process_runner::{Output, Running, Stream};
@@ -39,7 +39,7 @@ pub(super) async fn cpu(run: &CaptureRun<'_>) -> Result<CaptureOutput, Error> {
     // Created first, so that the file is private before py-spy writes to it.
     run.files.create(FILE).map_err(|error| run.store_error(error))?;
     let limit = run.duration + START_TIMEOUT + WRITE_TIMEOUT;
-    let command = Programs::command(&program, limit, 64 << 10)
+    let command = ProfilerPrograms::command(&program, limit, 64 << 10)
         .args(["record", "--pid", &run.pid().to_string(), "--rate", &RATE.to_string()])
         // `--function` gives the first line of a function, so that all its samples count as one function.
         .args(["--function", "--full-filenames", "--format", "speedscope", "--output"])

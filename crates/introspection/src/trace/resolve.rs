@@ -5,7 +5,7 @@ use super::go::PprofEndpoint;
 use super::node;
 use super::run::blocking;
 use crate::inspect::proc::ProcessStatus;
-use crate::inspect::target::{self, InspectTarget, Process, Runtime, Unreachable, Url};
+use crate::inspect::target::{self, InspectTarget, LanguageRuntime, Process, TargetError, Url};
 use std::collections::HashSet;
 use std::sync::Arc;
 use workspace::Workspace;
@@ -30,13 +30,13 @@ impl ResolvedTarget {
         match (&self.process, self.is_server) {
             (_, true) => SERVER,
             (Some(process), _) => process.runtime.name(),
-            (None, _) if self.inspector.is_some() => Runtime::Node.name(),
-            (None, _) => Runtime::Go.name(),
+            (None, _) if self.inspector.is_some() => LanguageRuntime::Node.name(),
+            (None, _) => LanguageRuntime::Go.name(),
         }
     }
 
     /// Returns the runtime of the process. `None` for this server and for an invisible process.
-    pub(super) fn runtime(&self) -> Option<Runtime> {
+    pub(super) fn runtime(&self) -> Option<LanguageRuntime> {
         self.process.as_ref().map(|process| process.runtime).filter(|_| !self.is_server)
     }
 
@@ -104,10 +104,10 @@ impl TargetResolver {
         if let Some(process) = &resolved.process {
             match process.runtime {
                 // An endpoint that the target names is used as it is.
-                Runtime::Node | Runtime::Deno if resolved.inspector.is_none() => {
+                LanguageRuntime::Node | LanguageRuntime::Deno if resolved.inspector.is_none() => {
                     resolved.inspector = node::inspector(process).await;
                 }
-                Runtime::Go if resolved.pprof.is_none() => {
+                LanguageRuntime::Go if resolved.pprof.is_none() => {
                     resolved.pprof = PprofEndpoint::find(process).await;
                 }
                 _ => {}
@@ -140,7 +140,7 @@ impl TargetResolver {
 /// Returns the port of `url`, if it leads to this machine.
 fn local_port(url: &Url) -> Result<u16, Error> {
     if url.loopback().is_empty() {
-        return Err(Unreachable::NotLocal(url.host().to_owned()).into());
+        return Err(TargetError::NotLocal(url.host().to_owned()).into());
     }
     Ok(url.port())
 }
@@ -153,7 +153,7 @@ fn find_only_application(workspace: &Workspace) -> Result<Process, Error> {
     found.retain(|process| !ancestors_of_this.contains(&process.pid));
     let names_of_all: Vec<String> = found.iter().take(10).map(Process::display_name).collect();
     // An application most likely listens on a port and has a known runtime: each step accepts weaker signs.
-    let known = |process: &Process| process.runtime != Runtime::Native;
+    let known = |process: &Process| process.runtime != LanguageRuntime::Native;
     for likely in [
         found
             .iter()

@@ -6,7 +6,7 @@
 use crate::inspect::Error;
 use crate::inspect::finding::ProviderError;
 use crate::inspect::provider::{Provider, ProviderFuture, StateRequest};
-use crate::inspect::target::Runtime;
+use crate::inspect::target::LanguageRuntime;
 use process_runner::{Command, Limits, Runner};
 use serde_json::{Value, json};
 use std::ffi::OsString;
@@ -37,7 +37,7 @@ impl Provider for PythonProvider {
             if path.file.is_some() || path.segments.first().is_none_or(|first| first != "python") {
                 return Err(ProviderError::NotApplicable("it has only python.*".to_owned()));
             }
-            let process = request.process(&[Runtime::Python])?;
+            let process = request.process(&[LanguageRuntime::Python])?;
             let Some(program) = self.find_program(request) else {
                 return Err(ProviderError::NotApplicable(
                     "py-spy is not installed where the server's PATH leads".to_owned(),

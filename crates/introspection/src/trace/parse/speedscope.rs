@@ -1,17 +1,17 @@
 //! Parses speedscope's file format, as py-spy writes it. Unlike folded stacks it can hold every name.
 
 use super::{CpuProfile, MalformedProfile};
-use crate::trace::calls::{CallTree, Frame};
+use crate::trace::calls::{CallTree, ProfiledFunction};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
 struct SpeedscopeFile {
-    shared: Shared,
+    shared: SharedFrames,
     profiles: Vec<SpeedscopeProfile>,
 }
 
 #[derive(Deserialize)]
-struct Shared {
+struct SharedFrames {
     frames: Vec<FileFrame>,
 }
 
@@ -40,7 +40,7 @@ pub fn read(text: &[u8], interval_us: u64) -> Result<CpuProfile, MalformedProfil
         .shared
         .frames
         .iter()
-        .map(|frame| tree.frame(Frame::new(&frame.name, frame.file.as_deref(), frame.line)))
+        .map(|frame| tree.frame(ProfiledFunction::new(&frame.name, frame.file.as_deref(), frame.line)))
         .collect();
     // A summary is of the process: threads are told apart by their outermost frames.
     let mut samples = 0;

@@ -13,8 +13,8 @@ use crate::inspect::Error;
 use crate::inspect::cdp::{self, CdpSession, MAX_MESSAGE_BYTES};
 use crate::inspect::finding::{ProviderError, StateValue};
 use crate::inspect::provider::{Provider, ProviderFuture, StateRequest};
-use crate::inspect::target::{self, InspectTarget, Process, Runtime, SignalError, Url};
-use reader::Reader;
+use crate::inspect::target::{self, InspectTarget, LanguageRuntime, Process, SignalError, Url};
+use reader::RemoteReader;
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -34,7 +34,7 @@ const SEARCH_CACHE_TTL: Duration = Duration::from_secs(2);
 pub(in crate::inspect) struct NodeProvider {
     port: Option<u16>,
     /// The open connections, by the name of the target or process.
-    connections: Mutex<HashMap<String, Arc<Reader>>>,
+    connections: Mutex<HashMap<String, Arc<RemoteReader>>>,
     /// Held while a connection is made, so that concurrent requests share it.
     connecting: Mutex<()>,
     /// The process that the last search found to be the only one, and the time of the search.
@@ -118,7 +118,7 @@ impl NodeProvider {
     }
 
     /// Returns the connection to the process that was found a moment ago, if it still runs and the caller may look into it.
-    async fn recent_connection(&self, request: &StateRequest<'_>) -> Option<Arc<Reader>> {
+    async fn recent_connection(&self, request: &StateRequest<'_>) -> Option<Arc<RemoteReader>> {
         let process = match &*self.last_found.lock().await {
             Some((found_at, process)) if found_at.elapsed() < SEARCH_CACHE_TTL => process.clone(),
             _ => return None,
@@ -128,16 +128,16 @@ impl NodeProvider {
     }
 
     /// Returns the open connection of this name.
-    async fn connection(&self, name: &str) -> Option<Arc<Reader>> {
+    async fn connection(&self, name: &str) -> Option<Arc<RemoteReader>> {
         let mut connections = self.connections.lock().await;
         connections.retain(|_, reader| reader.is_open());
         connections.get(name).map(Arc::clone)
     }
 
     /// Connects to `endpoint`, and keeps the connection.
-    async fn connect(&self, endpoint: &InspectorEndpoint) -> Result<Arc<Reader>, Error> {
+    async fn connect(&self, endpoint: &InspectorEndpoint) -> Result<Arc<RemoteReader>, Error> {
         let session = CdpSession::connect(&endpoint.url, MAX_MESSAGE_BYTES).await?;
-        let reader = Arc::new(Reader::new(session, endpoint.process.as_ref()).await?);
+        let reader = Arc::new(RemoteReader::new(session, endpoint.process.as_ref()).await?);
         let mut connections = self.connections.lock().await;
         if connections.len() >= MAX_CONNECTIONS {
             // Any of them: a connection costs a few milliseconds to make again.
@@ -169,7 +169,7 @@ impl NodeProvider {
             (Some(InspectTarget::Port(port)), _) => endpoint_at(*port, request.required_workspace()).await,
             (Some(InspectTarget::Inspector(url)), _) => {
                 let Some(address) = url.loopback().first().copied() else {
-                    return Err(Error::from(target::Unreachable::NotLocal(url.to_string())).into());
+                    return Err(Error::from(target::TargetError::NotLocal(url.to_string())).into());
                 };
                 let process =
                     target::behind(url.port(), request.required_workspace()).map_err(Error::from)?;
@@ -186,7 +186,7 @@ impl NodeProvider {
         &self,
         request: &StateRequest<'_>,
     ) -> Result<InspectorEndpoint, ProviderError> {
-        const RUNTIMES: [Runtime; 2] = [Runtime::Node, Runtime::Deno];
+        const RUNTIMES: [LanguageRuntime; 2] = [LanguageRuntime::Node, LanguageRuntime::Deno];
         let candidates = match request.target {
             Some(_) => vec![request.process(&RUNTIMES)?],
             None => request
@@ -216,7 +216,7 @@ impl NodeProvider {
                 Ok(endpoint(process, url.clone(), false))
             }
             ([], []) => Err(ProviderError::NotApplicable("none runs under the roots".to_owned())),
-            ([], [process]) if request.may_signal && process.runtime == Runtime::Node => {
+            ([], [process]) if request.may_signal && process.runtime == LanguageRuntime::Node => {
                 Ok(endpoint(process, open_inspector(process).await?, true))
             }
             ([], all) => Err(ProviderError::NotApplicable(format!(
