@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::net::TcpStream;
@@ -111,6 +111,10 @@ struct SharedSession {
     events: Mutex<Option<mpsc::Sender<CdpEvent>>>,
     /// The cause of the end of the connection, for [`Error::Closed`].
     close_reason: Mutex<String>,
+    /// A process that ends is held until what it has recorded is fetched.
+    holds_exit: AtomicBool,
+    /// The process would end if no inspector were connected.
+    is_exiting: AtomicBool,
 }
 
 // A poisoned lock is used on: each critical section is one assignment, which leaves no half-changed state.
@@ -293,6 +297,20 @@ impl CdpSession {
         events
     }
 
+    /// Asks to be told when the process ends, which it cannot as long as an inspector is connected: [`Self::is_exiting`]
+    /// then is true, and the caller must fetch what it needs and drop the session. An inspector without this command, such
+    /// as that of Deno, refuses it.
+    pub(crate) async fn hold_exit(&self) -> Result<(), CdpError> {
+        self.shared.holds_exit.store(true, Ordering::Release);
+        let asked = self.call("NodeRuntime.notifyWhenWaitingForDisconnect", json!({"enabled": true})).await;
+        asked.map(|_| ())
+    }
+
+    /// Returns true if the process would end if no inspector were connected.
+    pub(crate) fn is_exiting(&self) -> bool {
+        self.shared.is_exiting.load(Ordering::Acquire)
+    }
+
     /// Returns true once the connection has ended.
     pub(crate) fn is_closed(&self) -> bool {
         lock(&self.shared.pending).is_none()
@@ -350,7 +368,8 @@ impl SharedSession {
             }
         } else if let Some(method) = method {
             if method == WAITING_FOR_DISCONNECT {
-                return false;
+                self.is_exiting.store(true, Ordering::Release);
+                return self.holds_exit.load(Ordering::Acquire);
             }
             // Cloned, so that the lock is not held while the queue is full.
             let receiver = lock(&self.events).clone();

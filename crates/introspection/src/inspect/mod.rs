@@ -67,10 +67,13 @@ mod json;
 #[cfg(unix)]
 pub(crate) mod jvm;
 mod mask;
+pub(crate) mod named;
 mod path;
+pub(crate) mod port;
 pub(crate) mod proc;
 mod provider;
 mod providers;
+mod py_spy_value;
 mod request;
 mod response;
 pub(crate) mod target;

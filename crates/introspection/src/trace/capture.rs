@@ -175,7 +175,7 @@ impl Profiler {
                 None,
             ),
         };
-        let mut warnings = captured.warnings;
+        let mut warnings: Vec<String> = target.note.iter().cloned().chain(captured.warnings).collect();
         let extra = started.elapsed().saturating_sub(duration);
         if extra > MAX_OVERHEAD {
             warnings.push(format!(

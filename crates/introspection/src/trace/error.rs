@@ -153,6 +153,9 @@ impl Error {
             Self::Unreachable(TargetError::Gone(_)) => {
                 (FailureKind::Gone, some("start it again, or leave out `target` to look for it"))
             }
+            Self::Unreachable(TargetError::NotNamed(_) | TargetError::SeveralNamed { .. }) => {
+                (FailureKind::NoTarget, some("give `target`: pid:N or port:N"))
+            }
             Self::Unreachable(TargetError::AnotherUser { .. }) => {
                 (FailureKind::Refused, some("run this server as that user"))
             }
@@ -166,7 +169,7 @@ impl Error {
             Self::Unreachable(_) => (FailureKind::Refused, None),
             Self::NoTarget { .. } => (
                 FailureKind::NoTarget,
-                some("give `target`: pid:N or port:N; `server` is this server itself"),
+                some("give `target`: pid:N, port:N or process:NAME; `server` is this server itself"),
             ),
             Self::Busy { .. } => {
                 (FailureKind::Busy, some("wait until it ends; one capture of a process runs at a time"))

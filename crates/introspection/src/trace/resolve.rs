@@ -6,6 +6,7 @@ use super::node;
 use super::run::blocking;
 use crate::inspect::proc::ProcessStatus;
 use crate::inspect::target::{self, InspectTarget, LanguageRuntime, Process, TargetError, Url};
+use crate::inspect::{named, port};
 use std::collections::HashSet;
 use std::sync::Arc;
 use workspace::Workspace;
@@ -22,6 +23,8 @@ pub(super) struct ResolvedTarget {
     is_server: bool,
     /// The port that names the target, or 0.
     port: u16,
+    /// The choice in words, if several processes serve the port.
+    pub(super) note: Option<String>,
 }
 
 impl ResolvedTarget {
@@ -87,7 +90,12 @@ impl TargetResolver {
             Some(InspectTarget::Pid(pid)) => {
                 ResolvedTarget { process: Some(self.process(pid).await?), ..ResolvedTarget::default() }
             }
-            Some(InspectTarget::Port(port)) => self.behind(port).await?,
+            Some(InspectTarget::Port(port)) => self.serving(port).await?,
+            Some(InspectTarget::Named(name)) => {
+                let within = (!self.unrestricted).then(|| self.workspace.clone());
+                let process = blocking(move || named::find(&name, within.as_deref())).await??;
+                ResolvedTarget { process: Some(process), ..ResolvedTarget::default() }
+            }
             Some(InspectTarget::Inspector(url)) => {
                 let resolved = self.behind(local_port(&url)?).await?;
                 ResolvedTarget { inspector: Some(url), ..resolved }
@@ -121,6 +129,16 @@ impl TargetResolver {
         let within = (!self.unrestricted).then(|| self.workspace.clone());
         blocking(move || Ok(Process::find(pid)?.within(within.as_deref(), || format!("process {pid}"))?))
             .await?
+    }
+
+    /// Chooses the process that serves `port`, the busiest of several; it may be invisible.
+    async fn serving(&self, port: u16) -> Result<ResolvedTarget, Error> {
+        let within = (!self.unrestricted).then(|| self.workspace.clone());
+        let (process, note) = match port::choose(port, within).await? {
+            Some(chosen) => (Some(chosen.process), chosen.note),
+            None => (None, None),
+        };
+        Ok(ResolvedTarget { process, port, note, ..ResolvedTarget::default() })
     }
 
     /// Finds the process that listens at `port`; it may be invisible.

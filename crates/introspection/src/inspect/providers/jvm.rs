@@ -38,7 +38,7 @@ impl Provider for JvmProvider {
             if path.file.is_some() || path.segments.first().is_none_or(|first| first != "jvm") {
                 return Err(ProviderError::NotApplicable("it has only jvm.*".to_owned()));
             }
-            let process = request.process(&[LanguageRuntime::Jvm])?;
+            let process = request.process(&[LanguageRuntime::Jvm]).await?;
             let source = format!("jvm: {}", process.display_name());
             let requested = path.segments.get(1).map(String::as_str);
             let is_requested = |name: &str| match requested {

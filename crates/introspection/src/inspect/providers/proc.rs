@@ -30,7 +30,7 @@ impl Provider for ProcProvider {
             {
                 return Err(ProviderError::NotApplicable("it has only process.*".to_owned()));
             }
-            let process = request.process(&ALL_RUNTIMES)?;
+            let process = request.process(&ALL_RUNTIMES).await?;
             // /proc is read on this thread: the kernel answers from memory.
             request.json(format!("proc: {}", process.display_name()), &json!({"process": facts(&process)}))
         })

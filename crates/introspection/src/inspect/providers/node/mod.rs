@@ -29,6 +29,9 @@ const LIST_TIMEOUT: Duration = Duration::from_secs(5);
 /// millisecond.
 const SEARCH_CACHE_TTL: Duration = Duration::from_secs(2);
 
+/// The runtimes that have an inspector.
+const RUNTIMES: [LanguageRuntime; 2] = [LanguageRuntime::Node, LanguageRuntime::Deno];
+
 /// Reads the state of Node.js and Deno.
 #[derive(Debug, Default)]
 pub(in crate::inspect) struct NodeProvider {
@@ -77,8 +80,11 @@ impl NodeProvider {
             (None, None) => String::new(),
         };
         // Access was checked when the connection was made. A restricted caller is checked again, below.
+        // Behind a port or a name may be another process by now; its own connection is kept under its id.
+        let is_fixed = !matches!(request.target, Some(InspectTarget::Named(_)));
         if request.required_workspace().is_none()
             && !name.is_empty()
+            && is_fixed
             && let Some(reader) = self.connection(&name).await
         {
             return walk::read(&reader, request).await;
@@ -166,7 +172,18 @@ impl NodeProvider {
             })
         };
         match (request.target, self.port) {
-            (Some(InspectTarget::Port(port)), _) => endpoint_at(*port, request.required_workspace()).await,
+            (Some(InspectTarget::Port(port)), _) => {
+                let process = request.process_behind(*port).await?;
+                // The port may be that of the application, and not that of its inspector.
+                let is_of_application = process.as_ref().is_some_and(|process| {
+                    RUNTIMES.contains(&process.runtime)
+                        && process.inspector_port().is_none_or(|address| address.port() != *port)
+                });
+                match is_of_application {
+                    true => self.endpoint_of_process(request).await,
+                    false => endpoint_at(*port, request.required_workspace()).await,
+                }
+            }
             (Some(InspectTarget::Inspector(url)), _) => {
                 let Some(address) = url.loopback().first().copied() else {
                     return Err(Error::from(target::TargetError::NotLocal(url.to_string())).into());
@@ -186,9 +203,8 @@ impl NodeProvider {
         &self,
         request: &StateRequest<'_>,
     ) -> Result<InspectorEndpoint, ProviderError> {
-        const RUNTIMES: [LanguageRuntime; 2] = [LanguageRuntime::Node, LanguageRuntime::Deno];
         let candidates = match request.target {
-            Some(_) => vec![request.process(&RUNTIMES)?],
+            Some(_) => vec![request.process(&RUNTIMES).await?],
             None => request
                 .processes()
                 .iter()
