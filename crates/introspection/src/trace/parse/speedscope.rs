@@ -167,7 +167,7 @@ mod tests {
         // The wait of the worker goes first; the rest is scaled to the 24 ms that it had.
         let folded = cpu.tree.to_folded();
         let lines: Vec<&str> = folded.lines().collect();
-        assert_eq!(lines, ["nap (app.py) 10000", "work (app.py) 16000", "work (app.py);nap (app.py) 8000"]);
+        assert_eq!(lines, ["work (app.py) 16000", "work (app.py);nap (app.py) 8000", "nap (app.py) 10000"]);
         assert_eq!(cpu.samples, 4);
         assert_eq!(waiting.micros, 16_000 + 30_000 + 10_000);
         assert_eq!(waiting.idle_threads, ["Thread 8 \"idle\"", "Thread 9 \"waiter\""]);
