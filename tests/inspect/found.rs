@@ -14,7 +14,7 @@ fn without_anything_to_look_into_it_is_said_what_was_tried_and_how_to_start_the_
     assert_eq!((&failed["value"], &failed["error"]), (&json!(null), &json!("No inspectable process")));
     let tried: Vec<_> =
         failed["tried"].as_array().unwrap().iter().map(|tried| tried["provider"].as_str().unwrap()).collect();
-    assert_eq!(tried, ["file", "http", "node", "proc", "jvm", "python", "server-env"]);
+    assert_eq!(tried, ["file", "http", "node", "proc", "jvm", "python", "expvar", "server-env"]);
     assert!(failed["notes"][0].as_str().unwrap().contains("--inspect=127.0.0.1:0"));
 }
 
@@ -159,4 +159,45 @@ fn facts_of_a_native_program_come_from_proc() {
     let env = value(&mut wire, "process.env");
     assert!(env.get("APP_PASSWORD").is_none_or(|value| value == "[masked]"), "{env}");
     assert!(said(&mut wire, json!({"path": "state"})).contains("No inspectable process"));
+}
+
+#[test]
+fn the_port_of_an_application_leads_to_its_inspector_also_at_a_mapped_address() {
+    let Some(node) = program("node") else { return };
+    let project = Project::empty();
+    let script = "globalThis.n = 5; const server = require('net').createServer(() => {}); \
+                  server.listen(0, process.argv[1], () => console.log('listening ' + server.address().port))";
+    // The second is that of a dual-stack socket.
+    for address in ["127.0.0.1", "::ffff:127.0.0.1"] {
+        let app = crate::app::plain(&project, &node, &["--inspect=127.0.0.1:0", "-e", script, address]);
+        let target = format!("port:{}", app.port());
+        let mut wire = serve(&project, &[]);
+        assert_eq!(answer(&mut wire, json!({"path": "process.pid", "target": target}))["value"], app.pid());
+        assert_eq!(answer(&mut wire, json!({"path": "n", "target": target}))["value"], 5, "{address}");
+    }
+}
+
+#[test]
+fn a_process_is_named_by_its_program_and_several_are_listed() {
+    let Some(gcc) = program("gcc") else { return };
+    let project = Project::empty();
+    let name = format!("shop-{}", std::process::id());
+    let built =
+        Command::new(gcc).arg(source("native.c")).arg("-o").arg(project.join(&name)).status().unwrap();
+    assert!(built.success());
+    let start = || {
+        let app = App::start(&project, Command::new(project.join(&name)));
+        assert_eq!(app.line(), "ready");
+        app
+    };
+    let (first, mut wire) = (start(), serve(&project, &[]));
+    let ask = json!({"path": "process.pid", "target": format!("process:{name}")});
+    assert_eq!(answer(&mut wire, ask.clone())["value"], first.pid());
+    let second = start();
+    let several = said(&mut wire, ask);
+    for app in [&first, &second] {
+        assert!(several.contains(&format!("native {} (", app.pid())), "{several}");
+    }
+    let part = said(&mut wire, json!({"path": "process.pid", "target": "process:shop-"}));
+    assert!(part.contains("no process"), "{part}");
 }

@@ -33,5 +33,15 @@ fn what_expvar_publishes_is_read_by_setting_and_by_target() {
 
     let mut wire = serve(&project, &[]);
     assert_eq!(answer(&mut wire, json!({"path": "note", "target": url}))["value"], "from go");
+    // Without any setting, as the program beneath the roots, by its port and by its name.
+    for target in [
+        None,
+        Some(format!("pid:{}", app.pid())),
+        Some(url.replace("http://127.0.0.1", "port").replace("/debug/vars", "")),
+    ] {
+        let found = answer(&mut wire, json!({"path": "orders.open", "target": target}));
+        assert_eq!(found["value"], 3);
+        assert!(found["source"].as_str().unwrap().starts_with("expvar: go "), "{found}");
+    }
     assert_eq!(answer(&mut wire, json!({"path": "process.runtime"}))["value"], "go");
 }

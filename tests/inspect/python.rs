@@ -1,7 +1,7 @@
 //! Python, by py-spy.
 
 use crate::app::{InspectedApp, program, source};
-use crate::{answer, serve};
+use crate::{answer, failure, serve, value};
 use integration_tests::{Project, require};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -29,13 +29,19 @@ fn stacks_and_local_variables_are_read() {
     let threads = answer(&mut wire, json!({"path": "python.threads", "depth": 6}));
     let frames = threads["value"][0]["frames"].as_array().unwrap();
     let frame = frames.iter().find(|frame| frame["name"] == "handle").unwrap_or_else(|| panic!("{threads}"));
-    let local = |name: &str| {
-        let locals = frame["locals"].as_array().unwrap();
-        locals.iter().find(|local| local["name"] == name).unwrap_or_else(|| panic!("{frame}"))["repr"].clone()
-    };
-    assert_eq!(local("order_number"), "4711");
-    assert!(local("customer").as_str().unwrap().contains("ada"));
+    assert_eq!(
+        frame["locals"],
+        json!({"order_number": 4711, "customer": {"name": "ada", "password": "[masked]"}, "items": ["tea", "cup"]})
+    );
     assert!(threads["source"].as_str().unwrap().starts_with("python: python "), "{threads}");
+
+    // A variable by its file and name; a secret by its exact path.
+    assert_eq!(value(&mut wire, "local:app.py/customer.name"), "ada");
+    assert_eq!(value(&mut wire, "local:app.py/customer.password"), "swordfish");
+    assert_eq!(value(&mut wire, "local:app.py/items[1]"), "cup");
+    let missing = failure(&mut wire, json!({"path": "local:app.py/CURRENCY"}));
+    assert_eq!((&missing["error"], &missing["failed_at"]), (&json!("Path not found"), &json!("CURRENCY")));
+    assert!(missing["notes"].to_string().contains(".app-state.json"), "{missing}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Java virtual machines, by their attach socket.
 
 use crate::support::{ProfiledApp, file, has, source};
-use core_tools::trace::{CaptureTrace, FailureKind, HotFunction, ProfileSummary, TraceType, Traces};
+use core_tools::trace::{CaptureTrace, FailureKind, HotFunction, ProfileSummary, Profiler, TraceType};
 use core_tools::workspace::Workspace;
 use process_runner::{CancellationToken, Runner};
 use serde_json::json;
@@ -16,9 +16,10 @@ fn app() -> ProfiledApp {
     ProfiledApp::start(command)
 }
 
-fn traces(folder: &Path, signals: bool) -> Traces {
+fn traces(folder: &Path, signals: bool) -> Profiler {
     let workspace = Arc::new(Workspace::new([folder]).unwrap());
-    let traces = Traces::new(workspace, Runner::new(), folder.join("traces")).path(std::env::var_os("PATH"));
+    let traces =
+        Profiler::new(workspace, Runner::new(), folder.join("traces")).path(std::env::var_os("PATH"));
     traces.allow_signals(signals).unrestricted(true)
 }
 

@@ -307,3 +307,80 @@ fn the_application_is_found_where_no_target_is_named() {
     assert_eq!(told(&several)["kind"], "no_target", "{several}");
     assert!(told(&several)["error"].as_str().unwrap().contains(&app.pid().to_string()), "{several}");
 }
+
+#[test]
+fn a_target_that_exits_is_not_held_and_the_time_before_is_told() {
+    if !has("node") {
+        return;
+    }
+    for kind in ["cpu", "network"] {
+        let (mut app, mut server) = (app(&[]), TraceServer::start());
+        let id = server.ask(json!({"duration_ms": 30_000, "type": kind, "target": app.target()}));
+        let records = || match kind {
+            // The engine's profiler has a thread of its own.
+            "cpu" => {
+                std::fs::read_dir(format!("/proc/{}/task", app.pid())).unwrap().flatten().any(|thread| {
+                    std::fs::read_to_string(thread.path().join("comm"))
+                        .is_ok_and(|name| name.starts_with("v8:Prof"))
+                })
+            }
+            _ => app.get("/subscribers") != "[]",
+        };
+        wait_until(Duration::from_secs(20), "it records", records);
+        app.get("/exit");
+        // Long before the capture would have ended.
+        wait_until(Duration::from_secs(20), "it ends", || !app.is_running());
+        let result = server.wire.answer(id)["result"].take();
+        assert_eq!(result["isError"], false, "{result}");
+        let profile = told(&result);
+        assert!(profile["warnings"].to_string().contains("the target ended after"), "{profile}");
+        assert!(profile["duration_ms"].as_u64().unwrap() < 30_000, "{profile}");
+        assert!(!file(&profile["path"]).is_empty());
+    }
+}
+
+#[test]
+fn behind_the_port_of_a_cluster_the_busy_worker_is_profiled() {
+    if !has("node") {
+        return;
+    }
+    let mut command = Command::new("node");
+    command.arg("--inspect=127.0.0.1:0").arg(source("cluster.cjs")).env_remove("NODE_OPTIONS");
+    let (app, mut server) = (ProfiledApp::start(command), TraceServer::start());
+    let busy: u32 = app.get("/busy").parse().unwrap();
+    let port = format!("port:{}", app.port);
+    let profile = server.profile(json!({"duration_ms": 300, "type": "cpu", "target": port}));
+    assert_eq!(profile["pid"], busy, "{profile}");
+    let note = profile["warnings"][0].as_str().unwrap();
+    assert!(note.starts_with("3 processes serve port") && note.contains(&format!("taken: {busy}")), "{note}");
+    hot(&profile["summary"]["top_total"], "burnTheProcessor");
+}
+
+#[test]
+fn a_process_is_named_by_its_script_and_several_are_listed() {
+    if !has("node") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let name = format!("shop-{}.cjs", std::process::id());
+    let script = folder.path().join(&name);
+    std::fs::copy(source("app.cjs"), &script).unwrap();
+    let start = || {
+        let mut command = Command::new("node");
+        command.arg("--inspect=127.0.0.1:0").arg(&script).arg("quiet").env_remove("NODE_OPTIONS");
+        ProfiledApp::start(command)
+    };
+    let (first, mut server) = (start(), TraceServer::start());
+    let ask = json!({"duration_ms": 100, "type": "cpu", "target": format!("process:{name}")});
+    assert_eq!(server.profile(ask.clone())["pid"], first.pid());
+    let second = start();
+    let refusal = server.refusal(ask);
+    assert_eq!(refusal["kind"], "no_target", "{refusal}");
+    let error = refusal["error"].as_str().unwrap();
+    for app in [&first, &second] {
+        assert!(error.contains(&format!("node {} (node --inspect", app.pid())), "{error}");
+    }
+    // A part of the name is not the name.
+    let part = json!({"duration_ms": 100, "type": "cpu", "target": "process:shop"});
+    assert!(server.refusal(part)["error"].as_str().unwrap().contains("no process"));
+}

@@ -1,8 +1,9 @@
 //! Python, by py-spy.
 
-use crate::support::{ProfiledApp, TraceServer, file, has, hot, source, told};
+use crate::support::{ProfiledApp, TraceServer, file, has, hot, python_program, source, told};
 use integration_tests::wait_until;
 use serde_json::json;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -32,6 +33,47 @@ fn the_hot_function_is_told_with_file_and_line() {
     assert!(serde_json::from_slice::<serde_json::Value>(&file(&profile["path"])).is_ok());
     roxmltree::Document::parse(std::str::from_utf8(&file(&profile["flame_graph"])).unwrap()).unwrap();
     assert_eq!(app.tracer(), 0);
+}
+
+#[test]
+fn threads_that_wait_take_no_share() {
+    if !has("py-spy") {
+        return;
+    }
+    let mut command = Command::new("python3");
+    command.arg(source("waits.py"));
+    let (app, mut server) = (ProfiledApp::start(command), TraceServer::start());
+    let profile = server.profile(json!({"duration_ms": 1500, "type": "cpu", "target": app.target()}));
+    let top = &profile["summary"]["top_total"];
+    assert!(hot(top, "burn_the_processor")["pct"].as_f64().unwrap() > 70.0, "{profile}");
+    for waiting in ["wait_for_event", "wait_for_peer", "wait_in_queue", "take_naps"] {
+        let found = top.as_array().unwrap().iter().find(|hot| hot["function"] == waiting);
+        // A few milliseconds for being halted and woken.
+        assert!(found.is_none_or(|hot| hot["pct"].as_f64().unwrap() < 10.0), "{waiting}: {profile}");
+    }
+}
+
+#[test]
+fn behind_a_port_of_gunicorn_the_busy_worker_is_profiled() {
+    if !has("py-spy") || !has("gunicorn") {
+        return;
+    }
+    let mut command = Command::new(python_program("gunicorn"));
+    command.args(["--no-control-socket", "shop:application"]).current_dir(source("gunicorn"));
+    command.env("PYTHONDONTWRITEBYTECODE", "1");
+    let (app, mut server) = (ProfiledApp::start(command), TraceServer::start());
+    // The connection stays, and the worker that accepted it works for it.
+    let stream = std::net::TcpStream::connect(("127.0.0.1", app.port)).unwrap();
+    (&stream).write_all(b"GET / HTTP/1.0\r\n\r\n").unwrap();
+    let mut lines = BufReader::new(&stream).lines().map(Result::unwrap);
+    let busy: u32 = lines.find_map(|line| line.parse().ok()).unwrap();
+    let port = format!("port:{}", app.port);
+    let profile = server.profile(json!({"duration_ms": 500, "type": "cpu", "target": port}));
+    assert_eq!(profile["pid"], busy, "{profile}");
+    let note = profile["warnings"][0].as_str().unwrap();
+    assert!(note.contains(&format!("serve {}", port.replace(':', " "))), "{note}");
+    assert!(note.contains(&format!("python {} (", app.pid())) && note.contains("the busiest"), "{note}");
+    hot(&profile["summary"]["top_total"], "burn_the_processor");
 }
 
 #[test]

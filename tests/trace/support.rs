@@ -38,6 +38,10 @@ impl ProfiledApp {
         self.child.wait().unwrap();
     }
 
+    pub(crate) fn is_running(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+
     /// Returns the process that traces it; 0 if none does.
     pub(crate) fn tracer(&self) -> u32 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
@@ -137,6 +141,11 @@ pub(crate) fn file(path: &Value) -> Vec<u8> {
     let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(path), mode(path.parent().unwrap())), (0o600, 0o700), "{}", path.display());
     std::fs::read(path).unwrap()
+}
+
+/// Returns the path of a program in the environment for Python.
+pub(crate) fn python_program(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../.venv/bin").join(name)
 }
 
 /// Returns true if a program can be started; if not, the test says so, and fails in CI.

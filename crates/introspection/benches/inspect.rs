@@ -34,9 +34,9 @@ const SCRIPT: &str = "
   setInterval(() => {}, 1000);
 ";
 
-struct Node(Child);
+struct NodeProcess(Child);
 
-impl Drop for Node {
+impl Drop for NodeProcess {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -56,7 +56,7 @@ async fn main() {
         .expect("node is in PATH");
     let mut url = String::new();
     std::io::BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
-    let _node = Node(child);
+    let _node = NodeProcess(child);
     let url = url.trim();
     let address = url.strip_prefix("ws://").and_then(|rest| rest.split('/').next()).expect("a URL");
 

@@ -23,7 +23,7 @@ use core_tools::mcp::Toolset;
 #[cfg(feature = "introspection")]
 use core_tools::redact::Redactor;
 #[cfg(feature = "introspection")]
-use core_tools::trace::Traces;
+use core_tools::trace::Profiler;
 use core_tools::workspace::Workspace;
 use process_runner::Runner;
 use role_policy::ToolFacts;
@@ -220,12 +220,12 @@ pub fn traces_folder(config: &Config) -> PathBuf {
 }
 
 #[cfg(feature = "introspection")]
-fn traces(config: &Config, workspace: &Arc<Workspace>, runner: &Runner) -> Traces {
+fn traces(config: &Config, workspace: &Arc<Workspace>, runner: &Runner) -> Profiler {
     let target = match config.inspect.target.as_str() {
         "" => std::env::var_os("INSPECT_TARGET").and_then(|target| target.into_string().ok()),
         target => Some(target.to_owned()),
     };
-    Traces::new(Arc::clone(workspace), runner.clone(), traces_folder(config))
+    Profiler::new(Arc::clone(workspace), runner.clone(), traces_folder(config))
         .path(std::env::var_os("PATH"))
         .target(target)
         .allow_signals(*config.inspect.allow_signals)

@@ -9,4 +9,5 @@ def handle(order_number, customer):
         time.sleep(0.05)
 
 
-handle(4711, {"name": "ada"})
+CURRENCY = "EUR"
+handle(4711, {"name": "ada", "password": "swordfish"})

@@ -36,6 +36,8 @@ const server = http.createServer((request, response) => {
   } else if (path === '/broken') {
     response.statusCode = 503;
     response.end('broken');
+  } else if (path === '/exit') {
+    response.end('bye', () => setImmediate(() => process.exit(0)));
   } else {
     response.end('fast');
   }

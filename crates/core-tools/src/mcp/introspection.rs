@@ -7,7 +7,7 @@ use super::toolset::Toolset;
 use crate::db::{self, Databases, DbBridge};
 use crate::inspect::{self, InspectState, Inspector};
 use crate::logs::{self, GetLogs, LogEntry, Logs};
-use crate::trace::{CaptureTrace, Traces};
+use crate::trace::{CaptureTrace, Profiler};
 use crate::workspace::Workspace;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -35,7 +35,7 @@ pub fn toolset(
     logs: Logs,
     databases: Databases,
     inspector: Inspector,
-    traces: Traces,
+    traces: Profiler,
 ) -> Toolset {
     let tools = vec![
         inspect_state(workspace, inspector),
@@ -137,7 +137,7 @@ fn get_logs(workspace: &Arc<Workspace>, logs: Logs) -> Tool {
 
 // It runs profilers, so it is for callers that may run programs. It changes nothing that is there, and adds a file.
 // Answers with text, as `get_logs`.
-fn capture_trace(workspace: &Arc<Workspace>, traces: Traces) -> Tool {
+fn capture_trace(workspace: &Arc<Workspace>, traces: Profiler) -> Tool {
     let workspace = Arc::clone(workspace);
     let tool = Tool::new(
         "capture_trace",

@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::net::TcpStream;
@@ -100,17 +100,21 @@ pub(crate) struct CdpEvent {
     pub(crate) params: Value,
 }
 
-type PendingCommands = HashMap<u64, oneshot::Sender<Result<Box<RawValue>, Refusal>>>;
+type PendingCommands = HashMap<u64, oneshot::Sender<Result<Box<RawValue>, InspectorCommandError>>>;
 
 /// The state that the reading task and the callers share.
 #[derive(Default)]
-struct Shared {
+struct SharedSession {
     /// The commands that wait for an answer, by id. `None` once the connection has ended.
     pending: Mutex<Option<PendingCommands>>,
     /// The receiver of events, if there is one.
     events: Mutex<Option<mpsc::Sender<CdpEvent>>>,
     /// The cause of the end of the connection, for [`Error::Closed`].
     close_reason: Mutex<String>,
+    /// A process that ends is held until what it has recorded is fetched.
+    holds_exit: AtomicBool,
+    /// The process would end if no inspector were connected.
+    is_exiting: AtomicBool,
 }
 
 // A poisoned lock is used on: each critical section is one assignment, which leaves no half-changed state.
@@ -118,7 +122,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-type Output = SplitSink<WebSocketStream<TcpStream>, Message>;
+type MessageSink = SplitSink<WebSocketStream<TcpStream>, Message>;
 
 /// Acknowledges received packets at once (`TCP_QUICKACK` in tcp(7)). The inspector's side collects small packets (Nagle),
 /// so that each of several answers would wait 40 ms for the acknowledgement of the one before.
@@ -153,8 +157,8 @@ const WAITING_FOR_DISCONNECT: &str = "NodeRuntime.waitingForDisconnect";
 /// A connection to one inspector. Commands may be sent from several tasks at once; the inspector runs them in the order
 /// in which they are sent. Dropping the session closes the connection.
 pub(crate) struct CdpSession {
-    output: Arc<tokio::sync::Mutex<Output>>,
-    shared: Arc<Shared>,
+    output: Arc<tokio::sync::Mutex<MessageSink>>,
+    shared: Arc<SharedSession>,
     last_id: AtomicU64,
     reader: tokio::task::JoinHandle<()>,
     url: Url,
@@ -195,8 +199,10 @@ impl CdpSession {
         let timed_out = || CdpError::TimedOut { method: "the connection".to_owned(), limit: TIME_LIMIT };
         let (socket, quick_ack) = connected.map_err(|_| timed_out())??;
         let (output, mut input) = socket.split();
-        let shared =
-            Arc::new(Shared { pending: Mutex::new(Some(PendingCommands::default())), ..Shared::default() });
+        let shared = Arc::new(SharedSession {
+            pending: Mutex::new(Some(PendingCommands::default())),
+            ..SharedSession::default()
+        });
         let output = Arc::new(tokio::sync::Mutex::new(output));
         let (reader_state, writer) = (Arc::clone(&shared), Arc::clone(&output));
         let reader = tokio::spawn(async move {
@@ -291,6 +297,20 @@ impl CdpSession {
         events
     }
 
+    /// Asks to be told when the process ends, which it cannot as long as an inspector is connected: [`Self::is_exiting`]
+    /// then is true, and the caller must fetch what it needs and drop the session. An inspector without this command, such
+    /// as that of Deno, refuses it.
+    pub(crate) async fn hold_exit(&self) -> Result<(), CdpError> {
+        self.shared.holds_exit.store(true, Ordering::Release);
+        let asked = self.call("NodeRuntime.notifyWhenWaitingForDisconnect", json!({"enabled": true})).await;
+        asked.map(|_| ())
+    }
+
+    /// Returns true if the process would end if no inspector were connected.
+    pub(crate) fn is_exiting(&self) -> bool {
+        self.shared.is_exiting.load(Ordering::Acquire)
+    }
+
     /// Returns true once the connection has ended.
     pub(crate) fn is_closed(&self) -> bool {
         lock(&self.shared.pending).is_none()
@@ -308,23 +328,23 @@ impl CdpSession {
 
 /// A message of the inspector: an answer if it has an id, else an event.
 #[derive(Deserialize)]
-struct Incoming {
+struct IncomingMessage {
     id: Option<u64>,
     method: Option<String>,
     #[serde(default)]
     params: Value,
     result: Option<Box<RawValue>>,
-    error: Option<Refusal>,
+    error: Option<InspectorCommandError>,
 }
 
 /// The error of a command.
 #[derive(Deserialize)]
-struct Refusal {
+struct InspectorCommandError {
     #[serde(default)]
     message: String,
 }
 
-impl Shared {
+impl SharedSession {
     /// Passes a message on to the command or receiver that waits for it. Returns false if the connection must be closed.
     ///
     /// A message that is not of the protocol is ignored: a command that waits for it runs into its time limit.
@@ -338,7 +358,7 @@ impl Shared {
             fixed = Some(well_formed(text));
         }
         let Ok(incoming) = serde_json::from_str(fixed.as_deref().unwrap_or(text)) else { return true };
-        let Incoming { id, method, params, result, error } = incoming;
+        let IncomingMessage { id, method, params, result, error } = incoming;
         if let Some(id) = id {
             let sender = lock(&self.pending).as_mut().and_then(|pending| pending.remove(&id));
             if let Some(sender) = sender {
@@ -348,7 +368,8 @@ impl Shared {
             }
         } else if let Some(method) = method {
             if method == WAITING_FOR_DISCONNECT {
-                return false;
+                self.is_exiting.store(true, Ordering::Release);
+                return self.holds_exit.load(Ordering::Acquire);
             }
             // Cloned, so that the lock is not held while the queue is full.
             let receiver = lock(&self.events).clone();

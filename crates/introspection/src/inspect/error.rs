@@ -1,6 +1,6 @@
 //! Errors of the inspect area.
 
-use super::target::{InvalidTarget, SignalError, Unreachable};
+use super::target::{InvalidTarget, SignalError, TargetError};
 use super::{InvalidPath, cdp, http};
 
 /// A request whose state could not be read. A path that leads nowhere is an answer and no error.
@@ -18,7 +18,7 @@ pub enum Error {
     Depth(u32),
     /// The target does not exist, or may not be looked into.
     #[error(transparent)]
-    Unreachable(#[from] Unreachable),
+    Unreachable(#[from] TargetError),
     /// More than one process fits. Holds their list.
     #[error("several processes can be inspected; name one as target \"pid:N\": {0}")]
     AmbiguousProcess(String),

@@ -1,7 +1,7 @@
 //! The result of one provider: a value within the bounds of an answer, or the reason why there is none.
 
 use super::Error;
-use super::tree::{Tree, Truncation};
+use super::tree::{TruncationCounts, ValueTree};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -10,14 +10,14 @@ use serde_json::Value;
 pub struct StateValue {
     pub(super) source: String,
     pub(super) value: Value,
-    pub(super) truncation: Truncation,
+    pub(super) truncation: TruncationCounts,
     pub(super) masked: u64,
     pub(super) notes: Vec<String>,
 }
 
 impl StateValue {
     /// Takes the value at `root` out of `tree`.
-    pub(super) fn from_tree(source: String, mut tree: Tree, root: usize) -> Self {
+    pub(super) fn from_tree(source: String, mut tree: ValueTree, root: usize) -> Self {
         let value = tree.take_value(root);
         Self { source, value, truncation: tree.truncation, masked: tree.masked, notes: Vec::new() }
     }

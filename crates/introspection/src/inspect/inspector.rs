@@ -4,6 +4,7 @@ use super::Error;
 use super::finding::ProviderError;
 use super::path::StatePath;
 use super::provider::{Provider, StateRequest};
+use super::providers::expvar::ExpvarProvider;
 use super::providers::file::FileProvider;
 use super::providers::http::HttpProvider;
 #[cfg(unix)]
@@ -19,6 +20,7 @@ use super::tree::{DEFAULT_DEPTH, MAX_DEPTH};
 use process_runner::Runner;
 use std::ffi::OsString;
 use std::sync::{Arc, OnceLock};
+use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 use workspace::Workspace;
 
@@ -174,6 +176,7 @@ impl Inspector {
             let (runner, search_path) = (runner.clone(), settings.search_path.clone());
             providers.push(Arc::new(PythonProvider { runner, search_path }));
         }
+        providers.push(Arc::new(ExpvarProvider));
         providers.push(Arc::new(ServerEnvProvider(Arc::clone(&settings.environment))));
         self.providers = providers.into();
         self
@@ -213,12 +216,16 @@ impl Inspector {
             unrestricted: self.unrestricted,
             may_signal: self.allow_signals && self.unrestricted,
             processes: OnceLock::new(),
+            port_process: OnceCell::new(),
         };
         // The first provider of each kind decides the error: it is the nearest to what was asked for.
         let (mut tried, mut not_found, mut failed) = (Vec::new(), None, None);
         for provider in self.providers.iter() {
             let why = match provider.read(&state_request).await {
-                Ok(value) => return Ok(StateResponse::found(value, tried, self.unrestricted)),
+                Ok(mut value) => {
+                    value.notes.extend(state_request.port_note());
+                    return Ok(StateResponse::found(value, tried, self.unrestricted));
+                }
                 Err(ProviderError::NotApplicable(reason)) => reason,
                 Err(ProviderError::PathNotFound(missing)) => {
                     let reason = format!("it has no {}", missing.failed_at);
@@ -233,12 +240,14 @@ impl Inspector {
             };
             tried.push(ProviderAttempt { provider: provider.name(), why });
         }
-        Ok(match (not_found, failed) {
+        let mut response = match (not_found, failed) {
             // A path that led some way says more than a failure elsewhere.
             (Some(not_found), _) => StateResponse::not_found(not_found, tried),
             (None, Some(failed)) => StateResponse::failed(failed, tried),
             (None, None) => StateResponse::nothing_to_inspect(tried),
-        })
+        };
+        response.notes.extend(state_request.port_note());
+        Ok(response)
     }
 }
 

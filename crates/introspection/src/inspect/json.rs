@@ -3,7 +3,7 @@
 use super::finding::{PathNotFound, ProviderError, StateValue};
 use super::mask::{MASK, is_secret};
 use super::path::StatePath;
-use super::tree::{MAX_KEY_CHARS, MAX_KEYS, MAX_LEAF_CHARS, MAX_TEXT_CHARS, Tree};
+use super::tree::{MAX_KEY_CHARS, MAX_KEYS, MAX_LEAF_CHARS, MAX_TEXT_CHARS, ValueTree};
 use serde_json::Value;
 use std::collections::VecDeque;
 
@@ -53,9 +53,15 @@ fn not_found(path: &StatePath, index: usize, source: String, value: &Value) -> P
 /// Copies `root` breadth first, within the bounds of an answer. Breadth first, so that an answer that gets full has all
 /// of the upper levels and not all of the first branch.
 fn outline(source: String, root: &Value, options: &OutlineOptions) -> StateValue {
-    let mut outline = Outline { tree: Tree::default(), max_depth: options.max_depth, queue: VecDeque::new() };
+    let mut outline =
+        OutlineBuilder { tree: ValueTree::default(), max_depth: options.max_depth, queue: VecDeque::new() };
     let root_node = outline.tree.add_node();
-    outline.add(Pending { value: root, node: root_node, depth: 0, is_secret: options.is_beneath_secret });
+    outline.add(PendingValue {
+        value: root,
+        node: root_node,
+        depth: 0,
+        is_secret: options.is_beneath_secret,
+    });
     while let Some(container) = outline.queue.pop_front() {
         outline.open(container);
     }
@@ -64,30 +70,30 @@ fn outline(source: String, root: &Value, options: &OutlineOptions) -> StateValue
 
 /// A value, and the node of the tree that it belongs into.
 #[derive(Clone, Copy)]
-struct Pending<'a> {
+struct PendingValue<'a> {
     value: &'a Value,
     node: usize,
     depth: u32,
     is_secret: bool,
 }
 
-impl<'a> Pending<'a> {
+impl<'a> PendingValue<'a> {
     fn child(self, value: &'a Value, node: usize, is_secret: bool) -> Self {
         Self { value, node, depth: self.depth + 1, is_secret: self.is_secret || is_secret }
     }
 }
 
-struct Outline<'a> {
-    tree: Tree,
+struct OutlineBuilder<'a> {
+    tree: ValueTree,
     max_depth: u32,
     /// The arrays and objects that are still to be opened.
-    queue: VecDeque<Pending<'a>>,
+    queue: VecDeque<PendingValue<'a>>,
 }
 
-impl<'a> Outline<'a> {
+impl<'a> OutlineBuilder<'a> {
     /// Writes a plain value to its node; queues an array or object.
-    fn add(&mut self, pending: Pending<'a>) {
-        let Pending { value, node, depth, is_secret } = pending;
+    fn add(&mut self, pending: PendingValue<'a>) {
+        let PendingValue { value, node, depth, is_secret } = pending;
         let tree = &mut self.tree;
         let (class, size) = match value {
             Value::Array(elements) => ("Array", elements.len()),
@@ -111,7 +117,7 @@ impl<'a> Outline<'a> {
     }
 
     /// Adds the members of an array or object.
-    fn open(&mut self, container: Pending<'a>) {
+    fn open(&mut self, container: PendingValue<'a>) {
         let node = container.node;
         let mut omitted = 0_u64;
         match container.value {

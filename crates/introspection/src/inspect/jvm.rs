@@ -59,12 +59,12 @@ pub enum JvmError {
 
 /// A virtual machine that has an attach socket.
 #[derive(Clone, Debug)]
-pub(crate) struct Jvm {
+pub(crate) struct AttachedJvm {
     pid: u32,
     socket: PathBuf,
 }
 
-impl Jvm {
+impl AttachedJvm {
     /// Attaches to the machine in `process`. If it has no socket yet and `may_signal` is true, a signal makes it create one.
     pub(crate) async fn attach(process: &Process, may_signal: bool) -> Result<Self, JvmError> {
         let pid = process.pid;

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The limit of what is read of one file of `/proc`, in bytes.
 const MAX_BYTES: usize = 4 << 20;
@@ -173,9 +174,27 @@ pub(crate) fn listens(pid: u32) -> Vec<SocketAddr> {
     of_process.into_iter().map(|(_, address)| address).collect()
 }
 
-/// Returns the process that holds a listener, among those whose descriptors this process may read.
-pub(crate) fn holder(listener: &ListeningSocket) -> Option<u32> {
-    pids().into_iter().find(|pid| sockets(*pid).contains_key(&listener.inode))
+/// Returns the processes that hold one of the listeners, among those whose descriptors this process may read, by process
+/// id. Several hold the same one where a server starts workers after it has begun to listen.
+pub(crate) fn holders(listeners: &[ListeningSocket]) -> Vec<u32> {
+    let holds = |pid: &u32| {
+        let held = sockets(*pid);
+        listeners.iter().any(|listener| held.contains_key(&listener.inode))
+    };
+    pids().into_iter().filter(holds).collect()
+}
+
+/// Returns the processor time that each thread of a process has used so far, by thread id.
+pub(crate) fn thread_cpu_times(pid: u32) -> BTreeMap<u32, Duration> {
+    let entries = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().filter_map(Result::ok);
+    let times = entries.filter_map(|entry| {
+        let thread: u32 = entry.file_name().to_str()?.parse().ok()?;
+        // Nanoseconds on the processor, nanoseconds in the queue, time slices (sched-stats.rst of the kernel).
+        let text = text(pid, &format!("task/{thread}/schedstat")).ok()?;
+        let nanoseconds = text.split_ascii_whitespace().next()?.parse().ok()?;
+        Some((thread, Duration::from_nanos(nanoseconds)))
+    });
+    times.collect()
 }
 
 /// Returns true if the first 256 MiB of a file contain `needle`.
@@ -235,7 +254,9 @@ mod tests {
         assert!(listens(own).contains(&socket.local_addr().unwrap()));
         let all = listeners(own);
         let listener = all.iter().find(|listener| listener.address == socket.local_addr().unwrap()).unwrap();
-        assert_eq!(holder(listener), Some(own));
+        assert!(holders(&[*listener]).contains(&own));
+        // This thread has just worked, so it has used some time.
+        assert!(thread_cpu_times(own).values().any(|used| !used.is_zero()));
         assert!(started(own).unwrap() > 0);
     }
 }

@@ -4,11 +4,14 @@ use super::Error;
 use super::finding::{ProviderError, StateValue};
 use super::json::{self, OutlineOptions};
 use super::mask::is_secret;
+use super::named;
 use super::path::StatePath;
-use super::target::{self, InspectTarget, Process, Runtime};
+use super::port::{self, PortProcess};
+use super::target::{self, InspectTarget, LanguageRuntime, Process};
 use serde_json::Value;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
+use tokio::sync::OnceCell;
 use workspace::Workspace;
 
 /// A source of state. Providers are asked in turn, and the first that has a value under the path answers.
@@ -51,6 +54,8 @@ pub struct StateRequest<'a> {
     pub(super) unrestricted: bool,
     pub(super) may_signal: bool,
     pub(super) processes: OnceLock<Vec<Process>>,
+    /// The process behind the port of the target, chosen once for all providers.
+    pub(super) port_process: OnceCell<Option<PortProcess>>,
 }
 
 impl std::fmt::Debug for StateRequest<'_> {
@@ -103,13 +108,26 @@ impl StateRequest<'_> {
         (!self.unrestricted && !self.is_target_configured).then_some(self.workspace.as_ref())
     }
 
+    /// Returns the process behind the port of the target; `None` if it cannot be determined.
+    pub(super) async fn process_behind(&self, port: u16) -> Result<Option<Process>, Error> {
+        let within = self.required_workspace().map(|_| Arc::clone(self.workspace));
+        let chosen = self.port_process.get_or_try_init(|| port::choose(port, within)).await?;
+        Ok(chosen.as_ref().map(|chosen| chosen.process.clone()))
+    }
+
+    /// Returns the choice in words, if several processes serve the port of the target.
+    pub(super) fn port_note(&self) -> Option<String> {
+        self.port_process.get()?.as_ref()?.note.clone()
+    }
+
     /// Returns the process of the target, or the only one under the roots that runs one of `runtimes`.
-    pub(super) fn process(&self, runtimes: &[Runtime]) -> Result<Process, ProviderError> {
+    pub(super) async fn process(&self, runtimes: &[LanguageRuntime]) -> Result<Process, ProviderError> {
         let not_applicable = |reason: String| Err(ProviderError::NotApplicable(reason));
         let of_target = match self.target {
             Some(InspectTarget::Pid(pid)) => Some(Process::find(*pid).map_err(Error::from)?),
-            Some(InspectTarget::Port(port)) => {
-                target::behind(*port, self.required_workspace()).map_err(Error::from)?
+            Some(InspectTarget::Port(port)) => self.process_behind(*port).await?,
+            Some(InspectTarget::Named(name)) => {
+                Some(named::find(name, self.required_workspace()).map_err(Error::from)?)
             }
             Some(_) => return not_applicable("the target is no process".to_owned()),
             None => None,

@@ -14,7 +14,7 @@ pub struct InspectState {
     #[schemars(range(min = 1, max = 10), extend("default" = 3))]
     #[serde(default)]
     pub depth: Option<u32>,
-    /// pid:N, port:N, URL, file:
+    /// pid:, port:, process:, URL, file:
     #[serde(default)]
     pub target: Option<String>,
 }
@@ -32,7 +32,7 @@ impl InspectState {
         self
     }
 
-    /// Sets the process or address to ask: `pid:N`, `port:N`, a URL or `file:`.
+    /// Sets the process or address to ask: `pid:N`, `port:N`, `process:NAME`, a URL or `file:`.
     #[must_use]
     pub fn target(mut self, target: impl Into<String>) -> Self {
         self.target = Some(target.into());

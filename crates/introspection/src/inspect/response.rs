@@ -1,7 +1,7 @@
 //! The answers of `inspect_state`.
 
 use super::finding::{PathNotFound, StateValue};
-use super::tree::Truncation;
+use super::tree::TruncationCounts;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -34,8 +34,8 @@ pub struct StateResponse {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tried: Vec<ProviderAttempt>,
     /// Counts of the parts that were left out.
-    #[serde(skip_serializing_if = "Truncation::is_empty")]
-    pub(super) truncated: Truncation,
+    #[serde(skip_serializing_if = "TruncationCounts::is_empty")]
+    pub(super) truncated: TruncationCounts,
     /// The number of values that were masked.
     #[serde(skip_serializing_if = "is_zero")]
     pub masked: u64,
@@ -100,7 +100,7 @@ impl StateResponse {
             source: None,
             not_found: None,
             tried,
-            truncated: Truncation::default(),
+            truncated: TruncationCounts::default(),
             masked: 0,
             notes: Vec::new(),
         }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `pid:123` | a process |
 //! | `port:9229` | the process that listens there, on this machine |
+//! | `process:shop.py` | the one process of this program or script |
 //! | `ws://127.0.0.1:9229/…` | an inspector |
 //! | `http://127.0.0.1:8080/debug/vars` | a document |
 //! | `file:state.json` | a file beneath a root |
@@ -28,6 +29,8 @@ pub(crate) enum InspectTarget {
     Pid(u32),
     /// The process that listens on this port of this machine.
     Port(u16),
+    /// The one process whose program or script has this name.
+    Named(String),
     /// An inspector.
     Inspector(Url),
     /// A document.
@@ -39,7 +42,7 @@ pub(crate) enum InspectTarget {
 /// A text that names no target.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "`{given}` names no target{reason}; give pid:N, port:N, ws://127.0.0.1:N, http://127.0.0.1:N/… or file:PATH"
+    "`{given}` names no target{reason}; give pid:N, port:N, process:NAME, ws://127.0.0.1:N, http://127.0.0.1:N/… or file:PATH"
 )]
 pub struct InvalidTarget {
     given: String,
@@ -56,6 +59,7 @@ impl FromStr for InspectTarget {
         match scheme {
             "pid" => rest.parse().ok().filter(|pid| *pid > 0).map(Self::Pid).ok_or_else(|| invalid("")),
             "port" => rest.parse().ok().filter(|port| *port > 0).map(Self::Port).ok_or_else(|| invalid("")),
+            "process" if !rest.trim().is_empty() => Ok(Self::Named(rest.trim().to_owned())),
             "ws" => url().map(Self::Inspector),
             "http" => url().map(Self::Http),
             "https" | "wss" => Err(invalid(": there is no TLS")),
@@ -70,6 +74,7 @@ impl fmt::Display for InspectTarget {
         match self {
             Self::Pid(pid) => write!(f, "pid:{pid}"),
             Self::Port(port) => write!(f, "port:{port}"),
+            Self::Named(name) => write!(f, "process:{name}"),
             Self::Inspector(url) | Self::Http(url) => url.fmt(f),
             Self::File(path) => write!(f, "file:{path}"),
         }
@@ -161,7 +166,7 @@ impl fmt::Display for Url {
 
 /// The runtime of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Runtime {
+pub(crate) enum LanguageRuntime {
     Node,
     Deno,
     Jvm,
@@ -171,7 +176,7 @@ pub(crate) enum Runtime {
     Native,
 }
 
-impl Runtime {
+impl LanguageRuntime {
     /// Returns the name of the runtime in answers.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -188,7 +193,7 @@ impl Runtime {
 /// A target that does not exist, or that may not be looked into.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Unreachable {
+pub enum TargetError {
     /// There is no process of this id.
     #[error("there is no process {0}")]
     Gone(u32),
@@ -224,6 +229,22 @@ pub enum Unreachable {
     /// Nothing listens there.
     #[error("nothing listens on port {0} of this machine; start the application, or name another target")]
     NotListening(u16),
+    /// No process has this name.
+    #[error(
+        "no process of this server's user runs a program or script named `{0}`; give the exact name of the program or \
+         script, or its process as pid:N"
+    )]
+    NotNamed(String),
+    /// Several processes have this name.
+    #[error("{count} processes are named `{name}`; name one as pid:N: {listed}")]
+    SeveralNamed {
+        /// The name.
+        name: String,
+        /// The number of processes.
+        count: usize,
+        /// Process ids and command lines of the first ten.
+        listed: String,
+    },
     /// It is not on this machine.
     #[error("`{0}` is not this machine; a target names 127.0.0.1, [::1] or localhost")]
     NotLocal(String),
@@ -261,35 +282,35 @@ pub enum SignalError {
 pub(crate) struct Process {
     pub(crate) pid: u32,
     /// Tells it from a later process with the same id.
-    started: u64,
-    pub(crate) runtime: Runtime,
-    exe: Option<PathBuf>,
-    cwd: Option<PathBuf>,
+    pub(super) started: u64,
+    pub(crate) runtime: LanguageRuntime,
+    pub(super) exe: Option<PathBuf>,
+    pub(super) cwd: Option<PathBuf>,
     pub(crate) command: Vec<String>,
 }
 
 impl Process {
     /// Finds the process `pid`, which must belong to our user.
-    pub(crate) fn find(pid: u32) -> Result<Self, Unreachable> {
+    pub(crate) fn find(pid: u32) -> Result<Self, TargetError> {
         if !cfg!(target_os = "linux") {
-            return Err(Unreachable::Unsupported);
+            return Err(TargetError::Unsupported);
         }
-        let gone = |_| Unreachable::Gone(pid);
+        let gone = |_| TargetError::Gone(pid);
         // First of all: if the id passes to another process during the checks, the start times differ later.
         let started = proc::started(pid).map_err(gone)?;
         let status = ProcessStatus::of(pid).map_err(gone)?;
         let (own, users) = (own_user(), status.users());
         // A zombie has an entry in /proc until its parent waits for it, and nothing to look into.
         if users.is_empty() || status.field("State").is_some_and(|state| state.starts_with('Z')) {
-            return Err(Unreachable::Gone(pid));
+            return Err(TargetError::Gone(pid));
         }
         if let Some(user) = users.into_iter().find(|user| *user != own) {
-            return Err(Unreachable::AnotherUser { what: format!("process {pid}"), user, own });
+            return Err(TargetError::AnotherUser { what: format!("process {pid}"), user, own });
         }
         // Where the system denies this link, it denies memory, files and folder of the process too.
         let exe = match proc::link(pid, "exe") {
             Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-                return Err(Unreachable::Denied(pid));
+                return Err(TargetError::Denied(pid));
             }
             exe => exe.ok(),
         };
@@ -332,10 +353,10 @@ impl Process {
         self,
         workspace: Option<&Workspace>,
         what: impl Fn() -> String,
-    ) -> Result<Self, Unreachable> {
+    ) -> Result<Self, TargetError> {
         match workspace {
-            Some(_) if self.is_server() => Err(Unreachable::Itself(what())),
-            Some(workspace) if !self.is_beneath(workspace) => Err(Unreachable::Outside(what())),
+            Some(_) if self.is_server() => Err(TargetError::Itself(what())),
+            Some(workspace) if !self.is_beneath(workspace) => Err(TargetError::Outside(what())),
             _ => Ok(self),
         }
     }
@@ -348,8 +369,9 @@ impl Process {
 
     /// Returns the addresses at which the process is reached from this machine, in the order in which it began to listen.
     pub(crate) fn local_ports(&self) -> Vec<SocketAddr> {
-        let local = |address: SocketAddr| match address.ip() {
-            ip if ip.is_loopback() => Some(address),
+        // A dual-stack socket may be bound to an IPv4 address: `::ffff:127.0.0.1`.
+        let local = |address: SocketAddr| match address.ip().to_canonical() {
+            ip if ip.is_loopback() => Some(SocketAddr::new(ip, address.port())),
             IpAddr::V4(ip) if ip.is_unspecified() => Some((Ipv4Addr::LOCALHOST, address.port()).into()),
             IpAddr::V6(ip) if ip.is_unspecified() => Some((Ipv6Addr::LOCALHOST, address.port()).into()),
             _ => None,
@@ -431,7 +453,7 @@ impl Process {
 
 /// Detects the runtime of `pid` by the name of its program, its mapped libraries, and its program's contents: the cheap
 /// signs first.
-fn detect_runtime(pid: u32, exe: Option<&Path>) -> Runtime {
+fn detect_runtime(pid: u32, exe: Option<&Path>) -> LanguageRuntime {
     let name =
         exe.and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     // The kernel adds this to the link of a program that was replaced, as by an update, while it runs.
@@ -441,22 +463,22 @@ fn detect_runtime(pid: u32, exe: Option<&Path>) -> Runtime {
         name.strip_prefix(known).is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_alphabetic()))
     };
     if is("node") || is("nodejs") {
-        Runtime::Node
+        LanguageRuntime::Node
     } else if is("deno") {
-        Runtime::Deno
+        LanguageRuntime::Deno
     } else if is("python") || is("pypy") {
-        Runtime::Python
+        LanguageRuntime::Python
     } else if mapped(pid, "libjvm.so").is_some() {
-        Runtime::Jvm
+        LanguageRuntime::Jvm
     } else if mapped(pid, "libnode.so").is_some() {
-        Runtime::Node
+        LanguageRuntime::Node
     } else if mapped(pid, "libpython").is_some() {
-        Runtime::Python
+        LanguageRuntime::Python
     } else if proc::file_contains(&Path::new("/proc").join(pid.to_string()).join("exe"), b"\xff Go buildinf:")
     {
-        Runtime::Go
+        LanguageRuntime::Go
     } else {
-        Runtime::Native
+        LanguageRuntime::Native
     }
 }
 
@@ -488,7 +510,7 @@ pub(crate) fn beneath(workspace: &Workspace) -> Vec<Process> {
         |pid: &u32| ProcessStatus::of(*pid).ok()?.field("PPid")?.parse().ok().filter(|parent| *parent > 0);
     let ancestors: Vec<u32> = std::iter::successors(Some(own_pid), parent).collect();
     let unrelated = proc::pids().into_iter().filter(|pid| !ancestors.contains(pid));
-    // Reading two links is cheap. Runtime and access are only determined for the few that are left.
+    // Reading two links is cheap. The runtime and access are only determined for the few that are left.
     let candidates = unrelated.filter(|pid| {
         ["cwd", "exe"]
             .iter()
@@ -501,31 +523,74 @@ pub(crate) fn beneath(workspace: &Workspace) -> Vec<Process> {
         .collect()
 }
 
-/// Returns the process that listens on a port of this machine; `None` if it cannot be determined. With `within`, the
-/// process must be known and lie beneath that workspace.
+/// Returns the process that listens on a port of this machine; `None` if it cannot be determined. If several do, it is the
+/// one with the lowest id. With `within`, the process must be known and lie beneath that workspace.
 ///
 /// # Errors
 /// Nothing listens there, or another user does.
-pub(crate) fn behind(port: u16, within: Option<&Workspace>) -> Result<Option<Process>, Unreachable> {
+pub(crate) fn behind(port: u16, within: Option<&Workspace>) -> Result<Option<Process>, TargetError> {
+    Ok(all_behind(port, within)?.into_iter().next())
+}
+
+/// Returns the processes that serve a port of this machine, by process id: those that hold a socket which listens there,
+/// and the workers of a cluster of Node.js, to which its primary process hands connections. None if they cannot be
+/// determined. With `within`, they must be known, and only those beneath that workspace are returned.
+///
+/// # Errors
+/// Nothing listens there, or another user does.
+pub(crate) fn all_behind(port: u16, within: Option<&Workspace>) -> Result<Vec<Process>, TargetError> {
     if !cfg!(target_os = "linux") {
-        return if within.is_some() { Err(Unreachable::Unsupported) } else { Ok(None) };
+        return if within.is_some() { Err(TargetError::Unsupported) } else { Ok(Vec::new()) };
     }
     let mut listeners = proc::listeners(std::process::id());
-    listeners.retain(|listener| {
-        listener.address.port() == port
-            && (listener.address.ip().is_loopback() || listener.address.ip().is_unspecified())
-    });
+    listeners.retain(|listener| listener.address.port() == port);
+    let is_local = |listener: &proc::ListeningSocket| {
+        let ip = listener.address.ip().to_canonical();
+        ip.is_loopback() || ip.is_unspecified()
+    };
+    // One that only listens on the address of a network card is on this machine too.
+    if listeners.iter().any(is_local) {
+        listeners.retain(is_local);
+    }
     let own = own_user();
     if let Some(foreign) = listeners.iter().find(|listener| listener.user != own) {
-        return Err(Unreachable::AnotherUser { what: format!("port {port}"), user: foreign.user, own });
+        return Err(TargetError::AnotherUser { what: format!("port {port}"), user: foreign.user, own });
     }
-    let Some(first) = listeners.first() else { return Err(Unreachable::NotListening(port)) };
-    let process = proc::holder(first).map(Process::find).transpose()?;
+    if listeners.is_empty() {
+        return Err(TargetError::NotListening(port));
+    }
     let what = || format!("what listens on port {port}");
-    match process {
-        None if within.is_some() => Err(Unreachable::Outside(what())),
-        process => process.map(|found| found.within(within, what)).transpose(),
+    let mut pids = proc::holders(&listeners);
+    if pids.is_empty() {
+        return if within.is_some() { Err(TargetError::Outside(what())) } else { Ok(Vec::new()) };
     }
+    pids.extend(cluster_workers(&pids));
+    let (mut found, mut first_error) = (Vec::new(), None);
+    for pid in pids {
+        match Process::find(pid).and_then(|process| process.within(within, what)) {
+            Ok(process) => found.push(process),
+            Err(error) => {
+                first_error.get_or_insert(error);
+            }
+        }
+    }
+    match first_error {
+        Some(error) if found.is_empty() => Err(error),
+        _ => Ok(found),
+    }
+}
+
+/// Returns the workers of a cluster of Node.js whose primary process is one of `primaries`.
+fn cluster_workers(primaries: &[u32]) -> Vec<u32> {
+    let is_worker = |pid: &u32| {
+        let parent = ProcessStatus::of(*pid).ok().and_then(|status| status.field("PPid")?.parse().ok());
+        !primaries.contains(pid)
+            && parent.is_some_and(|parent: u32| primaries.contains(&parent))
+            // The variable by which a worker knows that it is one (lib/cluster.js of Node.js).
+            && proc::strings(*pid, "environ")
+                .is_ok_and(|variables| variables.iter().any(|variable| variable.starts_with("NODE_UNIQUE_ID=")))
+    };
+    proc::pids().into_iter().filter(is_worker).collect()
 }
 
 #[cfg(test)]
@@ -542,9 +607,10 @@ mod tests {
     }
 
     #[test]
-    fn a_target_is_named_in_five_ways() {
+    fn a_target_is_named_in_six_ways() {
         assert_eq!(display_name("pid:12"), "Pid pid:12");
         assert_eq!(display_name("port:9229"), "Port port:9229");
+        assert_eq!(display_name("process:gunicorn: master [a:b]"), "Named process:gunicorn: master [a:b]");
         assert_eq!(display_name("ws://127.0.0.1:9229/a-b"), "Inspector ws://127.0.0.1:9229/a-b");
         assert_eq!(display_name("http://[::1]:80?x=1#y"), "Http http://[::1]:80/?x=1");
         assert_eq!(display_name("file:a/b.json"), "File file:a/b.json");
@@ -560,6 +626,8 @@ mod tests {
             "pid:-1",
             "pid:x",
             "port:70000",
+            "process:",
+            "process: ",
             "ws:",
             "http://",
             "http://a b/",
@@ -604,6 +672,6 @@ mod tests {
 
     #[test]
     fn a_process_that_is_not_there_is_said_so() {
-        assert!(matches!(Process::find(u32::MAX), Err(Unreachable::Gone(_) | Unreachable::Unsupported)));
+        assert!(matches!(Process::find(u32::MAX), Err(TargetError::Gone(_) | TargetError::Unsupported)));
     }
 }

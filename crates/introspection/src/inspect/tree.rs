@@ -22,7 +22,7 @@ pub(super) const MAX_KEY_CHARS: usize = 200;
 
 /// Counts of the parts that were left out.
 #[derive(Clone, Debug, Default, Serialize)]
-pub(super) struct Truncation {
+pub(super) struct TruncationCounts {
     /// Objects whose members are not shown.
     #[serde(skip_serializing_if = "is_zero")]
     pub(super) depth: u64,
@@ -41,7 +41,7 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-impl Truncation {
+impl TruncationCounts {
     pub(super) fn is_empty(&self) -> bool {
         self.depth + self.keys + self.strings + self.full == 0
     }
@@ -58,15 +58,15 @@ enum TreeNode {
 /// A value under construction. A node is named by its index, so that parents can be made before their children; one that
 /// is never set is null.
 #[derive(Debug, Default)]
-pub(super) struct Tree {
+pub(super) struct ValueTree {
     nodes: Vec<TreeNode>,
     bytes: usize,
-    pub(super) truncation: Truncation,
+    pub(super) truncation: TruncationCounts,
     /// Values that were masked.
     pub(super) masked: u64,
 }
 
-impl Tree {
+impl ValueTree {
     /// Adds a node that is not part of another yet, and returns its index.
     pub(super) fn add_node(&mut self) -> usize {
         self.nodes.push(TreeNode::Leaf(Value::Null));

@@ -1,4 +1,4 @@
-//! [`Artifacts`]: the private folder that profiles are stored in, from which the oldest are removed.
+//! [`ProfileFolder`]: the private folder that profiles are stored in, from which the oldest are removed.
 #![allow(
     clippy::disallowed_methods,
     reason = "the folder is the operator's and lies outside the roots; no name in it comes from a caller"
@@ -17,7 +17,7 @@ const MAX_BYTES: u64 = 2 << 30;
 
 /// The folder for profiles, with its limits.
 #[derive(Clone, Debug)]
-pub(super) struct Artifacts {
+pub(super) struct ProfileFolder {
     folder: PathBuf,
     max_files: usize,
     max_bytes: u64,
@@ -25,16 +25,16 @@ pub(super) struct Artifacts {
 
 /// The files of one capture, which share a name and differ in their extensions.
 ///
-/// Dropping them removes the files unless [`Files::persist`] was called: the capture failed, and nobody knows their
+/// Dropping them removes the files unless [`ProfileFiles::persist`] was called: the capture failed, and nobody knows their
 /// names.
 #[derive(Debug)]
-pub(super) struct Files {
+pub(super) struct ProfileFiles {
     folder: PathBuf,
     stem: String,
     persistent: bool,
 }
 
-impl Artifacts {
+impl ProfileFolder {
     /// Creates a store in `folder` with the default limits.
     pub(super) fn new(folder: PathBuf) -> Self {
         Self { folder, max_files: MAX_FILES, max_bytes: MAX_BYTES }
@@ -45,7 +45,7 @@ impl Artifacts {
     }
 
     /// Creates the folder where it is missing, and returns a unique name for the files of one capture.
-    pub(super) fn new_files(&self, runtime: &str, pid: u32, kind: &str) -> io::Result<Files> {
+    pub(super) fn new_files(&self, runtime: &str, pid: u32, kind: &str) -> io::Result<ProfileFiles> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         create_private_folder(&self.folder)?;
         // Windows allows no colon in a file name.
@@ -55,11 +55,11 @@ impl Artifacts {
         // The time comes first, so that names sort by age. The process id and the number keep several servers, and
         // several captures within a millisecond, apart.
         let stem = format!("{PREFIX}{time}-{runtime}-{pid}-{kind}-{server_pid}.{number}");
-        Ok(Files { folder: self.folder.clone(), stem, persistent: false })
+        Ok(ProfileFiles { folder: self.folder.clone(), stem, persistent: false })
     }
 
     /// Removes the oldest files beyond the limits, except those of `files`. Errors are ignored.
-    pub(super) fn prune(&self, files: &Files) {
+    pub(super) fn prune(&self, files: &ProfileFiles) {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let mut found: Vec<_> = entries
             .filter(|entry| entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX)))
@@ -82,7 +82,7 @@ impl Artifacts {
     }
 }
 
-impl Files {
+impl ProfileFiles {
     /// Returns the path of the file with this extension.
     pub(super) fn path(&self, extension: &str) -> PathBuf {
         self.folder.join(format!("{}.{extension}", self.stem))
@@ -147,7 +147,7 @@ impl Files {
     }
 }
 
-impl Drop for Files {
+impl Drop for ProfileFiles {
     fn drop(&mut self) {
         if self.persistent {
             return;
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn the_oldest_make_room_and_what_is_not_ours_stays() {
         let folder = tempfile::tempdir().unwrap();
-        let artifacts = Artifacts { folder: folder.path().join("a/b"), max_files: 3, max_bytes: 100 };
+        let artifacts = ProfileFolder { folder: folder.path().join("a/b"), max_files: 3, max_bytes: 100 };
         for at in 0..5 {
             let files = artifacts.new_files("node", at, "cpu").unwrap();
             let file = files.write("x", &[0; 10]).unwrap();
@@ -223,13 +223,13 @@ mod tests {
         let folder = outer.path().join("traces");
         fs::create_dir(&folder).unwrap();
         fs::set_permissions(&folder, PermissionsExt::from_mode(0o755)).unwrap();
-        let files = Artifacts::new(folder.clone()).new_files("go", 1, "cpu").unwrap();
+        let files = ProfileFolder::new(folder.clone()).new_files("go", 1, "cpu").unwrap();
         let file = files.write("pprof", b"x").unwrap();
         let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&folder), mode(&file)), (0o700, 0o600));
         drop(files);
         assert!(!file.exists());
         std::os::unix::fs::symlink(&folder, outer.path().join("link")).unwrap();
-        assert!(Artifacts::new(outer.path().join("link")).new_files("go", 1, "cpu").is_err());
+        assert!(ProfileFolder::new(outer.path().join("link")).new_files("go", 1, "cpu").is_err());
     }
 }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 /// A function, as a profiler names it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
-pub struct Frame {
+pub struct ProfiledFunction {
     /// The name: one line, without control characters, of at most 200 characters.
     pub function: String,
     /// The path or URL of its source, or the library that it is in.
@@ -25,7 +25,7 @@ const MAX_DEPTH: usize = 256;
 /// The maximum number of nodes; the weight of further ones is added to their nearest ancestor in the tree.
 const MAX_NODES: usize = 400_000;
 
-impl Frame {
+impl ProfiledFunction {
     /// Creates a frame whose name is safe in a line, a list and a picture, whatever the profiled program calls its
     /// function.
     pub fn new(function: &str, file: Option<&str>, line: Option<u32>) -> Self {
@@ -77,9 +77,9 @@ fn clean_name(text: &str) -> String {
 /// A tree of calls with a weight for each: microseconds, or bytes.
 #[derive(Clone, Debug)]
 pub struct CallTree {
-    frames: Vec<Frame>,
+    frames: Vec<ProfiledFunction>,
     /// The index of each frame in `frames`.
-    ids: HashMap<Frame, usize>,
+    ids: HashMap<ProfiledFunction, usize>,
     /// The nodes, parents before their children. The first is the root, which is no call.
     nodes: Vec<CallTreeNode>,
     /// The child of a node for a frame.
@@ -98,7 +98,7 @@ struct CallTreeNode {
 #[non_exhaustive]
 pub struct FunctionCost<'a> {
     /// The function.
-    pub frame: &'a Frame,
+    pub frame: &'a ProfiledFunction,
     /// The weight of the function itself.
     pub self_weight: u64,
     /// The weight of the function and everything it called; a recursive call counts once.
@@ -110,7 +110,7 @@ pub struct FunctionCost<'a> {
 #[non_exhaustive]
 pub struct CallNode<'a> {
     /// The function. `None` for the root.
-    pub frame: Option<&'a Frame>,
+    pub frame: Option<&'a ProfiledFunction>,
     /// The depth; that of the root is 0.
     pub depth: usize,
     /// The sum of the weights before it on its level, at which it begins.
@@ -123,7 +123,7 @@ pub struct CallNode<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SourceLocation {
     /// The function, as the profile names it.
-    pub(super) frame: Frame,
+    pub(super) frame: ProfiledFunction,
     pub(super) file: String,
     pub(super) line: Option<u32>,
 }
@@ -137,7 +137,7 @@ impl Default for CallTree {
 
 impl CallTree {
     /// Registers `frame` and returns its index, for [`Self::add`].
-    pub fn frame(&mut self, frame: Frame) -> usize {
+    pub fn frame(&mut self, frame: ProfiledFunction) -> usize {
         if let Some(id) = self.ids.get(&frame) {
             return *id;
         }
@@ -155,7 +155,7 @@ impl CallTree {
             }
         } else {
             // The outermost calls show the entry, and the innermost ones where the weight is: the middle is left out.
-            let gap = self.frame(Frame::new("[…]", None, None));
+            let gap = self.frame(ProfiledFunction::new("[…]", None, None));
             let (outer, inner) = (MAX_DEPTH / 2, MAX_DEPTH - MAX_DEPTH / 2 - 1);
             let ends = stack.iter().take(outer).chain([&gap]).chain(stack.iter().skip(stack.len() - inner));
             for frame in ends {
@@ -309,7 +309,8 @@ pub(super) fn tree(folded: &str) -> CallTree {
     let mut tree = CallTree::default();
     for line in folded.lines() {
         let (stack, weight) = line.rsplit_once(' ').unwrap();
-        let stack: Vec<_> = stack.split(';').map(|name| tree.frame(Frame::new(name, None, None))).collect();
+        let stack: Vec<_> =
+            stack.split(';').map(|name| tree.frame(ProfiledFunction::new(name, None, None))).collect();
         tree.add(&stack, weight.parse().unwrap());
     }
     tree
@@ -354,18 +355,24 @@ mod tests {
     #[test]
     fn a_name_can_break_no_line_and_no_stack() {
         let mut tree = CallTree::default();
-        let frame = tree.frame(Frame::new("evil;\n\u{202e}<b>\0", Some("a\r\nb;c.js"), Some(3)));
+        let frame = tree.frame(ProfiledFunction::new("evil;\n\u{202e}<b>\0", Some("a\r\nb;c.js"), Some(3)));
         tree.add(&[frame], 1);
         assert_eq!(tree.to_folded(), "evil:  <b>  (a  b:c.js:3) 1\n");
-        assert_eq!(Frame::new("", None, Some(0)), Frame::new("(anonymous)", None, None));
-        assert_eq!(Frame::new(&"ä".repeat(500), None, None).function.chars().count(), MAX_NAME_CHARS);
+        assert_eq!(
+            ProfiledFunction::new("", None, Some(0)),
+            ProfiledFunction::new("(anonymous)", None, None)
+        );
+        assert_eq!(
+            ProfiledFunction::new(&"ä".repeat(500), None, None).function.chars().count(),
+            MAX_NAME_CHARS
+        );
     }
 
     #[test]
     fn of_a_stack_too_deep_both_ends_are_kept() {
         let mut tree = CallTree::default();
         let stack: Vec<_> =
-            (0..1000).map(|at| tree.frame(Frame::new(&format!("f{at}"), None, None))).collect();
+            (0..1000).map(|at| tree.frame(ProfiledFunction::new(&format!("f{at}"), None, None))).collect();
         tree.add(&stack, 7);
         let nodes = tree.nodes_in_order();
         assert_eq!(nodes.iter().map(|node| node.depth).max(), Some(MAX_DEPTH));
@@ -381,7 +388,7 @@ mod tests {
         ) {
             let mut tree = CallTree::default();
             let ids: Vec<_> =
-                (0..6).map(|at| tree.frame(Frame::new(&format!("f{at}"), None, None))).collect();
+                (0..6).map(|at| tree.frame(ProfiledFunction::new(&format!("f{at}"), None, None))).collect();
             let mut spent = 0;
             for (stack, weight) in &stacks {
                 let stack: Vec<_> = stack.iter().map(|at| ids[*at]).collect();

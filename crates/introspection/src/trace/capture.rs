@@ -1,22 +1,22 @@
-//! [`Traces`]: takes a profile with the profiler that fits the target.
+//! [`Profiler`]: takes a profile with the profiler that fits the target.
 
-use super::artifacts::{Artifacts, Files};
+use super::artifacts::{ProfileFiles, ProfileFolder};
 use super::calls::SourceLocation;
 use super::error::Error;
-use super::flame::{self, Title};
+use super::flame::{self, GraphTitle};
 #[cfg(unix)]
 use super::jvm;
-use super::native::{self, Unwind};
+use super::native::{self, UnwindMethod};
 use super::parse::CpuProfile;
 use super::profile::{self, CpuSummary, ProfileData, ProfileSummary};
-use super::programs::Programs;
+use super::programs::ProfilerPrograms;
 use super::request::{CaptureTrace, TraceType};
 use super::resolve::{ResolvedTarget, TargetResolver};
 use super::run::{CaptureOutput, CaptureRun, blocking, cpu_time, micros, millis};
 #[cfg(target_os = "linux")]
 use super::sockets;
 use super::{go, memory, node, python};
-use crate::inspect::target::{Runtime, Url};
+use crate::inspect::target::{LanguageRuntime, Url};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use process_runner::Runner;
@@ -35,9 +35,9 @@ const MAX_INLINE_BYTES: u64 = 64 << 10;
 
 /// Takes profiles. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Traces {
-    programs: Programs,
-    artifacts: Artifacts,
+pub struct Profiler {
+    programs: ProfilerPrograms,
+    artifacts: ProfileFolder,
     /// The target of requests that name none.
     target: Option<String>,
     unrestricted: bool,
@@ -56,13 +56,13 @@ pub struct CapturedTrace {
     pub image: Option<Vec<u8>>,
 }
 
-impl Traces {
+impl Profiler {
     /// Creates a profiler of processes beneath the roots of `workspace`, which stores profiles in `folder` and runs
     /// programs with `runner`.
     pub fn new(workspace: Arc<Workspace>, runner: Runner, folder: impl Into<PathBuf>) -> Self {
         Self {
-            programs: Programs { runner, path: None, workspace },
-            artifacts: Artifacts::new(folder.into()),
+            programs: ProfilerPrograms { runner, path: None, workspace },
+            artifacts: ProfileFolder::new(folder.into()),
             target: None,
             unrestricted: false,
             allow_signals: false,
@@ -95,7 +95,7 @@ impl Traces {
     /// Returns the same profiler for processes beneath the roots of `workspace`.
     #[must_use]
     pub fn within(&self, workspace: Arc<Workspace>) -> Self {
-        Self { programs: Programs { workspace, ..self.programs.clone() }, ..self.clone() }
+        Self { programs: ProfilerPrograms { workspace, ..self.programs.clone() }, ..self.clone() }
     }
 
     /// Allows every process of this user as a target, not only those that run beneath the roots. False by default.
@@ -175,7 +175,7 @@ impl Traces {
                 None,
             ),
         };
-        let mut warnings = captured.warnings;
+        let mut warnings: Vec<String> = target.note.iter().cloned().chain(captured.warnings).collect();
         let extra = started.elapsed().saturating_sub(duration);
         if extra > MAX_OVERHEAD {
             warnings.push(format!(
@@ -229,7 +229,7 @@ impl Traces {
         }
         if let Some(url) = &target.inspector {
             return match (request.kind, target.runtime()) {
-                (TraceType::Network, Some(Runtime::Deno)) => requests_of_deno(run, url).await,
+                (TraceType::Network, Some(LanguageRuntime::Deno)) => requests_of_deno(run, url).await,
                 _ => node::capture(run, url, request.snapshot).await,
             };
         }
@@ -249,28 +249,28 @@ impl Traces {
         let may_signal = self.allow_signals && self.unrestricted;
         let mapping_note = |why: &str| format!("memory by mapping only: {why}");
         match (request.kind, target.runtime()) {
-            (TraceType::Network, Some(Runtime::Node | Runtime::Deno)) => {
+            (TraceType::Network, Some(LanguageRuntime::Node | LanguageRuntime::Deno)) => {
                 let note = format!("connections only: for requests {INSPECT_REMEDY}");
                 connections(run, vec![note]).await
             }
             (TraceType::Network, _) => connections(run, Vec::new()).await,
-            (TraceType::Cpu | TraceType::Heap, Some(Runtime::Node | Runtime::Deno)) => {
+            (TraceType::Cpu | TraceType::Heap, Some(LanguageRuntime::Node | LanguageRuntime::Deno)) => {
                 Err(unsupported("it has no inspector open", INSPECT_REMEDY))
             }
-            (TraceType::Cpu, Some(Runtime::Python)) => python::cpu(run).await,
+            (TraceType::Cpu, Some(LanguageRuntime::Python)) => python::cpu(run).await,
             #[cfg(unix)]
-            (TraceType::Cpu, Some(Runtime::Jvm)) => jvm::cpu(run, may_signal).await,
+            (TraceType::Cpu, Some(LanguageRuntime::Jvm)) => jvm::cpu(run, may_signal).await,
             #[cfg(unix)]
-            (TraceType::Heap, Some(Runtime::Jvm)) => jvm::heap(run, may_signal).await,
+            (TraceType::Heap, Some(LanguageRuntime::Jvm)) => jvm::heap(run, may_signal).await,
             #[cfg(not(unix))]
-            (TraceType::Cpu | TraceType::Heap, Some(Runtime::Jvm)) => {
+            (TraceType::Cpu | TraceType::Heap, Some(LanguageRuntime::Jvm)) => {
                 Err(unsupported("a JVM is attached to through a Unix socket", "use jcmd"))
             }
-            (TraceType::Cpu, Some(Runtime::Go)) => match &target.pprof {
+            (TraceType::Cpu, Some(LanguageRuntime::Go)) => match &target.pprof {
                 Some(endpoint) => go::cpu(run, endpoint).await,
-                None => native::cpu(run, Unwind::FramePointers).await,
+                None => native::cpu(run, UnwindMethod::FramePointers).await,
             },
-            (TraceType::Heap, Some(Runtime::Go)) => match &target.pprof {
+            (TraceType::Heap, Some(LanguageRuntime::Go)) => match &target.pprof {
                 Some(endpoint) => go::heap(run, endpoint).await,
                 None => {
                     memory::heap(
@@ -280,21 +280,23 @@ impl Traces {
                     .await
                 }
             },
-            (TraceType::Heap, Some(Runtime::Python)) => {
+            (TraceType::Heap, Some(LanguageRuntime::Python)) => {
                 memory::heap(run, mapping_note("for objects use tracemalloc in the program, or memray")).await
             }
             (TraceType::Heap, None) => {
                 memory::heap(run, mapping_note("this server's allocator keeps no account of who allocated"))
                     .await
             }
-            (TraceType::Heap, Some(Runtime::Native)) => {
+            (TraceType::Heap, Some(LanguageRuntime::Native)) => {
                 memory::heap(
                     run,
                     mapping_note("for allocations use heaptrack, or the allocator's own profiler"),
                 )
                 .await
             }
-            (TraceType::Cpu, Some(Runtime::Native) | None) => native::cpu(run, Unwind::Tables).await,
+            (TraceType::Cpu, Some(LanguageRuntime::Native) | None) => {
+                native::cpu(run, UnwindMethod::Tables).await
+            }
         }
     }
 
@@ -302,10 +304,10 @@ impl Traces {
     fn store(
         &self,
         request: &CaptureTrace,
-        files: &Files,
+        files: &ProfileFiles,
         captured: &CaptureOutput,
         drawn: Option<&DrawnProfile>,
-    ) -> Result<Stored, Error> {
+    ) -> Result<StoredProfile, Error> {
         let store_error =
             |source| Error::Store { folder: self.artifacts.folder().display().to_string(), source };
         let graph = match drawn {
@@ -323,7 +325,7 @@ impl Traces {
             }
             false => None,
         };
-        Ok(Stored { graph, data })
+        Ok(StoredProfile { graph, data })
     }
 }
 
@@ -355,7 +357,7 @@ async fn connections(run: &CaptureRun<'_>, _warnings: Vec<String>) -> Result<Cap
 }
 
 /// The files and data of an answer.
-struct Stored {
+struct StoredProfile {
     graph: Option<String>,
     data: Option<String>,
 }
@@ -369,9 +371,9 @@ struct DrawnProfile {
 }
 
 /// Returns the title of a flame graph.
-fn title(runtime: &str, pid: Option<u32>, elapsed: Duration, samples: u64) -> Title {
+fn title(runtime: &str, pid: Option<u32>, elapsed: Duration, samples: u64) -> GraphTitle {
     let pid = pid.map(|pid| format!(" {pid}")).unwrap_or_default();
-    Title {
+    GraphTitle {
         title: format!("CPU of {runtime}{pid}"),
         note: format!(
             "{:.1} s, {samples} samples, without idle time; callers below what they call",
@@ -384,7 +386,7 @@ fn title(runtime: &str, pid: Option<u32>, elapsed: Duration, samples: u64) -> Ti
 fn draw(
     cpu: &CpuProfile,
     locations: &[SourceLocation],
-    title: &Title,
+    title: &GraphTitle,
     elapsed: Duration,
     used_cpu: Option<Duration>,
     image: bool,

@@ -1,6 +1,6 @@
 //! [`Error`], the reasons why a capture gives no profile, and [`ErrorReport`], the error with advice as clients get it.
 
-use crate::inspect::target::{InvalidTarget, Unreachable};
+use crate::inspect::target::{InvalidTarget, TargetError};
 use serde::Serialize;
 
 /// The reason why a capture gives no profile.
@@ -20,7 +20,7 @@ pub enum Error {
     Target(#[from] InvalidTarget),
     /// The target does not exist, or may not be inspected.
     #[error(transparent)]
-    Unreachable(#[from] Unreachable),
+    Unreachable(#[from] TargetError),
     /// No target was named, and there is no application, or more than one.
     #[error("{what}")]
     NoTarget {
@@ -150,23 +150,26 @@ impl Error {
         let (kind, remedy) = match self {
             Self::Argument { .. } => (FailureKind::Argument, None),
             Self::Target(_) => (FailureKind::Argument, None),
-            Self::Unreachable(Unreachable::Gone(_)) => {
+            Self::Unreachable(TargetError::Gone(_)) => {
                 (FailureKind::Gone, some("start it again, or leave out `target` to look for it"))
             }
-            Self::Unreachable(Unreachable::AnotherUser { .. }) => {
+            Self::Unreachable(TargetError::NotNamed(_) | TargetError::SeveralNamed { .. }) => {
+                (FailureKind::NoTarget, some("give `target`: pid:N or port:N"))
+            }
+            Self::Unreachable(TargetError::AnotherUser { .. }) => {
                 (FailureKind::Refused, some("run this server as that user"))
             }
-            Self::Unreachable(Unreachable::Denied(_)) => {
+            Self::Unreachable(TargetError::Denied(_)) => {
                 (FailureKind::Refused, some("run this server as root, or with CAP_SYS_PTRACE"))
             }
-            Self::Unreachable(Unreachable::Itself(_)) => (
+            Self::Unreachable(TargetError::Itself(_)) => (
                 FailureKind::Refused,
                 some("let the operator profile it, over stdio with a role without restrictions"),
             ),
             Self::Unreachable(_) => (FailureKind::Refused, None),
             Self::NoTarget { .. } => (
                 FailureKind::NoTarget,
-                some("give `target`: pid:N or port:N; `server` is this server itself"),
+                some("give `target`: pid:N, port:N or process:NAME; `server` is this server itself"),
             ),
             Self::Busy { .. } => {
                 (FailureKind::Busy, some("wait until it ends; one capture of a process runs at a time"))

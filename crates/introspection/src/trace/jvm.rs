@@ -4,9 +4,9 @@ use super::error::Error;
 use super::parse::heap_snapshot::HeapContents;
 use super::parse::{histogram, jfr};
 use super::profile::{HeapSummary, ProfileSummary};
-use super::programs::{Programs, last_lines, was_cancelled};
+use super::programs::{ProfilerPrograms, last_lines, was_cancelled};
 use super::run::{CaptureOutput, CaptureRun, WaitOutcome, blocking, cpu_time, millis};
-use crate::inspect::jvm::{Jvm, JvmError};
+use crate::inspect::jvm::{AttachedJvm, JvmError};
 use std::time::{Duration, Instant};
 
 // The first recording of a virtual machine loads classes for seconds.
@@ -45,10 +45,10 @@ fn attach_error(run: &CaptureRun<'_>, error: &JvmError) -> Error {
 }
 
 /// Attaches to the virtual machine of the target.
-async fn attach(run: &CaptureRun<'_>, may_signal: bool) -> Result<Jvm, Error> {
+async fn attach(run: &CaptureRun<'_>, may_signal: bool) -> Result<AttachedJvm, Error> {
     let process = run.process.ok_or_else(|| run.target_exited(Duration::ZERO))?;
     tokio::select! {
-        jvm = Jvm::attach(process, may_signal) => jvm.map_err(|error| attach_error(run, &error)),
+        jvm = AttachedJvm::attach(process, may_signal) => jvm.map_err(|error| attach_error(run, &error)),
         () = run.cancel.cancelled() => Err(Error::Cancelled),
     }
 }
@@ -61,7 +61,7 @@ pub(super) async fn cpu(run: &CaptureRun<'_>, may_signal: bool) -> Result<Captur
     // Unique: a recording of the operator, or of another server, must not be stopped by its name.
     let name = format!("coretools-{}-{}", std::process::id(), millis(since_epoch()));
     let begun = Instant::now();
-    let mut recording = Recording { jvm: jvm.clone(), name: Some(name.clone()) };
+    let mut recording = RecordingGuard { jvm: jvm.clone(), name: Some(name.clone()) };
     let start = async |settings: &str| {
         let start = format!("JFR.start name={name} settings=profile{settings}");
         tokio::select! {
@@ -115,12 +115,12 @@ fn since_epoch() -> Duration {
 }
 
 /// A guard that stops and discards the recording if it is dropped while `name` is set.
-struct Recording {
-    jvm: Jvm,
+struct RecordingGuard {
+    jvm: AttachedJvm,
     name: Option<String>,
 }
 
-impl Drop for Recording {
+impl Drop for RecordingGuard {
     fn drop(&mut self) {
         let Some(name) = self.name.take() else { return };
         let jvm = self.jvm.clone();
@@ -148,7 +148,7 @@ async fn read(run: &CaptureRun<'_>, captured: &mut CaptureOutput, interval_us: u
         captured.warnings.push(note.to_owned());
         return Ok(());
     };
-    let command = Programs::command(&program, READ_TIMEOUT, MAX_PRINTED_BYTES)
+    let command = ProfilerPrograms::command(&program, READ_TIMEOUT, MAX_PRINTED_BYTES)
         .args([
             "print",
             "--json",
@@ -211,7 +211,7 @@ pub(super) async fn heap(run: &CaptureRun<'_>, may_signal: bool) -> Result<Captu
 }
 
 /// Takes a class histogram, and measures how long that took.
-async fn class_histogram(run: &CaptureRun<'_>, jvm: &Jvm) -> Result<(String, Duration), Error> {
+async fn class_histogram(run: &CaptureRun<'_>, jvm: &AttachedJvm) -> Result<(String, Duration), Error> {
     let started = Instant::now();
     tokio::select! {
         text = jvm.command("GC.class_histogram", COMMAND_TIMEOUT) =>

@@ -80,7 +80,7 @@ fn parse(text: &str) -> HeapContents {
     for (name, (count, bytes)) in groups {
         heap.bytes = heap.bytes.saturating_add(bytes);
         heap.count += count;
-        let name = super::calls::Frame::new(&name, None, None).function;
+        let name = super::calls::ProfiledFunction::new(&name, None, None).function;
         heap.groups.push(HeapGroup { name, count, bytes });
     }
     // The map comes from a hash map: sort it completely, so that equal maps give equal answers.

@@ -1,13 +1,13 @@
 //! Takes profiles of the application: CPU time, memory, and network traffic.
 //!
 //! ```no_run
-//! use introspection::trace::{CaptureTrace, TraceType, Traces};
+//! use introspection::trace::{CaptureTrace, TraceType, Profiler};
 //! use workspace::Workspace;
 //! use std::sync::Arc;
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let workspace = Arc::new(Workspace::new(["/home/me/project"])?);
-//! let traces = Traces::new(workspace, process_runner::Runner::new(), "/home/me/.local/state/coretools/traces")
+//! let traces = Profiler::new(workspace, process_runner::Runner::new(), "/home/me/.local/state/coretools/traces")
 //!     .path(std::env::var_os("PATH"))
 //!     .unrestricted(true);
 //! let request = CaptureTrace::new(TraceType::Cpu, 2000).target("pid:4711");
@@ -63,8 +63,8 @@ mod run;
 #[cfg(target_os = "linux")]
 mod sockets;
 
-pub use calls::{CallNode, CallTree, Frame, FunctionCost};
-pub use capture::{CapturedTrace, Traces};
+pub use calls::{CallNode, CallTree, FunctionCost, ProfiledFunction};
+pub use capture::{CapturedTrace, Profiler};
 pub use error::{Error, ErrorReport, FailureKind};
 pub use network::{NetworkSummary, PeerSummary, RouteSummary, SlowRequest};
 pub use profile::{CpuSummary, HeapSummary, HotFunction, MemoryGroup, ProfileData, ProfileSummary};

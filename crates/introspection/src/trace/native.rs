@@ -1,10 +1,10 @@
 //! CPU profiles of any process by `perf` (perf-record(1)). It samples by the software clock, which needs no hardware
 //! counters and so works in virtual machines and containers.
 
-use super::calls::{Frame, FunctionCost, SourceLocation};
+use super::calls::{FunctionCost, ProfiledFunction, SourceLocation};
 use super::error::Error;
 use super::parse::perf;
-use super::programs::{Programs, last_lines, was_cancelled};
+use super::programs::{ProfilerPrograms, last_lines, was_cancelled};
 use super::run::{CaptureOutput, CaptureRun, WaitOutcome, blocking, millis};
 use process_runner::Output;
 use std::path::Path;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// The method by which perf unwinds stacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unwind {
+pub(super) enum UnwindMethod {
     /// A copy of the stack and the program's unwind tables, as few programs keep frame pointers.
     Tables,
     /// Frame pointers, for runtimes that keep them.
@@ -35,7 +35,7 @@ const REMEDY: &str = "run `sysctl kernel.perf_event_paranoid=2`, give this serve
                       user of the target; in a container add CAP_PERFMON";
 
 /// Takes a profile of `run`'s process.
-pub(super) async fn cpu(run: &CaptureRun<'_>, unwind: Unwind) -> Result<CaptureOutput, Error> {
+pub(super) async fn cpu(run: &CaptureRun<'_>, unwind: UnwindMethod) -> Result<CaptureOutput, Error> {
     let perf = run
         .programs
         .require("perf", "install it: linux-perf (Debian), linux-tools-generic (Ubuntu), perf (others)")?;
@@ -44,9 +44,9 @@ pub(super) async fn cpu(run: &CaptureRun<'_>, unwind: Unwind) -> Result<CaptureO
     let frequency = (TARGET_SAMPLES / seconds.max(1)).clamp(99, 997);
     // Created first, so that the file is private before perf writes to it.
     run.files.create(FILE).map_err(|error| run.store_error(error))?;
-    let method = if unwind == Unwind::Tables { "dwarf,8192" } else { "fp" };
+    let method = if unwind == UnwindMethod::Tables { "dwarf,8192" } else { "fp" };
     let limit = run.duration + Duration::from_secs(20);
-    let command = Programs::command(&perf, limit, 64 << 10)
+    let command = ProfilerPrograms::command(&perf, limit, 64 << 10)
         // Build ids would be cached in the user's home. The size limit bounds a target with thousands of threads.
         .args(["record", "--quiet", "--no-buildid", "--no-buildid-cache", "--max-size", "256M"])
         .args(["-e", "cpu-clock", "-F", &frequency.to_string(), "--call-graph", method])
@@ -122,7 +122,7 @@ async fn read(
     interval_us: u64,
     captured: &mut CaptureOutput,
 ) -> Result<(), Error> {
-    let command = Programs::command(perf, READ_TIMEOUT, MAX_SCRIPT_BYTES)
+    let command = ProfilerPrograms::command(perf, READ_TIMEOUT, MAX_SCRIPT_BYTES)
         .args(["script", "--no-inline", "-F", "comm,tid,period,ip,sym,dso", "-i"])
         .arg(run.files.path(FILE))
         .cancel(run.cancel.clone());
@@ -150,7 +150,7 @@ async fn read(
 /// debug information.
 async fn look_up_lines(
     run: &CaptureRun<'_>,
-    addresses: &perf::Addresses,
+    addresses: &perf::SampledAddresses,
     functions: &[FunctionCost<'_>],
 ) -> Vec<SourceLocation> {
     let Some(program) = run.programs.find("addr2line") else { return Vec::new() };
@@ -160,7 +160,7 @@ async fn look_up_lines(
     let listed =
         functions.iter().take(MAX_LINE_LOOKUPS / 2).chain(by_total.into_iter().take(MAX_LINE_LOOKUPS / 2));
     // addr2line takes one file, so its addresses are collected first. All libraries are looked up at once.
-    let mut libraries: Vec<(&str, Vec<(&Frame, u64)>)> = Vec::new();
+    let mut libraries: Vec<(&str, Vec<(&ProfiledFunction, u64)>)> = Vec::new();
     for cost in listed {
         let library = cost.frame.file.as_deref().filter(|file| file.starts_with('/'));
         let (Some(library), Some(address)) = (library, addresses.get(cost.frame)) else { continue };
@@ -170,7 +170,7 @@ async fn look_up_lines(
         }
     }
     let lookups = libraries.iter().map(|(library, frames)| {
-        let command = Programs::command(&program, LINE_LOOKUP_TIMEOUT, 64 << 10)
+        let command = ProfilerPrograms::command(&program, LINE_LOOKUP_TIMEOUT, 64 << 10)
             .args(["-e", library])
             .args(frames.iter().map(|(_, address)| format!("{address:#x}")))
             .cancel(run.cancel.clone());
@@ -186,7 +186,7 @@ async fn look_up_lines(
 }
 
 /// Parses a line of addr2line: `/app/main.c:12 (discriminator 3)`, or `??:0`.
-fn parse_location(frame: &Frame, line: &str) -> Option<SourceLocation> {
+fn parse_location(frame: &ProfiledFunction, line: &str) -> Option<SourceLocation> {
     let line = line.split(" (").next().unwrap_or(line);
     let (file, number) = line.rsplit_once(':')?;
     let known = !file.is_empty() && !file.starts_with('?');

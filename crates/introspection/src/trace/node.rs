@@ -64,6 +64,12 @@ pub(super) async fn capture(run: &CaptureRun<'_>, url: &Url, snapshot: bool) -> 
         session = CdpSession::connect(url, MAX_MESSAGE_BYTES) => session.map_err(|error| inspector_error(run, "the inspector", &error))?,
         () = run.cancel.cancelled() => return Err(Error::Cancelled),
     };
+    // A process that wants to end waits until its inspectors disconnect. With this it says so, and is let go as soon as its
+    // profile is fetched. Deno has no such message.
+    let held = session.hold_exit().await;
+    if let Err(error @ cdp::CdpError::Closed(_)) = held {
+        return Err(inspector_error(run, "the inspector", &error));
+    }
     let node = NodeCapture { run, session };
     let began = Instant::now();
     let captured = match (run.kind, snapshot) {
@@ -103,7 +109,7 @@ struct NodeCapture<'a> {
 
 /// The answer that ends a profile. The profile is kept as the text that was sent.
 #[derive(Deserialize)]
-struct Profile<'a> {
+struct ProfileAnswer<'a> {
     #[serde(borrow)]
     profile: &'a RawValue,
 }
@@ -117,15 +123,20 @@ impl NodeCapture<'_> {
         }
     }
 
-    /// Waits for the duration of the capture. Where it is cancelled, calls the methods `cleanup`.
+    /// Waits for the duration of the capture, or until the target is about to exit. Where it is cancelled, calls the methods
+    /// `cleanup`.
     async fn wait(&self, cleanup: &[&str]) -> Result<(), Error> {
         let started = Instant::now();
         let waited = tokio::select! {
             waited = self.run.wait(self.run.duration) => waited,
-            () = self.closed() => Ok(WaitOutcome::TargetExited(started.elapsed())),
+            () = self.closed_or_exiting() => Ok(WaitOutcome::TargetExited(started.elapsed())),
         };
         match waited {
             Ok(WaitOutcome::Elapsed) => Ok(()),
+            // It stays until the profile is fetched.
+            Ok(WaitOutcome::TargetExited(_)) if self.session.is_exiting() && !self.session.is_closed() => {
+                Ok(())
+            }
             Ok(WaitOutcome::TargetExited(after)) => Err(self.run.target_exited(after)),
             Err(error) => {
                 self.clean_up(cleanup).await;
@@ -145,11 +156,22 @@ impl NodeCapture<'_> {
         .await;
     }
 
-    /// Waits until the target closes the connection.
-    async fn closed(&self) {
-        while !self.session.is_closed() {
+    /// Waits until the target closes the connection, or is about to exit.
+    async fn closed_or_exiting(&self) {
+        while !self.session.is_closed() && !self.session.is_exiting() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
+    }
+
+    /// Returns the warning for a target that exits before the end of the capture.
+    fn exit_warning(&self, elapsed: Duration) -> Option<String> {
+        let is_early = self.session.is_exiting() && elapsed < self.run.duration;
+        is_early.then(|| {
+            format!(
+                "the target ended after {} ms; the profile is of the time before",
+                super::run::millis(elapsed)
+            )
+        })
     }
 
     /// Ends a profile and stores it as it was sent.
@@ -159,7 +181,7 @@ impl NodeCapture<'_> {
                 text.map_err(|error| inspector_error(self.run, method, &error))?,
             () = self.run.cancel.cancelled() => return Err(Error::Cancelled),
         };
-        let profile: Profile<'_> =
+        let profile: ProfileAnswer<'_> =
             serde_json::from_str(text.get()).map_err(|error| Error::failed(method, error.to_string()))?;
         let bytes = profile.profile.get().as_bytes().to_vec();
         self.run.files.write(extension, &bytes).map_err(|error| self.run.store_error(error))?;
@@ -194,6 +216,7 @@ impl NodeCapture<'_> {
             elapsed,
             samples: Some(cpu.samples),
             cpu: Some(cpu),
+            warnings: self.exit_warning(elapsed).into_iter().collect(),
             ..CaptureOutput::default()
         })
     }
@@ -256,7 +279,7 @@ impl NodeCapture<'_> {
             extension: "heapprofile",
             elapsed,
             summary: Some(ProfileSummary::Heap(summary)),
-            warnings: vec![note.to_owned()],
+            warnings: std::iter::once(note.to_owned()).chain(self.exit_warning(elapsed)).collect(),
             ..CaptureOutput::default()
         })
     }
@@ -330,15 +353,20 @@ impl NodeCapture<'_> {
                     .to_owned(),
             });
         };
-        let mut collected = Collected::default();
+        let mut collected = CollectedRequests::default();
         let started = Instant::now();
         let ended = loop {
             let remaining = self.run.duration.saturating_sub(started.elapsed());
             let waited = tokio::select! {
                 waited = self.run.wait(remaining.min(FETCH_INTERVAL)) => waited,
-                () = self.closed() => Ok(WaitOutcome::TargetExited(started.elapsed())),
+                () = self.closed_or_exiting() => Ok(WaitOutcome::TargetExited(started.elapsed())),
             };
             match waited {
+                Ok(WaitOutcome::TargetExited(_))
+                    if self.session.is_exiting() && !self.session.is_closed() =>
+                {
+                    break Ok(());
+                }
                 Ok(WaitOutcome::Elapsed) if remaining <= FETCH_INTERVAL => break Ok(()),
                 Ok(WaitOutcome::Elapsed) => match self.drain(&object, false).await {
                     Ok(drained) => collected.add(drained),
@@ -370,12 +398,13 @@ impl NodeCapture<'_> {
             elapsed,
             samples: Some(samples),
             summary: Some(ProfileSummary::Network(Box::new(summary))),
+            warnings: self.exit_warning(elapsed).into_iter().collect(),
             ..CaptureOutput::default()
         })
     }
 
     /// Fetches the requests that wait in the target; with `last`, removes the listeners too.
-    async fn drain(&self, object: &str, last: bool) -> Result<Drained, Error> {
+    async fn drain(&self, object: &str, last: bool) -> Result<DrainedRequests, Error> {
         let params = json!({
             "objectId": object,
             "functionDeclaration": "function (last) { return this.drain(last) }",
@@ -392,7 +421,7 @@ impl NodeCapture<'_> {
 
 /// The answer of the listeners in the target.
 #[derive(Deserialize)]
-struct Drained {
+struct DrainedRequests {
     events: Vec<HttpExchange>,
     pending: Vec<HttpExchange>,
     dropped: u64,
@@ -401,15 +430,15 @@ struct Drained {
 
 /// The requests collected so far.
 #[derive(Default)]
-struct Collected {
+struct CollectedRequests {
     exchanges: Vec<HttpExchange>,
     dropped: u64,
     sockets: [u64; 2],
     left_out: u64,
 }
 
-impl Collected {
-    fn add(&mut self, drained: Drained) {
+impl CollectedRequests {
+    fn add(&mut self, drained: DrainedRequests) {
         for mut exchange in drained.events.into_iter().chain(drained.pending) {
             if self.exchanges.len() < MAX_EXCHANGES {
                 exchange.redact();

@@ -1,4 +1,4 @@
-//! [`Programs`]: finds and runs the profilers that are programs of their own.
+//! [`ProfilerPrograms`]: finds and runs the profilers that are programs of their own.
 
 use super::error::Error;
 use process_runner::{Command, EnvPolicy, Limits, Output, Runner, Termination};
@@ -10,7 +10,7 @@ use workspace::Workspace;
 
 /// Finds and runs profilers.
 #[derive(Clone, Debug)]
-pub(super) struct Programs {
+pub(super) struct ProfilerPrograms {
     pub(super) runner: Runner,
     /// The value of `PATH`.
     pub(super) path: Option<OsString>,
@@ -22,7 +22,7 @@ pub(super) struct Programs {
 /// The environment variables that profilers get.
 const ENVIRONMENT: [&str; 8] = ["PATH", "HOME", "USER", "LOGNAME", "LANG", "TMPDIR", "TZ", "LD_LIBRARY_PATH"];
 
-impl Programs {
+impl ProfilerPrograms {
     /// Returns the path of the program `name` in the first absolute folder of `PATH` that has it outside the roots.
     pub(super) fn find(&self, name: &str) -> Option<PathBuf> {
         // A relative folder would be searched beneath the working folder, which may be a root.

@@ -2,11 +2,12 @@
 //! which is halted for a moment at each sample.
 
 use super::error::Error;
-use super::parse::speedscope;
-use super::programs::{Programs, last_lines, was_cancelled};
-use super::run::{CaptureOutput, CaptureRun, WaitOutcome, blocking, millis};
-use crate::inspect::proc::ProcessStatus;
+use super::parse::speedscope::{self, WaitingSamples};
+use super::programs::{ProfilerPrograms, last_lines, was_cancelled};
+use super::run::{CaptureOutput, CaptureRun, WaitOutcome, blocking, micros, millis};
+use crate::inspect::proc::{self, ProcessStatus};
 use process_runner::{Output, Running, Stream};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// The number of samples a second, py-spy's default.
@@ -39,7 +40,7 @@ pub(super) async fn cpu(run: &CaptureRun<'_>) -> Result<CaptureOutput, Error> {
     // Created first, so that the file is private before py-spy writes to it.
     run.files.create(FILE).map_err(|error| run.store_error(error))?;
     let limit = run.duration + START_TIMEOUT + WRITE_TIMEOUT;
-    let command = Programs::command(&program, limit, 64 << 10)
+    let command = ProfilerPrograms::command(&program, limit, 64 << 10)
         .args(["record", "--pid", &run.pid().to_string(), "--rate", &RATE.to_string()])
         // `--function` gives the first line of a function, so that all its samples count as one function.
         .args(["--function", "--full-filenames", "--format", "speedscope", "--output"])
@@ -49,6 +50,7 @@ pub(super) async fn cpu(run: &CaptureRun<'_>) -> Result<CaptureOutput, Error> {
     let mut running = run.programs.runner.start(command).await.map_err(failed)?;
     let is_sampling = wait_for_sampling(run, &running).await;
     let started = Instant::now();
+    let before = proc::thread_cpu_times(run.pid());
     // py-spy exits with its target.
     let waited = match is_sampling {
         true => tokio::select! {
@@ -59,6 +61,7 @@ pub(super) async fn cpu(run: &CaptureRun<'_>) -> Result<CaptureOutput, Error> {
         false => Ok(WaitOutcome::Elapsed),
     };
     let elapsed = started.elapsed();
+    let used = used_since(run.pid(), &before);
     // py-spy may have ended before it was seen to sample.
     let ended_first = running.is_finished();
     if !ended_first && matches!(waited, Ok(WaitOutcome::Elapsed)) {
@@ -89,11 +92,43 @@ pub(super) async fn cpu(run: &CaptureRun<'_>) -> Result<CaptureOutput, Error> {
         return Err(run.target_exited(elapsed));
     }
     let bytes = run.files.read(FILE, MAX_FILE_BYTES).map_err(|error| run.store_error(error))?;
-    let cpu = blocking(move || speedscope::read(&bytes, 1_000_000 / RATE)).await?;
-    let cpu = cpu.map_err(|error| Error::failed("reading py-spy's file", error.to_string()))?;
+    let cpu = blocking(move || speedscope::read(&bytes, 1_000_000 / RATE, &used)).await?;
+    let (cpu, waiting) = cpu.map_err(|error| Error::failed("reading py-spy's file", error.to_string()))?;
+    captured.warnings.extend(waiting_warning(&waiting));
     captured.samples = Some(cpu.samples);
     captured.cpu = Some(cpu);
     Ok(captured)
+}
+
+/// Returns the processor time that each thread has used since `before`, in microseconds. Threads that ended are left out.
+fn used_since(pid: u32, before: &BTreeMap<u32, Duration>) -> BTreeMap<u32, u64> {
+    // py-spy names threads by the ids in their own namespace.
+    if ProcessStatus::of(pid).ok().and_then(|status| status.own_pid()) != Some(pid) {
+        return BTreeMap::new();
+    }
+    let used = |(thread, time): (u32, Duration)| {
+        let earlier = before.get(&thread).copied().unwrap_or_default();
+        (thread, micros(time.saturating_sub(earlier)))
+    };
+    proc::thread_cpu_times(pid).into_iter().map(used).collect()
+}
+
+/// Returns the warning for samples that were left out, as their threads waited.
+fn waiting_warning(waiting: &WaitingSamples) -> Option<String> {
+    /// The maximum number of threads that are named.
+    const MAX_NAMES: usize = 5;
+    let sampled_ms = waiting.micros / 1000;
+    if sampled_ms == 0 {
+        return None;
+    }
+    let names = waiting.idle_threads.iter().take(MAX_NAMES).cloned().collect::<Vec<_>>().join(", ");
+    let idle = match waiting.idle_threads.len() {
+        0 => String::new(),
+        count => format!("; {count} threads only waited: {names}"),
+    };
+    Some(format!(
+        "{sampled_ms} ms that py-spy sampled are left out, as the threads used no processor time for them{idle}"
+    ))
 }
 
 /// Waits until py-spy prints that it is sampling. Returns false where it ended before.

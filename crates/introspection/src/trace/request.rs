@@ -41,7 +41,7 @@ pub struct CaptureTrace {
     #[allow(missing_docs, reason = "its name and values say it, and every conversation pays for words")]
     #[serde(rename = "type")]
     pub kind: TraceType,
-    /// pid:N, port:N, server
+    /// pid:, port:, process:, server
     #[serde(default)]
     pub target: Option<String>,
     /// Answer the flame graph of a `cpu` profile as a picture too.
@@ -69,7 +69,7 @@ impl CaptureTrace {
         Self { duration_ms, kind, target: None, image: false, snapshot: false, data: false }
     }
 
-    /// Sets the process: `pid:N`, `port:N`, or `server` for the process that captures.
+    /// Sets the process: `pid:N`, `port:N`, `process:NAME`, or `server` for the process that captures.
     #[must_use]
     pub fn target(mut self, target: impl Into<String>) -> Self {
         self.target = Some(target.into());

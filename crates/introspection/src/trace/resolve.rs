@@ -5,7 +5,8 @@ use super::go::PprofEndpoint;
 use super::node;
 use super::run::blocking;
 use crate::inspect::proc::ProcessStatus;
-use crate::inspect::target::{self, InspectTarget, Process, Runtime, Unreachable, Url};
+use crate::inspect::target::{self, InspectTarget, LanguageRuntime, Process, TargetError, Url};
+use crate::inspect::{named, port};
 use std::collections::HashSet;
 use std::sync::Arc;
 use workspace::Workspace;
@@ -22,6 +23,8 @@ pub(super) struct ResolvedTarget {
     is_server: bool,
     /// The port that names the target, or 0.
     port: u16,
+    /// The choice in words, if several processes serve the port.
+    pub(super) note: Option<String>,
 }
 
 impl ResolvedTarget {
@@ -30,13 +33,13 @@ impl ResolvedTarget {
         match (&self.process, self.is_server) {
             (_, true) => SERVER,
             (Some(process), _) => process.runtime.name(),
-            (None, _) if self.inspector.is_some() => Runtime::Node.name(),
-            (None, _) => Runtime::Go.name(),
+            (None, _) if self.inspector.is_some() => LanguageRuntime::Node.name(),
+            (None, _) => LanguageRuntime::Go.name(),
         }
     }
 
     /// Returns the runtime of the process. `None` for this server and for an invisible process.
-    pub(super) fn runtime(&self) -> Option<Runtime> {
+    pub(super) fn runtime(&self) -> Option<LanguageRuntime> {
         self.process.as_ref().map(|process| process.runtime).filter(|_| !self.is_server)
     }
 
@@ -87,7 +90,12 @@ impl TargetResolver {
             Some(InspectTarget::Pid(pid)) => {
                 ResolvedTarget { process: Some(self.process(pid).await?), ..ResolvedTarget::default() }
             }
-            Some(InspectTarget::Port(port)) => self.behind(port).await?,
+            Some(InspectTarget::Port(port)) => self.serving(port).await?,
+            Some(InspectTarget::Named(name)) => {
+                let within = (!self.unrestricted).then(|| self.workspace.clone());
+                let process = blocking(move || named::find(&name, within.as_deref())).await??;
+                ResolvedTarget { process: Some(process), ..ResolvedTarget::default() }
+            }
             Some(InspectTarget::Inspector(url)) => {
                 let resolved = self.behind(local_port(&url)?).await?;
                 ResolvedTarget { inspector: Some(url), ..resolved }
@@ -104,10 +112,10 @@ impl TargetResolver {
         if let Some(process) = &resolved.process {
             match process.runtime {
                 // An endpoint that the target names is used as it is.
-                Runtime::Node | Runtime::Deno if resolved.inspector.is_none() => {
+                LanguageRuntime::Node | LanguageRuntime::Deno if resolved.inspector.is_none() => {
                     resolved.inspector = node::inspector(process).await;
                 }
-                Runtime::Go if resolved.pprof.is_none() => {
+                LanguageRuntime::Go if resolved.pprof.is_none() => {
                     resolved.pprof = PprofEndpoint::find(process).await;
                 }
                 _ => {}
@@ -121,6 +129,16 @@ impl TargetResolver {
         let within = (!self.unrestricted).then(|| self.workspace.clone());
         blocking(move || Ok(Process::find(pid)?.within(within.as_deref(), || format!("process {pid}"))?))
             .await?
+    }
+
+    /// Chooses the process that serves `port`, the busiest of several; it may be invisible.
+    async fn serving(&self, port: u16) -> Result<ResolvedTarget, Error> {
+        let within = (!self.unrestricted).then(|| self.workspace.clone());
+        let (process, note) = match port::choose(port, within).await? {
+            Some(chosen) => (Some(chosen.process), chosen.note),
+            None => (None, None),
+        };
+        Ok(ResolvedTarget { process, port, note, ..ResolvedTarget::default() })
     }
 
     /// Finds the process that listens at `port`; it may be invisible.
@@ -140,7 +158,7 @@ impl TargetResolver {
 /// Returns the port of `url`, if it leads to this machine.
 fn local_port(url: &Url) -> Result<u16, Error> {
     if url.loopback().is_empty() {
-        return Err(Unreachable::NotLocal(url.host().to_owned()).into());
+        return Err(TargetError::NotLocal(url.host().to_owned()).into());
     }
     Ok(url.port())
 }
@@ -153,7 +171,7 @@ fn find_only_application(workspace: &Workspace) -> Result<Process, Error> {
     found.retain(|process| !ancestors_of_this.contains(&process.pid));
     let names_of_all: Vec<String> = found.iter().take(10).map(Process::display_name).collect();
     // An application most likely listens on a port and has a known runtime: each step accepts weaker signs.
-    let known = |process: &Process| process.runtime != Runtime::Native;
+    let known = |process: &Process| process.runtime != LanguageRuntime::Native;
     for likely in [
         found
             .iter()

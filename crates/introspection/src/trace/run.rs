@@ -1,11 +1,11 @@
 //! [`CaptureRun`], the context that every profiler gets, and [`CaptureOutput`], the output that it returns.
 
-use super::artifacts::Files;
+use super::artifacts::ProfileFiles;
 use super::calls::SourceLocation;
 use super::error::Error;
 use super::parse::CpuProfile;
 use super::profile::ProfileSummary;
-use super::programs::Programs;
+use super::programs::ProfilerPrograms;
 use super::request::TraceType;
 use crate::inspect::proc;
 use crate::inspect::target::Process;
@@ -24,8 +24,8 @@ pub(super) struct CaptureRun<'a> {
     pub(super) kind: TraceType,
     pub(super) duration: Duration,
     pub(super) cancel: &'a CancellationToken,
-    pub(super) files: &'a Files,
-    pub(super) programs: &'a Programs,
+    pub(super) files: &'a ProfileFiles,
+    pub(super) programs: &'a ProfilerPrograms,
     /// The roots, which paths in summaries are relative to.
     pub(super) roots: &'a [&'a Path],
 }

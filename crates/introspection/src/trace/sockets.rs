@@ -23,17 +23,17 @@ const MAX_CONNECTIONS: usize = 100_000;
 
 /// The state of a TCP socket at one poll.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Socket {
+struct TcpSocket {
     inode: u64,
     state: u8,
     local: SocketAddr,
     remote: SocketAddr,
-    traffic: Option<Traffic>,
+    traffic: Option<TcpTraffic>,
 }
 
 /// The traffic of a socket since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Traffic {
+struct TcpTraffic {
     sent: u64,
     received: u64,
     rtt_us: u32,
@@ -42,8 +42,8 @@ struct Traffic {
 /// The first and the last state of a connection.
 #[derive(Clone, Copy, Debug)]
 struct TrackedConnection {
-    first: Socket,
-    last: Socket,
+    first: TcpSocket,
+    last: TcpSocket,
     /// True if it was open before the capture.
     preexisting: bool,
 }
@@ -134,7 +134,7 @@ fn peers(
 ) -> Vec<PeerSummary> {
     let mut peers: BTreeMap<(bool, String, Option<u16>), PeerSummary> = BTreeMap::new();
     for connection in connections.values() {
-        let Socket { local, remote, .. } = connection.last;
+        let TcpSocket { local, remote, .. } = connection.last;
         // The kernel does not record who connected. A local port on which the target listens was not chosen by its
         // side.
         let is_incoming = listening.contains(&local.port());
@@ -157,7 +157,7 @@ fn peers(
         peer.opened += u64::from(!connection.preexisting);
         if let (Some(first), Some(last)) = (connection.first.traffic, connection.last.traffic) {
             // All traffic of a connection that was opened during the capture counts.
-            let since = if connection.preexisting { first } else { Traffic::default() };
+            let since = if connection.preexisting { first } else { TcpTraffic::default() };
             let add = |sum: &mut Option<u64>, to: u64, from: u64| {
                 *sum = Some(sum.unwrap_or_default().saturating_add(to.saturating_sub(from)));
             };
@@ -171,12 +171,18 @@ fn peers(
 }
 
 /// Parses a line of `/proc/net/tcp`: `sl local remote st tx:rx tr:when retrnsmt uid timeout inode`.
-fn parse_table_row(line: &str) -> Option<Socket> {
+fn parse_table_row(line: &str) -> Option<TcpSocket> {
     let mut fields = line.split_ascii_whitespace();
     let (local, remote) = (fields.nth(1)?, fields.next()?);
     let state = u8::from_str_radix(fields.next()?, 16).ok()?;
     let inode = fields.nth(5)?.parse().ok()?;
-    Some(Socket { inode, state, local: parse_address(local)?, remote: parse_address(remote)?, traffic: None })
+    Some(TcpSocket {
+        inode,
+        state,
+        local: parse_address(local)?,
+        remote: parse_address(remote)?,
+        traffic: None,
+    })
 }
 
 /// Parses `0100007F:240D`: an address in network byte order, printed as words in the machine's byte order.
@@ -230,7 +236,7 @@ impl SockDiag {
     }
 
     /// Returns every TCP socket of this network namespace.
-    fn sockets(&self) -> io::Result<Vec<Socket>> {
+    fn sockets(&self) -> io::Result<Vec<TcpSocket>> {
         let mut found = Vec::new();
         for family in ADDRESS_FAMILIES {
             self.send_request(family)?;
@@ -254,7 +260,7 @@ impl SockDiag {
         Ok(())
     }
 
-    fn receive_answer(&self, found: &mut Vec<Socket>) -> io::Result<()> {
+    fn receive_answer(&self, found: &mut Vec<TcpSocket>) -> io::Result<()> {
         let mut buffer = vec![0; 256 << 10];
         loop {
             let (length, _) = recv(&self.0, &mut buffer[..], RecvFlags::empty())?;
@@ -282,7 +288,7 @@ fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
 }
 
 /// Parses the messages of one datagram. Returns false after the last one of an answer.
-fn parse_messages(mut bytes: &[u8], found: &mut Vec<Socket>) -> io::Result<bool> {
+fn parse_messages(mut bytes: &[u8], found: &mut Vec<TcpSocket>) -> io::Result<bool> {
     while let (Some(length), Some(kind)) = (u32_at(bytes, 0), u16_at(bytes, 4)) {
         let length = usize::try_from(length).unwrap_or(usize::MAX);
         let Some(message) = bytes.get(NLMSG_HEADER_BYTES..length) else {
@@ -301,7 +307,7 @@ fn parse_messages(mut bytes: &[u8], found: &mut Vec<Socket>) -> io::Result<bool>
 }
 
 /// Parses an `inet_diag_msg` and the attributes after it.
-fn parse_socket(message: &[u8]) -> Option<Socket> {
+fn parse_socket(message: &[u8]) -> Option<TcpSocket> {
     let (family, state) = (*message.first()?, *message.get(1)?);
     let size = if family == ADDRESS_FAMILIES[0] { 4 } else { 16 };
     let port = |offset| bytes_at(message, offset).map(u16::from_be_bytes);
@@ -319,15 +325,15 @@ fn parse_socket(message: &[u8]) -> Option<Socket> {
         }
         rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
     }
-    Some(Socket { inode, state, local, remote, traffic })
+    Some(TcpSocket { inode, state, local, remote, traffic })
 }
 
 /// Parses a `tcp_info`, whose length depends on the kernel.
-fn parse_tcp_info(info: &[u8]) -> Option<Traffic> {
+fn parse_tcp_info(info: &[u8]) -> Option<TcpTraffic> {
     let received = u64_at(info, 128)?;
     // `tcpi_bytes_sent` is newer (Linux 4.19) than `tcpi_bytes_acked`, which older kernels have.
     let sent = u64_at(info, 200).or_else(|| u64_at(info, 120))?;
-    Some(Traffic { sent, received, rtt_us: u32_at(info, 68)? })
+    Some(TcpTraffic { sent, received, rtt_us: u32_at(info, 68)? })
 }
 
 #[cfg(test)]
@@ -364,12 +370,12 @@ mod tests {
 
     #[test]
     fn connections_are_told_by_peer_and_what_was_before_is_not_counted() {
-        let socket = |local: &str, remote: &str, inode, sent| Socket {
+        let socket = |local: &str, remote: &str, inode, sent| TcpSocket {
             inode,
             state: 1,
             local: local.parse().unwrap(),
             remote: remote.parse().unwrap(),
-            traffic: Some(Traffic { sent, received: 0, rtt_us: 1500 }),
+            traffic: Some(TcpTraffic { sent, received: 0, rtt_us: 1500 }),
         };
         let mut connections = HashMap::new();
         for (at, (first, last, old)) in [

@@ -4,7 +4,7 @@ use crate::inspect::Error;
 use crate::inspect::finding::ProviderError;
 use crate::inspect::http::{self, MAX_BYTES};
 use crate::inspect::provider::{Provider, ProviderFuture, StateRequest};
-use crate::inspect::target::{InspectTarget, Unreachable, Url, behind};
+use crate::inspect::target::{InspectTarget, TargetError, Url, behind};
 use std::net::SocketAddr;
 
 /// Answers from a JSON document that the application serves.
@@ -34,7 +34,7 @@ impl Provider for HttpProvider {
                 addresses = resolve(url).await?;
             }
             if addresses.is_empty() {
-                return Err(Error::from(Unreachable::NotLocal(url.authority())).into());
+                return Err(Error::from(TargetError::NotLocal(url.authority())).into());
             }
             // A restricted caller may only ask a process that it could look into.
             if !is_configured {

@@ -2,9 +2,9 @@
 
 use crate::inspect::Error;
 use crate::inspect::finding::ProviderError;
-use crate::inspect::jvm::Jvm;
+use crate::inspect::jvm::AttachedJvm;
 use crate::inspect::provider::{Provider, ProviderFuture, StateRequest};
-use crate::inspect::target::Runtime;
+use crate::inspect::target::LanguageRuntime;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ impl Provider for JvmProvider {
             if path.file.is_some() || path.segments.first().is_none_or(|first| first != "jvm") {
                 return Err(ProviderError::NotApplicable("it has only jvm.*".to_owned()));
             }
-            let process = request.process(&[Runtime::Jvm])?;
+            let process = request.process(&[LanguageRuntime::Jvm]).await?;
             let source = format!("jvm: {}", process.display_name());
             let requested = path.segments.get(1).map(String::as_str);
             let is_requested = |name: &str| match requested {
@@ -47,7 +47,7 @@ impl Provider for JvmProvider {
                 None => name != "classes" && name != "properties",
             };
             let failed = |source| Error::Jvm { process: process.display_name(), source };
-            let jvm = Jvm::attach(&process, request.may_signal).await.map_err(failed)?;
+            let jvm = AttachedJvm::attach(&process, request.may_signal).await.map_err(failed)?;
             let mut document = Map::new();
             for (name, command) in MEMBERS {
                 document.insert(

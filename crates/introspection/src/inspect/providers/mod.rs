@@ -1,5 +1,6 @@
 //! The providers that are built in, each in the file of its name.
 
+pub(super) mod expvar;
 pub(super) mod file;
 pub(super) mod http;
 #[cfg(unix)]

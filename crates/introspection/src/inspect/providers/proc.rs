@@ -3,7 +3,7 @@
 use crate::inspect::finding::ProviderError;
 use crate::inspect::proc::{self, ProcessStatus};
 use crate::inspect::provider::{Provider, ProviderFuture, StateRequest};
-use crate::inspect::target::{Process, Runtime};
+use crate::inspect::target::{LanguageRuntime, Process};
 use serde_json::{Map, Value, json};
 
 /// Answers `process.*`.
@@ -16,15 +16,21 @@ impl Provider for ProcProvider {
     }
 
     fn read<'a>(&'a self, request: &'a StateRequest<'a>) -> ProviderFuture<'a> {
-        const ALL_RUNTIMES: [Runtime; 6] =
-            [Runtime::Node, Runtime::Deno, Runtime::Jvm, Runtime::Python, Runtime::Go, Runtime::Native];
+        const ALL_RUNTIMES: [LanguageRuntime; 6] = [
+            LanguageRuntime::Node,
+            LanguageRuntime::Deno,
+            LanguageRuntime::Jvm,
+            LanguageRuntime::Python,
+            LanguageRuntime::Go,
+            LanguageRuntime::Native,
+        ];
         Box::pin(async move {
             if request.path().file.is_some()
                 || request.path().segments.first().is_none_or(|first| first != "process")
             {
                 return Err(ProviderError::NotApplicable("it has only process.*".to_owned()));
             }
-            let process = request.process(&ALL_RUNTIMES)?;
+            let process = request.process(&ALL_RUNTIMES).await?;
             // /proc is read on this thread: the kernel answers from memory.
             request.json(format!("proc: {}", process.display_name()), &json!({"process": facts(&process)}))
         })

@@ -1,14 +1,16 @@
-//! Stacks and local variables of a Python process, by py-spy where it is installed: `python.threads`.
+//! Stacks and local variables of a Python process, by py-spy where it is installed: `python.threads`, and
+//! `local:FILE/name` for a variable of a function that runs.
 //!
 //! py-spy reads the memory of the process from outside (`--nonblocking`), so that nothing is stopped. If an object
 //! changes meanwhile, py-spy may read it half-changed and fail; it is then run again. It does not read globals.
 
 use crate::inspect::Error;
-use crate::inspect::finding::ProviderError;
+use crate::inspect::finding::{ProviderError, StateValue};
 use crate::inspect::provider::{Provider, ProviderFuture, StateRequest};
-use crate::inspect::target::Runtime;
+use crate::inspect::py_spy_value;
+use crate::inspect::target::{LanguageRuntime, Process};
 use process_runner::{Command, Limits, Runner};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,7 +20,14 @@ const TIME_LIMIT: Duration = Duration::from_secs(15);
 /// The number of times that py-spy is run before the reading fails.
 const MAX_ATTEMPTS: u32 = 5;
 
-/// Answers `python.*`.
+/// What py-spy does not read, and the change that makes it readable.
+const UNREADABLE: &str = "py-spy reads local variables of functions that run: numbers, texts, lists, tuples and \
+                          dictionaries. For a global variable or the attributes of an object, let the program write them \
+                          as JSON to .app-state.json (STATE_PATH), or serve them (STATE_URL)";
+const FUNCTION_NOTE: &str = "the value is that of the innermost function of the file that runs and has this variable; \
+                             python.threads shows all, with their functions";
+
+/// Answers `python.*` and `local:FILE/name`.
 pub(in crate::inspect) struct PythonProvider {
     /// The runner of py-spy.
     pub(in crate::inspect) runner: Runner,
@@ -34,10 +43,13 @@ impl Provider for PythonProvider {
     fn read<'a>(&'a self, request: &'a StateRequest<'a>) -> ProviderFuture<'a> {
         Box::pin(async move {
             let path = request.path();
-            if path.file.is_some() || path.segments.first().is_none_or(|first| first != "python") {
-                return Err(ProviderError::NotApplicable("it has only python.*".to_owned()));
+            let is_python = path.segments.first().is_some_and(|first| first == "python");
+            if path.file.is_none() && !is_python {
+                return Err(ProviderError::NotApplicable(
+                    "it has only python.* and local:FILE/name".to_owned(),
+                ));
             }
-            let process = request.process(&[Runtime::Python])?;
+            let process = request.process(&[LanguageRuntime::Python]).await?;
             let Some(program) = self.find_program(request) else {
                 return Err(ProviderError::NotApplicable(
                     "py-spy is not installed where the server's PATH leads".to_owned(),
@@ -54,10 +66,7 @@ impl Provider for PythonProvider {
                 if let (true, Ok(threads)) =
                     (output.success(), serde_json::from_str::<Value>(&output.stdout_text()))
                 {
-                    return request.json(
-                        format!("python: {}", process.display_name()),
-                        &json!({"python": {"threads": threads}}),
-                    );
+                    return answer(request, &process, &threads);
                 }
                 reason = output.stderr_text().trim().chars().take(500).collect();
                 if !process.is_running() {
@@ -67,6 +76,74 @@ impl Provider for PythonProvider {
             Err(failed(reason).into())
         })
     }
+}
+
+/// Returns the value under the path of `request` in what py-spy shows of the threads.
+fn answer(
+    request: &StateRequest<'_>,
+    process: &Process,
+    threads: &Value,
+) -> Result<StateValue, ProviderError> {
+    let source = format!("python: {}", process.display_name());
+    let path = request.path();
+    let document = match &path.file {
+        Some(file) => Value::Object(variables_in(threads, file)),
+        None => json!({"python": {"threads": with_values(threads)}}),
+    };
+    let mut found = request.json(source, &document).map_err(|error| match error {
+        ProviderError::PathNotFound(mut missing) => {
+            missing.note = Some(UNREADABLE.to_owned());
+            ProviderError::PathNotFound(missing)
+        }
+        error => error,
+    })?;
+    if path.file.is_some() {
+        found.notes.push(FUNCTION_NOTE.to_owned());
+    }
+    Ok(found)
+}
+
+/// Returns the local variables of the functions of `file` that run, those of inner functions before those of outer ones.
+fn variables_in(threads: &Value, file: &str) -> Map<String, Value> {
+    let frames = threads.as_array().into_iter().flatten().flat_map(|thread| frames(thread));
+    let is_in_file = |frame: &&Value| {
+        let name = frame.get("filename").and_then(Value::as_str).unwrap_or_default();
+        name.strip_suffix(file).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
+    };
+    let mut variables = Map::new();
+    for (name, value) in frames.filter(is_in_file).flat_map(locals) {
+        variables.entry(name).or_insert(value);
+    }
+    variables
+}
+
+/// Returns the threads with the values of local variables by name, instead of a list of texts.
+fn with_values(threads: &Value) -> Value {
+    let mut threads = threads.clone();
+    for thread in threads.as_array_mut().into_iter().flatten() {
+        let frames = thread.get_mut("frames").and_then(Value::as_array_mut);
+        for frame in frames.into_iter().flatten() {
+            let locals: Map<String, Value> = locals(frame).collect();
+            if let Some(frame) = frame.as_object_mut() {
+                frame.insert("locals".to_owned(), locals.into());
+            }
+        }
+    }
+    threads
+}
+
+/// Returns the frames of a thread.
+fn frames(thread: &Value) -> impl Iterator<Item = &Value> {
+    thread.get("frames").and_then(Value::as_array).into_iter().flatten()
+}
+
+/// Returns the names and values of the local variables of a frame.
+fn locals(frame: &Value) -> impl Iterator<Item = (String, Value)> {
+    let listed = frame.get("locals").and_then(Value::as_array).into_iter().flatten();
+    listed.filter_map(|local| {
+        let text = |key| local.get(key).and_then(Value::as_str);
+        Some((text("name")?.to_owned(), text("repr").map_or(Value::Null, py_spy_value::parse)))
+    })
 }
 
 impl PythonProvider {

@@ -1,11 +1,11 @@
-//! [`Layout`]: the positions of the bars of a flame graph.
+//! [`FlameLayout`]: the positions of the bars of a flame graph.
 
-use crate::trace::calls::{CallNode, CallTree, Frame};
+use crate::trace::calls::{CallNode, CallTree, ProfiledFunction};
 
 /// A bar, with its position in pixels.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bar<'a> {
-    pub(super) frame: Option<&'a Frame>,
+pub(super) struct FlameBar<'a> {
+    pub(super) frame: Option<&'a ProfiledFunction>,
     /// The row, counted from the bottom, where the outermost callers are.
     pub(super) row: usize,
     pub(super) left: f64,
@@ -15,15 +15,15 @@ pub(super) struct Bar<'a> {
 
 /// The bars of a graph.
 #[derive(Clone, Debug)]
-pub(super) struct Layout<'a> {
-    pub(super) bars: Vec<Bar<'a>>,
+pub(super) struct FlameLayout<'a> {
+    pub(super) bars: Vec<FlameBar<'a>>,
     pub(super) rows: usize,
     /// The number of rows that are left out, as the graph is too high.
     pub(super) hidden_rows: usize,
     pub(super) total: u64,
 }
 
-impl<'a> Layout<'a> {
+impl<'a> FlameLayout<'a> {
     /// Lays out `tree` in bars of at least `min_bar_width` pixels, in at most `max_rows` rows.
     #[allow(clippy::cast_precision_loss, reason = "positions in a picture")]
     pub(super) fn new(tree: &'a CallTree, width: f64, min_bar_width: f64, max_rows: usize) -> Self {
@@ -37,7 +37,7 @@ impl<'a> Layout<'a> {
             .iter()
             .filter(is_drawn)
             .filter(|node| node.depth < rows)
-            .map(|node| Bar {
+            .map(|node| FlameBar {
                 frame: node.frame,
                 row: node.depth,
                 left: node.start as f64 * scale,

@@ -6,17 +6,17 @@ mod style;
 mod svg;
 
 pub use picture::png;
-pub use style::Title;
+pub use style::GraphTitle;
 pub use svg::svg;
 
 #[cfg(test)]
 mod tests {
-    use super::style::{ROOT_COLOUR, Rgb, Shade};
-    use super::{Title, png, svg};
-    use crate::trace::calls::{CallTree, Frame, tree};
+    use super::style::{BarShade, ROOT_COLOUR, Rgb};
+    use super::{GraphTitle, png, svg};
+    use crate::trace::calls::{CallTree, ProfiledFunction, tree};
 
-    fn title() -> Title {
-        Title { title: "CPU of <app> & \"more\"".to_owned(), note: "1,000 samples".to_owned() }
+    fn title() -> GraphTitle {
+        GraphTitle { title: "CPU of <app> & \"more\"".to_owned(), note: "1,000 samples".to_owned() }
     }
 
     fn microseconds(spent: u64) -> String {
@@ -24,13 +24,13 @@ mod tests {
     }
 
     /// The pixels of a decoded picture.
-    struct Decoded {
+    struct DecodedPicture {
         width: usize,
         height: usize,
         pixels: Vec<u8>,
     }
 
-    impl Decoded {
+    impl DecodedPicture {
         fn new(png: &[u8]) -> Self {
             let mut decoder = ::png::Decoder::new(std::io::Cursor::new(png));
             decoder.set_transformations(::png::Transformations::EXPAND);
@@ -55,14 +55,14 @@ mod tests {
     }
 
     fn colour_of(name: &str) -> Rgb {
-        Shade::of(&Frame::new(name, None, None)).colour()
+        BarShade::of(&ProfiledFunction::new(name, None, None)).colour()
     }
 
     #[test]
     fn in_the_picture_each_bar_stands_where_and_as_wide_as_its_share() {
         // `hot` has 60 % of all, after `main`'s larger child begins at the left edge.
         let tree = tree("main;hot 600\nmain;cold 100\nmain 100\nother 200");
-        let picture = Decoded::new(&png(&tree, &title(), microseconds));
+        let picture = DecodedPicture::new(&png(&tree, &title(), microseconds));
         assert_eq!((picture.width, picture.height), (1200, 52 + 3 * 19 + 8));
         // The bottom row of pixels of each row of bars, where no letters are.
         let row = |depth: usize| 52 + (2 - depth) * 19 + 17;
@@ -88,7 +88,7 @@ mod tests {
     fn a_graph_too_high_to_be_read_is_cut_and_says_so() {
         let stack = (0..100).map(|at| format!("f{at}")).collect::<Vec<_>>().join(";");
         let tree = tree(&format!("{stack} 5"));
-        let picture = Decoded::new(&png(&tree, &title(), microseconds));
+        let picture = DecodedPicture::new(&png(&tree, &title(), microseconds));
         assert_eq!(picture.height, 52 + 56 * 19 + 8);
         let svg = svg(&tree, &title(), microseconds);
         assert_eq!(svg.matches("<g>").count(), 101);
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn nothing_spent_is_a_graph_of_nothing() {
         let tree = CallTree::default();
-        assert_eq!(Decoded::new(&png(&tree, &title(), microseconds)).height, 52 + 19 + 8);
+        assert_eq!(DecodedPicture::new(&png(&tree, &title(), microseconds)).height, 52 + 19 + 8);
         assert!(roxmltree::Document::parse(&svg(&tree, &title(), microseconds)).is_ok());
     }
 
@@ -111,8 +111,10 @@ mod tests {
             "\u{202e}evil\u{fffe}",
             "漢字🦀",
         ];
-        let stack: Vec<_> =
-            names.iter().map(|name| tree.frame(Frame::new(name, Some("<file>"), Some(1)))).collect();
+        let stack: Vec<_> = names
+            .iter()
+            .map(|name| tree.frame(ProfiledFunction::new(name, Some("<file>"), Some(1))))
+            .collect();
         tree.add(&stack, 10);
         let svg = svg(&tree, &title(), microseconds);
         let document = roxmltree::Document::parse(&svg).unwrap();
@@ -134,6 +136,6 @@ mod tests {
         );
         assert_eq!(tree.to_folded().lines().count(), 1);
         assert_eq!(tree.to_folded().matches(';').count(), names.len() - 1);
-        Decoded::new(&png(&tree, &title(), microseconds));
+        DecodedPicture::new(&png(&tree, &title(), microseconds));
     }
 }

@@ -1,18 +1,18 @@
 //! The title, the colours and the labels that both kinds of drawing share.
 
-use crate::trace::calls::Frame;
+use crate::trace::calls::ProfiledFunction;
 
 /// The text above a flame graph.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
-pub struct Title {
+pub struct GraphTitle {
     /// The subject of the graph.
     pub title: String,
     /// A note on how the profile was taken.
     pub note: String,
 }
 
-impl Title {
+impl GraphTitle {
     /// Creates a title from its two lines.
     pub fn new(title: impl Into<String>, note: impl Into<String>) -> Self {
         Self { title: title.into(), note: note.into() }
@@ -30,16 +30,16 @@ pub(super) const ROOT_COLOUR: Rgb = [222, 222, 222];
 
 /// The shade of a function's bar.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Shade {
+pub(super) struct BarShade {
     /// True for code that is not the application's own, which has a family of colours of its own.
     pub(super) is_foreign: bool,
     /// The index of the shade in its family, below [`SHADES`].
     pub(super) index: usize,
 }
 
-impl Shade {
+impl BarShade {
     /// Returns the shade of a function, which is the same in every graph.
-    pub(super) fn of(frame: &Frame) -> Self {
+    pub(super) fn of(frame: &ProfiledFunction) -> Self {
         // FNV-1a, as the standard library's hasher may change with its release.
         let hash = frame.function.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

@@ -1,9 +1,9 @@
 //! Draws a flame graph as SVG without scripts, which loads nothing from elsewhere: names come from the profiled program,
 //! and the file may be opened in a browser.
 
-use super::layout::Layout;
-use super::style::{ROOT_COLOUR, Shade, Title, fit, percent};
-use crate::trace::calls::{CallTree, Frame};
+use super::layout::FlameLayout;
+use super::style::{BarShade, GraphTitle, ROOT_COLOUR, fit, percent};
+use crate::trace::calls::{CallTree, ProfiledFunction};
 use std::fmt::Write as _;
 
 // All lengths are in pixels.
@@ -20,8 +20,8 @@ const MIN_BAR_WIDTH: f64 = 0.2;
 
 /// Draws the flame graph of `tree`. Callers are below their callees; a bar shows its function, location and share while
 /// the pointer rests on it. `amount` formats a weight.
-pub fn svg(tree: &CallTree, title: &Title, amount: impl Fn(u64) -> String) -> String {
-    let layout = Layout::new(tree, WIDTH - 2.0 * MARGIN, MIN_BAR_WIDTH, usize::MAX);
+pub fn svg(tree: &CallTree, title: &GraphTitle, amount: impl Fn(u64) -> String) -> String {
+    let layout = FlameLayout::new(tree, WIDTH - 2.0 * MARGIN, MIN_BAR_WIDTH, usize::MAX);
     #[allow(clippy::cast_precision_loss, reason = "rows of a picture")]
     let height = HEAD + layout.rows as f64 * ROW + MARGIN;
     // Without `pointer-events: none` the text would hide the tooltip of its bar.
@@ -39,9 +39,9 @@ pub fn svg(tree: &CallTree, title: &Title, amount: impl Fn(u64) -> String) -> St
     for bar in &layout.bars {
         #[allow(clippy::cast_precision_loss, reason = "rows of a picture")]
         let top = height - MARGIN - (bar.row as f64 + 1.0) * ROW;
-        let [red, green, blue] = bar.frame.map_or(ROOT_COLOUR, |frame| Shade::of(frame).colour());
-        let name = bar.frame.map_or_else(|| "all".to_owned(), Frame::label);
-        let tooltip = bar.frame.map_or_else(|| "all".to_owned(), Frame::to_text);
+        let [red, green, blue] = bar.frame.map_or(ROOT_COLOUR, |frame| BarShade::of(frame).colour());
+        let name = bar.frame.map_or_else(|| "all".to_owned(), ProfiledFunction::label);
+        let tooltip = bar.frame.map_or_else(|| "all".to_owned(), ProfiledFunction::to_text);
         let left = MARGIN + bar.left;
         let _ = writeln!(
             svg,
@@ -70,7 +70,7 @@ fn label(name: &str, left: f64, top: f64, width: f64) -> String {
     format!(r#"<text x="{:.2}" y="{:.1}">{}</text>"#, left + 3.0, top + 12.5, escape_xml(&text))
 }
 
-/// Escapes `text` for XML. Frames hold no control characters, see [`Frame::new`], but the title may.
+/// Escapes `text` for XML. Frames hold no control characters, see [`ProfiledFunction::new`], but the title may.
 fn escape_xml(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {

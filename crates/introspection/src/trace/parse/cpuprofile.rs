@@ -1,7 +1,7 @@
 //! Parses V8's `.cpuprofile`: `Profiler.Profile` of the inspector protocol.
 
 use super::{CpuProfile, MalformedProfile};
-use crate::trace::calls::{CallTree, Frame};
+use crate::trace::calls::{CallTree, ProfiledFunction};
 use serde::Deserialize;
 use std::collections::HashMap;
 
@@ -48,12 +48,12 @@ impl CallFrame {
     }
 
     /// Converts the frame; V8 counts lines from 0.
-    pub(super) fn frame(&self) -> Frame {
+    pub(super) fn frame(&self) -> ProfiledFunction {
         let file = self.url.strip_prefix("file://").unwrap_or(&self.url);
         // The query of a module's URL may hold secrets.
         let file = file.split(['?', '#']).next().unwrap_or_default();
         let line = u32::try_from(self.line_number.saturating_add(1)).ok();
-        Frame::new(&self.function_name, Some(file), line.filter(|_| !file.is_empty()))
+        ProfiledFunction::new(&self.function_name, Some(file), line.filter(|_| !file.is_empty()))
     }
 }
 

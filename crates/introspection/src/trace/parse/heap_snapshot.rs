@@ -40,17 +40,17 @@ pub struct HeapContents {
 
 #[derive(Deserialize)]
 struct HeapSnapshot {
-    meta: Meta,
+    meta: SnapshotMeta,
 }
 
 #[derive(Deserialize)]
-struct Meta {
+struct SnapshotMeta {
     node_fields: Vec<String>,
     node_types: Vec<serde_json::Value>,
 }
 
 /// The positions of the fields in a node.
-struct Fields {
+struct NodeFields {
     length: usize,
     kind: usize,
     name: usize,
@@ -59,16 +59,16 @@ struct Fields {
 }
 
 /// Count and size by kind, and by name for the kinds whose names are constructors.
-type Sums = HashMap<(usize, Option<u64>), (u64, u64)>;
+type SizesByKind = HashMap<(usize, Option<u64>), (u64, u64)>;
 
 /// Parses a `.heapsnapshot`.
 ///
 /// # Errors
 /// The input is no such snapshot, or cannot be read.
 pub fn read(input: impl BufRead) -> Result<HeapContents, MalformedProfile> {
-    let mut json = Json { input };
+    let mut json = JsonPullParser { input };
     let mut fields = None;
-    let mut sums = Sums::new();
+    let mut sums = SizesByKind::new();
     let mut heap = HeapContents::default();
     let mut named = None;
     json.expect(b'{')?;
@@ -101,7 +101,7 @@ pub fn read(input: impl BufRead) -> Result<HeapContents, MalformedProfile> {
 }
 
 /// Parses the description of the fields.
-fn parse_fields(text: &[u8]) -> Result<Fields, MalformedProfile> {
+fn parse_fields(text: &[u8]) -> Result<NodeFields, MalformedProfile> {
     let HeapSnapshot { meta } =
         serde_json::from_slice(text).map_err(|error| MalformedProfile::new(FORMAT, error.to_string()))?;
     let index_of = |name: &str| {
@@ -112,10 +112,10 @@ fn parse_fields(text: &[u8]) -> Result<Fields, MalformedProfile> {
     let kinds = meta.node_types.get(kind).and_then(|kinds| kinds.as_array());
     let kinds =
         kinds.into_iter().flatten().map(|kind| kind.as_str().unwrap_or_default().to_owned()).collect();
-    Ok(Fields { length: meta.node_fields.len(), kind, name, size, kinds })
+    Ok(NodeFields { length: meta.node_fields.len(), kind, name, size, kinds })
 }
 
-impl Fields {
+impl NodeFields {
     /// Returns true if objects of this kind are grouped by their names.
     fn is_named(&self, kind: usize) -> bool {
         matches!(self.kinds.get(kind).map(String::as_str), Some("object" | "native"))
@@ -124,9 +124,9 @@ impl Fields {
 
 /// Counts the nodes by group.
 fn count_nodes<R: BufRead>(
-    json: &mut Json<R>,
-    fields: &Fields,
-    sums: &mut Sums,
+    json: &mut JsonPullParser<R>,
+    fields: &NodeFields,
+    sums: &mut SizesByKind,
     heap: &mut HeapContents,
 ) -> Result<(), MalformedProfile> {
     let mut node = vec![0; fields.length];
@@ -159,9 +159,9 @@ fn count_nodes<R: BufRead>(
 
 /// Returns the largest groups with their names, which are the only strings that are kept.
 fn largest_groups<R: BufRead>(
-    json: &mut Json<R>,
-    fields: &Fields,
-    sums: &Sums,
+    json: &mut JsonPullParser<R>,
+    fields: &NodeFields,
+    sums: &SizesByKind,
 ) -> Result<Vec<HeapGroup>, MalformedProfile> {
     let mut largest: Vec<_> = sums.iter().collect();
     largest.sort_by(|(a, (_, more)), (b, (_, less))| less.cmp(more).then(a.cmp(b)));
@@ -181,7 +181,7 @@ fn largest_groups<R: BufRead>(
             None => format!("({kind})"),
         };
         HeapGroup {
-            name: crate::trace::calls::Frame::new(&name, None, None).function,
+            name: crate::trace::calls::ProfiledFunction::new(&name, None, None).function,
             count: *count,
             bytes: *bytes,
         }
@@ -191,7 +191,7 @@ fn largest_groups<R: BufRead>(
 
 /// A pull parser for the part of JSON that a snapshot uses.
 // serde_json would hold the strings of the whole heap in memory.
-struct Json<R> {
+struct JsonPullParser<R> {
     input: R,
 }
 
@@ -205,7 +205,7 @@ fn truncated() -> MalformedProfile {
     MalformedProfile::new(FORMAT, "it is cut off")
 }
 
-impl<R: BufRead> Json<R> {
+impl<R: BufRead> JsonPullParser<R> {
     /// Takes the next byte.
     fn byte(&mut self) -> Result<u8, MalformedProfile> {
         let byte = self

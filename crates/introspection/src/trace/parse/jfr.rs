@@ -1,17 +1,17 @@
 //! Parses the output of `jfr print --json --events jdk.ExecutionSample,jdk.NativeMethodSample`.
 
 use super::{CpuProfile, MalformedProfile};
-use crate::trace::calls::{CallTree, Frame};
+use crate::trace::calls::{CallTree, ProfiledFunction};
 use serde::Deserialize;
 use std::collections::HashMap;
 
 #[derive(Deserialize)]
 struct JfrFile {
-    recording: Recording,
+    recording: JfrRecording,
 }
 
 #[derive(Deserialize)]
-struct Recording {
+struct JfrRecording {
     #[serde(default)]
     events: Vec<JfrEvent>,
 }
@@ -20,12 +20,12 @@ struct Recording {
 struct JfrEvent {
     #[serde(rename = "type")]
     kind: String,
-    values: Values,
+    values: EventValues,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Values {
+struct EventValues {
     stack_trace: Option<StackTrace>,
 }
 
@@ -38,19 +38,19 @@ struct StackTrace {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct StackFrame {
-    method: Option<Method>,
+    method: Option<MethodName>,
     line_number: Option<i64>,
 }
 
 #[derive(Deserialize)]
-struct Method {
+struct MethodName {
     #[serde(rename = "type")]
-    class: Option<Class>,
+    class: Option<ClassName>,
     name: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Class {
+struct ClassName {
     name: Option<String>,
 }
 
@@ -86,7 +86,7 @@ pub fn read(text: &[u8], interval_us: u64) -> Result<(CpuProfile, u64), Malforme
 }
 
 /// Converts a frame: `Server$Handler.handle` in `com/example/Server.java`, the file that the class is by convention in.
-fn named(frame: &StackFrame) -> Frame {
+fn named(frame: &StackFrame) -> ProfiledFunction {
     let method = frame.method.as_ref();
     let class = method.and_then(|method| method.class.as_ref()).and_then(|class| class.name.as_deref());
     let class = class.unwrap_or_default().replace('.', "/");
@@ -96,7 +96,7 @@ fn named(frame: &StackFrame) -> Frame {
     let file = format!("{outer}.java");
     let function = if short.is_empty() { name.to_owned() } else { format!("{short}.{name}") };
     let line = frame.line_number.and_then(|line| u32::try_from(line).ok());
-    Frame::new(&function, Some(&file).filter(|_| !outer.is_empty()).map(String::as_str), line)
+    ProfiledFunction::new(&function, Some(&file).filter(|_| !outer.is_empty()).map(String::as_str), line)
 }
 
 #[cfg(test)]

@@ -2,15 +2,15 @@
 //! names the thread, a line for each frame from the innermost out, and an empty line.
 
 use super::CpuProfile;
-use crate::trace::calls::{CallTree, Frame};
+use crate::trace::calls::{CallTree, ProfiledFunction};
 use std::collections::HashMap;
 
 /// The address at which each function was sampled most often, in its library.
-pub type Addresses = HashMap<Frame, u64>;
+pub type SampledAddresses = HashMap<ProfiledFunction, u64>;
 
 /// Parses samples, each of which stands for `interval_us` microseconds. Other lines are skipped.
-pub fn read(text: &str, interval_us: u64) -> (CpuProfile, Addresses) {
-    let mut counts: HashMap<(usize, u64), (u64, Frame)> = HashMap::new();
+pub fn read(text: &str, interval_us: u64) -> (CpuProfile, SampledAddresses) {
+    let mut counts: HashMap<(usize, u64), (u64, ProfiledFunction)> = HashMap::new();
     let mut tree = CallTree::default();
     let mut samples = 0;
     let mut stack: Vec<usize> = Vec::new();
@@ -41,7 +41,7 @@ pub fn read(text: &str, interval_us: u64) -> (CpuProfile, Addresses) {
 }
 
 /// Parses the line of a frame: `            55d0 main::burn (/app/target/release/app)`.
-fn frame(line: &str) -> Option<(Frame, u64)> {
+fn frame(line: &str) -> Option<(ProfiledFunction, u64)> {
     let (address, rest) = line.trim_start().split_once(' ').unwrap_or((line.trim(), ""));
     let address = u64::from_str_radix(address, 16).ok()?;
     let rest = rest.trim();
@@ -63,10 +63,10 @@ fn frame(line: &str) -> Option<(Frame, u64)> {
     let frame = match (unnamed, file) {
         // The name of the library says more than `[unknown]`.
         (true, Some(file)) => {
-            Frame::new(&format!("[{}]", file.rsplit('/').next().unwrap_or(file)), Some(file), None)
+            ProfiledFunction::new(&format!("[{}]", file.rsplit('/').next().unwrap_or(file)), Some(file), None)
         }
-        (true, None) => Frame::new("[unknown]", None, None),
-        (false, file) => Frame::new(symbol, file, None),
+        (true, None) => ProfiledFunction::new("[unknown]", None, None),
+        (false, file) => ProfiledFunction::new(symbol, file, None),
     };
     Some((frame, address))
 }
@@ -92,7 +92,7 @@ mod tests {
     fn frames_are_read_from_the_innermost_out_with_their_library() {
         let (cpu, addresses) = read(SCRIPT, 1000);
         assert_eq!(cpu.samples, 3);
-        assert_eq!(addresses[&Frame::new("main", Some("/app/app"), None)], 0x55_d0c1);
+        assert_eq!(addresses[&ProfiledFunction::new("main", Some("/app/app"), None)], 0x55_d0c1);
         assert_eq!(
             cpu.tree.to_folded(),
             "main (/app/app);app::burn (/app/app) 1000\n\

@@ -1,7 +1,7 @@
 //! Parses pprof's protocol buffer (github.com/google/pprof, `proto/profile.proto`), as Go programs serve it.
 
 use super::MalformedProfile;
-use crate::trace::calls::{CallTree, Frame};
+use crate::trace::calls::{CallTree, ProfiledFunction};
 use prost::Message;
 use std::collections::HashMap;
 use std::io::Read;
@@ -88,7 +88,7 @@ pub struct Profile {
     pub period: i64,
     /// The time that the profile covers, in nanoseconds, or 0 where the profile has none.
     pub duration_ns: i64,
-    frames: Vec<Frame>,
+    frames: Vec<ProfiledFunction>,
     samples: Vec<Sample>,
 }
 
@@ -171,7 +171,7 @@ fn parse(bytes: &[u8]) -> Result<Profile, MalformedProfile> {
         proto.function.iter().map(|function| (function.id, function)).collect();
     let locations: HashMap<u64, &[proto::Line]> =
         proto.location.iter().map(|location| (location.id, location.line.as_slice())).collect();
-    let mut frames: Vec<Frame> = Vec::new();
+    let mut frames: Vec<ProfiledFunction> = Vec::new();
     let mut frame_indices: HashMap<u64, usize> = HashMap::new();
     let mut frame_index = |function_id: u64| {
         *frame_indices.entry(function_id).or_insert_with(|| {
@@ -182,9 +182,9 @@ fn parse(bytes: &[u8]) -> Result<Profile, MalformedProfile> {
                         line => line,
                     };
                     let line = u32::try_from(line).ok();
-                    Frame::new(&string(function.name), Some(&string(function.filename)), line)
+                    ProfiledFunction::new(&string(function.name), Some(&string(function.filename)), line)
                 }
-                None => Frame::new("[unknown]", None, None),
+                None => ProfiledFunction::new("[unknown]", None, None),
             });
             frames.len() - 1
         })

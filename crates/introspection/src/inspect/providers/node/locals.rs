@@ -4,7 +4,7 @@
 //! loaded, the script's functions among all living functions, and reads their scopes. The search stops the process for one
 //! garbage collection. Variables that no function uses are not kept by the engine and cannot be found.
 
-use super::reader::{Lookup, ObjectRead, Reader, RemoteObject};
+use super::reader::{ObjectRead, PropertyLookup, RemoteObject, RemoteReader};
 use crate::inspect::Error;
 use crate::inspect::finding::{PathNotFound, ProviderError};
 use crate::inspect::path::StatePath;
@@ -19,7 +19,7 @@ const MAX_HEAP_BYTES: f64 = 1024.0 * 1024.0 * 1024.0;
 
 /// Returns the handle of the scope of `file` that has the first name of `path`.
 pub(super) async fn find_scope(
-    reader: &Reader,
+    reader: &RemoteReader,
     file: &str,
     path: &StatePath,
 ) -> Result<String, ProviderError> {
@@ -71,10 +71,10 @@ pub(super) async fn find_scope(
             let Some(scope) = reader.run(wrapper, VARIABLES, Vec::new()).await? else { continue };
             let Some(id) = scope.object_id.clone() else { continue };
             let first = path.segments.first().map(String::as_str).unwrap_or_default();
-            if matches!(reader.look_up(&id, first, 1).await?, Lookup::Own(_)) {
+            if matches!(reader.look_up(&id, first, 1).await?, PropertyLookup::Own(_)) {
                 return Ok(id);
             }
-            if let ObjectRead::Members(members) =
+            if let ObjectRead::ObjectMembers(members) =
                 reader.read_members(&scope, MAX_KEYS, MAX_KEY_CHARS, true).await?
             {
                 let names = members.members.iter().filter_map(|(key, _)| key.value.as_ref()?.as_str());
@@ -101,7 +101,7 @@ struct LoadedScripts {
 }
 
 /// Finds the scripts that were loaded from `file`, which may be the end of a path.
-async fn find_scripts(reader: &Reader, file: &str) -> Result<LoadedScripts, Error> {
+async fn find_scripts(reader: &RemoteReader, file: &str) -> Result<LoadedScripts, Error> {
     let session = &reader.session;
     let mut events = session.events();
     // This comes first: once the debugger is enabled, a `debugger` statement would stop the process.
@@ -150,7 +150,7 @@ async fn find_scripts(reader: &Reader, file: &str) -> Result<LoadedScripts, Erro
 }
 
 /// Finds living functions whose text is part of `source`.
-async fn find_functions(reader: &Reader, source: &str) -> Result<Vec<String>, Error> {
+async fn find_functions(reader: &RemoteReader, source: &str) -> Result<Vec<String>, Error> {
     const NEW_FUNCTION: &str = "function(){return function(){}}";
     // `queryObjects` finds objects by their prototype, so it needs that of functions: the internal property of one, since
     // the application may have replaced the visible one.

@@ -13,8 +13,8 @@ use crate::inspect::Error;
 use crate::inspect::cdp::{self, CdpSession, MAX_MESSAGE_BYTES};
 use crate::inspect::finding::{ProviderError, StateValue};
 use crate::inspect::provider::{Provider, ProviderFuture, StateRequest};
-use crate::inspect::target::{self, InspectTarget, Process, Runtime, SignalError, Url};
-use reader::Reader;
+use crate::inspect::target::{self, InspectTarget, LanguageRuntime, Process, SignalError, Url};
+use reader::RemoteReader;
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -29,12 +29,15 @@ const LIST_TIMEOUT: Duration = Duration::from_secs(5);
 /// millisecond.
 const SEARCH_CACHE_TTL: Duration = Duration::from_secs(2);
 
+/// The runtimes that have an inspector.
+const RUNTIMES: [LanguageRuntime; 2] = [LanguageRuntime::Node, LanguageRuntime::Deno];
+
 /// Reads the state of Node.js and Deno.
 #[derive(Debug, Default)]
 pub(in crate::inspect) struct NodeProvider {
     port: Option<u16>,
     /// The open connections, by the name of the target or process.
-    connections: Mutex<HashMap<String, Arc<Reader>>>,
+    connections: Mutex<HashMap<String, Arc<RemoteReader>>>,
     /// Held while a connection is made, so that concurrent requests share it.
     connecting: Mutex<()>,
     /// The process that the last search found to be the only one, and the time of the search.
@@ -77,8 +80,11 @@ impl NodeProvider {
             (None, None) => String::new(),
         };
         // Access was checked when the connection was made. A restricted caller is checked again, below.
+        // Behind a port or a name may be another process by now; its own connection is kept under its id.
+        let is_fixed = !matches!(request.target, Some(InspectTarget::Named(_)));
         if request.required_workspace().is_none()
             && !name.is_empty()
+            && is_fixed
             && let Some(reader) = self.connection(&name).await
         {
             return walk::read(&reader, request).await;
@@ -118,7 +124,7 @@ impl NodeProvider {
     }
 
     /// Returns the connection to the process that was found a moment ago, if it still runs and the caller may look into it.
-    async fn recent_connection(&self, request: &StateRequest<'_>) -> Option<Arc<Reader>> {
+    async fn recent_connection(&self, request: &StateRequest<'_>) -> Option<Arc<RemoteReader>> {
         let process = match &*self.last_found.lock().await {
             Some((found_at, process)) if found_at.elapsed() < SEARCH_CACHE_TTL => process.clone(),
             _ => return None,
@@ -128,16 +134,16 @@ impl NodeProvider {
     }
 
     /// Returns the open connection of this name.
-    async fn connection(&self, name: &str) -> Option<Arc<Reader>> {
+    async fn connection(&self, name: &str) -> Option<Arc<RemoteReader>> {
         let mut connections = self.connections.lock().await;
         connections.retain(|_, reader| reader.is_open());
         connections.get(name).map(Arc::clone)
     }
 
     /// Connects to `endpoint`, and keeps the connection.
-    async fn connect(&self, endpoint: &InspectorEndpoint) -> Result<Arc<Reader>, Error> {
+    async fn connect(&self, endpoint: &InspectorEndpoint) -> Result<Arc<RemoteReader>, Error> {
         let session = CdpSession::connect(&endpoint.url, MAX_MESSAGE_BYTES).await?;
-        let reader = Arc::new(Reader::new(session, endpoint.process.as_ref()).await?);
+        let reader = Arc::new(RemoteReader::new(session, endpoint.process.as_ref()).await?);
         let mut connections = self.connections.lock().await;
         if connections.len() >= MAX_CONNECTIONS {
             // Any of them: a connection costs a few milliseconds to make again.
@@ -166,10 +172,21 @@ impl NodeProvider {
             })
         };
         match (request.target, self.port) {
-            (Some(InspectTarget::Port(port)), _) => endpoint_at(*port, request.required_workspace()).await,
+            (Some(InspectTarget::Port(port)), _) => {
+                let process = request.process_behind(*port).await?;
+                // The port may be that of the application, and not that of its inspector.
+                let is_of_application = process.as_ref().is_some_and(|process| {
+                    RUNTIMES.contains(&process.runtime)
+                        && process.inspector_port().is_none_or(|address| address.port() != *port)
+                });
+                match is_of_application {
+                    true => self.endpoint_of_process(request).await,
+                    false => endpoint_at(*port, request.required_workspace()).await,
+                }
+            }
             (Some(InspectTarget::Inspector(url)), _) => {
                 let Some(address) = url.loopback().first().copied() else {
-                    return Err(Error::from(target::Unreachable::NotLocal(url.to_string())).into());
+                    return Err(Error::from(target::TargetError::NotLocal(url.to_string())).into());
                 };
                 let process =
                     target::behind(url.port(), request.required_workspace()).map_err(Error::from)?;
@@ -186,9 +203,8 @@ impl NodeProvider {
         &self,
         request: &StateRequest<'_>,
     ) -> Result<InspectorEndpoint, ProviderError> {
-        const RUNTIMES: [Runtime; 2] = [Runtime::Node, Runtime::Deno];
         let candidates = match request.target {
-            Some(_) => vec![request.process(&RUNTIMES)?],
+            Some(_) => vec![request.process(&RUNTIMES).await?],
             None => request
                 .processes()
                 .iter()
@@ -216,7 +232,7 @@ impl NodeProvider {
                 Ok(endpoint(process, url.clone(), false))
             }
             ([], []) => Err(ProviderError::NotApplicable("none runs under the roots".to_owned())),
-            ([], [process]) if request.may_signal && process.runtime == Runtime::Node => {
+            ([], [process]) if request.may_signal && process.runtime == LanguageRuntime::Node => {
                 Ok(endpoint(process, open_inspector(process).await?, true))
             }
             ([], all) => Err(ProviderError::NotApplicable(format!(

@@ -53,7 +53,7 @@ pub(super) struct RemoteObject {
 /// A property, as the protocol describes it (`Runtime.PropertyDescriptor`).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Property {
+pub(super) struct PropertyDescriptor {
     pub(super) name: String,
     pub(super) value: Option<RemoteObject>,
 }
@@ -61,7 +61,7 @@ pub(super) struct Property {
 /// The content of a property.
 #[derive(Clone, Debug)]
 #[allow(clippy::large_enum_variant, reason = "nearly all of them are values")]
-pub(super) enum Content {
+pub(super) enum PropertyContent {
     Value(RemoteObject),
     /// A getter, which is not run.
     Getter,
@@ -71,7 +71,7 @@ pub(super) enum Content {
     Trap,
 }
 
-impl Content {
+impl PropertyContent {
     /// Converts the kind and value of a property in the form of `reader.js`.
     fn new(kind: &RemoteObject, value: RemoteObject) -> Option<Self> {
         match kind.value.as_ref().and_then(Value::as_u64) {
@@ -87,9 +87,9 @@ impl Content {
 /// The result of looking up a name in an object.
 #[derive(Clone, Debug)]
 #[allow(clippy::large_enum_variant, reason = "it is moved once")]
-pub(super) enum Lookup {
+pub(super) enum PropertyLookup {
     /// The object has the property.
-    Own(Content),
+    Own(PropertyContent),
     /// The object does not have it; its prototype may.
     Inherited(RemoteObject),
     /// There is no such property, and no prototype.
@@ -100,21 +100,21 @@ pub(super) enum Lookup {
 #[derive(Clone, Debug)]
 pub(super) enum ObjectRead {
     /// The object was read now.
-    Members(Members),
+    ObjectMembers(ObjectMembers),
     /// The object was read before in the same reading, as the object of this index.
     Seen(usize),
 }
 
 /// The number of members of an object, and the first of them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Members {
+pub(super) struct ObjectMembers {
     pub(super) total: f64,
-    pub(super) members: Vec<(RemoteObject, Content)>,
+    pub(super) members: Vec<(RemoteObject, PropertyContent)>,
 }
 
 /// A connection with the functions of `reader.js` in the process.
 #[derive(Debug)]
-pub(super) struct Reader {
+pub(super) struct RemoteReader {
     pub(super) session: CdpSession,
     /// The source of the values, as answers name it.
     pub(super) source: String,
@@ -132,7 +132,7 @@ pub(super) struct Reader {
     pub(super) reading: Mutex<()>,
 }
 
-impl Reader {
+impl RemoteReader {
     /// Prepares the process behind `session` for reading.
     pub(super) async fn new(session: CdpSession, process: Option<&Process>) -> Result<Self, Error> {
         // A process that wants to end waits until its inspectors disconnect. With this it tells us, and we do.
@@ -192,7 +192,12 @@ impl Reader {
     }
 
     /// Looks up `name` in an object, without its prototypes.
-    pub(super) async fn look_up(&self, object: &str, name: &str, max_chars: usize) -> Result<Lookup, Error> {
+    pub(super) async fn look_up(
+        &self,
+        object: &str,
+        name: &str,
+        max_chars: usize,
+    ) -> Result<PropertyLookup, Error> {
         const LOOK: &str = "function(f,k,n){return f(this,k,n)}";
         let arguments = vec![
             json!({"objectId": &self.look_function}),
@@ -202,12 +207,12 @@ impl Reader {
         let seen = call(&self.session, READING_GROUP, object, LOOK, arguments).await?;
         let mut seen = self.list(seen).await?.into_iter().map(|(_, value)| value);
         let (Some(kind), Some(value)) = (seen.next(), seen.next()) else {
-            return Ok(Lookup::Missing);
+            return Ok(PropertyLookup::Missing);
         };
-        Ok(match Content::new(&kind, value.clone()) {
-            Some(content) => Lookup::Own(content),
-            None if value.object_id.is_some() => Lookup::Inherited(value),
-            None => Lookup::Missing,
+        Ok(match PropertyContent::new(&kind, value.clone()) {
+            Some(content) => PropertyLookup::Own(content),
+            None if value.object_id.is_some() => PropertyLookup::Inherited(value),
+            None => PropertyLookup::Missing,
         })
     }
 
@@ -234,7 +239,7 @@ impl Reader {
         if let Some(index) = taken.value.as_ref().and_then(Value::as_u64) {
             return Ok(ObjectRead::Seen(usize::try_from(index).unwrap_or(usize::MAX)));
         }
-        let mut members = Members::default();
+        let mut members = ObjectMembers::default();
         let (mut key, mut kind) = (RemoteObject::default(), RemoteObject::default());
         // [total, key, kind, value, key, kind, value, …]
         for (index, value) in self.list(Some(taken)).await? {
@@ -242,10 +247,12 @@ impl Reader {
                 0 => members.total = value.value.as_ref().and_then(Value::as_f64).unwrap_or(f64::NAN),
                 index if index % 3 == 1 => key = value,
                 index if index % 3 == 2 => kind = value,
-                _ => members.members.extend(Content::new(&kind, value).map(|content| (key.clone(), content))),
+                _ => members
+                    .members
+                    .extend(PropertyContent::new(&kind, value).map(|content| (key.clone(), content))),
             }
         }
-        Ok(ObjectRead::Members(members))
+        Ok(ObjectRead::ObjectMembers(members))
     }
 
     /// Returns the elements of a list of `reader.js`, each with its index.
@@ -260,14 +267,14 @@ impl Reader {
     }
 
     /// Returns the internal properties of an object, such as `[[Scopes]]`.
-    pub(super) async fn internals(&self, id: &str) -> Result<Vec<Property>, Error> {
+    pub(super) async fn internals(&self, id: &str) -> Result<Vec<PropertyDescriptor>, Error> {
         let params = json!({"objectId": id, "ownProperties": true, "generatePreview": false});
         let answer = self.session.call("Runtime.getProperties", params).await?;
         Ok(parse(answer.get("internalProperties").cloned().unwrap_or_else(|| json!([]))))
     }
 
     /// Returns the properties of an object of the engine's own making: for one of the application this could run its code.
-    pub(super) async fn properties(&self, id: &str) -> Result<Vec<Property>, Error> {
+    pub(super) async fn properties(&self, id: &str) -> Result<Vec<PropertyDescriptor>, Error> {
         properties(&self.session, id).await
     }
 
@@ -372,7 +379,7 @@ async fn call(
 }
 
 /// Returns the own properties of an object.
-async fn properties(session: &CdpSession, id: &str) -> Result<Vec<Property>, Error> {
+async fn properties(session: &CdpSession, id: &str) -> Result<Vec<PropertyDescriptor>, Error> {
     let params = json!({"objectId": id, "ownProperties": true, "generatePreview": false});
     let answer = session.call("Runtime.getProperties", params).await?;
     Ok(parse(answer.get("result").cloned().unwrap_or_else(|| json!([]))))
@@ -422,7 +429,7 @@ async fn find_native(session: &CdpSession, expression: &str) -> Option<String> {
     // function that it is bound to.
     let params = json!({"objectId": id, "ownProperties": true});
     let answer = session.call("Runtime.getProperties", params).await.ok()?;
-    let internals: Vec<Property> = parse(answer.get("internalProperties").cloned()?);
+    let internals: Vec<PropertyDescriptor> = parse(answer.get("internalProperties").cloned()?);
     let is_bound = internals
         .iter()
         .any(|property| property.name.starts_with("[[Target") || property.name.starts_with("[[Bound"));

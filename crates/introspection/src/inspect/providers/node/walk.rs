@@ -1,13 +1,13 @@
 //! The reading of one path: follows it, and copies the value within the bounds of an answer.
 
 use super::locals;
-use super::reader::{Content, Lookup, Members, ObjectRead, Reader, RemoteObject};
+use super::reader::{ObjectMembers, ObjectRead, PropertyContent, PropertyLookup, RemoteObject, RemoteReader};
 use crate::inspect::Error;
 use crate::inspect::finding::{PathNotFound, ProviderError, StateValue};
 use crate::inspect::mask::{MASK, is_secret};
 use crate::inspect::path::join;
 use crate::inspect::provider::StateRequest;
-use crate::inspect::tree::{MAX_KEY_CHARS, MAX_KEYS, MAX_LEAF_CHARS, MAX_TEXT_CHARS, Tree, mark};
+use crate::inspect::tree::{MAX_KEY_CHARS, MAX_KEYS, MAX_LEAF_CHARS, MAX_TEXT_CHARS, ValueTree, mark};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -22,7 +22,10 @@ const TRAP_NOTE: &str = "to look at it would run the application's code";
 const MAX_PROTOTYPES: usize = 64;
 
 /// Returns the value under the path of `request` in the process of `reader`.
-pub(super) async fn read(reader: &Reader, request: &StateRequest<'_>) -> Result<StateValue, ProviderError> {
+pub(super) async fn read(
+    reader: &RemoteReader,
+    request: &StateRequest<'_>,
+) -> Result<StateValue, ProviderError> {
     let _reading = reader.reading.lock().await;
     let path = request.path();
     let root = match &path.file {
@@ -37,14 +40,14 @@ pub(super) async fn read(reader: &Reader, request: &StateRequest<'_>) -> Result<
         Err(error) => Err(error),
     };
     // A plain value that was read in one call holds no handles, and needs no second call to release them.
-    if !matches!(&result, Ok(Reading { holds_handles: false, .. })) && reader.is_open() {
+    if !matches!(&result, Ok(ReadValue { holds_handles: false, .. })) && reader.is_open() {
         reader.release().await;
     }
     result.map(|reading| reading.value)
 }
 
 /// A value that was read.
-struct Reading {
+struct ReadValue {
     value: StateValue,
     /// The process holds handles for us, which must be released.
     holds_handles: bool,
@@ -52,57 +55,59 @@ struct Reading {
 
 /// Follows the path from the object `root`; its first `skip` names are followed already.
 async fn read_from(
-    reader: &Reader,
+    reader: &RemoteReader,
     request: &StateRequest<'_>,
     root: &str,
     skip: usize,
-) -> Result<Reading, ProviderError> {
+) -> Result<ReadValue, ProviderError> {
     let path = request.path();
     let names = path.segments.get(skip..).unwrap_or_default();
     let found = reader.find(root, names, MAX_LEAF_CHARS).await?;
     let is_found_directly = found.is_some();
     let content = match found {
-        Some(value) => Content::Value(value),
+        Some(value) => PropertyContent::Value(value),
         None => step_by_step(reader, request, root, skip).await?,
     };
-    let holds_handles =
-        !is_found_directly || matches!(&content, Content::Value(remote) if remote.object_id.is_some());
-    let mut walk = Walk { reader, max_depth: request.depth(), tree: Tree::default(), seen_paths: Vec::new() };
+    let holds_handles = !is_found_directly
+        || matches!(&content, PropertyContent::Value(remote) if remote.object_id.is_some());
+    let mut walk =
+        ValueCopy { reader, max_depth: request.depth(), tree: ValueTree::default(), seen_paths: Vec::new() };
     let node = walk.tree.add_node();
-    let root = Destination { node, depth: 0, is_secret: request.is_beneath_secret(), path: path.to_string() };
+    let root =
+        TreeDestination { node, depth: 0, is_secret: request.is_beneath_secret(), path: path.to_string() };
     walk.run(content, root).await?;
     let value = StateValue::from_tree(reader.source.clone(), walk.tree, node);
-    Ok(Reading { value, holds_handles })
+    Ok(ReadValue { value, holds_handles })
 }
 
 /// Follows the path name by name, for a path on which something is out of the ordinary: to read it nevertheless, or to say
 /// how far it led.
 async fn step_by_step(
-    reader: &Reader,
+    reader: &RemoteReader,
     request: &StateRequest<'_>,
     root: &str,
     skip: usize,
-) -> Result<Content, ProviderError> {
+) -> Result<PropertyContent, ProviderError> {
     let path = request.path();
     let global = RemoteObject {
         kind: "object".to_owned(),
         object_id: Some(root.to_owned()),
         ..RemoteObject::default()
     };
-    let mut current = Content::Value(global);
+    let mut current = PropertyContent::Value(global);
     for (index, name) in path.segments.iter().enumerate().skip(skip) {
         let mut note = None;
         let object = match current {
-            Content::Value(object) if object.is("proxy") => {
+            PropertyContent::Value(object) if object.is("proxy") => {
                 note = Some("it is a proxy, which is not looked into: that would run the application's code");
                 None
             }
-            Content::Value(object) => object.object_id.is_some().then_some(object),
-            Content::Trap => {
+            PropertyContent::Value(object) => object.object_id.is_some().then_some(object),
+            PropertyContent::Trap => {
                 note = Some(TRAP_NOTE);
                 None
             }
-            Content::Getter | Content::Setter => {
+            PropertyContent::Getter | PropertyContent::Setter => {
                 note = Some("it is a getter, which is not run");
                 None
             }
@@ -132,27 +137,33 @@ async fn step_by_step(
 }
 
 /// Looks up `name` in an object and its prototypes.
-async fn look_up(reader: &Reader, object: &RemoteObject, name: &str) -> Result<Option<Content>, Error> {
+async fn look_up(
+    reader: &RemoteReader,
+    object: &RemoteObject,
+    name: &str,
+) -> Result<Option<PropertyContent>, Error> {
     let mut id = object.object_id.clone().unwrap_or_default();
     for _ in 0..MAX_PROTOTYPES {
         match reader.look_up(&id, name, MAX_LEAF_CHARS).await? {
-            Lookup::Own(content) => return Ok(Some(content)),
-            Lookup::Inherited(prototype) if !prototype.is("proxy") => {
+            PropertyLookup::Own(content) => return Ok(Some(content)),
+            PropertyLookup::Inherited(prototype) if !prototype.is("proxy") => {
                 id = prototype.object_id.unwrap_or_default();
             }
-            Lookup::Inherited(_) | Lookup::Missing => return Ok(None),
+            PropertyLookup::Inherited(_) | PropertyLookup::Missing => return Ok(None),
         }
     }
     Ok(None)
 }
 
 /// Returns the first names of an object, or the range of its indexes.
-async fn first_keys(reader: &Reader, object: &RemoteObject) -> Result<Vec<String>, Error> {
+async fn first_keys(reader: &RemoteReader, object: &RemoteObject) -> Result<Vec<String>, Error> {
     if object.is("array") || object.is("typedarray") || object.is("set") {
         return Ok(vec![format!("0 to {}", object.length().saturating_sub(1))]);
     }
     match reader.read_members(object, MAX_KEYS, MAX_KEY_CHARS, true).await? {
-        ObjectRead::Members(members) => Ok(members.members.iter().map(|(key, _)| key_name(key)).collect()),
+        ObjectRead::ObjectMembers(members) => {
+            Ok(members.members.iter().map(|(key, _)| key_name(key)).collect())
+        }
         ObjectRead::Seen(_) => Ok(Vec::new()),
     }
 }
@@ -169,7 +180,7 @@ fn key_name(key: &RemoteObject) -> String {
 }
 
 /// The node of the answer that a value belongs into.
-struct Destination {
+struct TreeDestination {
     node: usize,
     depth: u32,
     /// The value is masked.
@@ -179,26 +190,26 @@ struct Destination {
 }
 
 /// The copying of a value, breadth first.
-struct Walk<'a> {
-    reader: &'a Reader,
+struct ValueCopy<'a> {
+    reader: &'a RemoteReader,
     max_depth: u32,
-    tree: Tree,
+    tree: ValueTree,
     /// The paths of the objects that were opened, in the order in which `reader.js` numbers them.
     seen_paths: Vec<String>,
 }
 
-impl Walk<'_> {
+impl ValueCopy<'_> {
     /// Copies `content` and everything in it, level by level.
-    async fn run(&mut self, content: Content, root: Destination) -> Result<(), Error> {
+    async fn run(&mut self, content: PropertyContent, root: TreeDestination) -> Result<(), Error> {
         let started = Instant::now();
-        let mut level: Vec<(RemoteObject, Destination)> = Vec::new();
+        let mut level: Vec<(RemoteObject, TreeDestination)> = Vec::new();
         self.put(content, root, &mut level);
         let mut is_first = true;
         while !level.is_empty() {
             let mut next = Vec::new();
             let mut objects = level.into_iter();
             loop {
-                let mut batch: Vec<(RemoteObject, Destination)> =
+                let mut batch: Vec<(RemoteObject, TreeDestination)> =
                     objects.by_ref().take(CONCURRENT_READS).collect();
                 if batch.is_empty() {
                     break;
@@ -219,7 +230,7 @@ impl Walk<'_> {
                     let results = futures_util::future::join_all(calls).await;
                     for ((object, destination), result) in batch.into_iter().zip(results) {
                         match result? {
-                            ObjectRead::Members(members) => {
+                            ObjectRead::ObjectMembers(members) => {
                                 self.seen_paths.push(destination.path.clone());
                                 self.open(&object, members, destination, &mut next);
                             }
@@ -240,16 +251,16 @@ impl Walk<'_> {
     /// Writes a plain value to its node; adds an object to those that are opened next.
     fn put(
         &mut self,
-        content: Content,
-        destination: Destination,
-        next: &mut Vec<(RemoteObject, Destination)>,
+        content: PropertyContent,
+        destination: TreeDestination,
+        next: &mut Vec<(RemoteObject, TreeDestination)>,
     ) {
         let node = destination.node;
         let remote = match content {
-            Content::Getter => return self.tree.set_mark(node, "getter", true),
-            Content::Setter => return self.tree.set_mark(node, "setter", true),
-            Content::Trap => return self.tree.set_mark(node, "unread", TRAP_NOTE),
-            Content::Value(remote) => remote,
+            PropertyContent::Getter => return self.tree.set_mark(node, "getter", true),
+            PropertyContent::Setter => return self.tree.set_mark(node, "setter", true),
+            PropertyContent::Trap => return self.tree.set_mark(node, "unread", TRAP_NOTE),
+            PropertyContent::Value(remote) => remote,
         };
         let description = || remote.description.clone().unwrap_or_default();
         match (remote.kind.as_str(), remote.subtype.as_deref()) {
@@ -300,11 +311,11 @@ impl Walk<'_> {
     fn open(
         &mut self,
         object: &RemoteObject,
-        members: Members,
-        destination: Destination,
-        next: &mut Vec<(RemoteObject, Destination)>,
+        members: ObjectMembers,
+        destination: TreeDestination,
+        next: &mut Vec<(RemoteObject, TreeDestination)>,
     ) {
-        let Destination { node, depth, is_secret: is_container_secret, path } = destination;
+        let TreeDestination { node, depth, is_secret: is_container_secret, path } = destination;
         let class = object.class_name.as_deref().unwrap_or("Object");
         // A number of JavaScript, which may be anything if the process is not honest.
         let total = if members.total.is_finite() && members.total > 0.0 { members.total } else { 0.0 };
@@ -314,7 +325,7 @@ impl Walk<'_> {
             reason = "a count, and none below zero"
         )]
         let mut omitted = (total as u64).saturating_sub(MAX_KEYS as u64);
-        let child = |node, name: &str, is_secret| Destination {
+        let child = |node, name: &str, is_secret| TreeDestination {
             node,
             depth: depth + 1,
             is_secret,
@@ -364,7 +375,7 @@ impl Walk<'_> {
                     self.tree.make_list(pair);
                     let (left, right) = (self.tree.push_element(pair), self.tree.push_element(pair));
                     // A key that is an object is opened like any value.
-                    self.put(Content::Value(key), child(left, "(key)", false), next);
+                    self.put(PropertyContent::Value(key), child(left, "(key)", false), next);
                     let is_secret_member = is_container_secret || is_secret(&text);
                     self.put(content, child(right, &text, is_secret_member), next);
                 }
