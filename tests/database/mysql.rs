@@ -51,6 +51,25 @@ fn the_schema_of_mariadb_has_tables_columns_keys_and_indexes() {
     insta::assert_json_snapshot!("mariadb_schema", schema);
 }
 
+/// Interrupted, BENCHMARK returns a value as if it had finished, and the statement goes on with that.
+#[test]
+fn an_interrupted_benchmark_of_mariadb_is_a_failure_and_changes_nothing() {
+    let Some(server) = shop() else { return };
+    let (_project, mut wire) = connect(&server, "app");
+    let endless = "BENCHMARK(1000000000000, MD5('a'))";
+    let query = json!({"action": "query", "payload": format!("SELECT {endless} AS n"), "timeout_ms": 500});
+    let said = error(&mut wire, query);
+    assert!(said.starts_with("stopped after 500 ms"), "{said}");
+    let insert = format!("INSERT INTO users (name) SELECT CONCAT('n', COALESCE({endless}, 'x'))");
+    let said = error(&mut wire, json!({"action": "seed", "payload": insert, "timeout_ms": 500}));
+    assert!(said.starts_with("stopped after 500 ms"), "{said}");
+    wait_until(Duration::from_secs(20), "the statements end", || {
+        server.sql("SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE '%BENCHMARK%' AND id <> CONNECTION_ID()")
+            == "0"
+    });
+    assert_eq!(server.sql("SELECT COUNT(*) FROM users"), "2");
+}
+
 #[test]
 fn every_value_of_mariadb_survives_there_and_back() {
     let Some(server) = shop() else { return };
@@ -69,6 +88,15 @@ fn every_value_of_mariadb_survives_there_and_back() {
         "n": {"$base64": "Qf8=", "bytes": 2}, "o": null, "p": 1, "q": "a,b"
     }]);
     assert_eq!(found, expected);
+    // No byte of 0x80 or more is text.
+    server.sql(
+        "CREATE TABLE flags (a BIT(8), b BIT(16), c BIT(64), d BIT(1));
+         INSERT INTO flags VALUES (b'10000000', b'1111111100000000', ~0, b'1')",
+    );
+    assert_eq!(
+        rows(&mut wire, "SELECT * FROM flags", json!([])),
+        json!([{"a": 128, "b": 65280, "c": "18446744073709551615", "d": 1}])
+    );
     let bound =
         json!([1, "9007199254740993", 1.5, "x'); DROP TABLE users; --", null, true, {"$base64": "AP8="}]);
     let found = rows(

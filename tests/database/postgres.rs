@@ -192,6 +192,35 @@ fn postgres_is_told_to_stop_at_the_time_limit_when_cancelled_and_when_the_client
     wait_until(Duration::from_secs(20), "the statement ends with the client", || !working());
 }
 
+/// It catches the cancellation of its statement, so only the end of its connection ends it.
+#[test]
+fn a_statement_of_postgres_that_goes_on_after_its_cancellation_is_ended() {
+    let Some(server) = shop() else { return };
+    server.sql(
+        "CREATE FUNCTION stubborn() RETURNS int LANGUAGE plpgsql STABLE AS $$ BEGIN LOOP
+           BEGIN PERFORM pg_sleep(500); EXCEPTION WHEN query_canceled THEN NULL; END; END LOOP; END $$",
+    );
+    let (_project, mut wire) = connect(&server, "reader");
+    let query = json!({"action": "query", "payload": "SELECT stubborn()", "timeout_ms": 500});
+    let said = error(&mut wire, query);
+    assert!(said.starts_with("stopped after 500 ms") && said.contains("its connection was ended"), "{said}");
+    wait_until(Duration::from_secs(20), "the statement ends", || {
+        server.sql(
+            "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%stubborn%' AND pid <> pg_backend_pid()",
+        ) == "0"
+    });
+    assert_eq!(rows(&mut wire, "SELECT 1 AS n", json!([])), json!([{"n": 1}]));
+}
+
+#[test]
+fn rows_without_columns_are_rows() {
+    let Some(server) = shop() else { return };
+    let (_project, mut wire) = connect(&server, "reader");
+    assert_eq!(rows(&mut wire, "SELECT FROM users", json!([])), json!([{}, {}]));
+    assert_eq!(rows(&mut wire, "SELECT FROM users WHERE id = $1", json!([1])), json!([{}]));
+    assert_eq!(rows(&mut wire, "SELECT", json!([])), json!([{}]));
+}
+
 #[test]
 fn no_message_shows_a_url_a_user_or_a_password() {
     let Some(server) = shop() else { return };

@@ -1,9 +1,9 @@
 //! Attacks on PostgreSQL.
 
-use crate::answer;
 use crate::attack::{AttackOutcome, DatabaseAttack, run};
 use crate::postgres::{connect, shop};
 use crate::servers::{PASSWORD, TestDatabase};
+use crate::{answer, error};
 use AttackOutcome::{Ddl, Harmless, Refused};
 use integration_tests::Project;
 use serde_json::json;
@@ -71,7 +71,7 @@ const ATTACKS: &[DatabaseAttack] = &[
     ("query", "SELECT lo_create(4711)", Harmless),
     ("query", "SELECT lo_from_bytea(0, '\\x00')", Harmless),
     ("query", "SELECT query_to_xml('DELETE FROM users RETURNING *', true, true, '')", Refused),
-    ("query", "SELECT pg_logical_emit_message(true, 'a', 'b')", Harmless),
+    ("query", "SELECT pg_logical_emit_message(true, 'a', 'b')", Refused),
     // Blocks, calls, cursors, prepared statements.
     ("query", "DO $$ BEGIN DELETE FROM users; END $$", Refused),
     ("seed", "DO $$ BEGIN EXECUTE 'DROP TABLE users'; END $$", Refused),
@@ -115,7 +115,7 @@ const ATTACKS: &[DatabaseAttack] = &[
     ("query", "SELECT set_config('transaction_read_only', 'off', false)", Refused),
     ("query", "SELECT set_config('transaction_read_only', 'off', true), sneaky()", Refused),
     ("query", "SELECT set_config('default_transaction_read_only', 'off', false), sneaky()", Refused),
-    ("query", "SELECT set_config('statement_timeout', '0', false)", Harmless),
+    ("query", "SELECT set_config('statement_timeout', '0', false)", Refused),
     ("query", "SELECT pg_reload_conf()", Refused),
     ("query", "SELECT pg_rotate_logfile()", Refused),
     ("query", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'boss'", Refused),
@@ -136,7 +136,7 @@ const ATTACKS: &[DatabaseAttack] = &[
     ("query", "SELECT 'DROP TABLE users'", Harmless),
     ("query", "TABLE users", Harmless),
     ("query", "VALUES (1), (2)", Harmless),
-    ("query", "SELECT", Refused),
+    ("query", "SELECT", Harmless),
     ("query", "SHOW ALL", Refused),
 ];
 
@@ -201,13 +201,95 @@ fn a_superusers_queries_reach_no_files_and_warn() {
     let queries: Vec<DatabaseAttack> = ATTACKS
         .iter()
         .filter(|(action, payload, _)| {
-            // What a superuser is let do is its own role back, which is said in the warning.
             // Passwords are rows of a table, and it may read all tables.
-            let its_own = ["set_config('role", "set_config('session_auth", "pg_authid"];
-            *action == "query" && !its_own.iter().any(|own| payload.contains(own))
+            *action == "query" && !payload.contains("pg_authid")
         })
         .copied()
         .collect();
     assert!(queries.len() >= 60);
     run(&mut wire, "", &queries, || state(&server));
+}
+
+/// Calls of functions that act, each in another way, with the function that the refusal names.
+const ACTS: &[(&str, &str)] = &[
+    ("SELECT pg_try_advisory_lock(1)", "pg_try_advisory_lock(bigint)"),
+    ("SELECT pg_catalog . \"pg_try_advisory_lock\" /* ( */ -- x\n (1)", "pg_try_advisory_lock(bigint)"),
+    ("SELECT E'\\'' , pg_try_advisory_lock(1)--'", "pg_try_advisory_lock(bigint)"),
+    ("SELECT 'a\\' , pg_try_advisory_lock(1)--'", "pg_try_advisory_lock(bigint)"),
+    ("SELECT U&\"pg_try_advisory_loc\\006b\"(1)", "Unicode escapes"),
+    ("SELECT 1 LIMIT pg_try_advisory_lock(1)::int", "pg_try_advisory_lock(bigint)"),
+    ("SELECT 1 WHERE false AND pg_try_advisory_lock(1)", "pg_try_advisory_lock(bigint)"),
+    ("SELECT * FROM generate_series(1, 2) WHERE pg_try_advisory_xact_lock(1)", "pg_try_advisory_xact_lock"),
+    ("SELECT pg_terminate_backend(1)", "pg_terminate_backend"),
+    ("SELECT pg_cancel_backend(1)", "pg_cancel_backend"),
+    ("SELECT pg_notify('a', 'b')", "pg_notify"),
+    ("SELECT pg_logical_emit_message(false, 'a', 'b')", "pg_logical_emit_message"),
+    ("SELECT set_config('x.y', '1', false)", "set_config"),
+    ("SELECT query_to_xml('SELECT acts(1)', true, true, '')", "query_to_xml"),
+    ("SELECT acts(1)", "acts(integer) is declared VOLATILE, the default"),
+    ("SELECT shop_tools.acts_there()", "shop_tools.acts_there()"),
+    ("SELECT count(*) FROM acting", "acts(integer), which the view acting calls,"),
+    ("SELECT count(*) FROM nested", "acts(integer), which the view acting calls,"),
+    ("SELECT users.of_row FROM users", "of_row(users)"),
+    ("SELECT (u).of_row FROM users u", "of_row(users)"),
+    ("SELECT 1 @@@ 2", "which the operator @@@ calls"),
+    ("SELECT 1 OPERATOR(public.@@@) 2", "which the operator @@@ calls"),
+    ("SELECT gathered(id) FROM users", "gathered(integer)"),
+    ("SELECT 1::picky", "which the domain picky calls"),
+    ("SELECT CAST(ROW(1) AS boxed)::int", "which a cast to integer calls"),
+];
+
+#[test]
+fn functions_that_act_are_refused_and_those_that_only_read_run() {
+    let Some(server) = shop() else { return };
+    server.sql(
+        "CREATE FUNCTION acts(int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_lock(7); RETURN $1; END $$;
+         CREATE FUNCTION acts2(int, int) RETURNS int LANGUAGE sql AS 'SELECT acts($1)';
+         CREATE FUNCTION of_row(users) RETURNS int LANGUAGE sql AS 'SELECT acts($1.id)';
+         CREATE SCHEMA shop_tools;
+         CREATE FUNCTION shop_tools.acts_there() RETURNS int LANGUAGE sql AS 'SELECT acts(1)';
+         GRANT USAGE ON SCHEMA shop_tools TO app;
+         CREATE VIEW acting AS SELECT id FROM users ORDER BY id LIMIT acts(1);
+         CREATE VIEW nested AS SELECT id FROM acting;
+         CREATE OPERATOR @@@ (LEFTARG = int, RIGHTARG = int, FUNCTION = acts2);
+         CREATE AGGREGATE gathered (int) (SFUNC = acts2, STYPE = int, INITCOND = '0');
+         CREATE DOMAIN picky AS int CHECK (acts(VALUE) > 0);
+         CREATE TYPE boxed AS (n int);
+         CREATE FUNCTION unboxed(boxed) RETURNS int LANGUAGE sql AS 'SELECT acts($1.n)';
+         CREATE CAST (boxed AS int) WITH FUNCTION unboxed(boxed);
+         CREATE FUNCTION reads() RETURNS bigint LANGUAGE sql STABLE AS 'SELECT count(*) FROM users';
+         CREATE FUNCTION defines() RETURNS text LANGUAGE plpgsql AS $$ BEGIN CREATE TABLE made (); RETURN 'x'; END $$;
+         GRANT SELECT ON ALL TABLES IN SCHEMA public TO app",
+    );
+    for user in ["app", "boss"] {
+        let (_project, mut wire) = connect(&server, user);
+        for (payload, words) in ACTS {
+            let said = error(&mut wire, json!({"action": "query", "payload": payload}));
+            assert!(
+                said.starts_with("not permitted in `query`: ") && said.contains(words),
+                "{payload}: {said}"
+            );
+        }
+        let defines = json!({"action": "seed", "payload": "INSERT INTO users (name) SELECT defines()"});
+        let said = error(&mut wire, defines);
+        assert!(said.starts_with("not permitted in `seed`: defines() is declared VOLATILE"), "{said}");
+        for payload in [
+            "SELECT random(), gen_random_uuid(), clock_timestamp(), now(), pg_database_size(current_database())",
+            "SELECT pg_total_relation_size('users'), pg_size_pretty(pg_table_size('users'))",
+            "SELECT reads(), count(*) FROM users TABLESAMPLE system (100)",
+            "SELECT count(*) FROM pg_locks, pg_stat_activity, information_schema.columns",
+            "SELECT 'acts(1)', $$ acts(1) $$, name AS acts FROM users -- acts(1)",
+            "SELECT name FROM users WHERE name LIKE '%pg_notify(%' /* acts( */",
+            "WITH named (acts) AS (SELECT 1) SELECT named.acts FROM named",
+        ] {
+            answer(&mut wire, json!({"action": "query", "payload": payload}));
+        }
+        let seed = json!({
+            "action": "seed", "dry_run": true,
+            "payload": "INSERT INTO users (id, name) VALUES (nextval('users_id_seq'), 'r' || random())"
+        });
+        assert_eq!(answer(&mut wire, seed)["affected"], 1);
+    }
+    assert_eq!(server.sql("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"), "0");
+    assert_eq!(server.sql("SELECT count(*) FROM pg_class WHERE relname = 'made'"), "0");
 }

@@ -221,8 +221,8 @@ fn a_file_is_beneath_a_root_and_never_made() {
     };
     let before = names();
     let query = |database: &str| json!({"action": "query", "payload": "SELECT count(*) AS n FROM users", "database": database});
-    let said = error(&mut wire, json!({"action": "query", "payload": "SELECT 1"}));
-    assert!(said.starts_with("database file not found: app.db"), "{said}");
+    let one = answer(&mut wire, json!({"action": "query", "payload": "SELECT 1"}));
+    assert_eq!(one["database"], "other.db (the only SQLite file in the usual folders)");
     for database in [
         file.to_str().unwrap(),
         "link.db",
@@ -249,6 +249,63 @@ fn a_file_is_beneath_a_root_and_never_made() {
     for database in ["other.db", "inner.db", project.join("other.db").to_str().unwrap()] {
         assert_eq!(answer(&mut wire, query(database))["rows"], json!([{"n": 2}]), "{database}");
     }
+}
+
+#[test]
+fn the_database_that_the_project_itself_names_is_found_and_a_server_only_told() {
+    let project = shop();
+    std::fs::create_dir(project.join("storage")).unwrap();
+    std::fs::rename(project.join("app.db"), project.join("storage/dev.sqlite3")).unwrap();
+    std::fs::copy(project.join("storage/dev.sqlite3"), project.join("other.db")).unwrap();
+    let count = json!({"action": "query", "payload": "SELECT count(*) AS n FROM users"});
+    let mut wire = serve(&project, &[]);
+    let said = error(&mut wire, count.clone());
+    assert!(said.contains("there are other.db, storage/dev.sqlite3: give one as `database`"), "{said}");
+    project.write(".env", "DATABASE_URL=sqlite:///storage/dev.sqlite3\n");
+    let found = answer(&mut wire, count.clone());
+    assert_eq!(found["rows"], json!([{"n": 2}]));
+    assert_eq!(found["database"], "storage/dev.sqlite3 (DATABASE_URL in .env)");
+    let seed = json!({"action": "seed", "payload": "DELETE FROM users"});
+    let said = error(&mut wire, seed);
+    assert!(said.starts_with("`database`: a seed names its database: here is storage/dev.sqlite3"), "{said}");
+    assert_eq!(answer(&mut wire, count.clone())["rows"], json!([{"n": 2}]));
+    project.write(".env", "DATABASE_URL=postgres://ann:s3cr3t-word@db.internal/shop\n");
+    let said = error(&mut wire, count);
+    assert!(said.contains("DATABASE_URL in .env names a PostgreSQL database"), "{said}");
+    assert!(["s3cr3t", "ann", "internal"].iter().all(|secret| !said.contains(secret)), "{said}");
+}
+
+#[test]
+fn a_locked_file_is_said_to_be_locked_and_how_long_it_was_waited_for() {
+    let project = shop();
+    let script = "import sqlite3, sys\nc = sqlite3.connect(sys.argv[1], isolation_level=None)\n\
+                  c.execute('BEGIN EXCLUSIVE')\nprint('held', flush=True)\nsys.stdin.read()";
+    let mut other = Command::new("python3")
+        .args(["-c", script])
+        .arg(project.join("app.db"))
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(other.stdout.as_mut().unwrap()), &mut line)
+        .unwrap();
+    let mut wire = serve(&project, &[]);
+    for request in [
+        json!({"action": "query", "payload": "SELECT count(*) AS n FROM users", "timeout_ms": 700}),
+        json!({"action": "seed", "payload": "DELETE FROM users", "timeout_ms": 700}),
+        json!({"action": "schema", "timeout_ms": 700}),
+    ] {
+        let said = error(&mut wire, request.clone());
+        let waited = said
+            .strip_prefix("the database file is locked: another connection held its lock for all of the ");
+        let waited =
+            waited.and_then(|rest| rest.split_once(" ms that were waited")).map(|(ms, _)| ms.parse::<u64>());
+        assert!(matches!(waited, Some(Ok(_))), "{request}: {said}");
+    }
+    drop(other.stdin.take());
+    other.wait().unwrap();
+    assert_eq!(rows(&mut wire, "SELECT count(*) AS n FROM users", json!([])), json!([{"n": 2}]));
 }
 
 #[test]

@@ -186,7 +186,7 @@ fn a_process_is_named_by_its_program_and_several_are_listed() {
         Command::new(gcc).arg(source("native.c")).arg("-o").arg(project.join(&name)).status().unwrap();
     assert!(built.success());
     let start = || {
-        let app = App::start(&project, Command::new(project.join(&name)));
+        let app = InspectedApp::start(&project, Command::new(project.join(&name)));
         assert_eq!(app.line(), "ready");
         app
     };

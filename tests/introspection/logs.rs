@@ -55,6 +55,21 @@ fn the_path_in_the_environment_and_the_configured_sources_are_read() {
 }
 
 #[test]
+fn the_logs_of_the_project_are_found_where_nothing_names_them() {
+    let (project, mut wire) = serve([("log/development.log", line(50, "found").as_str())]);
+    let found = page(&mut wire, json!({}));
+    assert_eq!(messages(&found), ["found"]);
+    assert_eq!(found["notes"][0], "no `source` was given: log/*.log was found (the usual folders)");
+    project.write("out/api.txt", &line(50, "named"));
+    project.write(".env", "LOG_FILE=out/api.txt\n");
+    let found = page(&mut wire, json!({}));
+    assert_eq!((messages(&found), &found["files"]), (vec!["named"], &json!(["out/api.txt"])));
+    let (_project, mut wire) = serve([]);
+    let said = wire.failure("get_logs", json!({}));
+    assert!(said.contains("no .env file names a log, and there is no *.log in logs, log"), "{said}");
+}
+
+#[test]
 fn nothing_outside_the_roots_is_read_whoever_names_it() {
     let outside = Project::with([("secret.log", line(50, "secret").as_str())]);
     let project = Project::empty();

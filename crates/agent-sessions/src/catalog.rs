@@ -45,6 +45,9 @@ pub(crate) struct AgentDefinition {
     /// Tells that the agent needs a terminal. False by default.
     #[serde(default)]
     pub(crate) pty: bool,
+    /// The exit codes with which the agent says that it needs a login or a set-up.
+    #[serde(default)]
+    pub(crate) attention_exit_codes: Vec<u32>,
     /// The prompt with which a session is resumed.
     #[serde(default = "default_resume_prompt")]
     pub(crate) resume_prompt: String,
@@ -66,6 +69,7 @@ fn default_resume_prompt() -> String {
 pub(crate) enum LineMeaning {
     RateLimit,
     ContextExhausted,
+    NeedsAttention,
     Completed,
     UserExit,
 }
@@ -160,7 +164,7 @@ enum TimeUnit {
 }
 
 impl AgentCatalog {
-    /// Returns the built-in catalog: Claude Code, Codex and opencode, and patterns that fit any agent.
+    /// Returns the built-in catalog: Claude Code, Codex, Gemini CLI and opencode, and patterns that fit any agent.
     ///
     /// # Errors
     /// None in practice: a test reads the built-in file.
@@ -295,7 +299,7 @@ impl AgentDefinition {
 
 /// The values of the placeholders in the arguments of an [`AgentDefinition`].
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Placeholders<'a> {
+pub(crate) struct ArgumentPlaceholders<'a> {
     /// The value of `{prompt}`.
     pub(crate) prompt: &'a str,
     /// The value of `{session}`.
@@ -304,7 +308,7 @@ pub(crate) struct Placeholders<'a> {
     pub(crate) agent_session: &'a str,
 }
 
-impl Placeholders<'_> {
+impl ArgumentPlaceholders<'_> {
     /// Returns `arguments` with the placeholders replaced.
     pub(crate) fn expand(&self, arguments: &[String]) -> Vec<String> {
         let expand = |argument: &String| match argument.as_str() {
@@ -343,7 +347,7 @@ mod tests {
     #[test]
     fn a_prompt_is_one_argument_whatever_is_in_it() {
         let placeholders =
-            Placeholders { prompt: "a {session} \"b\"; $(c)", session: "S", agent_session: "" };
+            ArgumentPlaceholders { prompt: "a {session} \"b\"; $(c)", session: "S", agent_session: "" };
         let arguments = ["-p", "{prompt}", "--id={session}"].map(str::to_owned);
         assert_eq!(placeholders.expand(&arguments), ["-p", "a {session} \"b\"; $(c)", "--id=S"]);
     }

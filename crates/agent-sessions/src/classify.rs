@@ -43,7 +43,10 @@ pub(crate) fn classify(
             Some(LineMatch { index, line: lines[index], meaning: pattern.meaning, reset })
         })
         .collect();
-    let mut diagnosis = diagnose(&matches, exit, lines.last().copied());
+    let attention_codes =
+        agent.and_then(|agent| catalog.by_name(agent)).map_or(&[][..], |agent| &agent.attention_exit_codes);
+    let needs_attention = exit.code.is_some_and(|code| attention_codes.contains(&code));
+    let mut diagnosis = diagnose(&matches, exit, needs_attention, lines.last().copied());
     (diagnosis.exit_code, diagnosis.signal) = (exit.code, exit.signal);
     if diagnosis.reason == StopCause::RateLimit {
         diagnosis.retry = retry_hint(catalog, &matches, &lines);
@@ -71,18 +74,27 @@ fn match_line<'a>(
     })
 }
 
-/// Weighs the matches, the latest first, against the exit.
-fn diagnose(matches: &[LineMatch<'_>], exit: ObservedExit, last_line: Option<&str>) -> StopDiagnosis {
+/// Weighs the matches, the latest first, against the exit. `needs_attention` is true where the exit code means that.
+fn diagnose(
+    matches: &[LineMatch<'_>],
+    exit: ObservedExit,
+    needs_attention: bool,
+    last_line: Option<&str>,
+) -> StopDiagnosis {
     let count = |meaning: LineMeaning| matches.iter().filter(|found| found.meaning == meaning).count();
     let (completions, quits) = (count(LineMeaning::Completed), count(LineMeaning::UserExit));
     let succeeded = exit.code == Some(0);
     let unobserved = exit == ObservedExit::default();
-    // Of the two causes that something is done about, the later one ended the process.
-    let latest_limit = matches
-        .iter()
-        .map(|found| found.meaning)
-        .find(|meaning| matches!(meaning, LineMeaning::RateLimit | LineMeaning::ContextExhausted));
-    let (reason, base, pieces) = match latest_limit {
+    // Of the causes that an agent reports, the latest ended the process.
+    let latest_cause = matches.iter().map(|found| found.meaning).find(|meaning| {
+        matches!(
+            meaning,
+            LineMeaning::RateLimit | LineMeaning::ContextExhausted | LineMeaning::NeedsAttention
+        )
+    });
+    let (reason, base, pieces) = match latest_cause {
+        _ if needs_attention => (StopCause::NeedsAttention, 0.9, 1),
+        Some(meaning @ LineMeaning::NeedsAttention) => (StopCause::NeedsAttention, 0.85, count(meaning)),
         Some(meaning @ LineMeaning::RateLimit) => (StopCause::RateLimit, 0.85, count(meaning)),
         Some(meaning) => (StopCause::ContextExhausted, 0.78, count(meaning)),
         None if was_asked_to_end(exit) => (StopCause::UserExit, 0.9, 1 + quits),
@@ -94,7 +106,9 @@ fn diagnose(matches: &[LineMatch<'_>], exit: ObservedExit, last_line: Option<&st
     };
     // An exit code that agrees with the output is one more piece of evidence.
     let exit_agrees = match reason {
-        StopCause::RateLimit | StopCause::ContextExhausted => !succeeded && !unobserved,
+        StopCause::RateLimit | StopCause::ContextExhausted | StopCause::NeedsAttention => {
+            !succeeded && !unobserved
+        }
         StopCause::Completed => succeeded && completions > 0,
         _ => false,
     };
@@ -104,6 +118,7 @@ fn diagnose(matches: &[LineMatch<'_>], exit: ObservedExit, last_line: Option<&st
     let meaning = match reason {
         StopCause::RateLimit => Some(LineMeaning::RateLimit),
         StopCause::ContextExhausted => Some(LineMeaning::ContextExhausted),
+        StopCause::NeedsAttention => Some(LineMeaning::NeedsAttention),
         StopCause::Completed => Some(LineMeaning::Completed),
         StopCause::UserExit => Some(LineMeaning::UserExit),
         _ => None,
@@ -112,9 +127,9 @@ fn diagnose(matches: &[LineMatch<'_>], exit: ObservedExit, last_line: Option<&st
     let mut evidence: Vec<String> =
         supporting.map(|found| format!("it printed: {}", quoted(found.line))).collect();
     evidence.push(exit_text(exit));
-    if matches!(reason, StopCause::Crash | StopCause::Unknown)
-        && let Some(last_line) = last_line
-    {
+    let is_unexplained = matches!(reason, StopCause::Crash | StopCause::Unknown)
+        || (reason == StopCause::NeedsAttention && evidence.len() == 1);
+    if is_unexplained && let Some(last_line) = last_line {
         evidence.push(format!("its last line: {}", quoted(last_line)));
     }
     StopDiagnosis { reason, confidence, evidence, retry: None, exit_code: None, signal: None }
@@ -294,18 +309,60 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_exit_code_of_gemini_for_a_login_is_enough() {
+        let stop = diagnosed("gemini", 41, "some words of a later version");
+        assert_eq!(stop.reason, StopCause::NeedsAttention);
+        assert!(stop.evidence[1].contains("some words of a later version"), "{stop:?}");
+        assert_eq!(diagnosed("codex", 41, "").reason, StopCause::Crash);
+    }
+
+    #[test]
+    fn the_quota_of_gemini_is_a_limit_with_its_time() {
+        let message =
+            "You have exhausted your capacity on this model. Your quota will reset after 15h48m23s.";
+        for line in
+            [format!("[API Error: {message}]"), format!("TerminalQuotaError: {message}"), message.to_owned()]
+        {
+            let stop = diagnosed("gemini", 1, &line);
+            assert_eq!(stop.reason, StopCause::RateLimit, "{line}: {stop:?}");
+            let wait = RetryTime::In(((15 * 60 + 48) * 60 + 23) * 1000);
+            assert_eq!(stop.retry, Some(RetryHint { source: RetrySource::Words, when: wait }), "{line}");
+        }
+        let retry = "[API Error: You exceeded your current quota, please check your plan and billing details. \
+                     Please retry in 12.5s.]";
+        let stop = diagnosed("gemini", 1, retry);
+        assert_eq!(stop.retry, Some(RetryHint { source: RetrySource::Words, when: RetryTime::In(12_500) }));
+        let daily = diagnosed("gemini", 1, "Error: You have exhausted your daily quota on this model.");
+        assert_eq!((daily.reason, daily.retry), (StopCause::RateLimit, None));
+    }
+
     /// Output of Claude Code 2.1.197, Codex 0.169.0 and opencode 1.18.33, run as sessions are: without an account,
     /// and against a server on this machine that answered 401, 429, 529 and 400.
     #[test]
-    fn what_agents_without_an_account_print_is_a_crash_and_no_limit_and_limits_are_limits() {
+    fn agents_without_an_account_need_attention_and_limits_are_limits() {
         let codex = "OpenAI Codex v0.169.0\n--------\nmodel: gpt-5\nprovider: fake\nsandbox: read-only\n\
                      session id: 01a20324-5d82-7d63-93c0-eb923a716f36\n--------\nuser\nsay hello\n\
                      warning: Model metadata for `gpt-5` not found. Defaulting to fallback metadata; this can degrade \
                      performance and cause issues.\n";
         let twice = |line: &str| format!("{codex}ERROR: Reconnecting... 1/1\n{line}\n{line}");
         for (agent, output, reason) in [
-            ("claude", "Not logged in · Please run /login".to_owned(), StopCause::Crash),
-            ("claude", "Invalid API key · Fix external API key".to_owned(), StopCause::Crash),
+            ("claude", "Not logged in · Please run /login".to_owned(), StopCause::NeedsAttention),
+            ("claude", "Invalid API key · Fix external API key".to_owned(), StopCause::NeedsAttention),
+            (
+                "codex",
+                "Reading additional input from stdin...\nNot inside a trusted directory and --skip-git-repo-check was \
+                 not specified."
+                    .to_owned(),
+                StopCause::NeedsAttention,
+            ),
+            (
+                "gemini",
+                "Please set an Auth method in your /home/ann/.gemini/settings.json or specify one of the following \
+                 environment variables before running: GEMINI_API_KEY, GOOGLE_GENAI_USE_VERTEXAI, GOOGLE_GENAI_USE_GCA"
+                    .to_owned(),
+                StopCause::NeedsAttention,
+            ),
             (
                 "claude",
                 "No conversation found with session ID: 00000000-0000-4000-8000-000000000003".to_owned(),
@@ -338,7 +395,7 @@ mod tests {
                     "ERROR: unexpected status 401 Unauthorized: Incorrect API key provided: sk-invalid., url: \
                      http://127.0.0.1:9401/v1/responses",
                 ),
-                StopCause::Crash,
+                StopCause::NeedsAttention,
             ),
             ("codex", twice("ERROR: exceeded retry limit, last status: 429 Too Many Requests"), StopCause::RateLimit),
             ("codex", twice("ERROR: Quota exceeded. Check your plan and billing details."), StopCause::RateLimit),
@@ -355,7 +412,7 @@ mod tests {
                 "\u{1b}[0m\n> build · m\n\u{1b}[0m\n\u{1b}[91m\u{1b}[1mError: \u{1b}[0mIncorrect API key provided: \
                  sk-invalid."
                     .to_owned(),
-                StopCause::Crash,
+                StopCause::NeedsAttention,
             ),
             (
                 "opencode",
@@ -370,7 +427,8 @@ mod tests {
             let last = output.lines().next_back().unwrap();
             let expected = process_runner::clean(last).chars().take(40).collect::<String>();
             let evidence = stop.evidence.join("\n");
-            assert!(reason != StopCause::Crash || process_runner::clean(&evidence).contains(&expected), "{agent}: {evidence}");
+            let is_quoted = matches!(reason, StopCause::Crash | StopCause::NeedsAttention);
+            assert!(!is_quoted || process_runner::clean(&evidence).contains(&expected), "{agent}: {evidence}");
         }
     }
 

@@ -54,7 +54,7 @@ impl SupervisorClient {
         parse_answer(&line)
     }
 
-    async fn connect(&self) -> Result<Connection, Error> {
+    async fn connect(&self) -> Result<SupervisorConnection, Error> {
         let stream =
             UnixStream::connect(socket_path(&self.state)).await.map_err(|error| self.unreachable(&error))?;
         let peer = stream.peer_cred().map_err(|error| self.unreachable(&error))?;
@@ -63,7 +63,7 @@ impl SupervisorClient {
             return Err(Error::new(ErrorCode::Refused, "the supervisor's socket belongs to another user"));
         }
         let (reader, writer) = stream.into_split();
-        Ok(Connection { reader: BufReader::new(reader), writer })
+        Ok(SupervisorConnection { reader: BufReader::new(reader), writer })
     }
 
     fn unreachable(&self, error: &io::Error) -> Error {
@@ -82,12 +82,12 @@ impl SupervisorClient {
 }
 
 /// A connection to a supervisor.
-struct Connection {
+struct SupervisorConnection {
     reader: BufReader<OwnedReadHalf>,
     writer: OwnedWriteHalf,
 }
 
-impl Connection {
+impl SupervisorConnection {
     /// Exchanges the first lines.
     async fn greet(&mut self) -> Result<(), Error> {
         write_json(&mut self.writer, &hello()).await.map_err(|error| broken_off(&error))?;

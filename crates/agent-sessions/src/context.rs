@@ -10,9 +10,9 @@ use crate::log::{LogLevel, RotatingLog};
 use crate::options::{EffectiveSettings, SupervisorOptions};
 use crate::process;
 use crate::protocol::SessionStarted;
-use crate::record::{SessionRecord, Statistics, SupervisorRecord};
+use crate::record::{SessionRecord, SessionStatistics, SupervisorRecord};
 use crate::state::{ScheduledAction, SessionAction};
-use crate::store::{DATABASE_NAME, Store, StoreError};
+use crate::store::{DATABASE_NAME, SessionStore, StoreError};
 use crate::watcher::SessionFileWatcher;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ pub(crate) const SESSION_LOG_NAME: &str = "session.log";
 
 /// A part of the supervisor that may fail for a while without ending it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Component {
+pub(crate) enum SupervisorComponent {
     Database,
     Journal,
     SessionLogs,
@@ -44,14 +44,14 @@ pub(crate) struct SuccessorRequest {
 pub(crate) struct SupervisorContext {
     pub(crate) options: SupervisorOptions,
     pub(crate) lock: StateLock,
-    pub(crate) store: Store,
+    pub(crate) store: SessionStore,
     pub(crate) watcher: SessionFileWatcher,
     settings: watch::Sender<Arc<EffectiveSettings>>,
     journal: Journal,
     record: Mutex<SupervisorRecord>,
     /// Held while the record is written, so that the latest is written last.
     saving: tokio::sync::Mutex<()>,
-    last_errors: Mutex<BTreeMap<Component, String>>,
+    last_errors: Mutex<BTreeMap<SupervisorComponent, String>>,
     /// The session in which something happened last.
     latest_session: Mutex<Option<String>>,
     /// The way to the supervisor, for sessions that need a successor. A sender only: the supervisor owns the sessions,
@@ -78,7 +78,7 @@ impl SupervisorContext {
         // Created here for its mode: SQLite gives the files beside it the same one.
         folder.file(DATABASE_NAME).map_err(|error| Error::broken("cannot open the database", &error))?;
         let database_error = |error: StoreError| Error::broken("cannot use the database of sessions", &error);
-        let store = Store::open(&folder.path().join(DATABASE_NAME)).await.map_err(database_error)?;
+        let store = SessionStore::open(&folder.path().join(DATABASE_NAME)).await.map_err(database_error)?;
         let mut record = store.supervisor().await.map_err(database_error)?;
         let sessions = store.sessions().await.map_err(database_error)?;
         let boot = process::boot_id();
@@ -115,7 +115,7 @@ impl SupervisorContext {
     /// Writes a line to the journal, also to the extract of `principal`.
     pub(crate) fn log(&self, principal: Option<&str>, level: LogLevel, text: &str) {
         let last_error = self.journal.write(self.lock.folder(), principal, level, text);
-        self.report(Component::Journal, last_error);
+        self.report(SupervisorComponent::Journal, last_error);
     }
 
     /// Returns a receiver that changes with each line of the journal.
@@ -124,7 +124,7 @@ impl SupervisorContext {
     }
 
     /// Sets the error that lasts in a component, or clears it.
-    pub(crate) fn report(&self, component: Component, error: Option<String>) {
+    pub(crate) fn report(&self, component: SupervisorComponent, error: Option<String>) {
         let mut errors = locked(&self.last_errors);
         match error {
             Some(error) => errors.insert(component, error),
@@ -135,10 +135,10 @@ impl SupervisorContext {
     /// Sets or clears the error of the database after an operation.
     pub(crate) fn report_store(&self, result: Result<(), StoreError>) {
         let error = result.err().map(|error| format!("changes cannot be saved: {}", error_chain(&error)));
-        self.report(Component::Database, error);
+        self.report(SupervisorComponent::Database, error);
     }
 
-    pub(crate) fn last_error(&self, component: Component) -> Option<String> {
+    pub(crate) fn last_error(&self, component: SupervisorComponent) -> Option<String> {
         locked(&self.last_errors).get(&component).cloned()
     }
 
@@ -178,7 +178,7 @@ impl SupervisorContext {
         // An estimate: the wait that nobody had to sit through, and the restart that nobody had to do.
         let now = clock::now_ms();
         let saved_seconds = now.saturating_sub(done.since) / 1000 + self.settings().manual_restart.as_secs();
-        let count = |stats: &mut Statistics| {
+        let count = |stats: &mut SessionStatistics| {
             stats.saves_count += 1;
             if done.action == SessionAction::Resume {
                 stats.total_resumes += 1;

@@ -15,6 +15,8 @@ pub enum StopCause {
     Completed,
     /// The user quit the agent or sent it a signal to end.
     UserExit,
+    /// The agent cannot work until somebody logs it in, finishes its set-up or trusts the folder.
+    NeedsAttention,
     /// The process failed.
     Crash,
     /// `end_session` or the end of the supervisor ended it.
@@ -33,6 +35,7 @@ impl StopCause {
             Self::ContextExhausted => "context_exhausted",
             Self::Completed => "completed",
             Self::UserExit => "user_exit",
+            Self::NeedsAttention => "needs_attention",
             Self::Crash => "crash",
             Self::Ended => "ended",
             Self::Lost => "lost",

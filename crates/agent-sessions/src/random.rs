@@ -10,14 +10,14 @@ pub(crate) fn new_session_id() -> Result<String, getrandom::Error> {
 }
 
 /// The secret by which the processes of a session prove that they belong to it.
-pub(crate) struct Credential {
+pub(crate) struct SessionCredential {
     /// The secret itself, which only the session's process is given.
     pub(crate) secret: String,
     /// Its hash, which is stored.
     pub(crate) hash: String,
 }
 
-impl Credential {
+impl SessionCredential {
     /// Creates a credential of 256 random bits.
     pub(crate) fn generate() -> Result<Self, getrandom::Error> {
         let secret = format!("cts_{}", hex(&random_bytes::<32>()?));

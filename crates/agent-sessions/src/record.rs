@@ -79,7 +79,7 @@ impl SessionRecord {
 
 /// The counters of what the supervisor did on its own. They go on after a restart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Statistics {
+pub(crate) struct SessionStatistics {
     /// The sessions that were resumed, renewed or restarted.
     pub(crate) saves_count: u64,
     /// Those of them that were resumed.
@@ -96,7 +96,7 @@ pub(crate) struct SupervisorRecord {
     /// Tells that no session is resumed, renewed or restarted.
     pub(crate) paused: bool,
     /// The counters.
-    pub(crate) stats: Statistics,
+    pub(crate) stats: SessionStatistics,
     /// The id of the system's start at which processes were last recorded.
     pub(crate) boot: String,
     /// The record of each caller of a shared server.
@@ -110,7 +110,7 @@ pub(crate) struct CallerRecord {
     /// Tells that none of its sessions is resumed, renewed or restarted.
     pub(crate) paused: bool,
     /// The counters of its sessions.
-    pub(crate) stats: Statistics,
+    pub(crate) stats: SessionStatistics,
 }
 
 impl SupervisorRecord {
@@ -130,7 +130,7 @@ impl SupervisorRecord {
     }
 
     /// Returns the counters of a caller, or those of all sessions.
-    pub(crate) fn statistics(&self, principal: Option<&str>) -> Statistics {
+    pub(crate) fn statistics(&self, principal: Option<&str>) -> SessionStatistics {
         match principal {
             None => self.stats,
             Some(name) => self.callers.get(name).copied().unwrap_or_default().stats,

@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The references to all sessions of a supervisor.
 #[derive(Debug, Default)]
-pub(crate) struct SessionRegistry(Mutex<Routes>);
+pub(crate) struct SessionRegistry(Mutex<SessionTable>);
 
 #[derive(Debug, Default)]
-struct Routes {
+struct SessionTable {
     sessions: BTreeMap<String, SessionRef>,
     /// Tells that no session is added any more.
     closed: bool,
@@ -91,7 +91,7 @@ impl SessionRegistry {
         routes.sessions.values().cloned().collect()
     }
 
-    fn routes(&self) -> MutexGuard<'_, Routes> {
+    fn routes(&self) -> MutexGuard<'_, SessionTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

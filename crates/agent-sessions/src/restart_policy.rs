@@ -87,8 +87,10 @@ impl RestartPolicy {
             StopCause::RateLimit => (SessionAction::Resume, self.resume_after_limit),
             StopCause::ContextExhausted => (SessionAction::NewSession, self.renew_context),
             StopCause::Crash => (SessionAction::Restart, self.restart_after_crash),
-            // What was meant to end, or ended for a reason nobody knows, is not started again.
+            // What was meant to end, or ended for a reason nobody knows, is not started again; nor is an agent that somebody
+            // has to log in first, which would fail in the same way.
             StopCause::Completed
+            | StopCause::NeedsAttention
             | StopCause::UserExit
             | StopCause::Ended
             | StopCause::Lost
@@ -186,9 +188,14 @@ mod tests {
             (SessionAction::NewSession, 0, 1)
         );
         assert_eq!(doing(&stopped(StopCause::Crash, None), &history), (SessionAction::Restart, 1_000, 1));
-        for reason in
-            [StopCause::Completed, StopCause::UserExit, StopCause::Ended, StopCause::Lost, StopCause::Unknown]
-        {
+        for reason in [
+            StopCause::Completed,
+            StopCause::NeedsAttention,
+            StopCause::UserExit,
+            StopCause::Ended,
+            StopCause::Lost,
+            StopCause::Unknown,
+        ] {
             assert_eq!(decide(&stopped(reason, None), &history), RestartDecision::Rest, "{reason:?}");
         }
     }

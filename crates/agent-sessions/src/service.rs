@@ -5,7 +5,7 @@ use crate::error::{Error, ErrorCode, error_chain};
 use crate::options::{OptionsError, SupervisorOptions};
 use crate::protocol::{SessionList, SupervisorRequest};
 use crate::requester::SessionCaller;
-use crate::store::Store;
+use crate::store::SessionStore;
 use crate::supervisor::Supervisor;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -140,7 +140,7 @@ impl SessionService {
     /// # Errors
     /// It cannot be started.
     pub async fn recover(&self) -> Result<(), Error> {
-        match Store::exists_in(&self.shared.state) {
+        match SessionStore::exists_in(&self.shared.state) {
             true => self.ask(SupervisorRequest::Status {}).await.map(|_| ()),
             false => Ok(()),
         }

@@ -242,7 +242,7 @@ impl SessionEvent {
 
 /// A change of a session's state.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Transition {
+pub(crate) struct StateTransition {
     /// The time, in milliseconds since 1970.
     pub(crate) at: u64,
     /// The state before; none for the first.
@@ -253,7 +253,7 @@ pub(crate) struct Transition {
     pub(crate) reason: String,
 }
 
-impl fmt::Display for Transition {
+impl fmt::Display for StateTransition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(from) = self.from {
             write!(f, "{from} → ")?;
@@ -300,11 +300,11 @@ impl StateMachine {
         event: SessionEvent,
         at: u64,
         reason: impl Into<String>,
-    ) -> Result<Transition, IllegalTransition> {
+    ) -> Result<StateTransition, IllegalTransition> {
         let state = self.state.after(event)?;
         let (from, to) = (Some(self.state.kind()), state.kind());
         (self.state, self.since) = (state, at);
-        Ok(Transition { at, from, to, reason: reason.into() })
+        Ok(StateTransition { at, from, to, reason: reason.into() })
     }
 }
 

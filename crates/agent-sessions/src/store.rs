@@ -1,7 +1,7 @@
 //! The database of a supervisor (SQLite): sessions, their transitions, and the supervisor's own record.
 
 use crate::record::{SessionRecord, SupervisorRecord};
-use crate::state::Transition;
+use crate::state::StateTransition;
 use crate::state_kind::SessionStateKind;
 use serde::{Deserialize, Serialize};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
@@ -29,7 +29,7 @@ pub(crate) enum StoreError {
 
 /// The database. One connection: the supervisor is its only user, and writes are short.
 #[derive(Debug)]
-pub(crate) struct Store {
+pub(crate) struct SessionStore {
     connection: Mutex<SqliteConnection>,
 }
 
@@ -42,7 +42,7 @@ pub(crate) const DATABASE_NAME: &str = "sessions.db";
 /// The number of transitions that are kept of each session.
 const MAX_TRANSITIONS: i64 = 200;
 
-impl Store {
+impl SessionStore {
     /// Opens the database, and creates it if it is missing. Its folder must be private.
     pub(crate) async fn open(path: &Path) -> Result<Self, StoreError> {
         let mut connection = SqliteConnectOptions::new()
@@ -113,7 +113,7 @@ impl Store {
     pub(crate) async fn write_session(
         &self,
         record: &SessionRecord,
-        transitions: &[Transition],
+        transitions: &[StateTransition],
     ) -> Result<(), StoreError> {
         let mut connection = self.connection.lock().await;
         let mut transaction = connection.begin().await?;
@@ -154,7 +154,7 @@ impl Store {
 
     /// Reads the transitions of a session, the oldest first.
     #[cfg(test)]
-    pub(crate) async fn transitions(&self, session: &str) -> Result<Vec<Transition>, StoreError> {
+    pub(crate) async fn transitions(&self, session: &str) -> Result<Vec<StateTransition>, StoreError> {
         let mut connection = self.connection.lock().await;
         let rows = sqlx::query(
             "SELECT at, previous, next, reason FROM transitions WHERE session = ? ORDER BY rowid",
@@ -162,9 +162,9 @@ impl Store {
         .bind(session)
         .fetch_all(&mut *connection)
         .await?;
-        let transition = |row: &sqlx::sqlite::SqliteRow| -> Result<Transition, StoreError> {
+        let transition = |row: &sqlx::sqlite::SqliteRow| -> Result<StateTransition, StoreError> {
             let at: i64 = row.try_get(0)?;
-            Ok(Transition {
+            Ok(StateTransition {
                 at: u64::try_from(at).unwrap_or_default(),
                 from: match row.try_get(1)? {
                     "" => None,
@@ -245,14 +245,14 @@ pub(crate) mod tests {
         let mut changed = record("s1");
         changed.state =
             SessionState::Stopped { stop: StopDiagnosis::certain(StopCause::Completed, "exit code 0") };
-        let transition = |at| Transition {
+        let transition = |at| StateTransition {
             at,
             from: Some(SessionStateKind::Running),
             to: SessionStateKind::Stopped,
             reason: "test".to_owned(),
         };
         {
-            let store = Store::open(&path).await.unwrap();
+            let store = SessionStore::open(&path).await.unwrap();
             assert_eq!(store.supervisor().await.unwrap(), SupervisorRecord::default());
             store.write_supervisor(&kept).await.unwrap();
             store.write_session(&record("s1"), &[]).await.unwrap();
@@ -260,7 +260,7 @@ pub(crate) mod tests {
             store.write_session(&record("s2"), &[transition(6)]).await.unwrap();
             store.delete_session("s2").await.unwrap();
         }
-        let store = Store::open(&path).await.unwrap();
+        let store = SessionStore::open(&path).await.unwrap();
         assert_eq!(store.supervisor().await.unwrap(), kept);
         assert_eq!(store.sessions().await.unwrap(), std::slice::from_ref(&changed));
         assert_eq!(store.transitions("s1").await.unwrap(), [transition(5)]);
@@ -276,11 +276,11 @@ pub(crate) mod tests {
     async fn a_database_of_a_newer_program_is_left_alone() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("sessions.db");
-        drop(Store::open(&path).await.unwrap());
+        drop(SessionStore::open(&path).await.unwrap());
         let mut connection = SqliteConnectOptions::new().filename(&path).connect().await.unwrap();
         sqlx::query("PRAGMA user_version = 2").execute(&mut connection).await.unwrap();
         connection.close().await.unwrap();
-        let refused = Store::open(&path).await.unwrap_err().to_string();
+        let refused = SessionStore::open(&path).await.unwrap_err().to_string();
         assert!(refused.contains("newer program"), "{refused}");
     }
 }

@@ -1,7 +1,7 @@
 //! The supervisor: it starts sessions, and routes what is asked to them.
 
 use crate::clock;
-use crate::context::{Component, OpenedContext, SuccessorRequest, SupervisorContext};
+use crate::context::{OpenedContext, SuccessorRequest, SupervisorComponent, SupervisorContext};
 use crate::error::{Error, ErrorCode, error_chain};
 use crate::lock::StateLock;
 use crate::log::LogLevel;
@@ -158,7 +158,7 @@ impl Supervisor {
             (false, true) => "monitoring again",
             (false, false) => "it was not paused",
         };
-        let message = match context.last_error(Component::Database) {
+        let message = match context.last_error(SupervisorComponent::Database) {
             Some(error) => format!("{message}; a restart will not know of it: {error}"),
             None => message.to_owned(),
         };
@@ -306,7 +306,7 @@ impl Supervisor {
 
     /// Returns the transitions of a session.
     #[cfg(test)]
-    pub(crate) async fn transitions_of(&self, id: &str) -> Vec<crate::state::Transition> {
+    pub(crate) async fn transitions_of(&self, id: &str) -> Vec<crate::state::StateTransition> {
         self.0.context.store.transitions(id).await.unwrap()
     }
 

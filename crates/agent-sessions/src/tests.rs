@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 /// The time that anything may take on a loaded machine.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-struct Fixture {
+struct SupervisorFixture {
     folder: tempfile::TempDir,
 }
 
-impl Fixture {
+impl SupervisorFixture {
     fn new() -> Self {
         Self { folder: tempfile::tempdir().unwrap() }
     }
@@ -103,7 +103,7 @@ const GRACE: Duration = Duration::from_millis(300);
 
 #[tokio::test]
 async fn a_session_is_a_process_that_knows_who_it_is_before_it_runs() {
-    let fixture = Fixture::new();
+    let fixture = SupervisorFixture::new();
     let supervisor = fixture.supervisor().await;
     let script = "cat \"$TMPDIR/coretools_role\" \"$TMPDIR/teleclaude_session_id\"; echo $CORETOOLS_SESSION_ID; echo $1; \
                   pwd; echo ghp_aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1eF3hJ5; sleep 60";
@@ -127,7 +127,7 @@ async fn a_session_is_a_process_that_knows_who_it_is_before_it_runs() {
 
 #[tokio::test]
 async fn what_cannot_start_is_an_error_and_no_session() {
-    let fixture = Fixture::new();
+    let fixture = SupervisorFixture::new();
     let supervisor = fixture.supervisor().await;
     for (new, says) in [
         (fixture.session(vec!["no-such-program-at-all".to_owned()], None), "no-such-program-at-all"),
@@ -152,8 +152,60 @@ async fn what_cannot_start_is_an_error_and_no_session() {
 }
 
 #[tokio::test]
+async fn an_agent_that_needs_a_login_or_trust_is_stopped_and_not_started_again() {
+    let fixture = SupervisorFixture::new();
+    let supervisor = fixture.supervisor().await;
+    // As these programs say it without an account: Claude Code 2.1.197, Codex 0.169.0, Gemini CLI 0.61.0.
+    for (name, script, words) in [
+        ("claude", "echo 'Not logged in · Please run /login'; exit 1", "Not logged in"),
+        (
+            "codex",
+            "echo 'Reading additional input from stdin...' >&2; \
+             echo 'Not inside a trusted directory and --skip-git-repo-check was not specified.' >&2; exit 1",
+            "Not inside a trusted directory",
+        ),
+        (
+            "gemini",
+            "echo 'Please set an Auth method in your settings' >&2; exit 41",
+            "Please set an Auth method",
+        ),
+        ("gemini", "echo 'in the words of a later version'; exit 41", "in the words of a later version"),
+    ] {
+        let agent = fixture.agent(name, &format!("echo started >> started-{name}\n{script}"));
+        let started = supervisor.new_session(fixture.session(agent, Some("build it"))).await.unwrap();
+        let over = wait_for_state(&supervisor, &started.session_id, "stopped").await;
+        let stop = over.last_stop.unwrap();
+        assert_eq!(stop.reason, StopCause::NeedsAttention, "{name}: {stop:?}");
+        assert!(stop.evidence.iter().any(|seen| seen.contains(words)), "{name}: {stop:?}");
+        assert_eq!(over.next_action, None, "{name}");
+        assert_eq!(fixture.read(&format!("started-{name}")), "started\n", "{name}");
+        fs::remove_file(fixture.folder.path().join(format!("started-{name}"))).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn the_quota_of_gemini_is_waited_for() {
+    let fixture = SupervisorFixture::new();
+    let supervisor = fixture.supervisor().await;
+    let agent = fixture.agent(
+        "gemini",
+        "echo '[API Error: You have exhausted your capacity on this model. Your quota will reset after 3h12m5s.]' >&2; \
+         exit 1",
+    );
+    let started = supervisor.new_session(fixture.session(agent, Some("build it"))).await.unwrap();
+    let waiting = wait_for_state(&supervisor, &started.session_id, "waiting").await;
+    let stop = waiting.last_stop.unwrap();
+    assert_eq!(
+        (stop.reason, stop.retry_source),
+        (StopCause::RateLimit, Some(RetrySource::Words)),
+        "{stop:?}"
+    );
+    assert_eq!(waiting.next_action.unwrap().action, SessionAction::Resume);
+}
+
+#[tokio::test]
 async fn a_rate_limit_is_waited_for_and_the_same_session_resumed() {
-    let fixture = Fixture::new();
+    let fixture = SupervisorFixture::new();
     let supervisor = fixture.supervisor().await;
     // As claude does: it says so, with the time, and fails. Resumed, it does its work.
     let agent = fixture.agent(
@@ -188,7 +240,7 @@ async fn a_rate_limit_is_waited_for_and_the_same_session_resumed() {
 
 #[tokio::test]
 async fn an_exhausted_context_goes_on_in_a_new_session_with_the_next_step() {
-    let fixture = Fixture::new();
+    let fixture = SupervisorFixture::new();
     let supervisor = fixture.supervisor().await;
     let agent = fixture.agent(
         "codex",
@@ -223,7 +275,7 @@ async fn an_exhausted_context_goes_on_in_a_new_session_with_the_next_step() {
 
 #[tokio::test]
 async fn a_crash_is_restarted_a_loop_of_crashes_backs_off_and_the_attempts_end() {
-    let fixture = Fixture::new();
+    let fixture = SupervisorFixture::new();
     let mut options = fixture.options();
     options.restart.max_attempts = 4;
     let supervisor = Supervisor::host(&fixture.state(), options).await.unwrap();
@@ -241,7 +293,7 @@ async fn a_crash_is_restarted_a_loop_of_crashes_backs_off_and_the_attempts_end()
 
 #[tokio::test]
 async fn nothing_happens_by_itself_while_everything_is_paused_also_after_a_restart() {
-    let fixture = Fixture::new();
+    let fixture = SupervisorFixture::new();
     let agent = fixture.agent(
         "claude",
         "[ \"$1\" = --resume ] && { echo again >> resumed; exit 0; }\n\
@@ -272,7 +324,7 @@ async fn nothing_happens_by_itself_while_everything_is_paused_also_after_a_resta
 
 #[tokio::test]
 async fn a_supervisor_that_is_dropped_leaves_what_waits_to_the_next() {
-    let fixture = Fixture::new();
+    let fixture = SupervisorFixture::new();
     let supervisor = fixture.supervisor().await;
     let agent =
         fixture.agent("claude", "echo 'API Error: Repeated 529'; echo 'try again in 2 hours'; exit 1");
@@ -286,7 +338,7 @@ async fn a_supervisor_that_is_dropped_leaves_what_waits_to_the_next() {
 
 #[tokio::test]
 async fn whoever_asked_for_the_end_of_a_session_is_answered_also_where_several_did() {
-    let fixture = Fixture::new();
+    let fixture = SupervisorFixture::new();
     let supervisor = fixture.supervisor().await;
     let started =
         supervisor.new_session(fixture.session(shell("trap '' TERM; sleep 60"), None)).await.unwrap();
@@ -299,7 +351,7 @@ async fn whoever_asked_for_the_end_of_a_session_is_answered_also_where_several_d
 
 #[tokio::test]
 async fn a_wait_can_be_cancelled() {
-    let fixture = Fixture::new();
+    let fixture = SupervisorFixture::new();
     let supervisor = fixture.supervisor().await;
     let agent = fixture.agent("claude", "echo 'Claude AI usage limit reached|4102444800'; exit 1");
     let mut options = fixture.options();
@@ -320,7 +372,7 @@ async fn a_wait_can_be_cancelled() {
 
 #[tokio::test]
 async fn a_time_on_a_clock_is_the_next_such_moment_in_its_zone() {
-    let fixture = Fixture::new();
+    let fixture = SupervisorFixture::new();
     let supervisor = fixture.supervisor().await;
     let mut waits = Vec::new();
     for zone in ["Asia/Dhaka", "No/Where"] {
@@ -343,7 +395,7 @@ async fn a_time_on_a_clock_is_the_next_such_moment_in_its_zone() {
 
 #[tokio::test]
 async fn the_end_of_a_session_is_the_end_of_its_tree() {
-    let fixture = Fixture::new();
+    let fixture = SupervisorFixture::new();
     let supervisor = fixture.supervisor().await;
     let script = "trap '' TERM; setsid sleep 200 & (trap '' TERM; sleep 200) & echo ready; sleep 200";
     let started = supervisor.new_session(fixture.session(shell(script), None)).await.unwrap();
@@ -361,7 +413,7 @@ async fn the_end_of_a_session_is_the_end_of_its_tree() {
 
 #[tokio::test]
 async fn a_message_reaches_a_session_that_reads_and_resumes_one_that_is_over() {
-    let fixture = Fixture::new();
+    let fixture = SupervisorFixture::new();
     let supervisor = fixture.supervisor().await;
     let script = "while read line; do echo \"heard $line\"; done";
     let reader = supervisor.new_session(fixture.session(shell(script), None)).await.unwrap();
@@ -390,7 +442,7 @@ async fn a_message_reaches_a_session_that_reads_and_resumes_one_that_is_over() {
 
 #[tokio::test]
 async fn a_session_with_a_terminal_sees_one_is_typed_to_and_hung_up() {
-    let fixture = Fixture::new();
+    let fixture = SupervisorFixture::new();
     let supervisor = fixture.supervisor().await;
     let script = "[ -t 0 ] && [ -t 1 ] && [ -t 2 ] && echo all three; tty; stty size; \
                   (: < /dev/tty) && echo it controls; printf '\\033[31mred\\033[0m\\n'; \
@@ -428,7 +480,7 @@ async fn a_session_with_a_terminal_sees_one_is_typed_to_and_hung_up() {
 
 #[tokio::test]
 async fn a_credential_is_good_while_its_session_runs() {
-    let fixture = Fixture::new();
+    let fixture = SupervisorFixture::new();
     let supervisor = fixture.supervisor().await;
     let script = "echo $CORETOOLS_SESSION_TOKEN > token; env; echo done; sleep 60";
     let mut new = fixture.session(shell(script), None);
@@ -454,7 +506,7 @@ async fn a_credential_is_good_while_its_session_runs() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_hundred_sessions_run_at_once_and_all_end() {
-    let fixture = Fixture::new();
+    let fixture = SupervisorFixture::new();
     let supervisor = fixture.supervisor().await;
     let mut starting = tokio::task::JoinSet::new();
     for number in 0..200 {
@@ -480,7 +532,7 @@ async fn two_hundred_sessions_run_at_once_and_all_end() {
 
 #[tokio::test]
 async fn one_supervisor_answers_all_who_ask_by_its_socket() {
-    let fixture = Fixture::new();
+    let fixture = SupervisorFixture::new();
     let client = SupervisorClient::new(fixture.state());
     assert_eq!(client.ask(&SupervisorRequest::Status {}).await.unwrap_err().code, ErrorCode::NotRunning);
     let supervisor = fixture.supervisor().await;
@@ -511,7 +563,7 @@ async fn one_supervisor_answers_all_who_ask_by_its_socket() {
 #[tokio::test]
 async fn the_protocol_answers_what_it_does_not_understand() {
     use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
-    let fixture = Fixture::new();
+    let fixture = SupervisorFixture::new();
     let _supervisor = fixture.supervisor().await;
     let lines = async |sent: &str| {
         let stream = tokio::net::UnixStream::connect(fixture.state().join("socket")).await.unwrap();
@@ -538,7 +590,7 @@ async fn the_protocol_answers_what_it_does_not_understand() {
 
 #[tokio::test]
 async fn an_agent_that_goes_to_the_socket_itself_gets_no_more_than_its_session_has() {
-    let fixture = Fixture::new();
+    let fixture = SupervisorFixture::new();
     let supervisor = fixture.supervisor().await;
     let mut worker = fixture.session(shell("sleep 60"), None);
     worker.roles = vec!["orchestrator".to_owned(), "worker".to_owned()];
@@ -581,7 +633,7 @@ async fn an_agent_that_goes_to_the_socket_itself_gets_no_more_than_its_session_h
     supervisor.shutdown(GRACE).await;
 }
 
-impl Fixture {
+impl SupervisorFixture {
     /// A supervisor after the one before is gone.
     async fn next_supervisor(&self) -> Supervisor {
         let started = Instant::now();

@@ -20,6 +20,8 @@ struct Readme;
 
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 pub mod db;
+#[cfg(any(feature = "logs", feature = "sqlite", feature = "postgres", feature = "mysql"))]
+mod env_file;
 #[cfg(feature = "inspect")]
 pub mod inspect;
 #[cfg(feature = "logs")]

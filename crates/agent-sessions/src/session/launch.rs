@@ -1,12 +1,12 @@
 //! The start of a session's process: folder, markers, arguments, environment, and where its output goes.
 
 use super::recorder::OutputSource;
-use crate::catalog::{AgentCatalog, Placeholders};
+use crate::catalog::{AgentCatalog, ArgumentPlaceholders};
 use crate::clock;
 use crate::context::SupervisorContext;
 use crate::directory::{SessionFolder, SessionMarkers};
 use crate::error::{Error, error_chain};
-use crate::random::Credential;
+use crate::random::SessionCredential;
 use crate::record::SessionRecord;
 use crate::terminal::{PseudoTerminal, TerminalDevice};
 use crate::variables::{AGENT_COMMAND_VARIABLE, CREDENTIAL_VARIABLE, SESSION_VARIABLE, STATE_VARIABLE};
@@ -65,7 +65,7 @@ pub(super) struct PreparedLaunch {
     command: Command,
     source: OutputSource,
     /// The credential that the process will have.
-    pub(super) credential: Credential,
+    pub(super) credential: SessionCredential,
 }
 
 /// A process that was started.
@@ -95,7 +95,7 @@ impl PreparedLaunch {
         let markers = SessionMarkers { session: &record.id, role: &record.role, key };
         // Written anew for each process: the one before may have changed them.
         folder.write_markers(&markers).map_err(LaunchError::Folder)?;
-        let credential = Credential::generate().map_err(LaunchError::Random)?;
+        let credential = SessionCredential::generate().map_err(LaunchError::Random)?;
         let (program, arguments) = command_line(&context.settings().agents, record, message, mode)?;
         let mut command = Command::new(program, &record.cwd)
             .args(arguments)
@@ -195,7 +195,7 @@ fn command_line(
     let mut arguments = base_arguments.to_vec();
     if let Some(prompt) = prompt {
         let agent_session = record.agent_session.as_deref().unwrap_or_default();
-        let placeholders = Placeholders { prompt, session: &record.id, agent_session };
+        let placeholders = ArgumentPlaceholders { prompt, session: &record.id, agent_session };
         arguments.extend(placeholders.expand(&template));
     }
     Ok((program.clone(), arguments))

@@ -12,13 +12,13 @@ const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// A process that runs for a session.
 #[derive(Debug)]
 pub(super) struct LiveProcess {
-    child: Child,
+    child: AgentProcess,
     /// The terminal of the process, if it has one.
     pub(super) terminal: Option<PseudoTerminal>,
 }
 
 #[derive(Debug)]
-enum Child {
+enum AgentProcess {
     /// This supervisor started the process, and sees how it exits.
     Started(Running),
     /// An earlier supervisor started it. It is not a child of this process, which sees only that it is gone.
@@ -27,17 +27,17 @@ enum Child {
 
 impl LiveProcess {
     pub(super) fn started(running: Running, terminal: Option<PseudoTerminal>) -> Self {
-        Self { child: Child::Started(running), terminal }
+        Self { child: AgentProcess::Started(running), terminal }
     }
 
     pub(super) fn adopted(process: ProcessIdentity) -> Self {
-        Self { child: Child::Adopted(process), terminal: None }
+        Self { child: AgentProcess::Adopted(process), terminal: None }
     }
 
     /// Waits until the process has ended, and ends what is left of its tree. Loses nothing if it is dropped.
     pub(super) async fn exited(&self, id: &str) -> ObservedExit {
         match &self.child {
-            Child::Started(running) => {
+            AgentProcess::Started(running) => {
                 running.finished().await;
                 match running.output().and_then(|output| output.status) {
                     Some(ExitStatus::Exited { code }) => ObservedExit { code: Some(code), signal: None },
@@ -47,7 +47,7 @@ impl LiveProcess {
                     _ => ObservedExit::default(),
                 }
             }
-            Child::Adopted(process) => {
+            AgentProcess::Adopted(process) => {
                 while process::is_alive(*process) {
                     tokio::time::sleep(POLL_INTERVAL).await;
                 }
@@ -61,8 +61,8 @@ impl LiveProcess {
     /// Begins to end the process: `SIGTERM`, the grace time, `SIGKILL`.
     pub(super) fn terminate(&self, id: &str, grace: Duration) {
         match &self.child {
-            Child::Started(running) => running.terminate_within(grace),
-            Child::Adopted(process) => {
+            AgentProcess::Started(running) => running.terminate_within(grace),
+            AgentProcess::Adopted(process) => {
                 let (process, id) = (*process, id.to_owned());
                 // A task of its own: the actor goes on to wait for the exit.
                 tokio::spawn(async move { process::end_tree(Some(process), &id, grace).await });

@@ -5,7 +5,7 @@ use crate::context::SupervisorContext;
 use crate::error::{Error, ErrorCode};
 use crate::log::LogLevel;
 use crate::record::SessionRecord;
-use crate::state::{SessionEvent, SessionState, StateMachine, Transition};
+use crate::state::{SessionEvent, SessionState, StateMachine, StateTransition};
 use std::ops::Deref;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -18,7 +18,7 @@ pub(crate) struct OwnedRecord {
     record: SessionRecord,
     published: watch::Sender<Arc<SessionRecord>>,
     /// The transitions that are not stored yet.
-    unsaved: Vec<Transition>,
+    unsaved: Vec<StateTransition>,
 }
 
 impl Deref for OwnedRecord {
@@ -42,7 +42,7 @@ impl OwnedRecord {
 
     /// Notes the first transition of a session that was just created.
     pub(super) fn note_creation(&mut self) {
-        self.unsaved.push(Transition {
+        self.unsaved.push(StateTransition {
             at: clock::now_ms(),
             from: None,
             to: self.record.state.kind(),

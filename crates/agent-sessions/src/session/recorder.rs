@@ -2,7 +2,7 @@
 
 use super::output::SessionOutput;
 use crate::catalog::AgentDefinition;
-use crate::context::{Component, SupervisorContext};
+use crate::context::{SupervisorComponent, SupervisorContext};
 use crate::directory::SessionFolder;
 use crate::line_buffer::LineBuffer;
 use crate::terminal::PseudoTerminal;
@@ -141,7 +141,7 @@ impl RecordingTask {
             });
             let Ok(recorder) = recorded.await else { return };
             self = recorder;
-            context.report(Component::SessionLogs, self.output.last_error());
+            context.report(SupervisorComponent::SessionLogs, self.output.last_error());
             self.output.notify_readers();
             if read == 0 {
                 return;

@@ -71,15 +71,51 @@ pub enum Error {
         /// The engine's code for it: an SQLSTATE, or SQLite's result code.
         code: Option<String>,
     },
-    /// The statement ran past its time limit and was stopped in the server.
-    #[error("stopped after {limit_ms} ms, its time limit; narrow it, or give a larger `timeout_ms`")]
+    /// Another connection holds a lock on the SQLite file.
+    #[error(
+        "the database file is locked: another connection held its lock for all of the {waited_ms} ms that were waited; \
+         try again when it has finished"
+    )]
+    Locked {
+        /// The time that was waited for the lock, in milliseconds.
+        waited_ms: u64,
+    },
+    /// The statement ran past its time limit.
+    #[error("stopped after {limit_ms} ms, its time limit; {end}narrow it, or give a larger `timeout_ms`")]
     TimedOut {
         /// The limit, in milliseconds.
         limit_ms: u64,
+        /// The way in which the server ended it.
+        end: StatementEnd,
     },
     /// The call was cancelled, and the statement stopped in the server.
     #[error("cancelled")]
     Cancelled,
+}
+
+/// The way in which a statement ended after its time limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StatementEnd {
+    /// The engine stopped it.
+    Stopped,
+    /// It went on after the engine had cancelled it, and ended with its connection.
+    ConnectionEnded,
+    /// The server did not confirm that it ended.
+    Unconfirmed,
+}
+
+impl std::fmt::Display for StatementEnd {
+    /// Writes what the caller should know beyond the time limit; nothing for [`Stopped`](Self::Stopped).
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Stopped => "",
+            Self::ConnectionEnded => {
+                "it went on although it was cancelled, so its connection was ended in the server; "
+            }
+            Self::Unconfirmed => "the server did not confirm that it ended, so it may still run there; ",
+        })
+    }
 }
 
 impl Error {

@@ -33,7 +33,9 @@
 //! - **PostgreSQL**: a `READ ONLY` transaction, in which the statement is run as a subquery by the extended
 //!   protocol. So it is one statement, a `SELECT` or `VALUES`, and nothing that could end the transaction. Its
 //!   *role* decides what a function may do beyond the database, such as reading the server's files: a
-//!   superuser's connection reads as `pg_read_all_data`, which may do none of that, and the answer warns.
+//!   superuser's connection reads as `pg_read_all_data`, which may do none of that, and the answer warns. Functions
+//!   that the catalog marks `VOLATILE` are refused, but for a list of harmless ones: no transaction takes back what
+//!   they do.
 //! - **MySQL, MariaDB**: a read-only session and transaction, a prepared statement, which the server must also
 //!   take for a subquery. `LOAD_FILE` needs the privilege `FILE`: give the connection's user none.
 //!
@@ -54,6 +56,9 @@
 //!
 //! # SQLite files
 //!
+//! Where neither the request nor the settings name a database, the one of the project is looked for: a file that its own
+//! settings name, or the only SQLite file in the usual folders. The answer says which it was.
+//!
 //! A file must lie beneath a root, and is never created. On Linux it is opened, with its `-wal`, `-shm` and
 //! `-journal`, in a folder that is held open by handle, and a link in the last place is not followed: a path
 //! that is swapped meanwhile leads nowhere else. Elsewhere SQLite is given the path.
@@ -70,6 +75,8 @@
 mod action;
 mod check;
 mod deadline;
+#[cfg(feature = "sqlite")]
+mod discovery;
 mod error;
 mod request;
 mod response;
@@ -91,7 +98,7 @@ mod sqlite;
 
 pub use action::Action;
 pub use check::ConnectionCheck;
-pub use error::Error;
+pub use error::{Error, StatementEnd};
 pub use request::DbBridge;
 pub use response::{DbResponse, SeedReport};
 pub use rows::{Column, Rows};

@@ -9,7 +9,7 @@ use super::rows::RowCollector;
 use super::schema::{DatabaseSchema, ForeignKey, Index, TableColumn, TableSchema, matches_pattern};
 use super::server::{self, DatabaseServer, SERVER_LIMIT_MARGIN};
 use super::statement::{first_word, is_ddl};
-use super::value::{self, Cell};
+use super::value::{self, ValueCell};
 use super::{Action, Column, DbBridge, Error, Rows};
 use futures_util::TryStreamExt;
 use serde_json::Value;
@@ -62,6 +62,12 @@ impl DatabaseServer for MySqlServer<'_> {
     async fn stop_statement(&self, id: u64) -> Result<(), sqlx::Error> {
         let mut connection = self.options.connect().await?;
         sqlx::raw_sql(AssertSqlSafe(format!("KILL QUERY {id}"))).execute(&mut connection).await?;
+        connection.close().await
+    }
+
+    async fn end_connection(&self, id: u64) -> Result<(), sqlx::Error> {
+        let mut connection = self.options.connect().await?;
+        sqlx::raw_sql(AssertSqlSafe(format!("KILL CONNECTION {id}"))).execute(&mut connection).await?;
         connection.close().await
     }
 
@@ -134,7 +140,7 @@ async fn execute_request(
         Action::Schema => schema(connection, &request.payload).await.map(DbResponse::Schema),
         Action::Query => query(connection, request).await.map(DbResponse::Rows),
         Action::Explain => explain(connection, request).await.map(DbResponse::Rows),
-        Action::Seed => seed(connection, request).await.map(DbResponse::Seed),
+        Action::Seed => seed(connection, request, cancel).await.map(DbResponse::Seed),
     }
 }
 
@@ -227,7 +233,11 @@ async fn explain(connection: &mut MySqlConnection, request: &DbBridge) -> Result
     Ok(rows.finish())
 }
 
-async fn seed(connection: &mut MySqlConnection, request: &DbBridge) -> Result<SeedReport, Error> {
+async fn seed(
+    connection: &mut MySqlConnection,
+    request: &DbBridge,
+    cancel: &CancellationToken,
+) -> Result<SeedReport, Error> {
     let statement = request.statement()?;
     let failed = |error| translate(error, statement, Action::Seed);
     let (_, parameters) = describe(connection, statement).await.map_err(failed)?;
@@ -247,6 +257,10 @@ async fn seed(connection: &mut MySqlConnection, request: &DbBridge) -> Result<Se
         report.affected += result.rows_affected();
         // The server sends 0 if the statement generated no key.
         report.last_insert_id = i64::try_from(result.last_insert_id()).ok().filter(|id| *id != 0);
+    }
+    // BENCHMARK and SLEEP that are interrupted return a value, and the statement goes on with that.
+    if cancel.is_cancelled() {
+        return Err(Error::Cancelled);
     }
     if !request.dry_run {
         execute(connection, "COMMIT").await?;
@@ -323,28 +337,29 @@ async fn collect(
 }
 
 /// Converts a value of a row, which the server has written as text.
-fn cell(row: &MySqlRow, index: usize) -> Cell {
-    let Ok(raw) = row.try_get_raw(index) else { return Cell::null() };
+fn cell(row: &MySqlRow, index: usize) -> ValueCell {
+    let Ok(raw) = row.try_get_raw(index) else { return ValueCell::null() };
     if raw.is_null() {
-        return Cell::null();
+        return ValueCell::null();
     }
     let kind = raw.type_info().name().to_ascii_uppercase();
     let bytes = match <&[u8] as Decode<'_, MySql>>::decode(raw) {
         Ok(bytes) => bytes,
-        Err(error) => return Cell::unreadable(&error),
+        Err(error) => return ValueCell::unreadable(&error),
     };
+    // The server sends bits as bytes, the highest first, also in its text form. They are no text: those of b'10000000'
+    // are not even UTF-8.
+    if kind == "BIT" {
+        let bits = bytes.iter().take(8).fold(0_u64, |bits, byte| bits << 8 | u64::from(*byte));
+        return ValueCell::whole(value::integer_text(&bits.to_string()));
+    }
     // The server converts texts to the character set of the connection, which is UTF-8.
     let Ok(text) = std::str::from_utf8(bytes) else { return value::bytes(bytes, bytes.len()) };
     match kind.as_str() {
-        "BOOLEAN" | "YEAR" => Cell::whole(value::integer_text(text)),
-        "FLOAT" | "DOUBLE" => Cell::whole(text.parse().map_or_else(|_| text.into(), value::real)),
+        "BOOLEAN" | "YEAR" => ValueCell::whole(value::integer_text(text)),
+        "FLOAT" | "DOUBLE" => ValueCell::whole(text.parse().map_or_else(|_| text.into(), value::real)),
         "JSON" => value::json_text(text),
-        // The server sends the bits as bytes, the highest first, also in its text form.
-        "BIT" => {
-            let bits = bytes.iter().take(8).fold(0_u64, |bits, byte| bits << 8 | u64::from(*byte));
-            Cell::whole(value::integer_text(&bits.to_string()))
-        }
-        kind if kind.contains("INT") => Cell::whole(value::integer_text(text)),
+        kind if kind.contains("INT") => ValueCell::whole(value::integer_text(text)),
         // A text with a binary collation, such as MariaDB's JSON, has the type of a blob. Control characters tell them
         // apart.
         kind if (kind.contains("BINARY") || kind.contains("BLOB") || kind == "GEOMETRY")

@@ -1,14 +1,18 @@
 //! PostgreSQL: a connection for each call, a transaction that the server lets read only.
 //!
 //! A query is run as a subquery of a statement of this module: the server accepts no other kind of statement there, and
-//! sends no more of a value than is answered. Everything uses the extended protocol, which allows one statement.
+//! sends no more of a value than is answered. Everything uses the extended protocol, which allows one statement. What the
+//! statement calls is looked up in the catalog first (`volatile`).
+
+mod tokens;
+mod volatile;
 
 use super::response::{DbResponse, SeedReport};
 use super::rows::RowCollector;
 use super::schema::{DatabaseSchema, TableSchema, matches_pattern};
 use super::server::{self, DatabaseServer, SERVER_LIMIT_MARGIN};
 use super::statement::{first_word, is_ddl};
-use super::value::{self, Cell, MAX_VALUE_LENGTH};
+use super::value::{self, MAX_VALUE_LENGTH, ValueCell};
 use super::{Action, Column, DbBridge, Error, Rows};
 use futures_util::TryStreamExt;
 use serde_json::Value;
@@ -19,6 +23,7 @@ use sqlx::{
 use sqlx::{SqlSafeStr, Type, TypeInfo};
 use std::str::FromStr;
 use tokio_util::sync::CancellationToken;
+use volatile::refuse_acting_functions;
 
 /// Runs `request` on the database of `url`, which messages call `name`.
 pub(super) async fn run(
@@ -53,6 +58,12 @@ impl DatabaseServer for PostgresServer<'_> {
     async fn stop_statement(&self, id: i32) -> Result<(), sqlx::Error> {
         let mut connection = self.options.connect().await?;
         sqlx::query("SELECT pg_cancel_backend($1)").bind(id).execute(&mut connection).await?;
+        connection.close().await
+    }
+
+    async fn end_connection(&self, id: i32) -> Result<(), sqlx::Error> {
+        let mut connection = self.options.connect().await?;
+        sqlx::query("SELECT pg_terminate_backend($1)").bind(id).execute(&mut connection).await?;
         connection.close().await
     }
 
@@ -93,9 +104,10 @@ async fn execute_request(
     // After its first query a transaction can no longer be made to write.
     sqlx::query(
         // `true` limits each setting to this transaction. Dates are answered in the ISO form, whatever the database is
-        // configured to.
+        // configured to, and strings are as `tokens` reads them.
         "SELECT set_config('statement_timeout', $1, true), set_config('lock_timeout', $1, true), \
-         set_config('idle_in_transaction_session_timeout', $1, true), set_config('DateStyle', 'ISO', true)",
+         set_config('idle_in_transaction_session_timeout', $1, true), set_config('DateStyle', 'ISO', true), \
+         set_config('standard_conforming_strings', 'on', true)",
     )
     .bind(limit.to_string())
     .execute(&mut *connection)
@@ -109,7 +121,7 @@ async fn execute_request(
         Action::Schema => schema(connection, &request.payload).await.map(DbResponse::Schema),
         Action::Query => query(connection, request, warning).await.map(DbResponse::Rows),
         Action::Explain => explain(connection, request).await.map(DbResponse::Rows),
-        Action::Seed => seed(connection, request).await.map(DbResponse::Seed),
+        Action::Seed => seed(connection, request, cancel).await.map(DbResponse::Seed),
     }
 }
 
@@ -187,9 +199,13 @@ async fn query(
     let limit = request.row_limit()?;
     let described =
         describe(connection, statement).await.map_err(|error| translate(error, statement, Action::Query))?;
-    if described.columns.is_empty() {
+    // `SELECT FROM t` has rows without columns.
+    if described.columns.is_empty()
+        && !matches!(first_word(statement).as_str(), "select" | "values" | "table" | "with")
+    {
         return Err(not_permitted(statement, Action::Query));
     }
+    refuse_acting_functions(connection, statement, Action::Query).await?;
     let parameters = request.parameters()?;
     let arguments =
         arguments(connection, parameters.first().copied().unwrap_or_default(), &described.parameters).await?;
@@ -199,11 +215,11 @@ async fn query(
         selected.push(expression(*kind, index));
         aliases.push(format!("c{index}"));
     }
+    let aliases = if aliases.is_empty() { String::new() } else { format!("({})", aliases.join(", ")) };
     // On lines of its own: a line comment at its end does not swallow the parenthesis.
     let wrapped = format!(
-        "SELECT {} FROM (\n{statement}\n) AS coretools({}) LIMIT {}",
+        "SELECT {} FROM (\n{statement}\n) AS coretools{aliases} LIMIT {}",
         selected.join(", "),
-        aliases.join(", "),
         // One more than is answered, to know that there are more.
         limit + 1
     );
@@ -222,8 +238,8 @@ async fn query(
         };
         let cells =
             kinds.iter().enumerate().map(|(index, kind)| match row.try_get::<Option<String>, _>(index) {
-                Ok(text) => text.map_or_else(Cell::null, |text| cell(*kind, &text)),
-                Err(error) => Cell::unreadable(&error),
+                Ok(text) => text.map_or_else(ValueCell::null, |text| cell(*kind, &text)),
+                Err(error) => ValueCell::unreadable(&error),
             });
         if !rows.push(cells) {
             break;
@@ -275,18 +291,18 @@ fn element_type(kind: u32) -> Option<u32> {
 }
 
 /// Converts a value, which the server has written as text.
-fn cell(kind: Option<u32>, text: &str) -> Cell {
+fn cell(kind: Option<u32>, text: &str) -> ValueCell {
     match kind {
-        Some(BOOL) => Cell::whole(text == "true"),
-        Some(kind) if INTEGERS.contains(&kind) => Cell::whole(value::integer_text(text)),
+        Some(BOOL) => ValueCell::whole(text == "true"),
+        Some(kind) if INTEGERS.contains(&kind) => ValueCell::whole(value::integer_text(text)),
         Some(kind) if FLOATS.contains(&kind) => {
-            Cell::whole(text.parse().map_or_else(|_| text.into(), value::real))
+            ValueCell::whole(text.parse().map_or_else(|_| text.into(), value::real))
         }
         Some(kind) if JSON.contains(&kind) => value::json_text(text),
         Some(BYTEA) => {
             let (length, encoded) = text.split_once(' ').unwrap_or(("0", ""));
             let length = length.parse::<usize>().unwrap_or_default();
-            Cell {
+            ValueCell {
                 value: serde_json::json!({"$base64": encoded, "bytes": length}),
                 is_truncated: length > MAX_VALUE_LENGTH,
             }
@@ -294,7 +310,7 @@ fn cell(kind: Option<u32>, text: &str) -> Cell {
         Some(kind) if element_type(kind).is_some() => {
             let element = element_type(kind);
             match serde_json::from_str(text) {
-                Ok(array) => Cell::whole(convert_elements(element, array)),
+                Ok(array) => ValueCell::whole(convert_elements(element, array)),
                 Err(_) => value::text(text),
             }
         }
@@ -441,7 +457,11 @@ async fn explain(connection: &mut PgConnection, request: &DbBridge) -> Result<Ro
     Ok(rows.finish())
 }
 
-async fn seed(connection: &mut PgConnection, request: &DbBridge) -> Result<SeedReport, Error> {
+async fn seed(
+    connection: &mut PgConnection,
+    request: &DbBridge,
+    cancel: &CancellationToken,
+) -> Result<SeedReport, Error> {
     let statement = request.statement()?;
     let described =
         describe(connection, statement).await.map_err(|error| translate(error, statement, Action::Seed))?;
@@ -453,12 +473,17 @@ async fn seed(connection: &mut PgConnection, request: &DbBridge) -> Result<SeedR
     if matches!(first_word(statement).as_str(), "select" | "values" | "table") {
         return Err(not_permitted(statement, Action::Seed));
     }
+    refuse_acting_functions(connection, statement, Action::Seed).await?;
     let mut report = SeedReport { dry_run: request.dry_run, ..SeedReport::default() };
     for list in request.parameters()? {
         let arguments = arguments(connection, list, &described.parameters).await?;
         let result = sqlx::query_with(AssertSqlSafe(statement), arguments).execute(&mut *connection).await;
         report.affected +=
             result.map_err(|error| translate(Error::engine(error), statement, Action::Seed))?.rows_affected();
+    }
+    // A function may have taken the request to stop for something else, and gone on with other values.
+    if cancel.is_cancelled() {
+        return Err(Error::Cancelled);
     }
     execute(connection, if request.dry_run { "ROLLBACK" } else { "COMMIT" }).await?;
     Ok(report)

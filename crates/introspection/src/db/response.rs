@@ -18,6 +18,16 @@ pub enum DbResponse {
 }
 
 impl DbResponse {
+    /// Records the database that was found in the project, as no name led to it.
+    #[cfg(feature = "sqlite")]
+    pub(super) fn set_database(&mut self, database: String) {
+        match self {
+            Self::Rows(rows) => rows.database = Some(database),
+            Self::Seed(report) => report.database = Some(database),
+            Self::Schema(schema) => schema.database = Some(database),
+        }
+    }
+
     /// Records the duration of the request, in milliseconds.
     pub(super) fn set_elapsed_ms(&mut self, elapsed_ms: u64) {
         match self {
@@ -40,6 +50,9 @@ pub struct SeedReport {
     /// The change was rolled back.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
+    /// The database that was found, and by what, where nothing named one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub database: Option<String>,
     /// The duration, in milliseconds.
     pub elapsed_ms: u64,
 }

@@ -1,6 +1,6 @@
 //! The rows of an answer, within its bounds.
 
-use super::value::Cell;
+use super::value::ValueCell;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -22,6 +22,9 @@ pub struct Rows {
     /// Notes: the parts that were cut, and how to get them; rights that the connection should not have.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// The database that was found, and by what, where nothing named one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub database: Option<String>,
 }
 
 /// A column of a result.
@@ -60,7 +63,7 @@ impl RowCollector {
     }
 
     /// Adds a row. Returns false if the answer was already full: the row is dropped, and none should follow.
-    pub(super) fn push(&mut self, cells: impl Iterator<Item = Cell>) -> bool {
+    pub(super) fn push(&mut self, cells: impl Iterator<Item = ValueCell>) -> bool {
         // Checked before a row is added, so that the answer is only called truncated if there is another row.
         if self.rows.rows.len() == self.row_limit || self.bytes >= MAX_BYTES {
             self.is_out_of_bytes = self.bytes >= MAX_BYTES;
@@ -148,7 +151,7 @@ mod tests {
         for (pushed, truncated) in [(2, false), (3, true)] {
             let mut rows = RowCollector::new(vec![column("a")], 2);
             for _ in 0..pushed {
-                rows.push(std::iter::once(Cell::whole(Value::Null)));
+                rows.push(std::iter::once(ValueCell::whole(Value::Null)));
             }
             let rows = rows.finish();
             assert_eq!((rows.row_count, rows.truncated), (2, truncated));
@@ -158,7 +161,7 @@ mod tests {
     #[test]
     fn rows_end_where_their_bytes_do() {
         let mut rows = RowCollector::new(vec![column("a")], 5000);
-        while rows.push(std::iter::once(Cell::whole("x".repeat(2000)))) {}
+        while rows.push(std::iter::once(ValueCell::whole("x".repeat(2000)))) {}
         let rows = rows.finish();
         assert!(rows.truncated && rows.row_count < 25 && rows.notes[0].contains("40000 bytes"));
     }

@@ -1,8 +1,16 @@
 //! [`Databases::run`]: the way of a request to its engine.
 
+#[cfg(feature = "sqlite")]
+use super::Action;
+#[cfg(feature = "sqlite")]
+use super::discovery::discover;
 use super::response::DbResponse;
+#[cfg(feature = "sqlite")]
+use super::source::DEFAULT_FILE;
 use super::source::DatabaseLocation;
 use super::{Databases, DbBridge, Error};
+#[cfg(feature = "sqlite")]
+use std::sync::Arc;
 use std::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -31,6 +39,23 @@ impl Databases {
 
     async fn dispatch(&self, request: &DbBridge, cancel: &CancellationToken) -> Result<DbResponse, Error> {
         match self.resolve(request.database.as_deref())? {
+            #[cfg(feature = "sqlite")]
+            DatabaseLocation::File(_) if self.is_unnamed(request.database.as_deref()) => {
+                let workspace = Arc::clone(&self.workspace);
+                // Folders are listed and files opened, which may take long on a network file system.
+                let found = tokio::task::spawn_blocking(move || discover(&workspace, DEFAULT_FILE)).await;
+                let found = found.map_err(|_| Error::Cancelled)??;
+                if request.action == Action::Seed && !request.dry_run && !found.origin.is_empty() {
+                    let reason =
+                        format!("a seed names its database: here is {} ({})", found.path, found.origin);
+                    return Err(Error::argument("database", reason));
+                }
+                let mut response = super::sqlite::run(self, &found.path, request, cancel).await?;
+                if !found.origin.is_empty() {
+                    response.set_database(format!("{} ({})", found.path, found.origin));
+                }
+                Ok(response)
+            }
             #[cfg(feature = "sqlite")]
             DatabaseLocation::File(path) => super::sqlite::run(self, path, request, cancel).await,
             #[cfg(feature = "postgres")]

@@ -15,6 +15,9 @@ pub struct DatabaseSchema {
     pub tables: Vec<TableSchema>,
     /// Not all of them are described: give a name as `payload`.
     pub truncated: bool,
+    /// The database that was found, and by what, where nothing named one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub database: Option<String>,
     /// The duration, in milliseconds.
     pub elapsed_ms: u64,
 }

@@ -1,7 +1,7 @@
 //! The way of a request through a database server: a connection of its own, a time limit, and an end to the statement when
 //! that has passed.
 
-use super::deadline::run_bounded;
+use super::deadline::{StopSteps, run_bounded};
 use super::response::DbResponse;
 use super::{DbBridge, Error};
 use sqlx::Connection;
@@ -40,6 +40,12 @@ pub(super) trait DatabaseServer: Sync {
     /// The server cannot be reached or does not do it.
     fn stop_statement(&self, id: Self::ConnectionId) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
 
+    /// Ends another connection, for a statement that catches its cancellation and goes on. The same right as above.
+    ///
+    /// # Errors
+    /// The server cannot be reached or does not do it.
+    fn end_connection(&self, id: Self::ConnectionId) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
+
     /// Opens the transaction that the action needs and runs the request in it. The connection is closed afterwards.
     ///
     /// # Errors
@@ -63,21 +69,31 @@ pub(super) async fn run<S: DatabaseServer>(
     cancel: &CancellationToken,
 ) -> Result<DbResponse, Error> {
     let connection_id = OnceLock::new();
+    // Cancelled by the caller, and when the time is over.
+    let stopping = cancel.child_token();
     let work = async {
         let mut connection = server.connect().await?;
         let id = S::connection_id(&mut connection).await?;
         // It is set once, so this cannot fail.
         let _ = connection_id.set(id);
-        let response = server.execute(&mut connection, id, request, cancel).await;
+        let response = server.execute(&mut connection, id, request, &stopping).await;
         // Closing rolls back whatever is not committed. A failure to say goodbye changes nothing.
         let _ = connection.close().await;
         response
     };
-    let connection_id = &connection_id;
-    let stop = move || async move {
-        if let Some(id) = connection_id.get() {
-            let _ = server.stop_statement(*id).await;
-        }
+    let (connection_id, stopping) = (&connection_id, &stopping);
+    let steps = StopSteps {
+        stop: move || async move {
+            stopping.cancel();
+            if let Some(id) = connection_id.get() {
+                let _ = server.stop_statement(*id).await;
+            }
+        },
+        end: move || async move {
+            if let Some(id) = connection_id.get() {
+                let _ = server.end_connection(*id).await;
+            }
+        },
     };
-    run_bounded(request.time_limit(), cancel, work, stop).await
+    run_bounded(request, cancel, work, steps).await
 }

@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 use workspace::Workspace;
 
-/// The file that is used if neither the request nor the settings name a database.
-const DEFAULT_FILE: &str = "app.db";
+/// The file that is used if neither the request nor the settings name a database, and it exists.
+pub(super) const DEFAULT_FILE: &str = "app.db";
 
 /// The databases that the settings name, and those beneath the roots of a workspace. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -97,6 +97,12 @@ impl Databases {
                 None => Ok(DatabaseLocation::File(DEFAULT_FILE)),
             },
         }
+    }
+
+    /// Returns true if neither the request nor the settings name a database.
+    #[cfg(feature = "sqlite")]
+    pub(super) fn is_unnamed(&self, requested: Option<&str>) -> bool {
+        requested.is_none() && self.path.is_none() && self.url.is_none() && self.named.is_empty()
     }
 
     /// Returns the advice for a missing file, to follow the error message.

@@ -12,13 +12,13 @@ const FIRST_INEXACT: u64 = 1 << 53;
 
 /// A value of one row.
 #[derive(Debug, PartialEq)]
-pub(super) struct Cell {
+pub(super) struct ValueCell {
     pub(super) value: Value,
     /// The value is only the start of the one in the database.
     pub(super) is_truncated: bool,
 }
 
-impl Cell {
+impl ValueCell {
     /// A complete value.
     pub(super) fn whole(value: impl Into<Value>) -> Self {
         Self { value: value.into(), is_truncated: false }
@@ -60,18 +60,18 @@ pub(super) fn real(value: f64) -> Value {
 }
 
 /// Converts a text, cut at [`MAX_VALUE_LENGTH`] characters.
-pub(super) fn text(text: &str) -> Cell {
+pub(super) fn text(text: &str) -> ValueCell {
     match text.char_indices().nth(MAX_VALUE_LENGTH) {
-        None => Cell::whole(text),
-        Some((end, _)) => Cell { value: format!("{}…", &text[..end]).into(), is_truncated: true },
+        None => ValueCell::whole(text),
+        Some((end, _)) => ValueCell { value: format!("{}…", &text[..end]).into(), is_truncated: true },
     }
 }
 
 /// Converts bytes, cut at [`MAX_VALUE_LENGTH`]. `length` is the length of the whole value.
 #[cfg(any(test, feature = "sqlite", feature = "mysql"))]
-pub(super) fn bytes(bytes: &[u8], length: usize) -> Cell {
+pub(super) fn bytes(bytes: &[u8], length: usize) -> ValueCell {
     let kept = &bytes[..bytes.len().min(MAX_VALUE_LENGTH)];
-    Cell {
+    ValueCell {
         value: serde_json::json!({"$base64": STANDARD.encode(kept), "bytes": length}),
         is_truncated: kept.len() < length,
     }
@@ -79,13 +79,13 @@ pub(super) fn bytes(bytes: &[u8], length: usize) -> Cell {
 
 /// Converts a JSON document: to its value, or to its text where parsing would round a number in it.
 #[cfg(any(feature = "postgres", feature = "mysql"))]
-pub(super) fn json_text(document: &str) -> Cell {
+pub(super) fn json_text(document: &str) -> ValueCell {
     // More than 15 digits may be rounded. That takes some texts for numbers too, which costs nothing but the form.
     let rounds = document.split(|c: char| !c.is_ascii_digit() && c != '.').any(|digits| digits.len() > 15);
     if document.len() > MAX_VALUE_LENGTH || rounds {
         return text(document);
     }
-    serde_json::from_str::<Value>(document).map_or_else(|_| text(document), Cell::whole)
+    serde_json::from_str::<Value>(document).map_or_else(|_| text(document), ValueCell::whole)
 }
 
 /// Decodes `{"$base64": …}`; `None` for any other value.
@@ -130,7 +130,7 @@ mod tests {
         let cell = text(&"ä".repeat(MAX_VALUE_LENGTH + 1));
         assert!(cell.is_truncated && cell.value.as_str().is_some_and(|text| text.ends_with("ä…")));
         assert!(!text(&"ä".repeat(MAX_VALUE_LENGTH)).is_truncated);
-        assert_eq!(bytes(&[0, 1], 2), Cell::whole(json!({"$base64": "AAE=", "bytes": 2})));
+        assert_eq!(bytes(&[0, 1], 2), ValueCell::whole(json!({"$base64": "AAE=", "bytes": 2})));
         assert!(bytes(&[0; 3000], 3000).is_truncated);
     }
 

@@ -6,7 +6,7 @@
 //! truncated.
 
 use super::forward::{EntrySpan, ReadLimits, classify_line, is_blank};
-use super::line::{Classifier, EntryHead, LineRole, PreviousLine};
+use super::line::{EntryHead, LineClassifier, LineRole, PreviousLine};
 use super::read_at::ReadAt;
 use std::io;
 
@@ -15,7 +15,7 @@ use std::io;
 pub(super) struct BackwardReader<'a, S: ?Sized> {
     source: &'a S,
     limits: ReadLimits,
-    classifier: Classifier,
+    classifier: LineClassifier,
     buffer: Vec<u8>,
     /// The buffer that the next chunk is read into, kept to save allocations.
     spare: Vec<u8>,
@@ -33,7 +33,7 @@ pub(super) struct BackwardReader<'a, S: ?Sized> {
 
 /// An entry that was asked for, and the number of line feeds from its head to the end that reading began at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Hit {
+pub(super) struct MatchingEntry {
     pub(super) span: EntrySpan,
     pub(super) lines_after: u64,
 }
@@ -42,7 +42,7 @@ impl<'a, S: ReadAt + ?Sized> BackwardReader<'a, S> {
     /// Creates a reader of the part of `source` before `end`, which is the end of the file or the beginning of an
     /// entry.
     pub(super) fn new(source: &'a S, end: u64, limits: ReadLimits) -> Self {
-        let classifier = Classifier::default();
+        let classifier = LineClassifier::default();
         Self {
             source,
             limits,
@@ -86,7 +86,7 @@ impl<'a, S: ReadAt + ?Sized> BackwardReader<'a, S> {
     /// The file cannot be read, or is shorter than it was (`UnexpectedEof`).
     pub(super) fn chunk(
         &mut self,
-        hits: &mut Vec<Hit>,
+        hits: &mut Vec<MatchingEntry>,
         mut wanted: impl FnMut(&EntrySpan, &[u8]) -> bool,
     ) -> io::Result<()> {
         hits.clear();
@@ -140,7 +140,7 @@ impl<'a, S: ReadAt + ?Sized> BackwardReader<'a, S> {
         &mut self,
         region: &[u8],
         start: u64,
-        hits: &mut Vec<Hit>,
+        hits: &mut Vec<MatchingEntry>,
         wanted: &mut impl FnMut(&EntrySpan, &[u8]) -> bool,
     ) -> io::Result<()> {
         let mut previous = (start == 0).then_some(PreviousLine::Other);
@@ -166,7 +166,7 @@ impl<'a, S: ReadAt + ?Sized> BackwardReader<'a, S> {
                 let span = EntrySpan { start: line_start, end: self.end, head };
                 open = wanted(&span, raw);
                 if open {
-                    hits.push(Hit { span, lines_after: lines });
+                    hits.push(MatchingEntry { span, lines_after: lines });
                 }
                 beginning.get_or_insert(line_start);
                 lines += u64::from(feed.is_some());
@@ -206,7 +206,7 @@ impl<'a, S: ReadAt + ?Sized> BackwardReader<'a, S> {
                     let span = EntrySpan { start: line_start, end: self.end, head };
                     open = wanted(&span, kept);
                     if open {
-                        hits.push(Hit { span, lines_after: lines });
+                        hits.push(MatchingEntry { span, lines_after: lines });
                     }
                     beginning.get_or_insert(line_start);
                 }
@@ -230,7 +230,7 @@ impl<'a, S: ReadAt + ?Sized> BackwardReader<'a, S> {
         lines: u64,
         beginning: Option<u64>,
         rest: Option<(u64, u64)>,
-        hits: &mut Vec<Hit>,
+        hits: &mut Vec<MatchingEntry>,
         wanted: &mut impl FnMut(&EntrySpan, &[u8]) -> bool,
     ) -> io::Result<()> {
         (self.position, self.lines) = (start, lines);
@@ -244,7 +244,7 @@ impl<'a, S: ReadAt + ?Sized> BackwardReader<'a, S> {
             let (content, _) = self.beginning(line_start, self.end)?;
             let line = content.split(|byte| *byte == b'\n').next().unwrap_or_default();
             if wanted(&span, line) {
-                hits.insert(0, Hit { span, lines_after });
+                hits.insert(0, MatchingEntry { span, lines_after });
             }
         }
         Ok(())
@@ -254,7 +254,7 @@ impl<'a, S: ReadAt + ?Sized> BackwardReader<'a, S> {
     fn read_long_line(
         &mut self,
         start: u64,
-        hits: &mut Vec<Hit>,
+        hits: &mut Vec<MatchingEntry>,
         wanted: &mut impl FnMut(&EntrySpan, &[u8]) -> bool,
     ) -> io::Result<()> {
         let ended = self.buffer.last() == Some(&b'\n');
@@ -291,7 +291,7 @@ impl<'a, S: ReadAt + ?Sized> BackwardReader<'a, S> {
             LineRole::Head(head) => {
                 let span = EntrySpan { start: line_start, end: self.end, head };
                 if wanted(&span, &kept) {
-                    hits.push(Hit { span, lines_after: lines });
+                    hits.push(MatchingEntry { span, lines_after: lines });
                 }
                 self.advance(begin, lines, Some(line_start), None, hits, wanted)
             }
@@ -352,7 +352,7 @@ fn read_previous_line<S: ReadAt + ?Sized>(
         return Ok(PreviousLine::Other);
     }
     let zeros = line.iter().take_while(|byte| **byte == 0).count();
-    Ok(Classifier::default().classify(line.get(zeros..).unwrap_or_default()).as_previous())
+    Ok(LineClassifier::default().classify(line.get(zeros..).unwrap_or_default()).as_previous())
 }
 
 #[cfg(test)]

@@ -2,22 +2,22 @@
 //! names that docker compose and PM2 put in front.
 
 use super::level::EntryLevel;
-use super::moment::Moment;
+use super::moment::LogTime;
 use std::borrow::Cow;
 
 /// A line of a container, without what its runtime added.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Wrapped<'a> {
+pub(super) struct ContainerLine<'a> {
     pub(super) content: Cow<'a, [u8]>,
-    pub(super) time: Option<Moment>,
+    pub(super) time: Option<LogTime>,
     /// The name of a field and its value: the stream or the service.
     pub(super) field: (&'static str, &'a [u8]),
-    pub(super) piece: Piece,
+    pub(super) piece: LinePiece,
 }
 
 /// The part of a line that a runtime wrote: runtimes cut long lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Piece {
+pub(super) struct LinePiece {
     /// True if the line goes on in the next piece of the same stream.
     pub(super) partial: bool,
     pub(super) stderr: bool,
@@ -25,7 +25,7 @@ pub(super) struct Piece {
 
 /// Opens `line` if a runtime wrapped it.
 // Called for every line that no prefix was remembered for, so each form is excluded by its first bytes.
-pub(super) fn open(line: &[u8]) -> Option<Wrapped<'_>> {
+pub(super) fn open(line: &[u8]) -> Option<ContainerLine<'_>> {
     match line {
         [b'{', b'"', b'l', b'o', b'g', b'"', b':', ..] => docker(line),
         [b'0'..=b'9', _, _, _, b'-', ..] => cri(line),
@@ -35,7 +35,7 @@ pub(super) fn open(line: &[u8]) -> Option<Wrapped<'_>> {
 }
 
 /// Opens `2026-11-20T10:00:00.123456789Z stdout F content`.
-fn cri(line: &[u8]) -> Option<Wrapped<'_>> {
+fn cri(line: &[u8]) -> Option<ContainerLine<'_>> {
     let space = memchr::memchr(b' ', line.get(..line.len().min(40))?)?;
     let rest = line.get(space + 1..)?;
     let (stream, after) = match rest {
@@ -50,17 +50,17 @@ fn cri(line: &[u8]) -> Option<Wrapped<'_>> {
         [b'F'] | [b'F', b':', ..] => false,
         _ => return None,
     };
-    let (time, used) = Moment::parse_prefix(line)?;
+    let (time, used) = LogTime::parse_prefix(line)?;
     if used != space {
         return None;
     }
     let content = after.get(length + 1..).unwrap_or_default();
-    let piece = Piece { partial, stderr: stream == b"stderr" };
-    Some(Wrapped { content: content.into(), time: Some(time), field: ("stream", stream), piece })
+    let piece = LinePiece { partial, stderr: stream == b"stderr" };
+    Some(ContainerLine { content: content.into(), time: Some(time), field: ("stream", stream), piece })
 }
 
 /// Opens `{"log":"content\n","stream":"stdout","time":"2026-11-20T10:00:00.123456789Z"}`.
-fn docker(line: &[u8]) -> Option<Wrapped<'_>> {
+fn docker(line: &[u8]) -> Option<ContainerLine<'_>> {
     let start = 7 + line.get(7..)?.iter().take_while(|byte| **byte == b' ').count();
     if line.get(start) != Some(&b'"') {
         return None;
@@ -82,7 +82,7 @@ fn docker(line: &[u8]) -> Option<Wrapped<'_>> {
         _ => return None,
     };
     let time = member(tail, b"\"time\":")?;
-    let time = Moment::parse(std::str::from_utf8(time).ok()?)?;
+    let time = LogTime::parse(std::str::from_utf8(time).ok()?)?;
     let raw = line.get(start + 1..end)?;
     let (body, partial) = match raw.strip_suffix(b"\\n") {
         // `\\n` is a backslash and a letter.
@@ -96,8 +96,8 @@ fn docker(line: &[u8]) -> Option<Wrapped<'_>> {
         // Docker puts U+FFFD for what is no UTF-8, so only a broken line fails here.
         Cow::Owned(serde_json::from_slice::<String>(&quoted).ok()?.into_bytes())
     };
-    let piece = Piece { partial, stderr };
-    Some(Wrapped { content, time: Some(time), field: ("stream", stream), piece })
+    let piece = LinePiece { partial, stderr };
+    Some(ContainerLine { content, time: Some(time), field: ("stream", stream), piece })
 }
 
 /// Returns the text of the first member with this key, which has no escapes.
@@ -108,7 +108,7 @@ fn member<'a>(tail: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
 }
 
 /// Opens `web-1  | content` of docker compose, and `0|web  | content` of PM2.
-fn prefixed(line: &[u8]) -> Option<Wrapped<'_>> {
+fn prefixed(line: &[u8]) -> Option<ContainerLine<'_>> {
     let window = line.get(..line.len().min(64))?;
     let first = memchr::memchr(b'|', window)?;
     let bar = first + memchr::memmem::find(window.get(first..)?, b"| ")?;
@@ -127,8 +127,8 @@ fn prefixed(line: &[u8]) -> Option<Wrapped<'_>> {
     if name.iter().all(|byte| !byte.is_ascii_alphabetic()) {
         return None;
     }
-    let piece = Piece { partial: false, stderr: false };
-    Some(Wrapped { content: line.get(bar + 2..)?.into(), time: None, field: ("service", name), piece })
+    let piece = LinePiece { partial: false, stderr: false };
+    Some(ContainerLine { content: line.get(bar + 2..)?.into(), time: None, field: ("service", name), piece })
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use std::io::{self, Read};
 
 /// The direction in which a cursor leads on from its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Direction {
+pub(super) enum CursorDirection {
     Older,
     Newer,
 }
@@ -33,7 +33,7 @@ pub(super) struct InvalidCursor;
 /// A position in a source from which a later call reads on. Callers get it as opaque text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Cursor {
-    pub(super) direction: Direction,
+    pub(super) direction: CursorDirection,
     /// The hash of the source's name, which tells a cursor of another source.
     pub(super) source: u64,
     /// A position for each file that is read: one for a file with its rotated predecessors, several for a glob, and
@@ -117,7 +117,7 @@ pub(super) fn fnv1a(bytes: &[u8]) -> u64 {
 
 impl std::fmt::Display for Cursor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut bytes = vec![VERSION, u8::from(self.direction == Direction::Newer)];
+        let mut bytes = vec![VERSION, u8::from(self.direction == CursorDirection::Newer)];
         let positions = self.positions.iter().flat_map(|position| {
             let FilePosition { id, offset, head, tail } = *position;
             [id.device, id.inode, id.created_ns, offset, head, tail]
@@ -166,7 +166,7 @@ impl std::str::FromStr for Cursor {
             let id = FileId { device, inode: next()?, created_ns: next()? };
             positions.push(FilePosition { id, offset: next()?, head: next()?, tail: next()? });
         }
-        let direction = if *direction == 1 { Direction::Newer } else { Direction::Older };
+        let direction = if *direction == 1 { CursorDirection::Newer } else { CursorDirection::Older };
         Ok(Self { direction, source, positions, issued_ms })
     }
 }
@@ -189,7 +189,7 @@ mod tests {
             let position = |[device, inode, created_ns, offset, head, tail]: [u64; 6]| {
                 FilePosition { id: FileId { device, inode, created_ns }, offset, head, tail }
             };
-            let direction = if newer { Direction::Newer } else { Direction::Older };
+            let direction = if newer { CursorDirection::Newer } else { CursorDirection::Older };
             let positions = numbers.into_iter().map(position).collect();
             let cursor = Cursor { direction, source, positions, issued_ms };
             let text = cursor.to_string();

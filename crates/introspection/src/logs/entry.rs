@@ -1,10 +1,10 @@
 //! [`LogEntry`]: one entry, whichever logger wrote it.
 
-use super::head::Family;
+use super::head::FormatFamily;
 use super::level::EntryLevel;
 use super::line::{EntryHead, LineFormat, trim_start, without_colour};
 use super::message::{self, MAX_CONTENT_BYTES};
-use super::moment::Moment;
+use super::moment::LogTime;
 use super::{container, journal, json, logfmt, plain, syslog, web_server};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -41,14 +41,14 @@ pub(super) struct ParsedEntry {
     pub(super) entry: LogEntry,
     pub(super) malformed: bool,
     pub(super) level: Option<EntryLevel>,
-    pub(super) timestamp: Option<Moment>,
+    pub(super) timestamp: Option<LogTime>,
 }
 
 /// The parts of an entry while its lines are read.
 #[derive(Debug, Default)]
-struct Parts {
+struct EntryParts {
     level: Option<EntryLevel>,
-    timestamp: Option<Moment>,
+    timestamp: Option<LogTime>,
     message: String,
     fields: Map<String, Value>,
     malformed: bool,
@@ -56,18 +56,18 @@ struct Parts {
 
 /// Parses `bytes`, the lines of one entry whose first line was classified as `head`. `reference` is the time of the
 /// file's last change, which tells the year of a time without one.
-pub(super) fn parse(bytes: &[u8], head: EntryHead, reference: Moment) -> ParsedEntry {
+pub(super) fn parse(bytes: &[u8], head: EntryHead, reference: LogTime) -> ParsedEntry {
     if head.format == LineFormat::Late && journal::is_head(bytes) {
-        let journal::Export { level, time, message, fields } = journal::parse(bytes);
+        let journal::JournalEntry { level, time, message, fields } = journal::parse(bytes);
         let message = message::to_plain_text_lines(message.as_bytes());
-        return finish(Parts { level, timestamp: time, message, fields, malformed: false }, &[]);
+        return finish(EntryParts { level, timestamp: time, message, fields, malformed: false }, &[]);
     }
     let mut lines = bytes.split(|byte| *byte == b'\n');
     let raw = trim_start(lines.next().unwrap_or_default());
     let wrapped = container::open(raw);
     let mut first = Cow::Borrowed(raw);
     let mut runtime = None;
-    if let Some(container::Wrapped { content, time, field: (name, value), piece }) = wrapped {
+    if let Some(container::ContainerLine { content, time, field: (name, value), piece }) = wrapped {
         runtime = Some((time, name, String::from_utf8_lossy(value).into_owned()));
         first = content;
         let mut partial = piece.partial;
@@ -100,13 +100,13 @@ pub(super) fn parse(bytes: &[u8], head: EntryHead, reference: Moment) -> ParsedE
 fn parse_first<'a>(
     first: &[u8],
     head: EntryHead,
-    reference: Moment,
+    reference: LogTime,
     lines: &mut impl Iterator<Item = Cow<'a, [u8]>>,
-) -> Parts {
+) -> EntryParts {
     let plain = without_colour(first);
     let text = plain.as_deref().unwrap_or(first);
     let malformed = head.format == LineFormat::Malformed;
-    let mut parts = Parts { level: head.level, malformed, ..Parts::default() };
+    let mut parts = EntryParts { level: head.level, malformed, ..EntryParts::default() };
     match head.format {
         // The classifier trusts a line that begins and ends like an object; only parsing proves it.
         LineFormat::Json => match json::parse(first) {
@@ -142,8 +142,8 @@ fn parse_first<'a>(
     parts
 }
 
-impl Parts {
-    fn take_json(&mut self, parsed: json::Parsed) {
+impl EntryParts {
+    fn take_json(&mut self, parsed: json::ParsedJsonLine) {
         self.level = self.level.or(parsed.level);
         (self.timestamp, self.fields) = (parsed.timestamp, parsed.fields);
         self.message = parsed.message.unwrap_or_default();
@@ -153,7 +153,7 @@ impl Parts {
     fn take_text<'a>(
         &mut self,
         text: &[u8],
-        reference: Moment,
+        reference: LogTime,
         lines: &mut impl Iterator<Item = Cow<'a, [u8]>>,
     ) {
         let Some(head) = plain::head(text) else {
@@ -163,14 +163,14 @@ impl Parts {
         self.timestamp = head.stamp.and_then(|stamp| stamp.resolve(reference));
         self.message = message::to_plain_text(text.get(head.message..).unwrap_or_default());
         match head.family {
-            Family::Access => {
+            FormatFamily::Access => {
                 if let Some((request, fields)) = web_server::details(text) {
                     (self.message, self.fields) = (message::to_plain_text(request.as_bytes()), fields);
                 }
                 return;
             }
-            Family::Syslog => self.fields = syslog::fields(text),
-            Family::JavaUtil => {
+            FormatFamily::Syslog => self.fields = syslog::fields(text),
+            FormatFamily::JavaUtil => {
                 let second = lines.next().unwrap_or_default();
                 let second = second.trim_ascii_end();
                 let own = plain::head(second);
@@ -181,10 +181,10 @@ impl Parts {
                 self.message = message::to_plain_text(second.get(start..).unwrap_or_default());
                 return;
             }
-            Family::Plain => {}
+            FormatFamily::Plain => {}
         }
         // A shipper or a logger may end a line with an object that has the message, the level and the rest.
-        if (head.level.is_none() || head.family == Family::Syslog)
+        if (head.level.is_none() || head.family == FormatFamily::Syslog)
             && let Some(at) = json::embedded(text).filter(|at| *at >= head.message)
             && let Some(parsed) = json::parse(text.get(at..).unwrap_or_default())
             && let Some(message) = parsed.message
@@ -201,10 +201,10 @@ impl Parts {
 }
 
 /// Builds the entry from its parts, and the lines that continue it.
-fn finish(mut parts: Parts, rest: &[String]) -> ParsedEntry {
+fn finish(mut parts: EntryParts, rest: &[String]) -> ParsedEntry {
     message::append(&mut parts.message, rest);
     limit_fields(&mut parts.fields);
-    let Parts { level, timestamp, message, fields, malformed } = parts;
+    let EntryParts { level, timestamp, message, fields, malformed } = parts;
     let name = match level {
         _ if malformed => "malformed",
         Some(level) => level.as_str(),
@@ -257,14 +257,14 @@ fn shorten_value(value: &mut Value) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::line::{Classifier, LineRole, PreviousLine};
+    use super::super::line::{LineClassifier, LineRole, PreviousLine};
     use super::*;
     use proptest::prelude::*;
 
     fn entry(text: &str) -> LogEntry {
-        let kind = Classifier::default().classify(text.lines().next().unwrap_or_default().as_bytes());
+        let kind = LineClassifier::default().classify(text.lines().next().unwrap_or_default().as_bytes());
         match kind.role(PreviousLine::Other) {
-            LineRole::Head(head) => parse(text.as_bytes(), head, Moment::now()).entry,
+            LineRole::Head(head) => parse(text.as_bytes(), head, LogTime::now()).entry,
             other => panic!("{text}: {other:?}"),
         }
     }
@@ -311,8 +311,8 @@ mod tests {
         ) {
             let bytes = [start.as_bytes(), &bytes].concat();
             let first = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
-            if let LineRole::Head(head) = Classifier::default().classify(first).role(PreviousLine::Other) {
-                parse(&bytes, head, Moment::now());
+            if let LineRole::Head(head) = LineClassifier::default().classify(first).role(PreviousLine::Other) {
+                parse(&bytes, head, LogTime::now());
             }
         }
     }

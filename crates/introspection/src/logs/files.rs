@@ -1,7 +1,7 @@
 //! The files of a source, oldest first: the one that is written to, and those that were rotated away.
 
 use super::error::Error;
-use super::moment::Moment;
+use super::moment::LogTime;
 use super::read_at::ReadAt;
 use super::utf16::{Utf16Order, Utf16Reader};
 use globset::{GlobBuilder, GlobMatcher};
@@ -17,12 +17,12 @@ use workspace::{ConfinedPath, Folder, PathKind, Workspace, printable};
 pub(super) struct LogSource {
     /// The name that messages show.
     pub(super) name: String,
-    location: Location,
+    location: LogLocation,
 }
 
 /// The files that belong to a source.
 #[derive(Clone, Debug)]
-enum Location {
+enum LogLocation {
     /// One file, and those that were rotated away from it.
     File(ConfinedPath),
     /// The files beneath a folder that match a glob, in the order of their last change.
@@ -38,12 +38,42 @@ pub(super) struct LogFile {
     pub(super) size: u64,
     pub(super) id: FileId,
     pub(super) modified: Option<SystemTime>,
-    encoding: Encoding,
+    encoding: LogEncoding,
+}
+
+/// The files of a source that are read, oldest first, and those that are not.
+#[derive(Debug)]
+pub(super) struct SourceFiles {
+    pub(super) files: Vec<LogFile>,
+    /// The number of older files beyond the limit.
+    older_files: usize,
+    /// The glob was not compared with every name: there are too many.
+    is_scan_cut: bool,
+}
+
+impl SourceFiles {
+    /// Returns what the caller has to be told of the files that are not read.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.older_files > 0 {
+            notes.push(format!(
+                "only the newest {} of {} files are read; name fewer with `source`",
+                self.files.len(),
+                self.files.len() + self.older_files
+            ));
+        }
+        if self.is_scan_cut {
+            notes.push(format!(
+                "the glob was compared with the first {MAX_SCANNED_ENTRIES} names only; begin it with a folder"
+            ));
+        }
+        notes
+    }
 }
 
 /// The way in which a file holds its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Encoding {
+enum LogEncoding {
     /// As it is: it can be read at any offset.
     Plain,
     Gzip,
@@ -74,7 +104,7 @@ impl LogSource {
         let display_path = if name.starts_with('/') { "`source`" } else { name };
         let path = |source| Error::Path { path: display_path.to_owned(), source };
         let location = match text.find(['*', '?', '[', '{']) {
-            None => Location::File(workspace.locate(text).map_err(path)?),
+            None => LogLocation::File(workspace.locate(text).map_err(path)?),
             Some(meta) => {
                 let split =
                     text.get(..meta).and_then(|literal| literal.rfind('/')).map_or(0, |slash| slash + 1);
@@ -87,7 +117,7 @@ impl LogSource {
                     .compile_matcher();
                 // `**` may match any depth: eight levels bound the search.
                 let max_depth = if glob.contains("**") { 8 } else { glob.matches('/').count() };
-                Location::Glob { base, matcher, max_depth }
+                LogLocation::Glob { base, matcher, max_depth }
             }
         };
         Ok(Self { name: name.to_owned(), location })
@@ -96,14 +126,14 @@ impl LogSource {
     /// Opens the file that is being written, where the source is one file and it exists.
     pub(super) fn current(&self) -> Option<LogFile> {
         match &self.location {
-            Location::File(path) => open(path).ok(),
-            Location::Glob { .. } => None,
+            LogLocation::File(path) => open(path).ok(),
+            LogLocation::Glob { .. } => None,
         }
     }
 
     /// Returns whether the source is a glob.
     pub(super) fn is_glob(&self) -> bool {
-        matches!(self.location, Location::Glob { .. })
+        matches!(self.location, LogLocation::Glob { .. })
     }
 
     /// Returns the logs that the source consists of, each a file with its rotated predecessors. A file that was rotated
@@ -112,10 +142,10 @@ impl LogSource {
     /// # Errors
     /// The folder of the glob cannot be read.
     pub(super) fn members(&self) -> Result<Vec<Self>, Error> {
-        let Location::Glob { base, matcher, max_depth } = &self.location else {
+        let LogLocation::Glob { base, matcher, max_depth } = &self.location else {
             return Ok(vec![self.clone()]);
         };
-        let paths = self.matching_paths(base, matcher, *max_depth)?;
+        let (paths, _) = self.matching_paths(base, matcher, *max_depth)?;
         let name = |path: &ConfinedPath| Some(path.relative().file_name()?.to_str()?.to_owned());
         let names: Vec<(Option<&Path>, Option<String>)> =
             paths.iter().map(|path| (path.relative().parent(), name(path))).collect();
@@ -128,14 +158,14 @@ impl LogSource {
         };
         let members = paths.iter().enumerate().filter(|(index, _)| !is_rotated(*index));
         Ok(members
-            .map(|(_, path)| Self { name: path.display_path(), location: Location::File(path.clone()) })
+            .map(|(_, path)| Self { name: path.display_path(), location: LogLocation::File(path.clone()) })
             .collect())
     }
 
     /// Returns the file with this identity for which `is_same` returns true, where it is no longer one of the source: a
     /// link that led to it leads elsewhere now, or it was renamed.
     pub(super) fn find_moved(&self, id: FileId, is_same: impl Fn(&LogFile) -> bool) -> Option<LogFile> {
-        let Location::File(path) = &self.location else { return None };
+        let LogLocation::File(path) = &self.location else { return None };
         let mut folders = vec![path.parent()?];
         if let Ok(Some(target)) = path.read_link()
             && let Some(folder) = target.parent().filter(|folder| !folder.as_os_str().is_empty())
@@ -155,16 +185,16 @@ impl LogSource {
     ///
     /// # Errors
     /// None exists, or the folder cannot be read.
-    pub(super) fn files(&self) -> Result<Vec<LogFile>, Error> {
+    pub(super) fn files(&self) -> Result<SourceFiles, Error> {
         match &self.location {
-            Location::File(path) => self.rotated(path),
-            Location::Glob { base, matcher, max_depth } => self.matching(base, matcher, *max_depth),
+            LogLocation::File(path) => self.rotated(path),
+            LogLocation::Glob { base, matcher, max_depth } => self.matching(base, matcher, *max_depth),
         }
     }
 
     /// Opens the file at `path` and those that were rotated away from it.
-    fn rotated(&self, path: &ConfinedPath) -> Result<Vec<LogFile>, Error> {
-        let mut found = Vec::new();
+    fn rotated(&self, path: &ConfinedPath) -> Result<SourceFiles, Error> {
+        let (mut found, mut older_files) = (Vec::new(), 0);
         if let (Some(parent), Some(name)) = (path.parent(), path.relative().file_name())
             && let Ok(folder) = parent.open_folder()
         {
@@ -174,7 +204,8 @@ impl LogSource {
                 .filter_map(|other| Some((RotationKey::of(name.to_str()?, other.to_str()?)?, other)))
                 .collect();
             names.sort();
-            names.drain(..names.len().saturating_sub(MAX_FILES));
+            older_files = names.len().saturating_sub(MAX_FILES);
+            names.drain(..older_files);
             // A file that vanishes between listing and opening was rotated once more: the next listing has it.
             found.extend(names.iter().filter_map(|(_, name)| open(&parent.join(name).ok()?).ok()));
         }
@@ -193,7 +224,7 @@ impl LogSource {
             new
         });
         found.reverse();
-        Ok(found)
+        Ok(SourceFiles { files: found, older_files, is_scan_cut: false })
     }
 
     /// Opens the files beneath `base` that match.
@@ -202,31 +233,33 @@ impl LogSource {
         base: &ConfinedPath,
         matcher: &GlobMatcher,
         max_depth: usize,
-    ) -> Result<Vec<LogFile>, Error> {
-        let paths = self.matching_paths(base, matcher, max_depth)?;
+    ) -> Result<SourceFiles, Error> {
+        let (paths, is_scan_cut) = self.matching_paths(base, matcher, max_depth)?;
         let mut files: Vec<LogFile> = paths.iter().filter_map(|path| open(path).ok()).collect();
         if files.is_empty() {
             let path = self.name.clone();
             return Err(Error::NotFound { path, hint: "; no file matches it. Name a file or glob with `source`, or set LOG_PATH or `logs.sources` for the server".to_owned() });
         }
         files.sort_by(|a, b| (a.modified, &a.display_path).cmp(&(b.modified, &b.display_path)));
-        files.drain(..files.len().saturating_sub(MAX_FILES));
-        Ok(files)
+        let older_files = files.len().saturating_sub(MAX_FILES);
+        files.drain(..older_files);
+        Ok(SourceFiles { files, older_files, is_scan_cut })
     }
 
-    /// Returns the paths beneath `base` that match.
+    /// Returns the paths beneath `base` that match, and true if there are more names than are looked at.
     fn matching_paths(
         &self,
         base: &ConfinedPath,
         matcher: &GlobMatcher,
         max_depth: usize,
-    ) -> Result<Vec<ConfinedPath>, Error> {
+    ) -> Result<(Vec<ConfinedPath>, bool), Error> {
         let failed = |source| Error::Path { path: self.name.clone(), source };
         let folder = base.open_folder().map_err(failed)?;
         let (mut names, mut remaining) = (Vec::new(), MAX_SCANNED_ENTRIES);
-        collect(&folder, Path::new(""), matcher, max_depth, &mut remaining, &mut names);
+        let is_cut = !collect(&folder, Path::new(""), matcher, max_depth, &mut remaining, &mut names);
         names.sort();
-        Ok(names.iter().filter_map(|name| base.join(name).ok()).collect())
+        let paths = names.iter().filter_map(|name| base.join(name).ok()).collect();
+        Ok((paths, is_cut))
     }
 
     /// Returns the error for a missing file, which names logs beside it.
@@ -250,7 +283,8 @@ impl LogSource {
     }
 }
 
-/// Collects the paths beneath `folder` that match, relative to the folder that the glob begins at.
+/// Collects the paths beneath `folder` that match, relative to the folder that the glob begins at. Returns false if more
+/// names are left than are looked at.
 fn collect(
     folder: &Folder,
     path: &Path,
@@ -258,21 +292,23 @@ fn collect(
     max_depth: usize,
     remaining: &mut usize,
     names: &mut Vec<OsString>,
-) {
+) -> bool {
     for entry in folder.entries().into_iter().flatten().flatten() {
-        let Some(rest) = remaining.checked_sub(1) else { return };
+        let Some(rest) = remaining.checked_sub(1) else { return false };
         *remaining = rest;
         let path = path.join(&entry.name);
         if entry.kind == PathKind::Directory {
             if let Some(rest) = max_depth.checked_sub(1)
                 && let Ok(child) = folder.child(&entry.name)
+                && !collect(&child, &path, matcher, rest, remaining, names)
             {
-                collect(&child, &path, matcher, rest, remaining, names);
+                return false;
             }
         } else if matcher.is_match(&path) {
             names.push(path.into_os_string());
         }
     }
+    true
 }
 
 fn open(path: &ConfinedPath) -> Result<LogFile, workspace::Error> {
@@ -280,12 +316,13 @@ fn open(path: &ConfinedPath) -> Result<LogFile, workspace::Error> {
     let display_path = path.display_path();
     // By the name, not by the content: a log may begin with any bytes.
     let encoding = if display_path.ends_with(".gz") {
-        Encoding::Gzip
+        LogEncoding::Gzip
     } else {
         let mut start = [0; 32];
         // What cannot be read now is told by the read that follows.
         let read = file.read_at(&mut start, 0).unwrap_or_default();
-        Utf16Order::detect(start.get(..read).unwrap_or_default()).map_or(Encoding::Plain, Encoding::Utf16)
+        Utf16Order::detect(start.get(..read).unwrap_or_default())
+            .map_or(LogEncoding::Plain, LogEncoding::Utf16)
     };
     let id = FileId::of(&file);
     Ok(LogFile { file, size: metadata.size, id, modified: metadata.modified, encoding, display_path })
@@ -315,17 +352,17 @@ impl FileId {
 impl LogFile {
     /// Returns whether its text is decoded while it is read, so that it is read from the beginning only.
     pub(super) fn is_decoded(&self) -> bool {
-        self.encoding != Encoding::Plain
+        self.encoding != LogEncoding::Plain
     }
 
     /// Returns whether it is compressed, so that nothing is added to it.
     pub(super) fn is_compressed(&self) -> bool {
-        self.encoding == Encoding::Gzip
+        self.encoding == LogEncoding::Gzip
     }
 
     /// Returns the time of its last change, which tells the year of a time without one.
-    pub(super) fn reference_time(&self) -> Moment {
-        self.modified.map_or_else(Moment::now, Moment::of_system)
+    pub(super) fn reference_time(&self) -> LogTime {
+        self.modified.map_or_else(LogTime::now, LogTime::of_system)
     }
 
     /// Returns a reader of its text from the beginning, decompressed and in UTF-8.
@@ -333,9 +370,9 @@ impl LogFile {
         let raw = super::read_at::RangeReader { source: &self.file, offset: 0, end: u64::MAX };
         let buffered = |raw| io::BufReader::with_capacity(64 << 10, raw);
         match self.encoding {
-            Encoding::Plain => Box::new(raw),
-            Encoding::Gzip => Box::new(flate2::read::MultiGzDecoder::new(buffered(raw))),
-            Encoding::Utf16(order) => Box::new(Utf16Reader::new(buffered(raw), order)),
+            LogEncoding::Plain => Box::new(raw),
+            LogEncoding::Gzip => Box::new(flate2::read::MultiGzDecoder::new(buffered(raw))),
+            LogEncoding::Utf16(order) => Box::new(Utf16Reader::new(buffered(raw), order)),
         }
     }
 

@@ -12,9 +12,9 @@ use super::error::Error;
 use super::files::{FileId, LogFile, LogSource};
 use super::forward::{ForwardReader, ReadLimits};
 use super::line::LineFormat;
-use super::moment::Moment;
+use super::moment::LogTime;
 use super::page::MAX_PAGE_BYTES;
-use super::query::{Filter, Omissions};
+use super::query::{EntryFilter, OmittedCounts};
 use super::read_at;
 use std::io::{self, Read as _};
 use std::time::{Duration, Instant, SystemTime};
@@ -24,9 +24,9 @@ const COPY_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Reads the entries that are written to a source from a position on.
 #[derive(Debug)]
-pub(super) struct Follower {
+pub(super) struct LogFollower {
     source: LogSource,
-    filter: Filter,
+    filter: EntryFilter,
     file: LogFile,
     /// The position in `file` up to which entries have been returned.
     position: FilePosition,
@@ -48,7 +48,7 @@ pub(super) struct Follower {
     /// The size and the number of the entries returned so far.
     bytes: usize,
     count: usize,
-    pub(super) omissions: Omissions,
+    pub(super) omissions: OmittedCounts,
     pub(super) scanned: u64,
     pub(super) files: Vec<String>,
     pub(super) notes: Vec<String>,
@@ -60,9 +60,9 @@ const MAX_BATCH_BYTES: u64 = 64 << 20;
 
 /// The new entries found by one poll.
 #[derive(Debug, Default)]
-pub(super) struct Batch {
+pub(super) struct FollowBatch {
     /// The entries with their times.
-    pub(super) entries: Vec<(LogEntry, Option<Moment>)>,
+    pub(super) entries: Vec<(LogEntry, Option<LogTime>)>,
     /// True if the answer has no room for more entries.
     pub(super) full: bool,
 }
@@ -79,10 +79,10 @@ enum ReadOutcome {
     Truncated,
 }
 
-impl Follower {
+impl LogFollower {
     /// Creates a follower that begins at the end of the newest file.
-    pub(super) fn at_end(source: LogSource, filter: Filter) -> Result<Self, Error> {
-        let mut files = source.files()?;
+    pub(super) fn at_end(source: LogSource, filter: EntryFilter) -> Result<Self, Error> {
+        let mut files = source.files()?.files;
         let known_files = files.iter().map(|file| file.id).collect();
         let newest = files.pop().ok_or_else(|| vanished(&source))?;
         let failed = |source| Error::Read { path: newest.display_path.clone(), source };
@@ -96,8 +96,8 @@ impl Follower {
     }
 
     /// Creates a follower that begins with the oldest file, where all of them are new.
-    pub(super) fn at_start(source: LogSource, filter: Filter) -> Result<Self, Error> {
-        let mut files = source.files()?;
+    pub(super) fn at_start(source: LogSource, filter: EntryFilter) -> Result<Self, Error> {
+        let mut files = source.files()?.files;
         if files.is_empty() {
             return Err(vanished(&source));
         }
@@ -111,11 +111,11 @@ impl Follower {
     /// Creates a follower that goes on from `resumed`, a position that was answered at the time `issued`.
     pub(super) fn from(
         source: LogSource,
-        filter: Filter,
+        filter: EntryFilter,
         resumed: &FilePosition,
         issued: SystemTime,
     ) -> Result<Self, Error> {
-        let mut files = source.files()?;
+        let mut files = source.files()?.files;
         let known_files: Vec<FileId> = files.iter().map(|file| file.id).collect();
         let newer = |file: &LogFile| file.modified.is_none_or(|modified| modified > issued);
         let older = files.iter().filter(|file| !newer(file)).map(|file| file.id).collect();
@@ -155,7 +155,7 @@ impl Follower {
 
     fn new(
         source: LogSource,
-        filter: Filter,
+        filter: EntryFilter,
         file: LogFile,
         position: FilePosition,
         known_files: Vec<FileId>,
@@ -176,7 +176,7 @@ impl Follower {
             moved: false,
             bytes: 0,
             count: 0,
-            omissions: Omissions::default(),
+            omissions: OmittedCounts::default(),
             scanned: 0,
             files,
             notes: Vec::new(),
@@ -200,8 +200,8 @@ impl Follower {
 
     /// Returns the entries written since the last poll. With `last`, when no other poll follows, it also returns an
     /// entry that may still get more lines.
-    pub(super) fn poll(&mut self, last: bool) -> Result<Batch, Error> {
-        let mut batch = Batch::default();
+    pub(super) fn poll(&mut self, last: bool) -> Result<FollowBatch, Error> {
+        let mut batch = FollowBatch::default();
         // Each iteration but the last goes on to another file.
         loop {
             if let Some(copy) = self.find_unread_copy()? {
@@ -244,7 +244,7 @@ impl Follower {
     }
 
     /// Reads the file from the position on; up to its last byte if it has `ended`.
-    fn read(&mut self, batch: &mut Batch, ended: bool, last: bool) -> io::Result<ReadOutcome> {
+    fn read(&mut self, batch: &mut FollowBatch, ended: bool, last: bool) -> io::Result<ReadOutcome> {
         if !self.file.is_decoded() {
             let length = self.file.length()?;
             if length < self.position.offset || !self.position.is_in(&self.file) {
@@ -265,8 +265,8 @@ impl Follower {
         // Nothing of `self` changes before the content is verified below.
         let mut entries = Vec::new();
         let (mut offset, mut lines) = (self.position.offset, self.lines);
-        let (mut bytes, mut count, mut omissions) = (self.bytes, self.count, Omissions::default());
-        let reference = Moment::now();
+        let (mut bytes, mut count, mut omissions) = (self.bytes, self.count, OmittedCounts::default());
+        let reference = LogTime::now();
         let mut outcome = ReadOutcome::CaughtUp;
         let mut next = reader.next()?;
         while let Some(raw) = next {
@@ -350,7 +350,7 @@ impl Follower {
         {
             return Ok(None);
         }
-        let mut files = match self.source.files() {
+        let mut files = match self.source.files().map(|found| found.files) {
             Ok(files) => files,
             // Between renaming the old file and creating the new one there is none.
             Err(Error::NotFound { .. }) => return Ok(None),
@@ -391,7 +391,7 @@ impl Follower {
         if self.position.offset > 0 || self.file.id == FileId::default() {
             return Ok(None);
         }
-        let mut files = match self.source.files() {
+        let mut files = match self.source.files().map(|found| found.files) {
             Ok(files) => files,
             Err(Error::NotFound { .. }) => return Ok(None),
             Err(error) => return Err(error),
@@ -450,7 +450,7 @@ impl Follower {
     /// Handles a truncated file: goes on in its copy, or waits for one to appear. Returns whether there is something
     /// to read.
     fn handle_truncation(&mut self) -> Result<bool, Error> {
-        let files = match self.source.files() {
+        let files = match self.source.files().map(|found| found.files) {
             Ok(files) => files,
             Err(Error::NotFound { .. }) => Vec::new(),
             Err(error) => return Err(error),

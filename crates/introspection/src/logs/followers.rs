@@ -1,21 +1,21 @@
-//! [`Followers`]: follows every log of a source, and waits for those that do not exist yet.
+//! [`SourceFollowers`]: follows every log of a source, and waits for those that do not exist yet.
 
-use super::cursor::{Cursor, Direction, FilePosition, fnv1a};
+use super::cursor::{Cursor, CursorDirection, FilePosition, fnv1a};
 use super::entry::LogEntry;
 use super::error::Error;
 use super::files::LogSource;
-use super::follow::Follower;
-use super::moment::Moment;
+use super::follow::LogFollower;
+use super::moment::LogTime;
 use super::page::LogPage;
-use super::query::{Filter, Omissions};
+use super::query::{EntryFilter, OmittedCounts};
 use std::time::{Duration, SystemTime};
 
 /// The followers of the logs of a source: one for a file, several for a glob.
 #[derive(Debug)]
-pub(super) struct Followers {
+pub(super) struct SourceFollowers {
     source: LogSource,
-    filter: Filter,
-    followers: Vec<(String, Follower)>,
+    filter: EntryFilter,
+    followers: Vec<(String, LogFollower)>,
     /// The names of the logs that were there at the beginning or are followed.
     known: Vec<String>,
     /// The size and the number of the entries returned so far.
@@ -32,18 +32,22 @@ pub(super) struct MergedBatch {
     pub(super) full: bool,
 }
 
-impl Followers {
+impl SourceFollowers {
     /// Creates followers that go on from `cursor`, or from the end of what is written.
     ///
     /// # Errors
     /// The files cannot be read. One that does not exist is waited for.
-    pub(super) fn new(source: LogSource, filter: Filter, cursor: Option<&Cursor>) -> Result<Self, Error> {
+    pub(super) fn new(
+        source: LogSource,
+        filter: EntryFilter,
+        cursor: Option<&Cursor>,
+    ) -> Result<Self, Error> {
         let mut followers =
             Self { source, filter, followers: Vec::new(), known: Vec::new(), used: (0, 0), missing: None };
         for member in followers.members()? {
             let name = member.name.clone();
             let opened = match cursor {
-                None => Follower::at_end(member, followers.filter.clone()),
+                None => LogFollower::at_end(member, followers.filter.clone()),
                 Some(cursor) => followers.resume(member, cursor),
             };
             followers.add(name, opened)?;
@@ -68,23 +72,23 @@ impl Followers {
     }
 
     /// Goes on in the log `member` from the position of `cursor` that lies in it.
-    fn resume(&self, member: LogSource, cursor: &Cursor) -> Result<Follower, Error> {
+    fn resume(&self, member: LogSource, cursor: &Cursor) -> Result<LogFollower, Error> {
         let issued = SystemTime::UNIX_EPOCH + Duration::from_millis(cursor.issued_ms);
         let filter = self.filter.clone();
         if !self.source.is_glob()
             && let Some(position) = cursor.positions.first()
         {
-            return Follower::from(member, filter, position, issued);
+            return LogFollower::from(member, filter, position, issued);
         }
-        let files = member.files()?;
+        let files = member.files()?.files;
         let known = cursor.positions.iter().find(|position| position.find_in(&files).is_some());
         match known {
-            Some(position) => Follower::from(member, filter, position, issued),
-            None => Follower::at_start(member, filter),
+            Some(position) => LogFollower::from(member, filter, position, issued),
+            None => LogFollower::at_start(member, filter),
         }
     }
 
-    fn add(&mut self, name: String, opened: Result<Follower, Error>) -> Result<(), Error> {
+    fn add(&mut self, name: String, opened: Result<LogFollower, Error>) -> Result<(), Error> {
         match opened {
             Ok(follower) => {
                 self.missing = None;
@@ -107,12 +111,12 @@ impl Followers {
             if !self.known.contains(&member.name) {
                 let name = member.name.clone();
                 // It appeared while others were followed, so all of it is new.
-                let opened = Follower::at_start(member, self.filter.clone());
+                let opened = LogFollower::at_start(member, self.filter.clone());
                 self.add(name, opened)?;
             }
         }
         let mut merged = MergedBatch::default();
-        let mut timed: Vec<(Option<Moment>, LogEntry)> = Vec::new();
+        let mut timed: Vec<(Option<LogTime>, LogEntry)> = Vec::new();
         let names_files = self.source.is_glob();
         for (_, follower) in &mut self.followers {
             follower.set_used(self.used);
@@ -143,7 +147,7 @@ impl Followers {
     /// Builds the page for the entries that were returned.
     pub(super) fn page(&self, entries: Vec<LogEntry>, full: bool) -> LogPage {
         let mut page = LogPage { entries, ..LogPage::default() };
-        let mut omissions = Omissions::default();
+        let mut omissions = OmittedCounts::default();
         for (_, follower) in &self.followers {
             for (all, own) in [(&mut page.files, &follower.files), (&mut page.notes, &follower.notes)] {
                 all.extend(own.iter().filter(|text| !all.contains(text)).cloned().collect::<Vec<_>>());
@@ -181,5 +185,5 @@ impl Followers {
 pub(super) fn newer_cursor(source: &LogSource, positions: Vec<FilePosition>) -> Cursor {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let issued_ms = u64::try_from(now.as_millis()).unwrap_or_default();
-    Cursor { direction: Direction::Newer, source: fnv1a(source.name.as_bytes()), positions, issued_ms }
+    Cursor { direction: CursorDirection::Newer, source: fnv1a(source.name.as_bytes()), positions, issued_ms }
 }

@@ -1,6 +1,6 @@
 //! Reads entries in the order they were written: from compressed files, and from what is new in a followed one.
 
-use super::line::{Classifier, EntryHead, LineKind, LineRole, PreviousLine};
+use super::line::{EntryHead, LineClassifier, LineKind, LineRole, PreviousLine};
 use std::io::{self, Read};
 
 /// The limits on the memory of both readers.
@@ -45,7 +45,7 @@ pub(super) struct RawEntry {
 pub(super) struct ForwardReader<R> {
     input: R,
     limits: ReadLimits,
-    classifier: Classifier,
+    classifier: LineClassifier,
     buffer: Vec<u8>,
     /// The unprocessed bytes of `buffer` begin here, and end at `filled`.
     begin: usize,
@@ -59,7 +59,7 @@ pub(super) struct ForwardReader<R> {
 }
 
 /// A line, of which `content` is at most as much as the limits allow.
-struct Line {
+struct BoundedLine {
     content: Vec<u8>,
     start: u64,
     kind: LineKind,
@@ -72,7 +72,7 @@ impl<R: Read> ForwardReader<R> {
         Self {
             input,
             limits,
-            classifier: Classifier::default(),
+            classifier: LineClassifier::default(),
             buffer: vec![0; limits.chunk_bytes],
             begin: 0,
             filled: 0,
@@ -127,7 +127,7 @@ impl<R: Read> ForwardReader<R> {
     }
 
     /// Reads the next line, of any length, and keeps as much of it as the limits allow.
-    fn line(&mut self) -> io::Result<Option<Line>> {
+    fn line(&mut self) -> io::Result<Option<BoundedLine>> {
         let start = self.offset;
         let (mut content, mut length) = (Vec::new(), 0_u64);
         let (mut skipped, mut blank, mut ended) = (0_u64, true, false);
@@ -164,13 +164,13 @@ impl<R: Read> ForwardReader<R> {
         self.offset = start + length + u64::from(ended);
         self.lines += u64::from(ended);
         let kind = classify_line(&mut self.classifier, &content, length, blank, self.limits);
-        Ok(Some(Line { content, start: start + skipped, kind, ended }))
+        Ok(Some(BoundedLine { content, start: start + skipped, kind, ended }))
     }
 }
 
 /// Classifies a line of `length` bytes, of which `content` was kept.
 pub(super) fn classify_line(
-    classifier: &mut Classifier,
+    classifier: &mut LineClassifier,
     content: &[u8],
     length: u64,
     blank: bool,

@@ -1,9 +1,9 @@
 //! Parses lines that programs write without a time in front, or with a sign of their own for the level: Redis,
 //! ASP.NET Core's console, PHP, Rails and Node.js.
 
-use super::head::{Family, TextHead};
+use super::head::{FormatFamily, TextHead};
 use super::level::EntryLevel;
-use super::moment::{Moment, Stamp};
+use super::moment::{LogTime, WrittenTime};
 
 /// Parses `1:M 20 Nov 2026 10:00:00.123 # message` of Redis, whose sign is the level.
 pub(super) fn redis(line: &[u8]) -> Option<TextHead> {
@@ -12,7 +12,7 @@ pub(super) fn redis(line: &[u8]) -> Option<TextHead> {
     if digits == 0 || !role || line.get(digits) != Some(&b':') || line.get(digits + 2) != Some(&b' ') {
         return None;
     }
-    let (moment, used) = Moment::parse_prefix(line.get(digits + 3..)?)?;
+    let (moment, used) = LogTime::parse_prefix(line.get(digits + 3..)?)?;
     let sign = digits + 3 + used + 1;
     let level = match line.get(sign)? {
         b'.' => EntryLevel::Debug,
@@ -20,9 +20,9 @@ pub(super) fn redis(line: &[u8]) -> Option<TextHead> {
         b'#' => EntryLevel::Warn,
         _ => return None,
     };
-    let stamp = Some(Stamp::Full(moment));
+    let stamp = Some(WrittenTime::Full(moment));
     let message = (sign + 2).min(line.len());
-    Some(TextHead { stamp, level: Some(level), message, family: Family::Plain })
+    Some(TextHead { stamp, level: Some(level), message, family: FormatFamily::Plain })
 }
 
 /// Parses a line whose first words are the level in the way of one program.
@@ -94,13 +94,13 @@ pub(super) fn rails_completed(line: &[u8]) -> Option<TextHead> {
 fn rails_started(line: &[u8]) -> Option<TextHead> {
     line.strip_prefix(b"Started ").filter(|rest| rest.first().is_some_and(u8::is_ascii_uppercase))?;
     let at = memchr::memmem::rfind(line, b" at ")? + 4;
-    let (moment, used) = Moment::parse_prefix(line.get(at..)?)?;
-    let stamp = Some(Stamp::Full(moment));
+    let (moment, used) = LogTime::parse_prefix(line.get(at..)?)?;
+    let stamp = Some(WrittenTime::Full(moment));
     (at + used == line.len()).then_some(TextHead {
         stamp,
         level: Some(EntryLevel::Info),
         message: 0,
-        family: Family::Plain,
+        family: FormatFamily::Plain,
     })
 }
 

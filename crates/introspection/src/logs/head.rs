@@ -1,21 +1,21 @@
 //! [`TextHead`]: the first line of an entry in text, as the parser of its family of formats read it.
 
 use super::level::EntryLevel;
-use super::moment::Stamp;
+use super::moment::WrittenTime;
 
 /// The time and the level at the beginning of a line of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TextHead {
-    pub(super) stamp: Option<Stamp>,
+    pub(super) stamp: Option<WrittenTime>,
     pub(super) level: Option<EntryLevel>,
     /// The offset of the message in the line.
     pub(super) message: usize,
-    pub(super) family: Family,
+    pub(super) family: FormatFamily,
 }
 
 /// The families of formats whose lines have fields that are read only when an entry is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Family {
+pub(super) enum FormatFamily {
     /// A time, a level and text.
     Plain,
     /// An access log of a web server.
@@ -29,6 +29,6 @@ pub(super) enum Family {
 impl TextHead {
     /// Creates the head of a line without a time.
     pub(super) fn untimed(level: Option<EntryLevel>, message: usize) -> Self {
-        Self { stamp: None, level, message, family: Family::Plain }
+        Self { stamp: None, level, message, family: FormatFamily::Plain }
     }
 }

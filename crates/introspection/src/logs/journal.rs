@@ -2,8 +2,8 @@
 //!
 //! A value with a line feed is binary: the name on a line of its own, its length as 64 bits, and the bytes.
 
-use super::level::{EntryLevel, Scale};
-use super::moment::Moment;
+use super::level::{EntryLevel, LevelScale};
+use super::moment::LogTime;
 use serde_json::{Map, Value};
 
 /// Returns whether `line` begins an entry.
@@ -23,16 +23,16 @@ pub(super) fn is_part(line: &[u8]) -> bool {
 
 /// An entry of the export format.
 #[derive(Debug, Default)]
-pub(super) struct Export {
+pub(super) struct JournalEntry {
     pub(super) level: Option<EntryLevel>,
-    pub(super) time: Option<Moment>,
+    pub(super) time: Option<LogTime>,
     pub(super) message: String,
     pub(super) fields: Map<String, Value>,
 }
 
 /// Parses the lines of one entry.
-pub(super) fn parse(mut bytes: &[u8]) -> Export {
-    let mut export = Export::default();
+pub(super) fn parse(mut bytes: &[u8]) -> JournalEntry {
+    let mut export = JournalEntry::default();
     while !bytes.is_empty() {
         let end = memchr::memchr(b'\n', bytes).unwrap_or(bytes.len());
         let (line, rest) = bytes.split_at(end);
@@ -56,16 +56,16 @@ pub(super) fn parse(mut bytes: &[u8]) -> Export {
     export
 }
 
-impl Export {
+impl JournalEntry {
     fn insert(&mut self, name: &[u8], value: &[u8]) {
         let text = String::from_utf8_lossy(value).into_owned();
         match name {
             b"MESSAGE" => self.message = text,
             b"PRIORITY" => {
                 self.level =
-                    text.parse().ok().and_then(|number| EntryLevel::from_number(number, Scale::Syslog));
+                    text.parse().ok().and_then(|number| EntryLevel::from_number(number, LevelScale::Syslog));
             }
-            b"__REALTIME_TIMESTAMP" => self.time = Moment::parse(&text),
+            b"__REALTIME_TIMESTAMP" => self.time = LogTime::parse(&text),
             // These are for journald alone.
             b"__CURSOR" | b"__MONOTONIC_TIMESTAMP" | b"__SEQNUM" | b"__SEQNUM_ID" => {}
             _ => {

@@ -2,8 +2,8 @@
 //! loguru, Serilog (CLEF), Python's JSON formatters, ECS, GELF, OpenTelemetry, journald, Monolog, log4j2, .NET,
 //! `MongoDB`, Google Cloud, `HashiCorp`.
 
-use super::level::{EntryLevel, Scale};
-use super::moment::Moment;
+use super::level::{EntryLevel, LevelScale};
+use super::moment::LogTime;
 use serde_json::{Map, Value};
 
 /// The result of scanning a line for its level.
@@ -18,14 +18,14 @@ pub(super) enum LevelScan {
 }
 
 /// Returns the scale of the numbers under `key`, if `key` is one that holds a level.
-fn scale(key: &[u8]) -> Option<Scale> {
+fn scale(key: &[u8]) -> Option<LevelScale> {
     Some(match key {
         b"level" | b"lvl" | b"@l" | b"severity" | b"levelname" | b"log_level" | b"loglevel"
         | b"log.level" | b"severity_text" | b"severityText" | b"L" | b"LogLevel" | b"Level"
-        | b"level_name" | b"@level" | b"logLevel" => Scale::Pino,
-        b"levelno" => Scale::Python,
-        b"PRIORITY" => Scale::Syslog,
-        b"severity_number" | b"severityNumber" => Scale::OpenTelemetry,
+        | b"level_name" | b"@level" | b"logLevel" => LevelScale::Pino,
+        b"levelno" => LevelScale::Python,
+        b"PRIORITY" => LevelScale::Syslog,
+        b"severity_number" | b"severityNumber" => LevelScale::OpenTelemetry,
         _ => return None,
     })
 }
@@ -62,7 +62,7 @@ pub(super) fn scan_level(line: &[u8]) -> LevelScan {
                 // The byte after the value counts, as without it the number could have more digits.
                 Ok(Some(level)) => return LevelScan::Found(level, end + 1),
                 Ok(None) => {}
-                Err(Escaped) => return LevelScan::Undecided,
+                Err(EscapedText) => return LevelScan::Undecided,
             }
         }
         // loguru and ECS nest the level in an object.
@@ -87,11 +87,11 @@ fn mongo_level(letter: &[u8]) -> Option<EntryLevel> {
 }
 
 /// The error for a text with escapes, which only a parser can compare.
-struct Escaped;
+struct EscapedText;
 
-fn raw_level(value: &[u8], scale: Scale) -> Result<Option<EntryLevel>, Escaped> {
+fn raw_level(value: &[u8], scale: LevelScale) -> Result<Option<EntryLevel>, EscapedText> {
     match value {
-        [b'"', text @ .., b'"'] if text.contains(&b'\\') => Err(Escaped),
+        [b'"', text @ .., b'"'] if text.contains(&b'\\') => Err(EscapedText),
         [b'"', text @ .., b'"'] => Ok(named_or_numbered(text, scale)),
         _ => Ok(std::str::from_utf8(value)
             .ok()
@@ -100,7 +100,7 @@ fn raw_level(value: &[u8], scale: Scale) -> Result<Option<EntryLevel>, Escaped> 
     }
 }
 
-fn named_or_numbered(text: &[u8], scale: Scale) -> Option<EntryLevel> {
+fn named_or_numbered(text: &[u8], scale: LevelScale) -> Option<EntryLevel> {
     // journald writes its numbers as strings.
     let number = || std::str::from_utf8(text).ok()?.parse().ok();
     EntryLevel::from_name(text).or_else(|| EntryLevel::from_number(number()?, scale))
@@ -165,15 +165,15 @@ fn skip_string(line: &[u8], at: usize) -> Option<usize> {
 
 /// The parts of a JSON line that have a meaning in every format, and its other fields.
 #[derive(Debug)]
-pub(super) struct Parsed {
+pub(super) struct ParsedJsonLine {
     pub(super) level: Option<EntryLevel>,
-    pub(super) timestamp: Option<Moment>,
+    pub(super) timestamp: Option<LogTime>,
     pub(super) message: Option<String>,
     pub(super) fields: Map<String, Value>,
 }
 
 /// Parses a whole line. `None` where it is no JSON object.
-pub(super) fn parse(line: &[u8]) -> Option<Parsed> {
+pub(super) fn parse(line: &[u8]) -> Option<ParsedJsonLine> {
     let Ok(Value::Object(mut fields)) = serde_json::from_slice(line) else { return None };
     let scanned_level = match scan_level(line) {
         LevelScan::Found(level, _) => Some(level),
@@ -187,7 +187,7 @@ pub(super) fn parse(line: &[u8]) -> Option<Parsed> {
 }
 
 /// Takes the parts that have a meaning out of the members of an object.
-fn finish(mut fields: Map<String, Value>, level: Option<EntryLevel>) -> Parsed {
+fn finish(mut fields: Map<String, Value>, level: Option<EntryLevel>) -> ParsedJsonLine {
     if let Some(date) = fields.get("t").and_then(|time| time.get("$date"))
         && date.is_string()
         && level.is_some()
@@ -199,10 +199,10 @@ fn finish(mut fields: Map<String, Value>, level: Option<EntryLevel>) -> Parsed {
     if level.is_some() {
         take_level(&mut fields);
     }
-    Parsed { level, timestamp, message, fields }
+    ParsedJsonLine { level, timestamp, message, fields }
 }
 
-fn value_level(value: &Value, scale: Scale) -> Option<EntryLevel> {
+fn value_level(value: &Value, scale: LevelScale) -> Option<EntryLevel> {
     match value {
         Value::String(text) => named_or_numbered(text.as_bytes(), scale),
         Value::Number(number) => EntryLevel::from_number(number.as_i64()?, scale),
@@ -220,9 +220,9 @@ fn level(fields: &Map<String, Value>) -> Option<EntryLevel> {
         }
         ("record", Value::Object(record)) => {
             let level = record.get("level")?;
-            value_level(level.get("name").unwrap_or(level), Scale::Pino)
+            value_level(level.get("name").unwrap_or(level), LevelScale::Pino)
         }
-        ("log", Value::Object(log)) => value_level(log.get("level")?, Scale::Pino),
+        ("log", Value::Object(log)) => value_level(log.get("level")?, LevelScale::Pino),
         ("s", Value::String(letter)) if mongo => mongo_level(letter.as_bytes()),
         (key, value) => value_level(value, scale(key.as_bytes())?),
     });
@@ -266,14 +266,14 @@ const TIME_KEYS: [&str; 20] = [
     "ts_ms",
 ];
 
-fn take_timestamp(fields: &mut Map<String, Value>) -> Option<Moment> {
+fn take_timestamp(fields: &mut Map<String, Value>) -> Option<LogTime> {
     for key in TIME_KEYS {
         let Some(value) = fields.get(key) else { continue };
         let moment = match value {
-            Value::String(text) => Moment::parse(text),
+            Value::String(text) => LogTime::parse(text),
             Value::Number(number) => match number.as_i64() {
-                Some(number) => Moment::from_number(number.into()),
-                None => number.as_f64().and_then(Moment::from_float),
+                Some(number) => LogTime::from_number(number.into()),
+                None => number.as_f64().and_then(LogTime::from_float),
             },
             Value::Object(parts) => nested_time(parts),
             _ => None,
@@ -285,21 +285,21 @@ fn take_timestamp(fields: &mut Map<String, Value>) -> Option<Moment> {
     }
     // loguru's `record.time` has the time as text and as a number, of which the number is exact.
     let time = fields.get("record")?.get("time")?;
-    Moment::from_float(time.get("timestamp")?.as_f64()?)
+    LogTime::from_float(time.get("timestamp")?.as_f64()?)
 }
 
 /// Returns the time that an object holds: log4j2's `instant`, Google Cloud's seconds and nanoseconds, `MongoDB`'s
 /// `$date`, and what PHP makes of a `DateTime`.
-fn nested_time(parts: &Map<String, Value>) -> Option<Moment> {
+fn nested_time(parts: &Map<String, Value>) -> Option<LogTime> {
     let number = |key: &str| parts.get(key)?.as_i64();
     for (seconds, nanos) in [("epochSecond", "nanoOfSecond"), ("seconds", "nanos")] {
         if let Some(seconds) = number(seconds).filter(|seconds| *seconds > 0) {
             let nanos = number(nanos).unwrap_or_default();
-            return Moment::from_number(i128::from(seconds) * 1_000_000_000 + i128::from(nanos));
+            return LogTime::from_number(i128::from(seconds) * 1_000_000_000 + i128::from(nanos));
         }
     }
     let text = parts.get("$date").or_else(|| parts.get("date"))?;
-    Moment::parse(text.as_str()?)
+    LogTime::parse(text.as_str()?)
 }
 
 /// The keys that hold the message, in the order of preference.
@@ -374,7 +374,7 @@ fn convert_byte_arrays(fields: &mut Map<String, Value>) {
 }
 
 /// Parses the members of an object whose end was cut off. The last member may be a text that breaks off.
-pub(super) fn parse_prefix(line: &[u8]) -> Parsed {
+pub(super) fn parse_prefix(line: &[u8]) -> ParsedJsonLine {
     let mut fields = Map::new();
     let mut at = skip_white(line, 1);
     while line.get(at) == Some(&b'"') {

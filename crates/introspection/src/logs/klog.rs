@@ -1,8 +1,8 @@
 //! Parses loggers that begin a line with one letter for the level: glog and klog, Ruby's Logger, Android's logcat.
 
-use super::head::{Family, TextHead};
+use super::head::{FormatFamily, TextHead};
 use super::level::EntryLevel;
-use super::moment::{Moment, Stamp, clock, yearless_prefix};
+use super::moment::{LogTime, WrittenTime, clock, yearless_prefix};
 
 fn level(letter: u8) -> Option<EntryLevel> {
     Some(match letter {
@@ -39,22 +39,27 @@ fn glog(line: &[u8]) -> Option<TextHead> {
     let spaced = line.get(5) == Some(&b' ');
     let (seconds, nanos, used) = clock(line.get(6..)?).filter(|_| spaced)?;
     let valid = (1..=12).contains(&month) && (1..=31).contains(&day);
-    let stamp = valid.then_some(Stamp::Yearless { month, day, clock: (seconds, nanos) });
+    let stamp = valid.then_some(WrittenTime::Yearless { month, day, clock: (seconds, nanos) });
     let pad = line.get(6 + used..)?.iter().take_while(|byte| **byte == b' ').count();
-    Some(TextHead { stamp, level: level(*line.first()?), message: 6 + used + pad, family: Family::Plain })
+    Some(TextHead {
+        stamp,
+        level: level(*line.first()?),
+        message: 6 + used + pad,
+        family: FormatFamily::Plain,
+    })
 }
 
 /// Parses `E, [2026-11-20T10:00:00.123456 #7] ERROR -- : message`.
 fn ruby(line: &[u8]) -> Option<TextHead> {
-    let (moment, used) = Moment::parse_prefix(line.get(4..)?)?;
+    let (moment, used) = LogTime::parse_prefix(line.get(4..)?)?;
     let window = line.get(..line.len().min(200))?;
     let close = memchr::memchr(b']', window.get(4 + used..)?)? + 4 + used;
     let marker = memchr::memmem::find(window.get(close..)?, b" -- ")? + close + 4;
     // The program's name, which is mostly empty, ends with a colon.
     let colon = memchr::memchr(b':', window.get(marker..)?)? + marker + 1;
     let message = colon + usize::from(line.get(colon) == Some(&b' '));
-    let stamp = Some(Stamp::Full(moment));
-    Some(TextHead { stamp, level: level(*line.first()?), message, family: Family::Plain })
+    let stamp = Some(WrittenTime::Full(moment));
+    Some(TextHead { stamp, level: level(*line.first()?), message, family: FormatFamily::Plain })
 }
 
 /// Parses `11-20 10:00:00.123  1234  5678 E Tag: message`.
@@ -67,7 +72,7 @@ fn logcat(line: &[u8]) -> Option<TextHead> {
     let letter = words.next().filter(|word| word.len() == 1)?;
     let level = level(*letter.first()?)?;
     let at = used + memchr::memmem::find(rest, &[b' ', *letter.first()?, b' '])? + 3;
-    Some(TextHead { stamp: Some(stamp), level: Some(level), message: at, family: Family::Plain })
+    Some(TextHead { stamp: Some(stamp), level: Some(level), message: at, family: FormatFamily::Plain })
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ pub enum EntryLevel {
 
 /// The scale that the numbers under a key are on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Scale {
+pub(super) enum LevelScale {
     /// The scale of `level`: 10 to 60 for pino and bunyan, 100 to 600 for Monolog; numbers below 10 are syslog's
     /// (GELF).
     Pino,
@@ -77,31 +77,31 @@ impl EntryLevel {
     }
 
     /// Returns the level that `number` stands for on `scale`.
-    pub(super) fn from_number(number: i64, scale: Scale) -> Option<Self> {
+    pub(super) fn from_number(number: i64, scale: LevelScale) -> Option<Self> {
         Some(match (scale, number) {
-            (Scale::Pino, 10..=19) => Self::Trace,
-            (Scale::Pino, 20..=29) | (Scale::Python, 10..=19) => Self::Debug,
-            (Scale::Pino, 30..=39) | (Scale::Python, 20..=29) => Self::Info,
-            (Scale::Pino, 40..=49) | (Scale::Python, 30..=39) => Self::Warn,
-            (Scale::Pino, 50..=59) | (Scale::Python, 40..=49) => Self::Error,
+            (LevelScale::Pino, 10..=19) => Self::Trace,
+            (LevelScale::Pino, 20..=29) | (LevelScale::Python, 10..=19) => Self::Debug,
+            (LevelScale::Pino, 30..=39) | (LevelScale::Python, 20..=29) => Self::Info,
+            (LevelScale::Pino, 40..=49) | (LevelScale::Python, 30..=39) => Self::Warn,
+            (LevelScale::Pino, 50..=59) | (LevelScale::Python, 40..=49) => Self::Error,
             // Monolog's numbers are ten times those of the others, and 250 is a notice.
-            (Scale::Pino, 100..=199) => Self::Debug,
-            (Scale::Pino, 200..=299) => Self::Info,
-            (Scale::Pino, 300..=399) => Self::Warn,
-            (Scale::Pino, 400..=499) => Self::Error,
-            (Scale::Pino, 60..) | (Scale::Python, 50..) => Self::Fatal,
-            (Scale::Python, 1..=9) => Self::Trace,
-            (Scale::Pino | Scale::Syslog, 0..=2) => Self::Fatal,
-            (Scale::Pino | Scale::Syslog, 3) => Self::Error,
-            (Scale::Pino | Scale::Syslog, 4) => Self::Warn,
-            (Scale::Pino | Scale::Syslog, 5 | 6) => Self::Info,
-            (Scale::Pino | Scale::Syslog, 7) => Self::Debug,
-            (Scale::OpenTelemetry, 1..=4) => Self::Trace,
-            (Scale::OpenTelemetry, 5..=8) => Self::Debug,
-            (Scale::OpenTelemetry, 9..=12) => Self::Info,
-            (Scale::OpenTelemetry, 13..=16) => Self::Warn,
-            (Scale::OpenTelemetry, 17..=20) => Self::Error,
-            (Scale::OpenTelemetry, 21..=24) => Self::Fatal,
+            (LevelScale::Pino, 100..=199) => Self::Debug,
+            (LevelScale::Pino, 200..=299) => Self::Info,
+            (LevelScale::Pino, 300..=399) => Self::Warn,
+            (LevelScale::Pino, 400..=499) => Self::Error,
+            (LevelScale::Pino, 60..) | (LevelScale::Python, 50..) => Self::Fatal,
+            (LevelScale::Python, 1..=9) => Self::Trace,
+            (LevelScale::Pino | LevelScale::Syslog, 0..=2) => Self::Fatal,
+            (LevelScale::Pino | LevelScale::Syslog, 3) => Self::Error,
+            (LevelScale::Pino | LevelScale::Syslog, 4) => Self::Warn,
+            (LevelScale::Pino | LevelScale::Syslog, 5 | 6) => Self::Info,
+            (LevelScale::Pino | LevelScale::Syslog, 7) => Self::Debug,
+            (LevelScale::OpenTelemetry, 1..=4) => Self::Trace,
+            (LevelScale::OpenTelemetry, 5..=8) => Self::Debug,
+            (LevelScale::OpenTelemetry, 9..=12) => Self::Info,
+            (LevelScale::OpenTelemetry, 13..=16) => Self::Warn,
+            (LevelScale::OpenTelemetry, 17..=20) => Self::Error,
+            (LevelScale::OpenTelemetry, 21..=24) => Self::Fatal,
             _ => return None,
         })
     }
@@ -147,13 +147,13 @@ mod tests {
 
     #[test]
     fn a_number_means_what_the_scale_of_its_key_says() {
-        assert_eq!(EntryLevel::from_number(50, Scale::Pino), Some(EntryLevel::Error));
-        assert_eq!(EntryLevel::from_number(50, Scale::Python), Some(EntryLevel::Fatal));
-        assert_eq!(EntryLevel::from_number(35, Scale::Pino), Some(EntryLevel::Info));
-        assert_eq!(EntryLevel::from_number(3, Scale::Pino), Some(EntryLevel::Error));
-        assert_eq!(EntryLevel::from_number(3, Scale::Syslog), Some(EntryLevel::Error));
-        assert_eq!(EntryLevel::from_number(17, Scale::OpenTelemetry), Some(EntryLevel::Error));
-        assert_eq!(EntryLevel::from_number(-1, Scale::Pino), None);
+        assert_eq!(EntryLevel::from_number(50, LevelScale::Pino), Some(EntryLevel::Error));
+        assert_eq!(EntryLevel::from_number(50, LevelScale::Python), Some(EntryLevel::Fatal));
+        assert_eq!(EntryLevel::from_number(35, LevelScale::Pino), Some(EntryLevel::Info));
+        assert_eq!(EntryLevel::from_number(3, LevelScale::Pino), Some(EntryLevel::Error));
+        assert_eq!(EntryLevel::from_number(3, LevelScale::Syslog), Some(EntryLevel::Error));
+        assert_eq!(EntryLevel::from_number(17, LevelScale::OpenTelemetry), Some(EntryLevel::Error));
+        assert_eq!(EntryLevel::from_number(-1, LevelScale::Pino), None);
     }
 
     #[test]

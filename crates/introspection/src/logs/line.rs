@@ -3,8 +3,8 @@
 //! An entry is a head and the lines that continue it. Both readers, [`backward`](super::backward) and
 //! [`forward`](super::forward), apply the rules here, and so find the same entries.
 
-use super::container::{self, Piece};
-use super::head::Family;
+use super::container::{self, LinePiece};
+use super::head::FormatFamily;
 use super::json::{self, LevelScan};
 use super::level::EntryLevel;
 use super::{journal, logfmt, plain, stack_trace};
@@ -12,16 +12,16 @@ use super::{journal, logfmt, plain, stack_trace};
 /// A line, judged by its own content alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LineKind {
-    pub(super) shape: Shape,
+    pub(super) shape: LineShape,
     /// The part of a line that it is, if a container's runtime wrapped it.
-    piece: Option<Piece>,
+    piece: Option<LinePiece>,
     /// How the line takes the one after it.
     next: PreviousLine,
 }
 
 /// The look of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum LineShape {
     /// A line of white space.
     Blank,
     /// A line that continues the entry before it.
@@ -102,34 +102,35 @@ pub(super) enum LineRole {
 
 impl LineKind {
     /// A line of white space.
-    pub(super) const BLANK: Self = Self::new(Shape::Blank);
+    pub(super) const BLANK: Self = Self::new(LineShape::Blank);
 
-    const fn new(shape: Shape) -> Self {
+    const fn new(shape: LineShape) -> Self {
         let next = match shape {
-            Shape::Continuation | Shape::Exception | Shape::Frame => PreviousLine::TakesException,
-            Shape::LevelLine(head) | Shape::Head(head) => match (head.format, head.level) {
+            LineShape::Continuation | LineShape::Exception | LineShape::Frame => PreviousLine::TakesException,
+            LineShape::LevelLine(head) | LineShape::Head(head) => match (head.format, head.level) {
                 (
                     LineFormat::Text | LineFormat::Logfmt,
                     Some(EntryLevel::Warn | EntryLevel::Error | EntryLevel::Fatal),
                 ) => PreviousLine::TakesException,
                 _ => PreviousLine::Other,
             },
-            Shape::Text | Shape::Blank => PreviousLine::Other,
+            LineShape::Text | LineShape::Blank => PreviousLine::Other,
         };
         Self { shape, piece: None, next }
     }
 
     const fn head(level: Option<EntryLevel>, format: LineFormat) -> Self {
-        Self::new(Shape::Head(EntryHead { level, format }))
+        Self::new(LineShape::Head(EntryHead { level, format }))
     }
 
     /// Returns the kind of a line whose content is this one, and which is a `piece`.
-    fn wrapped(self, piece: Piece, content: &[u8]) -> Self {
+    fn wrapped(self, piece: LinePiece, content: &[u8]) -> Self {
         let mut kind = Self { piece: Some(piece), ..self };
         if piece.partial {
             // The rest of the object is in the pieces after this one.
-            if let Shape::Head(EntryHead { format: LineFormat::Malformed, .. }) = kind.shape {
-                kind.shape = Shape::Head(EntryHead { level: first_level(content), format: LineFormat::Late });
+            if let LineShape::Head(EntryHead { format: LineFormat::Malformed, .. }) = kind.shape {
+                kind.shape =
+                    LineShape::Head(EntryHead { level: first_level(content), format: LineFormat::Late });
             }
             kind.next = PreviousLine::Partial { stderr: piece.stderr };
         }
@@ -138,19 +139,22 @@ impl LineKind {
 
     /// Returns the same kind for a line of which only the part that was kept may be blank.
     fn never_blank(self) -> Self {
-        let shape = if self.shape == Shape::Blank { Shape::Continuation } else { self.shape };
+        let shape = if self.shape == LineShape::Blank { LineShape::Continuation } else { self.shape };
         Self { shape, ..self }
     }
 
     /// Returns whether the line changes nothing for the lines around it.
     pub(super) fn is_transparent(self) -> bool {
-        self.shape == Shape::Blank && self.piece.is_none()
+        self.shape == LineShape::Blank && self.piece.is_none()
     }
 
     /// Returns whether the part that the line has depends on the line before it.
     pub(super) fn depends_on_previous(self) -> bool {
         self.piece.is_some()
-            || matches!(self.shape, Shape::Exception | Shape::Frame | Shape::Text | Shape::LevelLine(_))
+            || matches!(
+                self.shape,
+                LineShape::Exception | LineShape::Frame | LineShape::Text | LineShape::LevelLine(_)
+            )
     }
 
     /// Returns the part that the line has after the line `previous`.
@@ -162,15 +166,15 @@ impl LineKind {
         }
         let joins = matches!(previous, PreviousLine::TakesException | PreviousLine::TakesMessage);
         match self.shape {
-            Shape::Blank => LineRole::Blank,
-            Shape::Head(head) => LineRole::Head(head),
-            Shape::LevelLine(_) if previous == PreviousLine::TakesLevel => LineRole::Continuation,
-            Shape::LevelLine(head) => LineRole::Head(head),
-            Shape::Text if previous == PreviousLine::TakesMessage => LineRole::Continuation,
-            Shape::Exception | Shape::Frame if joins => LineRole::Continuation,
-            Shape::Exception => LineRole::Head(EntryHead::EXCEPTION),
-            Shape::Frame | Shape::Text => LineRole::Head(EntryHead::UNRECOGNIZED),
-            Shape::Continuation => LineRole::Continuation,
+            LineShape::Blank => LineRole::Blank,
+            LineShape::Head(head) => LineRole::Head(head),
+            LineShape::LevelLine(_) if previous == PreviousLine::TakesLevel => LineRole::Continuation,
+            LineShape::LevelLine(head) => LineRole::Head(head),
+            LineShape::Text if previous == PreviousLine::TakesMessage => LineRole::Continuation,
+            LineShape::Exception | LineShape::Frame if joins => LineRole::Continuation,
+            LineShape::Exception => LineRole::Head(EntryHead::EXCEPTION),
+            LineShape::Frame | LineShape::Text => LineRole::Head(EntryHead::UNRECOGNIZED),
+            LineShape::Continuation => LineRole::Continuation,
         }
     }
 
@@ -195,15 +199,15 @@ const MAX_PREFIXES: usize = 4;
 /// Classifies lines. It remembers how the last ones began, as most lines of a log state their level in the same
 /// bytes as a line before them.
 #[derive(Debug, Default)]
-pub(super) struct Classifier {
-    prefixes: [Prefix; MAX_PREFIXES],
+pub(super) struct LineClassifier {
+    prefixes: [LinePrefix; MAX_PREFIXES],
     /// The index of the prefix that is replaced next.
     oldest: usize,
 }
 
 /// The first bytes of a line, as four words that are compared at once, and a mask of the bits that count.
 #[derive(Clone, Copy, Debug, Default)]
-struct Prefix {
+struct LinePrefix {
     words: [u64; 4],
     mask: [u64; 4],
     level: Option<EntryLevel>,
@@ -222,7 +226,7 @@ fn words(bytes: &[u8; COMPARED_BYTES]) -> [u64; 4] {
     words
 }
 
-impl Classifier {
+impl LineClassifier {
     /// Classifies `line`, which comes without its line feed and without zeros in front.
     pub(super) fn classify(&mut self, line: &[u8]) -> LineKind {
         match container::open(line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line)) {
@@ -273,13 +277,13 @@ impl Classifier {
         if !ended {
             // A pretty-printed object begins with a brace on a line of its own.
             return if line.trim_ascii_end() == b"{" {
-                LineKind::new(Shape::Continuation)
+                LineKind::new(LineShape::Continuation)
             } else {
                 LineKind::head(None, LineFormat::Malformed)
             };
         }
         if let Some(known) = self.remembered_head(line) {
-            return LineKind::new(Shape::Head(known));
+            return LineKind::new(LineShape::Head(known));
         }
         match json::scan_level(line) {
             LevelScan::Found(level, used) => {
@@ -287,7 +291,7 @@ impl Classifier {
                 LineKind::head(Some(level), LineFormat::Json)
             }
             LevelScan::Absent if line.trim_ascii_end().len() > 2 => LineKind::head(None, LineFormat::Json),
-            LevelScan::Absent => LineKind::new(Shape::Continuation),
+            LevelScan::Absent => LineKind::new(LineShape::Continuation),
             LevelScan::Undecided => match json::parse(line) {
                 Some(parsed) => LineKind::head(parsed.level, LineFormat::Json),
                 None => LineKind::head(None, LineFormat::Malformed),
@@ -301,7 +305,7 @@ impl Classifier {
     pub(super) fn remembered_head(&self, line: &[u8]) -> Option<EntryHead> {
         let (bytes, [.., b'}']) = (line.first_chunk::<COMPARED_BYTES>()?, line) else { return None };
         let line = words(bytes);
-        let same = |prefix: &&Prefix| {
+        let same = |prefix: &&LinePrefix| {
             // Without branches between the words, the comparison costs a few cycles.
             let differs = |word: usize| (line[word] ^ prefix.words[word]) & prefix.mask[word];
             prefix.level.is_some() && differs(0) | differs(1) | differs(2) | differs(3) == 0
@@ -322,7 +326,7 @@ impl Classifier {
         {
             kept.copy_from_slice(prefix);
             masked.fill(0xff);
-            *slot = Prefix { words: words(&bytes), mask: words(&mask), level: Some(level) };
+            *slot = LinePrefix { words: words(&bytes), mask: words(&mask), level: Some(level) };
             self.oldest = (self.oldest + 1) % MAX_PREFIXES;
         }
     }
@@ -341,9 +345,9 @@ fn classify_indented(line: &[u8], content: &[u8]) -> LineKind {
     let padded = line.len() - content.len() == 1 && line.first() == Some(&b' ');
     let kind = classify_text(content);
     match kind.shape {
-        Shape::Head(EntryHead { level: Some(_), .. }) if padded => kind,
+        LineShape::Head(EntryHead { level: Some(_), .. }) if padded => kind,
         _ if line.first() == Some(&0xef) || content.starts_with(b"+ Exception Group Traceback") => kind,
-        _ => LineKind::new(Shape::Continuation),
+        _ => LineKind::new(LineShape::Continuation),
     }
 }
 
@@ -356,28 +360,28 @@ fn classify_text(line: &[u8]) -> LineKind {
         return LineKind::head(logfmt::level(&pairs), LineFormat::Logfmt);
     }
     if stack_trace::is_exception(line) {
-        return LineKind::new(Shape::Exception);
+        return LineKind::new(LineShape::Exception);
     }
     if journal::is_part(line) {
         return match journal::is_head(line) {
             true => LineKind::head(None, LineFormat::Late),
-            false => LineKind::new(Shape::Continuation),
+            false => LineKind::new(LineShape::Continuation),
         };
     }
     match plain::head(line) {
-        Some(head) if head.family == Family::JavaUtil => {
+        Some(head) if head.family == FormatFamily::JavaUtil => {
             LineKind { next: PreviousLine::TakesLevel, ..LineKind::head(None, LineFormat::Late) }
         }
         Some(head) => {
             // An application that writes JSON to syslog knows its level better than the daemon.
             let level = match head.family {
-                Family::Syslog => embedded_level(line, head.message).or(head.level),
+                FormatFamily::Syslog => embedded_level(line, head.message).or(head.level),
                 _ => head.level.or_else(|| embedded_level(line, head.message)),
             };
             let kind = LineKind::head(level, LineFormat::Text);
             match kind.shape {
-                Shape::Head(head) if is_level_line(line) => {
-                    LineKind { shape: Shape::LevelLine(head), ..kind }
+                LineShape::Head(head) if is_level_line(line) => {
+                    LineKind { shape: LineShape::LevelLine(head), ..kind }
                 }
                 _ if stack_trace::announces_message(line) => {
                     LineKind { next: PreviousLine::TakesMessage, ..kind }
@@ -385,9 +389,9 @@ fn classify_text(line: &[u8]) -> LineKind {
                 _ => kind,
             }
         }
-        None if stack_trace::continues(line) => LineKind::new(Shape::Continuation),
-        None if stack_trace::is_frame(line) || stack_trace::is_cause(line) => LineKind::new(Shape::Frame),
-        None => LineKind::new(Shape::Text),
+        None if stack_trace::continues(line) => LineKind::new(LineShape::Continuation),
+        None if stack_trace::is_frame(line) || stack_trace::is_cause(line) => LineKind::new(LineShape::Frame),
+        None => LineKind::new(LineShape::Text),
     }
 }
 
@@ -430,11 +434,11 @@ mod tests {
     use super::*;
 
     fn kind(line: &str) -> LineKind {
-        Classifier::default().classify(line.as_bytes())
+        LineClassifier::default().classify(line.as_bytes())
     }
 
-    fn head(level: Option<EntryLevel>, format: LineFormat) -> Shape {
-        Shape::Head(EntryHead { level, format })
+    fn head(level: Option<EntryLevel>, format: LineFormat) -> LineShape {
+        LineShape::Head(EntryHead { level, format })
     }
 
     #[test]
@@ -446,17 +450,17 @@ mod tests {
             (r#"{"a":1}"#, head(None, LineFormat::Json)),
             (r#"{"level":50,"#, head(None, LineFormat::Malformed)),
             ("{not json}", head(None, LineFormat::Malformed)),
-            ("{", Shape::Continuation),
-            ("{}", Shape::Continuation),
-            (r#"  "a": 1,"#, Shape::Continuation),
+            ("{", LineShape::Continuation),
+            ("{}", LineShape::Continuation),
+            (r#"  "a": 1,"#, LineShape::Continuation),
             ("level=warn msg=x", head(Some(EntryLevel::Warn), LineFormat::Logfmt)),
             ("\u{1b}[31mERROR\u{1b}[0m boom", head(Some(EntryLevel::Error), LineFormat::Text)),
             (" INFO app > up", head(Some(EntryLevel::Info), LineFormat::Text)),
-            ("    INFO is not here", Shape::Continuation),
-            ("listening", Shape::Text),
-            ("ValueError: bad", Shape::Exception),
-            ("", Shape::Blank),
-            (" \t\r", Shape::Blank),
+            ("    INFO is not here", LineShape::Continuation),
+            ("listening", LineShape::Text),
+            ("ValueError: bad", LineShape::Exception),
+            ("", LineShape::Blank),
+            (" \t\r", LineShape::Blank),
         ] {
             assert_eq!(kind(line).shape, expected, "{line:?}");
         }
@@ -464,7 +468,7 @@ mod tests {
 
     #[test]
     fn what_is_remembered_of_a_line_is_enough_to_tell_the_next() {
-        let mut classifier = Classifier::default();
+        let mut classifier = LineClassifier::default();
         for (line, level) in [
             (r#"{"level":5,"a":1}"#, EntryLevel::Info),
             (r#"{"level":50,"a":1}"#, EntryLevel::Error),

@@ -1,7 +1,7 @@
 //! Parses lines of `key=value` pairs: logrus, slog's text, Go kit, Heroku.
 
-use super::level::{EntryLevel, Scale};
-use super::moment::Moment;
+use super::level::{EntryLevel, LevelScale};
+use super::moment::LogTime;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
@@ -77,17 +77,18 @@ fn unquote(text: &str) -> Option<(Cow<'_, str>, &str)> {
 pub(super) fn level(pairs: &[(&str, Cow<'_, str>)]) -> Option<EntryLevel> {
     pairs.iter().filter(|(key, _)| LEVEL_KEYS.contains(key)).find_map(|(_, value)| {
         let number = || value.parse().ok();
-        EntryLevel::from_name(value.as_bytes()).or_else(|| EntryLevel::from_number(number()?, Scale::Pino))
+        EntryLevel::from_name(value.as_bytes())
+            .or_else(|| EntryLevel::from_number(number()?, LevelScale::Pino))
     })
 }
 
 /// Splits the pairs into time, message and other fields.
-pub(super) fn map(pairs: Vec<(&str, Cow<'_, str>)>) -> (Option<Moment>, Option<String>, Map<String, Value>) {
+pub(super) fn map(pairs: Vec<(&str, Cow<'_, str>)>) -> (Option<LogTime>, Option<String>, Map<String, Value>) {
     let levelled = level(&pairs).is_some();
     let (mut time, mut message, mut fields) = (None, None, Map::new());
     for (key, value) in pairs {
         if time.is_none() && TIME_KEYS.contains(&key) {
-            time = Moment::parse(&value);
+            time = LogTime::parse(&value);
             if time.is_some() {
                 continue;
             }

@@ -3,16 +3,16 @@
 //! Each file is read backward, the one that may have the newest entry first, so that no more is read of a file than its
 //! share of the page.
 
-use super::backward::{BackwardReader, Hit};
+use super::backward::{BackwardReader, MatchingEntry};
 use super::cursor::FilePosition;
 use super::entry::LogEntry;
 use super::error::Error;
 use super::files::LogFile;
 use super::forward::{ForwardReader, ReadLimits};
 use super::line::LineFormat;
-use super::moment::Moment;
+use super::moment::LogTime;
 use super::page::{LogPage, MAX_PAGE_BYTES};
-use super::query::{Filter, Omissions};
+use super::query::{EntryFilter, OmittedCounts};
 use super::read_at::ReadAt as _;
 use std::collections::VecDeque;
 use std::fs::File;
@@ -23,10 +23,10 @@ use tokio_util::sync::CancellationToken;
 const CHUNK_BYTES: usize = 256 << 10;
 
 /// A matching entry that is not yet on the page.
-struct Candidate {
+struct MergeCandidate {
     entry: LogEntry,
     /// The time that orders it: its own, or that of the entry after it.
-    key: Moment,
+    key: LogTime,
     start: u64,
     end: u64,
     /// The number of line feeds from its head to the end that reading began at; the line number itself in a file that
@@ -38,19 +38,19 @@ struct Candidate {
 struct FileTail<'a> {
     file: &'a LogFile,
     reader: TailReader<'a>,
-    candidate: Option<Candidate>,
+    candidate: Option<MergeCandidate>,
     /// The latest time that an unread entry may have. `None` before anything was read.
-    bound: Option<Moment>,
+    bound: Option<LogTime>,
     /// The time of the last entry, for those without one.
-    last_key: Moment,
+    last_key: LogTime,
     /// True if all earlier entries are older than `since`.
     too_old: bool,
     finished: bool,
 }
 
 enum TailReader<'a> {
-    Backward { reader: Box<BackwardReader<'a, File>>, hits: Vec<Hit> },
-    Decoded { end: u64, loaded: Option<VecDeque<Candidate>>, truncated: bool },
+    Backward { reader: Box<BackwardReader<'a, File>>, hits: Vec<MatchingEntry> },
+    Decoded { end: u64, loaded: Option<VecDeque<MergeCandidate>>, truncated: bool },
 }
 
 /// Reads backward in `files` from `ends`, the offsets in each. Returns a page without cursors, and the positions before
@@ -58,7 +58,7 @@ enum TailReader<'a> {
 pub(super) fn read(
     files: &[LogFile],
     ends: &[u64],
-    filter: &Filter,
+    filter: &EntryFilter,
     cancel: &CancellationToken,
 ) -> Result<(LogPage, Vec<FilePosition>), Error> {
     let limits = ReadLimits { chunk_bytes: CHUNK_BYTES, ..ReadLimits::DEFAULT };
@@ -82,7 +82,7 @@ pub(super) fn read(
         })
         .collect();
     let mut page = LogPage::default();
-    let mut omissions = Omissions::default();
+    let mut omissions = OmittedCounts::default();
     let mut lines: Vec<(usize, u64)> = Vec::new();
     let mut page_bytes = 0;
     let mut more = false;
@@ -164,8 +164,8 @@ impl FileTail<'_> {
     /// bytes that were read.
     fn advance(
         &mut self,
-        filter: &Filter,
-        omissions: &mut Omissions,
+        filter: &EntryFilter,
+        omissions: &mut OmittedCounts,
         notes: &mut Vec<String>,
     ) -> io::Result<u64> {
         let reference = self.file.reference_time();
@@ -204,7 +204,8 @@ impl FileTail<'_> {
                     let key = time.unwrap_or(self.last_key);
                     self.last_key = key;
                     let line = hit.lines_after;
-                    self.candidate = Some(Candidate { entry, key, start: span.start, end: span.end, line });
+                    self.candidate =
+                        Some(MergeCandidate { entry, key, start: span.start, end: span.end, line });
                     return Ok(read);
                 }
             }
@@ -253,7 +254,7 @@ impl FileTail<'_> {
     }
 
     /// Records that the page has the candidate.
-    fn taken(&mut self, candidate: &Candidate) {
+    fn taken(&mut self, candidate: &MergeCandidate) {
         if let TailReader::Decoded { end, .. } = &mut self.reader {
             *end = candidate.start;
         }
@@ -280,15 +281,15 @@ impl FileTail<'_> {
 fn load(
     file: &LogFile,
     end: u64,
-    filter: &Filter,
-    omissions: &mut Omissions,
+    filter: &EntryFilter,
+    omissions: &mut OmittedCounts,
     notes: &mut Vec<String>,
-) -> (VecDeque<Candidate>, u64, bool) {
+) -> (VecDeque<MergeCandidate>, u64, bool) {
     let reference = file.reference_time();
     let mut reader = ForwardReader::new(file.decoded(), 0, 0, ReadLimits::DEFAULT);
-    let mut kept: VecDeque<Candidate> = VecDeque::new();
+    let mut kept: VecDeque<MergeCandidate> = VecDeque::new();
     let (mut bytes, mut read, mut dropped) = (0, 0, false);
-    let mut key = Moment::EPOCH;
+    let mut key = LogTime::EPOCH;
     loop {
         let found = match reader.next() {
             Ok(Some(found)) if found.span.start < end => found,
@@ -311,7 +312,7 @@ fn load(
         key = time.unwrap_or(key);
         bytes += entry.page_bytes();
         let (start, end) = (found.span.start, found.span.end);
-        kept.push_back(Candidate { entry, key, start, end, line: found.lines + 1 });
+        kept.push_back(MergeCandidate { entry, key, start, end, line: found.lines + 1 });
         while kept.len() > filter.limit + 1 || kept.len() > 1 && bytes > 2 * MAX_PAGE_BYTES {
             bytes -= kept.pop_front().map_or(0, |candidate| candidate.entry.page_bytes());
             dropped = true;

@@ -41,6 +41,7 @@
 mod backward;
 mod container;
 mod cursor;
+mod discovery;
 mod entry;
 mod error;
 mod files;

@@ -1,4 +1,4 @@
-//! [`Moment`]: a point in time, parsed from log lines and from arguments.
+//! [`LogTime`]: a point in time, parsed from log lines and from arguments.
 
 use jiff::Timestamp;
 use std::time::{Duration, SystemTime};
@@ -7,9 +7,9 @@ const NANOS: i128 = 1_000_000_000;
 
 /// A point in time, in nanoseconds since 1970-01-01T00:00:00Z.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Moment(i128);
+pub(super) struct LogTime(i128);
 
-impl Moment {
+impl LogTime {
     /// The beginning of 1970.
     pub(super) const EPOCH: Self = Self(0);
 
@@ -144,9 +144,9 @@ impl Moment {
 
 /// A time as a logger wrote it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stamp {
+pub(super) enum WrittenTime {
     /// A time with its year.
-    Full(Moment),
+    Full(LogTime),
     /// A time without its year, as of syslog (RFC 3164), klog and Android.
     Yearless {
         /// The month, from 1.
@@ -158,18 +158,18 @@ pub(super) enum Stamp {
     },
 }
 
-impl Stamp {
+impl WrittenTime {
     /// Returns the point in time: for a time without a year, the last such time before the end of the day after
     /// `reference`, as clocks and time zones differ.
-    pub(super) fn resolve(self, reference: Moment) -> Option<Moment> {
+    pub(super) fn resolve(self, reference: LogTime) -> Option<LogTime> {
         let (month, day, (seconds, nanos)) = match self {
             Self::Full(moment) => return Some(moment),
             Self::Yearless { month, day, clock } => (month, day, clock),
         };
         let elapsed_days = i64::try_from(reference.0.div_euclid(86_400 * NANOS)).ok()?;
         let year = 1970 + elapsed_days.div_euclid(365);
-        let latest = Moment(reference.0.saturating_add(86_400 * NANOS));
-        let in_year = |year| Some(Moment::at(days(year, month, day)?, seconds, nanos));
+        let latest = LogTime(reference.0.saturating_add(86_400 * NANOS));
+        let in_year = |year| Some(LogTime::at(days(year, month, day)?, seconds, nanos));
         // The quotient is at most one year too great in the next centuries; a leap day may be eight years ago.
         (year - 9..=year + 1)
             .rev()
@@ -192,7 +192,7 @@ fn is_in_month(year: i64, month: i64, day: i64) -> bool {
 
 /// Parses a time without a year that `text` begins with, `Nov 20 10:00:00` or `11-20 10:00:00.123`, and returns its
 /// length.
-pub(super) fn yearless_prefix(text: &[u8]) -> Option<(Stamp, usize)> {
+pub(super) fn yearless_prefix(text: &[u8]) -> Option<(WrittenTime, usize)> {
     let (month, day, at) = match text.first()? {
         byte if byte.is_ascii_digit() => {
             let dashed = text.get(2) == Some(&b'-') && text.get(5) == Some(&b' ');
@@ -208,10 +208,10 @@ pub(super) fn yearless_prefix(text: &[u8]) -> Option<(Stamp, usize)> {
         return None;
     }
     let (seconds, nanos, used) = clock(text.get(at..)?)?;
-    Some((Stamp::Yearless { month, day, clock: (seconds, nanos) }, at + used))
+    Some((WrittenTime::Yearless { month, day, clock: (seconds, nanos) }, at + used))
 }
 
-impl std::fmt::Display for Moment {
+impl std::fmt::Display for LogTime {
     /// Formats the time as RFC 3339 in UTC, with as many digits as it has, at least milliseconds.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // Every moment that can be read lies within the years of `Timestamp` (-9999 to 9999); an offset can lead
@@ -227,7 +227,7 @@ impl std::fmt::Display for Moment {
 }
 
 /// Parses the value of `since` or `until`: a time, or how long ago it was: `90s`, `10m`, `2h`, `1d`.
-pub(super) fn parse_bound(text: &str, now: Moment) -> Option<Moment> {
+pub(super) fn parse_bound(text: &str, now: LogTime) -> Option<LogTime> {
     let text = text.trim();
     if let Some((number, unit)) = text.len().checked_sub(1).and_then(|last| text.split_at_checked(last))
         && let Ok(number) = number.parse::<u32>()
@@ -237,11 +237,11 @@ pub(super) fn parse_bound(text: &str, now: Moment) -> Option<Moment> {
             "m" => 60,
             "h" => 3600,
             "d" => 86_400,
-            _ => return Moment::parse(text),
+            _ => return LogTime::parse(text),
         };
         return Some(now.before(Duration::from_secs(u64::from(number) * seconds)));
     }
-    Moment::parse(text)
+    LogTime::parse(text)
 }
 
 /// Parses a whole number of exactly these digits.
@@ -441,7 +441,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn shown(text: &str) -> Option<String> {
-        Moment::parse(text).map(|moment| moment.to_string())
+        LogTime::parse(text).map(|moment| moment.to_string())
     }
 
     #[test]
@@ -494,7 +494,7 @@ mod tests {
 
     #[test]
     fn a_bound_may_be_how_long_ago() {
-        let now = Moment::parse("2026-11-20T10:00:00Z").unwrap();
+        let now = LogTime::parse("2026-11-20T10:00:00Z").unwrap();
         for (text, expected) in [
             ("90s", "2026-11-20T09:58:30.000Z"),
             ("10m", "2026-11-20T09:50:00.000Z"),
@@ -511,7 +511,7 @@ mod tests {
 
     #[test]
     fn a_time_without_a_year_is_the_last_one_before_the_file_changed() {
-        let changed = Moment::parse("2026-03-01T00:00:00Z").unwrap();
+        let changed = LogTime::parse("2026-03-01T00:00:00Z").unwrap();
         for (text, expected) in [
             ("Feb 28 10:00:00", "2026-02-28T10:00:00.000Z"),
             ("Mar  1 23:00:00", "2026-03-01T23:00:00.000Z"),
@@ -531,28 +531,28 @@ mod tests {
         #[test]
         fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..40), text in "[0-9 :.,/A-Za-z+-]{0,40}") {
             for text in [&*bytes, text.as_bytes()] {
-                if let Some((_, used)) = Moment::parse_prefix(text) {
+                if let Some((_, used)) = LogTime::parse_prefix(text) {
                     prop_assert!(used <= text.len());
                 }
                 if let Some((stamp, used)) = yearless_prefix(text) {
                     prop_assert!(used <= text.len());
-                    let _ = stamp.resolve(Moment(0));
+                    let _ = stamp.resolve(LogTime(0));
                 }
             }
         }
 
         #[test]
         fn what_is_shown_reads_back_as_the_same(nanos in -62_000_000_000_000_000_000_i128..250_000_000_000_000_000_000) {
-            let moment = Moment(nanos);
-            prop_assert_eq!(Moment::parse(&moment.to_string()), Some(moment));
+            let moment = LogTime(nanos);
+            prop_assert_eq!(LogTime::parse(&moment.to_string()), Some(moment));
         }
 
         #[test]
         fn no_text_panics(text in "\\PC{0,40}", number in any::<f64>(), whole in any::<i64>()) {
-            let _ = Moment::parse(&text);
-            let _ = parse_bound(&text, Moment(0));
-            let _ = Moment::from_float(number).map(|moment| moment.to_string());
-            let _ = Moment::from_number(whole.into()).map(|moment| moment.to_string());
+            let _ = LogTime::parse(&text);
+            let _ = parse_bound(&text, LogTime(0));
+            let _ = LogTime::from_float(number).map(|moment| moment.to_string());
+            let _ = LogTime::from_number(whole.into()).map(|moment| moment.to_string());
         }
     }
 }

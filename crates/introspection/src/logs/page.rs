@@ -1,7 +1,7 @@
 //! [`LogPage`]: a page of entries, and its text form.
 
 use super::entry::LogEntry;
-use super::query::{Filter, Omissions};
+use super::query::{EntryFilter, OmittedCounts};
 use super::skipped::{NotUnderstood, UnknownPart};
 use serde::Serialize;
 
@@ -48,7 +48,7 @@ impl LogEntry {
 
 impl LogPage {
     /// Adds what was left out because it was not understood, and how to see it.
-    pub(super) fn add_omissions(&mut self, omissions: &Omissions, filter: &Filter) {
+    pub(super) fn add_omissions(&mut self, omissions: &OmittedCounts, filter: &EntryFilter) {
         self.malformed = omissions.malformed;
         self.not_understood = omissions.skipped.report();
         if self.malformed > 0 && !filter.includes_malformed() {

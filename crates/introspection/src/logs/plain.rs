@@ -1,9 +1,9 @@
 //! Recognises the heads of entries in logs of plain text, whichever family of formats they are of.
 
-use super::head::{Family, TextHead};
+use super::head::{FormatFamily, TextHead};
 use super::level::EntryLevel;
 use super::level_words::find_level;
-use super::moment::{Moment, Stamp, clock_prefix, yearless_prefix};
+use super::moment::{LogTime, WrittenTime, clock_prefix, yearless_prefix};
 use super::{frameworks, klog, stack_trace, syslog, web_server};
 
 /// Parses the head of an entry: a line with a time in front, or with a level near its beginning.
@@ -18,8 +18,8 @@ pub(super) fn head(line: &[u8]) -> Option<TextHead> {
     }
     let bracket = usize::from(matches!(line.get(at), Some(b'[' | b'(')));
     let timed = line.get(at + bracket..).unwrap_or_default();
-    let stamp = Moment::parse_prefix(timed)
-        .map(|(moment, used)| (Stamp::Full(moment), used))
+    let stamp = LogTime::parse_prefix(timed)
+        .map(|(moment, used)| (WrittenTime::Full(moment), used))
         .or_else(|| yearless_prefix(timed))
         .or_else(|| epoch_prefix(timed));
     let clock = stamp.map(|(_, used)| used).or_else(|| clock_prefix(timed));
@@ -33,7 +33,7 @@ pub(super) fn head(line: &[u8]) -> Option<TextHead> {
     if is_java_util(timed, used) {
         let stamp = stamp.map(|(stamp, _)| stamp);
         let message = skip_separators(line, after_time);
-        return Some(TextHead { stamp, level: None, message, family: Family::JavaUtil });
+        return Some(TextHead { stamp, level: None, message, family: FormatFamily::JavaUtil });
     }
     // PHP names the time zone after a place, whose offset is not known here: so the time is not either.
     let place = if bracket == 1 { place_length(line.get(after_time..).unwrap_or_default()) } else { 0 };
@@ -45,7 +45,7 @@ pub(super) fn head(line: &[u8]) -> Option<TextHead> {
     if let Some(own) = own {
         return Some(TextHead { stamp, message: at + own.message, ..own });
     }
-    let head = |level, message| Some(TextHead { stamp, level, message, family: Family::Plain });
+    let head = |level, message| Some(TextHead { stamp, level, message, family: FormatFamily::Plain });
     match (find_level(rest, true), priority) {
         (Some((level, after)), _) => {
             head(Some(level), after.map_or(at, |after| skip_separators(line, at + after)))
@@ -81,15 +81,15 @@ fn untimed(line: &[u8], at: usize, priority: Option<EntryLevel>) -> Option<TextH
             let message = skip_separators(line, at + after);
             let bracket = usize::from(line.get(message) == Some(&b'['));
             let timed = line.get(message + bracket..).unwrap_or_default();
-            let Some((moment, used)) = Moment::parse_prefix(timed) else {
+            let Some((moment, used)) = LogTime::parse_prefix(timed) else {
                 return Some(TextHead::untimed(Some(level), message));
             };
             let message = skip_separators(line, message + bracket + used);
             Some(TextHead {
-                stamp: Some(Stamp::Full(moment)),
+                stamp: Some(WrittenTime::Full(moment)),
                 level: Some(level),
                 message,
-                family: Family::Plain,
+                family: FormatFamily::Plain,
             })
         }
         (None, Some(level)) => Some(TextHead::untimed(Some(level), at)),
@@ -104,13 +104,13 @@ fn panic_message(rest: &[u8]) -> Option<TextHead> {
 }
 
 /// Parses seconds since 1970 with a fraction of three or more digits: `1795168800.123`.
-fn epoch_prefix(text: &[u8]) -> Option<(Stamp, usize)> {
+fn epoch_prefix(text: &[u8]) -> Option<(WrittenTime, usize)> {
     let digits = |from: usize| {
         text.get(from..).unwrap_or_default().iter().take(10).take_while(|byte| byte.is_ascii_digit()).count()
     };
     let fraction = if text.get(10) == Some(&b'.') && digits(0) == 10 { digits(11) } else { 0 };
     let number = std::str::from_utf8(text.get(..11 + fraction)?).ok().filter(|_| fraction >= 3)?;
-    Some((Stamp::Full(Moment::parse(number)?), 11 + fraction))
+    Some((WrittenTime::Full(LogTime::parse(number)?), 11 + fraction))
 }
 
 /// Returns whether the line is the first of two of java.util.logging: its time has twelve hours, and a class and a
@@ -148,7 +148,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn shown(line: &str) -> String {
-        let changed = Moment::parse("2026-11-21T00:00:00Z").unwrap();
+        let changed = LogTime::parse("2026-11-21T00:00:00Z").unwrap();
         match head(line.as_bytes()) {
             Some(TextHead { stamp, level, message, .. }) => format!(
                 "{} {} {}",

@@ -17,11 +17,11 @@ const CHUNK_BYTES: usize = ReadLimits::DEFAULT.chunk_bytes;
 /// A file, and the thread that reads its next chunk.
 pub(super) struct PrefetchedFile<'a> {
     file: &'a File,
-    thread: RefCell<Option<Thread>>,
+    thread: RefCell<Option<PrefetchThread>>,
 }
 
 /// The thread that reads chunks on request.
-struct Thread {
+struct PrefetchThread {
     /// The requests: the offset of a chunk, and the buffer to read it into.
     requests: SyncSender<(u64, Vec<u8>)>,
     /// The chunks that were read.
@@ -49,7 +49,7 @@ impl PrefetchedFile<'_> {
             };
             let started = std::thread::Builder::new().name("logs".to_owned()).spawn_scoped(scope, read);
             // Without the thread, reading is only slower.
-            let thread = started.is_ok().then_some(Thread { requests, chunks, requested: None });
+            let thread = started.is_ok().then_some(PrefetchThread { requests, chunks, requested: None });
             work(&PrefetchedFile { file, thread: RefCell::new(thread) })
         })
     }

@@ -1,11 +1,11 @@
-//! [`GetLogs`], the arguments of a query, and [`Filter`], which selects the entries that match them.
+//! [`GetLogs`], the arguments of a query, and [`EntryFilter`], which selects the entries that match them.
 
 use super::Error;
 use super::entry::{self, LogEntry};
 use super::forward::EntrySpan;
 use super::level::EntryLevel;
 use super::line::{EntryHead, LineFormat};
-use super::moment::{Moment, parse_bound};
+use super::moment::{LogTime, parse_bound};
 use super::skipped::SkippedEntries;
 use redaction::Redactor;
 use schemars::JsonSchema;
@@ -149,11 +149,11 @@ const DEFAULT_ENTRIES: u32 = 100;
 
 /// The conditions that an entry has to meet, parsed from a [`GetLogs`].
 #[derive(Clone, Debug)]
-pub(super) struct Filter {
+pub(super) struct EntryFilter {
     level: EntryLevel,
     exact: bool,
-    since: Option<Moment>,
-    until: Option<Moment>,
+    since: Option<LogTime>,
+    until: Option<LogTime>,
     contains: Option<String>,
     malformed: bool,
     pub(super) limit: usize,
@@ -163,7 +163,7 @@ pub(super) struct Filter {
 
 /// The counts of what was left out while entries were compared.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Omissions {
+pub(super) struct OmittedCounts {
     pub(super) malformed: u64,
     pub(super) skipped: SkippedEntries,
 }
@@ -173,9 +173,9 @@ pub(super) struct Omissions {
 /// more than this.
 const MAX_DISORDER: Duration = Duration::from_secs(5);
 
-impl Filter {
+impl EntryFilter {
     pub(super) fn new(query: &GetLogs) -> Result<Self, Error> {
-        let now = Moment::now();
+        let now = LogTime::now();
         let bound = |parameter, text: &Option<String>| match text {
             None => Ok(None),
             Some(text) => parse_bound(text, now).map(Some).ok_or_else(|| Error::Argument {
@@ -245,7 +245,7 @@ impl Filter {
     /// Counts an entry that [`may_match`](Self::may_match) refused, if nothing but its unknown level was the reason.
     // Called for every line that is passed over.
     #[inline]
-    pub(super) fn count_refused(&self, head: EntryHead, line: &[u8], omissions: &mut Omissions) {
+    pub(super) fn count_refused(&self, head: EntryHead, line: &[u8], omissions: &mut OmittedCounts) {
         if head.level.is_none() && head.format != LineFormat::Malformed {
             omissions.skipped.add_unlevelled(line);
         }
@@ -257,9 +257,9 @@ impl Filter {
         &self,
         bytes: &[u8],
         span: &EntrySpan,
-        reference: Moment,
-        omissions: &mut Omissions,
-    ) -> Option<(LogEntry, Option<Moment>)> {
+        reference: LogTime,
+        omissions: &mut OmittedCounts,
+    ) -> Option<(LogEntry, Option<LogTime>)> {
         if let Some(text) = &self.contains
             // Bytes cannot be compared where JSON escapes or colours may interrupt the text, or where an entry is put
             // together from pieces: parse those first.
@@ -341,18 +341,18 @@ impl Filter {
     }
 
     /// Returns the time of the entry that begins with `line`.
-    pub(super) fn time_of(&self, line: &[u8], head: EntryHead, reference: Moment) -> Option<Moment> {
+    pub(super) fn time_of(&self, line: &[u8], head: EntryHead, reference: LogTime) -> Option<LogTime> {
         entry::parse(line, head, reference).timestamp
     }
 
     /// Returns whether no entry before one of this time can match.
-    pub(super) fn ends_before(&self, time: Moment) -> bool {
+    pub(super) fn ends_before(&self, time: LogTime) -> bool {
         self.since.is_some_and(|since| time < since.before(MAX_DISORDER))
     }
 
     /// Returns whether the entry that begins with `line` is so old that no earlier one can match. `None` where
     /// the line has no time.
-    pub(super) fn is_too_old(&self, line: &[u8], head: EntryHead, reference: Moment) -> Option<bool> {
+    pub(super) fn is_too_old(&self, line: &[u8], head: EntryHead, reference: LogTime) -> Option<bool> {
         Some(self.ends_before(self.time_of(line, head, reference)?))
     }
 }

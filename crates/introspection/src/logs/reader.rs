@@ -1,15 +1,16 @@
 //! [`Logs`]: reads and follows the logs of a workspace.
 
-use super::cursor::{Cursor, Direction, FilePosition, fnv1a};
+use super::cursor::{Cursor, CursorDirection, FilePosition, fnv1a};
+use super::discovery::{self, discover};
 use super::entry::LogEntry;
 use super::error::Error;
 use super::files::{LogFile, LogSource};
 use super::follow::{decoded_line_start, unfinished_line_start};
-use super::followers::{Followers, newer_cursor};
+use super::followers::{SourceFollowers, newer_cursor};
 use super::line;
 use super::merge;
 use super::page::LogPage;
-use super::query::{Filter, GetLogs};
+use super::query::{EntryFilter, GetLogs};
 use super::read_at::ReadAt as _;
 use super::tail;
 use redaction::Redactor;
@@ -81,24 +82,33 @@ impl Logs {
     /// # Errors
     /// The source does not exist or may not be read, or an argument is invalid.
     pub fn read(&self, query: &GetLogs, cancel: &CancellationToken) -> Result<LogPage, Error> {
-        let filter = Filter::new(query)?.redactor(self.redactor.clone());
-        let source = self.source(query)?;
+        let filter = EntryFilter::new(query)?.redactor(self.redactor.clone());
+        let (source, note) = self.source(query)?;
         let cursor = self.cursor(query, &source)?;
-        if let Some(cursor) = cursor.as_ref().filter(|cursor| cursor.direction == Direction::Newer) {
-            let mut followers = Followers::new(source, filter, Some(cursor))?;
+        if let Some(cursor) = cursor.as_ref().filter(|cursor| cursor.direction == CursorDirection::Newer) {
+            let mut followers = SourceFollowers::new(source, filter, Some(cursor))?;
             let batch = followers.poll(true)?;
             return Ok(followers.page(batch.entries, batch.full));
         }
-        let files = source.files()?;
+        let found = source.files().map_err(|error| match (error, &note) {
+            (Error::NotFound { path, hint }, Some(note)) => {
+                Error::NotFound { path, hint: format!("; {note}{hint}") }
+            }
+            (error, _) => error,
+        })?;
+        let mut notes: Vec<String> = note.into_iter().chain(found.notes()).collect();
+        let files = found.files;
         let (mut page, rest, newer) = match (&cursor, source.is_glob() && files.len() > 1) {
             (None, false) => read_last(&files, &filter, cancel)?,
             (Some(cursor), false) => read_older(&source, files, cursor, &filter, cancel)?,
             (cursor, true) => read_merged(&source, &files, cursor.as_ref(), &filter, cancel)?,
         };
+        notes.append(&mut page.notes);
+        page.notes = notes;
         let newer = newer.filter(|_| cursor.is_none());
         page.newer_cursor = newer.map(|positions| newer_cursor(&source, positions).to_string());
         let older = |positions| Cursor {
-            direction: Direction::Older,
+            direction: CursorDirection::Older,
             source: fnv1a(source.name.as_bytes()),
             positions,
             issued_ms: 0,
@@ -122,16 +132,16 @@ impl Logs {
         cancel: &CancellationToken,
         mut on_entry: Option<&mut (dyn FnMut(&LogEntry) + Send)>,
     ) -> Result<LogPage, Error> {
-        let filter = Filter::new(query)?.redactor(self.redactor.clone());
-        let source = self.source(query)?;
+        let filter = EntryFilter::new(query)?.redactor(self.redactor.clone());
+        let (source, note) = self.source(query)?;
         let cursor = self.cursor(query, &source)?;
-        if cursor.as_ref().is_some_and(|cursor| cursor.direction == Direction::Older) {
+        if cursor.as_ref().is_some_and(|cursor| cursor.direction == CursorDirection::Older) {
             let reason =
                 "it leads to older entries, which are not followed; give newer_cursor, or leave out `follow`";
             return Err(Error::Argument { parameter: "cursor", reason: reason.to_owned() });
         }
         // Opening the files may take long on a network file system, so it does not happen on the runtime's threads.
-        let mut followers = blocking(move || Followers::new(source, filter, cursor.as_ref())).await?;
+        let mut followers = blocking(move || SourceFollowers::new(source, filter, cursor.as_ref())).await?;
         let timeout = if on_entry.is_some() { FOLLOW_TIMEOUT } else { FIRST_ENTRY_TIMEOUT };
         let deadline = Instant::now() + timeout;
         let mut entries = Vec::new();
@@ -149,7 +159,9 @@ impl Logs {
             entries.extend(batch.entries);
             let waits_on = on_entry.is_some() || entries.is_empty();
             if batch.full || !waits_on || cancel.is_cancelled() || Instant::now() >= deadline {
-                return Ok(followers.page(entries, batch.full));
+                let mut page = followers.page(entries, batch.full);
+                page.notes.splice(0..0, note);
+                return Ok(page);
             }
             tokio::select! {
                 () = tokio::time::sleep(POLL_INTERVAL) => {}
@@ -158,9 +170,9 @@ impl Logs {
         }
     }
 
-    /// Resolves the source of `query`: a name or a path, or the first one set of `LOG_PATH`, the named sources and the
-    /// default file.
-    fn source(&self, query: &GetLogs) -> Result<LogSource, Error> {
+    /// Resolves the source of `query`: a name or a path, or the first one set of `LOG_PATH`, the named sources and what
+    /// the project has. A note tells what was found there.
+    fn source(&self, query: &GetLogs) -> Result<(LogSource, Option<String>), Error> {
         let named = |name: &str| self.named.iter().find(|(known, _)| known == name);
         let (text, name) = match (&query.source, &self.path, self.named.first()) {
             (Some(source), _, _) => match named(source) {
@@ -169,9 +181,21 @@ impl Logs {
             },
             (None, Some(path), _) => (path.as_str(), "LOG_PATH"),
             (None, None, Some((name, text))) => (text.as_str(), name.as_str()),
-            (None, None, None) => (DEFAULT_FILE, DEFAULT_FILE),
+            (None, None, None) => return self.discovered_source(),
         };
-        LogSource::new(&self.workspace, text, name).map_err(|error| self.with_source_names(error, query))
+        let source = LogSource::new(&self.workspace, text, name);
+        Ok((source.map_err(|error| self.with_source_names(error, query))?, None))
+    }
+
+    /// Finds the logs of the project; the default file, which may be written later, where there are none.
+    fn discovered_source(&self) -> Result<(LogSource, Option<String>), Error> {
+        let Some(found) = discover(&self.workspace, DEFAULT_FILE) else {
+            let source = LogSource::new(&self.workspace, DEFAULT_FILE, DEFAULT_FILE)?;
+            return Ok((source, Some(discovery::places())));
+        };
+        let source = LogSource::new(&self.workspace, &found.source, &found.source)?;
+        let note = format!("no `source` was given: {} was found ({})", found.source, found.origin);
+        Ok((source, (!found.origin.is_empty()).then_some(note)))
     }
 
     /// Adds the names of the sources to the error for a missing path, which may be a misspelt name.
@@ -206,7 +230,11 @@ impl Logs {
 type PageParts = (LogPage, Vec<FilePosition>, Option<Vec<FilePosition>>);
 
 /// Reads the last entries of a file and those that were rotated away from it.
-fn read_last(files: &[LogFile], filter: &Filter, cancel: &CancellationToken) -> Result<PageParts, Error> {
+fn read_last(
+    files: &[LogFile],
+    filter: &EntryFilter,
+    cancel: &CancellationToken,
+) -> Result<PageParts, Error> {
     let newest = files.len().saturating_sub(1);
     let (mut end, mut newer) = (u64::MAX, None);
     // The newer cursor is taken before reading, so that it leads to whatever is written meanwhile.
@@ -224,7 +252,7 @@ fn read_older(
     source: &LogSource,
     mut files: Vec<LogFile>,
     cursor: &Cursor,
-    filter: &Filter,
+    filter: &EntryFilter,
     cancel: &CancellationToken,
 ) -> Result<PageParts, Error> {
     let gone = || Error::Gone { source_name: source.name.clone() };
@@ -247,7 +275,7 @@ fn read_merged(
     source: &LogSource,
     files: &[LogFile],
     cursor: Option<&Cursor>,
-    filter: &Filter,
+    filter: &EntryFilter,
     cancel: &CancellationToken,
 ) -> Result<PageParts, Error> {
     let failed = |file: &LogFile, source| Error::Read { path: file.display_path.clone(), source };

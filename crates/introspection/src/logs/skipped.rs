@@ -34,18 +34,18 @@ const MAX_SAMPLE_BYTES: usize = 200;
 /// The entries that were left out so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SkippedEntries {
-    level: Tally,
-    time: Tally,
+    level: SkippedCount,
+    time: SkippedCount,
 }
 
 /// A count, and the first entry that was counted.
 #[derive(Clone, Debug, Default)]
-struct Tally {
+struct SkippedCount {
     count: u64,
     sample: Option<String>,
 }
 
-impl Tally {
+impl SkippedCount {
     fn add(&mut self, bytes: &[u8]) {
         self.count += 1;
         if self.sample.is_none() {

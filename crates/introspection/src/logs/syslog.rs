@@ -1,14 +1,14 @@
 //! Parses syslog: RFC 5424, RFC 3164, and the files that rsyslog and systemd write.
 
-use super::head::{Family, TextHead};
-use super::level::{EntryLevel, Scale};
+use super::head::{FormatFamily, TextHead};
+use super::level::{EntryLevel, LevelScale};
 use super::level_words::find_level;
-use super::moment::{Moment, Stamp, yearless_prefix};
+use super::moment::{LogTime, WrittenTime, yearless_prefix};
 use serde_json::{Map, Value};
 
 /// The parts of a line before its message.
-struct Syslog<'a> {
-    stamp: Option<Stamp>,
+struct SyslogHeader<'a> {
+    stamp: Option<WrittenTime>,
     priority: Option<EntryLevel>,
     /// Names and values, without those that are absent.
     fields: [(&'static str, &'a [u8]); 5],
@@ -23,7 +23,7 @@ pub(super) fn priority(line: &[u8]) -> Option<(usize, EntryLevel)> {
     let count = line.iter().skip(1).take(4).take_while(|byte| byte.is_ascii_digit()).count();
     let number: i64 = std::str::from_utf8(line.get(1..=count)?).ok()?.parse().ok()?;
     let valid = line.get(count + 1) == Some(&b'>') && number < 192;
-    Some((count + 2, EntryLevel::from_number(number % 8, Scale::Syslog).filter(|_| valid)?))
+    Some((count + 2, EntryLevel::from_number(number % 8, LevelScale::Syslog).filter(|_| valid)?))
 }
 
 /// Takes the word that begins at `at`, and returns it with the offset after the space that ends it.
@@ -33,7 +33,7 @@ fn word(line: &[u8], at: usize) -> Option<(&[u8], usize)> {
     (length > 0).then_some((rest.get(..length)?, at + length + 1))
 }
 
-fn parse(line: &[u8]) -> Option<Syslog<'_>> {
+fn parse(line: &[u8]) -> Option<SyslogHeader<'_>> {
     let (at, priority) = priority(line).map_or((0, None), |(at, level)| (at, Some(level)));
     if priority.is_some() && line.get(at..at + 2) == Some(b"1 ") {
         return modern(line, at + 2, priority);
@@ -43,8 +43,8 @@ fn parse(line: &[u8]) -> Option<Syslog<'_>> {
     let (stamp, used, sure) = match yearless_prefix(rest) {
         Some((stamp, used)) if !rest.first()?.is_ascii_digit() => (stamp, used, true),
         _ => {
-            let (moment, used) = Moment::parse_prefix(rest).filter(|_| rest.get(10) == Some(&b'T'))?;
-            (Stamp::Full(moment), used, priority.is_some())
+            let (moment, used) = LogTime::parse_prefix(rest).filter(|_| rest.get(10) == Some(&b'T'))?;
+            (WrittenTime::Full(moment), used, priority.is_some())
         }
     };
     let at = at + used;
@@ -74,15 +74,15 @@ fn parse(line: &[u8]) -> Option<Syslog<'_>> {
     let spaces = line.get(tag_start + after + 1..)?.iter().take_while(|byte| **byte == b' ').count();
     let message = tag_start + after + 1 + spaces;
     let fields = [("host", host), ("app", name), ("pid", pid), ("", &b""[..]), ("", &b""[..])];
-    Some(Syslog { stamp: Some(stamp), priority, fields, message })
+    Some(SyslogHeader { stamp: Some(stamp), priority, fields, message })
 }
 
 /// Parses the rest of a line of RFC 5424 after its version.
-fn modern(line: &[u8], at: usize, priority: Option<EntryLevel>) -> Option<Syslog<'_>> {
+fn modern(line: &[u8], at: usize, priority: Option<EntryLevel>) -> Option<SyslogHeader<'_>> {
     let (time, at) = word(line, at)?;
     let stamp = match time {
         b"-" => None,
-        _ => Some(Stamp::Full(Moment::parse_prefix(time)?.0)),
+        _ => Some(WrittenTime::Full(LogTime::parse_prefix(time)?.0)),
     };
     let (host, at) = word(line, at)?;
     let (app, at) = word(line, at)?;
@@ -102,7 +102,7 @@ fn modern(line: &[u8], at: usize, priority: Option<EntryLevel>) -> Option<Syslog
         absent("msgid", id),
         absent("data", data),
     ];
-    Some(Syslog { stamp, priority, fields, message })
+    Some(SyslogHeader { stamp, priority, fields, message })
 }
 
 /// Returns a field, without its name where the value is absent.
@@ -134,14 +134,14 @@ fn structured_data(line: &[u8], at: usize) -> Option<(&[u8], usize)> {
 
 /// Parses the head of a line. Without a priority, the level is the one that the message begins with.
 pub(super) fn head(line: &[u8]) -> Option<TextHead> {
-    let Syslog { stamp, priority, message, .. } = parse(line)?;
+    let SyslogHeader { stamp, priority, message, .. } = parse(line)?;
     let named = || find_level(line.get(message..)?, false).map(|(level, _)| level);
-    Some(TextHead { stamp, level: priority.or_else(named), message, family: Family::Syslog })
+    Some(TextHead { stamp, level: priority.or_else(named), message, family: FormatFamily::Syslog })
 }
 
 /// Returns the fields that stand before the message.
 pub(super) fn fields(line: &[u8]) -> Map<String, Value> {
-    let Some(Syslog { fields, .. }) = parse(line) else { return Map::new() };
+    let Some(SyslogHeader { fields, .. }) = parse(line) else { return Map::new() };
     let present = fields.into_iter().filter(|(name, value)| !name.is_empty() && !value.is_empty());
     present.map(|(name, value)| (name.to_owned(), String::from_utf8_lossy(value).into())).collect()
 }

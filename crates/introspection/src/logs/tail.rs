@@ -9,7 +9,7 @@ use super::forward::{ForwardReader, ReadLimits};
 use super::line::LineFormat;
 use super::page::{LogPage, MAX_PAGE_BYTES};
 use super::prefetch::PrefetchedFile;
-use super::query::{Filter, Omissions};
+use super::query::{EntryFilter, OmittedCounts};
 use super::read_at::ReadAt;
 use std::collections::VecDeque;
 use std::io;
@@ -17,9 +17,9 @@ use tokio_util::sync::CancellationToken;
 
 /// Collects matching entries, newest first, until the page is full.
 struct PageBuilder<'a> {
-    filter: &'a Filter,
+    filter: &'a EntryFilter,
     page: LogPage,
-    omissions: Omissions,
+    omissions: OmittedCounts,
     bytes: usize,
     /// The position of the oldest entry: the index of its file, and its offset there.
     oldest: Option<(usize, u64)>,
@@ -33,14 +33,14 @@ pub(super) fn read(
     files: &[LogFile],
     newest: usize,
     end: u64,
-    filter: &Filter,
+    filter: &EntryFilter,
     cancel: &CancellationToken,
 ) -> Result<(LogPage, Option<FilePosition>), Error> {
     let names_files = files.len() > 1;
     let mut builder = PageBuilder {
         filter,
         page: LogPage::default(),
-        omissions: Omissions::default(),
+        omissions: OmittedCounts::default(),
         bytes: 0,
         oldest: None,
         names_files,

@@ -8,8 +8,8 @@
 
 use super::cursor::Cursor;
 use super::files::LogSource;
-use super::followers::{Followers, MergedBatch};
-use super::query::Filter;
+use super::followers::{MergedBatch, SourceFollowers};
+use super::query::EntryFilter;
 use super::reader::FIRST_ENTRY_TIMEOUT;
 use super::{EntryLevel, GetLogs, LogEntry, LogPage, Logs};
 use proptest::prelude::*;
@@ -21,11 +21,11 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 use workspace::Workspace;
 
-struct Application {
+struct LoggingApplication {
     folder: tempfile::TempDir,
 }
 
-impl Application {
+impl LoggingApplication {
     fn new() -> Self {
         Self { folder: tempfile::tempdir().unwrap() }
     }
@@ -127,7 +127,7 @@ fn at(level: EntryLevel) -> GetLogs {
 
 #[test]
 fn a_level_is_a_minimum_and_exact_on_request() {
-    let application = Application::with(&lines(0..12));
+    let application = LoggingApplication::with(&lines(0..12));
     assert_eq!(
         messages(&application.read(at(EntryLevel::Error))),
         ["entry 4", "entry 5", "entry 10", "entry 11"]
@@ -139,7 +139,7 @@ fn a_level_is_a_minimum_and_exact_on_request() {
 
 #[test]
 fn the_last_entries_come_oldest_first_with_their_lines() {
-    let application = Application::with(&lines(0..50));
+    let application = LoggingApplication::with(&lines(0..50));
     let page = application.read(GetLogs { limit: Some(2), ..at(EntryLevel::Trace) });
     assert_eq!(messages(&page), ["entry 48", "entry 49"]);
     assert_eq!(page.entries.iter().map(|entry| entry.line).collect::<Vec<_>>(), [Some(49), Some(50)]);
@@ -147,8 +147,9 @@ fn the_last_entries_come_oldest_first_with_their_lines() {
 
 #[test]
 fn broken_lines_are_counted_and_shown_on_request() {
-    let application =
-        Application::with("{\"level\":50,\"msg\":\"a\"}\n{\"level\":50,\"ms\n{\"level\":50,,}\n{nothing}\n");
+    let application = LoggingApplication::with(
+        "{\"level\":50,\"msg\":\"a\"}\n{\"level\":50,\"ms\n{\"level\":50,,}\n{nothing}\n",
+    );
     let page = application.read(at(EntryLevel::Error));
     assert_eq!((messages(&page), page.malformed), (vec!["a"], 3));
     let page = application.read(GetLogs { malformed: true, ..at(EntryLevel::Error) });
@@ -158,7 +159,7 @@ fn broken_lines_are_counted_and_shown_on_request() {
 
 #[test]
 fn times_and_text_narrow_what_is_answered() {
-    let application = Application::with(&lines(0..60));
+    let application = LoggingApplication::with(&lines(0..60));
     let query = GetLogs {
         since: Some("2026-11-20T10:00:10Z".to_owned()),
         until: Some("2026-11-20T10:00:12Z".to_owned()),
@@ -171,7 +172,7 @@ fn times_and_text_narrow_what_is_answered() {
 
 #[test]
 fn text_is_found_in_a_stack_trace_and_behind_escapes() {
-    let application = Application::with(
+    let application = LoggingApplication::with(
         "{\"level\":50,\"msg\":\"say \\\"hi\\\"\"}\n2026-11-20 10:00:00 ERROR failed\n\tat a.Needle\n",
     );
     let find =
@@ -184,7 +185,7 @@ fn text_is_found_in_a_stack_trace_and_behind_escapes() {
 #[test]
 fn since_ends_the_reading_early() {
     let text = lines(0..10_000).repeat(12) + &lines(0..50_000);
-    let application = Application::with(&text);
+    let application = LoggingApplication::with(&text);
     let query = GetLogs { since: Some("2026-11-20T23:53:10Z".to_owned()), ..at(EntryLevel::Trace) };
     let page = application.read(query);
     assert_eq!(page.entries.last().unwrap().message, "entry 49999");
@@ -195,7 +196,7 @@ fn since_ends_the_reading_early() {
 
 #[test]
 fn older_cursors_lead_through_all_rotated_files_once() {
-    let application = Application::new();
+    let application = LoggingApplication::new();
     application.write("app.log.3", &lines(0..1000));
     application.pack("app.log.3");
     application.write("app.log.2", &lines(1000..2000));
@@ -224,7 +225,7 @@ fn an_answer_has_at_most_its_bytes_and_says_how_to_get_the_rest() {
     let long = "x".repeat(3000);
     let content: String =
         (0..100).map(|number| format!("{{\"level\":50,\"msg\":\"{number} {long}\"}}\n")).collect();
-    let application = Application::with(&content);
+    let application = LoggingApplication::with(&content);
     let page = application.read(GetLogs { limit: Some(500), ..at(EntryLevel::Error) });
     assert!(page.to_text().len() < 40_000, "{}", page.to_text().len());
     assert!(page.entries.len() > 5 && page.older_cursor.is_some());
@@ -234,7 +235,7 @@ fn an_answer_has_at_most_its_bytes_and_says_how_to_get_the_rest() {
 
 #[test]
 fn a_half_written_last_line_is_left_for_the_next_reader() {
-    let application = Application::with(&format!("{}{{\"level\":50,\"msg\":\"ha", line(4)));
+    let application = LoggingApplication::with(&format!("{}{{\"level\":50,\"msg\":\"ha", line(4)));
     let page = application.read(at(EntryLevel::Error));
     assert_eq!((messages(&page), page.malformed), (vec!["entry 4"], 0));
     application.write("app.log", "lf\"}\n");
@@ -244,7 +245,7 @@ fn a_half_written_last_line_is_left_for_the_next_reader() {
 
 #[test]
 fn a_newer_cursor_answers_only_what_is_new() {
-    let application = Application::with(&lines(0..10));
+    let application = LoggingApplication::with(&lines(0..10));
     let first = application.read(at(EntryLevel::Trace));
     application.write("app.log", &lines(10..12));
     let second = application.read(GetLogs { cursor: first.newer_cursor, ..at(EntryLevel::Trace) });
@@ -256,7 +257,7 @@ fn a_newer_cursor_answers_only_what_is_new() {
 
 #[test]
 fn a_glob_is_one_log_in_the_order_of_its_files() {
-    let application = Application::new();
+    let application = LoggingApplication::new();
     fs::create_dir(application.path("logs")).unwrap();
     application.write("logs/api-b.log", &lines(0..2));
     std::thread::sleep(Duration::from_millis(20));
@@ -273,7 +274,7 @@ fn a_glob_is_one_log_in_the_order_of_its_files() {
 
 #[test]
 fn the_files_of_a_glob_are_merged_by_time_in_any_number_of_pages() {
-    let application = Application::new();
+    let application = LoggingApplication::new();
     fs::create_dir(application.path("logs")).unwrap();
     for number in 0..3000 {
         application.write(&format!("logs/worker-{}.log", number % 7 % 3), &line(number));
@@ -309,7 +310,7 @@ fn the_files_of_a_glob_are_merged_by_time_in_any_number_of_pages() {
 
 #[test]
 fn new_entries_of_several_files_are_merged_and_none_comes_twice() {
-    let application = Application::new();
+    let application = LoggingApplication::new();
     application.write("a.log", &lines(0..2));
     application.write("b.log", &lines(2..4));
     let query = |cursor| GetLogs { source: Some("*.log".to_owned()), cursor, ..at(EntryLevel::Trace) };
@@ -326,7 +327,7 @@ fn new_entries_of_several_files_are_merged_and_none_comes_twice() {
 
 #[test]
 fn entries_whose_time_or_level_is_not_understood_are_told() {
-    let application = Application::with("10:00:00 ERROR whichever day\nsomething broke\n");
+    let application = LoggingApplication::with("10:00:00 ERROR whichever day\nsomething broke\n");
     let page = application.read(GetLogs { since: Some("10m".to_owned()), ..at(EntryLevel::Error) });
     assert_eq!(messages(&page), Vec::<&str>::new());
     let told = serde_json::to_value(&page.not_understood).unwrap();
@@ -351,7 +352,7 @@ fn a_line_longer_than_the_limit_is_shown_cut() {
         (format!("2026-11-20 10:00:00 ERROR long {long}\n"), "error"),
         (format!("2026-11-20 10:00:00 ERROR long {long}"), "error"),
     ] {
-        let application = Application::with(&format!("{}{content}", line(0)));
+        let application = LoggingApplication::with(&format!("{}{content}", line(0)));
         let page = application.read(at(EntryLevel::Error));
         assert_eq!((page.entries.len(), page.malformed), (1, 0), "{}", &content[..30]);
         let entry = &page.entries[0];
@@ -362,7 +363,7 @@ fn a_line_longer_than_the_limit_is_shown_cut() {
             &content[..30]
         );
         let cursor = {
-            let application = Application::with(&line(0));
+            let application = LoggingApplication::with(&line(0));
             let cursor = application.read(at(EntryLevel::Error)).newer_cursor;
             application.write("app.log", &content);
             application.write("app.log", "\n");
@@ -375,7 +376,8 @@ fn a_line_longer_than_the_limit_is_shown_cut() {
 #[test]
 fn what_is_masked_cannot_be_searched() {
     let token = format!("ghp_{}", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8");
-    let application = Application::with(&format!("2026-11-20 10:00:00 ERROR push with {token} refused\n"));
+    let application =
+        LoggingApplication::with(&format!("2026-11-20 10:00:00 ERROR push with {token} refused\n"));
     let redactor = redaction::Redactor::new(redaction::RedactionOptions::default()).unwrap();
     let logs = application.logs().redactor(redactor);
     let found = |text: &str| {
@@ -388,7 +390,7 @@ fn what_is_masked_cannot_be_searched() {
 
 #[test]
 fn a_cursor_goes_on_where_a_link_led_before() {
-    let application = Application::new();
+    let application = LoggingApplication::new();
     application.write("app-a.txt", &lines(0..4));
     std::os::unix::fs::symlink("app-a.txt", application.path("app.log")).unwrap();
     let first = application.read(GetLogs { limit: Some(2), ..at(EntryLevel::Trace) });
@@ -406,7 +408,7 @@ fn a_cursor_goes_on_where_a_link_led_before() {
 #[tokio::test]
 async fn following_waits_for_a_file_and_for_those_of_a_glob() {
     for source in ["app.log", "logs/*.log"] {
-        let application = Application::new();
+        let application = LoggingApplication::new();
         let logs = application.logs();
         let query = GetLogs { source: Some(source.to_owned()), follow: true, ..at(EntryLevel::Trace) };
         let cancel = CancellationToken::new();
@@ -425,7 +427,7 @@ async fn following_waits_for_a_file_and_for_those_of_a_glob() {
 
 #[test]
 fn utf_16_is_read_and_followed() {
-    let application = Application::new();
+    let application = LoggingApplication::new();
     let write = |text: &str| {
         let bytes: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
         let mut file = File::options().create(true).append(true).open(application.path("app.log")).unwrap();
@@ -443,7 +445,7 @@ fn utf_16_is_read_and_followed() {
 
 #[test]
 fn errors_say_what_was_wrong_and_what_is_allowed() {
-    let application = Application::with(&lines(0..10));
+    let application = LoggingApplication::with(&lines(0..10));
     application.write("other.log", "");
     let cursor = application.read(GetLogs { limit: Some(1), ..at(EntryLevel::Trace) }).older_cursor;
     let errors = [
@@ -470,7 +472,7 @@ fn errors_say_what_was_wrong_and_what_is_allowed() {
 
 #[test]
 fn an_older_cursor_whose_file_is_gone_says_so() {
-    let application = Application::with(&lines(0..10));
+    let application = LoggingApplication::with(&lines(0..10));
     let cursor = application.read(GetLogs { limit: Some(1), ..at(EntryLevel::Trace) }).older_cursor;
     fs::write(application.path("app.log"), lines(100..200)).unwrap();
     let error = application.error(GetLogs { cursor, ..GetLogs::default() });
@@ -479,7 +481,7 @@ fn an_older_cursor_whose_file_is_gone_says_so() {
 
 #[test]
 fn what_is_no_regular_file_is_refused_and_links_stay_inside() {
-    let application = Application::new();
+    let application = LoggingApplication::new();
     rustix::fs::mknodat(
         rustix::fs::CWD,
         application.path("app.log"),
@@ -494,7 +496,7 @@ fn what_is_no_regular_file_is_refused_and_links_stay_inside() {
     .unwrap()
     .to_string();
     assert!(source.contains("FIFO"), "{source}");
-    let elsewhere = Application::with(&lines(0..5));
+    let elsewhere = LoggingApplication::with(&lines(0..5));
     std::os::unix::fs::symlink(elsewhere.path("app.log"), application.path("link.log")).unwrap();
     let query = GetLogs { source: Some("link.log".to_owned()), ..GetLogs::default() };
     assert!(application.logs().read(&query, &CancellationToken::new()).is_err());
@@ -502,7 +504,7 @@ fn what_is_no_regular_file_is_refused_and_links_stay_inside() {
 
 #[test]
 fn holes_that_a_truncation_left_are_passed_over() {
-    let application = Application::with(&lines(0..6));
+    let application = LoggingApplication::with(&lines(0..6));
     let file = File::options().write(true).open(application.path("app.log")).unwrap();
     file.set_len(0).unwrap();
     file.set_len(3 << 20).unwrap();
@@ -513,7 +515,7 @@ fn holes_that_a_truncation_left_are_passed_over() {
 
 #[tokio::test]
 async fn following_streams_each_entry_and_ends_when_cancelled() {
-    let application = Application::with(&lines(0..10));
+    let application = LoggingApplication::with(&lines(0..10));
     let cancel = CancellationToken::new();
     let mut streamed = Vec::new();
     let page = {
@@ -542,7 +544,7 @@ async fn following_streams_each_entry_and_ends_when_cancelled() {
 
 #[tokio::test]
 async fn a_caller_that_does_not_stream_gets_the_first_batch_and_a_cursor() {
-    let application = Application::with(&lines(0..10));
+    let application = LoggingApplication::with(&lines(0..10));
     let first = application.read(at(EntryLevel::Trace));
     application.write("app.log", &lines(10..13));
     let started = Instant::now();
@@ -555,9 +557,9 @@ async fn a_caller_that_does_not_stream_gets_the_first_batch_and_a_cursor() {
 /// An empty file and the one that was being read are packed, so that neither is known by its inode any more.
 #[test]
 fn what_was_read_of_a_file_that_is_packed_meanwhile_is_not_read_again() {
-    let application = Application::with(&lines(0..3));
-    let filter = Filter::new(&GetLogs { limit: Some(500), ..at(EntryLevel::Trace) }).unwrap();
-    let mut follower = Followers::new(application.source(), filter, None).unwrap();
+    let application = LoggingApplication::with(&lines(0..3));
+    let filter = EntryFilter::new(&GetLogs { limit: Some(500), ..at(EntryLevel::Trace) }).unwrap();
+    let mut follower = SourceFollowers::new(application.source(), filter, None).unwrap();
     application.rotate();
     application.rotate();
     application.write("app.log", &line(3));
@@ -573,7 +575,7 @@ fn what_was_read_of_a_file_that_is_packed_meanwhile_is_not_read_again() {
 }
 
 #[derive(Clone, Debug)]
-enum Step {
+enum FollowStep {
     Write(usize),
     Poll,
     Rotate,
@@ -583,14 +585,14 @@ enum Step {
     Resume,
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = FollowStep> {
     prop_oneof![
-        4 => (1_usize..4).prop_map(Step::Write),
-        4 => Just(Step::Poll),
-        2 => Just(Step::Rotate),
-        2 => Just(Step::CopyTruncate),
-        1 => Just(Step::Pack),
-        2 => Just(Step::Resume),
+        4 => (1_usize..4).prop_map(FollowStep::Write),
+        4 => Just(FollowStep::Poll),
+        2 => Just(FollowStep::Rotate),
+        2 => Just(FollowStep::CopyTruncate),
+        1 => Just(FollowStep::Pack),
+        2 => Just(FollowStep::Resume),
     ]
 }
 
@@ -598,9 +600,9 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
     #[test]
     fn no_rotation_loses_or_repeats_an_entry(steps in prop::collection::vec(step(), 1..40)) {
-        let application = Application::with(&lines(0..3));
-        let filter = Filter::new(&GetLogs { limit: Some(500), ..at(EntryLevel::Trace) }).unwrap();
-        let mut follower = Followers::new(application.source(), filter.clone(), None).unwrap();
+        let application = LoggingApplication::with(&lines(0..3));
+        let filter = EntryFilter::new(&GetLogs { limit: Some(500), ..at(EntryLevel::Trace) }).unwrap();
+        let mut follower = SourceFollowers::new(application.source(), filter.clone(), None).unwrap();
         let mut written = 3;
         let mut found = Vec::new();
         let mut take = |batch: MergedBatch| {
@@ -608,17 +610,17 @@ proptest! {
         };
         for step in steps {
             match step {
-                Step::Write(count) => {
+                FollowStep::Write(count) => {
                     application.write("app.log", &lines(written..written + count));
                     written += count;
                 }
-                Step::Poll => take(follower.poll(false).unwrap()),
-                Step::Rotate => application.rotate(),
-                Step::CopyTruncate => application.copy_truncate(),
-                Step::Pack => application.pack("app.log.2"),
-                Step::Resume => {
+                FollowStep::Poll => take(follower.poll(false).unwrap()),
+                FollowStep::Rotate => application.rotate(),
+                FollowStep::CopyTruncate => application.copy_truncate(),
+                FollowStep::Pack => application.pack("app.log.2"),
+                FollowStep::Resume => {
                     let cursor: Cursor = follower.cursor().to_string().parse().unwrap();
-                    follower = Followers::new(application.source(), filter.clone(), Some(&cursor)).unwrap();
+                    follower = SourceFollowers::new(application.source(), filter.clone(), Some(&cursor)).unwrap();
                 }
             }
         }
@@ -632,4 +634,16 @@ proptest! {
         prop_assert_eq!(found, expected);
         prop_assert!(follower.notes().is_empty(), "{:?}", follower.notes());
     }
+}
+
+#[test]
+fn a_glob_of_more_files_than_are_read_tells_how_many_are_left_out() {
+    let application = LoggingApplication::new();
+    for index in 0..205 {
+        application.write(&format!("worker-{index}.log"), "2026-11-20T10:00:00Z INFO up\n");
+    }
+    let page = application.read(GetLogs { source: Some("worker-*.log".into()), ..GetLogs::default() });
+    assert_eq!(page.notes, ["only the newest 200 of 205 files are read; name fewer with `source`"]);
+    let page = application.read(GetLogs { source: Some("worker-1*.log".into()), ..GetLogs::default() });
+    assert!(page.notes.is_empty() && page.files.len() == 111, "{:?}", page.notes);
 }

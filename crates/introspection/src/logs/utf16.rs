@@ -108,9 +108,9 @@ mod tests {
     use proptest::prelude::*;
 
     /// Yields a few bytes at a time.
-    struct Slowly<'a>(&'a [u8], usize);
+    struct SlowReader<'a>(&'a [u8], usize);
 
-    impl Read for Slowly<'_> {
+    impl Read for SlowReader<'_> {
         fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
             let length = self.1.min(buffer.len()).min(self.0.len());
             let (now, later) = self.0.split_at(length);
@@ -137,7 +137,7 @@ mod tests {
             let units = marked.then_some(0xfeff).into_iter().chain(text.encode_utf16());
             let bytes: Vec<u8> = units.flat_map(|unit| if big { unit.to_be_bytes() } else { unit.to_le_bytes() }).collect();
             let mut read = String::new();
-            Utf16Reader::new(Slowly(&bytes, step), order).read_to_string(&mut read).unwrap();
+            Utf16Reader::new(SlowReader(&bytes, step), order).read_to_string(&mut read).unwrap();
             let expected = text.strip_prefix('\u{feff}').filter(|_| !marked).unwrap_or(&text);
             prop_assert_eq!(read, expected);
         }
@@ -145,7 +145,7 @@ mod tests {
         #[test]
         fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..80), step in 1_usize..7) {
             let mut read = Vec::new();
-            Utf16Reader::new(Slowly(&bytes, step), Utf16Order::Little).read_to_end(&mut read).unwrap();
+            Utf16Reader::new(SlowReader(&bytes, step), Utf16Order::Little).read_to_end(&mut read).unwrap();
             prop_assert!(String::from_utf8(read).is_ok());
             Utf16Order::detect(&bytes);
         }

@@ -1,16 +1,16 @@
 //! Parses access logs: nginx, Apache, Traefik, Envoy, Django and Werkzeug.
 
-use super::head::{Family, TextHead};
+use super::head::{FormatFamily, TextHead};
 use super::level::EntryLevel;
-use super::moment::{Moment, Stamp};
+use super::moment::{LogTime, WrittenTime};
 use serde_json::{Map, Value};
 
 /// How far from the beginning of a line its time may stand.
 const MAX_CLIENT_BYTES: usize = 250;
 
 /// The parts of a line of an access log.
-struct Access<'a> {
-    stamp: Moment,
+struct AccessLogLine<'a> {
+    stamp: LogTime,
     /// The words before the time: the client, and perhaps the virtual host and the user.
     before: &'a [u8],
     request: &'a [u8],
@@ -21,7 +21,7 @@ struct Access<'a> {
     message: usize,
 }
 
-fn parse(line: &[u8]) -> Option<Access<'_>> {
+fn parse(line: &[u8]) -> Option<AccessLogLine<'_>> {
     let open = memchr::memchr(b'[', line.get(..line.len().min(MAX_CLIENT_BYTES))?)?;
     let timed = line.get(open + 1..)?;
     if !timed.first()?.is_ascii_digit() {
@@ -32,7 +32,7 @@ fn parse(line: &[u8]) -> Option<Access<'_>> {
     if open > 0 && before.iter().filter(|byte| **byte == b' ').count() < 3 {
         return None;
     }
-    let (stamp, used) = Moment::parse_prefix(timed)?;
+    let (stamp, used) = LogTime::parse_prefix(timed)?;
     let message = open + 1 + used + 3;
     if line.get(message - 3..message) != Some(b"] \"") {
         return None;
@@ -46,7 +46,7 @@ fn parse(line: &[u8]) -> Option<Access<'_>> {
     }
     let status = number.iter().fold(0_u16, |status, digit| status * 10 + u16::from(digit - b'0'));
     let (request, after) = (line.get(message..end)?, rest.get(4..).unwrap_or_default().trim_ascii());
-    Some(Access { stamp, before, request, status, after, message })
+    Some(AccessLogLine { stamp, before, request, status, after, message })
 }
 
 /// Returns the offset of the quote that ends the text which begins at `from`.
@@ -62,13 +62,18 @@ fn closing_quote(line: &[u8], mut from: usize) -> Option<usize> {
 
 /// Parses the head of a line: a status of at least 500 is an error, one of at least 400 a warning.
 pub(super) fn head(line: &[u8]) -> Option<TextHead> {
-    let Access { stamp, status, message, .. } = parse(line)?;
+    let AccessLogLine { stamp, status, message, .. } = parse(line)?;
     let level = match status {
         500.. => EntryLevel::Error,
         400.. => EntryLevel::Warn,
         _ => EntryLevel::Info,
     };
-    Some(TextHead { stamp: Some(Stamp::Full(stamp)), level: Some(level), message, family: Family::Access })
+    Some(TextHead {
+        stamp: Some(WrittenTime::Full(stamp)),
+        level: Some(level),
+        message,
+        family: FormatFamily::Access,
+    })
 }
 
 /// Returns the message, the request with its status, and the other fields.

@@ -10,13 +10,14 @@ use super::super::{Action, Error};
 use libsqlite3_sys as ffi;
 use sqlx::sqlite::SqliteConnection;
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::time::{Duration, Instant};
 
 /// The operations that the authorizer permits at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Mode {
+pub(super) enum AuthorizerMode {
     /// Everything: a statement of this module.
     Internal,
     /// Reading.
@@ -29,34 +30,79 @@ pub(super) enum Mode {
 
 /// The state that SQLite's callbacks read as long as a connection lives.
 #[derive(Debug)]
-pub(super) struct Guard {
+pub(super) struct ConnectionGuard {
     mode: AtomicU8,
     stopped: AtomicBool,
-    first_denial: Mutex<Option<Denial>>,
+    first_denial: Mutex<Option<DeniedOperation>>,
+    lock_wait: LockWait,
+}
+
+/// The wait for a lock of another connection.
+#[derive(Debug)]
+struct LockWait {
+    limit: Duration,
+    began: Mutex<Option<Instant>>,
+    /// The duration of the last wait, in milliseconds.
+    waited_ms: AtomicU64,
+}
+
+/// The pause between two attempts to get a lock.
+const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(10);
+
+impl LockWait {
+    /// Waits a moment, and returns true, or returns false if the wait has been long enough. `attempt` counts from 0.
+    fn wait(&self, attempt: c_int) -> bool {
+        let mut began = self.began.lock().unwrap_or_else(PoisonError::into_inner);
+        if attempt == 0 {
+            *began = None;
+        }
+        let waited = began.get_or_insert_with(Instant::now).elapsed();
+        let waited_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
+        self.waited_ms.store(waited_ms, Ordering::SeqCst);
+        if waited >= self.limit {
+            return false;
+        }
+        std::thread::sleep(LOCK_RETRY_INTERVAL);
+        true
+    }
 }
 
 /// An operation that the authorizer denied.
 #[derive(Debug)]
-struct Denial {
-    mode: Mode,
+struct DeniedOperation {
+    mode: AuthorizerMode,
     is_ddl: bool,
     /// The operation, in words for an error message.
     operation: String,
 }
 
-impl Default for Guard {
-    fn default() -> Self {
+impl ConnectionGuard {
+    /// Permits everything at first. `lock_wait_limit` is how long a statement waits for another connection's lock.
+    pub(super) fn new(lock_wait_limit: Duration) -> Self {
         Self {
-            mode: AtomicU8::new(Mode::Internal as u8),
+            mode: AtomicU8::new(AuthorizerMode::Internal as u8),
             stopped: AtomicBool::new(false),
             first_denial: Mutex::default(),
+            lock_wait: LockWait {
+                limit: lock_wait_limit,
+                began: Mutex::default(),
+                waited_ms: AtomicU64::new(0),
+            },
         }
     }
-}
 
-impl Guard {
+    /// Converts SQLite's "database is locked" to an error that says how long the lock was waited for.
+    pub(super) fn translate_lock(&self, error: Error) -> Error {
+        let is_locked = matches!(&error, Error::Engine { code: Some(code), .. }
+            if code.parse::<c_int>().is_ok_and(is_lock_code));
+        if is_locked {
+            return Error::Locked { waited_ms: self.lock_wait.waited_ms.load(Ordering::SeqCst) };
+        }
+        error
+    }
+
     /// Permits the operations of `mode` from now on, and forgets earlier denials.
-    pub(super) fn enter(&self, mode: Mode) {
+    pub(super) fn enter(&self, mode: AuthorizerMode) {
         self.mode.store(mode as u8, Ordering::SeqCst);
         *self.first_denial.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
@@ -66,27 +112,27 @@ impl Guard {
         self.stopped.store(true, Ordering::SeqCst);
     }
 
-    fn mode(&self) -> Mode {
+    fn mode(&self) -> AuthorizerMode {
         match self.mode.load(Ordering::SeqCst) {
-            0 => Mode::Internal,
-            2 => Mode::Explain,
-            3 => Mode::Seed,
+            0 => AuthorizerMode::Internal,
+            2 => AuthorizerMode::Explain,
+            3 => AuthorizerMode::Seed,
             // 1, and anything unknown, is the mode with the fewest rights.
-            _ => Mode::Query,
+            _ => AuthorizerMode::Query,
         }
     }
 
     /// Returns the error for `statement` if the authorizer denied it.
     pub(super) fn denial(&self, statement: &str) -> Option<Error> {
         let denial = self.first_denial.lock().unwrap_or_else(PoisonError::into_inner);
-        let Denial { mode, is_ddl: denied_as_ddl, operation } = denial.as_ref()?;
+        let DeniedOperation { mode, is_ddl: denied_as_ddl, operation } = denial.as_ref()?;
         if *denied_as_ddl || is_ddl(statement) {
             return Some(Error::Ddl);
         }
         let action = match mode {
-            Mode::Seed => Action::Seed,
-            Mode::Explain => Action::Explain,
-            Mode::Query | Mode::Internal => Action::Query,
+            AuthorizerMode::Seed => Action::Seed,
+            AuthorizerMode::Explain => Action::Explain,
+            AuthorizerMode::Query | AuthorizerMode::Internal => Action::Query,
         };
         Some(Error::NotPermitted { action, reason: operation.clone() })
     }
@@ -101,7 +147,7 @@ impl Guard {
     /// `code`, `first` and `second` are those of the authorizer. Codes that are not listed are denied.
     fn permits(&self, code: c_int, first: &str, second: &str) -> bool {
         let mode = self.mode();
-        if mode == Mode::Internal {
+        if mode == AuthorizerMode::Internal {
             return true;
         }
         // SQLite reserves this prefix for its own tables and compares names without case.
@@ -121,7 +167,7 @@ impl Guard {
                 (false, !first.eq_ignore_ascii_case("sqlite_sequence"), "changing SQLite's own tables")
             }
             ffi::SQLITE_INSERT | ffi::SQLITE_UPDATE | ffi::SQLITE_DELETE => {
-                (mode != Mode::Query, false, "changing rows; see `seed`")
+                (mode != AuthorizerMode::Query, false, "changing rows; see `seed`")
             }
             ffi::SQLITE_ATTACH | ffi::SQLITE_DETACH => (false, false, "another database file"),
             ffi::SQLITE_TRANSACTION | ffi::SQLITE_SAVEPOINT => {
@@ -131,10 +177,16 @@ impl Guard {
         };
         if !permitted {
             let mut denial = self.first_denial.lock().unwrap_or_else(PoisonError::into_inner);
-            denial.get_or_insert(Denial { mode, is_ddl, operation: operation.to_owned() });
+            denial.get_or_insert(DeniedOperation { mode, is_ddl, operation: operation.to_owned() });
         }
         permitted
     }
+}
+
+/// Tells whether a result code, or an extended one, means that another connection holds a lock.
+pub(super) fn is_lock_code(code: c_int) -> bool {
+    // The low byte of an extended code is the code itself.
+    matches!(code & 0xff, ffi::SQLITE_BUSY | ffi::SQLITE_LOCKED)
 }
 
 /// Functions that reach beyond the database. SQLite has them only where it was built with them.
@@ -211,7 +263,10 @@ const PROGRESS_STEPS: c_int = 1000;
 ///
 /// # Errors
 /// This SQLite lacks one of them: then nothing may run on the connection.
-pub(super) async fn restrict(connection: &mut SqliteConnection, guard: &Arc<Guard>) -> Result<(), Error> {
+pub(super) async fn restrict(
+    connection: &mut SqliteConnection,
+    guard: &Arc<ConnectionGuard>,
+) -> Result<(), Error> {
     static MEMORY: Once = Once::new();
     // SAFETY: it may be called at any time.
     // The limit is one of the process, not of the connection.
@@ -256,7 +311,7 @@ pub(super) async fn restrict(connection: &mut SqliteConnection, guard: &Arc<Guar
     // sqlx runs SQLite on a thread of its own, which calls the authorizer until the connection is closed. So SQLite owns a
     // count of the guard, and gives it back at that moment.
     let guard_pointer = Arc::into_raw(Arc::clone(guard)).cast_mut().cast::<c_void>();
-    // SAFETY: the pointer is one count of an `Arc<Guard>`, which `release_guard` takes back when SQLite is done with it,
+    // SAFETY: the pointer is one count of an `Arc<ConnectionGuard>`, which `release_guard` takes back when SQLite is done with it,
     // also where this fails.
     is_complete &= unsafe {
         ffi::sqlite3_set_clientdata(database, c"coretools-guard".as_ptr(), guard_pointer, Some(release_guard))
@@ -264,6 +319,10 @@ pub(super) async fn restrict(connection: &mut SqliteConnection, guard: &Arc<Guar
     if is_complete {
         // SAFETY: the guard lives as long as the connection, and is only read by reference.
         is_complete &= unsafe { ffi::sqlite3_set_authorizer(database, Some(authorize), guard_pointer) }
+            == ffi::SQLITE_OK;
+        // SAFETY: as above. It replaces the time limit that sqlx set, which can neither be stopped nor asked how long it
+        // waited.
+        is_complete &= unsafe { ffi::sqlite3_busy_handler(database, Some(wait_for_lock), guard_pointer) }
             == ffi::SQLITE_OK;
     }
     if is_complete {
@@ -276,7 +335,16 @@ pub(super) async fn restrict(connection: &mut SqliteConnection, guard: &Arc<Guar
 /// Takes back the count of the guard that SQLite owns.
 unsafe extern "C" fn release_guard(guard: *mut c_void) {
     // SAFETY: the pointer that `restrict` gave; SQLite calls this once.
-    drop(unsafe { Arc::from_raw(guard.cast_const().cast::<Guard>()) });
+    drop(unsafe { Arc::from_raw(guard.cast_const().cast::<ConnectionGuard>()) });
+}
+
+/// The busy handler: <https://www.sqlite.org/c3ref/busy_handler.html>. It runs on the connection's own thread.
+unsafe extern "C" fn wait_for_lock(guard: *mut c_void, attempt: c_int) -> c_int {
+    // SAFETY: the pointer that `restrict` gave, whose count is SQLite's until the connection is closed.
+    let guard = unsafe { &*guard.cast_const().cast::<ConnectionGuard>() };
+    // The wait is noted first: an error may have to tell it.
+    let may_retry = guard.lock_wait.wait(attempt) && !guard.stopped.load(Ordering::SeqCst);
+    c_int::from(may_retry)
 }
 
 /// The authorizer: <https://www.sqlite.org/c3ref/set_authorizer.html>.
@@ -293,7 +361,7 @@ unsafe extern "C" fn authorize(
         if text.is_null() { "".into() } else { unsafe { CStr::from_ptr(text) }.to_string_lossy() }
     };
     // SAFETY: the pointer that `restrict` gave, whose count is SQLite's until the connection is closed.
-    let guard = unsafe { &*guard.cast_const().cast::<Guard>() };
+    let guard = unsafe { &*guard.cast_const().cast::<ConnectionGuard>() };
     // DENY makes the preparation fail; IGNORE would return NULL for the value and hide the denial.
     if guard.permits(code, &text(first), &text(second)) { ffi::SQLITE_OK } else { ffi::SQLITE_DENY }
 }

@@ -6,13 +6,13 @@ mod prepare;
 mod schema;
 mod vfs;
 
-use super::deadline::run_bounded;
+use super::deadline::{StopSteps, run_bounded};
 use super::response::{DbResponse, SeedReport};
 use super::rows::RowCollector;
-use super::value::{self, Cell};
+use super::value::{self, ValueCell};
 use super::{Action, Databases, DbBridge, Error, Rows};
 use futures_util::TryStreamExt;
-use guard::{Guard, Mode};
+use guard::{AuthorizerMode, ConnectionGuard};
 use pinned_file::PinnedFile;
 use prepare::PreparedText;
 use serde_json::Value;
@@ -26,9 +26,9 @@ use tokio_util::sync::CancellationToken;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// An open database.
-struct Database {
+struct OpenDatabase {
     connection: SqliteConnection,
-    guard: Arc<Guard>,
+    guard: Arc<ConnectionGuard>,
     /// Keeps the folder open: SQLite opens files beside the database at any time.
     _file: PinnedFile,
 }
@@ -40,21 +40,23 @@ pub(super) async fn run(
     request: &DbBridge,
     cancel: &CancellationToken,
 ) -> Result<DbResponse, Error> {
-    let guard = Arc::new(Guard::default());
+    let guard = Arc::new(ConnectionGuard::new(BUSY_TIMEOUT.min(request.time_limit())));
     let work = async {
         let file = PinnedFile::open(databases, path, request)?;
-        let mut database = Database::open(file, request, Arc::clone(&guard)).await?;
+        let mut database = OpenDatabase::open(file, request, Arc::clone(&guard)).await?;
         let response = match request.action {
             Action::Schema => {
                 schema::schema(&mut database.connection, &request.payload).await.map(DbResponse::Schema)
             }
-            Action::Query => query(&mut database, request, Mode::Query).await.map(DbResponse::Rows),
-            Action::Explain => query(&mut database, request, Mode::Explain).await.map(DbResponse::Rows),
+            Action::Query => query(&mut database, request, AuthorizerMode::Query).await.map(DbResponse::Rows),
+            Action::Explain => {
+                query(&mut database, request, AuthorizerMode::Explain).await.map(DbResponse::Rows)
+            }
             Action::Seed => seed(&mut database, request).await.map(DbResponse::Seed),
         };
         // SQLite must have closed its files before the handle of the folder is dropped.
         let closed = database.connection.close().await;
-        let response = response?;
+        let response = response.map_err(|error| guard.translate_lock(error))?;
         closed.map_err(Error::engine)?;
         Ok(response)
     };
@@ -62,12 +64,12 @@ pub(super) async fn run(
         guard.stop();
         std::future::ready(())
     };
-    run_bounded(request.time_limit(), cancel, work, stop).await
+    run_bounded(request, cancel, work, StopSteps { stop, end: stop }).await
 }
 
-impl Database {
+impl OpenDatabase {
     /// Opens the file, read only unless the request is a seed, and restricts the connection.
-    async fn open(file: PinnedFile, request: &DbBridge, guard: Arc<Guard>) -> Result<Self, Error> {
+    async fn open(file: PinnedFile, request: &DbBridge, guard: Arc<ConnectionGuard>) -> Result<Self, Error> {
         let seeds = request.action == Action::Seed;
         let mut options = SqliteConnectOptions::new()
             .filename(file.path())
@@ -75,8 +77,7 @@ impl Database {
             .read_only(!seeds)
             // Each call has a connection of its own, on which nothing is prepared twice.
             .statement_cache_capacity(0)
-            // SQLite waits for a lock by sleeping, where the progress handler cannot stop it, so the wait is no longer
-            // than the time limit.
+            // Until the guard's own wait takes its place, which can be stopped.
             .busy_timeout(BUSY_TIMEOUT.min(request.time_limit()))
             // Rows that are read ahead are kept in memory, and a row may have megabytes.
             .row_buffer_size(1)
@@ -98,7 +99,7 @@ impl Database {
     }
 
     /// Prepares `statement` and discards it again, to check that it is one statement and permitted in `mode`.
-    async fn prepare(&mut self, statement: &str, mode: Mode) -> Result<PreparedText, Error> {
+    async fn prepare(&mut self, statement: &str, mode: AuthorizerMode) -> Result<PreparedText, Error> {
         self.guard.enter(mode);
         let prepared = prepare::prepare(&mut self.connection, statement).await;
         let prepared = prepared.map_err(|error| self.guard.translate(error, statement))?;
@@ -110,23 +111,23 @@ impl Database {
 
     /// Runs a statement of this module, as opposed to one of the caller.
     async fn execute(&mut self, statement: &'static str) -> Result<(), Error> {
-        self.guard.enter(Mode::Internal);
+        self.guard.enter(AuthorizerMode::Internal);
         sqlx::query(statement).execute(&mut self.connection).await.map_err(Error::engine)?;
         Ok(())
     }
 }
 
-async fn query(database: &mut Database, request: &DbBridge, mode: Mode) -> Result<Rows, Error> {
+async fn query(database: &mut OpenDatabase, request: &DbBridge, mode: AuthorizerMode) -> Result<Rows, Error> {
     let statement = request.statement()?;
     let limit = request.row_limit()?;
     let mut prepared = database.prepare(statement, mode).await?;
     let mut text = statement.to_owned();
-    if mode == Mode::Explain {
+    if mode == AuthorizerMode::Explain {
         // The statement was prepared by itself first, so nothing in it can continue EXPLAIN.
         text = format!("EXPLAIN QUERY PLAN {statement}");
         prepared = database.prepare(&text, mode).await?;
     }
-    let permitted = if mode == Mode::Explain { prepared.explains } else { prepared.reads_only };
+    let permitted = if mode == AuthorizerMode::Explain { prepared.explains } else { prepared.reads_only };
     if !permitted || prepared.columns.is_empty() {
         return Err(database.guard.denial(statement).unwrap_or_else(|| guard::not_a_query(statement)));
     }
@@ -151,9 +152,9 @@ async fn query(database: &mut Database, request: &DbBridge, mode: Mode) -> Resul
     Ok(rows.finish())
 }
 
-async fn seed(database: &mut Database, request: &DbBridge) -> Result<SeedReport, Error> {
+async fn seed(database: &mut OpenDatabase, request: &DbBridge) -> Result<SeedReport, Error> {
     let statement = request.statement()?;
-    let prepared = database.prepare(statement, Mode::Seed).await?;
+    let prepared = database.prepare(statement, AuthorizerMode::Seed).await?;
     if prepared.reads_only {
         return Err(database.guard.denial(statement).unwrap_or_else(|| guard::not_a_seed(statement)));
     }
@@ -163,7 +164,7 @@ async fn seed(database: &mut Database, request: &DbBridge) -> Result<SeedReport,
     let mut report = SeedReport { dry_run: request.dry_run, ..SeedReport::default() };
     for list in lists {
         let arguments = arguments(list, prepared.parameters)?;
-        database.guard.enter(Mode::Seed);
+        database.guard.enter(AuthorizerMode::Seed);
         let query = sqlx::query_with(AssertSqlSafe(statement), arguments);
         // After an error the connection is closed, which rolls the transaction back.
         let result = query.execute(&mut database.connection).await;
@@ -203,26 +204,26 @@ fn arguments(values: &[Value], expected: usize) -> Result<SqliteArguments, Error
 }
 
 /// Converts a value of a row. One that cannot be decoded is answered as the error.
-fn cell(row: &SqliteRow, index: usize) -> Cell {
+fn cell(row: &SqliteRow, index: usize) -> ValueCell {
     match row.try_get_raw(index).and_then(decode_cell) {
         Ok(cell) => cell,
-        Err(sqlx::Error::Decode(error)) => Cell::unreadable(&error),
-        Err(error) => Cell::unreadable(&error),
+        Err(sqlx::Error::Decode(error)) => ValueCell::unreadable(&error),
+        Err(error) => ValueCell::unreadable(&error),
     }
 }
 
-fn decode_cell(raw: SqliteValueRef<'_>) -> Result<Cell, sqlx::Error> {
+fn decode_cell(raw: SqliteValueRef<'_>) -> Result<ValueCell, sqlx::Error> {
     fn decode<'r, T: Decode<'r, Sqlite>>(raw: SqliteValueRef<'r>) -> Result<T, sqlx::Error> {
         T::decode(raw).map_err(sqlx::Error::Decode)
     }
     if raw.is_null() {
-        return Ok(Cell::null());
+        return Ok(ValueCell::null());
     }
     // The type of the value, not of the column: in SQLite they may differ.
     let kind = raw.type_info();
     Ok(match kind.name() {
-        "INTEGER" | "BOOLEAN" => Cell::whole(value::integer(decode(raw)?)),
-        "REAL" => Cell::whole(value::real(decode(raw)?)),
+        "INTEGER" | "BOOLEAN" => ValueCell::whole(value::integer(decode(raw)?)),
+        "REAL" => ValueCell::whole(value::real(decode(raw)?)),
         "TEXT" => {
             // SQLite does not check that a text is UTF-8.
             let bytes: &[u8] = decode(raw)?;

@@ -2,6 +2,7 @@
 #![allow(unsafe_code, reason = "sqlx prepares only what it runs")]
 
 use super::super::{Column, Error};
+use super::guard::is_lock_code;
 use libsqlite3_sys as ffi;
 use sqlx::sqlite::SqliteConnection;
 use std::ffi::{CStr, c_char, c_int};
@@ -41,7 +42,9 @@ pub(super) async fn prepare(connection: &mut SqliteConnection, text: &str) -> Re
             // SAFETY: the message lives until the next call on the handle.
             let message =
                 unsafe { CStr::from_ptr(ffi::sqlite3_errmsg(database)) }.to_string_lossy().into_owned();
-            return Err(Error::engine_message(message));
+            // The code says nothing beyond the message, but for a lock, which the caller looks for.
+            let code = is_lock_code(code).then(|| code.to_string());
+            return Err(Error::Engine { message, code });
         }
         let used = (tail as usize).saturating_sub(rest.as_ptr() as usize).min(rest.len());
         // A tail that does not advance would loop for ever.
