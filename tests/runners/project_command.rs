@@ -334,6 +334,17 @@ fn the_packages_of_a_workspace_are_one_report() {
     let folders: Vec<_> =
         report.commands.iter().map(|command| (command.folder.as_deref().unwrap(), command.failed)).collect();
     assert_eq!(folders, [("packages/a", 0), ("packages/b", 1)], "{}", report.to_text());
+    // The same where the root says so itself.
+    sample.write(
+        "package.json",
+        "{\"private\":true,\"workspaces\":[\"packages/*\"],\"scripts\":{\"test\":\"npm test --workspaces\"}}",
+    );
+    let report = all(&sample);
+    assert_eq!(report.command, "npm test");
+    assert_eq!((report.success, report.passed, report.failed), (Some(false), 1, 1), "{}", report.to_text());
+    let folders: Vec<_> = report.commands.iter().map(|command| command.folder.as_deref()).collect();
+    assert_eq!(folders, [None, Some("packages/a"), Some("packages/b")], "{}", report.to_text());
+    assert!(report.notes.iter().all(|note| !note.contains("not run")), "{}", report.to_text());
     // A script of the root is what the project runs; those of its packages are named.
     sample.write(
         "package.json",

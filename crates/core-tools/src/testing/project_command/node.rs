@@ -97,6 +97,24 @@ fn is_of_another_language(part: &CommandPart) -> bool {
     PROGRAMS.contains(&part.command.program())
 }
 
+/// Returns true for a word with which a command runs scripts of the packages of a workspace.
+fn is_of_packages(word: &str) -> bool {
+    const WORDS: [&str; 11] = [
+        "-r",
+        "-ws",
+        "--filter",
+        "--recursive",
+        "--workspaces",
+        "foreach",
+        "lerna",
+        "nx",
+        "turbo",
+        "wireit",
+        "workspaces",
+    ];
+    WORDS.contains(&word) || word.starts_with("--workspace")
+}
+
 /// Describes a value that should be text.
 fn kind(value: &Value) -> &'static str {
     match value {
@@ -155,22 +173,8 @@ impl PackageManifest {
 
     /// Returns true if the script `test` of the root runs those of its packages.
     fn reaches_packages(&self) -> bool {
-        const MARKS: [&str; 12] = [
-            "--workspaces",
-            "-ws",
-            "--workspace",
-            "-r",
-            "--recursive",
-            "--filter",
-            "workspaces",
-            "lerna",
-            "turbo",
-            "nx",
-            "foreach",
-            "wireit",
-        ];
         let test = self.test_script().unwrap_or_default();
-        test.split_whitespace().any(|word| MARKS.contains(&word) || word.starts_with("--workspace"))
+        test.split_whitespace().any(is_of_packages)
     }
 
     /// Returns the patterns of the folders of a workspace's packages.
@@ -217,6 +221,9 @@ impl NodePackage {
     /// Returns the scripts of this package that a command calls: `npm run lint`, `yarn lint`, `run-s lint unit:*`.
     fn called_scripts(&self, command: &ScriptCommand) -> Vec<String> {
         let words: Vec<_> = command.words.iter().map(String::as_str).collect();
+        if words.iter().any(|word| is_of_packages(word)) {
+            return Vec::new();
+        }
         let has = |name: &str| self.manifest.script(name).is_some();
         let found = match (command.program(), words.get(1..).unwrap_or_default()) {
             ("npm" | "pnpm" | "yarn" | "bun", ["run" | "run-script", name, ..]) => vec![(*name).to_owned()],

@@ -53,7 +53,10 @@ fn add_rule(text: &str, name: &str, parts: &mut Vec<CommandPart>, depth: usize) 
         }
         match line.strip_suffix('\\') {
             Some(line) => recipe.push_str(line),
-            None => recipe.push_str(&format!("{line}\n")),
+            None => {
+                recipe.push_str(line);
+                recipe.push('\n');
+            }
         }
     }
     for line in recipe.lines() {

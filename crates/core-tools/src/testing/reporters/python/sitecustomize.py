@@ -40,4 +40,4 @@ if runs_unittest():
 
         core_tools_unittest.install()
     except Exception as error:  # A project may have a module of its own under one of these names.
-        sys.stderr.write(f"the reporter of unittest could not be added: {error}\n")
+        sys.stderr.write("the reporter of unittest could not be added: %s\n" % error)
