@@ -89,6 +89,14 @@ impl Sample {
                 let parts = ["apache/maven/surefire/surefire-junit-platform", "junit/jupiter/junit-jupiter"];
                 runs("mvn") && parts.iter().all(|part| repository.join(part).exists())
             }
+            "pytest-xdist" | "pytest-rerunfailures" => {
+                let has = |module: &str| {
+                    let mut python = Command::new(root.join(".venv/bin/python"));
+                    python.args(["-c", &format!("import {module}")]);
+                    python.output().is_ok_and(|output| output.status.success())
+                };
+                has("xdist, pytest_rerunfailures") && link(root.join(".venv"), ".venv")
+            }
             "pytest" => root.join(".venv/bin/pytest").exists() && link(root.join(".venv"), ".venv"),
             program => runs(program),
         };
