@@ -37,6 +37,7 @@ pub async fn run_tests(
 ) -> Result<TestReport, TestError> {
     let mut target = select(commands.workspace(), request)?;
     if request.runner.is_none()
+        && request.failed_tests.is_none()
         && target.runner == TestRunner::Cargo
         && has_nextest(commands, &target, cancel).await
     {
