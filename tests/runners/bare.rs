@@ -169,14 +169,9 @@ fn of_rspec_they_are_those_of_the_terminal() {
 #[test]
 fn of_go_they_are_those_of_the_terminal() {
     same("go", "go", "go", &["go test -v -count=1 ./..."], |text| {
-        // A test with subtests is told by them.
-        let told: Vec<_> = text.lines().filter(|line| line.trim_start().starts_with("--- ")).collect();
-        let depth = |line: &str| line.len() - line.trim_start().len();
-        let leaves: Vec<_> = (0..told.len())
-            .filter(|index| told.get(index + 1).is_none_or(|next| depth(next) <= depth(told[*index])))
-            .map(|index| told[index].trim_start())
-            .collect();
-        let count = |start: &str| leaves.iter().filter(|line| line.starts_with(start)).count() as u64;
+        // A test with subtests counts as well as they do.
+        let told: Vec<_> = text.lines().map(str::trim_start).collect();
+        let count = |start: &str| told.iter().filter(|line| line.starts_with(start)).count() as u64;
         (count("--- PASS"), count("--- FAIL"), count("--- SKIP"))
     });
 }

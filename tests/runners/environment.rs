@@ -87,3 +87,92 @@ fn the_settings_of_the_server_do_not_reach_a_runner_and_those_of_the_user_do() {
     assert_eq!(variables["RUSTFLAGS"], "-C debuginfo=0");
     assert_eq!(variables["DATABASE_HOST"], "localhost");
 }
+
+#[test]
+fn tests_get_what_run_command_gives_and_our_option_and_neither_gets_settings_for_a_terminal() {
+    let Some(sample) = recording() else { return };
+    let mut server = std::process::Command::new(integration_tests::server());
+    server.current_dir(sample.path()).env("FILESYSTEM_TOOLS_BASE_PATH", sample.path());
+    let settings =
+        ["NO_COLOR", "TERM", "PAGER", "GIT_PAGER", "GIT_EDITOR", "GIT_TERMINAL_PROMPT", "CARGO_TERM_COLOR"];
+    for name in settings {
+        server.env_remove(name);
+    }
+    server.env("GIT_ASKPASS", "/bin/asks").env("SSH_ASKPASS", "/bin/asks").env("OF_THE_USER", "kept");
+    let mut wire = Wire::connect(server, Era::Modern);
+    let (report, _) = wire.outcome("run_command", json!({"command": ["env", "-0"]}));
+    let printed = report["stdout"].as_str().unwrap();
+    let of_command: BTreeMap<String, String> = printed
+        .split('\0')
+        .filter_map(|variable| variable.split_once('='))
+        .filter(|(name, _)| !name.starts_with("PROCESS_RUNNER_RUN_"))
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect();
+    assert_eq!(of_command["OF_THE_USER"], "kept");
+    for name in settings.iter().chain(&["GIT_ASKPASS", "SSH_ASKPASS"]) {
+        assert!(!of_command.contains_key(*name), "{name}: {}", of_command[*name]);
+    }
+    // The runner itself, and not through npm, which sets variables of its own.
+    let (report, failed) = wire.outcome("run_tests", json!({"runner": "node"}));
+    assert!(!failed, "{report}");
+    let mut of_tests = variables(&sample);
+    // Set by node for the files that it runs, and by a shell.
+    of_tests.retain(|name, _| !["NODE_TEST_CONTEXT", "NODE_TEST_WORKER_ID", "_"].contains(&name.as_str()));
+    let mut of_command = of_command;
+    of_command.remove("_");
+    let names = |variables: &BTreeMap<String, String>| variables.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(&of_tests), names(&of_command));
+}
+
+#[test]
+fn a_program_that_asks_for_a_password_or_pages_does_not_wait() {
+    let sample = Sample::empty("git");
+    let Some(sample) = sample else { return };
+    // A server that asks whoever comes for a password.
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            use std::io::{Read, Write};
+            let Ok(mut stream) = stream else { return };
+            let mut request = [0; 4096];
+            let _ = stream.read(&mut request);
+            let answer = "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Basic realm=\"a\"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+            let _ = stream.write_all(answer.as_bytes());
+        }
+    });
+    let git = |arguments: &[&str]| {
+        let mut git = std::process::Command::new("git");
+        git.args(arguments).current_dir(sample.path());
+        assert!(git.output().unwrap().status.success(), "{arguments:?}");
+    };
+    git(&["init", "-q", "."]);
+    git(&[
+        "-c",
+        "user.name=a",
+        "-c",
+        "user.email=a@example.org",
+        "commit",
+        "-q",
+        "--allow-empty",
+        "-m",
+        "first",
+    ]);
+    git(&["config", "core.pager", "sleep 1000"]);
+    git(&["config", "pager.log", "true"]);
+    let mut server = std::process::Command::new(integration_tests::server());
+    server.current_dir(sample.path()).env("FILESYSTEM_TOOLS_BASE_PATH", sample.path()).env("TERM", "xterm");
+    // No proxy is between it and this machine.
+    server.env("no_proxy", "127.0.0.1").env("NO_PROXY", "127.0.0.1");
+    let mut wire = Wire::connect(server, Era::Modern);
+    let (report, failed) = wire.outcome(
+        "run_command",
+        json!({"command": ["git", "ls-remote", format!("http://127.0.0.1:{port}/a.git")], "timeout_ms": 60_000}),
+    );
+    assert_eq!((&report["outcome"], failed), (&json!("exited"), true), "{report}");
+    assert!(report["stderr"].as_str().unwrap().contains("could not read Username"), "{report}");
+    let (report, failed) =
+        wire.outcome("run_command", json!({"command": ["git", "log"], "timeout_ms": 60_000}));
+    assert_eq!((&report["outcome"], failed), (&json!("exited"), false), "{report}");
+    assert!(report["stdout"].as_str().unwrap().contains("first"), "{report}");
+}

@@ -132,14 +132,15 @@ fn names_of_go_bats_ctest_and_nextest_are_literal_and_select_as_they_stand_in_re
         sample.write("go.mod", "module example.org/sample\n\ngo 1.18\n").write("p/a_test.go", test);
         for name in ["TestSub/a_(b)", "p/a_test.go::TestSub/a_(b)", "example.org/sample/p.TestSub/a_(b)"] {
             let report = sample.run("go", name);
-            assert_eq!(ran(&report), ["example.org/sample/p.TestSub/a_(b)"], "{}", report.to_text());
+            let tests = ["example.org/sample/p.TestSub", "example.org/sample/p.TestSub/a_(b)"];
+            assert_eq!(ran(&report), tests, "{}", report.to_text());
             assert!(report.is_success(), "{}", report.to_text());
         }
         assert_eq!(
             ran(&sample.run("go", "example.org/sample/p.TestSubs")),
             ["example.org/sample/p.TestSubs"]
         );
-        assert_eq!(sample.run("go", "TestSub").passed, 3);
+        assert_eq!(sample.run("go", "TestSub").passed, 4);
         for name in ["TestSub/a_.b.", "TestSub.", "TestSu|TestX", "TestSub/(a_b)"] {
             is_no_pass(&sample.run("go", name), ProblemKind::NoTests);
         }
@@ -206,6 +207,7 @@ fn a_test_of_nextest_that_is_tried_again_is_one_and_one_that_takes_too_long_time
     let told: Vec<_> =
         report.tests.iter().map(|test| (test.name.rsplit(' ').next().unwrap(), test.status)).collect();
     assert_eq!(told, [("slow", TestStatus::TimedOut), ("flaky", TestStatus::Passed)], "{}", report.to_text());
+    assert_eq!((report.flaky, report.tests[1].attempts), (1, Some(3)), "{}", report.to_text());
 }
 
 #[test]
@@ -338,6 +340,12 @@ fn tests_of_javascript_that_are_tried_again_count_once() {
             "a.test.js",
             "import { test } from 'vitest';\nlet n = 0;\ntest('a', { retry: 2 }, () => { if (++n < 3) throw new Error('no'); });\n",
         ),
+        (
+            "@playwright/test",
+            "playwright",
+            "a.spec.js",
+            "const { test } = require('@playwright/test');\ntest.describe.configure({ retries: 2 });\ntest('a', ({}, { retry }) => { if (retry < 2) throw new Error('no'); });\n",
+        ),
     ] {
         let Some(sample) = SampleProject::empty(program) else { continue };
         sample.write("package.json", "{}").write(file, test);
@@ -345,6 +353,13 @@ fn tests_of_javascript_that_are_tried_again_count_once() {
         assert_eq!(
             (report.passed, report.failed, report.is_success()),
             (1, 0, true),
+            "{runner}: {}",
+            report.to_text()
+        );
+        let test = &report.tests[0];
+        assert_eq!(
+            (report.flaky, test.flaky, test.attempts),
+            (1, true, Some(3)),
             "{runner}: {}",
             report.to_text()
         );
@@ -447,4 +462,84 @@ fn a_test_that_removes_the_report_hides_no_failure() {
     let report = sample.run("pytest", "");
     assert_eq!((report.passed, report.failed), (1, 1), "{}", report.to_text());
     assert!(report.error.is_none(), "{}", report.to_text());
+}
+
+#[test]
+fn a_result_that_a_test_of_cargo_prints_hides_no_failure_of_the_next_binary() {
+    let sample = sample!("cargo");
+    // A program that a test starts writes past libtest's capture.
+    let prints = "#[test]\nfn prints() {\n    let _ = std::process::Command::new(\"echo\").arg(\"test fake::line ... ok\").status();\n    panic!(\"first\");\n}\n";
+    let suite = "#[test]\nfn fails() { panic!(\"second\") }\n#[test]\nfn passes() {}\n";
+    sample.write("Cargo.toml", CARGO).write("src/lib.rs", "");
+    sample.write("tests/a.rs", prints).write("tests/b.rs", suite).write("tests/c.rs", suite);
+    let report = sample.run("cargo", "");
+    assert!(!report.is_success());
+    let failed: Vec<_> = report
+        .tests
+        .iter()
+        .filter(|test| test.status == TestStatus::Failed)
+        .map(|test| (test.file.as_deref().unwrap_or_default(), test.name.as_str()))
+        .collect();
+    let expected = [("tests/a.rs", "prints"), ("tests/b.rs", "fails"), ("tests/c.rs", "fails")];
+    assert_eq!(failed, expected, "{}", report.to_text());
+    // Whatever was printed is no result that cargo's own summary counts.
+    is_no_pass(&report, ProblemKind::Mismatch);
+}
+
+#[test]
+fn a_target_of_cargo_with_a_harness_of_its_own_is_told() {
+    let sample = sample!("cargo");
+    let manifest = format!("{CARGO}[[test]]\nname = \"own\"\nharness = false\n");
+    sample.write("Cargo.toml", &manifest).write("src/lib.rs", "#[test]\nfn passes() {}\n");
+    sample.write("tests/own.rs", "fn main() {}\n");
+    let report = sample.run("cargo", "");
+    assert!(report.is_success(), "{}", report.to_text());
+    assert!(
+        report.notes.iter().any(|note| note.starts_with("tests/own.rs reported no tests")),
+        "{:?}",
+        report.notes
+    );
+    sample.write("tests/own.rs", "fn main() { std::process::exit(3) }\n");
+    is_no_pass(&sample.run("cargo", ""), ProblemKind::RunnerFailed);
+}
+
+#[test]
+fn packages_of_go_that_do_not_compile_or_panic_are_told_with_paths_from_the_root() {
+    let sample = sample!("go");
+    let test =
+        |body: &str| format!("package p\n\nimport \"testing\"\n\nfunc TestA(t *testing.T) {{ {body} }}\n");
+    sample.write("go.mod", "module example.org/sample\n\ngo 1.18\n");
+    sample.write("good/a_test.go", &test("")).write("bad/a_test.go", &test("undefined()"));
+    let report = sample.run("go", "");
+    assert_eq!((report.passed, report.failed), (1, 0), "{}", report.to_text());
+    is_no_pass(&report, ProblemKind::CompileError);
+    assert!(
+        report.error.as_ref().unwrap().message.contains("example.org/sample/bad"),
+        "{}",
+        report.to_text()
+    );
+    let places: Vec<_> = report.diagnostics.iter().map(|one| (one.file.as_deref(), one.line)).collect();
+    assert_eq!(places, [(Some("bad/a_test.go"), Some(5))], "{}", report.to_text());
+    let panics = "package p\n\nimport \"testing\"\n\nfunc dies(m map[string]int) { m[\"a\"] = 1 }\n\nfunc TestB(t *testing.T) {\n\tt.Run(\"sub\", func(t *testing.T) {\n\t\tdies(nil)\n\t})\n}\n";
+    sample.write("bad/a_test.go", panics).write("deep/er/a_test.go", &test("t.Error(\"no\")"));
+    let report = sample.run("go", "");
+    let failed: Vec<_> = report
+        .tests
+        .iter()
+        .filter(|test| test.status.is_failure())
+        .map(|test| (test.name.trim_start_matches("example.org/sample/"), test.file.as_deref(), test.line))
+        .collect();
+    assert!(failed.contains(&("deep/er.TestA", Some("deep/er/a_test.go"), Some(5))), "{}", report.to_text());
+    assert!(failed.contains(&("bad.TestB/sub", Some("bad/a_test.go"), Some(5))), "{}", report.to_text());
+}
+
+#[test]
+fn parents_of_subtests_of_go_are_tests_themselves() {
+    let sample = sample!("go");
+    let test = "package p\n\nimport \"testing\"\n\nfunc TestA(t *testing.T) {\n\tt.Run(\"one\", func(t *testing.T) {})\n}\n\nfunc TestB(t *testing.T) {\n\tt.Run(\"one\", func(t *testing.T) { t.Error(\"no\") })\n}\n";
+    sample.write("go.mod", "module example.org/sample\n\ngo 1.18\n").write("a_test.go", test);
+    let report = sample.run("go", "");
+    assert_eq!((report.passed, report.failed, report.skipped), (2, 2, 0), "{}", report.to_text());
+    let parent = report.tests.iter().find(|test| test.name == "example.org/sample.TestB").unwrap();
+    assert_eq!(parent.error.as_deref(), Some("a subtest of it failed"), "{}", report.to_text());
 }

@@ -5,6 +5,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first surprise")]
 
 #[cfg(unix)]
+mod attempts;
+#[cfg(unix)]
 mod bare;
 #[cfg(unix)]
 mod builds;
@@ -20,4 +22,8 @@ mod hostile;
 #[cfg(unix)]
 mod project_command;
 mod reports;
+#[cfg(unix)]
+mod runtimes;
+#[cfg(unix)]
+mod selection;
 mod support;

@@ -34,12 +34,12 @@ struct RunTestsInput {
     project_path: Option<String>,
     /// File, folder, `file::name`, name; default: all
     test_path: Option<String>,
-    /// Pattern of names for the runner's own option (-k, -t, -run, --grep)
+    /// Pattern for the runner's -k, -t, -run, --grep
     filter: Option<String>,
-    /// Added to the runner's arguments
+    /// For the runner
     #[serde(default)]
     args: Vec<String>,
-    /// Only those that failed in your last run of this project
+    /// Those that failed in the last run
     #[serde(default)]
     failed_only: bool,
     /// Default: found
@@ -84,10 +84,11 @@ pub fn toolset(commands: &Commands, max_timeout: Duration) -> Toolset {
         test_tool(name, title, description, limit, commands, &last_runs).maximum("timeout_ms", max_ms)
     };
     let tools = vec![
-        tool("run_tests", "Run all tests", "Runs the project's test command, or a part of its tests.", None)
+        tool("run_tests", "Run all tests", "Runs the project's test command, or some of its tests.", None)
             .effects(&[Effect::Reads("project_path")])
             .on_release_caller(move |owner| released.forget(owner)),
-        tool("run_test_suite", "Run some tests", "run_tests, usually with test_path.", None)
+        tool("run_test_suite", "Run some tests", "run_tests, meant for test_path.", None)
+            .parameters_as_in("run_tests")
             .effects(&[Effect::Reads("test_path")]),
         tool(
             "run_test_task",
@@ -95,6 +96,7 @@ pub fn toolset(commands: &Commands, max_timeout: Duration) -> Toolset {
             "run_tests, always ended at 120 s.",
             Some(TASK_TIME_LIMIT),
         )
+        .parameters_as_in("run_tests")
         .effects(&[Effect::Reads("test_path")]),
     ];
     Toolset { name: "tests", tools }

@@ -254,6 +254,17 @@ impl Tool {
         self
     }
 
+    /// Describes every parameter by a reference to another tool, which takes the same.
+    #[cfg(feature = "testing")]
+    pub(super) fn parameters_as_in(mut self, tool: &str) -> Self {
+        if let Some(Value::Object(properties)) = Arc::make_mut(&mut self.input).get_mut("properties") {
+            for schema in properties.values_mut().filter_map(Value::as_object_mut) {
+                schema.insert("description".to_owned(), format!("See {tool}").into());
+            }
+        }
+        self
+    }
+
     /// Returns the canonical name.
     pub fn name(&self) -> &'static str {
         self.name

@@ -22,10 +22,9 @@ impl TestReport {
             self.runner,
             self.exit_code.map_or_else(|| "none".to_owned(), |code| code.to_string()),
         );
-        for (count, what) in [
-            (self.flaky, "of those that passed are flaky: an attempt failed before"),
-            (self.deselected, "tests were not selected, and did not run"),
-        ] {
+        for (count, what) in
+            [(self.flaky, "flaky: passed after an attempt that failed"), (self.deselected, "not selected")]
+        {
             if count > 0 {
                 let _ = write!(text, "\n{count} {what}");
             }

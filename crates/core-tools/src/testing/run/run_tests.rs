@@ -40,7 +40,8 @@ pub async fn run_tests(
 ) -> Result<TestReport, TestError> {
     let mut target = select(commands.workspace(), request)?;
     let mut notes = Vec::new();
-    if request.runner.is_none() && target.runner == TestRunner::Cargo {
+    let may_choose = request.runner.is_none() && request.failed_tests.is_none();
+    if may_choose && target.runner == TestRunner::Cargo {
         let nextest = ["nextest", "--version"];
         if let Some(place) = target_without_libtest(&target.project) {
             notes.push(format!(

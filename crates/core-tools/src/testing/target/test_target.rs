@@ -60,7 +60,10 @@ pub(crate) struct TestTarget {
 impl TestTarget {
     /// Creates the error that the runner cannot select what was requested; `instead` says what it can select.
     pub(crate) fn cannot_select(&self, instead: &'static str) -> TestError {
-        let TestFilter { path, name, pattern, .. } = &self.filter;
+        let TestFilter { path, name, pattern, failed, .. } = &self.filter;
+        if !failed.is_empty() {
+            return TestError::CannotRerun(format!("{} cannot select tests by their names", self.runner));
+        }
         if pattern.is_some() {
             return TestError::NoPatterns { runner: self.runner, instead };
         }
