@@ -17,6 +17,7 @@ mod layers;
 mod limits;
 mod login_store;
 mod mcp_endpoint;
+mod mcp_request;
 mod metrics;
 mod middleware;
 mod monitoring;

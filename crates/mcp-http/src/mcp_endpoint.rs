@@ -1,14 +1,10 @@
 //! The protocol itself: rmcp's service, which answers what the layers have let through.
 
-use crate::layers::lifetime::CallCancellation;
-use crate::layers::workspace::CallTarget;
-use crate::limits::account::{CallerAccount, CallerPermits};
+use crate::mcp_request::McpRequest;
 use crate::response;
 use crate::sessions::ClientSessions;
 use crate::state::App;
-use crate::telemetry::RequestSpan;
 use axum::body::Body;
-use axum::extract::Request;
 use axum::response::Response;
 use core_tools::mcp::{CallObserver, Connection, ProcessPermits, RequestContext};
 use http::StatusCode;
@@ -50,29 +46,29 @@ impl McpEndpoint {
     }
 
     /// Answers a request that has met all layers.
-    pub(crate) async fn answer(&self, app: App, mut request: Request) -> Response {
-        let extensions = request.extensions_mut();
-        let (Some(target), Some(cancellation), Some(account)) = (
-            extensions.remove::<CallTarget>(),
-            extensions.remove::<CallCancellation>(),
-            extensions.remove::<Arc<CallerAccount>>(),
-        ) else {
+    pub(crate) async fn answer(&self, app: App, request: Box<McpRequest>) -> Response {
+        let McpRequest { http: mut request, account, target, span, permits, cancellation, .. } = *request;
+        let (Some(target), Some(cancellation)) = (target, cancellation) else {
             // A layer is missing in the router.
             return response::text(StatusCode::INTERNAL_SERVER_ERROR, "the server is set up wrongly\n");
         };
-        let observer = match extensions.get::<RequestSpan>().cloned() {
+        let observer = match span {
             None => app.observer.clone(),
             Some(span) => CallObserver::new(move |record| {
                 app.observer.observe(record);
                 span.record_call(record);
             }),
         };
-        let mut context = RequestContext::new(target.host, target.caller, cancellation.0);
-        context.call_permit =
-            extensions.get::<Arc<CallerPermits>>().and_then(|permits| permits.call_permit());
+        let mut context = RequestContext::new(target.host, target.caller, cancellation);
+        context.call_permit = permits.as_ref().and_then(|permits| permits.call_permit());
         context.process_permits = Some(ProcessPermits::new(move || account.acquire_program()));
         context.observer = Some(observer);
+        let extensions = request.extensions_mut();
         extensions.insert(context);
-        self.service.handle(request).await.map(Body::new)
+        if let Some(permits) = permits {
+            extensions.insert(permits);
+        }
+        // Boxed: inline, it would be in the future of every layer, and be moved with each of them.
+        Box::pin(self.service.handle(request)).await.map(Body::new)
     }
 }

@@ -48,6 +48,11 @@ pub(crate) fn try_later(
     response
 }
 
+/// Makes the answer to a request whose connection has put no peer into it, or whose caller is not identified: a defect.
+pub(crate) fn peer_unknown() -> Response {
+    text(StatusCode::INTERNAL_SERVER_ERROR, "the peer is not known\n")
+}
+
 /// Makes the answer to a request for a path that there is not.
 pub(crate) fn not_found() -> Response {
     text(StatusCode::NOT_FOUND, "there is nothing here; the protocol is at /mcp, the page at /ui\n")

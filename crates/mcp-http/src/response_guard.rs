@@ -18,8 +18,9 @@ pub(crate) trait ResponseGuard: Send + Unpin + 'static {
     fn complete(self);
 }
 
-/// Holds `guard` until the body of `response` was sent.
-pub(crate) fn hold<G: ResponseGuard>(response: Response, guard: G) -> Response {
+/// Holds `guard`, if there is one, until the body of `response` was sent.
+pub(crate) fn hold<G: ResponseGuard>(response: Response, guard: Option<G>) -> Response {
+    let Some(guard) = guard else { return response };
     if response.body().is_end_stream() {
         // An empty body is never polled.
         guard.complete();

@@ -12,7 +12,7 @@ use crate::layers::session::enter_session;
 use crate::layers::tracing::trace;
 use crate::layers::workspace::resolve_workspace;
 use crate::mcp_endpoint::McpEndpoint;
-use crate::middleware::{Next, ResponseFuture, boxed, layer_fn};
+use crate::middleware::layers;
 use crate::monitoring::{healthz, metrics, readyz};
 use crate::oauth::METADATA_PATH;
 use crate::response;
@@ -20,57 +20,105 @@ use crate::state::App;
 use crate::ui;
 use axum::Router;
 use axum::extract::{Request, State};
+use axum::middleware::{Next, from_fn};
 use axum::response::Response;
-use axum::routing::{MethodRouter, get};
-use http::StatusCode;
-use tower::{ServiceBuilder, service_fn};
+use axum::routing::{MethodRouter, any, get};
+use http::{Method, StatusCode};
+use std::pin::Pin;
+use tower::ServiceExt;
 
-/// Makes the router of the listeners for callers.
-pub(crate) fn for_callers(app: App, endpoint: &'static McpEndpoint) -> Next {
-    let protocol = ServiceBuilder::new()
-        .layer(layer_fn(app, identify))
-        .layer(layer_fn(app, admit))
-        .layer(layer_fn(app, read_message))
-        .layer(layer_fn(app, enter_session))
-        .layer(layer_fn(app, resolve_workspace))
-        .layer(layer_fn(app, trace))
-        .layer(layer_fn(app, acquire_permits))
-        .layer(layer_fn(app, limit_lifetime))
-        .layer(layer_fn(app, count_call))
-        .service(service_fn(move |request: Request| -> ResponseFuture {
-            Box::pin(async move { Ok(endpoint.answer(app, request).await) })
-        }));
-    let identified = ServiceBuilder::new().layer(layer_fn(app, identify)).map_future(boxed);
-    let routes = Router::new()
-        .route_service("/mcp", protocol)
-        .route("/metrics", read_only(get(metrics).route_layer(identified)))
-        .route("/healthz", read_only(get(healthz)))
-        .route("/readyz", read_only(get(readyz)))
-        .route(METADATA_PATH, read_only(get(oauth_metadata)))
-        // RFC 9728 §3.1: the path of the resource follows the well-known part.
-        .route("/.well-known/oauth-protected-resource/mcp", read_only(get(oauth_metadata)))
-        .merge(ui::routes());
-    finish(app, routes)
+/// The path of the protocol.
+const PROTOCOL_PATH: &str = "/mcp";
+
+/// The future of an answer.
+pub(crate) type ResponseFuture = Pin<Box<dyn Future<Output = Response> + Send>>;
+
+/// The routes of a listener, with their layers.
+#[derive(Clone)]
+pub(crate) struct Routes {
+    app: App,
+    /// The protocol, where callers are served.
+    endpoint: Option<&'static McpEndpoint>,
+    router: Router,
 }
 
-/// Makes the router of the listener for monitoring, where nobody is identified.
-pub(crate) fn for_monitoring(app: App) -> Next {
-    let routes = Router::new()
-        .route("/metrics", read_only(get(metrics)))
-        .route("/healthz", read_only(get(healthz)))
-        .route("/readyz", read_only(get(readyz)));
-    finish(app, routes)
+impl Routes {
+    /// Makes the routes of the listeners for callers.
+    pub(crate) fn for_callers(app: App, endpoint: &'static McpEndpoint) -> Self {
+        let identified =
+            from_fn(move |request: Request, next: Next| layers!(app, request => identify; next.run(request)));
+        let router = Router::new()
+            .route(PROTOCOL_PATH, any(move |request: Request| answer_protocol(app, endpoint, request)))
+            .route("/metrics", read_only(get(metrics).route_layer(identified)))
+            .route("/healthz", read_only(get(healthz)))
+            .route("/readyz", read_only(get(readyz)))
+            .route(METADATA_PATH, read_only(get(oauth_metadata)))
+            // RFC 9728 §3.1: the path of the resource follows the well-known part.
+            .route("/.well-known/oauth-protected-resource/mcp", read_only(get(oauth_metadata)))
+            .merge(ui::routes());
+        Self { app, endpoint: Some(endpoint), router: finish(app, router) }
+    }
+
+    /// Makes the routes of the listener for monitoring, where nobody is identified.
+    pub(crate) fn for_monitoring(app: App) -> Self {
+        let router = Router::new()
+            .route("/metrics", read_only(get(metrics)))
+            .route("/healthz", read_only(get(healthz)))
+            .route("/readyz", read_only(get(readyz)));
+        Self { app, endpoint: None, router: finish(app, router) }
+    }
+
+    /// Answers a request.
+    pub(crate) fn answer(&self, request: Request) -> ResponseFuture {
+        let app = self.app;
+        match self.endpoint {
+            // Calls take the short way: the router would box the layers at each step, which is a twentieth of a small call.
+            Some(endpoint) if request.method() == Method::POST && request.uri().path() == PROTOCOL_PATH => {
+                Box::pin(
+                    layers!(app, request => compress, check_host; answer_protocol(app, endpoint, request)),
+                )
+            }
+            _ => {
+                let router = self.router.clone();
+                Box::pin(async move {
+                    match router.oneshot(request).await {
+                        Ok(response) => response,
+                        Err(impossible) => match impossible {},
+                    }
+                })
+            }
+        }
+    }
+}
+
+/// Answers a request of the protocol.
+fn answer_protocol(
+    app: App,
+    endpoint: &'static McpEndpoint,
+    request: Request,
+) -> impl Future<Output = Response> + Send {
+    layers!(
+        app, request =>
+            identify,
+            admit,
+            read_message,
+            enter_session,
+            resolve_workspace,
+            trace,
+            acquire_permits,
+            limit_lifetime,
+            count_call;
+        endpoint.answer(app, request)
+    )
 }
 
 /// Adds the layers that every request meets first, also one for a path that does not exist.
-fn finish(app: App, routes: Router<App>) -> Next {
+fn finish(app: App, routes: Router<App>) -> Router {
     // Inside the router, which takes the body off the answer to a HEAD: its length is that of the compressed answer.
-    let first = ServiceBuilder::new()
-        .layer(layer_fn(app, compress))
-        .layer(layer_fn(app, check_host))
-        .map_future(boxed);
-    let routes = routes.fallback(not_found).with_state(app).layer(first);
-    Next::new(ServiceBuilder::new().map_future(boxed).service(routes))
+    let first = from_fn(
+        move |request: Request, next: Next| layers!(app, request => compress, check_host; next.run(request)),
+    );
+    routes.fallback(not_found).with_state(app).layer(first)
 }
 
 /// Answers other methods than GET and HEAD as if there were nothing.

@@ -17,56 +17,67 @@ use rmcp::model::{
     ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion, ServerCapabilities,
     ServerConfig, SubscriptionFilter, Tool,
 };
-use rmcp::service::{NotificationContext, SubscriptionContext};
+use rmcp::service::{MaybeSendFuture, NotificationContext, SubscriptionContext};
 use tokio_util::sync::CancellationToken;
 
 /// rmcp's context of a request, as opposed to ours.
 type RmcpContext = rmcp::service::RequestContext<RoleServer>;
 
+// Each future is boxed: rmcp's future of a request has room for that of every method, and is moved nine times on its way
+// into a task.
 impl ServerHandler for Connection {
     fn get_info(&self) -> ServerConfig {
         ServerConfig::new(ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build())
             .with_server_info(self.server.clone())
     }
 
-    async fn initialize(
+    fn initialize(
         &self,
         params: InitializeRequestParams,
         request: RmcpContext,
-    ) -> Result<InitializeResult, ErrorData> {
-        request.peer.set_peer_info(params.clone());
-        let mut result = self.negotiate_initialize(&params)?;
-        result.instructions = Some(self.instructions(&request.extensions)?);
-        Ok(result)
+    ) -> impl Future<Output = Result<InitializeResult, ErrorData>> + MaybeSendFuture + '_ {
+        Box::pin(async move {
+            request.peer.set_peer_info(params.clone());
+            let mut result = self.negotiate_initialize(&params)?;
+            result.instructions = Some(self.instructions(&request.extensions)?);
+            Ok(result)
+        })
     }
 
-    async fn discover(&self, request: RmcpContext) -> Result<DiscoverResult, ErrorData> {
-        let versions = self.supported_protocol_versions().into_owned();
-        let config = self.get_info().with_instructions(self.instructions(&request.extensions)?);
-        Ok(DiscoverResult::from_server_info(versions, config))
+    fn discover(
+        &self,
+        request: RmcpContext,
+    ) -> impl Future<Output = Result<DiscoverResult, ErrorData>> + MaybeSendFuture + '_ {
+        Box::pin(async move {
+            let versions = self.supported_protocol_versions().into_owned();
+            let config = self.get_info().with_instructions(self.instructions(&request.extensions)?);
+            Ok(DiscoverResult::from_server_info(versions, config))
+        })
     }
 
-    async fn list_tools(
+    fn list_tools(
         &self,
         params: Option<PaginatedRequestParams>,
         request: RmcpContext,
-    ) -> Result<ListToolsResult, ErrorData> {
-        let RequestContext { host, caller, .. } = self.request_context(&request.extensions)?;
-        if let Some(cursor) = params.and_then(|params| params.cursor) {
-            return Err(errors::invalid_cursor(&host.redactor().redact(&cursor)));
-        }
-        let mut tools = host.list(&caller);
-        if !takes_structured(&request) {
-            // A client would look for the object that the schema promises, and these get none.
-            tools.iter_mut().for_each(|tool| tool.output_schema = None);
-        }
-        let mut result = ListToolsResult::with_all_items(tools);
-        if is_modern(&request) {
-            // The list is the caller's own, and a policy may be reloaded at any time.
-            result.ttl_ms = Some(0);
-            result.cache_scope = Some(CacheScope::Private);
-        }
-        Ok(result)
+    ) -> impl Future<Output = Result<ListToolsResult, ErrorData>> + MaybeSendFuture + '_ {
+        Box::pin(async move {
+            let RequestContext { host, caller, .. } = self.request_context(&request.extensions)?;
+            if let Some(cursor) = params.and_then(|params| params.cursor) {
+                return Err(errors::invalid_cursor(&host.redactor().redact(&cursor)));
+            }
+            let mut tools = host.list(&caller);
+            if !takes_structured(&request) {
+                // A client would look for the object that the schema promises, and these get none.
+                tools.iter_mut().for_each(|tool| tool.output_schema = None);
+            }
+            let mut result = ListToolsResult::with_all_items(tools);
+            if is_modern(&request) {
+                // The list is the caller's own, and a policy may be reloaded at any time.
+                result.ttl_ms = Some(0);
+                result.cache_scope = Some(CacheScope::Private);
+            }
+            Ok(result)
+        })
     }
 
     /// Tells a client of the `initialize` era of changes of its list, on its connection.
@@ -83,42 +94,49 @@ impl ServerHandler for Connection {
         Some(requested.supported_by(&self.get_info().capabilities))
     }
 
-    async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
-        let context = self.request_context(&subscription.request_context().extensions)?;
-        list_changes::notify_subscription(subscription, context).await;
-        Ok(())
+    fn listen(
+        &self,
+        subscription: SubscriptionContext,
+    ) -> impl Future<Output = Result<(), ErrorData>> + MaybeSendFuture + '_ {
+        Box::pin(async move {
+            let context = self.request_context(&subscription.request_context().extensions)?;
+            list_changes::notify_subscription(subscription, context).await;
+            Ok(())
+        })
     }
 
-    async fn call_tool(
+    fn call_tool(
         &self,
         params: CallToolRequestParams,
         request: RmcpContext,
-    ) -> Result<CallToolResponse, ErrorData> {
-        let RequestContext { host, caller, limits, call_permit, process_permits, observer, cancel } =
-            self.request_context(&request.extensions)?;
-        let format = match takes_structured(&request) {
-            true => host.answer_format(),
-            false => AnswerFormat::TextOnly,
-        };
-        let mut context = CallContext::new(caller, request.ct.child_token());
-        (context.limits, context.observer) = (limits, observer);
-        (context.call_permit, context.process_permits) = (call_permit, process_permits);
-        let progress_token = request.meta.get_progress_token();
-        if progress_token.is_some() {
-            context.progress = ProgressReporter::requested();
-        }
-        let (progress, call_cancel) = (context.progress.clone(), context.cancel.clone());
-        // Boxed: inline, each of the futures around it would hold it once more, and be moved with it.
-        let call = Box::pin(host.call(&params.name, params.arguments.unwrap_or_default(), context));
-        let call = cancel_with(call, &cancel, &call_cancel);
-        let answer = match progress_token {
-            Some(token) => with_progress(call, &progress, token, &request, host.redactor()).await,
-            None => call.await,
-        };
-        match answer {
-            Ok(answer) => Ok(CallToolResult::into(answer.into_result(format))),
-            Err(error) => Err(errors::no_such_tool(&error, request.protocol_version().as_ref())),
-        }
+    ) -> impl Future<Output = Result<CallToolResponse, ErrorData>> + MaybeSendFuture + '_ {
+        Box::pin(async move {
+            let RequestContext { host, caller, limits, call_permit, process_permits, observer, cancel } =
+                self.request_context(&request.extensions)?;
+            let format = match takes_structured(&request) {
+                true => host.answer_format(),
+                false => AnswerFormat::TextOnly,
+            };
+            let mut context = CallContext::new(caller, request.ct.child_token());
+            (context.limits, context.observer) = (limits, observer);
+            (context.call_permit, context.process_permits) = (call_permit, process_permits);
+            let progress_token = request.meta.get_progress_token();
+            if progress_token.is_some() {
+                context.progress = ProgressReporter::requested();
+            }
+            let (progress, call_cancel) = (context.progress.clone(), context.cancel.clone());
+            // Boxed: inline, each of the futures around it would hold it once more, and be moved with it.
+            let call = Box::pin(host.call(&params.name, params.arguments.unwrap_or_default(), context));
+            let call = cancel_with(call, &cancel, &call_cancel);
+            let answer = match progress_token {
+                Some(token) => with_progress(call, &progress, token, &request, host.redactor()).await,
+                None => call.await,
+            };
+            match answer {
+                Ok(answer) => Ok(CallToolResult::into(answer.into_result(format))),
+                Err(error) => Err(errors::no_such_tool(&error, request.protocol_version().as_ref())),
+            }
+        })
     }
 
     /// Returns none, always. rmcp asks for it to check `x-mcp-header` parameters before the role is known: no tool uses
@@ -127,13 +145,15 @@ impl ServerHandler for Connection {
         None
     }
 
-    async fn on_custom_request(
+    fn on_custom_request(
         &self,
         custom: CustomRequest,
         request: RmcpContext,
-    ) -> Result<CustomResult, ErrorData> {
-        let RequestContext { host, .. } = self.request_context(&request.extensions)?;
-        Err(errors::unreadable_request(&host.redactor().redact(&custom.method)))
+    ) -> impl Future<Output = Result<CustomResult, ErrorData>> + MaybeSendFuture + '_ {
+        Box::pin(async move {
+            let RequestContext { host, .. } = self.request_context(&request.extensions)?;
+            Err(errors::unreadable_request(&host.redactor().redact(&custom.method)))
+        })
     }
 
     // Methods of capabilities that are not declared. rmcp's defaults would answer with empty lists.

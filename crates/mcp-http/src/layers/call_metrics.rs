@@ -1,31 +1,26 @@
 //! Counts the calls that run, and lists them for the page.
 
-use super::rpc_body::RpcRequest;
-use super::workspace::CallTarget;
+use crate::mcp_request::McpRequest;
 use crate::middleware::Next;
 use crate::recent_calls::RunningCallGuard;
 use crate::response_guard::{self, ResponseGuard};
 use crate::state::App;
-use axum::Extension;
-use axum::extract::{Request, State};
 use axum::response::Response;
-use std::sync::Arc;
 
 /// Notes a call from here until its answer was sent. Its outcome is recorded by the host's observer.
 pub(crate) async fn count_call(
-    State(app): State<App>,
-    Extension(message): Extension<Arc<RpcRequest>>,
-    request: Request,
-    next: Next,
+    app: App,
+    request: Box<McpRequest>,
+    next: impl Next<Box<McpRequest>>,
 ) -> Response {
-    let (Some(tool), Some(target)) = (&message.tool, request.extensions().get::<CallTarget>()) else {
-        return next.run(request).await;
-    };
-    // A client can send any text as the name, including one that holds a secret.
-    let running = app.recent_calls.start(&target.caller, &target.host.redactor().redact(tool));
-    app.metrics.calls_in_flight.inc();
-    let guard = CountedCall { app, _running: running };
-    response_guard::hold(next.run(request).await, guard)
+    let call = request.message.tool.as_ref().zip(request.target.as_ref());
+    let guard = call.map(|(tool, target)| {
+        // A client can send any text as the name, including one that holds a secret.
+        let running = app.recent_calls.start(&target.caller, &target.host.redactor().redact(tool));
+        app.metrics.calls_in_flight.inc();
+        CountedCall { app, _running: running }
+    });
+    response_guard::hold(next(request).await, guard)
 }
 
 /// A call in the metrics and on the page.

@@ -8,6 +8,7 @@
 //! that is known as a whole, and send one that became larger.
 
 use crate::middleware::Next;
+use crate::state::App;
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::response::Response;
@@ -28,9 +29,9 @@ const MEDIA_TYPES: [&str; 5] =
     ["application/json", "application/openmetrics-text", "text/plain", "text/html", "text/css"];
 
 /// Compresses the answers of the inner layers.
-pub(crate) async fn compress(request: Request, next: Next) -> Response {
+pub(crate) async fn compress(_app: App, request: Request, next: impl Next<Request>) -> Response {
     let accepts_gzip = accepts_gzip(request.headers());
-    gzip_response(accepts_gzip, next.run(request).await).await
+    gzip_response(accepts_gzip, next(request).await).await
 }
 
 /// Returns true if a client accepts gzip, and does not prefer the answer as it is (RFC 9110 §12.5.3).

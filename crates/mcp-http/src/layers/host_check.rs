@@ -7,25 +7,20 @@ use crate::refusal;
 use crate::refusal_reason::RefusalReason;
 use crate::response;
 use crate::state::App;
-use axum::Extension;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::response::Response;
 use http::StatusCode;
 
 /// Checks the host and the origin of a request.
-pub(crate) async fn check_host(
-    State(app): State<App>,
-    Extension(peer): Extension<ConnectionPeer>,
-    request: Request,
-    next: Next,
-) -> Response {
+pub(crate) async fn check_host(app: App, request: Request, next: impl Next<Request>) -> Response {
     let checked = app.allowed_hosts.check(request.version(), request.uri(), request.headers());
     let (status, reason) = match checked {
-        Ok(()) => return next.run(request).await,
+        Ok(()) => return next(request).await,
         Err(HostCheckError::Ambiguous) => (StatusCode::BAD_REQUEST, RefusalReason::HostUnclear),
         Err(HostCheckError::Host) => (StatusCode::FORBIDDEN, RefusalReason::Host),
         Err(HostCheckError::Origin) => (StatusCode::FORBIDDEN, RefusalReason::Origin),
     };
+    let Some(peer) = ConnectionPeer::of(&request) else { return response::peer_unknown() };
     refusal::turn_away(app, peer, reason);
     response::text(
         status,

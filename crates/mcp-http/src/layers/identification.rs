@@ -3,23 +3,19 @@
 use crate::middleware::Next;
 use crate::net::address::ConnectionPeer;
 use crate::refusal;
+use crate::response;
 use crate::state::App;
-use axum::Extension;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::response::Response;
 use std::sync::Arc;
 
 /// Refuses a request whose caller is not authenticated.
-pub(crate) async fn identify(
-    State(app): State<App>,
-    Extension(peer): Extension<ConnectionPeer>,
-    mut request: Request,
-    next: Next,
-) -> Response {
+pub(crate) async fn identify(app: App, mut request: Request, next: impl Next<Request>) -> Response {
+    let Some(peer) = ConnectionPeer::of(&request) else { return response::peer_unknown() };
     match app.authenticator.authenticate(request.headers(), peer).await {
         Ok(principal) => {
             request.extensions_mut().insert(Arc::new(principal));
-            next.run(request).await
+            next(request).await
         }
         Err(error) => refusal::unauthenticated(app, &error, peer),
     }

@@ -1,16 +1,13 @@
-//! Ends a call whose client has gone away, and a stream whose caller may call no more. The inner layers find the
-//! [`CallCancellation`] in the request.
+//! Ends a call whose client has gone away, and a stream whose caller may call no more.
 
-use super::rpc_body::{INVALID_REQUEST, RpcRequest};
-use crate::auth::principal::Principal;
+use super::rpc_body::INVALID_REQUEST;
+use crate::mcp_request::McpRequest;
 use crate::middleware::Next;
 use crate::response;
 use crate::response_guard::{self, ResponseGuard};
 use crate::sessions::{ReconnectGuard, SessionGuard};
 use crate::state::App;
-use axum::Extension;
 use axum::body::{Body, Bytes};
-use axum::extract::{Request, State};
 use axum::response::Response;
 use http::{Method, StatusCode};
 use http_body::{Frame, SizeHint};
@@ -21,20 +18,15 @@ use std::time::SystemTime;
 use tokio::time::Sleep;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-/// Cancels the call of a request.
-#[derive(Clone, Debug)]
-pub(crate) struct CallCancellation(pub(crate) CancellationToken);
-
 /// Refuses a caller that was revoked while its call waited, and cancels the call when it is over for another reason than
 /// that it has been answered.
 pub(crate) async fn limit_lifetime(
-    State(app): State<App>,
-    Extension(principal): Extension<Arc<Principal>>,
-    Extension(message): Extension<Arc<RpcRequest>>,
-    mut request: Request,
-    next: Next,
+    app: App,
+    mut request: Box<McpRequest>,
+    next: impl Next<Box<McpRequest>>,
 ) -> Response {
-    let session = request.extensions().get::<Arc<SessionGuard>>().map(Arc::clone);
+    let McpRequest { principal, message, session, .. } = &*request;
+    let session = session.clone();
     // The end of a session is a child of its caller's revocation, so one token covers both.
     let ended = session.as_ref().map_or(&principal.revoked, |session| &session.ended).clone();
     if ended.is_cancelled() {
@@ -46,8 +38,8 @@ pub(crate) async fn limit_lifetime(
         );
     }
     let call = ended.child_token();
-    let is_get = request.method() == Method::GET;
-    let reconnects = is_get && request.headers().contains_key("last-event-id");
+    let is_get = request.http.method() == Method::GET;
+    let reconnects = is_get && request.http.headers().contains_key("last-event-id");
     let reconnect = session.as_ref().filter(|_| reconnects).map(|session| session.reconnect());
     let guard = OpenCall { call: call.clone(), session, _reconnect: reconnect, is_complete: false };
     let deadline = || StreamDeadline::new([&app.shutting_down, &ended], principal.expires_at);
@@ -57,13 +49,13 @@ pub(crate) async fn limit_lifetime(
         "subscriptions/listen" => Some(StreamEnd { deadline: deadline(), call: Some(call.clone()) }),
         _ => None,
     };
-    request.extensions_mut().insert(CallCancellation(call));
-    let response = next.run(request).await;
+    request.cancellation = Some(call);
+    let response = next(request).await;
     let response = match end {
         None => response,
         Some(end) => response.map(|body| Body::new(LimitedStream { body, end: Some(end) })),
     };
-    response_guard::hold(response, guard)
+    response_guard::hold(response, Some(guard))
 }
 
 /// A call that is cancelled when this is dropped before its answer was sent. In a session its client may come back for the

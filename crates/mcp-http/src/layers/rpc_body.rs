@@ -1,13 +1,11 @@
 //! Reads the JSON-RPC message of a request, strictly. The inner layers find the [`RpcRequest`] in the request.
 
-use crate::limits::account::CallerAccount;
+use crate::mcp_request::McpRequest;
 use crate::middleware::Next;
 use crate::response;
 use crate::state::App;
 use crate::telemetry::attributes::TraceParent;
-use axum::Extension;
 use axum::body::{Body, Bytes};
-use axum::extract::{Request, State};
 use axum::response::Response;
 use http::{HeaderMap, Method, StatusCode, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
@@ -52,34 +50,30 @@ pub(crate) struct RpcRequest {
 
 /// Reads the body of a request and refuses one that two parsers could read differently: rmcp parses it again.
 pub(crate) async fn read_message(
-    State(app): State<App>,
-    Extension(account): Extension<Arc<CallerAccount>>,
-    request: Request,
-    next: Next,
+    app: App,
+    mut request: Box<McpRequest>,
+    next: impl Next<Box<McpRequest>>,
 ) -> Response {
-    let (mut parts, body) = request.into_parts();
-    if let Some(name) = repeated_header(&parts.headers) {
+    if let Some(name) = repeated_header(request.http.headers()) {
         let message = format!("the header {name} is there twice");
         return response::rpc_error(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, &message);
     }
-    let (message, body) = match parts.method {
-        Method::POST => {
-            let body = match read_body(app, &parts.headers, body).await {
-                Ok(body) => body,
-                Err(error) => return error.into_response(app),
-            };
-            account.charge(body.len());
-            app.metrics.bytes_received.inc_by(body.len() as u64);
-            match RpcRequest::parse(&body) {
-                Ok(message) => (message, Body::from(body)),
-                Err(refusal) => return *refusal,
-            }
+    let body = std::mem::take(request.http.body_mut());
+    // Another method asks for a stream of events, or ends a session.
+    if request.http.method() == Method::POST {
+        let body = match read_body(app, request.http.headers(), body).await {
+            Ok(body) => body,
+            Err(error) => return error.into_response(app),
+        };
+        request.account.charge(body.len());
+        app.metrics.bytes_received.inc_by(body.len() as u64);
+        match RpcRequest::parse(&body) {
+            Ok(message) => request.message = Arc::new(message),
+            Err(refusal) => return *refusal,
         }
-        // A stream of events, or the end of a session.
-        _ => (RpcRequest::default(), Body::empty()),
-    };
-    parts.extensions.insert(Arc::new(message));
-    next.run(Request::from_parts(parts, body)).await
+        *request.http.body_mut() = Body::from(body);
+    }
+    next(request).await
 }
 
 /// Returns the first of [`SINGLE_HEADERS`] that a request has twice.

@@ -3,16 +3,15 @@
 
 use super::rpc_body::{INVALID_REQUEST, RpcRequest, SESSION_HEADER, VERSION_HEADER};
 use crate::auth::principal::Principal;
+use crate::mcp_request::McpRequest;
 use crate::middleware::Next;
 use crate::refusal_reason::RefusalReason;
 use crate::response;
 use crate::response_guard::{self, ResponseGuard};
-use crate::sessions::{RequestIdGuard, SessionGuard};
+use crate::sessions::{RequestIdGuard, SessionGuard, SessionSlot};
 use crate::state::App;
-use axum::Extension;
-use axum::extract::{Request, State};
 use axum::response::Response;
-use http::{HeaderMap, Method, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,75 +23,91 @@ const RETRY_AFTER: Duration = Duration::from_secs(5);
 
 /// Refuses a request in a session that is not its caller's, and more sessions than there may be.
 pub(crate) async fn enter_session(
-    State(app): State<App>,
-    Extension(principal): Extension<Arc<Principal>>,
-    Extension(message): Extension<Arc<RpcRequest>>,
-    mut request: Request,
-    next: Next,
+    app: App,
+    mut request: Box<McpRequest>,
+    next: impl Next<Box<McpRequest>>,
 ) -> Response {
+    let begins = request.message.method == "initialize";
     // Proxies in front cannot mistake one kind of request for the other: a revision without sessions has no session id,
     // and the first request of a session is in none.
-    if is_stateless(request.headers()) || message.method == "initialize" {
-        request.headers_mut().remove(SESSION_HEADER);
+    if is_stateless(request.http.headers()) || begins {
+        request.http.headers_mut().remove(SESSION_HEADER);
     }
-    if let Some(id) = request.headers().get(SESSION_HEADER) {
-        let session = id.to_str().ok().and_then(|id| app.sessions.enter(id, &principal.name));
-        return match session {
-            None => {
-                let id = message.id.as_ref();
-                response::rpc_error(StatusCode::NOT_FOUND, id, INVALID_REQUEST, "no such session")
+    let entered = match request.http.headers().get(SESSION_HEADER).cloned() {
+        None if begins => begin_session(app, &request.principal, &request.message).await,
+        None => Ok(EnteredSession::None),
+        Some(id) => continue_session(app, &id, &mut request).await,
+    };
+    let entered = match entered {
+        Ok(entered) => entered,
+        Err(answer) => return *answer,
+    };
+    let principal = matches!(entered, EnteredSession::Begun(_)).then(|| Arc::clone(&request.principal));
+    let response = next(request).await;
+    match entered {
+        EnteredSession::None => response,
+        EnteredSession::Open(session) => response_guard::hold(response, Some(session)),
+        EnteredSession::Begun(slot) => {
+            let id = response.headers().get(SESSION_HEADER).and_then(|id| id.to_str().ok());
+            if let (Some(id), Some(principal)) = (id, principal) {
+                app.sessions.start(&slot, id, &principal.name, &principal.revoked);
             }
-            Some(session) => continue_session(app, Arc::new(session), &message, request, next).await,
-        };
+            response
+        }
     }
-    if message.method == "initialize" {
-        return begin_session(app, &principal, &message, request, next).await;
-    }
-    next.run(request).await
 }
 
+/// The session that a request is in.
+enum EnteredSession {
+    None,
+    Open(SessionRequest),
+    /// The session begins with the answer, in this slot.
+    Begun(SessionSlot),
+}
+
+/// Enters a session. An error is the answer to a request that goes no further.
 async fn continue_session(
     app: App,
-    session: Arc<SessionGuard>,
-    message: &RpcRequest,
-    mut request: Request,
-    next: Next,
-) -> Response {
-    if request.method() == Method::DELETE {
+    id: &HeaderValue,
+    request: &mut McpRequest,
+) -> Result<EnteredSession, Box<Response>> {
+    let message = Arc::clone(&request.message);
+    let refuse = |status, why: &str| {
+        Err(Box::new(response::rpc_error(status, message.id.as_ref(), INVALID_REQUEST, why)))
+    };
+    let session = id.to_str().ok().and_then(|id| app.sessions.enter(id, &request.principal.name));
+    let Some(session) = session.map(Arc::new) else {
+        return refuse(StatusCode::NOT_FOUND, "no such session");
+    };
+    if request.http.method() == Method::DELETE {
         app.sessions.end(&session.id).await;
-        return response::text(StatusCode::ACCEPTED, "");
+        return Err(Box::new(response::text(StatusCode::ACCEPTED, "")));
     }
     let mut request_id = None;
     if let Some(id) = &message.id {
         request_id = session.claim_request_id(id);
         if request_id.is_none() {
             let why = format!("the request {id} of this session is open; each has an id of its own");
-            return response::rpc_error(StatusCode::BAD_REQUEST, Some(id), INVALID_REQUEST, &why);
+            return refuse(StatusCode::BAD_REQUEST, &why);
         }
     }
-    request.extensions_mut().insert(Arc::clone(&session));
-    let response = next.run(request).await;
-    response_guard::hold(response, SessionRequest { _session: session, _request_id: request_id })
+    request.session = Some(Arc::clone(&session));
+    Ok(EnteredSession::Open(SessionRequest { _session: session, _request_id: request_id }))
 }
 
+/// Reserves the slot of a session that `message` begins. An error is the answer where there is none.
 async fn begin_session(
     app: App,
     principal: &Principal,
     message: &RpcRequest,
-    request: Request,
-    next: Next,
-) -> Response {
-    let Some(slot) = app.sessions.reserve(&principal.name).await else {
-        app.metrics.turned_away(RefusalReason::Sessions);
-        let why =
-            "there are as many sessions as there may be (http.max_sessions); end some, or try again later";
-        return response::try_later(StatusCode::SERVICE_UNAVAILABLE, message.id.as_ref(), why, RETRY_AFTER);
-    };
-    let response = next.run(request).await;
-    if let Some(id) = response.headers().get(SESSION_HEADER).and_then(|id| id.to_str().ok()) {
-        app.sessions.start(&slot, id, &principal.name, &principal.revoked);
+) -> Result<EnteredSession, Box<Response>> {
+    if let Some(slot) = app.sessions.reserve(&principal.name).await {
+        return Ok(EnteredSession::Begun(slot));
     }
-    response
+    app.metrics.turned_away(RefusalReason::Sessions);
+    let why = "there are as many sessions as there may be (http.max_sessions); end some, or try again later";
+    let id = message.id.as_ref();
+    Err(Box::new(response::try_later(StatusCode::SERVICE_UNAVAILABLE, id, why, RETRY_AFTER)))
 }
 
 /// A request that is open in a session, and its id.

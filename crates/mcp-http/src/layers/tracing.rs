@@ -6,35 +6,31 @@
 
 use super::rpc_body::{RpcRequest, VERSION_HEADER};
 use crate::auth::principal::Principal;
+use crate::mcp_request::McpRequest;
 use crate::middleware::Next;
 use crate::net::address::ConnectionPeer;
 use crate::response_guard::{self, ResponseGuard};
 use crate::state::App;
 use crate::telemetry::attributes::{SpanAttributes, TraceParent};
 use crate::telemetry::{RequestSpan, RequestTracer};
-use axum::Extension;
-use axum::extract::{Request, State};
 use axum::response::Response;
 use http::HeaderMap;
-use std::sync::Arc;
 
 /// Traces a request until its answer was sent.
 pub(crate) async fn trace(
-    State(app): State<App>,
-    Extension(peer): Extension<ConnectionPeer>,
-    Extension(principal): Extension<Arc<Principal>>,
-    Extension(message): Extension<Arc<RpcRequest>>,
-    mut request: Request,
-    next: Next,
+    app: App,
+    mut request: Box<McpRequest>,
+    next: impl Next<Box<McpRequest>>,
 ) -> Response {
+    let McpRequest { http, peer, principal, message, .. } = &*request;
     tracing::debug!(principal = %principal.name, from = peer.label(), method = %message.method, "a request");
-    let Some(tracer) = &app.tracer else { return next.run(request).await };
-    let span = start_span(tracer, request.headers(), peer, &principal, &message);
+    let Some(tracer) = &app.tracer else { return next(request).await };
+    let span = start_span(tracer, http.headers(), *peer, principal, message);
     let guard = OpenSpan { span: span.clone(), is_complete: false };
-    request.extensions_mut().insert(span.clone());
-    let response = span.in_scope(next.run(request)).await;
+    request.span = Some(span.clone());
+    let response = span.in_scope(next(request)).await;
     span.record_status(response.status());
-    response_guard::hold(response, guard)
+    response_guard::hold(response, Some(guard))
 }
 
 fn start_span(

@@ -66,6 +66,11 @@ pub(crate) enum ConnectionPeer {
 }
 
 impl ConnectionPeer {
+    /// Returns the peer that the connection has put into a request.
+    pub(crate) fn of<B>(request: &http::Request<B>) -> Option<Self> {
+        request.extensions().get().copied()
+    }
+
     /// Returns the peer as the audit and the log write it: its address without the port, or its user.
     pub(crate) fn label(self) -> String {
         match self {

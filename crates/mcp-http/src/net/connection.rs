@@ -5,7 +5,7 @@ use super::address::{AddressRange, ConnectionPeer};
 use super::connection_limit::ConnectionLimit;
 use super::tls::ReloadableTls;
 use super::write_timeout::WriteTimeout;
-use crate::middleware::Next;
+use crate::router::Routes;
 use crate::state::App;
 use axum::body::Body;
 use http::Request;
@@ -101,12 +101,12 @@ static HTTP: LazyLock<auto::Builder<TokioExecutor>> = LazyLock::new(|| {
     builder
 });
 
-/// Serves the requests of one connection with `layers`, until the client or the server ends it.
+/// Serves the requests of one connection with `routes`, until the client or the server ends it.
 pub(super) async fn serve(
     stream: AcceptedStream,
     peer: ConnectionPeer,
     uses_tls: bool,
-    layers: Next,
+    routes: Routes,
     app: App,
     settings: &ConnectionSettings,
 ) -> Result<(), ConnectionError> {
@@ -117,17 +117,17 @@ pub(super) async fn serve(
             let stream = handshake
                 .map_err(|_| ConnectionError::HandshakeTimeout)?
                 .map_err(ConnectionError::Handshake)?;
-            serve_requests(stream, peer, layers, app, timeout).await
+            serve_requests(stream, peer, routes, app, timeout).await
         }
-        (AcceptedStream::Tcp(stream), _) => serve_requests(stream, peer, layers, app, timeout).await,
-        (AcceptedStream::Unix(stream), _) => serve_requests(stream, peer, layers, app, timeout).await,
+        (AcceptedStream::Tcp(stream), _) => serve_requests(stream, peer, routes, app, timeout).await,
+        (AcceptedStream::Unix(stream), _) => serve_requests(stream, peer, routes, app, timeout).await,
     }
 }
 
 async fn serve_requests(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     peer: ConnectionPeer,
-    layers: Next,
+    routes: Routes,
     app: App,
     header_timeout: Duration,
 ) -> Result<(), ConnectionError> {
@@ -137,7 +137,7 @@ async fn serve_requests(
         service_fn(move |mut request: Request<Incoming>| {
             let open = activity.start_request();
             request.extensions_mut().insert(peer);
-            let response = layers.clone().run(request.map(Body::new));
+            let response = routes.answer(request.map(Body::new));
             async move {
                 Ok::<_, std::convert::Infallible>(response.await.map(|body| OpenBody { body, request: open }))
             }

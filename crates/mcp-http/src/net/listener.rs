@@ -3,8 +3,8 @@
 
 use super::address::{AddressRange, ConnectionPeer, ListenAddress};
 use super::connection::{self, AcceptedStream, ConnectionSettings};
-use crate::middleware::Next;
 use crate::refusal_reason::RefusalReason;
+use crate::router::Routes;
 use crate::state::App;
 use std::io;
 use std::net::IpAddr;
@@ -111,7 +111,7 @@ impl HttpListener {
     pub(crate) async fn serve(
         self,
         app: App,
-        layers: Next,
+        routes: Routes,
         settings: ConnectionSettings,
         connections: TaskTracker,
     ) {
@@ -153,12 +153,12 @@ impl HttpListener {
                 continue;
             }
             let uses_tls = self.audience == ListenerAudience::Callers;
-            let (layers, settings) = (layers.clone(), Arc::clone(&settings));
+            let (routes, settings) = (routes.clone(), Arc::clone(&settings));
             connections.spawn(async move {
                 app.metrics.connections.inc();
                 let _count = OpenConnectionGuard(app);
                 let _permit = permit;
-                if let Err(error) = connection::serve(stream, peer, uses_tls, layers, app, &settings).await {
+                if let Err(error) = connection::serve(stream, peer, uses_tls, routes, app, &settings).await {
                     tracing::debug!(%error, "a connection ended");
                 }
             });

@@ -13,7 +13,6 @@ use crate::limits::caller_limits::{CallerLimits, SharedLimits};
 use crate::login_store::LoginStore;
 use crate::mcp_endpoint::McpEndpoint;
 use crate::metrics::Metrics;
-use crate::middleware::Next;
 use crate::net::address::{AddressRange, ListenAddress};
 use crate::net::connection::ConnectionSettings;
 use crate::net::connection_limit::ConnectionLimit;
@@ -21,7 +20,7 @@ use crate::net::listener::{BindError, HttpListener, ListenerAudience};
 use crate::net::tls::ReloadableTls;
 use crate::oauth::ProtectedResource;
 use crate::recent_calls::RecentCalls;
-use crate::router;
+use crate::router::Routes;
 use crate::sessions::ClientSessions;
 use crate::state::{App, AppState};
 use crate::telemetry::RequestTracer;
@@ -44,7 +43,7 @@ pub(super) type SettingsReader = Box<dyn Fn() -> Result<Settings, server_setup::
 /// A server that is set up and listens, and has accepted no connection yet.
 pub(super) struct BoundServer {
     pub(super) app: App,
-    pub(super) listeners: Vec<(HttpListener, Next)>,
+    pub(super) listeners: Vec<(HttpListener, Routes)>,
     pub(super) connection_settings: ConnectionSettings,
     pub(super) files: WatchedFiles,
     /// The file of the policy.
@@ -146,7 +145,7 @@ impl BoundServer {
             (Box::leak(Box::new(app)), Box::leak(Box::new(endpoint)));
         announce(&listeners, &bound, tls.is_some());
         warn_if_unconfined(app);
-        let routers = [router::for_callers(app, endpoint), router::for_monitoring(app)];
+        let routers = [Routes::for_callers(app, endpoint), Routes::for_monitoring(app)];
         let listeners = listeners.into_iter().map(|listener| {
             let [callers, monitoring] = &routers;
             let router = match listener.audience() {
