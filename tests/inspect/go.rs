@@ -33,13 +33,14 @@ fn what_expvar_publishes_is_read_by_setting_and_by_target() {
 
     let mut wire = serve(&project, &[]);
     assert_eq!(answer(&mut wire, json!({"path": "note", "target": url}))["value"], "from go");
-    // Without any setting, as the program beneath the roots, by its port and by its name.
-    for target in [
-        None,
-        Some(format!("pid:{}", app.pid())),
-        Some(url.replace("http://127.0.0.1", "port").replace("/debug/vars", "")),
+    // Without any setting: as the program beneath the roots, by its id, and by its port.
+    let port = url.replace("http://127.0.0.1", "port").replace("/debug/vars", "");
+    for arguments in [
+        json!({"path": "orders.open"}),
+        json!({"path": "orders.open", "target": format!("pid:{}", app.pid())}),
+        json!({"path": "orders.open", "target": port}),
     ] {
-        let found = answer(&mut wire, json!({"path": "orders.open", "target": target}));
+        let found = answer(&mut wire, arguments);
         assert_eq!(found["value"], 3);
         assert!(found["source"].as_str().unwrap().starts_with("expvar: go "), "{found}");
     }

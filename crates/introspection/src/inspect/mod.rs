@@ -31,7 +31,8 @@
 //! | `node` | Node.js and Deno, by the inspector | any, `local:FILE/name` |
 //! | `proc` | `/proc` of a process | `process.*` |
 //! | `jvm` | a Java virtual machine, by its attach socket | `jvm.*` |
-//! | `python` | Python, by py-spy | `python.*` |
+//! | `python` | Python, by py-spy | `python.*`, `local:FILE/name` |
+//! | `expvar` | what a Go program publishes at a port of its own | any |
 //! | `server-env` | the server's own environment, where no process is found | `process.env.NAME` |
 //!
 //! # Bounds

@@ -90,7 +90,8 @@ fn busiest(port: u16, mut candidates: Vec<PortCandidate>) -> Option<PortProcess>
     Some(PortProcess { process: chosen.process, note: Some(note) })
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(target_os = "linux")]
+#[cfg(test)]
 mod tests {
     use super::*;
 

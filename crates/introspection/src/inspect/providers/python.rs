@@ -105,7 +105,7 @@ fn answer(
 
 /// Returns the local variables of the functions of `file` that run, those of inner functions before those of outer ones.
 fn variables_in(threads: &Value, file: &str) -> Map<String, Value> {
-    let frames = threads.as_array().into_iter().flatten().flat_map(|thread| frames(thread));
+    let frames = threads.as_array().into_iter().flatten().flat_map(frames);
     let is_in_file = |frame: &&Value| {
         let name = frame.get("filename").and_then(Value::as_str).unwrap_or_default();
         name.strip_suffix(file).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))

@@ -67,13 +67,21 @@ pub fn read(
     // A summary is of the process: threads are told apart by their outermost frames.
     let mut counted_samples = 0;
     let mut waiting = WaitingSamples::default();
-    for profile in &file.profiles {
+    let times = |profile: &SpeedscopeProfile| {
         let sampled_us = interval_us.saturating_mul(profile.samples.len() as u64);
         let used_us = thread_id(&profile.name).and_then(|thread| cpu_us.get(&thread).copied());
-        let used_us = used_us.unwrap_or(sampled_us).min(sampled_us);
+        (sampled_us, used_us.unwrap_or(sampled_us).min(sampled_us))
+    };
+    // Being halted and woken a hundred times a second costs a thread some milliseconds, which are no work of its own.
+    let is_idle = |profile: &SpeedscopeProfile| {
+        let (sampled_us, used_us) = times(profile);
+        used_us < interval_us.saturating_mul(2) && used_us.saturating_mul(10) < sampled_us
+    };
+    let has_busy_thread =
+        file.profiles.iter().any(|profile| !profile.samples.is_empty() && !is_idle(profile));
+    for profile in &file.profiles {
+        let (sampled_us, used_us) = times(profile);
         let mut excess_us = sampled_us - used_us;
-        // What halting the thread costs it is no work of its own.
-        let is_idle = used_us < interval_us && excess_us > used_us;
         let is_waiting = |sample: &&Vec<usize>| {
             sample.last().and_then(|frame| waits.get(*frame)).copied().unwrap_or_default()
         };
@@ -85,7 +93,7 @@ pub fn read(
                 counted.push(sample);
             }
         }
-        if is_idle || counted.is_empty() {
+        if has_busy_thread && is_idle(profile) || counted.is_empty() {
             waiting.micros += sampled_us;
             if !profile.samples.is_empty() {
                 waiting.idle_threads.push(profile.name.clone());
