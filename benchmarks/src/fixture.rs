@@ -1,6 +1,6 @@
 //! The folder that every server works in.
 
-use crate::Failure;
+use crate::BenchmarkError;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;
@@ -17,7 +17,7 @@ const TESTS: usize = 5_000;
 
 /// The folder, which goes when this does. What is in it is made when it is first asked for.
 #[derive(Debug)]
-pub(crate) struct Fixture {
+pub(crate) struct BenchmarkFolder {
     /// Keeps it.
     _folder: tempfile::TempDir,
     dir: PathBuf,
@@ -25,7 +25,7 @@ pub(crate) struct Fixture {
 
 /// Something in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum FixturePart {
     /// A file of 1,088 bytes.
     File,
     /// A folder of 10,000 empty files.
@@ -43,10 +43,10 @@ pub(crate) enum Part {
 }
 
 /// Makes a part at a path.
-type Make = fn(&Path) -> Result<(), Failure>;
+type MakePart = fn(&Path) -> Result<(), BenchmarkError>;
 
-impl Fixture {
-    pub(crate) fn new() -> Result<Self, Failure> {
+impl BenchmarkFolder {
+    pub(crate) fn new() -> Result<Self, BenchmarkError> {
         let folder = tempfile::tempdir()?;
         let dir = folder.path().canonicalize()?;
         Ok(Self { _folder: folder, dir })
@@ -57,15 +57,15 @@ impl Fixture {
     }
 
     /// The path of a part, which is there when this returns.
-    pub(crate) fn path(&self, part: Part) -> Result<PathBuf, Failure> {
-        let (name, make): (&str, Make) = match part {
-            Part::File => ("small.txt", file),
-            Part::Folder => ("many", many),
-            Part::Tree => ("tree", tree),
-            Part::LargeRepository => ("large", large),
-            Part::Project => ("project", project),
-            Part::Tests => ("tests", tests),
-            Part::Flood => ("flood.txt", flood),
+    pub(crate) fn path(&self, part: FixturePart) -> Result<PathBuf, BenchmarkError> {
+        let (name, make): (&str, MakePart) = match part {
+            FixturePart::File => ("small.txt", file),
+            FixturePart::Folder => ("many", many),
+            FixturePart::Tree => ("tree", tree),
+            FixturePart::LargeRepository => ("large", large),
+            FixturePart::Project => ("project", project),
+            FixturePart::Tests => ("tests", tests),
+            FixturePart::Flood => ("flood.txt", flood),
         };
         let path = self.dir.join(name);
         if !path.exists() {
@@ -75,11 +75,11 @@ impl Fixture {
     }
 }
 
-fn file(path: &Path) -> Result<(), Failure> {
+fn file(path: &Path) -> Result<(), BenchmarkError> {
     Ok(fs::write(path, "0123456789abcdef0123456789abcde\n".repeat(34))?)
 }
 
-fn many(path: &Path) -> Result<(), Failure> {
+fn many(path: &Path) -> Result<(), BenchmarkError> {
     fs::create_dir(path)?;
     for index in 0..LISTED {
         fs::write(path.join(format!("file_{index:05}.txt")), "")?;
@@ -87,7 +87,7 @@ fn many(path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-fn tree(path: &Path) -> Result<(), Failure> {
+fn tree(path: &Path) -> Result<(), BenchmarkError> {
     let rest = "// a line of no interest\n".repeat(8);
     for index in 0..FOLDERS {
         let part = path.join(format!("part_{index:03}"));
@@ -101,14 +101,14 @@ fn tree(path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-fn large(path: &Path) -> Result<(), Failure> {
+fn large(path: &Path) -> Result<(), BenchmarkError> {
     tree(path)?;
     commit(path)?;
     fs::write(path.join("part_250/file_050.rs"), "changed\n")?;
     Ok(fs::write(path.join("part_250/new.rs"), "new\n")?)
 }
 
-fn project(path: &Path) -> Result<(), Failure> {
+fn project(path: &Path) -> Result<(), BenchmarkError> {
     for index in 0..300 {
         let text = (0..20).fold(String::new(), |mut text, line| {
             let _ = writeln!(
@@ -130,7 +130,7 @@ fn project(path: &Path) -> Result<(), Failure> {
     Ok(fs::write(path.join("src/part_05/file_050.rs"), "// changed\n")?)
 }
 
-fn tests(path: &Path) -> Result<(), Failure> {
+fn tests(path: &Path) -> Result<(), BenchmarkError> {
     fs::create_dir(path)?;
     fs::write(path.join("pytest.ini"), "[pytest]\n")?;
     let cases = (0..TESTS).fold(String::new(), |mut text, index| {
@@ -143,7 +143,7 @@ fn tests(path: &Path) -> Result<(), Failure> {
     Ok(std::os::unix::fs::symlink(venv, path.join(".venv"))?)
 }
 
-fn flood(path: &Path) -> Result<(), Failure> {
+fn flood(path: &Path) -> Result<(), BenchmarkError> {
     let line = format!("{}\n", "0123456789abcdef".repeat(4).split_at(63).0);
     let block = line.repeat(1 << 14);
     let mut file = fs::File::create(path)?;
@@ -153,7 +153,7 @@ fn flood(path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-fn commit(folder: &Path) -> Result<(), Failure> {
+fn commit(folder: &Path) -> Result<(), BenchmarkError> {
     for words in [
         &["init", "--quiet"][..],
         &["add", "."],

@@ -1,7 +1,7 @@
 //! Puts the servers of npm, `PyPI` and crates.io into a folder of their own each, and says which cannot be had.
 
-use crate::Failure;
-use crate::peers::{self, Install, Peer};
+use crate::BenchmarkError;
+use crate::peers::{self, InstallSource, PeerServer};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,7 +12,7 @@ pub(crate) fn folder(name: &str) -> PathBuf {
 }
 
 /// Installs those that are named, or all, that are not there.
-pub(crate) fn install(file: Option<&Path>, names: &[String]) -> Result<(), Failure> {
+pub(crate) fn install(file: Option<&Path>, names: &[String]) -> Result<(), BenchmarkError> {
     let default = crate::home().join("peers.toml");
     let peers = peers::load(file.unwrap_or(&default))?;
     if let Some(unknown) = names.iter().find(|name| !peers.iter().any(|peer| peer.name == **name)) {
@@ -40,23 +40,23 @@ pub(crate) fn install(file: Option<&Path>, names: &[String]) -> Result<(), Failu
     }
 }
 
-fn get(peer: &Peer, source: &Install) -> Result<(), Failure> {
+fn get(peer: &PeerServer, source: &InstallSource) -> Result<(), BenchmarkError> {
     let folder = folder(&peer.name);
     fs::create_dir_all(&folder)?;
     match source {
         // A browser is not what is measured, and not everybody may download one.
-        Install::Npm(package) => run(Command::new("npm")
+        InstallSource::Npm(package) => run(Command::new("npm")
             .env("PUPPETEER_SKIP_DOWNLOAD", "true")
             .args(["install", "--no-audit", "--no-fund", "--silent", "--prefix"])
             .arg(&folder)
             .arg(package)),
-        Install::Pip(package) => {
+        InstallSource::Pip(package) => {
             run(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
             run(Command::new(folder.join("bin/pip"))
                 .args(["install", "--quiet", "--disable-pip-version-check"])
                 .arg(package))
         }
-        Install::Cargo(package) => run(Command::new("cargo")
+        InstallSource::Cargo(package) => run(Command::new("cargo")
             .args(["install", "--locked", "--quiet", "--root"])
             .arg(&folder)
             .arg(package)),
@@ -64,7 +64,7 @@ fn get(peer: &Peer, source: &Install) -> Result<(), Failure> {
 }
 
 /// Runs a program to its end. What it says is the reader's, the last line of it the reason of a failure.
-fn run(command: &mut Command) -> Result<(), Failure> {
+fn run(command: &mut Command) -> Result<(), BenchmarkError> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command.output().map_err(|error| format!("{program}: {error}"))?;
     if output.status.success() {

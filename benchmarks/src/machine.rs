@@ -1,12 +1,12 @@
 //! The machine that a run was made on.
 
-use crate::results::Machine;
+use crate::results::MachineInfo;
 use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
 
 /// This machine, with the load average of now as that before.
-pub(crate) fn describe() -> Machine {
+pub(crate) fn describe() -> MachineInfo {
     let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let cpu = field(&cpus, "model name").unwrap_or_else(|| "unknown".to_owned());
     let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
@@ -20,7 +20,7 @@ pub(crate) fn describe() -> Machine {
             versions.insert(program.to_owned(), version);
         }
     }
-    Machine {
+    MachineInfo {
         cpu,
         cores: std::thread::available_parallelism().map_or(1, usize::from),
         memory_gb: memory.unwrap_or_default().div_ceil(1 << 20),

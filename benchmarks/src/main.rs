@@ -23,20 +23,20 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// The error that ends the program, as a sentence.
-type Failure = Box<dyn std::error::Error>;
+type BenchmarkError = Box<dyn std::error::Error>;
 
 /// Measure MCP servers side by side.
 #[derive(Debug, Parser)]
 #[command(name = "benchmarks", version)]
 struct Arguments {
     #[command(subcommand)]
-    what: What,
+    what: BenchmarkCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum BenchmarkCommand {
     /// Measure, and write peers.json and the report.
-    Run(run::Options),
+    Run(run::RunOptions),
     /// Write the tables and plots of results that are there.
     Report {
         /// Folder of peers.json.
@@ -65,10 +65,10 @@ enum What {
 
 fn main() -> ExitCode {
     let done = match Arguments::parse().what {
-        What::Run(options) => run::run(&options),
-        What::Report { dir, to } => report::write(&dir, to.as_deref().unwrap_or(&dir)),
-        What::Install { peers, server } => install::install(peers.as_deref(), &server),
-        What::Soak { seconds } => soak::soak(seconds),
+        BenchmarkCommand::Run(options) => run::run(&options),
+        BenchmarkCommand::Report { dir, to } => report::write(&dir, to.as_deref().unwrap_or(&dir)),
+        BenchmarkCommand::Install { peers, server } => install::install(peers.as_deref(), &server),
+        BenchmarkCommand::Soak { seconds } => soak::soak(seconds),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -40,7 +40,7 @@ pub(crate) enum Error {
 /// A piece of work that scenarios ask for.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Job {
+pub(crate) enum PeerJob {
     /// The text of `{file}`.
     Read,
     /// The names of all that is in `{folder}`.
@@ -61,7 +61,7 @@ pub(crate) enum Job {
     Tests,
 }
 
-impl Job {
+impl PeerJob {
     /// Returns the placeholders that its arguments may have.
     fn placeholders(self) -> &'static [&'static str] {
         match self {
@@ -82,21 +82,21 @@ const OF_SERVERS: &[&str] = &["dir", "home", "port", "installed", "mcp-stdio", "
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
-    server: Vec<Peer>,
+struct PeersFile {
+    server: Vec<PeerServer>,
 }
 
 /// A server.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Peer {
+pub(crate) struct PeerServer {
     /// The name that tables show.
     pub(crate) name: String,
     /// The measured version. Ours say theirs themselves.
     #[serde(default)]
     pub(crate) version: String,
     /// Where it is had.
-    pub(crate) install: Option<Install>,
+    pub(crate) install: Option<InstallSource>,
     /// The program and its arguments. A server with a `url` and no command runs already.
     #[serde(default)]
     pub(crate) command: Vec<String>,
@@ -116,13 +116,13 @@ pub(crate) struct Peer {
     pub(crate) note: String,
     /// The jobs that it can do, each with the call that does it.
     #[serde(default, rename = "do")]
-    pub(crate) jobs: BTreeMap<Job, Call>,
+    pub(crate) jobs: BTreeMap<PeerJob, ToolCall>,
 }
 
 /// Where a server is had, with the name and version it has there.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub(crate) enum Install {
+pub(crate) enum InstallSource {
     /// `NAME@VERSION`.
     Npm(String),
     /// `NAME==VERSION`.
@@ -134,18 +134,18 @@ pub(crate) enum Install {
 /// A call of a tool, with placeholders.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Call {
+pub(crate) struct ToolCall {
     pub(crate) tool: String,
     #[serde(default)]
     pub(crate) arguments: serde_json::Map<String, Value>,
     /// Where the answer is only the beginning.
-    pub(crate) poll: Option<Poll>,
+    pub(crate) poll: Option<PollCall>,
 }
 
 /// How the rest of an answer is had: the same call again and again.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Poll {
+pub(crate) struct PollCall {
     pub(crate) tool: String,
     #[serde(default)]
     pub(crate) arguments: serde_json::Map<String, Value>,
@@ -156,17 +156,17 @@ pub(crate) struct Poll {
 }
 
 /// Values for placeholders. A string that is nothing but one becomes the value, whatever kind that has.
-pub(crate) type Values = BTreeMap<&'static str, Value>;
+pub(crate) type Placeholders = BTreeMap<&'static str, Value>;
 
 /// Reads a `peers.toml`.
-pub(crate) fn load(path: &Path) -> Result<Vec<Peer>, Error> {
+pub(crate) fn load(path: &Path) -> Result<Vec<PeerServer>, Error> {
     let text =
         std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
     parse(&text, path)
 }
 
-fn parse(text: &str, path: &Path) -> Result<Vec<Peer>, Error> {
-    let file: File = toml::from_str(text)
+fn parse(text: &str, path: &Path) -> Result<Vec<PeerServer>, Error> {
+    let file: PeersFile = toml::from_str(text)
         .map_err(|source| Error::Parse { path: path.to_owned(), source: Box::new(source) })?;
     for (place, peer) in file.server.iter().enumerate() {
         let twice = file.server[..place].iter().any(|other| other.name == peer.name);
@@ -176,7 +176,7 @@ fn parse(text: &str, path: &Path) -> Result<Vec<Peer>, Error> {
     Ok(file.server)
 }
 
-fn check(peer: &Peer) -> Result<(), String> {
+fn check(peer: &PeerServer) -> Result<(), String> {
     if peer.command.is_empty() && peer.url.is_none() {
         return Err("it has neither a command nor a url".to_owned());
     }
@@ -234,7 +234,7 @@ fn check_placeholders(text: &str, allowed: &[&str]) -> Result<(), String> {
 }
 
 /// A text with its placeholders replaced.
-pub(crate) fn fill_text(text: &str, values: &Values) -> String {
+pub(crate) fn fill_text(text: &str, values: &Placeholders) -> String {
     let mut filled = text.to_owned();
     for word in placeholders(text) {
         if let Some(value) = values.get(word) {
@@ -246,8 +246,8 @@ pub(crate) fn fill_text(text: &str, values: &Values) -> String {
 }
 
 /// Arguments with their placeholders replaced.
-pub(crate) fn fill(arguments: &serde_json::Map<String, Value>, values: &Values) -> Value {
-    fn one(value: &Value, values: &Values) -> Value {
+pub(crate) fn fill(arguments: &serde_json::Map<String, Value>, values: &Placeholders) -> Value {
+    fn one(value: &Value, values: &Placeholders) -> Value {
         match value {
             Value::String(text) => {
                 let whole = text.strip_prefix('{').and_then(|text| text.strip_suffix('}'));
@@ -326,7 +326,7 @@ mod tests {
 
     #[test]
     fn a_placeholder_alone_becomes_its_value_and_within_a_text_its_words() {
-        let values = Values::from([
+        let values = Placeholders::from([
             ("argv", json!(["echo", "hello"])),
             ("timeout_s", json!(2)),
             ("file", json!("/a/b")),

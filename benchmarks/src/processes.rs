@@ -74,7 +74,7 @@ fn as_pid(pid: u32) -> Option<Pid> {
 
 /// Memory of a server and all that it has started, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Memory {
+pub(crate) struct ProcessMemory {
     /// Resident: what several share is counted with each.
     pub(crate) resident: u64,
     /// Proportional: what several share is divided among them.
@@ -84,8 +84,8 @@ pub(crate) struct Memory {
 }
 
 /// The memory of a process and its descendants.
-pub(crate) fn memory(of: u32) -> Memory {
-    let mut total = Memory::default();
+pub(crate) fn memory(of: u32) -> ProcessMemory {
+    let mut total = ProcessMemory::default();
     for pid in std::iter::once(of).chain(descendants(of)) {
         let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
         let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();

@@ -6,26 +6,26 @@ use std::collections::BTreeMap;
 
 /// A run.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub(crate) struct Results {
+pub(crate) struct RunResults {
     /// The day, UTC.
     pub(crate) date: String,
     /// The machine that it ran on.
-    pub(crate) machine: Machine,
+    pub(crate) machine: MachineInfo,
     /// How often each scenario was measured with each server.
     pub(crate) rounds: usize,
     /// How long all of it took, in seconds.
     pub(crate) took_s: u64,
     /// Those that were asked for, in the order of the tables.
-    pub(crate) servers: Vec<Measured>,
+    pub(crate) servers: Vec<MeasuredServer>,
     /// One for each scenario and server.
-    pub(crate) cells: Vec<Cell>,
+    pub(crate) cells: Vec<ScenarioResult>,
     /// The programs of this workspace, in bytes.
     pub(crate) binaries: BTreeMap<String, u64>,
 }
 
 /// A machine, and what ran on it.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub(crate) struct Machine {
+pub(crate) struct MachineInfo {
     pub(crate) cpu: String,
     pub(crate) cores: usize,
     pub(crate) memory_gb: u64,
@@ -38,7 +38,7 @@ pub(crate) struct Machine {
 
 /// A server.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub(crate) struct Measured {
+pub(crate) struct MeasuredServer {
     pub(crate) name: String,
     pub(crate) version: String,
     /// `stdio` or `HTTP`.
@@ -50,7 +50,7 @@ pub(crate) struct Measured {
 
 /// The figures of one scenario with one server.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
-pub(crate) struct Cell {
+pub(crate) struct ScenarioResult {
     pub(crate) scenario: String,
     pub(crate) server: String,
     /// By metric, one value a round.
@@ -63,7 +63,7 @@ pub(crate) struct Cell {
     pub(crate) problem: Option<String>,
 }
 
-impl Cell {
+impl ScenarioResult {
     /// Returns true if the server did not answer.
     pub(crate) fn silent(&self) -> bool {
         self.problem.as_ref().is_some_and(|problem| problem.starts_with("no answer"))
@@ -73,8 +73,8 @@ impl Cell {
 /// The name of the row of bare programs.
 pub(crate) const BARE: &str = "no server";
 
-impl Results {
-    pub(crate) fn cell(&self, scenario: &str, server: &str) -> Option<&Cell> {
+impl RunResults {
+    pub(crate) fn cell(&self, scenario: &str, server: &str) -> Option<&ScenarioResult> {
         self.cells.iter().find(|cell| cell.scenario == scenario && cell.server == server)
     }
 

@@ -1,11 +1,11 @@
 //! A run: every scenario with every server, round by round.
 
-use crate::client::Server;
-use crate::fixture::Fixture;
-use crate::peers::{self, Peer};
-use crate::results::{BARE, Cell, Measured, Results};
-use crate::scenarios::{ALL, Bench, Found, Scenario};
-use crate::{Failure, install, machine, processes, report};
+use crate::client::RunningServer;
+use crate::fixture::BenchmarkFolder;
+use crate::peers::{self, PeerServer};
+use crate::results::{BARE, MeasuredServer, RunResults, ScenarioResult};
+use crate::scenarios::{ALL, BenchmarkContext, RoundFigures, Scenario};
+use crate::{BenchmarkError, install, machine, processes, report};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 /// How to run.
 #[derive(Clone, Debug, clap::Args)]
-pub(crate) struct Options {
+pub(crate) struct RunOptions {
     /// The servers. Default: benchmarks/peers.toml.
     #[arg(long, value_name = "FILE")]
     peers: Option<PathBuf>,
@@ -38,7 +38,7 @@ pub(crate) struct Options {
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Runs, and writes what was found.
-pub(crate) fn run(options: &Options) -> Result<(), Failure> {
+pub(crate) fn run(options: &RunOptions) -> Result<(), BenchmarkError> {
     let began = Instant::now();
     let default = crate::home().join("peers.toml");
     let peers = peers::load(options.peers.as_deref().unwrap_or(&default))?;
@@ -48,13 +48,13 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let binaries = binaries(&peers);
     eprintln!("laying out the folder");
     let span = Duration::try_from_secs_f64(options.span)?;
-    let bench = Bench { fixture: Fixture::new()?, span, patience: PATIENCE };
+    let bench = BenchmarkContext { fixture: BenchmarkFolder::new()?, span, patience: PATIENCE };
     for scenario in &scenarios {
         scenario.prepare(&bench)?;
     }
     // What was written is not to be written while something is measured.
     rustix::fs::sync();
-    let mut results = Results {
+    let mut results = RunResults {
         date: machine::today(),
         machine: machine::describe(),
         rounds: 0,
@@ -89,7 +89,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
 }
 
 /// One scenario with one server after the other.
-fn one(bench: &Bench, scenario: &Scenario, peers: &[&Peer], results: &mut Results) {
+fn one(bench: &BenchmarkContext, scenario: &Scenario, peers: &[&PeerServer], results: &mut RunResults) {
     let cells = &mut results.cells;
     if let Some(found) = scenario.measure_bare(bench) {
         add(cells, scenario, BARE, found);
@@ -116,7 +116,7 @@ fn chosen<'a, T>(
     all: &'a [T],
     name: impl Fn(&'a T) -> &'a str,
     what: &str,
-) -> Result<Vec<&'a T>, Failure> {
+) -> Result<Vec<&'a T>, BenchmarkError> {
     if let Some(unknown) = names.iter().find(|wanted| !all.iter().any(|one| name(one) == *wanted)) {
         let there: Vec<&str> = all.iter().map(name).collect();
         return Err(format!("no {what} `{unknown}`; there are {}", there.join(", ")).into());
@@ -124,13 +124,13 @@ fn chosen<'a, T>(
     Ok(all.iter().filter(|one| names.is_empty() || names.iter().any(|wanted| wanted == name(one))).collect())
 }
 
-fn measured(peer: &Peer, bench: &Bench) -> Measured {
+fn measured(peer: &PeerServer, bench: &BenchmarkContext) -> MeasuredServer {
     let mut version = peer.version.clone();
     if version.is_empty() && !peer.command.is_empty() {
-        let server = Server::start(peer, bench.fixture.dir());
+        let server = RunningServer::start(peer, bench.fixture.dir());
         version = server.map(|server| server.version.clone()).unwrap_or_default();
     }
-    Measured {
+    MeasuredServer {
         name: peer.name.clone(),
         version,
         transport: if peer.url.is_some() { "HTTP" } else { "stdio" }.to_owned(),
@@ -140,13 +140,13 @@ fn measured(peer: &Peer, bench: &Bench) -> Measured {
 }
 
 /// Why it cannot be measured.
-fn missing(peer: &Peer) -> Option<String> {
+fn missing(peer: &PeerServer) -> Option<String> {
     let there = peer.install.is_none() || install::folder(&peer.name).exists();
     (!there).then(|| "not installed: `cargo run --release -p benchmarks -- install`".to_owned())
 }
 
 /// The sizes of our programs without symbols. Built here where they are not.
-fn binaries(peers: &[&Peer]) -> BTreeMap<String, u64> {
+fn binaries(peers: &[&PeerServer]) -> BTreeMap<String, u64> {
     let mut sizes = BTreeMap::new();
     for (name, program) in [
         ("mcp-stdio", integration_tests::server as fn() -> &'static Path),
@@ -165,22 +165,22 @@ fn binaries(peers: &[&Peer]) -> BTreeMap<String, u64> {
     sizes
 }
 
-fn cell<'a>(cells: &'a mut Vec<Cell>, scenario: &Scenario, server: &str) -> &'a mut Cell {
+fn cell<'a>(cells: &'a mut Vec<ScenarioResult>, scenario: &Scenario, server: &str) -> &'a mut ScenarioResult {
     let there = cells.iter().position(|cell| cell.scenario == scenario.id && cell.server == server);
     let place = there.unwrap_or_else(|| {
         let (scenario, server) = (scenario.id.to_owned(), server.to_owned());
-        cells.push(Cell { scenario, server, ..Cell::default() });
+        cells.push(ScenarioResult { scenario, server, ..ScenarioResult::default() });
         cells.len() - 1
     });
     &mut cells[place]
 }
 
 /// Returns true if it is asked again: not after it has not answered, as that takes long and says the same each time.
-fn goes_on(cell: &Cell) -> bool {
+fn goes_on(cell: &ScenarioResult) -> bool {
     cell.problem.is_none() || !cell.figures.is_empty() && !cell.silent()
 }
 
-fn add(cells: &mut Vec<Cell>, scenario: &Scenario, server: &str, found: Found) {
+fn add(cells: &mut Vec<ScenarioResult>, scenario: &Scenario, server: &str, found: RoundFigures) {
     let cell = cell(cells, scenario, server);
     for (metric, value) in found.figures {
         cell.figures.entry(metric.to_owned()).or_default().push(value);
@@ -193,7 +193,7 @@ fn add(cells: &mut Vec<Cell>, scenario: &Scenario, server: &str, found: Found) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::Problem;
+    use crate::client::MeasureError;
 
     #[test]
     fn a_scenario_that_there_is_not_is_refused_with_those_there_are() {
@@ -207,11 +207,11 @@ mod tests {
         let mut cells = Vec::new();
         assert!(goes_on(cell(&mut cells, &ALL[0], "a")));
         let figures = vec![("ready", 1.0)];
-        let refused = Some(Problem::Refused("too long".to_owned()));
-        add(&mut cells, &ALL[0], "a", Found { figures: figures.clone(), problem: refused, left: 0 });
+        let refused = Some(MeasureError::Refused("too long".to_owned()));
+        add(&mut cells, &ALL[0], "a", RoundFigures { figures: figures.clone(), problem: refused, left: 0 });
         assert!(goes_on(&cells[0]));
-        let silent = Some(Problem::NoAnswer(Duration::from_secs(8)));
-        add(&mut cells, &ALL[1], "a", Found { figures, problem: silent, left: 0 });
+        let silent = Some(MeasureError::NoAnswer(Duration::from_secs(8)));
+        add(&mut cells, &ALL[1], "a", RoundFigures { figures, problem: silent, left: 0 });
         assert!(!goes_on(&cells[1]));
     }
 }

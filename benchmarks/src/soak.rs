@@ -1,9 +1,9 @@
 //! Mixed work for a while on both of our servers at once.
 
-use crate::client::{Client, Problem, Server, Ticket};
-use crate::fixture::{Fixture, Part};
+use crate::client::{MeasureError, RunningServer, SentRequest, ServerClient};
+use crate::fixture::{BenchmarkFolder, FixturePart};
 use crate::peers;
-use crate::{Failure, machine, processes};
+use crate::{BenchmarkError, machine, processes};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -22,14 +22,14 @@ const SLEEPER: &str = "soak-sleeper";
 
 /// The work that one server did, and the time and memory that it took.
 #[derive(Default)]
-struct Watch {
+struct SoakRecord {
     calls: AtomicU64,
     /// Resident memory in bytes, once a second.
     memory: Vec<u64>,
 }
 
 /// Works both servers for so many seconds. An error says what was not as it should be.
-pub(crate) fn soak(seconds: u64) -> Result<(), Failure> {
+pub(crate) fn soak(seconds: u64) -> Result<(), BenchmarkError> {
     processes::adopt()?;
     let peers = peers::load(&crate::home().join("peers.toml"))?;
     let peer = |name: &str| {
@@ -41,8 +41,8 @@ pub(crate) fn soak(seconds: u64) -> Result<(), Failure> {
         // Sessions that nobody ends are not to be kept for half an hour and look like a leak.
         config.push_str("session_idle_ms = 5000\n");
     }
-    let fixture = Fixture::new()?;
-    for part in [Part::File, Part::Project] {
+    let fixture = BenchmarkFolder::new()?;
+    for part in [FixturePart::File, FixturePart::Project] {
         fixture.path(part)?;
     }
     println!("load averages before: {}\n", machine::load());
@@ -51,17 +51,17 @@ pub(crate) fn soak(seconds: u64) -> Result<(), Failure> {
     let over = AtomicBool::new(false);
     let mut servers = Vec::new();
     for peer in [&stdio, &http] {
-        servers.push(Server::start(peer, fixture.dir())?);
+        servers.push(RunningServer::start(peer, fixture.dir())?);
     }
-    let pids: Vec<u32> = servers.iter().filter_map(Server::pid).collect();
-    let mut watches = [Watch::default(), Watch::default()];
+    let pids: Vec<u32> = servers.iter().filter_map(RunningServer::pid).collect();
+    let mut watches = [SoakRecord::default(), SoakRecord::default()];
     println!("| after | server | calls | RSS, MB | descriptors | programs |\n|---|---|---:|---:|---:|---:|");
-    let outcome = std::thread::scope(|scope| -> Result<(), Failure> {
+    let outcome = std::thread::scope(|scope| -> Result<(), BenchmarkError> {
         let mut callers = Vec::new();
         let counts = watches.each_mut().map(|watch| (&watch.calls, &mut watch.memory));
         let [(stdio_calls, stdio_memory), (http_calls, http_memory)] = counts;
         let over = &over;
-        let clients: Vec<Client> = (0..CALLERS).filter_map(|_| servers[1].client.again()).collect();
+        let clients: Vec<ServerClient> = (0..CALLERS).filter_map(|_| servers[1].client.again()).collect();
         let stdio = &mut servers[0].client;
         callers.push(scope.spawn(move || many_in_flight(stdio, over, stdio_calls)));
         for (number, client) in clients.into_iter().enumerate() {
@@ -137,7 +137,7 @@ fn row(after: &str, name: &str, calls: &AtomicU64, pid: u32) {
 }
 
 /// Lists the figures that are not flat, and what is left, while the server rests.
-fn judge(watch: &Watch, pid: u32) -> Vec<String> {
+fn judge(watch: &SoakRecord, pid: u32) -> Vec<String> {
     let mut wrong = Vec::new();
     let quarter = (watch.memory.len() / 4).max(1);
     let mean = |part: &[u64]| part.iter().sum::<u64>() as f64 / part.len().max(1) as f64 / 1e6;
@@ -191,28 +191,32 @@ fn params(tool: &str, arguments: &Value) -> Value {
 }
 
 /// The number of the command in the answer of `start_command`.
-fn stop(answer: &Value) -> Result<Value, Problem> {
+fn stop(answer: &Value) -> Result<Value, MeasureError> {
     let id = answer["structuredContent"]["id"].as_u64();
-    let id = id.ok_or_else(|| Problem::Wrong(crate::client::short(&answer.to_string())))?;
+    let id = id.ok_or_else(|| MeasureError::Wrong(crate::client::short(&answer.to_string())))?;
     Ok(params("stop_command", &json!({"id": id, "grace_ms": 0})))
 }
 
 /// Each caller has a call in flight on the one connection. Now and then one is cancelled.
-fn many_in_flight(client: &mut Client, over: &AtomicBool, calls: &AtomicU64) -> Result<(), Problem> {
+fn many_in_flight(
+    client: &mut ServerClient,
+    over: &AtomicBool,
+    calls: &AtomicU64,
+) -> Result<(), MeasureError> {
     let works: Vec<_> = (0..CALLERS).map(mixed).collect();
     for round in 0_u64.. {
         for step in 0..works[0].len() {
             if over.load(Ordering::Relaxed) {
                 return Ok(());
             }
-            let mut open: Vec<(Ticket, &str)> = Vec::new();
+            let mut open: Vec<(SentRequest, &str)> = Vec::new();
             for work in &works {
                 let (tool, arguments) = &work[step];
                 open.push((client.begin("tools/call", &params(tool, arguments))?, *tool));
             }
             while let Some((ticket, tool)) = open.pop() {
                 let answer = client.wait(ticket, Instant::now() + PATIENCE)?;
-                answer.check().map_err(|problem| Problem::Wrong(format!("{tool}: {problem}")))?;
+                answer.check().map_err(|problem| MeasureError::Wrong(format!("{tool}: {problem}")))?;
                 calls.fetch_add(1, Ordering::Relaxed);
                 if tool == "start_command" {
                     open.push((client.begin("tools/call", &stop(&answer.result())?)?, "stop_command"));
@@ -231,11 +235,11 @@ fn many_in_flight(client: &mut Client, over: &AtomicBool, calls: &AtomicU64) -> 
 
 /// One call after the other, in a session that is ended after a round, or left in the middle of a command.
 fn one_after_another(
-    connection: &Client,
+    connection: &ServerClient,
     number: usize,
     over: &AtomicBool,
     calls: &AtomicU64,
-) -> Result<(), Problem> {
+) -> Result<(), MeasureError> {
     let work = mixed(CALLERS + number);
     for round in number.. {
         let Some(mut client) = connection.again() else { return Ok(()) };
@@ -245,7 +249,7 @@ fn one_after_another(
                 return Ok(());
             }
             let answer = client.request("tools/call", &params(tool, arguments), Instant::now() + PATIENCE)?;
-            answer.check().map_err(|problem| Problem::Wrong(format!("{tool}: {problem}")))?;
+            answer.check().map_err(|problem| MeasureError::Wrong(format!("{tool}: {problem}")))?;
             calls.fetch_add(1, Ordering::Relaxed);
             if *tool == "start_command" {
                 let stop = stop(&answer.result())?;

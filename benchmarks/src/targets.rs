@@ -1,30 +1,30 @@
 //! The targets of `targets.toml`, compared with the measured figures.
 
-use crate::Failure;
-use crate::results::{BARE, Results};
-use crate::scenarios::{ALL, Metric, Unit};
+use crate::BenchmarkError;
+use crate::results::{BARE, RunResults};
+use crate::scenarios::{ALL, MetricUnit, ScenarioMetric};
 use crate::stats::median;
 use serde::Deserialize;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
-    target: Vec<Target>,
+struct TargetsFile {
+    target: Vec<PerformanceTarget>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Target {
+struct PerformanceTarget {
     what: String,
     target: String,
-    measure: Option<Measure>,
-    elsewhere: Option<Elsewhere>,
+    measure: Option<MeasuredFigure>,
+    elsewhere: Option<OtherFigure>,
 }
 
 /// A figure of the run.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Measure {
+struct MeasuredFigure {
     scenario: String,
     metric: String,
     #[serde(default = "ours")]
@@ -42,7 +42,7 @@ fn ours() -> String {
 /// A figure of another program.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Elsewhere {
+struct OtherFigure {
     measured: String,
     met: Option<bool>,
     page: String,
@@ -50,7 +50,7 @@ struct Elsewhere {
 
 /// A line of the table.
 #[derive(Debug)]
-pub(crate) struct Verdict {
+pub(crate) struct TargetVerdict {
     pub(crate) what: String,
     pub(crate) target: String,
     pub(crate) measured: String,
@@ -61,14 +61,14 @@ pub(crate) struct Verdict {
 }
 
 /// Each target and what became of it.
-pub(crate) fn judge(results: &Results) -> Result<Vec<Verdict>, Failure> {
-    let file: File = toml::from_str(include_str!("../targets.toml"))?;
+pub(crate) fn judge(results: &RunResults) -> Result<Vec<TargetVerdict>, BenchmarkError> {
+    let file: TargetsFile = toml::from_str(include_str!("../targets.toml"))?;
     Ok(file.target.into_iter().map(|target| verdict(results, target)).collect())
 }
 
-fn verdict(results: &Results, target: Target) -> Verdict {
-    let Target { what, target, measure, elsewhere } = target;
-    let mut verdict = Verdict {
+fn verdict(results: &RunResults, target: PerformanceTarget) -> TargetVerdict {
+    let PerformanceTarget { what, target, measure, elsewhere } = target;
+    let mut verdict = TargetVerdict {
         what,
         target,
         measured: "—".to_owned(),
@@ -88,8 +88,8 @@ fn verdict(results: &Results, target: Target) -> Verdict {
     verdict
 }
 
-impl Verdict {
-    fn fill(&mut self, results: &Results, measure: &Measure) {
+impl TargetVerdict {
+    fn fill(&mut self, results: &RunResults, measure: &MeasuredFigure) {
         let Some(metric) = metric(measure) else { return };
         let Some(value) = results.median(&measure.scenario, &measure.server, &measure.metric) else { return };
         let shown =
@@ -116,20 +116,20 @@ impl Verdict {
                 sound.then_some((server.name.as_str(), value))
             })
             .min_by(|one, other| match metric.unit {
-                Unit::Rate => other.1.total_cmp(&one.1),
+                MetricUnit::Rate => other.1.total_cmp(&one.1),
                 _ => one.1.total_cmp(&other.1),
             });
         self.other = best.map(|(name, value)| format!("{}, {name}", shown(value))).unwrap_or_default();
     }
 }
 
-fn metric(measure: &Measure) -> Option<&'static Metric> {
+fn metric(measure: &MeasuredFigure) -> Option<&'static ScenarioMetric> {
     let scenario = ALL.iter().find(|scenario| scenario.id == measure.scenario)?;
     scenario.metrics.iter().find(|metric| metric.id == measure.metric)
 }
 
 /// By how much the server takes longer than the bare program, round by round.
-fn over_bare(results: &Results, measure: &Measure) -> Option<f64> {
+fn over_bare(results: &RunResults, measure: &MeasuredFigure) -> Option<f64> {
     let of = |server: &str| results.cell(&measure.scenario, server)?.figures.get(&measure.metric);
     let (served, bare) = (of(&measure.server)?, of(BARE)?);
     let differences: Vec<f64> = served.iter().zip(bare).map(|(served, bare)| served - bare).collect();
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn every_target_is_measured_here_or_elsewhere() {
-        let file: File = toml::from_str(include_str!("../targets.toml")).unwrap();
+        let file: TargetsFile = toml::from_str(include_str!("../targets.toml")).unwrap();
         for target in file.target {
             match (&target.measure, &target.elsewhere) {
                 (Some(of), None) => {

@@ -2,7 +2,7 @@
 
 /// The first Rust block of a README, as a program.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Example {
+pub(crate) struct ReadmeProgram {
     /// The source of the program, with a `main`.
     pub(crate) program: String,
     /// False if the block is only compiled (`no_run`).
@@ -10,10 +10,10 @@ pub(crate) struct Example {
 }
 
 /// Returns the first ```` ```rust ```` block of `readme`.
-pub(crate) fn first_example(readme: &str) -> Option<Example> {
+pub(crate) fn first_example(readme: &str) -> Option<ReadmeProgram> {
     let (attributes, code) = blocks(readme).into_iter().find(|(attributes, _)| attributes[0] == "rust")?;
     let lines: Vec<&str> = code.lines().map(unhide).collect();
-    Some(Example { program: with_main(&lines), runs: !attributes.contains(&"no_run") })
+    Some(ReadmeProgram { program: with_main(&lines), runs: !attributes.contains(&"no_run") })
 }
 
 /// Returns the content of the first ```` ```toml ```` block of `readme` that lists dependencies.
@@ -72,14 +72,14 @@ fn with_main(lines: &[&str]) -> String {
 fn the_first_rust_block_is_found_and_hidden_lines_are_kept() {
     let readme = "a\n```toml\nx = 1\n```\n```rust,no_run\n# use std::fs;\n#\n#[allow(dead_code)]\nlet a = 1;\n```\n```rust\nlet b = 2;\n```\n";
     let program = "#![allow(unused)]\n\nfn main() {\nuse std::fs;\n\n#[allow(dead_code)]\nlet a = 1;\n}\n";
-    assert_eq!(first_example(readme), Some(Example { program: program.to_owned(), runs: false }));
+    assert_eq!(first_example(readme), Some(ReadmeProgram { program: program.to_owned(), runs: false }));
     assert_eq!(first_example("```sh\nls\n```\n"), None);
 }
 
 #[test]
 fn a_whole_program_stays_as_it_is_and_an_error_ends_any_other() {
     let whole = first_example("```rust\nfn main() {}\n```\n");
-    assert_eq!(whole, Some(Example { program: "fn main() {}\n".to_owned(), runs: true }));
+    assert_eq!(whole, Some(ReadmeProgram { program: "fn main() {}\n".to_owned(), runs: true }));
     let fallible = first_example("```rust\ncheck()?;\n# Ok::<(), Error>(())\n```\n").expect("an example");
     assert!(fallible.program.ends_with("check()?;\nOk::<(), Error>(())\n}\nexample().unwrap();\n}\n"));
 }

@@ -1,12 +1,12 @@
 //! Claude Code.
 
-use crate::home::{Home, WRONG_TOKEN};
-use crate::model::{Model, text};
+use crate::home::{ClientHome, WRONG_TOKEN};
+use crate::model::{ScriptedModel, text};
 use serde_json::{Value, json};
 
 #[test]
 fn claude_code_connects_with_what_print_config_prints() {
-    let Some(home) = Home::with("claude") else { return };
+    let Some(home) = ClientHome::with("claude") else { return };
     home.connect_stdio("claude");
     let listed = home.run("claude", &["mcp", "list"]);
     assert!(listed.contains("✔ Connected"), "{listed}");
@@ -16,7 +16,7 @@ fn claude_code_connects_with_what_print_config_prints() {
 
 #[test]
 fn claude_code_connects_over_http_with_a_token_and_is_refused_without_a_good_one() {
-    let Some(home) = Home::with("claude") else { return };
+    let Some(home) = ClientHome::with("claude") else { return };
     let (server, token) = home.connect_http("claude");
     let listed = home.run_with_token("claude", &["mcp", "list"], Some(&token));
     assert!(listed.contains("(HTTP) - ✔ Connected"), "{listed}\n{}", server.log());
@@ -26,8 +26,8 @@ fn claude_code_connects_over_http_with_a_token_and_is_refused_without_a_good_one
 }
 
 /// A conversation in which its model asks for three calls, of our tools alone.
-fn conversation(home: &Home, token: &str) -> Vec<Value> {
-    let model = Model::asking(&[
+fn conversation(home: &ClientHome, token: &str) -> Vec<Value> {
+    let model = ScriptedModel::asking(&[
         ("read_file", json!({"path": "a.txt"})),
         ("run_command", json!({"command": "echo hi"})),
         ("run_command", json!({"command": ["sh", "-c", "echo no; exit 3"]})),
@@ -43,7 +43,7 @@ fn conversation(home: &Home, token: &str) -> Vec<Value> {
 
 #[test]
 fn claude_code_gives_its_model_structured_content_where_there_is_some_and_the_text_of_what_failed() {
-    let Some(home) = Home::with("claude") else { return };
+    let Some(home) = ClientHome::with("claude") else { return };
     home.connect_stdio("claude");
     let over_stdio = conversation(&home, "");
     home.run("claude", &["mcp", "remove", "coretools"]);

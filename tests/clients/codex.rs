@@ -1,20 +1,20 @@
 //! Codex: `codex mcp list` connects to nothing, so what its app speaks with it is spoken here, `codex app-server`.
 
-use crate::home::{Home, WRONG_TOKEN};
+use crate::home::{ClientHome, WRONG_TOKEN};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 /// A `codex app-server`, which speaks JSON-RPC in lines.
-struct Codex {
+struct CodexAppServer {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
     last_id: i64,
 }
 
-impl Codex {
-    fn start(home: &Home, token: Option<&str>) -> Self {
+impl CodexAppServer {
+    fn start(home: &ClientHome, token: Option<&str>) -> Self {
         let mut command = home.command("codex", &["app-server"]);
         if let Some(token) = token {
             command.env("CORETOOLS_TOKEN", token);
@@ -56,7 +56,7 @@ impl Codex {
     }
 
     /// Calls a tool of our server in a conversation of its own.
-    fn call(&mut self, home: &Home, tool: &str, arguments: Value) -> Value {
+    fn call(&mut self, home: &ClientHome, tool: &str, arguments: Value) -> Value {
         let thread = self.ask("thread/start", json!({"cwd": home.project.path()}));
         let thread = &thread["result"]["thread"]["id"];
         let call = json!({"threadId": thread, "server": "coretools", "tool": tool, "arguments": arguments});
@@ -71,8 +71,8 @@ impl Codex {
 }
 
 /// Lists the tools and calls some of them.
-fn works(home: &Home, token: Option<&str>) {
-    let mut codex = Codex::start(home, token);
+fn works(home: &ClientHome, token: Option<&str>) {
+    let mut codex = CodexAppServer::start(home, token);
     let status = codex.status();
     let tools = status["tools"].as_object().expect("tools");
     for tool in ["read_file", "edit_file", "run_command", "search_files"] {
@@ -88,7 +88,7 @@ fn works(home: &Home, token: Option<&str>) {
 
 #[test]
 fn codex_lists_and_calls_our_tools_with_the_command_line_that_print_config_prints() {
-    let Some(home) = Home::with("codex") else { return };
+    let Some(home) = ClientHome::with("codex") else { return };
     home.connect_stdio("codex");
     let listed = home.run("codex", &["mcp", "list"]);
     assert!(listed.contains("coretools") && listed.contains("enabled"), "{listed}");
@@ -97,7 +97,7 @@ fn codex_lists_and_calls_our_tools_with_the_command_line_that_print_config_print
 
 #[test]
 fn codex_lists_and_calls_our_tools_with_the_table_that_print_config_prints() {
-    let Some(home) = Home::with("codex") else { return };
+    let Some(home) = ClientHome::with("codex") else { return };
     let root = home.project.path().to_str().unwrap();
     let output = home.project.server().args(["print-config", "codex", "--root", root]).output().unwrap();
     let printed = String::from_utf8(output.stdout).unwrap();
@@ -107,10 +107,10 @@ fn codex_lists_and_calls_our_tools_with_the_table_that_print_config_prints() {
 
 #[test]
 fn codex_lists_and_calls_our_tools_over_http_with_a_token_and_is_refused_without_a_good_one() {
-    let Some(home) = Home::with("codex") else { return };
+    let Some(home) = ClientHome::with("codex") else { return };
     let (server, token) = home.connect_http("codex");
     works(&home, Some(&token));
-    let mut codex = Codex::start(&home, Some(WRONG_TOKEN));
+    let mut codex = CodexAppServer::start(&home, Some(WRONG_TOKEN));
     let status = codex.status();
     assert_eq!(status["tools"], json!({}), "{status}");
     assert!(status["toolsError"].as_str().is_some_and(|error| error.contains("Auth required")), "{status}");

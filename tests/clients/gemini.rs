@@ -1,12 +1,12 @@
 //! Gemini CLI, in a folder that its user has said to trust: in another it starts no server.
 
-use crate::home::{Home, WRONG_TOKEN};
-use crate::model::{Model, text};
+use crate::home::{ClientHome, WRONG_TOKEN};
+use crate::model::{ScriptedModel, text};
 use serde_json::json;
 
 /// The project is trusted, as the dialog at the first start records it.
-fn trusting() -> Option<Home> {
-    let home = Home::with("gemini")?;
+fn trusting() -> Option<ClientHome> {
+    let home = ClientHome::with("gemini")?;
     let trusted = json!({home.project.path().to_str().unwrap(): "TRUST_FOLDER"});
     home.write(".gemini/trustedFolders.json", &trusted.to_string());
     Some(home)
@@ -22,7 +22,7 @@ fn gemini_connects_with_what_print_config_prints() {
 
 #[test]
 fn gemini_starts_no_server_in_a_folder_that_is_not_trusted() {
-    let Some(home) = Home::with("gemini") else { return };
+    let Some(home) = ClientHome::with("gemini") else { return };
     home.connect_stdio("gemini");
     let listed = home.run("gemini", &["mcp", "list"]);
     assert!(listed.contains("(stdio) - Disabled"), "{listed}");
@@ -44,7 +44,7 @@ fn gemini_gives_its_model_the_text_of_what_our_tools_answer() {
     let Some(home) = trusting() else { return };
     home.connect_stdio("gemini");
     home.write(".gemini/settings.json", r#"{"security": {"auth": {"selectedType": "gemini-api-key"}}}"#);
-    let model = Model::asking(&[
+    let model = ScriptedModel::asking(&[
         ("read_file", json!({"path": "a.txt"})),
         ("run_command", json!({"command": "echo hi"})),
         ("run_command", json!({"command": ["sh", "-c", "echo no; exit 3"]})),

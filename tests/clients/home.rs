@@ -11,14 +11,14 @@ pub(crate) const WRONG_TOKEN: &str = "ctk_41fb94c0ba7a_XYjQmZplasfjhUBxKVwbmPH4g
 /// How long a client may take for anything, in seconds, on a loaded machine.
 const PATIENCE: &str = "180";
 
-pub(crate) struct Home {
+pub(crate) struct ClientHome {
     folder: tempfile::TempDir,
     pub(crate) project: Project,
     /// Where npm has put them.
     modules: PathBuf,
 }
 
-impl Home {
+impl ClientHome {
     /// A computer with an agent; none where it is not installed.
     pub(crate) fn with(program: &str) -> Option<Self> {
         Self::with_package(&format!(".bin/{program}"))

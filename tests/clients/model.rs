@@ -7,20 +7,20 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-pub(crate) struct Model {
+pub(crate) struct ScriptedModel {
     address: SocketAddr,
     results: Arc<Mutex<Vec<Value>>>,
 }
 
 /// A call that it asks for: a tool by our name for it, whatever the client makes of that, and arguments.
-type Call = (&'static str, Value);
+type RequestedCall = (&'static str, Value);
 
 /// Results so far, and the events of the answer.
-type Turn = (Vec<Value>, Vec<Value>);
+type ModelTurn = (Vec<Value>, Vec<Value>);
 
-impl Model {
+impl ScriptedModel {
     /// One that asks for `calls`, and is done.
-    pub(crate) fn asking(calls: &[Call]) -> Self {
+    pub(crate) fn asking(calls: &[RequestedCall]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let model = Self { address: listener.local_addr().unwrap(), results: Arc::default() };
         let (calls, results) = (Arc::new(calls.to_vec()), Arc::clone(&model.results));
@@ -58,7 +58,7 @@ pub(crate) fn text(result: &Value) -> String {
 }
 
 /// Answers one request. What is not understood is closed, and the client says so.
-fn answer(mut stream: TcpStream, calls: &[Call], results: &Mutex<Vec<Value>>) -> Option<()> {
+fn answer(mut stream: TcpStream, calls: &[RequestedCall], results: &Mutex<Vec<Value>>) -> Option<()> {
     let mut reader = BufReader::new(stream.try_clone().ok()?);
     let mut head = String::new();
     let mut length = 0;
@@ -70,7 +70,7 @@ fn answer(mut stream: TcpStream, calls: &[Call], results: &Mutex<Vec<Value>>) ->
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
-    let speaks: fn(&Value, &[Call]) -> Option<Turn> = match head.lines().next()? {
+    let speaks: fn(&Value, &[RequestedCall]) -> Option<ModelTurn> = match head.lines().next()? {
         line if line.starts_with("POST /v1/messages") => messages,
         line if line.contains(":streamGenerateContent") => gemini,
         _ => {
@@ -96,14 +96,14 @@ fn answer(mut stream: TcpStream, calls: &[Call], results: &Mutex<Vec<Value>>) ->
 }
 
 /// The next call, by the client's name for the tool. A title or the like is asked for without tools.
-fn next<'a>(calls: &'a [Call], done: usize, tools: &[&'a str]) -> Option<(&'a str, &'a Value)> {
+fn next<'a>(calls: &'a [RequestedCall], done: usize, tools: &[&'a str]) -> Option<(&'a str, &'a Value)> {
     let (name, arguments) = calls.get(done)?;
     let ours = |tool: &&&str| tool.contains("coretools_") && tool.ends_with(&format!("_{name}"));
     Some((tools.iter().find(ours)?, arguments))
 }
 
 /// A turn by <https://docs.anthropic.com/en/api/messages-streaming>.
-fn messages(request: &Value, calls: &[Call]) -> Option<Turn> {
+fn messages(request: &Value, calls: &[RequestedCall]) -> Option<ModelTurn> {
     let messages = request["messages"].as_array()?;
     let blocks = messages.iter().filter_map(|message| message["content"].as_array()).flatten();
     let given: Vec<Value> = blocks.filter(|block| block["type"] == "tool_result").cloned().collect();
@@ -134,7 +134,7 @@ fn messages(request: &Value, calls: &[Call]) -> Option<Turn> {
 }
 
 /// The same by <https://ai.google.dev/api/generate-content>.
-fn gemini(request: &Value, calls: &[Call]) -> Option<Turn> {
+fn gemini(request: &Value, calls: &[RequestedCall]) -> Option<ModelTurn> {
     let parts =
         request["contents"].as_array()?.iter().filter_map(|content| content["parts"].as_array()).flatten();
     let given: Vec<Value> = parts.filter_map(|part| part.get("functionResponse")).cloned().collect();

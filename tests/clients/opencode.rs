@@ -1,12 +1,12 @@
 //! opencode.
 
-use crate::home::{Home, WRONG_TOKEN};
-use crate::model::{Model, text};
+use crate::home::{ClientHome, WRONG_TOKEN};
+use crate::model::{ScriptedModel, text};
 use serde_json::{Value, json};
 
 #[test]
 fn opencode_connects_with_what_print_config_prints() {
-    let Some(home) = Home::with("opencode") else { return };
+    let Some(home) = ClientHome::with("opencode") else { return };
     home.connect_stdio("opencode");
     let listed = home.run("opencode", &["mcp", "list"]);
     assert!(listed.contains("✓ coretools"), "{listed}");
@@ -14,7 +14,7 @@ fn opencode_connects_with_what_print_config_prints() {
 
 #[test]
 fn opencode_connects_over_http_with_a_token_and_is_refused_without_a_good_one() {
-    let Some(home) = Home::with("opencode") else { return };
+    let Some(home) = ClientHome::with("opencode") else { return };
     let (server, token) = home.connect_http("opencode");
     let listed = home.run_with_token("opencode", &["mcp", "list"], Some(&token));
     assert!(listed.contains("✓ coretools"), "{listed}\n{}", server.log());
@@ -24,9 +24,9 @@ fn opencode_connects_over_http_with_a_token_and_is_refused_without_a_good_one() 
 
 #[test]
 fn opencode_gives_its_model_the_text_of_what_our_tools_answer() {
-    let Some(home) = Home::with("opencode") else { return };
+    let Some(home) = ClientHome::with("opencode") else { return };
     home.connect_stdio("opencode");
-    let model = Model::asking(&[
+    let model = ScriptedModel::asking(&[
         ("read_file", json!({"path": "a.txt"})),
         ("run_command", json!({"command": "echo hi"})),
         ("run_command", json!({"command": ["sh", "-c", "echo no; exit 3"]})),

@@ -1,13 +1,13 @@
 //! The official TypeScript client: `@modelcontextprotocol/sdk` (v1, which speaks up to 2025-11-25) and
 //! `@modelcontextprotocol/client` (v2, which also speaks 2026-07-28).
 
-use crate::home::Home;
+use crate::home::ClientHome;
 use integration_tests::{HttpServer, server, unique_seconds, wait_until_gone};
 use std::time::Duration;
 
 /// Runs `client.mjs`, which says on standard error what does not hold.
 fn drives(client: &str, over_http: bool) {
-    let Some(home) = Home::with_package("@modelcontextprotocol/client") else { return };
+    let Some(home) = ClientHome::with_package("@modelcontextprotocol/client") else { return };
     let served = over_http.then(|| {
         let served = HttpServer::start(&home.project, &[]);
         let token = served.token("typescript", "dev", &[]);

@@ -123,7 +123,7 @@ fn folded(text: &str) -> String {
 }
 
 /// A shell in a small project, in which the commands of a page run one after the other.
-struct Shell {
+struct PageShell {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
@@ -131,7 +131,7 @@ struct Shell {
     bin: PathBuf,
 }
 
-impl Shell {
+impl PageShell {
     /// With the files of `contract/pages/PAGE`, or else `contract/pages/greeting`. Nothing where a program is missing
     /// that the page needs.
     fn open(page: &str) -> Option<Self> {
@@ -213,7 +213,7 @@ impl Shell {
     }
 }
 
-impl Drop for Shell {
+impl Drop for PageShell {
     /// With all that it has started.
     fn drop(&mut self) {
         let group = rustix::process::Pid::from_child(&self.child);
@@ -225,7 +225,7 @@ impl Drop for Shell {
 }
 
 /// The page with what each command in its `console` blocks prints.
-fn with_answers(page: &str, shell: &mut Shell) -> String {
+fn with_answers(page: &str, shell: &mut PageShell) -> String {
     let mut written = String::new();
     let mut lines = page.lines().peekable();
     let mut fence = None;
@@ -256,7 +256,7 @@ fn with_answers(page: &str, shell: &mut Shell) -> String {
 }
 
 fn answers_as_it_says(page: &str) {
-    let Some(mut shell) = Shell::open(page) else { return };
+    let Some(mut shell) = PageShell::open(page) else { return };
     let page = format!("{page}.md");
     let said = fs::read_to_string(docs().join(&page)).unwrap();
     assert!(said.contains("\n$ mcp-stdio"), "docs/{page} has no command");

@@ -6,7 +6,7 @@ use serde_json::json;
 
 /// The outcome that an attack must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum AttackOutcome {
     /// Refused with the words for DDL.
     Ddl,
     /// Refused.
@@ -16,10 +16,15 @@ pub(crate) enum Outcome {
 }
 
 /// An action, what it is given, and what must become of that.
-pub(crate) type Attack = (&'static str, &'static str, Outcome);
+pub(crate) type DatabaseAttack = (&'static str, &'static str, AttackOutcome);
 
 /// Runs each of them. `state` is all that an attack could change, looked at from outside.
-pub(crate) fn run(wire: &mut Wire, database: &str, attacks: &[Attack], mut state: impl FnMut() -> String) {
+pub(crate) fn run(
+    wire: &mut Wire,
+    database: &str,
+    attacks: &[DatabaseAttack],
+    mut state: impl FnMut() -> String,
+) {
     let before = state();
     assert!(!before.is_empty());
     let mut wrong = Vec::new();
@@ -31,9 +36,11 @@ pub(crate) fn run(wire: &mut Wire, database: &str, attacks: &[Attack], mut state
         let (answer, failed) = bridge(wire, arguments);
         let said = answer["error"].as_str().unwrap_or_default();
         let right = match outcome {
-            Outcome::Ddl => failed && said == DDL,
-            Outcome::Refused => failed && !said.starts_with("stopped") && !said.starts_with("cannot connect"),
-            Outcome::Harmless => !said.starts_with("cannot connect"),
+            AttackOutcome::Ddl => failed && said == DDL,
+            AttackOutcome::Refused => {
+                failed && !said.starts_with("stopped") && !said.starts_with("cannot connect")
+            }
+            AttackOutcome::Harmless => !said.starts_with("cannot connect"),
         };
         if !right {
             wrong.push(format!("{action} {payload:?} should be {outcome:?}: {answer}"));

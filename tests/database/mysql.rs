@@ -1,15 +1,15 @@
 //! MariaDB: what the tool answers, that the server is really told to stop, and attacks.
 
-use crate::attack::{Attack, Outcome, run};
-use crate::servers::{PASSWORD, Server, mariadb};
+use crate::attack::{AttackOutcome, DatabaseAttack, run};
+use crate::servers::{PASSWORD, TestDatabase, mariadb};
 use crate::{answer, error, rows, serve};
-use Outcome::{Ddl, Harmless, Refused};
+use AttackOutcome::{Ddl, Harmless, Refused};
 use integration_tests::{Project, Wire, wait_until};
 use serde_json::{Value, json};
 use std::time::Duration;
 
 /// A server with tables, and the user `app`, which may do everything with them and nothing else.
-fn shop() -> Option<Server> {
+fn shop() -> Option<TestDatabase> {
     let server = mariadb()?;
     server.sql(&format!(
         "CREATE TABLE users (id INT AUTO_INCREMENT PRIMARY KEY, name VARCHAR(50) NOT NULL DEFAULT 'nobody' UNIQUE, born DATE);
@@ -31,7 +31,7 @@ fn shop() -> Option<Server> {
     Some(server)
 }
 
-fn connect(server: &Server, user: &str) -> (Project, Wire) {
+fn connect(server: &TestDatabase, user: &str) -> (Project, Wire) {
     let project = Project::empty();
     let wire = serve(&project, &[("DB_URL", &server.url(user))]);
     (project, wire)
@@ -153,7 +153,7 @@ fn mariadb_is_told_to_stop_at_the_time_limit_when_cancelled_and_when_the_client_
     wait_until(Duration::from_secs(20), "the statement ends with the client", || !working());
 }
 
-const ATTACKS: &[Attack] = &[
+const ATTACKS: &[DatabaseAttack] = &[
     // What defines.
     ("query", "DROP TABLE users", Ddl),
     ("seed", "DROP TABLE users", Ddl),
@@ -276,7 +276,7 @@ const ATTACKS: &[Attack] = &[
 ];
 
 /// All that an attack could change.
-fn state(server: &Server) -> String {
+fn state(server: &TestDatabase) -> String {
     assert!(!std::path::Path::new("/tmp/ct-stolen").exists(), "a file was made");
     server.sql(
         "SELECT GROUP_CONCAT(CONCAT(id, name, COALESCE(born, '')) ORDER BY id) FROM users; SELECT COUNT(*) FROM posts;

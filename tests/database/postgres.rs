@@ -1,13 +1,13 @@
 //! PostgreSQL: what the tool answers, and that the server is really told to stop.
 
-use crate::servers::{PASSWORD, Server, postgres};
+use crate::servers::{PASSWORD, TestDatabase, postgres};
 use crate::{answer, error, rows, serve};
 use integration_tests::{Project, Wire, wait_until};
 use serde_json::{Value, json};
 use std::time::Duration;
 
 /// A server with tables, and the users `app`, which may change rows, and `reader`, which may not.
-pub(crate) fn shop() -> Option<Server> {
+pub(crate) fn shop() -> Option<TestDatabase> {
     let server = postgres()?;
     server.sql(&format!(
         "CREATE TYPE mood AS ENUM ('sad', 'happy');
@@ -32,7 +32,7 @@ pub(crate) fn shop() -> Option<Server> {
 }
 
 /// A server for an empty project, with this database.
-pub(crate) fn connect(server: &Server, user: &str) -> (Project, Wire) {
+pub(crate) fn connect(server: &TestDatabase, user: &str) -> (Project, Wire) {
     let project = Project::empty();
     let wire = serve(&project, &[("DB_URL", &server.url(user))]);
     (project, wire)

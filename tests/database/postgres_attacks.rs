@@ -1,14 +1,14 @@
 //! Attacks on PostgreSQL.
 
 use crate::answer;
-use crate::attack::{Attack, Outcome, run};
+use crate::attack::{AttackOutcome, DatabaseAttack, run};
 use crate::postgres::{connect, shop};
-use crate::servers::{PASSWORD, Server};
-use Outcome::{Ddl, Harmless, Refused};
+use crate::servers::{PASSWORD, TestDatabase};
+use AttackOutcome::{Ddl, Harmless, Refused};
 use integration_tests::Project;
 use serde_json::json;
 
-const ATTACKS: &[Attack] = &[
+const ATTACKS: &[DatabaseAttack] = &[
     // What defines.
     ("query", "DROP TABLE users", Ddl),
     ("seed", "DROP TABLE users", Ddl),
@@ -141,7 +141,7 @@ const ATTACKS: &[Attack] = &[
 ];
 
 /// All that an attack could change.
-fn state(server: &Server) -> String {
+fn state(server: &TestDatabase) -> String {
     assert!(!std::path::Path::new("/tmp/ct-stolen").exists(), "a file was made");
     server.sql(
         "SELECT (SELECT string_agg(u::text, ',' ORDER BY id) FROM users u), (SELECT count(*) FROM posts),
@@ -198,7 +198,7 @@ fn a_superusers_queries_reach_no_files_and_warn() {
     let answered = answer(&mut wire, json!({"action": "query", "payload": "SELECT name FROM users"}));
     assert_eq!(answered["row_count"], 2);
     assert!(answered["notes"][0].as_str().unwrap().contains("superuser"), "{answered}");
-    let queries: Vec<Attack> = ATTACKS
+    let queries: Vec<DatabaseAttack> = ATTACKS
         .iter()
         .filter(|(action, payload, _)| {
             // What a superuser is let do is its own role back, which is said in the warning.

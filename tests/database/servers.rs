@@ -12,21 +12,21 @@ const START: Duration = Duration::from_secs(90);
 pub(crate) const PASSWORD: &str = "s3cr3t-Passw0rd-x9";
 
 /// A server in a folder of its own, heard on a socket there.
-pub(crate) struct Server {
+pub(crate) struct TestDatabase {
     folder: tempfile::TempDir,
     child: Child,
     client: PathBuf,
-    kind: Kind,
+    kind: DatabaseKind,
     port: u16,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum DatabaseKind {
     Postgres,
     MariaDb,
 }
 
-impl Drop for Server {
+impl Drop for TestDatabase {
     fn drop(&mut self) {
         // Nothing of it is kept.
         let _ = self.child.kill();
@@ -66,12 +66,12 @@ fn folder(user: &str) -> tempfile::TempDir {
 }
 
 /// PostgreSQL, with the superuser `boss`, and the database `shop`.
-pub(crate) fn postgres() -> Option<Server> {
+pub(crate) fn postgres() -> Option<TestDatabase> {
     postgres_with(5432, |_| vec!["listen_addresses=".to_owned()])
 }
 
 /// The same on a port too, where it speaks to nobody without TLS; its certificate is `cert.pem` in its folder.
-pub(crate) fn postgres_over_tls(port: u16, certificate: impl FnOnce(&Path)) -> Option<Server> {
+pub(crate) fn postgres_over_tls(port: u16, certificate: impl FnOnce(&Path)) -> Option<TestDatabase> {
     postgres_with(port, |folder| {
         certificate(folder);
         give(folder, "postgres");
@@ -100,7 +100,7 @@ fn give(folder: &Path, user: &str) {
     }
 }
 
-fn postgres_with(port: u16, settings: impl FnOnce(&Path) -> Vec<String>) -> Option<Server> {
+fn postgres_with(port: u16, settings: impl FnOnce(&Path) -> Vec<String>) -> Option<TestDatabase> {
     let mut folders: Vec<PathBuf> = std::fs::read_dir("/usr/lib/postgresql")
         .map(|versions| versions.flatten().map(|version| version.path().join("bin")).collect())
         .unwrap_or_default();
@@ -128,19 +128,19 @@ fn postgres_with(port: u16, settings: impl FnOnce(&Path) -> Vec<String>) -> Opti
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let server = Server { folder, child, client: bin.join("psql"), kind: Kind::Postgres, port };
+    let server = TestDatabase { folder, child, client: bin.join("psql"), kind: DatabaseKind::Postgres, port };
     wait_until(START, "PostgreSQL answers", || server.try_sql("postgres", "SELECT 1").is_some());
     server.try_sql("postgres", "CREATE DATABASE shop").unwrap();
     Some(server)
 }
 
 /// MariaDB, with the superuser `boss`, and the database `shop`.
-pub(crate) fn mariadb() -> Option<Server> {
+pub(crate) fn mariadb() -> Option<TestDatabase> {
     mariadb_with(|_| vec!["--skip-networking".to_owned()])
 }
 
 /// The same on a port too, where it speaks to nobody without TLS; its certificate is `cert.pem` in its folder.
-pub(crate) fn mariadb_over_tls(port: u16, certificate: impl FnOnce(&Path)) -> Option<Server> {
+pub(crate) fn mariadb_over_tls(port: u16, certificate: impl FnOnce(&Path)) -> Option<TestDatabase> {
     mariadb_with(|folder| {
         certificate(folder);
         give(folder, "mysql");
@@ -154,7 +154,7 @@ pub(crate) fn mariadb_over_tls(port: u16, certificate: impl FnOnce(&Path)) -> Op
     })
 }
 
-fn mariadb_with(settings: impl FnOnce(&Path) -> Vec<String>) -> Option<Server> {
+fn mariadb_with(settings: impl FnOnce(&Path) -> Vec<String>) -> Option<TestDatabase> {
     let folders = || ["/usr/sbin", "/usr/bin", "/usr/local/bin"].map(PathBuf::from);
     let programs = || {
         Some((
@@ -190,13 +190,13 @@ fn mariadb_with(settings: impl FnOnce(&Path) -> Vec<String>) -> Option<Server> {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let server = Server { folder, child, client, kind: Kind::MariaDb, port: 0 };
+    let server = TestDatabase { folder, child, client, kind: DatabaseKind::MariaDb, port: 0 };
     wait_until(START, "MariaDB answers", || server.try_sql("mysql", "SELECT 1").is_some());
     server.try_sql("mysql", "CREATE DATABASE shop CHARACTER SET utf8mb4").unwrap();
     Some(server)
 }
 
-impl Server {
+impl TestDatabase {
     /// Its folder, which it may write to.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
@@ -206,8 +206,8 @@ impl Server {
     pub(crate) fn url(&self, user: &str) -> String {
         let folder = self.folder().display();
         match self.kind {
-            Kind::Postgres => format!("postgres://{user}:{PASSWORD}@localhost/shop?host={folder}"),
-            Kind::MariaDb => {
+            DatabaseKind::Postgres => format!("postgres://{user}:{PASSWORD}@localhost/shop?host={folder}"),
+            DatabaseKind::MariaDb => {
                 format!("mysql://{user}:{PASSWORD}@localhost/shop?socket={folder}/socket")
             }
         }
@@ -221,7 +221,7 @@ impl Server {
     fn try_sql(&self, database: &str, sql: &str) -> Option<String> {
         let mut command = Command::new(&self.client);
         match self.kind {
-            Kind::Postgres => command
+            DatabaseKind::Postgres => command
                 .env("PGPASSWORD", PASSWORD)
                 .env("PGPORT", self.port.to_string())
                 .args([
@@ -240,7 +240,7 @@ impl Server {
                 ])
                 .arg("-h")
                 .arg(self.folder()),
-            Kind::MariaDb => command
+            DatabaseKind::MariaDb => command
                 .args([
                     "--no-defaults",
                     "--default-character-set=utf8mb4",

@@ -1,11 +1,11 @@
 //! Attacks on SQLite.
 
-use crate::attack::{Attack, Outcome, run};
+use crate::attack::{AttackOutcome, DatabaseAttack, run};
 use crate::serve;
 use crate::sqlite::{shop, sqlite};
-use Outcome::{Ddl, Harmless, Refused};
+use AttackOutcome::{Ddl, Harmless, Refused};
 
-const ATTACKS: &[Attack] = &[
+const ATTACKS: &[DatabaseAttack] = &[
     // What defines, in all the ways it is spelt.
     ("query", "DROP TABLE users", Ddl),
     ("seed", "DROP TABLE users", Ddl),

@@ -16,12 +16,12 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// The service, as its customers see it.
-struct Shop {
+struct ShopService {
     child: Child,
     port: u16,
 }
 
-impl Shop {
+impl ShopService {
     /// Starts it as `npm start` does.
     fn open(project: &Project, node: &Path) -> Self {
         let mut child = Command::new(node)
@@ -49,7 +49,7 @@ impl Shop {
     }
 }
 
-impl Drop for Shop {
+impl Drop for ShopService {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -89,7 +89,7 @@ fn serve(project: &Project, node: &Path) -> Wire {
 fn a_defect_is_found_and_mended_through_the_tools_alone() {
     let Some(node) = node() else { return };
     let project = sources();
-    let shop = Shop::open(&project, &node);
+    let shop = ShopService::open(&project, &node);
     // What happened before anybody looked: Ada wanted three cups, Bob pressed `+` seven times and shops on.
     shop.post("/carts/ada?article=cup&quantity=1");
     shop.post("/carts/ada?article=cup&quantity=2");
@@ -148,7 +148,7 @@ fn a_defect_is_found_and_mended_through_the_tools_alone() {
 
     // And with the service that was mended Bob's seven are seven.
     drop(shop);
-    let shop = Shop::open(&project, &node);
+    let shop = ShopService::open(&project, &node);
     for _ in 0..7 {
         shop.post("/carts/bob?article=tea&quantity=1");
     }

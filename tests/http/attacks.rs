@@ -8,20 +8,20 @@ use std::time::Duration;
 
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"}}"#;
 
-struct Site {
+struct AttackedServer {
     project: Project,
     server: HttpServer,
     token: String,
 }
 
-fn site() -> Site {
+fn site() -> AttackedServer {
     let project = Project::with([("keep.txt", "keep")]);
     let server = HttpServer::start(&project, &[]);
     let token = server.token("ada", "readonly", &[]);
-    Site { project, server, token }
+    AttackedServer { project, server, token }
 }
 
-impl Site {
+impl AttackedServer {
     /// Sends a body as it is. `method` and `name` are what the headers say.
     fn send(&self, era: Era, body: &str, method: &str, name: Option<&str>) -> Reply {
         let client = match era {

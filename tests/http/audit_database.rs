@@ -36,9 +36,9 @@ print(json.dumps([dict(r) for r in c.execute('SELECT * FROM coretools_audit ORDE
 }
 
 /// Somebody who keeps a database to himself, until he is dropped.
-struct Lock(Child);
+struct DatabaseLock(Child);
 
-impl Lock {
+impl DatabaseLock {
     fn of(path: &Path) -> Self {
         const SCRIPT: &str = "
 import sqlite3, sys
@@ -51,7 +51,7 @@ c.execute('BEGIN IMMEDIATE'); print('locked', flush=True); sys.stdin.read()";
     }
 }
 
-impl Drop for Lock {
+impl Drop for DatabaseLock {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -131,7 +131,7 @@ fn no_call_waits_for_a_database_that_does_not_answer_and_nothing_is_lost_meanwhi
     let token = server.token("ada", "dev", &[]);
     let mut client = server.connect(&token, Era::Modern);
     client.text("read_file", json!({"path": "a.txt"}));
-    let lock = Lock::of(&path);
+    let lock = DatabaseLock::of(&path);
     let began = Instant::now();
     while began.elapsed() < Duration::from_secs(7) {
         let asked = Instant::now();

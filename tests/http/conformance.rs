@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 /// Checks that hold, of those that were made: `2/3`.
-type Counts = BTreeMap<String, String>;
+type CheckCounts = BTreeMap<String, String>;
 
 /// Reads the counts that the page has for a revision, in the `column`th column.
-fn documented(column: usize) -> Counts {
+fn documented(column: usize) -> CheckCounts {
     let page =
         std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/conformance.md")).unwrap();
     let rows = page.lines().filter_map(|line| line.strip_prefix("| `"));
@@ -17,7 +17,7 @@ fn documented(column: usize) -> Counts {
 }
 
 /// Reads the counts from the suite's lines `✓ NAME: 3 passed, 0 failed`.
-fn summary(said: &str) -> Counts {
+fn summary(said: &str) -> CheckCounts {
     let line = |line: &str| {
         let (name, counts) = line.strip_prefix(['✓', '✗'])?.trim().split_once(": ")?;
         let (passed, failed) = counts.strip_suffix(" failed")?.split_once(" passed, ")?;

@@ -12,12 +12,12 @@ use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
 /// A connection, which is driven by a task until either side closes it.
-struct Http2 {
+struct Http2Connection {
     requests: SendRequest<Bytes>,
     driver: JoinHandle<Result<(), h2::Error>>,
 }
 
-impl Http2 {
+impl Http2Connection {
     async fn connect(server: &HttpServer) -> Self {
         let stream = TcpStream::connect(server.address()).await.unwrap();
         let (requests, connection) = h2::client::handshake(stream).await.unwrap();
@@ -80,7 +80,7 @@ fn many_calls_at_once_are_answered_on_one_connection() {
     let server = HttpServer::start(&project, &[]);
     let token = server.token("ada", "dev", &[]);
     Runtime::new().unwrap().block_on(async {
-        let client = Http2::connect(&server).await;
+        let client = Http2Connection::connect(&server).await;
         assert_eq!(client.get("localhost", "/healthz").await, 200);
         assert_eq!(client.get("localhost", "/mcp").await, 401);
         assert_eq!(client.get("evil.example", "/healthz").await, 403);
@@ -101,7 +101,7 @@ fn a_request_that_is_reset_ends_its_call_and_no_other() {
     let server = HttpServer::start(&project, &[]);
     let token = server.token("ada", "dev", &[]);
     Runtime::new().unwrap().block_on(async {
-        let client = Http2::connect(&server).await;
+        let client = Http2Connection::connect(&server).await;
         let (one, other) = (unique_seconds(), unique_seconds());
         let sleep = |seconds: &str| json!({"command": ["sleep", seconds]});
         let call = client.call(&token, "run_command", sleep(&one)).await;
@@ -120,7 +120,7 @@ fn one_connection_has_a_number_of_requests_and_a_size_of_heads() {
     let project = Project::empty();
     let server = HttpServer::start(&project, &[]);
     Runtime::new().unwrap().block_on(async {
-        let mut client = Http2::connect(&server).await;
+        let mut client = Http2Connection::connect(&server).await;
         assert_eq!(client.get("localhost", "/healthz").await, 200);
         assert_eq!(client.requests.current_max_send_streams(), 100);
         let request = Request::get("http://localhost/healthz").header("x-large", "x".repeat(40 * 1024));
@@ -136,7 +136,7 @@ fn one_connection_has_a_number_of_requests_and_a_size_of_heads() {
             client.requests = ready;
         }
         assert_eq!(
-            Http2::connect(&server).await.get("localhost", "/healthz").await,
+            Http2Connection::connect(&server).await.get("localhost", "/healthz").await,
             200,
             "others are served"
         );
@@ -150,8 +150,8 @@ fn a_connection_without_requests_is_closed_in_time() {
     std::fs::write(&config, "[http]\nheader_timeout_ms = 1000\n").unwrap();
     let server = HttpServer::start(&project, &["--config", config.to_str().unwrap()]);
     Runtime::new().unwrap().block_on(async {
-        let silent = Http2::connect(&server).await;
-        let used = Http2::connect(&server).await;
+        let silent = Http2Connection::connect(&server).await;
+        let used = Http2Connection::connect(&server).await;
         assert_eq!(used.get("localhost", "/healthz").await, 200);
         let began = Instant::now();
         for client in [silent, used] {

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 /// An issuer with one key.
-struct Issuer {
+struct JwtIssuer {
     key: EcdsaKeyPair,
     id: &'static str,
 }
@@ -27,7 +27,7 @@ fn encode(bytes: impl AsRef<[u8]>) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-impl Issuer {
+impl JwtIssuer {
     fn new(id: &'static str) -> Self {
         let random = SystemRandom::new();
         let made = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random).unwrap();
@@ -68,7 +68,7 @@ fn put_keys(path: &Path, keys: &[Value]) {
 }
 
 /// A server that takes tokens of `issuer`, the folder of its keys, and its configuration.
-fn server(project: &Project, outside: &Project, issuer: &Issuer) -> HttpServer {
+fn server(project: &Project, outside: &Project, issuer: &JwtIssuer) -> HttpServer {
     put_keys(&outside.join("jwks.json"), &[issuer.jwk()]);
     let config = format!(
         "[http]\npublic_url = \"https://tools.example/mcp\"\njwt_issuer = \"https://issuer.example\"\n\
@@ -86,7 +86,8 @@ fn list(server: &HttpServer, token: &str) -> Reply {
 
 #[test]
 fn a_token_that_holds_gives_the_role_of_its_claims() {
-    let (project, outside, issuer) = (Project::with([("a.txt", "a")]), Project::empty(), Issuer::new("one"));
+    let (project, outside, issuer) =
+        (Project::with([("a.txt", "a")]), Project::empty(), JwtIssuer::new("one"));
     let server = server(&project, &outside, &issuer);
     let token = issuer.token(&claims());
     for era in Era::BOTH {
@@ -104,7 +105,7 @@ fn a_token_that_holds_gives_the_role_of_its_claims() {
 
 #[test]
 fn what_does_not_hold_is_refused_and_says_where_to_get_one_that_does() {
-    let (project, outside, issuer) = (Project::empty(), Project::empty(), Issuer::new("one"));
+    let (project, outside, issuer) = (Project::empty(), Project::empty(), JwtIssuer::new("one"));
     let server = server(&project, &outside, &issuer);
     let with = |name: &str, value: Value| {
         let mut claims = claims();
@@ -121,7 +122,7 @@ fn what_does_not_hold_is_refused_and_says_where_to_get_one_that_does() {
     let (signed, sealed) = good.rsplit_once('.').unwrap();
     let body = signed.split_once('.').unwrap().1;
     let header = |header: Value| format!("{}.{body}.{sealed}", encode(header.to_string()));
-    let stranger = Issuer::new("one");
+    let stranger = JwtIssuer::new("one");
     let one = json!({"alg": "ES256", "kid": "one"});
     // Claims of which one is written as it stands here.
     let raw = |member: &str| {
@@ -313,7 +314,7 @@ fn what_does_not_hold_is_refused_and_says_where_to_get_one_that_does() {
 }
 
 /// A token whose signature is written in the alphabet of RFC 4648 §4, where that differs.
-fn other_alphabet(issuer: &Issuer) -> String {
+fn other_alphabet(issuer: &JwtIssuer) -> String {
     loop {
         let token = issuer.token(&claims());
         let (signed, sealed) = token.rsplit_once('.').unwrap();
@@ -359,9 +360,9 @@ fn fixed(der: &[u8], size: usize) -> Vec<u8> {
 }
 
 /// Keys that are made, and used, by openssl.
-struct OpenSsl<'a>(&'a Path);
+struct OpensslKey<'a>(&'a Path);
 
-impl OpenSsl<'_> {
+impl OpensslKey<'_> {
     fn run(&self, arguments: &[&str]) -> Vec<u8> {
         let output = Command::new("openssl").args(arguments).current_dir(self.0).output().unwrap();
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
@@ -416,7 +417,7 @@ fn what_openssl_signs_is_good_by_every_algorithm_and_by_no_other_than_its_key_is
     else {
         return;
     };
-    let openssl = OpenSsl(outside.path());
+    let openssl = OpensslKey(outside.path());
     let with = |key: &Value, more: Value| {
         let mut key = key.clone();
         key.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -484,7 +485,7 @@ fn what_openssl_signs_is_good_by_every_algorithm_and_by_no_other_than_its_key_is
 
 #[test]
 fn a_name_that_somebody_chose_gives_no_role_by_a_word_in_it() {
-    let (project, outside, issuer) = (Project::empty(), Project::empty(), Issuer::new("one"));
+    let (project, outside, issuer) = (Project::empty(), Project::empty(), JwtIssuer::new("one"));
     let server = server(&project, &outside, &issuer);
     let mut chosen = claims();
     chosen["groups"] = json!("friends of admins developers");
@@ -493,7 +494,7 @@ fn a_name_that_somebody_chose_gives_no_role_by_a_word_in_it() {
 
 #[test]
 fn an_end_with_a_fraction_counts_and_a_stream_does_not_outlive_it() {
-    let (project, outside, issuer) = (Project::empty(), Project::empty(), Issuer::new("one"));
+    let (project, outside, issuer) = (Project::empty(), Project::empty(), JwtIssuer::new("one"));
     let server = server(&project, &outside, &issuer);
     let mut short = claims();
     // Over but for the leeway of 30 s.
@@ -511,9 +512,9 @@ fn an_end_with_a_fraction_counts_and_a_stream_does_not_outlive_it() {
 
 #[test]
 fn keys_are_changed_while_the_server_runs() {
-    let (project, outside, issuer) = (Project::empty(), Project::empty(), Issuer::new("one"));
+    let (project, outside, issuer) = (Project::empty(), Project::empty(), JwtIssuer::new("one"));
     let server = server(&project, &outside, &issuer);
-    let next = Issuer::new("two");
+    let next = JwtIssuer::new("two");
     let (old, new) = (issuer.token(&claims()), next.token(&claims()));
     assert_eq!((list(&server, &old).status, list(&server, &new).status), (200, 401));
     put_keys(&outside.join("jwks.json"), &[json!({"kty": "oct", "k": "AAAA"}), next.jwk(), issuer.jwk()]);
@@ -564,7 +565,7 @@ fn serve_keys(keys: Arc<Mutex<String>>) -> (u16, Arc<AtomicUsize>) {
 #[test]
 fn an_unknown_key_is_asked_for_and_not_more_often_than_it_could_have_come() {
     let (project, outside) = (Project::empty(), Project::empty());
-    let (one, two) = (Issuer::new("one"), Issuer::new("two"));
+    let (one, two) = (JwtIssuer::new("one"), JwtIssuer::new("two"));
     let keys = Arc::new(Mutex::new(json!({"keys": [one.jwk()]}).to_string()));
     let (port, asked) = serve_keys(Arc::clone(&keys));
     let config = format!(

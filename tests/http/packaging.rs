@@ -25,9 +25,9 @@ fn shipped(name: &str) -> String {
 }
 
 /// Ends a process with the test.
-struct Ended(Child);
+struct KillOnDrop(Child);
 
-impl Drop for Ended {
+impl Drop for KillOnDrop {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -104,7 +104,7 @@ fn a_service_manager_is_told_what_the_server_does() {
         let mut command = HttpServer::program(&project);
         let at = format!("unix:{}", folder.path().join("http").display());
         command.args(["--listen", &at, "--peer", "*=readonly"]).env("NOTIFY_SOCKET", &named);
-        let mut server = Ended(command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap());
+        let mut server = KillOnDrop(command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap());
         assert_eq!(hear(), "READY=1");
         // It was not said too early.
         assert!(std::os::unix::net::UnixStream::connect(folder.path().join("http")).is_ok());
@@ -122,20 +122,20 @@ fn a_service_manager_is_told_what_the_server_does() {
 // --- the first process of a container ---
 
 /// A server that is the first process of a PID namespace, below an `unshare` that ends as it does.
-struct Contained {
-    unshare: Ended,
+struct NamespacedServer {
+    unshare: KillOnDrop,
     first: u32,
     server: u32,
     address: SocketAddr,
 }
 
-impl Contained {
+impl NamespacedServer {
     fn start(project: &Project) -> Option<Self> {
         let mut command = contained(
             &HttpServer::program(project),
             &["--listen", "127.0.0.1:0", "--anonymous-role", "dev"],
         )?;
-        let mut unshare = Ended(command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap());
+        let mut unshare = KillOnDrop(command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap());
         let said = BufReader::new(unshare.0.stderr.take().unwrap()).lines();
         let mut said = said.map(Result::unwrap);
         let address =
@@ -155,7 +155,7 @@ impl Contained {
 #[test]
 fn as_the_first_process_of_a_container_it_waits_for_what_has_lost_its_parent() {
     let project = Project::empty();
-    let Some(mut contained) = Contained::start(&project) else { return };
+    let Some(mut contained) = NamespacedServer::start(&project) else { return };
     let seconds = unique_seconds();
     let mut client = Http::connect(contained.address, None, Era::Modern);
     // Of a session of their own, with and without what marks them as the call's.
@@ -167,11 +167,11 @@ fn as_the_first_process_of_a_container_it_waits_for_what_has_lost_its_parent() {
         zombies_of(contained.first).is_empty() && zombies_of(contained.server).is_empty()
     });
     // Signals are passed on, and so is the exit code.
-    Contained::signal(contained.first, Signal::TERM);
+    NamespacedServer::signal(contained.first, Signal::TERM);
     assert_eq!(contained.unshare.0.wait().unwrap().code(), Some(0));
 
-    let Some(mut contained) = Contained::start(&project) else { return };
-    Contained::signal(contained.server, Signal::KILL);
+    let Some(mut contained) = NamespacedServer::start(&project) else { return };
+    NamespacedServer::signal(contained.server, Signal::KILL);
     assert_eq!(contained.unshare.0.wait().unwrap().code(), Some(128 + 9));
 }
 
@@ -386,8 +386,8 @@ fn programs_do_not_get_the_variables_that_are_the_servers_own() {
 // --- proxies ---
 
 /// A proxy in front of two replicas.
-struct Front {
-    _proxy: Ended,
+struct FrontProxy {
+    _proxy: KillOnDrop,
     at: SocketAddr,
     replicas: [HttpServer; 2],
     project: Project,
@@ -397,7 +397,7 @@ struct Front {
 
 /// Starts two replicas with the same tokens, and a proxy. `proxy` has a folder, a port and those of the replicas, and
 /// says how it is started.
-fn front(proxy: impl Fn(&Path, u16, [u16; 2]) -> Command) -> Front {
+fn front(proxy: impl Fn(&Path, u16, [u16; 2]) -> Command) -> FrontProxy {
     let project = Project::empty();
     let one = HttpServer::start(&project, &[]);
     let tokens = one.home().join("tokens.toml");
@@ -410,15 +410,15 @@ fn front(proxy: impl Fn(&Path, u16, [u16; 2]) -> Command) -> Front {
     let at = SocketAddr::from(([127, 0, 0, 1], unused_port()));
     let ports = [&one, &two].map(|replica| replica.address().port());
     let mut command = proxy(folder.path(), at.port(), ports);
-    let mut child = Ended(command.stdin(Stdio::null()).spawn().unwrap());
+    let mut child = KillOnDrop(command.stdin(Stdio::null()).spawn().unwrap());
     wait_until(SOON, "the proxy is up", || {
         assert!(child.0.try_wait().unwrap().is_none(), "the proxy ended");
         TcpStream::connect(at).is_ok()
     });
-    Front { _proxy: child, at, replicas: [one, two], project, token, _folder: folder }
+    FrontProxy { _proxy: child, at, replicas: [one, two], project, token, _folder: folder }
 }
 
-impl Front {
+impl FrontProxy {
     fn connect(&self, era: Era) -> Http {
         Http::connect(self.at, Some(&self.token), era)
     }

@@ -14,19 +14,19 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
 /// A request: its path, its headers in small letters, its body.
-type Sent = (String, Vec<String>, Vec<u8>);
+type CollectedRequest = (String, Vec<String>, Vec<u8>);
 
 /// A collector, which takes everything.
-struct Collector {
+struct TraceCollector {
     address: std::net::SocketAddr,
-    sent: Arc<Mutex<Vec<Sent>>>,
+    sent: Arc<Mutex<Vec<CollectedRequest>>>,
 }
 
-impl Collector {
+impl TraceCollector {
     fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let sent: Arc<Mutex<Vec<Sent>>> = Arc::default();
+        let sent: Arc<Mutex<Vec<CollectedRequest>>> = Arc::default();
         let all = Arc::clone(&sent);
         std::thread::spawn(move || {
             for stream in listener.incoming() {
@@ -50,7 +50,7 @@ impl Collector {
     }
 }
 
-fn take(stream: TcpStream, all: &Mutex<Vec<Sent>>) {
+fn take(stream: TcpStream, all: &Mutex<Vec<CollectedRequest>>) {
     let mut reader = BufReader::new(stream);
     loop {
         let mut lines = Vec::new();
@@ -94,7 +94,7 @@ const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 #[test]
 fn a_span_of_each_request_tells_who_called_what_and_how_it_came_out() {
     let project = Project::with([("a.txt", "the content of a file")]);
-    let collector = Collector::start();
+    let collector = TraceCollector::start();
     let endpoint = format!("http://{}", collector.address);
     let mut server = start(
         &project,
@@ -178,7 +178,7 @@ fn a_span_of_each_request_tells_who_called_what_and_how_it_came_out() {
 #[test]
 fn the_log_is_sent_too_masked_and_beside_standard_error() {
     let project = Project::empty();
-    let collector = Collector::start();
+    let collector = TraceCollector::start();
     let endpoint = format!("http://{}/v1/logs", collector.address);
     let mut server = start(
         &project,

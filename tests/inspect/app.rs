@@ -11,12 +11,12 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A program that runs until it is dropped.
-pub(crate) struct App {
+pub(crate) struct InspectedApp {
     child: Child,
     lines: Receiver<String>,
 }
 
-impl App {
+impl InspectedApp {
     /// Starts it, in the folder of the project unless it says otherwise.
     pub(crate) fn start(project: &Project, mut command: Command) -> Self {
         if command.get_current_dir().is_none() {
@@ -66,7 +66,7 @@ impl App {
     }
 }
 
-impl Drop for App {
+impl Drop for InspectedApp {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -102,18 +102,18 @@ pub(crate) fn nodes() -> Vec<PathBuf> {
 }
 
 /// The application with every kind of value, ready, with an inspector.
-pub(crate) fn state(project: &Project, node: &Path, arguments: &[&str]) -> App {
+pub(crate) fn state(project: &Project, node: &Path, arguments: &[&str]) -> InspectedApp {
     let app = plain(project, node, &[&["--inspect=127.0.0.1:0"][..], &["state.cjs"], arguments].concat());
     app.port();
     app
 }
 
 /// Node.js with these arguments, in a project that has the applications.
-pub(crate) fn plain(project: &Project, node: &Path, arguments: &[&str]) -> App {
+pub(crate) fn plain(project: &Project, node: &Path, arguments: &[&str]) -> InspectedApp {
     for name in ["state.cjs", "module.mjs"] {
         project.write(name, &std::fs::read_to_string(source(name)).unwrap());
     }
     let mut command = Command::new(node);
     command.args(arguments).env_remove("NODE_OPTIONS");
-    App::start(project, command)
+    InspectedApp::start(project, command)
 }

@@ -1,6 +1,6 @@
 //! Deno, which has the same inspector.
 
-use crate::app::{App, installed};
+use crate::app::{InspectedApp, installed};
 use crate::{answer, failure, serve, value};
 use integration_tests::Project;
 use serde_json::json;
@@ -25,7 +25,7 @@ fn the_state_of_deno_is_read_without_running_a_getter() {
         .args(["run", "--inspect=127.0.0.1:0", "app.js"])
         .env("DENO_DIR", project.join("cache"))
         .env("NO_COLOR", "1");
-    let app = App::start(&project, command);
+    let app = InspectedApp::start(&project, command);
     assert_eq!(app.line(), "ready");
     let mut wire = serve(&project, &[]);
     let state = answer(&mut wire, json!({"path": "state"}));

@@ -1,6 +1,6 @@
 //! How a target is named and found, and what is said where there is none.
 
-use crate::app::{App, program, source, state};
+use crate::app::{InspectedApp, program, source, state};
 use crate::{answer, failure, said, serve, value};
 use integration_tests::Project;
 use serde_json::json;
@@ -141,7 +141,7 @@ fn facts_of_a_native_program_come_from_proc() {
     assert!(built.success());
     let mut command = Command::new(project.join("native"));
     command.arg("--flag").env("APP_MODE", "night").env("APP_PASSWORD", "swordfish-12345");
-    let app = App::start(&project, command);
+    let app = InspectedApp::start(&project, command);
     assert_eq!(app.line(), "ready");
     let mut wire = serve(&project, &[]);
     let found = answer(&mut wire, json!({"path": "process", "depth": 4}));

@@ -1,6 +1,6 @@
 //! Go, by what `expvar` publishes.
 
-use crate::app::{App, program, source};
+use crate::app::{InspectedApp, program, source};
 use crate::{answer, failure, serve, value};
 use integration_tests::Project;
 use serde_json::json;
@@ -21,7 +21,7 @@ fn what_expvar_publishes_is_read_by_setting_and_by_target() {
             .unwrap()
             .success()
     );
-    let app = App::start(&project, Command::new(project.join("shop")));
+    let app = InspectedApp::start(&project, Command::new(project.join("shop")));
     let url = format!("http://127.0.0.1:{}/debug/vars", app.port());
 
     let mut wire = serve(&project, &[("STATE_URL", &url)]);

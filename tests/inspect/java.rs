@@ -1,16 +1,16 @@
 //! A Java virtual machine, by its attach socket.
 
-use crate::app::{App, program, source};
+use crate::app::{InspectedApp, program, source};
 use crate::{answer, failure, said, serve, value};
 use integration_tests::Project;
 use serde_json::json;
 use std::process::Command;
 
-fn start(project: &Project, options: &[&str]) -> Option<App> {
+fn start(project: &Project, options: &[&str]) -> Option<InspectedApp> {
     let java = program("java")?;
     let mut command = Command::new(java);
     command.args(options).arg(source("Main.java"));
-    let app = App::start(project, command);
+    let app = InspectedApp::start(project, command);
     assert_eq!(app.line(), "ready");
     Some(app)
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 /// Runs a test on each version.
-fn on_each(arguments: &[&str], test: impl Fn(&mut integration_tests::Wire, &crate::app::App)) {
+fn on_each(arguments: &[&str], test: impl Fn(&mut integration_tests::Wire, &crate::app::InspectedApp)) {
     for node in nodes() {
         let project = Project::empty();
         let app = state(&project, &node, arguments);

@@ -1,6 +1,6 @@
 //! The processes that may be looked into, and those that are sent a signal.
 
-use crate::app::{App, nodes, plain, program, source};
+use crate::app::{InspectedApp, nodes, plain, program, source};
 use crate::{answer, failure, said, serve, value};
 use integration_tests::{Project, require};
 use serde_json::json;
@@ -12,7 +12,7 @@ const SIGNALS: (&str, &str) = ("CORETOOLS_INSPECT_ALLOW_SIGNALS", "true");
 const TICKING: &str = "globalThis.n = 5; console.log('ready'); setInterval(() => {}, 1000)";
 
 /// One that runs as another user: root can start it, and nobody else.
-fn of_nobody(project: &Project, program: &Path, arguments: &[&str]) -> Option<App> {
+fn of_nobody(project: &Project, program: &Path, arguments: &[&str]) -> Option<InspectedApp> {
     let is_root = rustix::process::geteuid().is_root();
     let setpriv = require(
         is_root.then(|| crate::app::program("setpriv")).flatten(),
@@ -21,7 +21,7 @@ fn of_nobody(project: &Project, program: &Path, arguments: &[&str]) -> Option<Ap
     let mut command = Command::new(setpriv);
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]).arg(program).args(arguments);
     command.current_dir("/");
-    Some(App::start(project, command))
+    Some(InspectedApp::start(project, command))
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn what_is_not_proven_to_take_the_signal_is_not_sent_it() {
     let built =
         Command::new(gcc).arg(source("native.c")).arg("-o").arg(project.join("node")).status().unwrap();
     assert!(built.success());
-    let mut named = App::start(&project, Command::new(project.join("node")));
+    let mut named = InspectedApp::start(&project, Command::new(project.join("node")));
     assert_eq!(named.line(), "ready");
     let mut wire = serve(&project, &[SIGNALS]);
     let target = format!("pid:{}", named.pid());

@@ -1,6 +1,6 @@
 //! Python, by py-spy.
 
-use crate::app::{App, program, source};
+use crate::app::{InspectedApp, program, source};
 use crate::{answer, serve};
 use integration_tests::{Project, require};
 use serde_json::json;
@@ -22,7 +22,7 @@ fn stacks_and_local_variables_are_read() {
     let project = Project::empty();
     let mut command = Command::new(python);
     command.arg(source("app.py"));
-    let app = App::start(&project, command);
+    let app = InspectedApp::start(&project, command);
     assert_eq!(app.line(), "ready");
     let path = format!("{}:{}", py_spy.parent().unwrap().display(), std::env::var("PATH").unwrap());
     let mut wire = serve(&project, &[("PATH", &path)]);
@@ -46,7 +46,7 @@ fn a_py_spy_beneath_a_root_is_not_run() {
     std::fs::set_permissions(project.join("bin/py-spy"), mode).unwrap();
     let mut command = Command::new(python);
     command.arg(source("app.py"));
-    let app = App::start(&project, command);
+    let app = InspectedApp::start(&project, command);
     assert_eq!(app.line(), "ready");
     let path = project.join("bin").display().to_string();
     let mut wire = serve(&project, &[("PATH", &path)]);

@@ -1,6 +1,6 @@
 //! The state that a role may see.
 
-use crate::app::{App, plain, program, state};
+use crate::app::{InspectedApp, plain, program, state};
 use crate::{answer, failure, said, serve, value};
 use integration_tests::{Era, Project, Wire};
 use serde_json::json;
@@ -114,7 +114,7 @@ fn a_role_that_may_read_a_part_looks_into_what_runs_there() {
         "globalThis.n = 1; console.log('ready'); setInterval(() => {}, 1000)",
     ]);
     command.current_dir(project.join("docs"));
-    let inside = App::start(&project, command);
+    let inside = InspectedApp::start(&project, command);
     assert_eq!(inside.line(), "ready");
     let outside = plain(
         &project,

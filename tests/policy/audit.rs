@@ -1,6 +1,6 @@
 //! One line for each call and each refusal, in which no value stands.
 
-use crate::{Judged, put, run, tester};
+use crate::{PolicyFixture, put, run, tester};
 use integration_tests::{Era, Wire, require, unique_seconds, wait_until};
 use serde_json::{Value, json};
 use std::fs;
@@ -9,17 +9,17 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-fn audit_file(judged: &Judged) -> PathBuf {
+fn audit_file(judged: &PolicyFixture) -> PathBuf {
     judged.outside.join("audit.jsonl")
 }
 
-fn audited(judged: &Judged) -> Command {
+fn audited(judged: &PolicyFixture) -> Command {
     let mut command = judged.server();
     command.arg("--audit").arg(audit_file(judged));
     command
 }
 
-fn lines(judged: &Judged) -> Vec<Value> {
+fn lines(judged: &PolicyFixture) -> Vec<Value> {
     let text = fs::read_to_string(audit_file(judged)).unwrap();
     text.lines()
         .map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("half a line: {line}")))
@@ -32,7 +32,7 @@ const POLICY: &str = "allow = [\"*\"]\ndeny = [\"delete_file\"]\nlimits = { call
 #[test]
 fn each_call_and_each_refusal_is_one_line_that_says_how_it_came_out() {
     for era in Era::BOTH {
-        let judged = Judged::by(&tester(POLICY), [("docs/a.txt", "a")]);
+        let judged = PolicyFixture::by(&tester(POLICY), [("docs/a.txt", "a")]);
         let mut wire = Wire::connect(audited(&judged), era);
         let mut call = |tool: &str, arguments: Value| {
             wire.request("tools/call", json!({"name": tool, "arguments": arguments}));
@@ -69,7 +69,7 @@ fn each_call_and_each_refusal_is_one_line_that_says_how_it_came_out() {
 
 #[test]
 fn no_value_of_any_argument_is_in_it_and_only_its_owner_reads_it() {
-    let judged = Judged::by(&tester(POLICY), []);
+    let judged = PolicyFixture::by(&tester(POLICY), []);
     let mut wire = Wire::connect(audited(&judged), Era::Modern);
     let secret = "hunter2-in-the-clear";
     for tool in ["write_file", "run_command", "read_file", "delete_file", "no_such_tool"] {
@@ -96,7 +96,7 @@ fn no_value_of_any_argument_is_in_it_and_only_its_owner_reads_it() {
 #[test]
 fn a_call_that_is_cancelled_or_left_behind_is_recorded_too() {
     // Cancelled.
-    let judged = Judged::by(&tester("allow = [\"*\"]"), []);
+    let judged = PolicyFixture::by(&tester("allow = [\"*\"]"), []);
     let mut wire = Wire::connect(audited(&judged), Era::BOTH[0]);
     let id = wire.ask(
         "tools/call",
@@ -104,12 +104,13 @@ fn a_call_that_is_cancelled_or_left_behind_is_recorded_too() {
     );
     assert!(wire.is_silent_for(Duration::from_millis(300)));
     wire.notify("notifications/cancelled", json!({"requestId": id}));
-    let said = |judged: &Judged| lines(judged).iter().filter(|line| line["tool"] == "run_command").count();
+    let said =
+        |judged: &PolicyFixture| lines(judged).iter().filter(|line| line["tool"] == "run_command").count();
     wait_until(Duration::from_secs(20), "the cancelled call is recorded", || said(&judged) == 1);
     assert_eq!(lines(&judged)[0]["outcome"], "failed");
     // Left behind by a client that goes away: it ran, so it is there.
     for end in ["input", "signal"] {
-        let judged = Judged::by(&tester("allow = [\"*\"]"), []);
+        let judged = PolicyFixture::by(&tester("allow = [\"*\"]"), []);
         let mut wire = Wire::connect(audited(&judged), Era::BOTH[0]);
         let seconds = unique_seconds();
         let command = json!(["sh", "-c", format!("touch ran; sleep {seconds}")]);
@@ -126,7 +127,7 @@ fn a_call_that_is_cancelled_or_left_behind_is_recorded_too() {
 
 #[test]
 fn an_audit_that_is_a_link_a_device_or_anothers_keeps_the_server_from_starting() {
-    let judged = Judged::by(&tester("allow = [\"*\"]"), []);
+    let judged = PolicyFixture::by(&tester("allow = [\"*\"]"), []);
     let real = put(&judged.outside.join("real"), "", 0o600);
     symlink(real, judged.outside.join("link")).unwrap();
     put(&judged.outside.join("open"), "", 0o666);
@@ -153,9 +154,9 @@ fn an_audit_that_is_a_link_a_device_or_anothers_keeps_the_server_from_starting()
 }
 
 /// Mounts a file system of one page, which is full at once; root can, and CI runs these as root.
-struct Tiny(PathBuf);
+struct TinyFileSystem(PathBuf);
 
-impl Tiny {
+impl TinyFileSystem {
     fn mount(folder: PathBuf) -> Option<Self> {
         fs::create_dir(&folder).unwrap();
         let mounted = Command::new("mount")
@@ -167,7 +168,7 @@ impl Tiny {
     }
 }
 
-impl Drop for Tiny {
+impl Drop for TinyFileSystem {
     fn drop(&mut self) {
         let _ = Command::new("umount").arg("-l").arg(&self.0).status();
     }
@@ -176,8 +177,8 @@ impl Drop for Tiny {
 #[test]
 fn on_a_full_disk_calls_are_refused_or_counted_as_the_operator_chose() {
     for choice in ["refuse", "count"] {
-        let judged = Judged::by(&tester("allow = [\"*\"]"), [("a.txt", "a")]);
-        let tiny = Tiny::mount(judged.outside.join("tiny"));
+        let judged = PolicyFixture::by(&tester("allow = [\"*\"]"), [("a.txt", "a")]);
+        let tiny = TinyFileSystem::mount(judged.outside.join("tiny"));
         let Some(tiny) = require(tiny, "no right to mount a file system; run as root") else { return };
         let audit = tiny.0.join("audit.jsonl");
         let config = format!("[policy]\naudit = {audit:?}\naudit_when_full = {choice:?}\n");

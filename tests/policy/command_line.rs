@@ -31,12 +31,12 @@ tools = ["run_command", "start_command"]
 commands = ["echo", "env"]
 "#;
 
-struct Asked {
+struct PolicyCommandFixture {
     project: Project,
     outside: Project,
 }
 
-impl Asked {
+impl PolicyCommandFixture {
     fn new(policy: &str) -> Self {
         let asked = Self {
             project: Project::with([("docs/a.md", "a"), ("src/a.rs", "a")]),
@@ -87,7 +87,7 @@ impl Asked {
 
 #[test]
 fn check_says_whether_and_by_which_rule_with_an_exit_code_for_scripts() {
-    let asked = Asked::new(POLICY);
+    let asked = PolicyCommandFixture::new(POLICY);
     let said = asked.all(&[
         &["check", "--role", "dev", "--tool", "read_file", "--args", r#"{"path":"src/a.rs"}"#],
         &["check", "--role", "dev", "--tool", "delete_file"],
@@ -119,7 +119,7 @@ fn check_says_whether_and_by_which_rule_with_an_exit_code_for_scripts() {
 
 #[test]
 fn explain_names_everything_that_was_looked_at() {
-    let asked = Asked::new(POLICY);
+    let asked = PolicyCommandFixture::new(POLICY);
     let said = asked.all(&[
         &["explain", "--role", "dev", "--tool", "write_file", "--args", r#"{"path":"src/b","content":""}"#],
         &["explain", "--role", "dev", "--tool", "delete_file"],
@@ -131,26 +131,27 @@ fn explain_names_everything_that_was_looked_at() {
 
 #[test]
 fn the_table_comes_as_text_as_markdown_and_as_json() {
-    let asked = Asked::new(POLICY);
+    let asked = PolicyCommandFixture::new(POLICY);
     let said = asked.all(&[&["matrix"], &["matrix", "--markdown"], &["matrix", "--json"]]);
     insta::assert_snapshot!("matrix", said);
 }
 
 #[test]
 fn lint_and_test_say_what_is_wrong_and_fail() {
-    let good = Asked::new(POLICY);
+    let good = PolicyCommandFixture::new(POLICY);
     let mut said = vec![good.ask(&["lint"]), good.ask(&["lint", "--strict"]), good.ask(&["test"])];
-    let bad =
-        Asked::new(&POLICY.replace("\"delete_file\"", "\"delete_fiel\"").replace("docs/a\"", "doc/a\""));
+    let bad = PolicyCommandFixture::new(
+        &POLICY.replace("\"delete_file\"", "\"delete_fiel\"").replace("docs/a\"", "doc/a\""),
+    );
     said.extend([
         bad.ask(&["lint"]),
         bad.ask(&["test"]),
         bad.ask(&["check", "--role", "dev", "--tool", "read_file"]),
         bad.ask(&["matrix"]),
     ]);
-    let broken = Asked::new("version = 1\n[roles.dev\n");
+    let broken = PolicyCommandFixture::new("version = 1\n[roles.dev\n");
     said.extend([broken.ask(&["lint"]), broken.ask(&["test"])]);
-    let empty = Asked::new("");
+    let empty = PolicyCommandFixture::new("");
     said.push(empty.ask(&["lint"]));
     let missing = empty.outside.join("missing.toml").display().to_string();
     said.push(empty.ask(&["lint", "--policy", &missing]));
@@ -163,7 +164,7 @@ fn lint_and_test_say_what_is_wrong_and_fail() {
 
 #[test]
 fn the_built_in_policy_that_init_prints_is_a_good_one_and_changes_nothing() {
-    let asked = Asked::new("");
+    let asked = PolicyCommandFixture::new("");
     let mut init = server(&asked.project, ["policy", "init"]);
     init.stdin(std::process::Stdio::null());
     let printed = run(init).stdout;
@@ -184,7 +185,7 @@ fn the_built_in_policy_that_init_prints_is_a_good_one_and_changes_nothing() {
 
 #[test]
 fn diff_says_what_changes_for_whom() {
-    let asked = Asked::new(POLICY);
+    let asked = PolicyCommandFixture::new(POLICY);
     let old = asked.file("old.toml", POLICY);
     let new = POLICY
         .replace(
@@ -210,7 +211,7 @@ fn diff_says_what_changes_for_whom() {
 
 #[test]
 fn a_marker_that_cannot_be_written_says_why() {
-    let asked = Asked::new(POLICY);
+    let asked = PolicyCommandFixture::new(POLICY);
     let key = asked.file("key", [b'k'; 32]);
     let short = asked.file("short", [b'k'; 31]);
     let folder = asked.outside.join("session").display().to_string();
@@ -233,7 +234,7 @@ fn a_marker_that_cannot_be_written_says_why() {
 #[test]
 fn check_judges_the_same_arguments_as_a_call_does() {
     let rule = "[[roles.dev.require]]\nid = \"few\"\ntools = [\"find_files\"]\narguments = { max_results = { max = 5, optional = true } }\n";
-    let asked = Asked::new(&format!("{POLICY}\n{rule}"));
+    let asked = PolicyCommandFixture::new(&format!("{POLICY}\n{rule}"));
     let check =
         |arguments: &str| asked.ask(&["check", "--role", "dev", "--tool", "find_files", "--args", arguments]);
     assert!(check(r#"{"pattern":"*","max_results":50}"#).contains("refused:"));

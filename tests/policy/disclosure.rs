@@ -1,6 +1,6 @@
 //! A hidden tool and one that does not exist are the same to a caller, and nothing else tells of it.
 
-use crate::{Judged, listed, refused, server, tester};
+use crate::{PolicyFixture, listed, refused, server, tester};
 use integration_tests::{Era, Project, Wire};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -145,7 +145,7 @@ fn a_refused_argument_of_a_visible_tool_names_no_hidden_tool() {
 /// is looked at for hidden tools alone.
 #[test]
 fn the_time_of_an_answer_does_not_tell_hidden_from_unknown() {
-    let judged = Judged::by(&tester("allow = [\"get_diagnostics\"]"), []);
+    let judged = PolicyFixture::by(&tester("allow = [\"get_diagnostics\"]"), []);
     for era in Era::BOTH {
         let mut wire = judged.connect(era);
         let mut times = |tool: &str| -> Vec<Duration> {

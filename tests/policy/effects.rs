@@ -1,6 +1,6 @@
 //! Rules judge what a call does, however it is said.
 
-use crate::Judged;
+use crate::PolicyFixture;
 use integration_tests::{Era, Wire};
 use serde_json::{Value, json};
 use std::fs;
@@ -16,9 +16,9 @@ const FILES: [(&str, &str); 6] = [
     ("README.md", "readme needle\n"),
 ];
 
-fn with_rule(rule: &str) -> Judged {
+fn with_rule(rule: &str) -> PolicyFixture {
     let lines = format!("allow = [\"*\"]\n[[roles.tester.require]]\nid = \"rule\"\n{rule}");
-    Judged::by(&crate::tester(&lines), FILES)
+    PolicyFixture::by(&crate::tester(&lines), FILES)
 }
 
 fn refused(wire: &mut Wire, tool: &str, arguments: Value) {
@@ -180,7 +180,7 @@ fn the_names_in_a_folder_that_may_not_be_reached_are_not_listed_from_above() {
 #[test]
 fn a_folder_that_holds_one_that_may_not_be_reached_cannot_be_moved() {
     let lines = "allow = [\"*\"]\n[[roles.tester.require]]\nid = \"rule\"\ntools = [\"toolset:filesystem\"]\nnot_within = [\"a/secrets\"]";
-    let judged = Judged::by(&crate::tester(lines), [("a/secrets/key.txt", "needle\n")]);
+    let judged = PolicyFixture::by(&crate::tester(lines), [("a/secrets/key.txt", "needle\n")]);
     let mut wire = judged.connect(Era::Modern);
     refused(&mut wire, "read_file", json!({"path": "a/secrets/key.txt"}));
     wire.call("move_file", json!({"source": "a", "destination": "b"}));
@@ -251,19 +251,19 @@ fn a_link_elsewhere_that_leads_into_the_folder_cannot_be_removed_or_replaced() {
     }
 }
 
-fn runner(commands: &str) -> Judged {
+fn runner(commands: &str) -> PolicyFixture {
     let tools = r#"tools = ["run_command", "start_command"]"#;
     with_rule(&format!("{tools}\ncommands = {commands}"))
 }
 
-fn executable(judged: &Judged, path: &str) {
+fn executable(judged: &PolicyFixture, path: &str) {
     let path = judged.project.join(path);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     crate::put(&path, "#!/bin/sh\ntouch \"$CORETOOLS_TEST_RAN\"\n", 0o755);
 }
 
 /// A server whose programs, where they are the wrong ones, leave a file.
-fn marked(judged: &Judged) -> Command {
+fn marked(judged: &PolicyFixture) -> Command {
     let mut command = judged.server();
     command.env("CORETOOLS_TEST_RAN", judged.outside.join("ran"));
     command

@@ -1,12 +1,12 @@
 //! The limits of a role on the server.
 
-use crate::{Judged, tester};
+use crate::{PolicyFixture, tester};
 use integration_tests::{Era, unique_seconds, wait_until_gone};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-fn limited(limits: &str) -> Judged {
-    Judged::by(&tester(&format!("allow = [\"*\"]\nlimits = {{ {limits} }}")), [("a.txt", "a")])
+fn limited(limits: &str) -> PolicyFixture {
+    PolicyFixture::by(&tester(&format!("allow = [\"*\"]\nlimits = {{ {limits} }}")), [("a.txt", "a")])
 }
 
 fn text(result: &Value) -> &str {
@@ -101,7 +101,7 @@ fn nor_does_what_a_call_leaves_in_the_background() {
 
 #[test]
 fn of_two_roles_the_narrower_limit_holds() {
-    let judged = Judged::by(
+    let judged = PolicyFixture::by(
         "version = 1\n[roles.a]\nallow = [\"*\"]\nlimits = { calls_per_minute = 100 }\n\
          [roles.b]\nallow = [\"*\"]\nlimits = { calls_per_minute = 1 }\n",
         [("a.txt", "a")],

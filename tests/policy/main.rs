@@ -85,12 +85,12 @@ fn tester(lines: &str) -> String {
 }
 
 /// A project with files, and a server that judges by a policy which lies outside of it.
-struct Judged {
+struct PolicyFixture {
     project: Project,
     outside: Project,
 }
 
-impl Judged {
+impl PolicyFixture {
     fn by<'a>(policy: &str, files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let judged = Self { project: Project::with(files), outside: Project::empty() };
         judged.set_policy(policy);

@@ -1,6 +1,6 @@
 //! Ways to reach something that a policy does not name.
 
-use crate::{Judged, listed, tester};
+use crate::{PolicyFixture, listed, tester};
 use integration_tests::{Era, Wire, wait_until};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -13,7 +13,7 @@ fn command(wire: &mut Wire, words: &[&str]) -> Value {
 
 #[test]
 fn a_program_reaches_no_more_than_the_call_that_started_it() {
-    let judged = Judged::by(&tester(LIMITED), [("docs/a.txt", "a"), ("src/secret.txt", "needle")]);
+    let judged = PolicyFixture::by(&tester(LIMITED), [("docs/a.txt", "a"), ("src/secret.txt", "needle")]);
     let mut wire = judged.connect(Era::Modern);
     assert_eq!(wire.call("read_file", json!({"path": "src/secret.txt"}))["isError"], true);
     let read = command(&mut wire, &["cat", "../src/secret.txt"]).to_string();
@@ -24,7 +24,7 @@ fn a_program_reaches_no_more_than_the_call_that_started_it() {
 
 #[test]
 fn a_key_of_markers_that_tools_could_read_keeps_the_server_from_starting() {
-    let judged = Judged::by(&tester("allow = [\"*\"]"), []);
+    let judged = PolicyFixture::by(&tester("allow = [\"*\"]"), []);
     crate::put(&judged.project.join("marker.key"), "0123456789abcdef0123456789abcdef", 0o600);
     let config = format!("[policy]\nmarker_key = {:?}\n", judged.project.join("marker.key"));
     let config = crate::put(&judged.outside.join("coretools.toml"), config, 0o600);
@@ -38,7 +38,7 @@ fn a_key_of_markers_that_tools_could_read_keeps_the_server_from_starting() {
 /// A client that says `initialized` often is still one listener.
 #[test]
 fn a_change_is_told_once_however_often_a_client_says_that_it_is_ready() {
-    let judged = Judged::by(&tester("allow = [\"*\"]"), []);
+    let judged = PolicyFixture::by(&tester("allow = [\"*\"]"), []);
     let mut wire = judged.connect(Era::BOTH[0]);
     for _ in 0..5 {
         wire.notify("notifications/initialized", json!({}));
@@ -58,7 +58,7 @@ fn a_change_is_told_once_however_often_a_client_says_that_it_is_ready() {
 
 #[test]
 fn an_audit_that_was_removed_is_made_again() {
-    let judged = Judged::by(&tester("allow = [\"*\"]"), []);
+    let judged = PolicyFixture::by(&tester("allow = [\"*\"]"), []);
     let audit = judged.outside.join("audit.jsonl");
     let mut command = judged.server();
     command.arg("--audit").arg(&audit);
@@ -73,7 +73,7 @@ fn an_audit_that_was_removed_is_made_again() {
 #[test]
 fn a_command_that_is_a_list_in_a_string_is_judged_as_it_runs() {
     let lines = "allow = [\"*\"]\n[[roles.tester.require]]\nid = \"rule\"\ntools = [\"run_command\"]\ncommands = [\"echo hello\"]";
-    let judged = Judged::by(&tester(lines), []);
+    let judged = PolicyFixture::by(&tester(lines), []);
     let mut wire = judged.connect(Era::Modern);
     for command in
         [r#"["touch","ran"]"#, r#"["sh","-c","touch ran"]"#, r#" ["touch","ran"]"#, r#"["echo hello","x"]"#]
@@ -87,7 +87,7 @@ fn a_command_that_is_a_list_in_a_string_is_judged_as_it_runs() {
     assert!(result.contains("hello") || result.contains("refused by policy"), "{result}");
 }
 
-fn starts(judged: &Judged, arguments: &[&str]) -> std::process::Output {
+fn starts(judged: &PolicyFixture, arguments: &[&str]) -> std::process::Output {
     let mut command = judged.server();
     command.args(arguments).arg("tools");
     crate::run(command)
@@ -100,13 +100,14 @@ const EXCLUDING: &str =
 #[test]
 fn an_exclusion_that_does_not_hold_keeps_the_server_from_starting() {
     for (place, said) in [("conf", "is `real`"), ("nosuch:x", "is `./nosuch:x`")] {
-        let judged = Judged::by(&tester(&EXCLUDING.replace("PLACE", place)), [("real/x", "needle")]);
+        let judged = PolicyFixture::by(&tester(&EXCLUDING.replace("PLACE", place)), [("real/x", "needle")]);
         std::os::unix::fs::symlink("real", judged.project.join("conf")).unwrap();
         let output = starts(&judged, &[]);
         assert_eq!(output.status.code(), Some(2), "{output:?}");
         assert!(String::from_utf8_lossy(&output.stderr).contains(said), "{output:?}");
     }
-    let judged = Judged::by(&tester(&EXCLUDING.replace("PLACE", "sub/secret")), [("sub/secret/x", "needle")]);
+    let judged =
+        PolicyFixture::by(&tester(&EXCLUDING.replace("PLACE", "sub/secret")), [("sub/secret/x", "needle")]);
     let (root, sub) = (judged.project.path().display().to_string(), judged.project.join("sub"));
     assert_eq!(starts(&judged, &["--root", &root]).status.code(), Some(0));
     let output = starts(&judged, &["--root", &root, "--root", &sub.display().to_string()]);
@@ -117,7 +118,7 @@ fn an_exclusion_that_does_not_hold_keeps_the_server_from_starting() {
 #[test]
 fn a_program_that_is_found_through_a_link_into_a_root_is_none_that_was_allowed() {
     let lines = "allow = [\"*\"]\n[[roles.tester.require]]\nid = \"rule\"\ntools = [\"run_command\"]\ncommands = [\"tool\", \"true\"]";
-    let judged = Judged::by(&tester(lines), []);
+    let judged = PolicyFixture::by(&tester(lines), []);
     let (found, real) = (judged.outside.join("bin"), judged.project.join("tool"));
     std::fs::create_dir(&found).unwrap();
     crate::put(&real, "#!/bin/sh\necho evil\n", 0o755);
@@ -138,7 +139,7 @@ fn a_program_that_is_found_through_a_link_into_a_root_is_none_that_was_allowed()
 /// Beside the settings of tools lie their passwords.
 #[test]
 fn a_confined_program_reads_no_credentials_of_its_user() {
-    let judged = Judged::by(&tester("allow = [\"*\"]\ndeny = [\"delete_file\"]"), []);
+    let judged = PolicyFixture::by(&tester("allow = [\"*\"]\ndeny = [\"delete_file\"]"), []);
     let home = judged.outside.path();
     let files = [
         ".ssh/id_rsa",

@@ -1,6 +1,6 @@
 //! The policy file changes while a client is connected.
 
-use crate::{Judged, listed, logged, put, refused, tester};
+use crate::{PolicyFixture, listed, logged, put, refused, tester};
 use integration_tests::{Era, Wire, wait_until};
 use serde_json::{Value, json};
 use std::fs;
@@ -52,7 +52,7 @@ fn log_has(log: &Path, text: &str) {
 #[test]
 fn the_next_call_is_judged_by_the_new_policy_whether_or_not_the_client_noticed() {
     for era in Era::BOTH {
-        let judged = Judged::by(&everything(), []);
+        let judged = PolicyFixture::by(&everything(), []);
         let mut wire = judged.connect(era);
         assert!(runs(&mut wire, "write_file"));
         judged.set_policy(&less());
@@ -68,7 +68,7 @@ fn the_next_call_is_judged_by_the_new_policy_whether_or_not_the_client_noticed()
 #[test]
 fn a_client_of_each_era_hears_that_its_list_changed() {
     for era in Era::BOTH {
-        let judged = Judged::by(&everything(), []);
+        let judged = PolicyFixture::by(&everything(), []);
         let mut wire = judged.connect(era);
         if era == Era::Modern {
             listen(&mut wire);
@@ -86,7 +86,7 @@ fn a_client_of_each_era_hears_that_its_list_changed() {
 #[test]
 fn a_client_hears_nothing_where_its_own_list_is_what_it_was() {
     for era in Era::BOTH {
-        let judged = Judged::by(&everything(), []);
+        let judged = PolicyFixture::by(&everything(), []);
         let log = judged.outside.join("log");
         let mut wire = Wire::connect(logged(&judged.server(), &log), era);
         if era == Era::Modern {
@@ -110,8 +110,8 @@ fn a_client_hears_nothing_where_its_own_list_is_what_it_was() {
 
 #[test]
 fn a_file_that_cannot_be_used_keeps_the_policy_of_before_and_is_told() {
-    type Spoil = fn(&Judged);
-    let spoilt: [(&str, Spoil, &str); 9] = [
+    type SpoilPolicy = fn(&PolicyFixture);
+    let spoilt: [(&str, SpoilPolicy, &str); 9] = [
         ("no TOML", |judged| judged.set_policy("allow = ["), "error"),
         ("empty", |judged| judged.set_policy(""), "error"),
         (
@@ -156,7 +156,7 @@ fn a_file_that_cannot_be_used_keeps_the_policy_of_before_and_is_told() {
         ),
     ];
     for (what, spoil, said) in spoilt {
-        let judged = Judged::by(&less(), []);
+        let judged = PolicyFixture::by(&less(), []);
         let log = judged.outside.join("log");
         let mut wire = Wire::connect(logged(&judged.server(), &log), Era::BOTH[0]);
         let before = listed(&mut wire);
@@ -180,7 +180,7 @@ fn a_file_that_a_group_of_others_may_write_is_not_used() {
         // Only root can give a file to a group that is not its own.
         return;
     }
-    let judged = Judged::by(&everything(), []);
+    let judged = PolicyFixture::by(&everything(), []);
     let log = judged.outside.join("log");
     let mut wire = Wire::connect(logged(&judged.server(), &log), Era::Modern);
     assert!(runs(&mut wire, "write_file"));
@@ -199,7 +199,7 @@ fn a_file_that_a_group_of_others_may_write_is_not_used() {
 
 #[test]
 fn a_file_that_is_replaced_by_a_rename_is_seen() {
-    let judged = Judged::by(&everything(), []);
+    let judged = PolicyFixture::by(&everything(), []);
     let mut wire = judged.connect(Era::Modern);
     assert!(runs(&mut wire, "write_file"));
     let next = put(&judged.outside.join("next"), less(), 0o600);
@@ -211,7 +211,7 @@ fn a_file_that_is_replaced_by_a_rename_is_seen() {
 #[test]
 fn a_change_that_keeps_length_and_time_is_seen() {
     let pad = |text: String| format!("{text:<200}");
-    let judged = Judged::by(&pad(everything()), []);
+    let judged = PolicyFixture::by(&pad(everything()), []);
     let mut wire = judged.connect(Era::Modern);
     assert!(runs(&mut wire, "write_file"));
     let time = fs::metadata(judged.policy()).unwrap().modified().unwrap();
@@ -223,7 +223,7 @@ fn a_change_that_keeps_length_and_time_is_seen() {
 
 #[test]
 fn a_role_that_is_no_longer_declared_is_the_minimal_one() {
-    let judged = Judged::by(&everything(), []);
+    let judged = PolicyFixture::by(&everything(), []);
     let mut wire = judged.connect(Era::Modern);
     judged.set_policy(
         "version = 1\n[roles.other]\nallow = [\"*\"]\n[roles.minimal]\nallow = [\"get_diagnostics\"]\n",

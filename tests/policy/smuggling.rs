@@ -1,6 +1,6 @@
 //! One call in the clothes of another: what is judged is what runs, or nothing runs.
 
-use crate::Judged;
+use crate::PolicyFixture;
 use integration_tests::{Era, Wire};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -16,8 +16,8 @@ tools = ["write_file"]
 write_within = ["docs"]
 "#;
 
-fn judged() -> Judged {
-    Judged::by(WRITER, [("docs/a.txt", "a"), ("src/keep.txt", "keep")])
+fn judged() -> PolicyFixture {
+    PolicyFixture::by(WRITER, [("docs/a.txt", "a"), ("src/keep.txt", "keep")])
 }
 
 /// The members of `_meta` on 2026-07-28.
@@ -33,7 +33,7 @@ fn send(wire: &mut Wire, era: Era, id: i64, params: &str) -> Value {
     wire.answer(id)
 }
 
-fn untouched(judged: &Judged, what: &str) {
+fn untouched(judged: &PolicyFixture, what: &str) {
     assert!(judged.project.join("src/keep.txt").is_file(), "{what}: a hidden tool ran");
     assert_eq!(judged.project.read("src/keep.txt"), "keep", "{what}");
     assert!(!judged.project.join("src/new.txt").exists(), "{what}: written where it may not be");
@@ -224,7 +224,7 @@ fn each_message_of_an_array_is_judged_by_itself() {
 
 #[test]
 fn a_call_without_an_id_runs_nothing() {
-    let judged = Judged::by(&crate::tester("allow = [\"*\"]"), [("src/keep.txt", "keep")]);
+    let judged = PolicyFixture::by(&crate::tester("allow = [\"*\"]"), [("src/keep.txt", "keep")]);
     for era in Era::BOTH {
         let mut wire = judged.connect(era);
         wire.notify("tools/call", json!({"name": "delete_file", "arguments": {"path": "src/keep.txt"}}));

@@ -11,12 +11,12 @@ use std::process::Command;
 use std::time::Duration;
 
 /// A project, and a folder that the session has as its `$TMPDIR`.
-struct Session {
+struct SessionFixture {
     project: Project,
     temporary: Project,
 }
 
-impl Session {
+impl SessionFixture {
     fn new() -> Self {
         Self { project: Project::empty(), temporary: Project::empty() }
     }
@@ -58,7 +58,7 @@ fn without_any_word_of_a_role_a_local_server_is_the_orchestrators() {
     let everything = of_role("orchestrator");
     assert!(everything.len() > 20);
     assert_eq!(lists(server::<&str>(&project, [])), everything);
-    let session = Session::new();
+    let session = SessionFixture::new();
     assert_eq!(lists(session.server()), everything, "a temporary folder without a marker says nothing");
 }
 
@@ -99,7 +99,7 @@ fn no_source_gives_what_another_withholds_in_any_combination() {
     for flag in roles {
         for variable in roles {
             for marker in [None, Some("orchestrator"), Some("readonly")] {
-                let session = Session::new();
+                let session = SessionFixture::new();
                 session.project.write("coretools.toml", "role = \"qa\"\n");
                 let mut command = session.server_with(flag.map(|role| format!("--role={role}")));
                 if let Some(role) = variable {
@@ -125,7 +125,7 @@ fn no_source_gives_what_another_withholds_in_any_combination() {
 #[test]
 fn a_marker_in_the_sessions_folder_narrows_under_both_names() {
     for name in ["coretools_role", "teleclaude_role"] {
-        let session = Session::new();
+        let session = SessionFixture::new();
         put(&session.temporary.join(name), "readonly\n", 0o600);
         assert_eq!(lists(session.server()), of_role("readonly"), "{name}");
         assert_eq!(lists(session.server_with(["--role", "minimal"])), minimal(), "a marker widens nothing");
@@ -134,7 +134,7 @@ fn a_marker_in_the_sessions_folder_narrows_under_both_names() {
 
 #[test]
 fn the_session_beside_the_marker_of_before_is_in_the_audit() {
-    let session = Session::new();
+    let session = SessionFixture::new();
     put(&session.temporary.join("teleclaude_role"), "readonly", 0o600);
     put(&session.temporary.join("teleclaude_session_id"), "s-17", 0o600);
     let audit = session.temporary.join("audit.jsonl");
@@ -223,7 +223,7 @@ fn bad_markers() -> Vec<BadMarker> {
 #[test]
 fn a_marker_that_cannot_be_trusted_leaves_the_minimal_role_and_is_logged() {
     for (what, make) in bad_markers() {
-        let session = Session::new();
+        let session = SessionFixture::new();
         make(&session.marker());
         let log = session.project.join("log");
         // A pipe that were waited for would be met here: the answer is waited for a limited time.
@@ -277,14 +277,14 @@ fn the_command_of_an_agent_narrows_and_one_that_cannot_be_read_leaves_almost_not
 }
 
 /// A key, a folder for the session, and the configuration that names the key.
-struct Signed {
-    session: Session,
+struct SignedSessionFixture {
+    session: SessionFixture,
     broker: Project,
 }
 
-impl Signed {
+impl SignedSessionFixture {
     fn new() -> Self {
-        let signed = Self { session: Session::new(), broker: Project::empty() };
+        let signed = Self { session: SessionFixture::new(), broker: Project::empty() };
         put(&signed.key(), [b'k'; 48], 0o600);
         fs::set_permissions(signed.session.temporary.path(), fs::Permissions::from_mode(0o700)).unwrap();
         put(&signed.broker.join("coretools.toml"), "[policy]\nmarker_key = \"marker.key\"\n", 0o600);
@@ -311,7 +311,7 @@ impl Signed {
 
 #[test]
 fn with_a_key_only_a_marker_that_it_signed_and_that_has_not_expired_counts() {
-    let signed = Signed::new();
+    let signed = SignedSessionFixture::new();
     assert_eq!(signed.sees(), minimal(), "no marker");
     put(&signed.session.marker(), "worker", 0o600);
     assert_eq!(signed.sees(), minimal(), "one without a signature");
@@ -348,7 +348,7 @@ fn with_a_key_only_a_marker_that_it_signed_and_that_has_not_expired_counts() {
 
 #[test]
 fn a_marker_that_changes_while_the_server_runs_gives_nothing() {
-    let session = Session::new();
+    let session = SessionFixture::new();
     put(&session.marker(), "readonly", 0o600);
     for era in Era::BOTH {
         let mut wire = Wire::connect(session.server(), era);

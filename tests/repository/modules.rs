@@ -13,7 +13,7 @@ type ModulePath = Vec<String>;
 
 /// One module: where it is written, what it defines and re-exports.
 #[derive(Default)]
-struct Module {
+struct SourceModule {
     file: PathBuf,
     items: BTreeSet<String>,
     /// Imported and re-exported names, and the paths that they stand for.
@@ -25,9 +25,9 @@ struct Module {
 }
 
 #[derive(Default)]
-struct Modules(BTreeMap<ModulePath, Module>);
+struct ModuleGraph(BTreeMap<ModulePath, SourceModule>);
 
-impl Modules {
+impl ModuleGraph {
     fn of(root: &Path) -> Self {
         let mut modules = Self::default();
         let folder = root.parent().unwrap().to_owned();
@@ -42,7 +42,7 @@ impl Modules {
     }
 
     fn read_items(&mut self, path: &[String], file: &Path, folder: &Path, items: &[syn::Item]) {
-        let mut module = Module { file: file.to_owned(), ..Module::default() };
+        let mut module = SourceModule { file: file.to_owned(), ..SourceModule::default() };
         for item in items.iter().filter(|item| !is_test(item)) {
             let child = |name: &syn::Ident| [path, &[name.to_string()]].concat();
             match item {
@@ -66,7 +66,7 @@ impl Modules {
                     if let Some(name) = item_name(other) {
                         module.items.insert(name);
                     }
-                    Paths(&mut module.paths).visit_item(other);
+                    PathCollector(&mut module.paths).visit_item(other);
                 }
             }
         }
@@ -125,7 +125,7 @@ impl Modules {
     }
 }
 
-impl Module {
+impl SourceModule {
     fn import(&mut self, prefix: &mut Vec<String>, tree: &syn::UseTree) {
         match tree {
             syn::UseTree::Path(path) => {
@@ -157,9 +157,9 @@ impl Module {
 }
 
 /// Collects the paths of an item, and of what stands in its macros as far as that reads as paths.
-struct Paths<'a>(&'a mut BTreeSet<Vec<String>>);
+struct PathCollector<'a>(&'a mut BTreeSet<Vec<String>>);
 
-impl<'ast> Visit<'ast> for Paths<'_> {
+impl<'ast> Visit<'ast> for PathCollector<'_> {
     fn visit_path(&mut self, path: &'ast syn::Path) {
         self.0.insert(path.segments.iter().map(|segment| segment.ident.to_string()).collect());
         syn::visit::visit_path(self, path);
@@ -244,7 +244,7 @@ fn no_two_files_use_each_other() {
     for krate in crates() {
         let root = ["src/lib.rs", "src/main.rs"].map(|name| krate.join(name));
         let Some(root) = root.iter().find(|path| path.is_file()) else { continue };
-        let uses = Modules::of(root).uses();
+        let uses = ModuleGraph::of(root).uses();
         arrows += uses.values().map(BTreeSet::len).sum::<usize>();
         for circle in circles(&uses) {
             let names: Vec<String> = circle.iter().map(|path| shown(path)).collect();
@@ -267,7 +267,7 @@ fn a_circle_would_be_found() {
     write("a.rs", "use crate::b::B; pub struct A(B);");
     write("b.rs", "pub struct B; impl B { fn a(&self, _: &super::A) {} }");
     write("c.rs", "use super::a::A; struct C(A);");
-    let uses = Modules::of(&folder.path().join("lib.rs")).uses();
+    let uses = ModuleGraph::of(&folder.path().join("lib.rs")).uses();
     let found = circles(&uses);
     let expected: BTreeSet<PathBuf> = ["a.rs", "b.rs"].map(|name| folder.path().join(name)).into();
     assert_eq!(found, [expected]);

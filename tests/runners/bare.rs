@@ -1,14 +1,14 @@
 //! The engine's counts and exit codes against those that the runner itself prints, run beside it in a plain
 //! environment, as in a terminal.
 
-use crate::support::Sample;
+use crate::support::SampleProject;
 use std::process::Command;
 
 /// Passed, failed, skipped.
-type Counts = (u64, u64, u64);
+type RunCounts = (u64, u64, u64);
 
 /// Returns what the commands print, and the first exit code that is not 0.
-fn bare(sample: &Sample, commands: &[&str]) -> (String, i32) {
+fn bare(sample: &SampleProject, commands: &[&str]) -> (String, i32) {
     let mut printed = String::new();
     let mut code = 0;
     for command in commands {
@@ -51,8 +51,8 @@ fn lines(text: &str, start: &str) -> String {
 
 /// Runs both, and compares.
 #[track_caller]
-fn same(project: &str, program: &str, runner: &str, commands: &[&str], counts: fn(&str) -> Counts) {
-    let Some(sample) = Sample::of(project, program) else { return };
+fn same(project: &str, program: &str, runner: &str, commands: &[&str], counts: fn(&str) -> RunCounts) {
+    let Some(sample) = SampleProject::of(project, program) else { return };
     let report = sample.run(runner, "");
     let (printed, code) = bare(&sample, commands);
     let ours = (report.passed, report.failed, report.skipped);
@@ -61,7 +61,7 @@ fn same(project: &str, program: &str, runner: &str, commands: &[&str], counts: f
     assert!(!report.is_success() && report.error.is_none(), "{}", report.to_text());
 }
 
-fn libtest(text: &str) -> Counts {
+fn libtest(text: &str) -> RunCounts {
     let results = lines(text, "test result:");
     (before(&results, &["passed"]), before(&results, &["failed"]), before(&results, &["ignored"]))
 }

@@ -1,13 +1,13 @@
 //! Runs that do not end well: a test hangs, or the runner dies beneath it. What came before is kept, what was
 //! running is named where the runner tells it, and no process is left.
 
-use crate::support::Sample;
+use crate::support::SampleProject;
 use core_tools::testing::{ProblemKind, RunTests, TestReport, TestStatus};
 use std::fs;
 use std::time::Duration;
 
 /// A project with tests that pass and then one that does not end well.
-struct Project {
+struct BadEndingProject {
     runner: &'static str,
     /// The program that it needs beside the runner.
     program: &'static str,
@@ -47,8 +47,8 @@ const JS_KILL: &str = "await run('@KILL@'); await run('sleep 100')";
 /// head of a session of its own.
 const KILL: &str = "until [ -e reported ]; do sleep 0.05; done; kill -9 $(ps -o sid= $$)";
 
-const fn project(runner: &'static str) -> Project {
-    Project {
+const fn project(runner: &'static str) -> BadEndingProject {
+    BadEndingProject {
         runner,
         program: runner,
         files: &[],
@@ -59,9 +59,9 @@ const fn project(runner: &'static str) -> Project {
     }
 }
 
-impl Project {
-    fn set_up(&self, end: &str) -> Option<Sample> {
-        let sample = Sample::empty(self.program)?;
+impl BadEndingProject {
+    fn set_up(&self, end: &str) -> Option<SampleProject> {
+        let sample = SampleProject::empty(self.program)?;
         for (path, text) in self.files {
             sample.write(path, &text.replace("@END@", end));
         }
@@ -135,7 +135,7 @@ impl Project {
 }
 
 /// No process is left that says `mark`, or that runs in the folder of the project.
-fn leaves_nothing(sample: &Sample, mark: &str) {
+fn leaves_nothing(sample: &SampleProject, mark: &str) {
     integration_tests::wait_until_gone(mark, Duration::from_secs(10));
     let folder = sample.path().canonicalize().unwrap();
     let left = || {
@@ -153,7 +153,7 @@ macro_rules! endings {
         mod $name {
             use super::*;
 
-            const PROJECT: Project = $project;
+            const PROJECT: BadEndingProject = $project;
 
             #[test]
             fn a_test_that_hangs_is_ended_by_the_limit_and_leaves_no_process() {
@@ -169,7 +169,7 @@ macro_rules! endings {
 }
 
 endings! {
-    cargo: Project {
+    cargo: BadEndingProject {
         files: &[("Cargo.toml", CARGO), ("src/lib.rs", RUST)],
         hang: RUST_HANG,
         kill: RUST_KILL,
@@ -177,14 +177,14 @@ endings! {
         reports_starts: false,
         ..project("cargo")
     };
-    nextest: Project {
+    nextest: BadEndingProject {
         program: "cargo-nextest",
         files: &[("Cargo.toml", CARGO), ("src/lib.rs", RUST)],
         hang: RUST_HANG,
         kill: RUST_KILL,
         ..project("nextest")
     };
-    pytest: Project {
+    pytest: BadEndingProject {
         files: &[
             ("pytest.ini", "[pytest]\n"),
             (
@@ -196,7 +196,7 @@ endings! {
         kill: "subprocess.run('@KILL@', shell=True)",
         ..project("pytest")
     };
-    bats: Project {
+    bats: BadEndingProject {
         files: &[(
             "tests/a.bats",
             "@test \"a\" {\n  true\n}\n@test \"b\" {\n  true\n}\n@test \"does not end\" {\n  touch began\n  @END@\n}\n",
@@ -206,7 +206,7 @@ endings! {
         reports_starts: false,
         ..project("bats")
     };
-    node: Project {
+    node: BadEndingProject {
         files: &[
             ("package.json", "{}"),
             (
@@ -221,7 +221,7 @@ test('does not end', async () => { require('fs').writeFileSync('began', ''); @EN
         kill: JS_KILL,
         ..project("node")
     };
-    mocha: Project {
+    mocha: BadEndingProject {
         files: &[
             ("package.json", "{\"devDependencies\":{\"mocha\":\"*\"}}"),
             (
@@ -235,7 +235,7 @@ it('does not end', async () => { require('fs').writeFileSync('began', ''); @END@
         kill: JS_KILL,
         ..project("mocha")
     };
-    jest: Project {
+    jest: BadEndingProject {
         files: &[
             ("package.json", "{\"devDependencies\":{\"jest\":\"*\"}}"),
             (
@@ -249,7 +249,7 @@ test('does not end', async () => { require('fs').writeFileSync('began', ''); @EN
         kill: JS_KILL,
         ..project("jest")
     };
-    vitest: Project {
+    vitest: BadEndingProject {
         files: &[
             ("package.json", "{\"type\":\"module\",\"devDependencies\":{\"vitest\":\"*\"}}"),
             (
@@ -266,7 +266,7 @@ test('does not end', async () => { writeFileSync('began', ''); @END@ }, 600000);
         kill: JS_KILL,
         ..project("vitest")
     };
-    ava: Project {
+    ava: BadEndingProject {
         files: &[
             ("package.json", "{\"type\":\"module\",\"devDependencies\":{\"ava\":\"*\"}}"),
             (
@@ -286,7 +286,7 @@ test.serial('does not end', async (t) => { t.timeout(600000); t.pass(); writeFil
         reports_starts: false,
         ..project("ava")
     };
-    playwright: Project {
+    playwright: BadEndingProject {
         program: "@playwright/test",
         files: &[
             ("package.json", "{\"devDependencies\":{\"@playwright/test\":\"*\"}}"),
@@ -302,7 +302,7 @@ test('does not end', async () => { test.setTimeout(0); require('fs').writeFileSy
         kill: JS_KILL,
         ..project("playwright")
     };
-    rspec: Project {
+    rspec: BadEndingProject {
         files: &[(
             "spec/a_spec.rb",
             "RSpec.describe 'it' do
@@ -314,7 +314,7 @@ end\n",
         kill: "system('@KILL@')",
         ..project("rspec")
     };
-    go: Project {
+    go: BadEndingProject {
         files: &[
             ("go.mod", "module example.org/sample\n\ngo 1.18\n"),
             (
@@ -330,7 +330,7 @@ func TestDoesNotEnd_does(t *testing.T) {\n\tos.WriteFile(\"began\", nil, 0o600)\
         kill: "exec.Command(\"sh\", \"-c\", \"@KILL@\").Run()\n\ttime.Sleep(100 * time.Second)",
         ..project("go")
     };
-    ctest: Project {
+    ctest: BadEndingProject {
         files: &[(
             "CMakeLists.txt",
             "cmake_minimum_required(VERSION 3.21)\nproject(sample NONE)\nenable_testing()
@@ -341,7 +341,7 @@ add_test(NAME does_not_end COMMAND sh -c \"touch ${CMAKE_SOURCE_DIR}/began; @END
         kill: "until [ -e ${CMAKE_SOURCE_DIR}/reported ]; do sleep 0.05; done; kill -9 $PPID; sleep 100",
         ..project("ctest")
     };
-    make: Project {
+    make: BadEndingProject {
         files: &[("Makefile", "test:\n\t@touch began\n\t@@END@\n")],
         hang: "sleep @SECONDS@",
         kill: "kill -9 $$(ps -o sid= $$$$); sleep 100",
@@ -349,7 +349,7 @@ add_test(NAME does_not_end COMMAND sh -c \"touch ${CMAKE_SOURCE_DIR}/began; @END
         reports_each_end: false,
         ..project("make")
     };
-    maven: Project {
+    maven: BadEndingProject {
         program: "mvn",
         files: &[
             (".mvn/maven.config", include_str!("projects/maven/.mvn/maven.config")),

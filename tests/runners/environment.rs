@@ -1,12 +1,12 @@
 //! The part of the server's environment that a runner gets: what it would get in a terminal.
 
-use crate::support::Sample;
+use crate::support::SampleProject;
 use integration_tests::{Era, Wire};
 use serde_json::json;
 use std::collections::BTreeMap;
 
 /// The variables that the runner of `sample` was started with, but for the one that tells its processes.
-fn variables(sample: &Sample) -> BTreeMap<String, String> {
+fn variables(sample: &SampleProject) -> BTreeMap<String, String> {
     let text = std::fs::read_to_string(sample.path().join("environment")).unwrap();
     let variables = text.split('\0').filter_map(|variable| variable.split_once('='));
     let told = variables.filter(|(name, _)| !name.starts_with("PROCESS_RUNNER_RUN_"));
@@ -14,8 +14,8 @@ fn variables(sample: &Sample) -> BTreeMap<String, String> {
 }
 
 /// A project whose tests write down their environment.
-fn recording() -> Option<Sample> {
-    let sample = Sample::empty("node")?;
+fn recording() -> Option<SampleProject> {
+    let sample = SampleProject::empty("node")?;
     sample.write("package.json", "{\"scripts\":{\"test\":\"node --test\"}}").write(
         "a.test.js",
         "require('node:test').test('a', () => {

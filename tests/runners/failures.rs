@@ -1,11 +1,11 @@
 //! Runs that go wrong as a whole: each a kind of its own, none a pass.
 
-use crate::support::Sample;
+use crate::support::SampleProject;
 use core_tools::testing::{ProblemKind, RunTests, TestError, TestReport, TestStatus};
 
 macro_rules! sample {
     ($program:expr) => {
-        match Sample::empty($program) {
+        match SampleProject::empty($program) {
             Some(sample) => sample,
             None => return,
         }
@@ -114,7 +114,7 @@ fn rspec_that_cannot_load_a_file_or_has_no_test_is_told_apart() {
 
 #[test]
 fn maven_that_does_not_compile_or_dies_is_told_apart() {
-    let Some(sample) = Sample::of("maven", "mvn") else { return };
+    let Some(sample) = SampleProject::of("maven", "mvn") else { return };
     let test = MAVEN_TEST;
     sample.write(test, &maven_class("int x = \"\";"));
     let report = sample.run("", "");
@@ -135,7 +135,7 @@ fn maven_class(body: &str) -> String {
 
 #[test]
 fn maven_without_a_test_or_with_none_that_was_asked_for_is_no_pass() {
-    let Some(sample) = Sample::of("maven", "mvn") else { return };
+    let Some(sample) = SampleProject::of("maven", "mvn") else { return };
     sample.write(MAVEN_TEST, &maven_class(""));
     assert!(sample.run("", "").is_success());
     fails_as(&sample.run("", "NoSuchTest"), ProblemKind::NoTests);
@@ -173,7 +173,7 @@ fn of_no_runner_an_empty_selection_is_a_pass_and_a_path_that_does_not_exist_is_a
         ("go", "go", "go", "none_test.go"),
         ("ctest", "ctest", "ctest", "none/"),
     ] {
-        let Some(sample) = Sample::of(project, program) else { continue };
+        let Some(sample) = SampleProject::of(project, program) else { continue };
         let report = sample.run(runner, "NoSuchTest");
         assert_eq!(kind(&report), Some(ProblemKind::NoTests), "{runner}: {}", report.to_text());
         let request = RunTests::new().test_path(file).runner(runner);

@@ -1,11 +1,11 @@
 //! Projects that make a runner say what is not so, or make it be read so.
 
-use crate::support::Sample;
+use crate::support::SampleProject;
 use core_tools::testing::{ProblemKind, RunTests, TestError, TestReport, TestStatus};
 
 macro_rules! sample {
     ($program:expr) => {
-        match Sample::empty($program) {
+        match SampleProject::empty($program) {
             Some(sample) => sample,
             None => return,
         }
@@ -32,7 +32,7 @@ fn ran(report: &TestReport) -> Vec<&str> {
     names
 }
 
-fn asked(sample: &Sample, runner: &str, path: &str) -> Result<TestReport, TestError> {
+fn asked(sample: &SampleProject, runner: &str, path: &str) -> Result<TestReport, TestError> {
     sample.try_run(&RunTests::new().test_path(path).runner(runner))
 }
 
@@ -82,7 +82,7 @@ fn each_file_of_cargo_selects_its_own_target_and_what_is_of_none_is_an_error() {
 
 /// The names of tests are literal, and they select as they stand in reports.
 fn check_names_of_javascript_tests(program: &str, runner: &str, file: &str, head: &str) {
-    let Some(sample) = Sample::empty(program) else { return };
+    let Some(sample) = SampleProject::empty(program) else { return };
     let package = format!("{{\"devDependencies\":{{\"{program}\":\"*\"}}}}");
     let tests = "describe('suite', () => {\n  it('adds 1', () => {});\n  it('adds [2]', () => {});\n  it('/3/', () => {});\n});\nit('a > b', () => {});\n";
     sample.write("package.json", &package).write(file, &format!("{head}{tests}"));
@@ -127,7 +127,7 @@ fn names_of_playwright_are_literal_and_select_as_they_stand_in_reports() {
 
 #[test]
 fn names_of_go_bats_ctest_and_nextest_are_literal_and_select_as_they_stand_in_reports() {
-    if let Some(sample) = Sample::empty("go") {
+    if let Some(sample) = SampleProject::empty("go") {
         let test = "package p\n\nimport \"testing\"\n\nfunc TestSub(t *testing.T) {\n\tt.Run(\"a (b)\", func(t *testing.T) {})\n\tt.Run(\"a b\", func(t *testing.T) {})\n}\n\nfunc TestSubs(t *testing.T) {}\n";
         sample.write("go.mod", "module example.org/sample\n\ngo 1.18\n").write("p/a_test.go", test);
         for name in ["TestSub/a_(b)", "p/a_test.go::TestSub/a_(b)", "example.org/sample/p.TestSub/a_(b)"] {
@@ -144,12 +144,12 @@ fn names_of_go_bats_ctest_and_nextest_are_literal_and_select_as_they_stand_in_re
             is_no_pass(&sample.run("go", name), ProblemKind::NoTests);
         }
     }
-    if let Some(sample) = Sample::empty("bats") {
+    if let Some(sample) = SampleProject::empty("bats") {
         sample.write("tests/a.bats", "@test \"adds (1)\" {\n  true\n}\n@test \"adds 2\" {\n  true\n}\n");
         assert_eq!(ran(&sample.run("bats", "adds (1)")), ["adds (1)"]);
         is_no_pass(&sample.run("bats", "adds (2)"), ProblemKind::NoTests);
     }
-    if let Some(sample) = Sample::empty("ctest") {
+    if let Some(sample) = SampleProject::empty("ctest") {
         let head = "cmake_minimum_required(VERSION 3.21)\nproject(sample NONE)\nenable_testing()\n";
         let add = |name: &str| format!("add_test(NAME \"{name}\" COMMAND ${{CMAKE_COMMAND}} -E true)\n");
         sample.write("CMakeLists.txt", &format!("{head}{}{}", add("a+b"), add("aab")));
@@ -161,7 +161,7 @@ fn names_of_go_bats_ctest_and_nextest_are_literal_and_select_as_they_stand_in_re
             assert!(matches!(error, TestError::CannotSelect { .. }), "{path}: {error}");
         }
     }
-    if let Some(sample) = Sample::of("cargo", "cargo-nextest") {
+    if let Some(sample) = SampleProject::of("cargo", "cargo-nextest") {
         for name in ["tests::adds", "tests::überprüft_名前", "nested::prints_what_looks_like_a_result"] {
             let all = sample.run("nextest", name);
             let full = ran(&all)[0];
@@ -263,7 +263,7 @@ fn failures_with_text_that_is_none_or_is_endless_are_told() {
             "import { test } from 'vitest';\ntest('a', () => { throw new Error('\\ud800'); });\ntest('b', () => { throw new Error('x'.repeat(9e6)); });\n",
         ),
     ] {
-        let Some(sample) = Sample::empty(program) else { continue };
+        let Some(sample) = SampleProject::empty(program) else { continue };
         sample.write(PYTEST.0, PYTEST.1).write("package.json", "{}").write(file, test);
         let report = sample.run(runner, file);
         assert_eq!((report.passed, report.failed), (0, 2), "{runner}: {}", report.to_text());
@@ -334,7 +334,7 @@ fn tests_of_javascript_that_are_tried_again_count_once() {
             "import { test } from 'vitest';\nlet n = 0;\ntest('a', { retry: 2 }, () => { if (++n < 3) throw new Error('no'); });\n",
         ),
     ] {
-        let Some(sample) = Sample::empty(program) else { continue };
+        let Some(sample) = SampleProject::empty(program) else { continue };
         sample.write("package.json", "{}").write(file, test);
         let report = sample.run(runner, file);
         assert_eq!(
@@ -416,7 +416,7 @@ add_test(NAME dies COMMAND sh -c \"kill -SEGV $$\")
 
 #[test]
 fn modules_of_maven_may_lie_in_a_folder_of_any_name() {
-    let Some(sample) = Sample::of("maven", "mvn") else { return };
+    let Some(sample) = SampleProject::of("maven", "mvn") else { return };
     let read = |path: &str| std::fs::read_to_string(sample.path().join(path)).unwrap();
     let (pom, test) = (read("pom.xml"), read("src/test/java/demo/AdderTest.java"));
     let config = sample.path().join("settings.xml");

@@ -1,6 +1,6 @@
 //! The project's own test command, with everything that it runs, and its exit code above all.
 
-use crate::support::Sample;
+use crate::support::SampleProject;
 use core_tools::testing::{ProblemKind, RunTests, TestReport};
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -8,30 +8,30 @@ use std::process::Command;
 
 macro_rules! sample {
     ($program:expr) => {
-        match Sample::empty($program) {
+        match SampleProject::empty($program) {
             Some(sample) => sample,
             None => return,
         }
     };
 }
 
-fn all(sample: &Sample) -> TestReport {
+fn all(sample: &SampleProject) -> TestReport {
     sample.try_run(&RunTests::new()).unwrap()
 }
 
 /// The exit code of `npm test` in a terminal.
-fn npm_test(sample: &Sample) -> i32 {
+fn npm_test(sample: &SampleProject) -> i32 {
     let output = Command::new("npm").arg("test").current_dir(sample.path()).output().unwrap();
     output.status.code().unwrap()
 }
 
-fn scripts(sample: &Sample, scripts: &serde_json::Value) {
+fn scripts(sample: &SampleProject, scripts: &serde_json::Value) {
     sample.write("package.json", &json!({"name": "sample", "private": true, "scripts": scripts}).to_string());
 }
 
 /// The command fails in a terminal, and the report has these counts and no success.
 #[track_caller]
-fn fails(sample: &Sample, passed: u64, failed: u64) -> TestReport {
+fn fails(sample: &SampleProject, passed: u64, failed: u64) -> TestReport {
     assert_ne!(npm_test(sample), 0, "the fixture fails");
     let report = all(sample);
     assert_eq!(report.success, Some(false), "{}", report.to_text());

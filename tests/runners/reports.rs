@@ -1,10 +1,10 @@
 //! The report on each runner's sample, compared with what the runner itself says.
 
-use crate::support::{Sample, outline};
+use crate::support::{SampleProject, outline};
 
 macro_rules! sample {
     ($name:expr, $program:expr) => {
-        match Sample::of($name, $program) {
+        match SampleProject::of($name, $program) {
             Some(sample) => sample,
             None => return,
         }
@@ -145,7 +145,7 @@ fn of_make_the_exit_code_is_told() {
 #[test]
 fn in_a_mixed_project_the_first_runner_is_chosen_the_others_are_named_and_a_file_finds_its_own() {
     let sample = sample!("cargo", "cargo");
-    let Some(python) = Sample::of("pytest", "pytest") else { return };
+    let Some(python) = SampleProject::of("pytest", "pytest") else { return };
     let node = std::fs::read_to_string(python.path().join("test_sample.py")).unwrap();
     sample.write("python/pytest.ini", "[pytest]\n").write("python/test_sample.py", &node);
     std::os::unix::fs::symlink(python.path().join(".venv"), sample.path().join(".venv")).unwrap();

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use tempfile::TempDir;
 
 /// A copy of a sample project, in a folder of its own.
-pub(crate) struct Sample {
+pub(crate) struct SampleProject {
     folder: TempDir,
 }
 
@@ -50,7 +50,7 @@ fn runs(program: &str) -> bool {
     Command::new(program).arg(version).output().is_ok_and(|output| output.status.success())
 }
 
-impl Sample {
+impl SampleProject {
     /// The sample of this name; nothing if `program`, which it needs, is not installed.
     pub(crate) fn of(name: &str, program: &str) -> Option<Self> {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));

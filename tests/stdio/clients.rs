@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-type Client = RunningService<RoleClient, ()>;
+type RmcpClient = RunningService<RoleClient, ()>;
 
 fn lifecycles() -> [ClientLifecycleMode; 3] {
     let modern = vec![ProtocolVersion::V_2026_07_28];
@@ -26,7 +26,7 @@ fn lifecycles() -> [ClientLifecycleMode; 3] {
 }
 
 /// rmcp's client of a server for `project`. Dropping the child ends the server.
-async fn connect(project: &Project, lifecycle: ClientLifecycleMode) -> (Client, tokio::process::Child) {
+async fn connect(project: &Project, lifecycle: ClientLifecycleMode) -> (RmcpClient, tokio::process::Child) {
     let mut command = tokio::process::Command::from(project.server());
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
     let mut child = command.spawn().unwrap();

@@ -13,13 +13,13 @@ fn start(wire: &mut Wire, command: Value) -> u64 {
 
 /// The text of an answer: `command 1 (`sleep 60`): running, 0.002 s; next_cursor 6`, then output.
 #[derive(Debug)]
-struct Answer {
+struct CommandAnswer {
     summary: String,
     cursor: u64,
     output: String,
 }
 
-impl Answer {
+impl CommandAnswer {
     fn of(result: &Value) -> Self {
         assert_eq!(result["isError"], false, "{result}");
         let text = result["content"][0]["text"].as_str().unwrap();
@@ -33,8 +33,8 @@ impl Answer {
     }
 }
 
-fn read(wire: &mut Wire, arguments: Value) -> Answer {
-    Answer::of(&wire.call("read_command_output", arguments))
+fn read(wire: &mut Wire, arguments: Value) -> CommandAnswer {
+    CommandAnswer::of(&wire.call("read_command_output", arguments))
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn stopping_ends_everything_that_was_started() {
     let script = format!("trap '' TERM; echo up; setsid sleep {seconds} & sleep {seconds}; wait");
     let id = start(&mut wire, json!(["sh", "-c", script]));
     wait_until(Duration::from_secs(10), "the tree grows", || alive(&seconds).len() >= 3);
-    let answer = Answer::of(&wire.call("stop_command", json!({"id": id, "grace_ms": 200})));
+    let answer = CommandAnswer::of(&wire.call("stop_command", json!({"id": id, "grace_ms": 200})));
     assert!(answer.is("stopped") && answer.output == "up\n", "{answer:?}");
     wait_until_gone(&seconds, Duration::from_secs(2));
     // Once more is no fault.
@@ -129,7 +129,7 @@ fn a_program_that_ends_by_itself_when_asked_has_its_exit_code() {
         json!(["sh", "-c", "trap 'echo cleaning; exit 5' TERM; echo up; while :; do read line; done"]),
     );
     read(&mut wire, json!({"id": id, "wait_ms": 10_000}));
-    let answer = Answer::of(&wire.call("stop_command", json!({"id": id, "grace_ms": 10_000})));
+    let answer = CommandAnswer::of(&wire.call("stop_command", json!({"id": id, "grace_ms": 10_000})));
     assert!(answer.is("stopped, exit code 5") && answer.output == "up\ncleaning\n", "{answer:?}");
 }
 

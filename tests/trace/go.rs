@@ -1,17 +1,17 @@
 //! Go programs, by net/http/pprof.
 
-use crate::support::{App, Server, file, has, hot, source};
+use crate::support::{ProfiledApp, TraceServer, file, has, hot, source};
 use integration_tests::wait_until;
 use serde_json::json;
 use std::process::Command;
 use std::time::Duration;
 
-fn app(folder: &tempfile::TempDir) -> App {
+fn app(folder: &tempfile::TempDir) -> ProfiledApp {
     let program = folder.path().join("app");
     let mut build = Command::new("go");
     build.args(["build", "-o"]).arg(&program).arg(".").current_dir(source("go"));
     assert!(build.status().unwrap().success());
-    App::start(Command::new(program))
+    ProfiledApp::start(Command::new(program))
 }
 
 #[test]
@@ -20,7 +20,7 @@ fn time_and_memory_are_told_by_function() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let (app, mut server) = (app(&folder), Server::start());
+    let (app, mut server) = (app(&folder), TraceServer::start());
     let profile = server.profile(json!({"duration_ms": 1000, "type": "cpu", "target": app.target()}));
     assert_eq!((&profile["runtime"], &profile["format"]), (&json!("go"), &json!("pprof")));
     // The runtime's own interruptions are booked above it.
@@ -45,7 +45,7 @@ fn a_cancelled_capture_ends_the_profiler_in_the_program() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let (app, mut server) = (app(&folder), Server::start());
+    let (app, mut server) = (app(&folder), TraceServer::start());
     let running = || app.get("/debug/pprof/goroutine?debug=1").contains("pprof.Profile+");
     let id = server.ask(json!({"duration_ms": 30_000, "type": "cpu", "target": app.target()}));
     wait_until(Duration::from_secs(20), "it profiles", running);

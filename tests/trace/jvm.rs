@@ -1,6 +1,6 @@
 //! Java virtual machines, by their attach socket.
 
-use crate::support::{App, file, has, source};
+use crate::support::{ProfiledApp, file, has, source};
 use core_tools::trace::{CaptureTrace, FailureKind, HotFunction, ProfileSummary, TraceType, Traces};
 use core_tools::workspace::Workspace;
 use process_runner::{CancellationToken, Runner};
@@ -10,10 +10,10 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-fn app() -> App {
+fn app() -> ProfiledApp {
     let mut command = Command::new("java");
     command.arg("-XX:+UseSerialGC").arg(source("App.java"));
-    App::start(command)
+    ProfiledApp::start(command)
 }
 
 fn traces(folder: &Path, signals: bool) -> Traces {
@@ -22,7 +22,7 @@ fn traces(folder: &Path, signals: bool) -> Traces {
     traces.allow_signals(signals).unrestricted(true)
 }
 
-fn request(app: &App, kind: TraceType, duration: u64) -> CaptureTrace {
+fn request(app: &ProfiledApp, kind: TraceType, duration: u64) -> CaptureTrace {
     CaptureTrace::new(kind, duration).target(app.target())
 }
 

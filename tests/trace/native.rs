@@ -1,13 +1,13 @@
 //! Native programs and the server itself, by perf.
 
-use crate::support::{App, Server, file, has, hot, source, told};
+use crate::support::{ProfiledApp, TraceServer, file, has, hot, source, told};
 use integration_tests::wait_until;
 use serde_json::json;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Compiled as programs are: optimised, without frame pointers.
-fn app(folder: &tempfile::TempDir) -> App {
+fn app(folder: &tempfile::TempDir) -> ProfiledApp {
     let program = folder.path().join("app");
     let compiled = Command::new("gcc")
         .args(["-O2", "-g", "-o"])
@@ -16,7 +16,7 @@ fn app(folder: &tempfile::TempDir) -> App {
         .status()
         .unwrap();
     assert!(compiled.success());
-    App::start(Command::new(program))
+    ProfiledApp::start(Command::new(program))
 }
 
 #[test]
@@ -25,7 +25,7 @@ fn self_and_total_shares_are_those_of_the_program_with_file_and_line() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let (app, mut server) = (app(&folder), Server::start());
+    let (app, mut server) = (app(&folder), TraceServer::start());
     let profile = server.profile(json!({"duration_ms": 1500, "type": "cpu", "target": app.target()}));
     assert_eq!((&profile["runtime"], &profile["format"]), (&json!("native"), &json!("perf.data")));
     let summary = &profile["summary"];
@@ -50,7 +50,7 @@ fn a_cancelled_capture_ends_perf_and_a_program_that_ends_meanwhile_ends_the_capt
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let (mut app, mut server) = (app(&folder), Server::start());
+    let (mut app, mut server) = (app(&folder), TraceServer::start());
     let mark = format!("-p {} -o", app.pid());
     let recording = || !integration_tests::alive(&mark).is_empty();
     let ask = json!({"duration_ms": 30_000, "type": "cpu", "target": app.target()});
@@ -77,7 +77,7 @@ fn the_server_profiles_itself() {
     if !has("perf") {
         return;
     }
-    let mut server = Server::start();
+    let mut server = TraceServer::start();
     let id = server.ask(json!({"duration_ms": 1500, "type": "cpu", "target": "server"}));
     // It works meanwhile.
     for _ in 0..200 {
@@ -107,7 +107,7 @@ fn it_ends_in_time_or_says_why() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let (app, mut server) = (app(&folder), Server::start());
+    let (app, mut server) = (app(&folder), TraceServer::start());
     for kind in ["cpu", "heap", "network"] {
         let started = Instant::now();
         let profile = server.profile(json!({"duration_ms": 500, "type": kind, "target": app.target()}));

@@ -1,6 +1,6 @@
 //! Node.js and Deno, by their inspector.
 
-use crate::support::{App, Server, command, file, has, hot, source, told};
+use crate::support::{ProfiledApp, TraceServer, command, file, has, hot, source, told};
 use integration_tests::{Era, Project, Wire, wait_until};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// A program that runs JavaScript.
-struct Engine {
+struct JavaScriptEngine {
     /// As answers name it.
     name: &'static str,
     program: PathBuf,
@@ -24,7 +24,7 @@ const ENGINES: [(&str, &str, &[&str]); 4] = [
     ("deno", ".nodes/node_modules/deno/deno", &["run", "--allow-all", "--inspect=127.0.0.1:0"]),
 ];
 
-impl Engine {
+impl JavaScriptEngine {
     /// Those that are here; where one is not the test says so, and fails in CI.
     fn all() -> impl Iterator<Item = Self> {
         ENGINES.into_iter().filter_map(|(name, program, arguments)| {
@@ -41,25 +41,25 @@ impl Engine {
     }
 
     /// The application, with an inspector.
-    fn app(&self, arguments: &[&str]) -> App {
+    fn app(&self, arguments: &[&str]) -> ProfiledApp {
         let mut command = Command::new(&self.program);
         command.args(self.arguments).arg(source("app.cjs")).args(arguments);
         command.env_remove("NODE_OPTIONS").env_remove("NODE_V8_COVERAGE");
-        App::start(command)
+        ProfiledApp::start(command)
     }
 }
 
 /// The same, by the system's Node.js.
-fn app(arguments: &[&str]) -> App {
-    let node = Engine { name: "node", program: "node".into(), arguments: NODE };
+fn app(arguments: &[&str]) -> ProfiledApp {
+    let node = JavaScriptEngine { name: "node", program: "node".into(), arguments: NODE };
     node.app(arguments)
 }
 
 #[test]
 fn the_hot_function_is_told_with_file_line_and_share() {
-    for engine in Engine::all() {
+    for engine in JavaScriptEngine::all() {
         // The second capture finds a program that is optimised throughout.
-        let (app, mut server) = (engine.app(&[]), Server::start());
+        let (app, mut server) = (engine.app(&[]), TraceServer::start());
         for _ in 0..2 {
             let ask = json!({"duration_ms": 1500, "type": "cpu", "target": app.target()});
             let profile = server.profile(ask);
@@ -82,7 +82,7 @@ fn the_line_and_the_flame_graph_are_those_of_the_program() {
     if !has("node") {
         return;
     }
-    let (app, mut server) = (app(&[]), Server::start());
+    let (app, mut server) = (app(&[]), TraceServer::start());
     let result = server.wire.call(
         "capture_trace",
         json!({"duration_ms": 1500, "type": "cpu", "target": app.target(), "image": true}),
@@ -132,8 +132,8 @@ fn decode(text: &str) -> Vec<u8> {
 
 #[test]
 fn who_allocates_is_told_without_halting_and_what_there_is_by_a_snapshot() {
-    for engine in Engine::all() {
-        let (app, mut server) = (engine.app(&[]), Server::start());
+    for engine in JavaScriptEngine::all() {
+        let (app, mut server) = (engine.app(&[]), TraceServer::start());
         let profile = server.profile(json!({"duration_ms": 1500, "type": "heap", "target": app.target()}));
         assert_eq!(profile["format"], "heapprofile");
         assert_eq!(profile.get("paused_ms"), None);
@@ -157,8 +157,8 @@ fn who_allocates_is_told_without_halting_and_what_there_is_by_a_snapshot() {
 
 #[test]
 fn requests_are_told_by_route_without_secrets_and_nobody_listens_afterwards() {
-    for engine in Engine::all() {
-        let (app, mut server) = (engine.app(&[]), Server::start());
+    for engine in JavaScriptEngine::all() {
+        let (app, mut server) = (engine.app(&[]), TraceServer::start());
         assert_eq!(app.get("/subscribers"), "[]");
         let profile = server.profile(json!({"duration_ms": 2500, "type": "network", "target": app.target()}));
         assert_eq!(app.get("/subscribers"), "[]");
@@ -187,8 +187,8 @@ fn requests_are_told_by_route_without_secrets_and_nobody_listens_afterwards() {
 
 #[test]
 fn a_cancelled_capture_leaves_nothing_behind() {
-    for engine in Engine::all() {
-        let (app, mut server) = (engine.app(&[]), Server::start());
+    for engine in JavaScriptEngine::all() {
+        let (app, mut server) = (engine.app(&[]), TraceServer::start());
         for kind in ["network", "cpu", "heap"] {
             let id = server.ask(json!({"duration_ms": 30_000, "type": kind, "target": app.target()}));
             if kind == "network" {
@@ -220,15 +220,15 @@ fn a_cancelled_capture_leaves_nothing_behind() {
 
 #[test]
 fn listeners_end_by_themselves_where_the_server_was_killed() {
-    let listened_to = Engine::all().map(|engine| {
-        let (app, mut server) = (engine.app(&["quiet"]), Server::start());
+    let listened_to = JavaScriptEngine::all().map(|engine| {
+        let (app, mut server) = (engine.app(&["quiet"]), TraceServer::start());
         server.ask(json!({"duration_ms": 5000, "type": "network", "target": app.target()}));
         wait_until(Duration::from_secs(20), "it listens", || app.get("/subscribers") != "[]");
         server.wire.signal(rustix::process::Signal::KILL);
         app
     });
     // All of them first, as each takes its time.
-    for app in listened_to.collect::<Vec<App>>() {
+    for app in listened_to.collect::<Vec<ProfiledApp>>() {
         wait_until(Duration::from_secs(30), "nobody listens", || app.get("/subscribers") == "[]");
     }
 }
@@ -238,7 +238,7 @@ fn a_second_capture_of_a_process_is_busy_and_of_another_is_not() {
     if !has("node") {
         return;
     }
-    let (first, second, mut server) = (app(&["quiet"]), app(&["quiet"]), Server::start());
+    let (first, second, mut server) = (app(&["quiet"]), app(&["quiet"]), TraceServer::start());
     let id = server.ask(json!({"duration_ms": 8000, "type": "network", "target": first.target()}));
     wait_until(Duration::from_secs(20), "it listens", || first.get("/subscribers") != "[]");
     let refusal = server.refusal(json!({"duration_ms": 100, "type": "cpu", "target": first.target()}));
@@ -250,9 +250,9 @@ fn a_second_capture_of_a_process_is_busy_and_of_another_is_not() {
 
 #[test]
 fn a_target_that_ends_meanwhile_is_gone_at_once() {
-    for engine in Engine::all() {
+    for engine in JavaScriptEngine::all() {
         for kind in ["cpu", "network", "heap"] {
-            let (mut app, mut server) = (engine.app(&["quiet"]), Server::start());
+            let (mut app, mut server) = (engine.app(&["quiet"]), TraceServer::start());
             let id = server.ask(json!({"duration_ms": 30_000, "type": kind, "target": app.target()}));
             wait_until(Duration::from_secs(20), "it has begun", || {
                 std::fs::read_dir(server.traces()).is_ok()
@@ -275,7 +275,7 @@ fn without_an_inspector_the_remedy_is_told_and_connections_are() {
     }
     let mut command = Command::new("node");
     command.arg(source("app.cjs"));
-    let (app, mut server) = (App::start(command), Server::start());
+    let (app, mut server) = (ProfiledApp::start(command), TraceServer::start());
     let refusal = server.refusal(json!({"duration_ms": 100, "type": "cpu", "target": app.target()}));
     assert_eq!(refusal["kind"], "unsupported");
     assert!(refusal["remedy"].as_str().unwrap().contains("--inspect"), "{refusal}");
@@ -297,7 +297,7 @@ fn the_application_is_found_where_no_target_is_named() {
     let start = || {
         let mut command = Command::new("node");
         command.args(["--inspect=127.0.0.1:0", "app.cjs", "quiet"]).current_dir(project.path());
-        App::start(command)
+        ProfiledApp::start(command)
     };
     let app = start();
     let found = wire.call("capture_trace", ask.clone());

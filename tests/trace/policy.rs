@@ -1,6 +1,6 @@
 //! The callers that may profile, the targets that they may profile, and the words of refusals.
 
-use crate::support::{App, Server, command, source, told};
+use crate::support::{ProfiledApp, TraceServer, command, source, told};
 use integration_tests::{Era, HttpServer, Project, Wire};
 use serde_json::json;
 use std::os::unix::process::CommandExt as _;
@@ -14,7 +14,7 @@ fn sleeper() -> Command {
 
 #[test]
 fn the_tool_is_listed_as_recorded_in_few_bytes() {
-    let mut server = Server::start();
+    let mut server = TraceServer::start();
     let tools = server.wire.request("tools/list", json!({}))["result"]["tools"].take();
     let tool = tools.as_array().unwrap().iter().find(|tool| tool["name"] == "capture_trace").unwrap().clone();
     insta::assert_json_snapshot!("tool", tool);
@@ -43,7 +43,7 @@ fn a_process_of_another_user_is_refused() {
     }
     let mut command = sleeper();
     command.uid(65_534);
-    let (app, mut server) = (App::start(command), Server::start());
+    let (app, mut server) = (ProfiledApp::start(command), TraceServer::start());
     for kind in ["cpu", "heap", "network"] {
         let refusal = server.refusal(json!({"duration_ms": 100, "type": kind, "target": app.target()}));
         assert_eq!(refusal["kind"], "refused", "{refusal}");
@@ -61,7 +61,7 @@ fn a_role_whose_reach_is_confined_profiles_what_runs_there() {
     let mut wire = Wire::connect(command, Era::Modern);
     let mut near = sleeper();
     near.current_dir(project.join("docs"));
-    let (near, far) = (App::start(near), App::start(sleeper()));
+    let (near, far) = (ProfiledApp::start(near), ProfiledApp::start(sleeper()));
     let mut call = |target: String| {
         let result =
             wire.call("capture_trace", json!({"duration_ms": 100, "type": "heap", "target": target}));
@@ -127,7 +127,7 @@ fn over_http_the_server_itself_is_for_nobody() {
 
 #[test]
 fn what_does_not_fit_is_told_with_what_does() {
-    let mut server = Server::start();
+    let mut server = TraceServer::start();
     for (arguments, expected) in [
         (json!({"duration_ms": 50, "type": "cpu"}), "100"),
         (json!({"duration_ms": 30_001, "type": "cpu"}), "30000"),
@@ -160,7 +160,7 @@ fn what_does_not_fit_is_told_with_what_does() {
 fn a_small_profile_is_answered_itself_where_that_is_asked_for() {
     let mut python = Command::new("python3");
     python.arg(source("app.py"));
-    let (app, mut server) = (App::start(python), Server::start());
+    let (app, mut server) = (ProfiledApp::start(python), TraceServer::start());
     let ask = json!({"duration_ms": 100, "type": "network", "target": app.target(), "data": true});
     let profile = server.profile(ask);
     assert_eq!(profile["encoding"], "base64");

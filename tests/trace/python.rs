@@ -1,15 +1,15 @@
 //! Python, by py-spy.
 
-use crate::support::{App, Server, file, has, hot, source, told};
+use crate::support::{ProfiledApp, TraceServer, file, has, hot, source, told};
 use integration_tests::wait_until;
 use serde_json::json;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-fn app() -> App {
+fn app() -> ProfiledApp {
     let mut command = Command::new("python3");
     command.arg(source("app.py"));
-    App::start(command)
+    ProfiledApp::start(command)
 }
 
 #[test]
@@ -17,7 +17,7 @@ fn the_hot_function_is_told_with_file_and_line() {
     if !has("py-spy") {
         return;
     }
-    let (app, mut server) = (app(), Server::start());
+    let (app, mut server) = (app(), TraceServer::start());
     let profile = server.profile(json!({"duration_ms": 1500, "type": "cpu", "target": app.target()}));
     assert_eq!((&profile["runtime"], &profile["format"]), (&json!("python"), &json!("speedscope")));
     let hottest = hot(&profile["summary"]["top_self"], "burn_the_processor");
@@ -39,7 +39,7 @@ fn a_cancelled_capture_lets_go_of_the_process() {
     if !has("py-spy") {
         return;
     }
-    let (app, mut server) = (app(), Server::start());
+    let (app, mut server) = (app(), TraceServer::start());
     let id = server.ask(json!({"duration_ms": 30_000, "type": "cpu", "target": app.target()}));
     let spies = || integration_tests::alive(&format!("record --pid {} ", app.pid()));
     wait_until(Duration::from_secs(20), "it samples", || !spies().is_empty());
@@ -59,7 +59,7 @@ fn of_a_process_that_ends_meanwhile_the_time_before_is_told() {
     if !has("py-spy") {
         return;
     }
-    let (mut app, mut server) = (app(), Server::start());
+    let (mut app, mut server) = (app(), TraceServer::start());
     let id = server.ask(json!({"duration_ms": 30_000, "type": "cpu", "target": app.target()}));
     let spies = || integration_tests::alive(&format!("record --pid {} ", app.pid()));
     wait_until(Duration::from_secs(20), "it samples", || !spies().is_empty());
@@ -77,7 +77,7 @@ fn a_process_that_a_debugger_traces_is_busy() {
     if !has("py-spy") || !has("strace") {
         return;
     }
-    let (app, mut server) = (app(), Server::start());
+    let (app, mut server) = (app(), TraceServer::start());
     let mut tracer = Command::new("strace")
         .args(["-qq", "-e", "trace=none", "-p", &app.pid().to_string()])
         .spawn()
@@ -91,7 +91,7 @@ fn a_process_that_a_debugger_traces_is_busy() {
 
 #[test]
 fn memory_is_told_by_mapping_with_what_would_tell_more() {
-    let (app, mut server) = (app(), Server::start());
+    let (app, mut server) = (app(), TraceServer::start());
     let profile = server.profile(json!({"duration_ms": 200, "type": "heap", "target": app.target()}));
     assert!(profile["summary"]["total_bytes"].as_u64().unwrap() > 1 << 20, "{profile}");
     assert!(profile["warnings"].to_string().contains("tracemalloc"), "{profile}");

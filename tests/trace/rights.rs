@@ -1,6 +1,6 @@
 //! Captures that the system does not allow: refused, in words that say what would allow them.
 
-use crate::support::{App, command, has, source, told};
+use crate::support::{ProfiledApp, command, has, source, told};
 use integration_tests::{Era, Project, Wire, require};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
@@ -57,7 +57,7 @@ fn a_server_without_privileges_is_refused_a_process_of_root() {
     let Some(mut wire) = as_nobody(&project) else { return };
     let mut sleeper = Command::new("sh");
     sleeper.args(["-c", "echo ready 0; exec sleep 600"]).current_dir("/");
-    let app = App::start(sleeper);
+    let app = ProfiledApp::start(sleeper);
     is_refused(&mut wire, &app.target(), "belongs to another user (0)", "as that user");
 }
 
@@ -72,7 +72,7 @@ fn a_process_that_guards_itself_against_its_own_user_is_refused() {
         "import ctypes, time; ctypes.CDLL(None).prctl(4, 0); print('ready 0', flush=True); time.sleep(600)",
     ]);
     guarded.uid(NOBODY).gid(NOBODY).current_dir("/");
-    let app = App::start(guarded);
+    let app = ProfiledApp::start(guarded);
     is_refused(&mut wire, &app.target(), "does not let this server look into", "CAP_SYS_PTRACE");
 }
 
@@ -88,7 +88,7 @@ fn profilers_that_may_not_trace_are_refused_and_what_needs_no_right_is_told() {
     let mut wire = Wire::connect(confined, Era::Modern);
     let mut python = Command::new("python3");
     python.arg(source("app.py"));
-    let app = App::start(python);
+    let app = ProfiledApp::start(python);
 
     let refusal = capture(&mut wire, "cpu", &app.target());
     assert_eq!(refusal["kind"], "refused", "{refusal}");

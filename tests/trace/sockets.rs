@@ -1,6 +1,6 @@
 //! Any process, by the kernel's statistics of its sockets.
 
-use crate::support::{App, Server, source};
+use crate::support::{ProfiledApp, TraceServer, source};
 use serde_json::json;
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use std::process::Command;
 fn connections_are_told_by_peer_with_their_bytes() {
     let mut command = Command::new("python3");
     command.arg(source("app.py"));
-    let (app, mut server) = (App::start(command), Server::start());
+    let (app, mut server) = (ProfiledApp::start(command), TraceServer::start());
     let profile = server.profile(json!({"duration_ms": 1500, "type": "network", "target": app.target()}));
     let connections = profile["summary"]["connections"].as_array().unwrap();
     let peer = |direction: &str| {

@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 /// An application that runs until the end of its test.
-pub(crate) struct App {
+pub(crate) struct ProfiledApp {
     child: Child,
     /// Where it listens, if it does.
     pub(crate) port: u16,
 }
 
-impl App {
+impl ProfiledApp {
     /// Starts `command`, which says `ready PORT`.
     pub(crate) fn start(mut command: Command) -> Self {
         let mut child =
@@ -55,7 +55,7 @@ impl App {
     }
 }
 
-impl Drop for App {
+impl Drop for ProfiledApp {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -68,12 +68,12 @@ pub(crate) fn source(name: &str) -> PathBuf {
 }
 
 /// A server that keeps its profiles in a folder of the test.
-pub(crate) struct Server {
+pub(crate) struct TraceServer {
     pub(crate) project: Project,
     pub(crate) wire: Wire,
 }
 
-impl Server {
+impl TraceServer {
     pub(crate) fn start() -> Self {
         let project = Project::empty();
         let wire = Wire::connect(command(&project), Era::Modern);

@@ -30,18 +30,18 @@ use std::path::PathBuf;
 use std::process::Command;
 
 /// The server of these tests behind the proxy: flags of the proxy, behaviours of the server.
-struct Setup {
+struct WrapSetup {
     project: Project,
     flags: Vec<String>,
     behaviours: Vec<&'static str>,
 }
 
-fn setup(flags: &[&str]) -> Setup {
+fn setup(flags: &[&str]) -> WrapSetup {
     let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
-    Setup { project: Project::empty(), flags, behaviours: Vec::new() }
+    WrapSetup { project: Project::empty(), flags, behaviours: Vec::new() }
 }
 
-impl Setup {
+impl WrapSetup {
     fn behaving(mut self, behaviours: &[&'static str]) -> Self {
         self.behaviours = behaviours.to_vec();
         self

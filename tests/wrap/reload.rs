@@ -1,6 +1,6 @@
 //! Another policy while the session goes on.
 
-use crate::{LEGACY, Setup, call, names, setup};
+use crate::{LEGACY, WrapSetup, call, names, setup};
 use integration_tests::{Era, Wire, wait_until};
 use serde_json::{Value, json};
 use std::process::Command;
@@ -16,12 +16,12 @@ fn policy(tools: &[&str]) -> String {
 }
 
 /// As an operator does it: at once, and not byte by byte.
-fn replace(setup: &Setup, text: &str) {
+fn replace(setup: &WrapSetup, text: &str) {
     setup.project.write("roles.new", text);
     std::fs::rename(setup.project.join("roles.new"), setup.project.join("roles.toml")).unwrap();
 }
 
-fn begin(tools: &[&str], more: &[&str]) -> Setup {
+fn begin(tools: &[&str], more: &[&str]) -> WrapSetup {
     let flags: Vec<&str> = ["--policy", "roles.toml", "--role", "dev"].iter().chain(more).copied().collect();
     let setup = setup(&flags);
     setup.project.write("roles.toml", &policy(tools));

@@ -7,13 +7,13 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-struct Remote {
+struct RemoteServer {
     project: Project,
     child: Child,
     port: u16,
 }
 
-impl Remote {
+impl RemoteServer {
     fn start() -> Self {
         let mut child = Command::new("python3")
             .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/wrap/http_server.py"))
@@ -32,7 +32,7 @@ impl Remote {
     }
 }
 
-impl Drop for Remote {
+impl Drop for RemoteServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -48,7 +48,7 @@ fn seen(wire: &mut Wire) -> (Vec<String>, Value) {
 #[test]
 fn a_server_by_url_is_listed_called_and_narrowed_in_both_eras() {
     for era in Era::BOTH {
-        let remote = Remote::start();
+        let remote = RemoteServer::start();
         let mut wire = Wire::connect(remote.command(&["--hide", "secret"]), era);
         assert_eq!(names(&mut wire), ["echo", "answer", "headers"]);
         assert_eq!(wire.text("echo", json!({"a": [1, "é"]})), r#"{"a": [1, "\u00e9"]}"#);
@@ -62,7 +62,7 @@ fn a_server_by_url_is_listed_called_and_narrowed_in_both_eras() {
 
 #[test]
 fn answers_of_every_shape_are_read_by_the_event_and_nothing_else_reaches_the_client() {
-    let remote = Remote::start();
+    let remote = RemoteServer::start();
     let mut wire = Wire::connect(remote.command(&[]), LEGACY);
     for kind in ["two-lines", "returns", "201"] {
         assert_eq!(wire.text("answer", json!({"kind": kind})), "good", "{kind}");
@@ -80,7 +80,7 @@ fn answers_of_every_shape_are_read_by_the_event_and_nothing_else_reaches_the_cli
 
 #[test]
 fn a_session_that_the_server_has_forgotten_is_begun_again_unseen() {
-    let remote = Remote::start();
+    let remote = RemoteServer::start();
     let mut wire = Wire::connect(remote.command(&[]), LEGACY);
     wire.text("echo", json!({}));
     let answer = wire.request("tools/call", json!({"name": "answer", "arguments": {"kind": "forget"}}));
@@ -105,7 +105,7 @@ fn a_server_that_is_not_there_is_told_to_the_client() {
 #[test]
 fn headers_come_from_the_environment_and_from_a_private_file_alone() {
     use std::os::unix::fs::PermissionsExt;
-    let remote = Remote::start();
+    let remote = RemoteServer::start();
     remote.project.write("headers", "# for the server\nX-From-File: of the file\n");
     let path = remote.project.join("headers");
     let flags = ["--header-env", "Authorization=MY_TOKEN", "--headers-file", "headers"];

@@ -1,6 +1,6 @@
 //! The roles of a policy in front of another server, and everything that says which one holds.
 
-use crate::{LEGACY, Setup, call, names, setup};
+use crate::{LEGACY, WrapSetup, call, names, setup};
 use integration_tests::{Era, Wire};
 use serde_json::{Value, json};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -24,7 +24,7 @@ fn tool(name: &str) -> Value {
     json!({"name": name, "description": format!("Does {name}."), "inputSchema": schema})
 }
 
-fn orchestra(flags: &[&str]) -> Setup {
+fn orchestra(flags: &[&str]) -> WrapSetup {
     let tools: Vec<Value> = WORK.into_iter().chain(ORCHESTRATION).map(tool).collect();
     setup(flags).offering(&json!(tools))
 }
@@ -37,7 +37,7 @@ fn refusal(wire: &mut Wire, tool: &str) -> Value {
 }
 
 /// The client behind `wire` is a worker.
-fn is_worker(setup: &Setup, wire: &mut Wire, era: Era) {
+fn is_worker(setup: &WrapSetup, wire: &mut Wire, era: Era) {
     assert_eq!(names(wire), WORK);
     let unknown = refusal(wire, "nothing_like_it");
     assert_eq!(unknown["error"]["code"], if era == Era::Modern { -32602 } else { -32601 });
@@ -100,7 +100,7 @@ fn a_role_comes_from_the_environment_the_marker_and_the_command_and_each_only_na
         std::fs::set_permissions(&folder, PermissionsExt::from_mode(0o700)).unwrap();
         setup
     };
-    let connect = |setup: &Setup, variables: &[(&str, &str)], era: Era| {
+    let connect = |setup: &WrapSetup, variables: &[(&str, &str)], era: Era| {
         let mut command = setup.command();
         let folder = setup.project.join("session");
         if folder.exists() {

@@ -7,7 +7,7 @@ use serde_json::json;
 use std::time::{Duration, Instant};
 
 /// The server behind the proxy of this setup.
-fn backend(setup: &crate::Setup) -> u32 {
+fn backend(setup: &crate::WrapSetup) -> u32 {
     let mark = setup.project.path().file_name().unwrap().to_str().unwrap().to_owned();
     let mut found = Vec::new();
     wait_until(Duration::from_secs(20), "the server runs", || {

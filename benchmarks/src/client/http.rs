@@ -1,6 +1,6 @@
 //! Streamable HTTP over kept connections, each with one request at a time.
 
-use super::{Answer, ERA, Problem, Ticket, message};
+use super::{ClientAnswer, ERA, MeasureError, SentRequest, message};
 use integration_tests::{Reply, read_reply};
 use serde_json::Value;
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// Where a server is, and as whom it is spoken to.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct ServerAddress {
     /// `HOST:PORT`.
     address: String,
     path: String,
@@ -20,7 +20,7 @@ pub(crate) struct Place {
     session: Option<String>,
 }
 
-impl Place {
+impl ServerAddress {
     /// Returns the address in a URL that begins with `http://`.
     pub(crate) fn new(url: &str, token: Option<String>) -> Self {
         let rest = url.trim_start_matches("http://");
@@ -52,31 +52,31 @@ impl Place {
 }
 
 #[derive(Debug)]
-pub(crate) struct Http {
-    place: Place,
-    line: Line,
+pub(crate) struct HttpClient {
+    place: ServerAddress,
+    line: ReusedConnection,
     last_id: u64,
-    begun: HashMap<u64, (TcpStream, Receiver<Result<Answer, Problem>>)>,
+    begun: HashMap<u64, (TcpStream, Receiver<Result<ClientAnswer, MeasureError>>)>,
 }
 
-impl Http {
-    pub(crate) fn new(place: Place) -> Self {
-        Self { line: Line::new(), place, last_id: 0, begun: HashMap::new() }
+impl HttpClient {
+    pub(crate) fn new(place: ServerAddress) -> Self {
+        Self { line: ReusedConnection::new(), place, last_id: 0, begun: HashMap::new() }
     }
 
     /// Another that has said nothing yet.
     pub(crate) fn again(&self) -> Self {
-        Self::new(Place { session: None, ..self.place.clone() })
+        Self::new(ServerAddress { session: None, ..self.place.clone() })
     }
 
     /// Ends the session.
-    pub(crate) fn end_session(&mut self) -> Result<(), Problem> {
+    pub(crate) fn end_session(&mut self) -> Result<(), MeasureError> {
         let bytes = self.place.bytes("DELETE", "");
         self.place.session = None;
         let (reply, _) = self.line.exchange(&self.place, &bytes, Instant::now() + Duration::from_secs(10))?;
         match reply.status {
             200..300 => Ok(()),
-            status => Err(Problem::Refused(format!("HTTP {status}"))),
+            status => Err(MeasureError::Refused(format!("HTTP {status}"))),
         }
     }
 
@@ -90,7 +90,7 @@ impl Http {
         method: &str,
         params: &Value,
         deadline: Instant,
-    ) -> Result<Answer, Problem> {
+    ) -> Result<ClientAnswer, MeasureError> {
         self.last_id += 1;
         let bytes = self.place.post(&message(self.last_id, method, params).to_string());
         let (reply, arrived) = self.line.exchange(&self.place, &bytes, deadline)?;
@@ -100,16 +100,16 @@ impl Http {
         answer(&reply, arrived)
     }
 
-    pub(crate) fn notify(&mut self, message: &Value) -> Result<(), Problem> {
+    pub(crate) fn notify(&mut self, message: &Value) -> Result<(), MeasureError> {
         let bytes = self.place.post(&message.to_string());
         let (reply, _) = self.line.exchange(&self.place, &bytes, Instant::now() + Duration::from_secs(10))?;
         match reply.status {
             200..300 => Ok(()),
-            status => Err(Problem::Refused(format!("HTTP {status}"))),
+            status => Err(MeasureError::Refused(format!("HTTP {status}"))),
         }
     }
 
-    pub(crate) fn begin(&mut self, method: &str, params: &Value) -> Result<Ticket, Problem> {
+    pub(crate) fn begin(&mut self, method: &str, params: &Value) -> Result<SentRequest, MeasureError> {
         self.last_id += 1;
         let bytes = self.place.post(&message(self.last_id, method, params).to_string());
         let mut stream = connect(&self.place)?;
@@ -122,23 +122,27 @@ impl Http {
             let _ = sender.send(reply.map_err(gone).and_then(|reply| answer(&reply, arrived)));
         });
         self.begun.insert(self.last_id, (kept, receiver));
-        Ok(Ticket(self.last_id))
+        Ok(SentRequest(self.last_id))
     }
 
-    pub(crate) fn wait(&mut self, ticket: Ticket, deadline: Instant) -> Result<Answer, Problem> {
-        let (_, receiver) = self.begun.get(&ticket.0).ok_or_else(|| Problem::Gone(String::new()))?;
+    pub(crate) fn wait(
+        &mut self,
+        ticket: SentRequest,
+        deadline: Instant,
+    ) -> Result<ClientAnswer, MeasureError> {
+        let (_, receiver) = self.begun.get(&ticket.0).ok_or_else(|| MeasureError::Gone(String::new()))?;
         let left = deadline.saturating_duration_since(Instant::now());
         match receiver.recv_timeout(left) {
             Ok(answer) => {
                 self.begun.remove(&ticket.0);
                 answer
             }
-            Err(_) => Err(Problem::NoAnswer(left)),
+            Err(_) => Err(MeasureError::NoAnswer(left)),
         }
     }
 
     pub(crate) fn close(&mut self) {
-        self.line = Line::new();
+        self.line = ReusedConnection::new();
         for (_, (stream, _)) in self.begun.drain() {
             let _ = stream.shutdown(Shutdown::Both);
         }
@@ -150,13 +154,13 @@ impl Http {
         in_flight: usize,
         span: Duration,
         patience: Duration,
-    ) -> Result<f64, Problem> {
+    ) -> Result<f64, MeasureError> {
         // No two requests of a session may have the same id.
         let ids = AtomicU64::new(self.last_id + 1);
         let (answered, over, place) = (AtomicU64::new(0), AtomicBool::new(false), self.place.clone());
         let begun = Instant::now();
-        let one = || -> Result<(), Problem> {
-            let mut line = Line::new();
+        let one = || -> Result<(), MeasureError> {
+            let mut line = ReusedConnection::new();
             while begun.elapsed() < span && !over.load(Ordering::Relaxed) {
                 let id = ids.fetch_add(1, Ordering::Relaxed);
                 let bytes = place.post(&message(id, "tools/call", call).to_string());
@@ -171,7 +175,7 @@ impl Http {
                 .map(|_| scope.spawn(|| one().inspect_err(|_| over.store(true, Ordering::Relaxed))))
                 .collect();
             threads.into_iter().try_for_each(|thread| {
-                thread.join().unwrap_or_else(|_| Err(Problem::Gone(" (the client broke)".to_owned())))
+                thread.join().unwrap_or_else(|_| Err(MeasureError::Gone(" (the client broke)".to_owned())))
             })
         });
         let elapsed = begun.elapsed().as_secs_f64();
@@ -182,12 +186,12 @@ impl Http {
 
 /// A connection that is read from until a time that is set for each answer, however much comes in between.
 #[derive(Debug)]
-struct Timed {
+struct TimedConnection {
     stream: TcpStream,
     until: Instant,
 }
 
-impl Read for Timed {
+impl Read for TimedConnection {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let left = self.until.saturating_duration_since(Instant::now());
         if left.is_zero() {
@@ -200,14 +204,19 @@ impl Read for Timed {
 
 /// One connection, made when it is needed.
 #[derive(Debug)]
-struct Line(Option<BufReader<Timed>>);
+struct ReusedConnection(Option<BufReader<TimedConnection>>);
 
-impl Line {
+impl ReusedConnection {
     fn new() -> Self {
         Self(None)
     }
 
-    fn exchange(&mut self, place: &Place, bytes: &[u8], until: Instant) -> Result<(Reply, Instant), Problem> {
+    fn exchange(
+        &mut self,
+        place: &ServerAddress,
+        bytes: &[u8],
+        until: Instant,
+    ) -> Result<(Reply, Instant), MeasureError> {
         let begun = Instant::now();
         // A server may have closed a connection that was idle: then another is made, once.
         let kept = self.0.take().and_then(|mut stream| match ask(&mut stream, bytes, until) {
@@ -217,14 +226,14 @@ impl Line {
         let (stream, asked) = match kept {
             Some(asked) => asked,
             None => {
-                let mut stream = BufReader::new(Timed { stream: connect(place)?, until });
+                let mut stream = BufReader::new(TimedConnection { stream: connect(place)?, until });
                 let asked = ask(&mut stream, bytes, until);
                 (stream, asked)
             }
         };
         let arrived = Instant::now();
         let reply = asked.map_err(|error| match timed_out(&error) {
-            true => Problem::NoAnswer(until.saturating_duration_since(begun)),
+            true => MeasureError::NoAnswer(until.saturating_duration_since(begun)),
             false => gone(error),
         })?;
         if reply.header("connection") != Some("close") {
@@ -234,21 +243,21 @@ impl Line {
     }
 }
 
-fn ask(stream: &mut BufReader<Timed>, bytes: &[u8], until: Instant) -> io::Result<Reply> {
+fn ask(stream: &mut BufReader<TimedConnection>, bytes: &[u8], until: Instant) -> io::Result<Reply> {
     stream.get_mut().until = until;
     stream.get_mut().stream.write_all(bytes)?;
     read_reply(stream)
 }
 
-fn connect(place: &Place) -> Result<TcpStream, Problem> {
+fn connect(place: &ServerAddress) -> Result<TcpStream, MeasureError> {
     let stream = TcpStream::connect(&place.address).map_err(gone)?;
     stream.set_nodelay(true).map_err(gone)?;
     Ok(stream)
 }
 
 #[allow(clippy::needless_pass_by_value, reason = "for map_err")]
-fn gone(error: io::Error) -> Problem {
-    Problem::Gone(format!(" ({error})"))
+fn gone(error: io::Error) -> MeasureError {
+    MeasureError::Gone(format!(" ({error})"))
 }
 
 fn timed_out(error: &io::Error) -> bool {
@@ -256,9 +265,9 @@ fn timed_out(error: &io::Error) -> bool {
 }
 
 /// The answer in a reply: its body, or the last message of its stream that is no notification.
-fn answer(reply: &Reply, arrived: Instant) -> Result<Answer, Problem> {
+fn answer(reply: &Reply, arrived: Instant) -> Result<ClientAnswer, MeasureError> {
     if reply.status != 200 {
-        return Err(Problem::Refused(super::short(&format!("HTTP {} {}", reply.status, reply.body))));
+        return Err(MeasureError::Refused(super::short(&format!("HTTP {} {}", reply.status, reply.body))));
     }
     let stream = reply.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
     let body = match stream {
@@ -268,5 +277,5 @@ fn answer(reply: &Reply, arrived: Instant) -> Result<Answer, Problem> {
         }
         false => reply.bytes.clone(),
     };
-    Ok(Answer { arrived, bytes: reply.bytes.len() as u64, body })
+    Ok(ClientAnswer { arrived, bytes: reply.bytes.len() as u64, body })
 }

@@ -7,7 +7,7 @@ mod http;
 mod server;
 mod stdio;
 
-pub(crate) use server::{Server, Stopped};
+pub(crate) use server::{RunningServer, ServerExit};
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -19,7 +19,7 @@ const ERA: integration_tests::Era = integration_tests::Era::Initialize("2025-06-
 
 /// Why there is no figure.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub(crate) enum Problem {
+pub(crate) enum MeasureError {
     /// It did not start.
     #[error("does not start: {0}")]
     Start(String),
@@ -39,7 +39,7 @@ pub(crate) enum Problem {
 
 /// An answer as it came.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct ClientAnswer {
     /// When its last byte was there.
     pub(crate) arrived: Instant,
     /// How long it was.
@@ -50,36 +50,38 @@ pub(crate) struct Answer {
 
 /// The members that are read of every answer. Everything else is skipped.
 #[derive(Deserialize)]
-struct Envelope {
+struct AnswerEnvelope {
     id: Option<Value>,
     method: Option<IgnoredAny>,
     error: Option<Value>,
-    result: Option<Outcome>,
+    result: Option<AnswerOutcome>,
 }
 
 #[derive(Deserialize)]
-struct Outcome {
+struct AnswerOutcome {
     #[serde(rename = "isError", default)]
     is_error: Option<bool>,
 }
 
-impl Answer {
+impl ClientAnswer {
     /// Fails where the answer is an error.
-    pub(crate) fn check(&self) -> Result<(), Problem> {
-        let envelope: Envelope = match serde_json::from_slice(&self.body) {
+    pub(crate) fn check(&self) -> Result<(), MeasureError> {
+        let envelope: AnswerEnvelope = match serde_json::from_slice(&self.body) {
             Ok(envelope) => envelope,
             Err(_) if self.bytes > self.body.len() as u64 => {
-                return Err(Problem::Wrong(format!("{} bytes", self.bytes)));
+                return Err(MeasureError::Wrong(format!("{} bytes", self.bytes)));
             }
-            Err(error) => return Err(Problem::Wrong(error.to_string())),
+            Err(error) => return Err(MeasureError::Wrong(error.to_string())),
         };
         if let Some(error) = envelope.error {
-            return Err(Problem::Refused(short(error["message"].as_str().unwrap_or_default())));
+            return Err(MeasureError::Refused(short(error["message"].as_str().unwrap_or_default())));
         }
         match envelope.result {
-            Some(outcome) if outcome.is_error == Some(true) => Err(Problem::Refused(short(&self.text()))),
+            Some(outcome) if outcome.is_error == Some(true) => {
+                Err(MeasureError::Refused(short(&self.text())))
+            }
             Some(_) => Ok(()),
-            None => Err(Problem::Wrong(short(&self.text()))),
+            None => Err(MeasureError::Wrong(short(&self.text()))),
         }
     }
 
@@ -122,18 +124,18 @@ fn message(id: u64, method: &str, params: &Value) -> Value {
 
 /// A connection to a server.
 #[derive(Debug)]
-pub(crate) enum Client {
-    Stdio(stdio::Stdio),
-    Http(http::Http),
+pub(crate) enum ServerClient {
+    Stdio(stdio::StdioClient),
+    Http(http::HttpClient),
 }
 
 /// A request that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Ticket(u64);
+pub(crate) struct SentRequest(u64);
 
-impl Client {
+impl ServerClient {
     /// The handshake. What the server says of its version.
-    pub(crate) fn greet(&mut self, deadline: Instant) -> Result<String, Problem> {
+    pub(crate) fn greet(&mut self, deadline: Instant) -> Result<String, MeasureError> {
         let client = json!({"name": "benchmarks", "version": env!("CARGO_PKG_VERSION")});
         let params = json!({"protocolVersion": ERA.version(), "capabilities": {}, "clientInfo": client});
         let answer = self.request("initialize", &params, deadline)?;
@@ -143,7 +145,7 @@ impl Client {
     }
 
     /// Sends a notification.
-    fn notify(&mut self, method: &str, params: &Value) -> Result<(), Problem> {
+    fn notify(&mut self, method: &str, params: &Value) -> Result<(), MeasureError> {
         let message = json!({"jsonrpc": "2.0", "method": method, "params": params});
         match self {
             Self::Stdio(stdio) => stdio.send(&message),
@@ -157,7 +159,7 @@ impl Client {
         method: &str,
         params: &Value,
         deadline: Instant,
-    ) -> Result<Answer, Problem> {
+    ) -> Result<ClientAnswer, MeasureError> {
         match self {
             Self::Stdio(stdio) => {
                 let ticket = stdio.begin(method, params)?;
@@ -168,7 +170,7 @@ impl Client {
     }
 
     /// Sends a request and does not wait; over HTTP, on a connection of its own.
-    pub(crate) fn begin(&mut self, method: &str, params: &Value) -> Result<Ticket, Problem> {
+    pub(crate) fn begin(&mut self, method: &str, params: &Value) -> Result<SentRequest, MeasureError> {
         match self {
             Self::Stdio(stdio) => stdio.begin(method, params),
             Self::Http(http) => http.begin(method, params),
@@ -176,7 +178,11 @@ impl Client {
     }
 
     /// Waits for the answer to what was begun.
-    pub(crate) fn wait(&mut self, ticket: Ticket, deadline: Instant) -> Result<Answer, Problem> {
+    pub(crate) fn wait(
+        &mut self,
+        ticket: SentRequest,
+        deadline: Instant,
+    ) -> Result<ClientAnswer, MeasureError> {
         match self {
             Self::Stdio(stdio) => stdio.wait(ticket, deadline),
             Self::Http(http) => http.wait(ticket, deadline),
@@ -184,7 +190,7 @@ impl Client {
     }
 
     /// Tells the server that nobody waits for it any more.
-    pub(crate) fn cancel(&mut self, ticket: Ticket) -> Result<(), Problem> {
+    pub(crate) fn cancel(&mut self, ticket: SentRequest) -> Result<(), MeasureError> {
         self.notify("notifications/cancelled", &json!({"requestId": ticket.0, "reason": "measured"}))
     }
 
@@ -198,7 +204,7 @@ impl Client {
     }
 
     /// Ends the session, which standard streams do not have.
-    pub(crate) fn end_session(&mut self) -> Result<(), Problem> {
+    pub(crate) fn end_session(&mut self) -> Result<(), MeasureError> {
         match self {
             Self::Stdio(_) => Ok(()),
             Self::Http(http) => http.end_session(),
@@ -220,7 +226,7 @@ impl Client {
         in_flight: usize,
         span: Duration,
         patience: Duration,
-    ) -> Result<f64, Problem> {
+    ) -> Result<f64, MeasureError> {
         match self {
             Self::Stdio(stdio) => stdio.rate(call, in_flight, span, patience),
             Self::Http(http) => http.rate(call, in_flight, span, patience),

@@ -1,9 +1,9 @@
 //! A server as a process, from its start to the last of what it leaves.
 
-use super::http::{Http, Place};
-use super::stdio::Stdio;
-use super::{Answer, Client, Problem};
-use crate::peers::{Peer, Values, fill_text};
+use super::http::{HttpClient, ServerAddress};
+use super::stdio::StdioClient;
+use super::{ClientAnswer, MeasureError, ServerClient};
+use crate::peers::{PeerServer, Placeholders, fill_text};
 use crate::processes;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -21,14 +21,14 @@ const END: Duration = Duration::from_secs(3);
 
 /// A running server and the connection to it. Dropping it kills it.
 #[derive(Debug)]
-pub(crate) struct Server {
-    pub(crate) client: Client,
+pub(crate) struct RunningServer {
+    pub(crate) client: ServerClient,
     /// None where it runs without us.
     child: Option<Child>,
     /// From the start of the process to the answered `tools/list`.
     pub(crate) ready: Duration,
     /// The answer to `tools/list`.
-    pub(crate) tools: Answer,
+    pub(crate) tools: ClientAnswer,
     /// The version that it reports.
     pub(crate) version: String,
     home: tempfile::TempDir,
@@ -36,16 +36,16 @@ pub(crate) struct Server {
 
 /// How a server ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Stopped {
+pub(crate) struct ServerExit {
     /// After the end of its input, or SIGTERM where it listens on a port. None where it had to be killed.
     pub(crate) after: Option<Duration>,
     /// Processes that it left and that had to be killed.
     pub(crate) left: usize,
 }
 
-impl Server {
+impl RunningServer {
     /// Starts `peer` over the folder `dir`, and asks it what tools it has.
-    pub(crate) fn start(peer: &Peer, dir: &Path) -> Result<Self, Problem> {
+    pub(crate) fn start(peer: &PeerServer, dir: &Path) -> Result<Self, MeasureError> {
         let home = tempfile::tempdir().map_err(start)?;
         let values = values(peer, dir, home.path())?;
         for (path, content) in &peer.files {
@@ -57,7 +57,7 @@ impl Server {
             true => None,
             false => Some(token(&mut program(&peer.token_command, peer, &values, dir, home.path()))?),
         };
-        let place = peer.url.as_ref().map(|url| Place::new(&fill_text(url, &values), token));
+        let place = peer.url.as_ref().map(|url| ServerAddress::new(&fill_text(url, &values), token));
         let began = Instant::now();
         let deadline = began + START;
         let mut child = None;
@@ -69,12 +69,12 @@ impl Server {
                 None => command.stdin(Streams::piped()).stdout(Streams::piped()),
             };
             child = Some(command.stderr(log).spawn().map_err(|error| {
-                Problem::Start(format!("{}: {error}", command.get_program().to_string_lossy()))
+                MeasureError::Start(format!("{}: {error}", command.get_program().to_string_lossy()))
             })?);
         }
         let client = match (place, &mut child) {
             (Some(place), child) => {
-                let http = Http::new(place);
+                let http = HttpClient::new(place);
                 while !http.is_up() {
                     let ended = child.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(Some(_))));
                     if ended || Instant::now() > deadline {
@@ -82,21 +82,21 @@ impl Server {
                             &mut None,
                             child.take(),
                             home.path(),
-                            &Problem::NoAnswer(START),
+                            &MeasureError::NoAnswer(START),
                         ));
                     }
                     std::thread::sleep(Duration::from_micros(500));
                 }
-                Client::Http(http)
+                ServerClient::Http(http)
             }
             (None, Some(child)) => match (child.stdin.take(), child.stdout.take()) {
-                (Some(input), Some(output)) => Client::Stdio(Stdio::new(input, output)),
-                _ => return Err(Problem::Start("no pipes".to_owned())),
+                (Some(input), Some(output)) => ServerClient::Stdio(StdioClient::new(input, output)),
+                _ => return Err(MeasureError::Start("no pipes".to_owned())),
             },
-            (None, None) => return Err(Problem::Start("neither command nor url".to_owned())),
+            (None, None) => return Err(MeasureError::Start("neither command nor url".to_owned())),
         };
         let mut client = Some(client);
-        let listed = client.as_mut().map_or(Err(Problem::Gone(String::new())), |client| {
+        let listed = client.as_mut().map_or(Err(MeasureError::Gone(String::new())), |client| {
             let version = client.greet(deadline)?;
             let tools = client.request("tools/list", &json!({}), deadline)?;
             tools.check()?;
@@ -107,12 +107,12 @@ impl Server {
                 Ok(Self { client, child, ready: tools.arrived - began, tools, version, home })
             }
             (Err(problem), mut client) => Err(not_ready(&mut client, child, home.path(), &problem)),
-            (Ok(_), None) => Err(Problem::Start("no connection".to_owned())),
+            (Ok(_), None) => Err(MeasureError::Start("no connection".to_owned())),
         }
     }
 
     /// Calls a tool, which must not be answered with an error.
-    pub(crate) fn call(&mut self, call: &Value, patience: Duration) -> Result<Answer, Problem> {
+    pub(crate) fn call(&mut self, call: &Value, patience: Duration) -> Result<ClientAnswer, MeasureError> {
         let answer = self.client.request("tools/call", call, Instant::now() + patience)?;
         answer.check()?;
         Ok(answer)
@@ -151,8 +151,8 @@ impl Server {
     }
 
     /// Ends it as its client would, counts what it leaves, and ends that too.
-    pub(crate) fn stop(mut self) -> Stopped {
-        let over_http = matches!(self.client, Client::Http(_));
+    pub(crate) fn stop(mut self) -> ServerExit {
+        let over_http = matches!(self.client, ServerClient::Http(_));
         self.client.close();
         if over_http {
             self.signal(Signal::TERM);
@@ -162,8 +162,8 @@ impl Server {
     }
 
     /// Ends it and counts what is left of it, with `after` as it was measured by others.
-    pub(crate) fn end(mut self, after: Option<Duration>) -> Stopped {
-        let Some(mut child) = self.child.take() else { return Stopped { after: None, left: 0 } };
+    pub(crate) fn end(mut self, after: Option<Duration>) -> ServerExit {
+        let Some(mut child) = self.child.take() else { return ServerExit { after: None, left: 0 } };
         // What ends beside the server may take its time to be gone.
         if after.is_some() {
             let began = Instant::now();
@@ -179,11 +179,11 @@ impl Server {
         left.retain(|pid| *pid != child.id());
         // Whoever was below the server itself is ours only now.
         processes::end(&left);
-        Stopped { after, left: left.len() }
+        ServerExit { after, left: left.len() }
     }
 }
 
-impl Drop for Server {
+impl Drop for RunningServer {
     fn drop(&mut self) {
         if let Some(child) = &mut self.child {
             let _ = child.kill();
@@ -194,7 +194,7 @@ impl Drop for Server {
 }
 
 /// A program in the environment of a server, with nothing of whoever runs this.
-fn program(words: &[String], peer: &Peer, values: &Values, dir: &Path, home: &Path) -> Command {
+fn program(words: &[String], peer: &PeerServer, values: &Placeholders, dir: &Path, home: &Path) -> Command {
     let mut words = words.iter().map(|word| fill_text(word, values));
     let mut command = Command::new(words.next().unwrap_or_default());
     command.args(words).current_dir(dir).env_clear();
@@ -206,11 +206,11 @@ fn program(words: &[String], peer: &Peer, values: &Values, dir: &Path, home: &Pa
     command
 }
 
-fn values(peer: &Peer, dir: &Path, home: &Path) -> Result<Values, Problem> {
+fn values(peer: &PeerServer, dir: &Path, home: &Path) -> Result<Placeholders, MeasureError> {
     let all = peer.command.iter().chain(&peer.token_command).chain(&peer.url).chain(peer.env.values());
     let words: Vec<&String> = all.chain(peer.files.values()).collect();
     let asks = |what: &str| words.iter().any(|word| word.contains(what));
-    let mut values = Values::from([
+    let mut values = Placeholders::from([
         ("dir", json!(dir)),
         ("home", json!(home)),
         ("installed", json!(crate::install::folder(&peer.name))),
@@ -229,15 +229,20 @@ fn values(peer: &Peer, dir: &Path, home: &Path) -> Result<Values, Problem> {
     Ok(values)
 }
 
-fn token(command: &mut Command) -> Result<String, Problem> {
+fn token(command: &mut Command) -> Result<String, MeasureError> {
     let output = command.output().map_err(start)?;
     match output.status.success() {
         true => Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned()),
-        false => Err(Problem::Start(super::short(&String::from_utf8_lossy(&output.stderr)))),
+        false => Err(MeasureError::Start(super::short(&String::from_utf8_lossy(&output.stderr)))),
     }
 }
 
-fn not_ready(client: &mut Option<Client>, child: Option<Child>, home: &Path, problem: &Problem) -> Problem {
+fn not_ready(
+    client: &mut Option<ServerClient>,
+    child: Option<Child>,
+    home: &Path,
+    problem: &MeasureError,
+) -> MeasureError {
     *client = None;
     if let Some(mut child) = child {
         let _ = child.kill();
@@ -247,12 +252,12 @@ fn not_ready(client: &mut Option<Client>, child: Option<Child>, home: &Path, pro
     let log = fs::read_to_string(home.join("stderr")).unwrap_or_default();
     let last = log.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
     match last {
-        "" => Problem::Start(problem.to_string()),
-        last => Problem::Start(super::short(&format!("{problem}; it says: {last}"))),
+        "" => MeasureError::Start(problem.to_string()),
+        last => MeasureError::Start(super::short(&format!("{problem}; it says: {last}"))),
     }
 }
 
 #[allow(clippy::needless_pass_by_value, reason = "for map_err")]
-fn start(error: std::io::Error) -> Problem {
-    Problem::Start(error.to_string())
+fn start(error: std::io::Error) -> MeasureError {
+    MeasureError::Start(error.to_string())
 }

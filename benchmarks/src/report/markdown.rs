@@ -1,16 +1,16 @@
 //! Tables.
 
 use super::metric;
-use crate::results::{BARE, Cell, Results};
-use crate::scenarios::{ALL, Metric, Unit};
+use crate::results::{BARE, RunResults, ScenarioResult};
+use crate::scenarios::{ALL, MetricUnit, ScenarioMetric};
 use crate::stats::{median, spread};
-use crate::targets::Verdict;
+use crate::targets::TargetVerdict;
 use std::fmt::Write as _;
 
 /// A table: its head, and scenario, metric and head of each column.
-type Table = (&'static str, &'static [(&'static str, &'static str, &'static str)]);
+type ScenarioTable = (&'static str, &'static [(&'static str, &'static str, &'static str)]);
 
-const TABLES: &[Table] = &[
+const TABLES: &[ScenarioTable] = &[
     (
         "Start and idle",
         &[
@@ -74,7 +74,7 @@ const TABLES: &[Table] = &[
 ];
 
 /// The page of a run.
-pub(super) fn peers(results: &Results, plots: &[(&str, String)]) -> String {
+pub(super) fn peers(results: &RunResults, plots: &[(&str, String)]) -> String {
     let mut page = String::from("# Beside other servers\n\n");
     page.push_str(include_str!("peers-head.md"));
     conditions(&mut page, results);
@@ -93,7 +93,7 @@ pub(super) fn peers(results: &Results, plots: &[(&str, String)]) -> String {
     page
 }
 
-fn conditions(page: &mut String, results: &Results) {
+fn conditions(page: &mut String, results: &RunResults) {
     let machine = &results.machine;
     let versions: Vec<String> =
         machine.versions.iter().map(|(program, version)| format!("{program} {version}")).collect();
@@ -125,7 +125,7 @@ fn conditions(page: &mut String, results: &Results) {
     }
 }
 
-fn servers(page: &mut String, results: &Results) {
+fn servers(page: &mut String, results: &RunResults) {
     page.push_str("\n| server | version | over | left after quiet work | |\n|---|---|---|---|---|\n");
     for server in &results.servers {
         let started = results.cell("start", &server.name);
@@ -140,14 +140,15 @@ fn servers(page: &mut String, results: &Results) {
     }
 }
 
-fn table(page: &mut String, results: &Results, head: &str, columns: &[(&str, &str, &str)]) {
+fn table(page: &mut String, results: &RunResults, head: &str, columns: &[(&str, &str, &str)]) {
     let names = std::iter::once(BARE).chain(results.servers.iter().map(|server| server.name.as_str()));
     let mut notes: Vec<String> = Vec::new();
     let mut rows = String::new();
     for name in names {
-        let cells: Vec<Option<&Cell>> =
+        let cells: Vec<Option<&ScenarioResult>> =
             columns.iter().map(|(scenario, ..)| results.cell(scenario, name)).collect();
-        let measured = |cell: &&Cell| !cell.lacks && (!cell.figures.is_empty() || cell.problem.is_some());
+        let measured =
+            |cell: &&ScenarioResult| !cell.lacks && (!cell.figures.is_empty() || cell.problem.is_some());
         if !cells.iter().flatten().any(measured) || never_started(results, name) {
             continue;
         }
@@ -180,7 +181,7 @@ fn table(page: &mut String, results: &Results, head: &str, columns: &[(&str, &st
     }
 }
 
-fn never_started(results: &Results, server: &str) -> bool {
+fn never_started(results: &RunResults, server: &str) -> bool {
     results.cell("start", server).is_some_and(|cell| cell.figures.is_empty() && cell.problem.is_some())
 }
 
@@ -189,12 +190,12 @@ fn first(scenario: &str, id: &str) -> bool {
     ALL.iter().find(|one| one.id == scenario).is_some_and(|scenario| scenario.metrics[0].id == id)
 }
 
-fn show(cell: &Cell, metric: &Metric, first: bool, notes: &mut Vec<String>) -> String {
+fn show(cell: &ScenarioResult, metric: &ScenarioMetric, first: bool, notes: &mut Vec<String>) -> String {
     let values = cell.figures.get(metric.id).map_or(&[][..], Vec::as_slice);
     let mut shown = match (median(values), spread(values)) {
         (Some(value), Some((least, greatest))) => {
             let (least, greatest) = (metric.unit.show(least), metric.unit.show(greatest));
-            let steady = least == greatest || matches!(metric.unit, Unit::Bytes | Unit::Count);
+            let steady = least == greatest || matches!(metric.unit, MetricUnit::Bytes | MetricUnit::Count);
             let range = if steady { String::new() } else { format!(" <sub>{least}–{greatest}</sub>") };
             format!("{}{range}", metric.unit.show(value))
         }
@@ -214,13 +215,13 @@ fn show(cell: &Cell, metric: &Metric, first: bool, notes: &mut Vec<String>) -> S
 }
 
 /// The page of the targets.
-pub(super) fn targets(results: &Results, verdicts: &[Verdict]) -> String {
+pub(super) fn targets(results: &RunResults, verdicts: &[TargetVerdict]) -> String {
     let mut page = String::from("# The targets\n\n");
     page.push_str(include_str!("targets-head.md"));
     conditions(&mut page, results);
     page.push_str("\n| what | target | measured | | best other server | how |\n|---|---|---|---|---|---|\n");
     for verdict in verdicts {
-        let Verdict { what, target, measured, met, other, how } = verdict;
+        let TargetVerdict { what, target, measured, met, other, how } = verdict;
         let met = match met {
             Some(true) => "met",
             Some(false) => "**not met**",
@@ -234,9 +235,9 @@ pub(super) fn targets(results: &Results, verdicts: &[Verdict]) -> String {
     for (program, bytes) in &results.binaries {
         let shown = |id| {
             let value = results.median("start", program, id);
-            value.map_or_else(|| "—".to_owned(), |value| Unit::Millis.show(value))
+            value.map_or_else(|| "—".to_owned(), |value| MetricUnit::Millis.show(value))
         };
-        let size = Unit::Megabytes.show(*bytes as f64 / 1e6);
+        let size = MetricUnit::Megabytes.show(*bytes as f64 / 1e6);
         let _ = writeln!(page, "| {program} | {size} | {} | {} |", shown("ready"), shown("cold"));
     }
     page

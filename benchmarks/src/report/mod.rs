@@ -3,9 +3,9 @@
 mod markdown;
 mod svg;
 
-use crate::Failure;
-use crate::results::Results;
-use crate::scenarios::{ALL, Metric, Unit};
+use crate::BenchmarkError;
+use crate::results::RunResults;
+use crate::scenarios::{ALL, MetricUnit, ScenarioMetric};
 use crate::targets;
 use std::fs;
 use std::path::Path;
@@ -26,10 +26,10 @@ const PLOTS: &[(&str, &str, &str)] = &[
 ];
 
 /// Writes peers.md, targets.md and peers/*.svg into `to` from the peers.json of `from`.
-pub(crate) fn write(from: &Path, to: &Path) -> Result<(), Failure> {
+pub(crate) fn write(from: &Path, to: &Path) -> Result<(), BenchmarkError> {
     let path = from.join("peers.json");
     let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let results: Results =
+    let results: RunResults =
         serde_json::from_str(&text).map_err(|error| format!("{} does not fit: {error}", path.display()))?;
     let plots = to.join("peers");
     fs::create_dir_all(&plots)?;
@@ -50,7 +50,7 @@ pub(crate) fn write(from: &Path, to: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-fn metric(scenario: &str, id: &str) -> Option<&'static Metric> {
+fn metric(scenario: &str, id: &str) -> Option<&'static ScenarioMetric> {
     let scenario = ALL.iter().find(|one| one.id == scenario)?;
     scenario.metrics.iter().find(|metric| metric.id == id)
 }
@@ -65,7 +65,7 @@ fn title(scenario: &str, id: &str) -> String {
     }
 }
 
-impl Unit {
+impl MetricUnit {
     /// Returns the name of the unit that stands behind a figure.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -115,7 +115,7 @@ fn grouped(value: f64) -> String {
 mod tests {
     use super::*;
 
-    pub(super) fn results() -> Results {
+    pub(super) fn results() -> RunResults {
         serde_json::from_str(include_str!("../../tests/results.json")).unwrap()
     }
 
@@ -130,10 +130,10 @@ mod tests {
             (2045.4, "2,045"),
             (999.7, "1,000"),
         ] {
-            assert_eq!(Unit::Millis.show(value), shown);
+            assert_eq!(MetricUnit::Millis.show(value), shown);
         }
-        assert_eq!(Unit::Rate.show(1_234_567.4), "1,234,567");
-        assert_eq!(Unit::Count.show(0.0), "0");
+        assert_eq!(MetricUnit::Rate.show(1_234_567.4), "1,234,567");
+        assert_eq!(MetricUnit::Count.show(0.0), "0");
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Bars, as SVG that reads on light and on dark ground.
 
 use super::title;
-use crate::results::{BARE, Results};
-use crate::scenarios::{Metric, Unit};
+use crate::results::{BARE, RunResults};
+use crate::scenarios::{MetricUnit, ScenarioMetric};
 use std::fmt::Write as _;
 
 const WIDTH: f64 = 720.0;
@@ -17,7 +17,7 @@ const STYLE: &str = "text{font:13px system-ui,sans-serif;fill:#57606a}.t{font-we
 @media(prefers-color-scheme:dark){text{fill:#adbac7}.o{fill:#58a6ff}.p{fill:#768390}.b{fill:#d4a72c}}";
 
 /// A bar for each server with a figure, on a logarithmic scale. None where fewer than two have one.
-pub(super) fn bars(results: &Results, scenario: &str, metric: &Metric) -> Option<String> {
+pub(super) fn bars(results: &RunResults, scenario: &str, metric: &ScenarioMetric) -> Option<String> {
     let names = std::iter::once(BARE).chain(results.servers.iter().map(|server| server.name.as_str()));
     let mut rows: Vec<(&str, f64)> = names
         .filter_map(|name| Some((name, results.median(scenario, name, metric.id)?)))
@@ -27,7 +27,7 @@ pub(super) fn bars(results: &Results, scenario: &str, metric: &Metric) -> Option
         return None;
     }
     rows.sort_by(|one, other| one.1.total_cmp(&other.1));
-    if metric.unit == Unit::Rate {
+    if metric.unit == MetricUnit::Rate {
         rows.reverse();
     }
     let least = rows.iter().map(|row| row.1).fold(f64::INFINITY, f64::min);

@@ -1,9 +1,9 @@
 //! Commands that do not behave.
 
-use super::{Bench, Found, params};
-use crate::client::{Problem, Server};
-use crate::fixture::Part;
-use crate::peers::{Job, Peer, Values};
+use super::{BenchmarkContext, RoundFigures, params};
+use crate::client::{MeasureError, RunningServer};
+use crate::fixture::FixturePart;
+use crate::peers::{PeerJob, PeerServer, Placeholders};
 use crate::processes;
 use crate::stats::millis;
 use rustix::process::Signal;
@@ -28,10 +28,10 @@ const GRACE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// A call of `job` that runs `line` by a shell, or, as a list, `argv`.
-fn command(peer: &Peer, job: Job, line: &str, argv: &[&str]) -> Result<Value, Problem> {
-    let call = peer.jobs.get(&job).or_else(|| peer.jobs.get(&Job::Command));
-    let call = call.ok_or(Problem::Wrong(String::new()))?;
-    let values = Values::from([
+fn command(peer: &PeerServer, job: PeerJob, line: &str, argv: &[&str]) -> Result<Value, MeasureError> {
+    let call = peer.jobs.get(&job).or_else(|| peer.jobs.get(&PeerJob::Command));
+    let call = call.ok_or(MeasureError::Wrong(String::new()))?;
+    let values = Placeholders::from([
         ("command", json!(line)),
         ("argv", json!(argv)),
         ("timeout_s", json!(LIMIT.as_secs())),
@@ -41,35 +41,41 @@ fn command(peer: &Peer, job: Job, line: &str, argv: &[&str]) -> Result<Value, Pr
 }
 
 /// A call that runs a script of these lines: a file, as not every server takes a line for a shell.
-fn script(bench: &Bench, peer: &Peer, job: Job, lines: &str) -> Result<Value, Problem> {
+fn script(
+    bench: &BenchmarkContext,
+    peer: &PeerServer,
+    job: PeerJob,
+    lines: &str,
+) -> Result<Value, MeasureError> {
     let path = bench.fixture.dir().join("command.sh");
     let written = fs::write(&path, format!("#!/bin/sh\n{lines}\n"))
         .and_then(|()| fs::set_permissions(&path, fs::Permissions::from_mode(0o755)));
-    written.map_err(|error| Problem::Start(error.to_string()))?;
+    written.map_err(|error| MeasureError::Start(error.to_string()))?;
     let path = path.to_string_lossy();
     command(peer, job, &path, &[&path])
 }
 
-fn ready(bench: &Bench, peer: &Peer) -> Result<Server, Problem> {
-    let mut server = Server::start(peer, bench.fixture.dir())?;
-    let warm = command(peer, Job::Command, "echo warm", &["echo", "warm"])?;
+fn ready(bench: &BenchmarkContext, peer: &PeerServer) -> Result<RunningServer, MeasureError> {
+    let mut server = RunningServer::start(peer, bench.fixture.dir())?;
+    let warm = command(peer, PeerJob::Command, "echo warm", &["echo", "warm"])?;
     for _ in 0..5 {
         server.call(&warm, PATIENCE)?;
     }
     Ok(server)
 }
 
-pub(super) fn flood(bench: &Bench, peer: &Peer) -> Result<Found, Problem> {
-    let file = bench.fixture.path(Part::Flood).map_err(|failure| Problem::Start(failure.to_string()))?;
+pub(super) fn flood(bench: &BenchmarkContext, peer: &PeerServer) -> Result<RoundFigures, MeasureError> {
+    let file =
+        bench.fixture.path(FixturePart::Flood).map_err(|failure| MeasureError::Start(failure.to_string()))?;
     let file = file.to_string_lossy();
-    let call = command(peer, Job::Command, &format!("cat '{file}'"), &["cat", &file])?;
+    let call = command(peer, PeerJob::Command, &format!("cat '{file}'"), &["cat", &file])?;
     let mut server = ready(bench, peer)?;
-    let peak = |server: &Server| server.pid().map(|pid| processes::memory(pid).peak);
+    let peak = |server: &RunningServer| server.pid().map(|pid| processes::memory(pid).peak);
     let before = peak(&server);
     let begun = Instant::now();
     let deadline = begun + FLOOD;
     let ticket = server.client.begin("tools/call", &call)?;
-    let (mut found, mut worst) = (Found::default(), Duration::ZERO);
+    let (mut found, mut worst) = (RoundFigures::default(), Duration::ZERO);
     let mut answered = None;
     while answered.is_none() {
         let sent = Instant::now();
@@ -83,9 +89,9 @@ pub(super) fn flood(bench: &Bench, peer: &Peer) -> Result<Found, Problem> {
                 found.problem = answer.check().err();
                 answered = Some(answer);
             }
-            Err(Problem::NoAnswer(_)) if Instant::now() < deadline => {}
-            Err(Problem::NoAnswer(_)) => {
-                found.problem = Some(Problem::NoAnswer(FLOOD));
+            Err(MeasureError::NoAnswer(_)) if Instant::now() < deadline => {}
+            Err(MeasureError::NoAnswer(_)) => {
+                found.problem = Some(MeasureError::NoAnswer(FLOOD));
                 break;
             }
             Err(problem) => {
@@ -119,16 +125,16 @@ fn sleepers(mark: &str) -> String {
     format!("sleep {mark} &\nsleep {mark}\ntrue")
 }
 
-pub(super) fn endless(bench: &Bench, peer: &Peer) -> Result<Found, Problem> {
+pub(super) fn endless(bench: &BenchmarkContext, peer: &PeerServer) -> Result<RoundFigures, MeasureError> {
     let mark = integration_tests::unique_seconds();
-    let call = script(bench, peer, Job::LimitedCommand, &sleepers(&mark))?;
+    let call = script(bench, peer, PeerJob::LimitedCommand, &sleepers(&mark))?;
     let mut server = ready(bench, peer)?;
     let begun = Instant::now();
-    let mut found = Found::default();
+    let mut found = RoundFigures::default();
     // That it is answered with an error is as it should be.
     match server.client.request("tools/call", &call, begun + PATIENCE) {
         Ok(answer) => found.figures.push(("answered", (answer.arrived - begun).as_secs_f64())),
-        Err(Problem::NoAnswer(_)) => found.problem = Some(Problem::NoAnswer(PATIENCE)),
+        Err(MeasureError::NoAnswer(_)) => found.problem = Some(MeasureError::NoAnswer(PATIENCE)),
         Err(problem) => return Err(problem),
     }
     found.figures.push(("left", left(&mark)));
@@ -136,20 +142,20 @@ pub(super) fn endless(bench: &Bench, peer: &Peer) -> Result<Found, Problem> {
     Ok(found)
 }
 
-pub(super) fn background(bench: &Bench, peer: &Peer) -> Result<Found, Problem> {
+pub(super) fn background(bench: &BenchmarkContext, peer: &PeerServer) -> Result<RoundFigures, MeasureError> {
     let mark = integration_tests::unique_seconds();
-    let call = script(bench, peer, Job::Command, &format!("sleep {mark} &\necho started"))?;
+    let call = script(bench, peer, PeerJob::Command, &format!("sleep {mark} &\necho started"))?;
     let mut server = ready(bench, peer)?;
     let begun = Instant::now();
-    let mut found = Found::default();
+    let mut found = RoundFigures::default();
     match server.client.request("tools/call", &call, begun + PATIENCE) {
         Ok(answer) => {
             found.figures.push(("answered", (answer.arrived - begun).as_secs_f64()));
             if !answer.text().contains("started") {
-                found.problem = Some(Problem::Wrong(crate::client::short(&answer.text())));
+                found.problem = Some(MeasureError::Wrong(crate::client::short(&answer.text())));
             }
         }
-        Err(Problem::NoAnswer(_)) => found.problem = Some(Problem::NoAnswer(PATIENCE)),
+        Err(MeasureError::NoAnswer(_)) => found.problem = Some(MeasureError::NoAnswer(PATIENCE)),
         Err(problem) => return Err(problem),
     }
     found.figures.push(("left", left(&mark)));
@@ -157,17 +163,17 @@ pub(super) fn background(bench: &Bench, peer: &Peer) -> Result<Found, Problem> {
     Ok(found)
 }
 
-pub(super) fn endings(bench: &Bench, peer: &Peer) -> Result<Found, Problem> {
-    let mut found = Found::default();
+pub(super) fn endings(bench: &BenchmarkContext, peer: &PeerServer) -> Result<RoundFigures, MeasureError> {
+    let mut found = RoundFigures::default();
     for way in ["cancel", "input", "term", "kill"] {
         let mark = integration_tests::unique_seconds();
-        let call = script(bench, peer, Job::Command, &sleepers(&mark))?;
+        let call = script(bench, peer, PeerJob::Command, &sleepers(&mark))?;
         let mut server = ready(bench, peer)?;
         let ticket = server.client.begin("tools/call", &call)?;
         let begun = Instant::now();
         while processes::marked(&format!("sleep {mark}")).len() < 2 {
             if begun.elapsed() > PATIENCE {
-                return Err(Problem::Wrong("the command does not run".to_owned()));
+                return Err(MeasureError::Wrong("the command does not run".to_owned()));
             }
             std::thread::sleep(Duration::from_millis(5));
         }

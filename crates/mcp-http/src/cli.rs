@@ -4,7 +4,7 @@
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use server_setup::Program;
 use server_setup::config::Flags;
-use server_setup::manual::{Man, Shell};
+use server_setup::manual::{ManualArguments, Shell};
 use std::path::PathBuf;
 
 /// Tools for coding agents, for many callers on one machine.
@@ -162,7 +162,7 @@ pub(crate) enum Command {
         shell: Shell,
     },
     /// Print the manual page, or write the pages of all subcommands to a folder
-    Man(Man),
+    Man(ManualArguments),
 }
 
 /// The options of `health`.

@@ -68,7 +68,7 @@ fn start(folder: &Path) {
     let mut memory = 0;
     for _ in 0..41 {
         let started = Instant::now();
-        let mut server = Server::start(folder);
+        let mut server = ServerProcess::start(folder);
         server.request("tools/list", &json!({}));
         times.push(started.elapsed());
         memory = server.status("VmRSS:");
@@ -78,7 +78,7 @@ fn start(folder: &Path) {
 }
 
 fn calls(folder: &Path) {
-    let mut server = Server::start(folder);
+    let mut server = ServerProcess::start(folder);
     let read = json!({"name": "read_file", "arguments": {"path": "small.txt"}});
     let times = server.times(2_000, &read);
     row("read of 1 KB", &micros(&times), "≤ 130 µs p50", p50(&times) <= Duration::from_micros(130));
@@ -116,7 +116,7 @@ fn calls(folder: &Path) {
 }
 
 fn commands(folder: &Path) {
-    let mut server = Server::start(folder);
+    let mut server = ServerProcess::start(folder);
     let echo = json!({"name": "run_command", "arguments": {"command": ["echo", "hello"]}});
     let times = server.times(500, &echo);
     let bare = program(300, folder, &["echo", "hello"]);
@@ -142,7 +142,7 @@ fn git(folder: &Path) {
     }
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
     for (what, folder) in [("a repository of 60,000 files", folder), ("this repository", &own)] {
-        let mut server = Server::start(folder);
+        let mut server = ServerProcess::start(folder);
         let status = json!({"name": "git_status", "arguments": {}});
         let bare = ["git", "--no-optional-locks", "status", "--porcelain=v2", "-z", "--branch"];
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
@@ -161,7 +161,7 @@ fn git(folder: &Path) {
 
 /// 1 GiB of output, and pings while it comes.
 fn flood(folder: &Path) {
-    let mut server = Server::start(folder);
+    let mut server = ServerProcess::start(folder);
     server.times(20, &json!({"name": "run_command", "arguments": {"command": ["true"]}}));
     let before = server.status("VmHWM:");
     let command = "head -c 1073741824 /dev/zero";
@@ -200,12 +200,12 @@ fn measure_peer(line: &str, folder: &Path) {
     let mut times = Vec::new();
     for _ in 0..5 {
         let started = Instant::now();
-        let mut server = Server::spawn(Command::new(words[0]).args(&words[1..]).current_dir(folder));
+        let mut server = ServerProcess::spawn(Command::new(words[0]).args(&words[1..]).current_dir(folder));
         server.request("tools/list", &json!({}));
         times.push(started.elapsed());
     }
     println!("| peer: start to tools/list | {} | | |", millis(&times));
-    let mut server = Server::spawn(Command::new(words[0]).args(&words[1..]).current_dir(folder));
+    let mut server = ServerProcess::spawn(Command::new(words[0]).args(&words[1..]).current_dir(folder));
     let read = json!({"name": "read_text_file", "arguments": {"path": folder.join("small.txt")}});
     println!("| peer: read of 1 KB | {} | | |", micros(&server.times(500, &read)));
     println!("| peer: read of 1 KB, 32 in flight | {:.0} calls/s | | |", server.rate(5_000, 32, &read));
@@ -229,14 +229,14 @@ fn program(count: usize, folder: &Path, words: &[&str]) -> Vec<Duration> {
         .collect()
 }
 
-struct Server {
+struct ServerProcess {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
     last_id: u64,
 }
 
-impl Server {
+impl ServerProcess {
     fn start(folder: &Path) -> Self {
         Self::spawn(Command::new(env!("CARGO_BIN_EXE_mcp-stdio")).current_dir(folder))
     }
@@ -317,7 +317,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         // It ends with its input at the latest; a bench need not wait for it.
         let _ = self.child.kill();

@@ -44,14 +44,14 @@ fn main() {
     const PROXY: &str = env!("CARGO_BIN_EXE_mcp-stdio");
     let other = std::env::var("OTHER_BUILD").ok();
     let mut pipes = vec![
-        ("bare", Pipe::start(None)),
-        ("wrapped", Pipe::start(Some((PROXY, &[])))),
-        ("wrapped, one tool hidden", Pipe::start(Some((PROXY, &["--hide", "tool_7"])))),
-        ("wrapped, role worker", Pipe::start(Some((PROXY, &["--role", "worker"])))),
+        ("bare", PipeClient::start(None)),
+        ("wrapped", PipeClient::start(Some((PROXY, &[])))),
+        ("wrapped, one tool hidden", PipeClient::start(Some((PROXY, &["--hide", "tool_7"])))),
+        ("wrapped, role worker", PipeClient::start(Some((PROXY, &["--role", "worker"])))),
     ];
     if let Some(other) = &other {
-        pipes.push(("wrapped by the other build", Pipe::start(Some((other, &[])))));
-        let hidden = Pipe::start(Some((other, &["--hide", "tool_7"])));
+        pipes.push(("wrapped by the other build", PipeClient::start(Some((other, &[])))));
+        let hidden = PipeClient::start(Some((other, &["--hide", "tool_7"])));
         pipes.push(("wrapped by the other build, one tool hidden", hidden));
     }
     let echo = json!({"name": "echo", "arguments": {"text": "hello, this is a call of usual length"}});
@@ -65,7 +65,7 @@ fn main() {
                 }
             }
         }
-        let mut times = times.into_iter().map(Times::new);
+        let mut times = times.into_iter().map(CallTimes::new);
         let bare = times.next().unwrap();
         row(&format!("{what}, bare"), &bare, None, false);
         for ((name, _), times) in pipes[1..].iter().zip(times) {
@@ -79,13 +79,13 @@ fn main() {
     measure("call of 100 KB", "tools/call", &big, LISTS, false);
     for line in std::env::var("PEER_PROXIES").unwrap_or_default().lines() {
         let Some((name, command)) = line.split_once(": ") else { continue };
-        let mut peer = Http::start(command);
+        let mut peer = HttpProxyClient::start(command);
         let times = (0..WARM_UP / 5 + PEER_CALLS).map(|_| peer.call(&echo)).skip(WARM_UP / 5).collect();
-        row(&format!("call, {name}"), &Times::new(times), Some(&bare), false);
+        row(&format!("call, {name}"), &CallTimes::new(times), Some(&bare), false);
     }
 }
 
-fn row(what: &str, times: &Times, bare: Option<&Times>, has_target: bool) {
+fn row(what: &str, times: &CallTimes, bare: Option<&CallTimes>, has_target: bool) {
     let micros = |time: Duration| format!("{:.1} µs", time.as_secs_f64() * 1e6);
     let (mut added, mut target, mut verdict) = ([String::new(), String::new()], "", "");
     if let Some(bare) = bare {
@@ -102,12 +102,12 @@ fn row(what: &str, times: &Times, bare: Option<&Times>, has_target: bool) {
     println!("| {what} | {p50} | {p99} | {} | {} | {target} | {verdict} |", added[0], added[1]);
 }
 
-struct Times {
+struct CallTimes {
     p50: Duration,
     p99: Duration,
 }
 
-impl Times {
+impl CallTimes {
     fn new(mut times: Vec<Duration>) -> Self {
         times.sort_unstable();
         Self { p50: times[times.len() / 2], p99: times[times.len() * 99 / 100] }
@@ -115,14 +115,14 @@ impl Times {
 }
 
 /// A client of a server on pipes.
-struct Pipe {
+struct PipeClient {
     child: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
     id: u64,
 }
 
-impl Pipe {
+impl PipeClient {
     /// The small server, behind this proxy with these flags, or bare.
     fn start(proxy: Option<(&str, &[&str])>) -> Self {
         let own = std::env::current_exe().unwrap();
@@ -164,7 +164,7 @@ impl Pipe {
     }
 }
 
-impl Drop for Pipe {
+impl Drop for PipeClient {
     fn drop(&mut self) {
         self.input = None;
         let _ = self.child.wait();
@@ -176,7 +176,7 @@ fn handshake() -> Value {
 }
 
 /// A client of a server behind a proxy of another make.
-struct Http {
+struct HttpProxyClient {
     child: Child,
     stream: BufReader<TcpStream>,
     port: u16,
@@ -184,7 +184,7 @@ struct Http {
     id: u64,
 }
 
-impl Http {
+impl HttpProxyClient {
     fn start(command: &str) -> Self {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let own = format!("{} {SERVE}", std::env::current_exe().unwrap().display());
@@ -273,7 +273,7 @@ impl Http {
     }
 }
 
-impl Drop for Http {
+impl Drop for HttpProxyClient {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -6,7 +6,7 @@ use crate::output::DEFAULT_NAME;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use server_setup::Program;
 use server_setup::config::Flags;
-use server_setup::manual::{Man, Shell};
+use server_setup::manual::{ManualArguments, Shell};
 use std::path::PathBuf;
 
 /// Tools for a coding agent: files, search, commands that cannot hang it.
@@ -23,7 +23,7 @@ use std::path::PathBuf;
 )]
 pub(crate) struct Cli {
     #[command(flatten)]
-    pub(crate) options: Options,
+    pub(crate) options: GlobalOptions,
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
 }
@@ -75,7 +75,7 @@ Exit codes:
 
 /// The options of every subcommand.
 #[derive(Args, Clone, Debug, Default)]
-pub(crate) struct Options {
+pub(crate) struct GlobalOptions {
     /// Folder that tools may use; repeat it for several folders. Default: $CORETOOLS_ROOTS, else
     /// $FILESYSTEM_TOOLS_BASE_PATH, else the roots in the configuration, else the current folder
     #[arg(long = "root", value_name = "DIR", global = true)]
@@ -122,7 +122,7 @@ pub(crate) struct Options {
     pub(crate) log: Option<String>,
 }
 
-impl Options {
+impl GlobalOptions {
     /// Returns the options that override the configuration.
     pub(crate) fn flags(&self) -> Flags {
         Flags {
@@ -182,7 +182,7 @@ pub(crate) enum Command {
     /// Print the configuration that connects a client to this server, with the flags given here
     PrintConfig {
         /// The client
-        client: Client,
+        client: KnownClient,
         /// Address of an mcp-http server to connect to, instead of starting this one; its token is in
         /// $CORETOOLS_TOKEN
         #[arg(long, value_name = "URL")]
@@ -211,7 +211,7 @@ pub(crate) enum Command {
         shell: Shell,
     },
     /// Print the manual page, or write the pages of all subcommands to a folder
-    Man(Man),
+    Man(ManualArguments),
 }
 
 const POLICY_EXAMPLES: &str = "\
@@ -413,7 +413,7 @@ pub(crate) enum SessionSubcommand {
 
 /// The clients that `print-config` knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Client {
+pub(crate) enum KnownClient {
     /// Claude Code
     Claude,
     /// Codex

@@ -93,7 +93,7 @@ const PROJECT_MARKERS: [&str; 18] = [
 
 /// Creates the project. An error leaves nothing behind.
 pub(crate) fn new(arguments: &NewArguments) -> Result<ExitCode, Error> {
-    let destination = Destination::find(&arguments.path)?;
+    let destination = ProjectFolder::find(&arguments.path)?;
     let plan = ProjectPlan::new(arguments, &destination)?;
     // All texts exist before the first is written, so that few errors have anything to undo.
     let files = plan.files()?;
@@ -113,13 +113,13 @@ pub(crate) fn new(arguments: &NewArguments) -> Result<ExitCode, Error> {
 }
 
 /// The folder of a new project.
-struct Destination {
+struct ProjectFolder {
     folder: PathBuf,
     /// True if it exists already; then it is empty.
     exists: bool,
 }
 
-impl Destination {
+impl ProjectFolder {
     fn find(path: &Path) -> Result<Self, Error> {
         let shown = path.display();
         let failed = || Error::system(format!("cannot use {shown}"));
@@ -221,7 +221,7 @@ struct ProjectPlan {
 }
 
 impl ProjectPlan {
-    fn new(arguments: &NewArguments, destination: &Destination) -> Result<Self, Error> {
+    fn new(arguments: &NewArguments, destination: &ProjectFolder) -> Result<Self, Error> {
         let folder_name = destination.folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let name = arguments.name.clone().unwrap_or_else(|| folder_name.clone());
         check_name(&name).map_err(|why| {

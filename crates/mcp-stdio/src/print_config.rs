@@ -1,6 +1,6 @@
 //! The subcommand `print-config`: the configuration that connects a client.
 
-use crate::cli::{Client, Options};
+use crate::cli::{GlobalOptions, KnownClient};
 use crate::error::Error;
 use serde_json::json;
 use std::path::Path;
@@ -11,28 +11,34 @@ use std::path::Path;
 /// # Errors
 ///
 /// A path is not valid UTF-8: no configuration could name it.
-pub(crate) fn print_config(client: Client, program: &Path, options: &Options) -> Result<String, Error> {
+pub(crate) fn print_config(
+    client: KnownClient,
+    program: &Path,
+    options: &GlobalOptions,
+) -> Result<String, Error> {
     let program = text(program)?;
     let arguments = arguments(options)?;
     Ok(match client {
-        Client::Claude => format!(
+        KnownClient::Claude => format!(
             "# Run this in the project (add --scope user for every project):\n{}",
             command_line("claude mcp add coretools --", &program, &arguments)
         ),
-        Client::Codex => format!(
+        KnownClient::Codex => format!(
             "# Run this, or put the table below into ~/.codex/config.toml:\n{}\n\n[mcp_servers.coretools]\ncommand = {}\nargs = {}",
             command_line("codex mcp add coretools --", &program, &arguments),
             toml::Value::from(program.as_str()),
             toml::Value::from(arguments.clone()),
         ),
-        Client::Opencode => {
+        KnownClient::Opencode => {
             let command: Vec<_> = std::iter::once(&program).chain(&arguments).collect();
             entry(OPENCODE, &json!({"type": "local", "command": command, "enabled": true}))
         }
-        Client::Gemini => entry(GEMINI, &json!({"command": program, "args": arguments})),
-        Client::Cursor => entry(CURSOR, &json!({"command": program, "args": arguments})),
-        Client::Vscode => entry(VSCODE, &json!({"type": "stdio", "command": program, "args": arguments})),
-        Client::Zed => entry(ZED, &json!({"command": program, "args": arguments})),
+        KnownClient::Gemini => entry(GEMINI, &json!({"command": program, "args": arguments})),
+        KnownClient::Cursor => entry(CURSOR, &json!({"command": program, "args": arguments})),
+        KnownClient::Vscode => {
+            entry(VSCODE, &json!({"type": "stdio", "command": program, "args": arguments}))
+        }
+        KnownClient::Zed => entry(ZED, &json!({"command": program, "args": arguments})),
     })
 }
 
@@ -45,7 +51,7 @@ const TOKEN: &str = "CORETOOLS_TOKEN";
 /// # Errors
 ///
 /// `url` is not a URL, or `options` has a flag that only a server which the client starts could heed.
-pub(crate) fn remote(client: Client, url: &str, options: &Options) -> Result<String, Error> {
+pub(crate) fn remote(client: KnownClient, url: &str, options: &GlobalOptions) -> Result<String, Error> {
     if !["http://", "https://"].iter().any(|scheme| url.starts_with(scheme))
         // The URL is printed into a line for a shell.
         || url.chars().any(|character| character.is_whitespace() || character.is_control())
@@ -55,7 +61,7 @@ pub(crate) fn remote(client: Client, url: &str, options: &Options) -> Result<Str
         )));
     }
     // Not those that a variable may have set: they are not meant for this command.
-    let flags = Options { config: None, log: None, ..options.clone() };
+    let flags = GlobalOptions { config: None, log: None, ..options.clone() };
     if let Some(flag) = arguments(&flags)?.first() {
         return Err(Error::Argument(format!(
             "{flag} does not go with --url: the server there has its own; give it to mcp-http, or to the token \
@@ -65,34 +71,36 @@ pub(crate) fn remote(client: Client, url: &str, options: &Options) -> Result<Str
     let bearer = |token: &str| json!({"Authorization": format!("Bearer {token}")});
     let variable = format!("${{{TOKEN}}}");
     Ok(match client {
-        Client::Claude => format!(
+        KnownClient::Claude => format!(
             "# Run this in the project (add --scope user for every project); ${TOKEN} is read when it connects:\n\
              claude mcp add --transport http coretools {} --header {}",
             quoted(url),
             quoted(&format!("Authorization: Bearer {variable}")),
         ),
-        Client::Codex => format!(
+        KnownClient::Codex => format!(
             "# Run this, or put the table below into ~/.codex/config.toml:\ncodex mcp add coretools --url {} \
              --bearer-token-env-var {TOKEN}\n\n[mcp_servers.coretools]\nurl = {}\nbearer_token_env_var = \"{TOKEN}\"",
             quoted(url),
             toml::Value::from(url),
         ),
         // Without `oauth: false` it would look for a way to log in where the token is refused.
-        Client::Opencode => {
+        KnownClient::Opencode => {
             let headers = bearer(&format!("{{env:{TOKEN}}}"));
             entry(OPENCODE, &json!({"type": "remote", "url": url, "oauth": false, "headers": headers}))
         }
-        Client::Gemini => entry(GEMINI, &json!({"type": "http", "url": url, "headers": bearer(&variable)})),
-        Client::Cursor => {
+        KnownClient::Gemini => {
+            entry(GEMINI, &json!({"type": "http", "url": url, "headers": bearer(&variable)}))
+        }
+        KnownClient::Cursor => {
             entry(CURSOR, &json!({"url": url, "headers": bearer(&format!("${{env:{TOKEN}}}"))}))
         }
-        Client::Vscode => {
+        KnownClient::Vscode => {
             let input = json!([{"type": "promptString", "id": "coretools-token", "description": "CoreTools token", "password": true}]);
             let headers = bearer("${input:coretools-token}");
             let server = json!({"type": "http", "url": url, "headers": headers});
             format!("{}\n{:#}", VSCODE.location, json!({"inputs": input, "servers": {"coretools": server}}))
         }
-        Client::Zed => entry(ZED, &json!({"url": url, "headers": bearer("<token>")})),
+        KnownClient::Zed => entry(ZED, &json!({"url": url, "headers": bearer("<token>")})),
     })
 }
 
@@ -127,7 +135,7 @@ fn entry(file: ClientFile, server: &serde_json::Value) -> String {
 }
 
 /// Returns the flags that were given, so that the client starts the same server.
-fn arguments(options: &Options) -> Result<Vec<String>, Error> {
+fn arguments(options: &GlobalOptions) -> Result<Vec<String>, Error> {
     let mut arguments = Vec::new();
     for root in &options.roots {
         arguments.extend(["--root".to_owned(), absolute(root)?]);
@@ -193,15 +201,15 @@ fn quoted(word: &str) -> String {
 mod tests {
     use super::*;
 
-    fn awkward() -> (String, Options) {
+    fn awkward() -> (String, GlobalOptions) {
         let program = "/opt/it's \"here\" $HOME `id` \\n & co;/mcp-stdio\n2".to_owned();
-        let options = Options {
+        let options = GlobalOptions {
             roots: vec!["/a b".into(), "/=x~*?[!]{1,2}".into(), "/\u{2028}ключ".into()],
             toolsets: Some("edit, git_log".to_owned()),
             config: Some("/etc/#c.toml".into()),
             text_only: true,
             log: Some("debug".to_owned()),
-            ..Options::default()
+            ..GlobalOptions::default()
         };
         (program, options)
     }
@@ -211,7 +219,7 @@ mod tests {
         let (program, options) = awkward();
         let expected: Vec<String> =
             std::iter::once(program.clone()).chain(arguments(&options).unwrap()).collect();
-        for client in [Client::Claude, Client::Codex] {
+        for client in [KnownClient::Claude, KnownClient::Codex] {
             let printed = print_config(client, Path::new(&program), &options).unwrap();
             let line = printed.split_once(" -- ").unwrap().1;
             let line = line.split("\n\n[mcp_servers").next().unwrap();
@@ -228,7 +236,7 @@ mod tests {
     #[test]
     fn the_table_for_codex_is_toml_that_holds_every_word() {
         let (program, options) = awkward();
-        let printed = print_config(Client::Codex, Path::new(&program), &options).unwrap();
+        let printed = print_config(KnownClient::Codex, Path::new(&program), &options).unwrap();
         let table = &printed[printed.find("[mcp_servers").unwrap()..];
         let table: toml::Table = table.parse().unwrap();
         let server = &table["mcp_servers"]["coretools"];
@@ -243,13 +251,13 @@ mod tests {
         for flag in ["--root", "--toolsets", "--config", "--text-only", "--log"] {
             assert!(carried.iter().any(|argument| argument == flag), "{flag}");
         }
-        assert_eq!(arguments(&Options::default()).unwrap(), Vec::<String>::new());
+        assert_eq!(arguments(&GlobalOptions::default()).unwrap(), Vec::<String>::new());
     }
 
     #[test]
     fn a_path_that_is_no_text_is_an_error() {
         use std::os::unix::ffi::OsStrExt;
         let program = Path::new(std::ffi::OsStr::from_bytes(b"/opt/\xff/mcp-stdio"));
-        assert!(print_config(Client::Claude, program, &Options::default()).is_err());
+        assert!(print_config(KnownClient::Claude, program, &GlobalOptions::default()).is_err());
     }
 }

@@ -1,6 +1,6 @@
 //! Serving: until the client goes or a signal comes, and then down with everything that was started.
 
-use crate::transport::Stdio;
+use crate::transport::StdioTransport;
 use rmcp::ServiceExt;
 use rmcp::service::ServerInitializeError;
 use server_setup::policy;
@@ -53,18 +53,21 @@ pub(crate) async fn serve(server: LocalServer) -> ExitCode {
         }
     };
     let connection = async {
-        let running =
-            match server.connection().serve_with_ct(Stdio::new(ending.clone()), ending.clone()).await {
-                Ok(running) => running,
-                // The client went away, or a signal came, before it was initialized.
-                Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {
-                    return ExitCode::SUCCESS;
-                }
-                Err(error) => {
-                    tracing::error!(%error, "cannot serve");
-                    return ExitCode::FAILURE;
-                }
-            };
+        let running = match server
+            .connection()
+            .serve_with_ct(StdioTransport::new(ending.clone()), ending.clone())
+            .await
+        {
+            Ok(running) => running,
+            // The client went away, or a signal came, before it was initialized.
+            Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {
+                return ExitCode::SUCCESS;
+            }
+            Err(error) => {
+                tracing::error!(%error, "cannot serve");
+                return ExitCode::FAILURE;
+            }
+        };
         match running.waiting().await {
             Ok(_) => ExitCode::SUCCESS,
             Err(error) => {

@@ -10,7 +10,7 @@ use core_tools::sessions::{
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
-use server_setup::config::{Preset, SettingSource, Toolsets};
+use server_setup::config::{SettingSource, ToolPreset, Toolsets};
 use server_setup::settings::Settings;
 use server_setup::{open_file_limit, sessions, setup};
 use std::fmt::Write as _;
@@ -115,7 +115,7 @@ async fn ask(mut settings: Settings, command: SessionSubcommand) -> Result<Comma
     }
     // The default preset leaves tools out only to keep a client's list short. A choice of the user holds here too.
     if settings.config.toolsets.source == SettingSource::Default {
-        settings.config.toolsets.value = Toolsets::Preset(Preset::All);
+        settings.config.toolsets.value = Toolsets::Preset(ToolPreset::All);
     }
     let server = setup::server(settings)?;
     if !server.host.names(&server.caller).contains(&tool) {

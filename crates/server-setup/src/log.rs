@@ -187,9 +187,9 @@ mod tests {
     use core_tools::redact::RedactionOptions;
     use std::sync::mpsc::{Sender, channel};
 
-    struct Sent(Sender<Vec<u8>>);
+    struct SentRecords(Sender<Vec<u8>>);
 
-    impl Write for Sent {
+    impl Write for SentRecords {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
             let _ = self.0.send(bytes.to_vec());
             Ok(bytes.len())
@@ -210,7 +210,7 @@ mod tests {
         let (sender, written) = channel();
         let writer = Arc::clone(&queue);
         std::thread::spawn(move || {
-            writer.write(Sent(sender), &Redactor::new(RedactionOptions::default()).unwrap());
+            writer.write(SentRecords(sender), &Redactor::new(RedactionOptions::default()).unwrap());
         });
         queue.flush(Duration::from_secs(20));
         let written = written.try_iter().collect::<Vec<_>>().concat();

@@ -16,13 +16,13 @@ pub use clap_complete::Shell;
 
 /// The arguments of the subcommand that writes the manual.
 #[derive(Args, Debug)]
-pub struct Man {
+pub struct ManualArguments {
     /// Write every page into this folder, which is made where it is missing, and print their paths
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
 
-impl Man {
+impl ManualArguments {
     /// Returns the first page of the manual of `command`. If a folder was named, writes all pages there and returns
     /// their paths, one on each line.
     ///

@@ -1,6 +1,6 @@
 //! From settings to a server that is ready to serve.
 
-use crate::config::{Preset, Results, Toolsets};
+use crate::config::{ResultFormat, ToolPreset, Toolsets};
 use crate::error::Error;
 use crate::instructions::instructions;
 use crate::program::Program;
@@ -101,15 +101,15 @@ pub fn host(settings: &Settings, policy: Policy) -> HostBuilder {
     limits.max_timeout = Duration::from_millis(*config.limits.max_timeout_ms);
     limits.max_answer_bytes = usize::try_from(*config.limits.max_output_bytes).unwrap_or(usize::MAX);
     let selection = match &config.toolsets.value {
-        Toolsets::Preset(Preset::All) => ToolSelection::default(),
-        Toolsets::Preset(Preset::Full) => ToolSelection::new(["full"]),
-        Toolsets::Preset(Preset::Edit) => ToolSelection::new(["edit"]),
-        Toolsets::Preset(Preset::Introspect) => ToolSelection::new(["introspect"]),
-        Toolsets::Preset(Preset::Minimal) => ToolSelection::new(["minimal"]),
+        Toolsets::Preset(ToolPreset::All) => ToolSelection::default(),
+        Toolsets::Preset(ToolPreset::Full) => ToolSelection::new(["full"]),
+        Toolsets::Preset(ToolPreset::Edit) => ToolSelection::new(["edit"]),
+        Toolsets::Preset(ToolPreset::Introspect) => ToolSelection::new(["introspect"]),
+        Toolsets::Preset(ToolPreset::Minimal) => ToolSelection::new(["minimal"]),
         Toolsets::Chosen(words) => ToolSelection::new(words),
     };
     Host::builder(policy, settings.redactor.clone())
         .selection(selection)
         .limits(limits)
-        .text_only(*config.results == Results::Text)
+        .text_only(*config.results == ResultFormat::Text)
 }

@@ -4,9 +4,9 @@ use serde::Serialize;
 
 /// One thing that was checked.
 #[derive(Debug, Serialize)]
-pub(super) struct Finding {
+pub(super) struct DoctorFinding {
     pub(super) what: &'static str,
-    pub(super) state: Health,
+    pub(super) state: CheckHealth,
     pub(super) detail: String,
     /// The remedy, if something is not as it should be.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -15,7 +15,7 @@ pub(super) struct Finding {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Health {
+pub(super) enum CheckHealth {
     /// As it should be.
     Ok,
     /// Works, with something missing that some users need.
@@ -25,16 +25,24 @@ pub(super) enum Health {
 }
 
 /// Something is as it should be.
-pub(super) fn ok(what: &'static str, detail: impl Into<String>) -> Finding {
-    Finding { what, state: Health::Ok, detail: detail.into(), remedy: None }
+pub(super) fn ok(what: &'static str, detail: impl Into<String>) -> DoctorFinding {
+    DoctorFinding { what, state: CheckHealth::Ok, detail: detail.into(), remedy: None }
 }
 
 /// Something is missing that some users need.
-pub(super) fn note(what: &'static str, detail: impl Into<String>, remedy: impl Into<String>) -> Finding {
-    Finding { what, state: Health::Note, detail: detail.into(), remedy: Some(remedy.into()) }
+pub(super) fn note(
+    what: &'static str,
+    detail: impl Into<String>,
+    remedy: impl Into<String>,
+) -> DoctorFinding {
+    DoctorFinding { what, state: CheckHealth::Note, detail: detail.into(), remedy: Some(remedy.into()) }
 }
 
 /// Something does not work.
-pub(super) fn broken(what: &'static str, detail: impl Into<String>, remedy: impl Into<String>) -> Finding {
-    Finding { what, state: Health::Broken, detail: detail.into(), remedy: Some(remedy.into()) }
+pub(super) fn broken(
+    what: &'static str,
+    detail: impl Into<String>,
+    remedy: impl Into<String>,
+) -> DoctorFinding {
+    DoctorFinding { what, state: CheckHealth::Broken, detail: detail.into(), remedy: Some(remedy.into()) }
 }

@@ -1,4 +1,4 @@
-//! The subcommand `doctor`: checks that everything is in place. Each check is a [`Finding`]; one that is not as it should
+//! The subcommand `doctor`: checks that everything is in place. Each check is a [`DoctorFinding`]; one that is not as it should
 //! be says what to do.
 
 mod finding;
@@ -11,7 +11,7 @@ use crate::output::print;
 
 use core_tools::ci::{Commands, Toolchain, diagnose, toolchains};
 use core_tools::workspace::Workspace;
-use finding::{Finding, Health, broken, note, ok};
+use finding::{CheckHealth, DoctorFinding, broken, note, ok};
 use process_runner::{Command, Containment, Limits, Runner};
 use role_policy::source::RoleSource;
 use server_setup::error_chain::chain;
@@ -89,8 +89,8 @@ pub(crate) fn without_settings(error: &server_setup::Error, as_json: bool) -> Ex
     report(&[broken("configuration", chain(error), remedy)], as_json)
 }
 
-fn report(findings: &[Finding], as_json: bool) -> ExitCode {
-    let healthy = findings.iter().all(|finding| finding.state != Health::Broken);
+fn report(findings: &[DoctorFinding], as_json: bool) -> ExitCode {
+    let healthy = findings.iter().all(|finding| finding.state != CheckHealth::Broken);
     let printed = if as_json {
         print(&format!("{:#}", serde_json::json!({"healthy": healthy, "findings": findings})))
     } else {
@@ -99,7 +99,7 @@ fn report(findings: &[Finding], as_json: bool) -> ExitCode {
     if healthy { printed } else { ExitCode::FAILURE }
 }
 
-fn configuration(settings: &Settings) -> Vec<Finding> {
+fn configuration(settings: &Settings) -> Vec<DoctorFinding> {
     let mut findings = vec![match &settings.config.file {
         Some(file) => ok("configuration", file.display().to_string()),
         None => ok("configuration", "no file; the defaults hold"),
@@ -113,7 +113,7 @@ fn configuration(settings: &Settings) -> Vec<Finding> {
 }
 
 /// Checks the policy, the role of the caller, and the evidence of each source of that role.
-fn role(settings: &Settings, workspace: &Arc<Workspace>, runner: &Runner) -> Vec<Finding> {
+fn role(settings: &Settings, workspace: &Arc<Workspace>, runner: &Runner) -> Vec<DoctorFinding> {
     let loaded =
         toolsets::facts(settings, workspace, runner).and_then(|facts| policy::configured(settings, &facts));
     let loaded = match loaded {
@@ -151,7 +151,7 @@ fn role(settings: &Settings, workspace: &Arc<Workspace>, runner: &Runner) -> Vec
     findings
 }
 
-fn toolchain(tool: &Toolchain) -> Finding {
+fn toolchain(tool: &Toolchain) -> DoctorFinding {
     let detail = format!("{}: {} ({})", tool.name, tool.version, tool.path);
     match tool.version.starts_with("unusable") {
         true => note("toolchain", detail, format!("install {} anew, or take it out of PATH", tool.name)),
@@ -161,7 +161,7 @@ fn toolchain(tool: &Toolchain) -> Finding {
 
 /// Connects to each configured database, in the way that the tool does.
 #[cfg(feature = "introspection")]
-async fn databases(settings: &Settings, workspace: &Arc<Workspace>) -> Vec<Finding> {
+async fn databases(settings: &Settings, workspace: &Arc<Workspace>) -> Vec<DoctorFinding> {
     let databases = toolsets::databases(&settings.config, workspace);
     let mut names: Vec<Option<String>> =
         settings.config.databases.connections().map(|(name, _)| Some(name)).collect();
@@ -193,7 +193,7 @@ async fn databases(settings: &Settings, workspace: &Arc<Workspace>) -> Vec<Findi
 }
 
 /// Starts a process in the way that the tools do.
-async fn processes(runner: &Runner) -> Finding {
+async fn processes(runner: &Runner) -> DoctorFinding {
     const REMEDY: &str =
         "have /bin/sh in PATH, and let this user start processes (`ulimit -u`, seccomp, containers)";
     let limits = Limits::default().timeout(Duration::from_secs(5));
@@ -214,20 +214,20 @@ async fn processes(runner: &Runner) -> Finding {
     }
 }
 
-fn table(findings: &[Finding], healthy: bool) -> String {
+fn table(findings: &[DoctorFinding], healthy: bool) -> String {
     let mut text = String::new();
     for finding in findings {
         let mark = match finding.state {
-            Health::Ok => "ok    ",
-            Health::Note => "note  ",
-            Health::Broken => "BROKEN",
+            CheckHealth::Ok => "ok    ",
+            CheckHealth::Note => "note  ",
+            CheckHealth::Broken => "BROKEN",
         };
         let _ = writeln!(text, "{mark}  {:13}  {}", finding.what, finding.detail);
         if let Some(remedy) = &finding.remedy {
             let _ = writeln!(text, "{:23}-> {remedy}", "");
         }
     }
-    let notes = findings.iter().filter(|finding| finding.state == Health::Note).count();
+    let notes = findings.iter().filter(|finding| finding.state == CheckHealth::Note).count();
     match (healthy, notes) {
         (true, 0) => text.push_str("everything is in place"),
         (true, _) => text

@@ -4,7 +4,7 @@
     reason = "it looks at the folders that the user named, to say what is wrong with them"
 )]
 
-use super::finding::{Finding, broken, note, ok};
+use super::finding::{DoctorFinding, broken, note, ok};
 use server_setup::config::SettingSource;
 #[cfg(all(feature = "sessions", unix))]
 use server_setup::error_chain::chain;
@@ -18,7 +18,7 @@ use trusted_file::OthersAccess;
 
 /// Checks a root: it has to be a folder that can be listed. One that cannot be written to, or that holds more than a project,
 /// is worth a note.
-pub(super) fn root(root: &Path) -> Vec<Finding> {
+pub(super) fn root(root: &Path) -> Vec<DoctorFinding> {
     let shown = root.display();
     if let Err(error) = std::fs::read_dir(root) {
         let remedy = match error.kind() {
@@ -65,7 +65,7 @@ fn write_in(root: &Path) -> std::io::Result<()> {
 }
 
 /// Checks that the rule for files which say what may be done holds for `file`.
-pub(super) fn untrusted(file: &Path) -> Option<Finding> {
+pub(super) fn untrusted(file: &Path) -> Option<DoctorFinding> {
     let metadata = std::fs::metadata(file).ok().filter(std::fs::Metadata::is_file)?;
     let error = trusted_file::check_access(&metadata, OthersAccess::GroupMayWrite).err()?;
     let shown = file.display();
@@ -80,7 +80,7 @@ pub(super) fn untrusted(file: &Path) -> Option<Finding> {
 
 /// Checks the folder in which sessions are kept, and the supervisor whose socket is in it.
 #[cfg(all(feature = "sessions", unix))]
-pub(super) fn state(settings: &Settings) -> Vec<Finding> {
+pub(super) fn state(settings: &Settings) -> Vec<DoctorFinding> {
     use rustix::fs::{Access, access};
     use std::os::unix::fs::MetadataExt;
     let folder = match sessions::state_folder(settings) {
@@ -127,13 +127,13 @@ pub(super) fn state(settings: &Settings) -> Vec<Finding> {
 }
 
 #[cfg(not(all(feature = "sessions", unix)))]
-pub(super) fn state(_: &Settings) -> Vec<Finding> {
+pub(super) fn state(_: &Settings) -> Vec<DoctorFinding> {
     Vec::new()
 }
 
 /// Connects to the socket of the supervisor of sessions.
 #[cfg(all(feature = "sessions", unix))]
-fn supervisor(socket: &Path) -> Option<Finding> {
+fn supervisor(socket: &Path) -> Option<DoctorFinding> {
     let shown = socket.display();
     match std::os::unix::net::UnixStream::connect(socket) {
         Ok(_) => Some(ok("sessions", format!("a supervisor answers at {shown}"))),
@@ -147,7 +147,7 @@ fn supervisor(socket: &Path) -> Option<Finding> {
 }
 
 /// Checks that mcp-http could listen at the configured addresses.
-pub(super) fn ports(settings: &Settings) -> Vec<Finding> {
+pub(super) fn ports(settings: &Settings) -> Vec<DoctorFinding> {
     let listen = &settings.config.http.listen;
     // Whoever configured no address does not use mcp-http.
     if listen.source == SettingSource::Default {

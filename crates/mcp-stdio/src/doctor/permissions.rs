@@ -1,13 +1,13 @@
 //! Checks of what the operating system permits this user.
 #![allow(clippy::disallowed_methods, reason = "it reads settings of the kernel")]
 
-use super::finding::{Finding, note, ok};
+use super::finding::{DoctorFinding, note, ok};
 
 /// The open files that are enough for ordinary work: each running program, session and followed log has some.
 const MIN_DESCRIPTORS: u64 = 1024;
 
 #[cfg(unix)]
-pub(super) fn limits() -> Option<Finding> {
+pub(super) fn limits() -> Option<DoctorFinding> {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current?;
     (limit < MIN_DESCRIPTORS).then(|| {
         note(
@@ -19,12 +19,12 @@ pub(super) fn limits() -> Option<Finding> {
 }
 
 #[cfg(not(unix))]
-pub(super) fn limits() -> Option<Finding> {
+pub(super) fn limits() -> Option<DoctorFinding> {
     None
 }
 
 /// Checks that `capture_trace` and `inspect_state` can look into programs.
-pub(super) fn looking_into_processes() -> Vec<Finding> {
+pub(super) fn looking_into_processes() -> Vec<DoctorFinding> {
     // A kernel without the setting does not restrict what it stands for.
     let setting = |path: &str| std::fs::read_to_string(path).ok()?.trim().parse::<i32>().ok();
     let (ptrace, perf) = ("/proc/sys/kernel/yama/ptrace_scope", "/proc/sys/kernel/perf_event_paranoid");
@@ -32,7 +32,7 @@ pub(super) fn looking_into_processes() -> Vec<Finding> {
 }
 
 /// Judges the settings of the kernel. Only the strictest refuses root.
-fn judge(root: bool, ptrace_scope: Option<i32>, perf_event_paranoid: Option<i32>) -> Vec<Finding> {
+fn judge(root: bool, ptrace_scope: Option<i32>, perf_event_paranoid: Option<i32>) -> Vec<DoctorFinding> {
     let mut findings = Vec::new();
     // Yama: 1 allows only ancestors to trace a process, 2 needs CAP_SYS_PTRACE, 3 allows nobody.
     if let Some(scope) = ptrace_scope.filter(|scope| *scope >= if root { 3 } else { 1 }) {
@@ -71,7 +71,7 @@ fn is_root() -> bool {
 }
 
 /// Reports the confinement of the programs that tools run; `missing` is the reason why this system cannot confine them.
-pub(super) fn confinement(description: String, missing: Option<String>) -> Finding {
+pub(super) fn confinement(description: String, missing: Option<String>) -> DoctorFinding {
     match missing {
         None => ok("confinement", description),
         Some(why) => note(

@@ -1,6 +1,6 @@
 //! Checks of the programs that the tools start.
 
-use super::finding::{Finding, note, ok};
+use super::finding::{DoctorFinding, note, ok};
 use core_tools::ci::Toolchain;
 use process_runner::{Command, Limits, Runner};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use std::time::Duration;
 const OLDEST_GIT: (u32, u32) = (2, 23);
 
 /// Checks that there is a git, and that it is new enough.
-pub(super) fn git(found: &[Toolchain]) -> Finding {
+pub(super) fn git(found: &[Toolchain]) -> DoctorFinding {
     let Some(git) = found.iter().find(|tool| tool.name == "git") else {
         return note(
             "git",
@@ -47,7 +47,7 @@ const PROGRAMS: [&str; 16] = [
 
 /// Looks for programs that a login shell finds and this server does not: a client that was started from a menu has another
 /// PATH.
-pub(super) async fn login_shell(runner: &Runner) -> Option<Finding> {
+pub(super) async fn login_shell(runner: &Runner) -> Option<DoctorFinding> {
     let shell = std::env::var("SHELL").ok().filter(|shell| Path::new(shell).is_absolute())?;
     // A profile can do anything, such as to ask a question, so it has a limit.
     let limits = Limits::default().timeout(Duration::from_secs(10));

@@ -9,7 +9,7 @@ use crate::output::print;
 use compare::{MatrixFormat, diff, matrix};
 use core_tools::ci::ConfinementPolicy;
 use core_tools::mcp::{Toolset, WorkspaceEffects};
-use query::{Query, caller, check, explain};
+use query::{PolicyQuery, caller, check, explain};
 use role_policy::{Loaded, ToolFacts};
 use server_setup::error_chain::chain;
 use server_setup::settings::Settings;
@@ -45,12 +45,12 @@ pub(crate) fn run(
         PolicyCommand::Check { tool, args, json } => {
             let policy = policy::configured(settings, &tools)?.policy;
             let caller = caller(settings, &policy, role)?;
-            Ok(check(Query::new(policy, caller, &toolsets, &tool, &args)?, &effects, json))
+            Ok(check(PolicyQuery::new(policy, caller, &toolsets, &tool, &args)?, &effects, json))
         }
         PolicyCommand::Explain { tool, args } => {
             let policy = policy::configured(settings, &tools)?.policy;
             let caller = caller(settings, &policy, role)?;
-            Ok(explain(Query::new(policy, caller, &toolsets, &tool, &args)?, &effects))
+            Ok(explain(PolicyQuery::new(policy, caller, &toolsets, &tool, &args)?, &effects))
         }
         PolicyCommand::Matrix { markdown, json } => {
             let policy = policy::configured(settings, &tools)?.policy;

@@ -17,14 +17,14 @@ use std::process::ExitCode;
 const NOT_ALLOWED: u8 = 3;
 
 /// The call that a query is about.
-pub(super) struct Query<'a> {
+pub(super) struct PolicyQuery<'a> {
     policy: Policy,
     caller: Caller,
     tool: ToolFacts<'a>,
     call: Call,
 }
 
-impl<'a> Query<'a> {
+impl<'a> PolicyQuery<'a> {
     /// A query about a call of the tool `name` by `caller`, with `arguments` as JSON.
     pub(super) fn new(
         policy: Policy,
@@ -40,8 +40,8 @@ impl<'a> Query<'a> {
 }
 
 /// Prints the verdict of the policy on the call, and the rule that decided.
-pub(super) fn check(query: Query<'_>, effects: &WorkspaceEffects, as_json: bool) -> ExitCode {
-    let Query { policy, caller, tool, call } = query;
+pub(super) fn check(query: PolicyQuery<'_>, effects: &WorkspaceEffects, as_json: bool) -> ExitCode {
+    let PolicyQuery { policy, caller, tool, call } = query;
     let decision = policy.authorize(&caller, &tool, call, effects).map(|call| call.decision().clone());
     let (verdict, rule, reason) = match &decision {
         Ok(decision) => ("allowed", &decision.rule, None),
@@ -58,8 +58,8 @@ pub(super) fn check(query: Query<'_>, effects: &WorkspaceEffects, as_json: bool)
 }
 
 /// Prints every entry and rule that was evaluated, with its result.
-pub(super) fn explain(query: Query<'_>, effects: &WorkspaceEffects) -> ExitCode {
-    let Query { policy, caller, tool, call } = query;
+pub(super) fn explain(query: PolicyQuery<'_>, effects: &WorkspaceEffects) -> ExitCode {
+    let PolicyQuery { policy, caller, tool, call } = query;
     let explained = policy.explain(&caller, &tool, call, effects);
     let mut text = format!("{} calls {}:\n", caller.role(), tool.name);
     for step in &explained.steps {

@@ -16,7 +16,7 @@ const MAX_VALUES: usize = 250_000;
 
 /// The content of a line.
 #[derive(Debug)]
-pub(super) enum Decoded {
+pub(super) enum DecodedLine {
     /// A message for the server.
     Message(Box<ClientJsonRpcMessage>),
     /// Several in one array.
@@ -29,11 +29,11 @@ pub(super) enum Decoded {
 }
 
 /// Decodes one line.
-pub(super) fn decode(line: &[u8]) -> Decoded {
+pub(super) fn decode(line: &[u8]) -> DecodedLine {
     // RFC 8259 §8.1 lets a parser ignore a byte order mark.
     let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line).trim_ascii();
     if line.is_empty() {
-        return Decoded::Ignored;
+        return DecodedLine::Ignored;
     }
     // A value takes two bytes or more: most lines are too short to hold too many.
     if line.len() > 2 * MAX_VALUES {
@@ -48,21 +48,21 @@ pub(super) fn decode(line: &[u8]) -> Decoded {
     }
     // Most lines are messages, so only one that is none is parsed a second time.
     match serde_json::from_slice(line) {
-        Ok(message) => Decoded::Message(Box::new(message)),
+        Ok(message) => DecodedLine::Message(Box::new(message)),
         Err(_) => explain(line),
     }
 }
 
 /// Decodes a line of `bytes` that was too long to keep.
-pub(super) fn too_long(bytes: u64, outline: MessageOutline) -> Decoded {
+pub(super) fn too_long(bytes: u64, outline: MessageOutline) -> DecodedLine {
     let message = format!("invalid request: a message of {bytes} bytes; at most {MAX_LINE_BYTES} are taken");
     reject(outline, ErrorData::invalid_request(message, None))
 }
 
 /// Decodes one member of a batch.
-pub(super) fn decode_value(value: &Value) -> Decoded {
+pub(super) fn decode_value(value: &Value) -> DecodedLine {
     match ClientJsonRpcMessage::deserialize(value) {
-        Ok(message) => Decoded::Message(Box::new(message)),
+        Ok(message) => DecodedLine::Message(Box::new(message)),
         Err(_) => explain_value(value),
     }
 }
@@ -70,10 +70,10 @@ pub(super) fn decode_value(value: &Value) -> Decoded {
 /// Finds out why `line` is no message. What is almost JSON (half a surrogate pair, which `JSON.stringify` writes;
 /// a byte that is not UTF-8; a number past any float; nesting past serde's limit) is not repaired: a path or
 /// a text with a character replaced is not what its sender meant.
-fn explain(line: &[u8]) -> Decoded {
+fn explain(line: &[u8]) -> DecodedLine {
     let cause = match std::str::from_utf8(line) {
         Ok(text) => match serde_json::from_str(text) {
-            Ok(Value::Array(messages)) => return Decoded::Batch(messages),
+            Ok(Value::Array(messages)) => return DecodedLine::Batch(messages),
             Ok(value) => return explain_value(&value),
             Err(error) => format!("not JSON: {error}"),
         },
@@ -83,12 +83,12 @@ fn explain(line: &[u8]) -> Decoded {
 }
 
 /// Answers a message of which only the outline is known, if its sender may wait for an answer.
-fn reject(outline: MessageOutline, error: ErrorData) -> Decoded {
+fn reject(outline: MessageOutline, error: ErrorData) -> DecodedLine {
     if outline.is_answered() {
-        Decoded::Rejected(outline.id.and_then(|id| rmcp_id(&id)), error)
+        DecodedLine::Rejected(outline.id.and_then(|id| rmcp_id(&id)), error)
     } else {
         tracing::warn!(error = %error.message, "ignored a notification or a response");
-        Decoded::Ignored
+        DecodedLine::Ignored
     }
 }
 
@@ -101,22 +101,22 @@ fn rmcp_id(id: &Id) -> Option<RequestId> {
 }
 
 /// Finds out why `value` is no message.
-fn explain_value(value: &Value) -> Decoded {
+fn explain_value(value: &Value) -> DecodedLine {
     let Some(object) = value.as_object() else {
         return invalid(None, "a message is a JSON object");
     };
     let id = object.get("id").and_then(request_id);
     match (object.get("method"), &id) {
         // A notification: its sender waits for nothing.
-        (Some(Value::String(_)), None) if !object.contains_key("id") => Decoded::Ignored,
+        (Some(Value::String(_)), None) if !object.contains_key("id") => DecodedLine::Ignored,
         // A response: its sender waits for nothing.
-        (None, _) if object.contains_key("result") || object.contains_key("error") => Decoded::Ignored,
+        (None, _) if object.contains_key("result") || object.contains_key("error") => DecodedLine::Ignored,
         _ if object.get("jsonrpc").and_then(Value::as_str) != Some("2.0") => {
             invalid(id, "`jsonrpc` must be \"2.0\"")
         }
         (Some(Value::String(_)), None) => invalid(None, "`id` must be a string or a whole number"),
         // What is left is `params`: a list, which JSON-RPC 2.0 §4.2 has and MCP has not, or no structure.
-        (Some(Value::String(method)), Some(_)) => Decoded::Rejected(
+        (Some(Value::String(method)), Some(_)) => DecodedLine::Rejected(
             id,
             ErrorData::invalid_params(
                 format!("invalid params: the parameters of `{method}` must be an object that fits it"),
@@ -128,8 +128,8 @@ fn explain_value(value: &Value) -> Decoded {
     }
 }
 
-fn invalid(id: Option<RequestId>, message: &str) -> Decoded {
-    Decoded::Rejected(id, ErrorData::invalid_request(format!("invalid request: {message}"), None))
+fn invalid(id: Option<RequestId>, message: &str) -> DecodedLine {
+    DecodedLine::Rejected(id, ErrorData::invalid_request(format!("invalid request: {message}"), None))
 }
 
 /// Returns the id of a request, if it is one that may be used.

@@ -23,17 +23,17 @@ const MAX_CANCELLED_IDS: usize = 4096;
 /// The requests that have been accepted and not yet answered, the arrays that their answers belong to, and the bytes that
 /// wait for the client to read.
 #[derive(Debug, Default)]
-pub(super) struct Ledger {
-    state: Mutex<State>,
+pub(super) struct RequestLedger {
+    state: Mutex<LedgerState>,
     /// Wakes whoever waits for room.
     freed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct LedgerState {
     open: HashMap<RequestId, OpenRequest>,
     cancelled: CancelledIds,
-    batches: Vec<Batch>,
+    batches: Vec<RequestBatch>,
     /// The version in the answer to `initialize`. None in the other era.
     negotiated: Option<ProtocolVersion>,
     /// The cost of the requests that the server has not got yet.
@@ -73,7 +73,7 @@ impl CancelledIds {
 
 /// An array of requests, whose answers are one array.
 #[derive(Debug)]
-struct Batch {
+struct RequestBatch {
     open: HashSet<RequestId>,
     answers: Vec<Value>,
 }
@@ -89,8 +89,8 @@ pub(super) enum IdTaken {
     Cancelled,
 }
 
-impl Ledger {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl RequestLedger {
+    fn state(&self) -> MutexGuard<'_, LedgerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -192,7 +192,7 @@ impl Ledger {
 
     /// Groups the open requests `ids`, whose answers go out as one array. `answers` are those that are there already.
     pub(super) fn open_batch(&self, ids: HashSet<RequestId>, answers: Vec<Value>) {
-        self.state().batches.push(Batch { open: ids, answers });
+        self.state().batches.push(RequestBatch { open: ids, answers });
     }
 
     /// Returns the line to send for `message`: none if it waits for others of its array, or its request was cancelled.
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn a_cancelled_request_is_not_answered_and_its_id_is_spent() {
-        let ledger = Ledger::default();
+        let ledger = RequestLedger::default();
         ledger.open(&id(1), 0).unwrap();
         assert_eq!(ledger.cancel(&id(1)), None);
         assert_eq!(ledger.encode(&answer(1)), None);
@@ -307,7 +307,7 @@ mod tests {
 
     #[test]
     fn a_request_answered_before_its_cancellation_leaves_its_id_free() {
-        let ledger = Ledger::default();
+        let ledger = RequestLedger::default();
         ledger.open(&id(1), 0).unwrap();
         assert!(ledger.encode(&answer(1)).is_some());
         ledger.cancel(&id(1));
@@ -316,7 +316,7 @@ mod tests {
 
     #[test]
     fn a_refusal_never_takes_the_id_of_a_request_to_be_answered() {
-        let ledger = Ledger::default();
+        let ledger = RequestLedger::default();
         ledger.open(&id(1), 0).unwrap();
         let error = ErrorData::invalid_request("no", None);
         assert_eq!(ledger.error_value(Some(&id(1)), &error).get("id"), None);
@@ -325,7 +325,7 @@ mod tests {
 
     #[test]
     fn there_is_room_for_1024_requests_and_as_many_may_wait() {
-        let ledger = Ledger::default();
+        let ledger = RequestLedger::default();
         for number in 0..1024 {
             assert!(ledger.has_room(), "{number}");
             ledger.open(&id(number), 0).unwrap();
@@ -352,7 +352,7 @@ mod tests {
 
     #[test]
     fn answers_that_nobody_reads_take_room() {
-        let ledger = Ledger::default();
+        let ledger = RequestLedger::default();
         ledger.add_unwritten(MAX_COST);
         assert!(!ledger.has_room() && ledger.may_read());
         ledger.add_unwritten(MAX_COST);

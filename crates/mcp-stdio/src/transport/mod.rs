@@ -1,6 +1,6 @@
 //! MCP over standard input and output: one JSON message a line.
 //!
-//! rmcp's own line transport drops what it cannot read. [`Stdio`] answers it: not JSON is -32700, a message
+//! rmcp's own line transport drops what it cannot read. [`StdioTransport`] answers it: not JSON is -32700, a message
 //! of the wrong shape is -32600, parameters of the wrong shape are -32602, an array is accepted where the
 //! protocol has arrays (2025-03-26) and refused elsewhere, a line past the limit is refused. The id is
 //! looked for even in what is not JSON or was not kept. Nothing that asks for an answer goes without one,
@@ -16,4 +16,4 @@ mod stdio;
 mod streams;
 mod writer;
 
-pub(crate) use stdio::Stdio;
+pub(crate) use stdio::StdioTransport;

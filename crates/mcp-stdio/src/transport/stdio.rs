@@ -1,13 +1,13 @@
 //! Standard input and output as a transport for rmcp.
 //!
-//! Memory is bounded, whatever the client sends and however little it reads: see [`Ledger::has_room`] and
-//! [`Ledger::may_read`]. While no line is read, the end of input is still noticed.
+//! Memory is bounded, whatever the client sends and however little it reads: see [`RequestLedger::has_room`] and
+//! [`RequestLedger::may_read`]. While no line is read, the end of input is still noticed.
 
-use super::decode::{self, Decoded, MAX_LINE_BYTES, decode, decode_value};
-use super::ledger::{self, IdTaken, Ledger};
+use super::decode::{self, DecodedLine, MAX_LINE_BYTES, decode, decode_value};
+use super::ledger::{self, IdTaken, RequestLedger};
 use super::line::{Line, LineReader};
 use super::streams;
-use super::writer::{END_GRACE, Writer};
+use super::writer::{END_GRACE, LineWriter};
 use rmcp::RoleServer;
 use rmcp::model::{
     ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorData, JsonRpcMessage, JsonRpcRequest,
@@ -34,8 +34,8 @@ enum RequestRefused {
 }
 
 /// Standard input and output as a transport for rmcp.
-pub(crate) struct Stdio {
-    reader: LineReader<streams::Input>,
+pub(crate) struct StdioTransport {
+    reader: LineReader<streams::MessageInput>,
     /// Notifications and responses for the server. They may overtake requests.
     unanswered: VecDeque<ClientJsonRpcMessage>,
     /// Requests for the server, as soon as there is room. All of them are in the ledger.
@@ -43,26 +43,26 @@ pub(crate) struct Stdio {
     /// Set when input has ended: until then open requests may be answered.
     end_deadline: Option<Instant>,
     /// None once the transport is closed.
-    writer: Option<Writer>,
-    ledger: Arc<Ledger>,
+    writer: Option<LineWriter>,
+    ledger: Arc<RequestLedger>,
     /// True if a request has told rmcp which era this is. Until then it takes a notification for a fault.
     serving: bool,
     /// Cancelled by this transport when the client is gone.
     client_gone: CancellationToken,
 }
 
-impl Stdio {
+impl StdioTransport {
     /// A transport over the process's own streams. `client_gone` is cancelled when input has ended and the open requests
     /// have been answered or have had their time, and when nobody reads output any more.
     pub(crate) fn new(client_gone: CancellationToken) -> Self {
         let (input, output) = streams::standard();
-        let ledger = Arc::<Ledger>::default();
+        let ledger = Arc::<RequestLedger>::default();
         Self {
             reader: LineReader::new(input, MAX_LINE_BYTES),
             unanswered: VecDeque::new(),
             requests: VecDeque::new(),
             end_deadline: None,
-            writer: Some(Writer::start(output, Arc::clone(&ledger), client_gone.clone())),
+            writer: Some(LineWriter::start(output, Arc::clone(&ledger), client_gone.clone())),
             ledger,
             serving: false,
             client_gone,
@@ -84,9 +84,9 @@ impl Stdio {
     }
 
     /// Accepts what a line of `bytes` held.
-    fn accept(&mut self, decoded: Decoded, bytes: usize) {
+    fn accept(&mut self, decoded: DecodedLine, bytes: usize) {
         match decoded {
-            Decoded::Message(message) => match *message {
+            DecodedLine::Message(message) => match *message {
                 JsonRpcMessage::Request(request) => {
                     if let Err((id, error)) = self.accept_request(request, bytes) {
                         self.reject(Some(&id), &error);
@@ -94,9 +94,9 @@ impl Stdio {
                 }
                 other => self.accept_unanswered(other),
             },
-            Decoded::Batch(messages) => self.accept_batch(&messages, bytes),
-            Decoded::Rejected(id, error) => self.reject(id.as_ref(), &error),
-            Decoded::Ignored => {}
+            DecodedLine::Batch(messages) => self.accept_batch(&messages, bytes),
+            DecodedLine::Rejected(id, error) => self.reject(id.as_ref(), &error),
+            DecodedLine::Ignored => {}
         }
     }
 
@@ -162,7 +162,7 @@ impl Stdio {
         let mut unanswered = Vec::new();
         for value in messages {
             let rejected = match decode_value(value) {
-                Decoded::Message(message) => match *message {
+                DecodedLine::Message(message) => match *message {
                     JsonRpcMessage::Request(request) => {
                         let id = request.id.clone();
                         // The members share the bytes of their line evenly: their own lengths are not known any more.
@@ -179,11 +179,11 @@ impl Stdio {
                         continue;
                     }
                 },
-                Decoded::Rejected(id, error) => (id, error),
-                Decoded::Batch(_) => {
+                DecodedLine::Rejected(id, error) => (id, error),
+                DecodedLine::Batch(_) => {
                     (None, ErrorData::invalid_request("invalid request: an array in an array", None))
                 }
-                Decoded::Ignored => continue,
+                DecodedLine::Ignored => continue,
             };
             answers.push(self.ledger.error_value(rejected.0.as_ref(), &rejected.1));
         }
@@ -212,7 +212,7 @@ impl Stdio {
     }
 }
 
-impl Transport<RoleServer> for Stdio {
+impl Transport<RoleServer> for StdioTransport {
     type Error = io::Error;
 
     fn send(

@@ -13,9 +13,9 @@ pub(super) trait InputStream: AsyncRead + Send + Unpin {
 }
 
 /// The stream that messages are read from.
-pub(super) type Input = Box<dyn InputStream>;
+pub(super) type MessageInput = Box<dyn InputStream>;
 /// The stream that messages are written to.
-pub(super) type Output = Box<dyn AsyncWrite + Send + Unpin>;
+pub(super) type MessageOutput = Box<dyn AsyncWrite + Send + Unpin>;
 
 impl InputStream for tokio::io::Stdin {
     /// Returns false: a thread of tokio's reads ahead, and does not tell.
@@ -25,7 +25,7 @@ impl InputStream for tokio::io::Stdin {
 }
 
 /// Returns standard input and output.
-pub(super) fn standard() -> (Input, Output) {
+pub(super) fn standard() -> (MessageInput, MessageOutput) {
     (
         unix::input().unwrap_or_else(|| Box::new(tokio::io::stdin())),
         unix::output().unwrap_or_else(|| Box::new(tokio::io::stdout())),
@@ -34,7 +34,7 @@ pub(super) fn standard() -> (Input, Output) {
 
 #[cfg(target_os = "linux")]
 mod unix {
-    use super::{Input, InputStream, Output};
+    use super::{InputStream, MessageInput, MessageOutput};
     use std::fs::{File, OpenOptions};
     use std::io::{stdin, stdout};
     use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -45,23 +45,23 @@ mod unix {
     use tokio::net::UnixStream;
     use tokio::net::unix::pipe;
 
-    pub(super) fn input() -> Option<Input> {
+    pub(super) fn input() -> Option<MessageInput> {
         match kind(stdin().as_fd())? {
-            Kind::Pipe => {
+            StreamKind::Pipe => {
                 let pipe = reopen(stdin().as_raw_fd(), OpenOptions::new().read(true))?;
                 Some(Box::new(pipe::Receiver::from_owned_fd(pipe).ok()?))
             }
-            Kind::Socket => Some(Box::new(socket(stdin().as_fd())?)),
+            StreamKind::Socket => Some(Box::new(socket(stdin().as_fd())?)),
         }
     }
 
-    pub(super) fn output() -> Option<Output> {
+    pub(super) fn output() -> Option<MessageOutput> {
         match kind(stdout().as_fd())? {
-            Kind::Pipe => {
+            StreamKind::Pipe => {
                 let pipe = reopen(stdout().as_raw_fd(), OpenOptions::new().write(true))?;
                 Some(Box::new(pipe::Sender::from_owned_fd(pipe).ok()?))
             }
-            Kind::Socket => Some(Box::new(socket(stdout().as_fd())?)),
+            StreamKind::Socket => Some(Box::new(socket(stdout().as_fd())?)),
         }
     }
 
@@ -86,19 +86,19 @@ mod unix {
         }
     }
 
-    enum Kind {
+    enum StreamKind {
         Pipe,
         Socket,
     }
 
-    fn kind(descriptor: impl AsFd) -> Option<Kind> {
+    fn kind(descriptor: impl AsFd) -> Option<StreamKind> {
         // A copy of the descriptor: dropping the file must not close the standard stream.
         let file = File::from(descriptor.as_fd().try_clone_to_owned().ok()?);
         let kind = file.metadata().ok()?.file_type();
         if kind.is_fifo() {
-            Some(Kind::Pipe)
+            Some(StreamKind::Pipe)
         } else if kind.is_socket() {
-            Some(Kind::Socket)
+            Some(StreamKind::Socket)
         } else {
             // A terminal's settings are shared with the shell, and epoll takes no regular file (EPERM, epoll_ctl(2)).
             None
@@ -129,13 +129,13 @@ mod unix {
 
 #[cfg(not(target_os = "linux"))]
 mod unix {
-    use super::{Input, Output};
+    use super::{MessageInput, MessageOutput};
 
-    pub(super) fn input() -> Option<Input> {
+    pub(super) fn input() -> Option<MessageInput> {
         None
     }
 
-    pub(super) fn output() -> Option<Output> {
+    pub(super) fn output() -> Option<MessageOutput> {
         None
     }
 }

@@ -1,7 +1,7 @@
 //! The task that writes lines to the client.
 
-use super::ledger::Ledger;
-use super::streams::Output;
+use super::ledger::RequestLedger;
+use super::streams::MessageOutput;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,16 +17,16 @@ pub(super) const END_GRACE: Duration = Duration::from_millis(300);
 /// Writes lines in a task of its own. Sending one never waits: the ledger counts what has not been written, and whoever
 /// needs room waits there.
 #[derive(Debug)]
-pub(super) struct Writer {
+pub(super) struct LineWriter {
     lines: LineSender,
     task: JoinHandle<()>,
 }
 
-/// The sending half of a [`Writer`].
+/// The sending half of a [`LineWriter`].
 #[derive(Clone, Debug)]
 pub(super) struct LineSender {
     sender: mpsc::UnboundedSender<Vec<u8>>,
-    ledger: Arc<Ledger>,
+    ledger: Arc<RequestLedger>,
 }
 
 impl LineSender {
@@ -40,9 +40,13 @@ impl LineSender {
     }
 }
 
-impl Writer {
+impl LineWriter {
     /// Starts a writer to `output`. `client_gone` is cancelled when writing fails.
-    pub(super) fn start(output: Output, ledger: Arc<Ledger>, client_gone: CancellationToken) -> Self {
+    pub(super) fn start(
+        output: MessageOutput,
+        ledger: Arc<RequestLedger>,
+        client_gone: CancellationToken,
+    ) -> Self {
         let (sender, lines) = mpsc::unbounded_channel();
         let task = tokio::spawn(write(output, lines, Arc::clone(&ledger), client_gone));
         Self { lines: LineSender { sender, ledger }, task }
@@ -66,9 +70,9 @@ impl Writer {
 
 /// Writes what is sent, the lines that wait in one system call.
 async fn write(
-    mut output: Output,
+    mut output: MessageOutput,
     mut lines: mpsc::UnboundedReceiver<Vec<u8>>,
-    ledger: Arc<Ledger>,
+    ledger: Arc<RequestLedger>,
     client_gone: CancellationToken,
 ) {
     /// The capacity of a pipe on Linux: more than this no call would write.

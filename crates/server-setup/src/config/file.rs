@@ -29,12 +29,12 @@ const MAX_BYTES: u64 = 1 << 20;
 pub(super) struct ConfigFile {
     pub(super) path: PathBuf,
     text: String,
-    origin: Origin,
+    origin: FileOrigin,
 }
 
 /// The way in which the file was chosen, which decides what it may set.
 #[derive(Debug, PartialEq, Eq)]
-enum Origin {
+enum FileOrigin {
     /// It was found in this folder or above it: it may come from a stranger, and may only narrow.
     Discovered(PathBuf),
     /// The operator named it, and it may set every key.
@@ -49,7 +49,7 @@ pub(super) fn read_named(path: &Path) -> Result<ConfigFile, Error> {
     // Checked first, since opening a FIFO waits until somebody writes to it.
     check_file(&path.metadata().map_err(failed)?).map_err(failed)?;
     let text = Handle::open(&path).and_then(read).map_err(failed)?;
-    Ok(ConfigFile { path, text, origin: Origin::Named })
+    Ok(ConfigFile { path, text, origin: FileOrigin::Named })
 }
 
 /// Finds and reads the nearest file in `start` or a folder above it. A `start` that does not exist has none: the
@@ -63,7 +63,7 @@ pub(super) fn discover(start: &Path) -> Result<Option<ConfigFile>, Error> {
     let text = trusted_file::open_no_follow(&path)
         .and_then(|file| Ok(read(file)?))
         .map_err(|source| Error::Untrusted { path: path.clone(), source })?;
-    Ok(Some(ConfigFile { path, text, origin: Origin::Discovered(start) }))
+    Ok(Some(ConfigFile { path, text, origin: FileOrigin::Discovered(start) }))
 }
 
 fn check_file(metadata: &std::fs::Metadata) -> io::Result<()> {
@@ -87,7 +87,7 @@ pub(super) fn apply(config: &mut Config, text: &ConfigFile) -> Result<(), Error>
     let table = file.table()?;
     file.apply(config, &table, "")?;
     // Before variables and flags are applied, which may set anything, so only the file's own values are judged.
-    if text.origin != Origin::Named {
+    if text.origin != FileOrigin::Named {
         file.check_redaction(config, &table)?;
         file.check_databases(config, &table)?;
         file.check_inspection(config, &table)?;
@@ -105,7 +105,7 @@ pub(super) fn apply(config: &mut Config, text: &ConfigFile) -> Result<(), Error>
 
 /// Refuses roots that a file which was found may not open, if they are the ones that hold.
 pub(super) fn check_roots(config: &Config, text: &ConfigFile) -> Result<(), Error> {
-    let Origin::Discovered(start) = &text.origin else { return Ok(()) };
+    let FileOrigin::Discovered(start) = &text.origin else { return Ok(()) };
     if !matches!(config.roots.source, SettingSource::File { .. }) {
         return Ok(());
     }

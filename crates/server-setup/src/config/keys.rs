@@ -8,7 +8,7 @@ use toml::de::DeValue;
 use super::error::{ConfigLocation, Error};
 use super::setting::{Setting, SettingSource};
 use super::tables::Config;
-use super::value::{Value, describe, split_named};
+use super::value::{SettingValue, describe, split_named};
 
 /// The start of every environment variable that sets a key.
 pub(crate) const VARIABLE_PREFIX: &str = "CORETOOLS_";
@@ -154,7 +154,7 @@ pub(super) fn by_variable(rest: &str) -> Option<&'static str> {
 // A trait, since a closure cannot be generic over that type.
 trait SettingVisitor {
     type Result;
-    fn visit<T: Value>(self, setting: &mut Setting<T>, allowed: AllowedValues<T>) -> Self::Result;
+    fn visit<T: SettingValue>(self, setting: &mut Setting<T>, allowed: AllowedValues<T>) -> Self::Result;
 }
 
 /// The values of the right type that a key takes, with a description of them for messages.
@@ -165,7 +165,7 @@ struct AllowedValues<T> {
 
 /// Calls `visitor` with the setting of `key`. Returns `None` if there is no such key.
 fn visit<V: SettingVisitor>(config: &mut Config, key: &str, visitor: V) -> Option<V::Result> {
-    fn any<T: Value>() -> AllowedValues<T> {
+    fn any<T: SettingValue>() -> AllowedValues<T> {
         AllowedValues { check: Box::new(|_| true), expected: T::expected() }
     }
     fn within(range: RangeInclusive<u64>, unit: &str) -> AllowedValues<u64> {
@@ -325,10 +325,10 @@ pub(super) fn set_toml(
     location: ConfigLocation,
     source: SettingSource,
 ) -> Result<(), Error> {
-    struct Set<'a, 'i>(&'a DeValue<'i>, SettingSource);
-    impl SettingVisitor for Set<'_, '_> {
+    struct SetFromToml<'a, 'i>(&'a DeValue<'i>, SettingSource);
+    impl SettingVisitor for SetFromToml<'_, '_> {
         type Result = Result<(), ValueNotAllowed>;
-        fn visit<T: Value>(self, setting: &mut Setting<T>, allowed: AllowedValues<T>) -> Self::Result {
+        fn visit<T: SettingValue>(self, setting: &mut Setting<T>, allowed: AllowedValues<T>) -> Self::Result {
             match T::from_toml(self.0).filter(|value| (allowed.check)(value)) {
                 Some(value) => *setting = Setting { value, source: self.1 },
                 None => return Err(ValueNotAllowed { expected: allowed.expected }),
@@ -336,7 +336,7 @@ pub(super) fn set_toml(
             Ok(())
         }
     }
-    match visit(config, key, Set(value, source)) {
+    match visit(config, key, SetFromToml(value, source)) {
         Some(Err(ValueNotAllowed { expected })) => {
             let found = if is_secret(key) { "another value".to_owned() } else { describe(value) };
             Err(Error::Value { location, key: key.to_owned(), expected, found })
@@ -353,10 +353,10 @@ pub(super) fn set_text(
     folder: &Path,
     source: SettingSource,
 ) -> Result<(), Error> {
-    struct Set<'a>(&'a str, SettingSource);
-    impl SettingVisitor for Set<'_> {
+    struct SetFromText<'a>(&'a str, SettingSource);
+    impl SettingVisitor for SetFromText<'_> {
         type Result = Result<(), ValueNotAllowed>;
-        fn visit<T: Value>(self, setting: &mut Setting<T>, allowed: AllowedValues<T>) -> Self::Result {
+        fn visit<T: SettingValue>(self, setting: &mut Setting<T>, allowed: AllowedValues<T>) -> Self::Result {
             match T::from_text(self.0.trim()).filter(|value| (allowed.check)(value)) {
                 Some(value) => *setting = Setting { value, source: self.1 },
                 None => return Err(ValueNotAllowed { expected: allowed.expected }),
@@ -369,7 +369,7 @@ pub(super) fn set_text(
         SettingSource::Variable(name) => ConfigLocation::Variable(name.clone()),
         SettingSource::Default | SettingSource::File { .. } => ConfigLocation::Variable(variable(key)),
     };
-    if let Some(Err(ValueNotAllowed { expected })) = visit(config, key, Set(text, source)) {
+    if let Some(Err(ValueNotAllowed { expected })) = visit(config, key, SetFromText(text, source)) {
         let found = match is_secret(key) {
             // The start is enough to recognize the value, which may be of any length.
             true => "another value".to_owned(),
@@ -388,14 +388,14 @@ pub(super) fn set_text(
 
 /// Returns `key` with its value and its source.
 pub(super) fn show(config: &Config, key: &'static str) -> Option<ConfigEntry> {
-    struct Show(&'static str);
-    impl SettingVisitor for Show {
+    struct ShowValue(&'static str);
+    impl SettingVisitor for ShowValue {
         type Result = ConfigEntry;
-        fn visit<T: Value>(self, setting: &mut Setting<T>, _: AllowedValues<T>) -> ConfigEntry {
+        fn visit<T: SettingValue>(self, setting: &mut Setting<T>, _: AllowedValues<T>) -> ConfigEntry {
             let value = if is_secret(self.0) { "[not shown]".to_owned() } else { setting.value.to_toml() };
             ConfigEntry { key: self.0, value, source: setting.source.clone() }
         }
     }
     // On a copy, since a visitor gets its setting to be changed.
-    visit(&mut config.clone(), key, Show(key))
+    visit(&mut config.clone(), key, ShowValue(key))
 }

@@ -112,4 +112,4 @@ pub use tables::{
     CommandsTable, Config, ContextTable, DatabasesTable, InspectTable, LimitsTable, LogsTable, PolicyTable,
     RedactionTable, SessionsTable, TracesTable,
 };
-pub use value::{AuditWhenFull, ConfinementMode, EnvironmentMode, Preset, Results, Toolsets};
+pub use value::{AuditWhenFull, ConfinementMode, EnvironmentMode, ResultFormat, ToolPreset, Toolsets};

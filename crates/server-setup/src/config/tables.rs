@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use super::http::Http;
 use super::setting::{Setting, SettingSource};
-use super::value::{AuditWhenFull, ConfinementMode, EnvironmentMode, Preset, Results, Toolsets, split_named};
+use super::value::{
+    AuditWhenFull, ConfinementMode, EnvironmentMode, ResultFormat, ToolPreset, Toolsets, split_named,
+};
 
 /// The configuration of a server. The documentation of the [module](super) explains each key.
 #[derive(Clone, Debug)]
@@ -18,7 +20,7 @@ pub struct Config {
     /// The tools that are offered. The preset `full` by default.
     pub toolsets: Setting<Toolsets>,
     /// The form of results. `auto` by default.
-    pub results: Setting<Results>,
+    pub results: Setting<ResultFormat>,
     /// Every role that was named, each with its source. All of them hold; none is overridden.
     pub roles: Vec<Setting<String>>,
     /// `[limits]`
@@ -206,8 +208,8 @@ impl Default for Config {
         Self {
             file: None,
             roots: default(Vec::new()),
-            toolsets: default(Toolsets::Preset(Preset::Full)),
-            results: default(Results::Auto),
+            toolsets: default(Toolsets::Preset(ToolPreset::Full)),
+            results: default(ResultFormat::Auto),
             roles: Vec::new(),
             policy: PolicyTable {
                 file: default(None),

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use super::*;
 
 /// A project folder, perhaps with a configuration.
-struct Project(tempfile::TempDir);
+struct ConfiguredProject(tempfile::TempDir);
 
-impl Project {
+impl ConfiguredProject {
     fn new(file: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         if !file.is_empty() {
@@ -55,12 +55,12 @@ fn set_mode(path: &Path, mode: u32) {
 }
 
 fn error(file: &str) -> String {
-    Project::new(file).error(&[])
+    ConfiguredProject::new(file).error(&[])
 }
 
 #[test]
 fn without_file_variables_and_flags_every_key_has_its_documented_default() {
-    let config = Project::new("").load(&[("PATH", "/bin")]).unwrap();
+    let config = ConfiguredProject::new("").load(&[("PATH", "/bin")]).unwrap();
     let entries: Vec<String> = config
         .entries()
         .iter()
@@ -112,7 +112,7 @@ fn without_file_variables_and_flags_every_key_has_its_documented_default() {
 
 #[test]
 fn every_key_of_http_has_its_documented_default() {
-    let config = Project::new("").load(&[]).unwrap();
+    let config = ConfiguredProject::new("").load(&[]).unwrap();
     let entries = config.entries();
     let entries = entries.iter().filter(|entry| entry.key.starts_with("http."));
     let entries: Vec<String> = entries.map(|entry| format!("{} = {}", entry.key, entry.value)).collect();
@@ -157,7 +157,7 @@ fn every_key_of_http_has_its_documented_default() {
 #[test]
 fn a_key_of_http_that_there_is_not_is_named_with_the_nearest_and_none_takes_a_value_of_another_kind() {
     let given = |text: &str| {
-        let project = Project::new("");
+        let project = ConfiguredProject::new("");
         let file = project.path().join("given.toml");
         fs::write(&file, text).unwrap();
         #[cfg(unix)]
@@ -189,7 +189,7 @@ fn a_key_of_http_that_there_is_not_is_named_with_the_nearest_and_none_takes_a_va
 
 #[test]
 fn the_file_is_found_upward_and_every_key_of_it_is_read() {
-    let project = Project::new(
+    let project = ConfiguredProject::new(
         r#"
 roots = ["a/b/src", "./a/b/docs/../tests"]
 toolsets = ["filesystem", "git"]
@@ -274,7 +274,7 @@ fn the_example_in_the_documentation_is_the_defaults() {
         .take_while(|line| *line != "//! ```")
         .map(|line| format!("{}\n", line.trim_start_matches("//!").trim_start()))
         .collect();
-    let project = Project::new(&example);
+    let project = ConfiguredProject::new(&example);
     // Named: one that is found brings no policy.
     let written = project.load_with(&[], &naming(&project.path().join(FILE_NAME))).unwrap();
     let example_paths = [
@@ -304,7 +304,7 @@ fn the_example_in_the_documentation_is_the_defaults() {
 
 #[test]
 fn a_flag_beats_a_variable_and_a_variable_beats_the_file() {
-    let project = Project::new(
+    let project = ConfiguredProject::new(
         "toolsets = \"edit\"\nresults = \"text\"\nroots = [\"file\"]\n[commands]\nenvironment = \"minimal\"\n",
     );
     // The file is looked for from the first root.
@@ -324,17 +324,17 @@ fn a_flag_beats_a_variable_and_a_variable_beats_the_file() {
     assert_eq!(*config.commands.environment, EnvironmentMode::Inherit);
     assert_eq!(*config.limits.max_concurrent_calls, 3);
     assert_eq!(*config.roots, [project.path().join("variable"), "/absolute".into()]);
-    assert_eq!(*config.results, Results::Text);
+    assert_eq!(*config.results, ResultFormat::Text);
 
     let config = project.load_with(&variables, &flags).unwrap();
-    assert_eq!(*config.toolsets, Toolsets::Preset(Preset::Minimal));
+    assert_eq!(*config.toolsets, Toolsets::Preset(ToolPreset::Minimal));
     assert_eq!(config.toolsets.source, SettingSource::Flag("--toolsets"));
     assert_eq!(*config.roots, [project.path().join("flag")]);
 }
 
 #[test]
 fn the_base_path_of_the_older_tools_is_a_root_unless_roots_are_given() {
-    let project = Project::new("");
+    let project = ConfiguredProject::new("");
     let old = ("FILESYSTEM_TOOLS_BASE_PATH", "/old");
     assert_eq!(*project.load(&[old]).unwrap().roots, [PathBuf::from("/old")]);
     assert_eq!(*project.load(&[old, ("CORETOOLS_ROOTS", "/new")]).unwrap().roots, [PathBuf::from("/new")]);
@@ -365,9 +365,9 @@ fn a_value_of_the_wrong_type_or_size_says_what_was_expected() {
     insta::assert_snapshot!(error("[redaction]\nenabled = \"no\"\nvariables = 3\n"), @r#"$P/coretools.toml:2:11: `redaction.enabled` must be true or false, not the text "no""#);
     insta::assert_snapshot!(error("[commands]\nenvironment = \"empty\"\n"), @r#"$P/coretools.toml:2:15: `commands.environment` must be "inherit" or "minimal", not the text "empty""#);
     insta::assert_snapshot!(error("[limits]\ncall_timeout_ms = 2000\nmax_timeout_ms = 1000\n"), @"`limits.call_timeout_ms` is 2000 ($P/coretools.toml:2), but `limits.max_timeout_ms` is 1000 ($P/coretools.toml:3): the first must not be larger");
-    insta::assert_snapshot!(Project::new("").error(&[("CORETOOLS_REDACTION_ENABLED", "maybe")]), @r#"environment variable CORETOOLS_REDACTION_ENABLED: `redaction.enabled` must be true or false, not "maybe""#);
+    insta::assert_snapshot!(ConfiguredProject::new("").error(&[("CORETOOLS_REDACTION_ENABLED", "maybe")]), @r#"environment variable CORETOOLS_REDACTION_ENABLED: `redaction.enabled` must be true or false, not "maybe""#);
     let flags = Flags { results: Some("json".into()), ..Flags::default() };
-    insta::assert_snapshot!(Project::new("").load_with(&[], &flags).unwrap_err(), @r#"--results: `results` must be "auto" or "text", not "json""#);
+    insta::assert_snapshot!(ConfiguredProject::new("").load_with(&[], &flags).unwrap_err(), @r#"--results: `results` must be "auto" or "text", not "json""#);
 }
 
 #[test]
@@ -380,7 +380,7 @@ fn what_is_no_toml_is_an_error_with_its_place() {
 #[test]
 fn a_file_that_was_found_may_not_open_folders_outside_the_one_that_is_served() {
     for roots in ["[\"/\"]", "[\"..\"]", "[\"a\", \"a/../../b\"]"] {
-        let project = Project::new(&format!("roots = {roots}\n"));
+        let project = ConfiguredProject::new(&format!("roots = {roots}\n"));
         assert!(matches!(project.load(&[]), Err(Error::RootOutside { .. })), "{roots}");
         // The operator may.
         project.load_with(&[], &naming(&project.path().join(FILE_NAME))).unwrap();
@@ -391,7 +391,7 @@ fn a_file_that_was_found_may_not_open_folders_outside_the_one_that_is_served() {
 #[test]
 fn a_file_above_the_folder_that_is_served_cannot_open_its_own_folder_or_one_beside() {
     for (roots, fits) in [(".", false), ("beside", false), ("app", true), ("app/src", true)] {
-        let project = Project::new(&format!("roots = [{roots:?}]\n"));
+        let project = ConfiguredProject::new(&format!("roots = [{roots:?}]\n"));
         let app = project.path().join("app");
         for folder in ["app/src", "beside"] {
             fs::create_dir_all(project.path().join(folder)).unwrap();
@@ -406,7 +406,7 @@ fn a_file_above_the_folder_that_is_served_cannot_open_its_own_folder_or_one_besi
 
 #[test]
 fn the_file_is_looked_for_from_the_first_root_whoever_names_it() {
-    let project = Project::new("results = \"text\"\n");
+    let project = ConfiguredProject::new("results = \"text\"\n");
     let elsewhere = tempfile::tempdir().unwrap();
     let root = project.path().to_string_lossy().into_owned();
     let file = Some(project.path().join(FILE_NAME));
@@ -428,27 +428,27 @@ fn the_file_is_looked_for_from_the_first_root_whoever_names_it() {
 fn a_file_that_was_found_may_lower_limits_and_not_raise_them() {
     insta::assert_snapshot!(error("[limits]\ncall_timeout_ms = 120001\n"), @"$P/coretools.toml:2:19: `limits.call_timeout_ms` must be at most 120000, the default, in a file that was not named with --config, not 120001");
     for limit in ["max_timeout_ms = 600001", "max_concurrent_calls = 65", "max_output_bytes = 4194305"] {
-        let project = Project::new(&format!("[limits]\n{limit}\n"));
+        let project = ConfiguredProject::new(&format!("[limits]\n{limit}\n"));
         assert!(matches!(project.load(&[]), Err(Error::Value { .. })), "{limit}");
         project.load_with(&[], &naming(&project.path().join(FILE_NAME))).unwrap();
     }
     let lower = "[limits]\ncall_timeout_ms = 5\nmax_timeout_ms = 600000\nmax_concurrent_calls = 1\nmax_output_bytes = 1000\n";
-    Project::new(lower).load(&[]).unwrap();
+    ConfiguredProject::new(lower).load(&[]).unwrap();
 }
 
 #[cfg(unix)]
 #[test]
 fn a_file_that_was_found_counts_only_if_nobody_else_can_have_written_it() {
-    let project = Project::new("results = \"text\"\n");
+    let project = ConfiguredProject::new("results = \"text\"\n");
     let file = project.path().join(FILE_NAME);
     for mode in [0o646, 0o666] {
         set_mode(&file, mode);
         assert!(matches!(project.load(&[]), Err(Error::Untrusted { .. })), "{mode:o}");
-        assert_eq!(*project.load_with(&[], &naming(&file)).unwrap().results, Results::Text);
+        assert_eq!(*project.load_with(&[], &naming(&file)).unwrap().results, ResultFormat::Text);
     }
     insta::assert_snapshot!(project.error(&[]), @"the configuration $P/coretools.toml was found and cannot be trusted; put that right, remove it, or name it with --config if it is yours: others may write to it (mode 666; `chmod go-w` ends that)");
     set_mode(&file, 0o400);
-    assert_eq!(*project.load(&[]).unwrap().results, Results::Text);
+    assert_eq!(*project.load(&[]).unwrap().results, ResultFormat::Text);
 
     // Only root can give files away.
     if rustix::process::geteuid().is_root() {
@@ -460,7 +460,7 @@ fn a_file_that_was_found_counts_only_if_nobody_else_can_have_written_it() {
 #[cfg(unix)]
 #[test]
 fn what_was_found_and_is_no_regular_file_is_an_error_and_never_waited_for() {
-    let project = Project::new("");
+    let project = ConfiguredProject::new("");
     let file = project.path().join(FILE_NAME);
     let elsewhere = project.path().join("elsewhere");
     fs::write(&elsewhere, "").unwrap();
@@ -479,7 +479,7 @@ fn what_was_found_and_is_no_regular_file_is_an_error_and_never_waited_for() {
 
 #[test]
 fn every_role_that_is_named_counts_wherever_it_is_named() {
-    let project = Project::new("role = \"dev\"");
+    let project = ConfiguredProject::new("role = \"dev\"");
     let config = project.load(&[("CORETOOLS_ROLE", "worker")]).unwrap();
     let named: Vec<_> = config.roles.iter().map(|role| role.value.as_str()).collect();
     assert_eq!(named, ["dev", "worker"]);
@@ -488,7 +488,7 @@ fn every_role_that_is_named_counts_wherever_it_is_named() {
     let config = project.load_with(&[("CORETOOLS_ROLE", "")], &flags).unwrap();
     // An empty one is one that nobody declares, not none.
     assert_eq!(config.roles.iter().map(|role| role.value.as_str()).collect::<Vec<_>>(), ["dev", "", "qa"]);
-    insta::assert_snapshot!(Project::new("role = 7").error(&[]), @"$P/coretools.toml:1:8: `role` must be the name of a role, not the number 7");
+    insta::assert_snapshot!(ConfiguredProject::new("role = 7").error(&[]), @"$P/coretools.toml:1:8: `role` must be the name of a role, not the number 7");
 }
 
 #[test]
@@ -502,9 +502,9 @@ fn a_found_file_brings_no_policy_and_takes_no_confinement_away() {
         ("[policy]\nconfinement = \"on\"", true),
         ("[policy]\nnetwork = false", true),
     ] {
-        assert_eq!(Project::new(text).load(&[]).is_ok(), allowed, "{text}");
+        assert_eq!(ConfiguredProject::new(text).load(&[]).is_ok(), allowed, "{text}");
     }
-    let project = Project::new("[policy]\nfile = \"sub/../roles.toml\"");
+    let project = ConfiguredProject::new("[policy]\nfile = \"sub/../roles.toml\"");
     let config = project.load_with(&[], &naming(&project.path().join(FILE_NAME))).unwrap();
     assert!(config.policy.file.as_ref().unwrap().ends_with("roles.toml"));
     assert!(!config.policy.file.as_ref().unwrap().to_string_lossy().contains(".."));
@@ -512,8 +512,9 @@ fn a_found_file_brings_no_policy_and_takes_no_confinement_away() {
 
 #[test]
 fn a_found_file_says_nothing_of_sessions_and_a_named_one_may() {
-    let project =
-        Project::new("[sessions]\ncommand = [\"claude\"]\nwatch = [\"work\"]\nstate_dir = \"state\"\n");
+    let project = ConfiguredProject::new(
+        "[sessions]\ncommand = [\"claude\"]\nwatch = [\"work\"]\nstate_dir = \"state\"\n",
+    );
     let refused = project.error(&[]);
     assert!(refused.contains("`sessions` must be left out of a file that was not named"), "{refused}");
     let config = project.load_with(&[], &naming(&project.path().join(FILE_NAME))).unwrap();
@@ -523,25 +524,28 @@ fn a_found_file_says_nothing_of_sessions_and_a_named_one_may() {
 
 #[test]
 fn a_choice_of_no_toolset_is_an_error_and_not_all_of_them() {
-    insta::assert_snapshot!(Project::new("").error(&[("CORETOOLS_TOOLSETS", "")]), @r#"environment variable CORETOOLS_TOOLSETS: `toolsets` must be "all" or "full" or "edit" or "introspect" or "minimal" or a list of toolsets that is not empty, not """#);
+    insta::assert_snapshot!(ConfiguredProject::new("").error(&[("CORETOOLS_TOOLSETS", "")]), @r#"environment variable CORETOOLS_TOOLSETS: `toolsets` must be "all" or "full" or "edit" or "introspect" or "minimal" or a list of toolsets that is not empty, not """#);
     insta::assert_snapshot!(error("toolsets = []\n"), @r#"$P/coretools.toml:1:12: `toolsets` must be "all" or "full" or "edit" or "introspect" or "minimal" or a list of toolsets that is not empty, not an empty list"#);
     for text in ["", " ", " , ", ",,"] {
         let flags = Flags { toolsets: Some(text.to_owned()), ..Flags::default() };
-        assert!(matches!(Project::new("").load_with(&[], &flags), Err(Error::Value { .. })), "{text:?}");
+        assert!(
+            matches!(ConfiguredProject::new("").load_with(&[], &flags), Err(Error::Value { .. })),
+            "{text:?}"
+        );
     }
 }
 
 #[cfg(unix)]
 #[test]
 fn a_file_that_was_found_may_not_open_folders_outside_through_a_link() {
-    let project = Project::new("roots = [\"link\"]\n");
+    let project = ConfiguredProject::new("roots = [\"link\"]\n");
     std::os::unix::fs::symlink("/", project.path().join("link")).unwrap();
     assert!(matches!(project.load(&[]), Err(Error::RootOutside { .. })));
 }
 
 #[test]
 fn a_named_file_must_exist_be_a_file_and_be_of_sensible_size() {
-    let project = Project::new("");
+    let project = ConfiguredProject::new("");
     let load = |path: &Path| project.load_with(&[], &naming(path));
     let shown = |path: &Path| {
         let error = load(path).unwrap_err();
@@ -556,7 +560,7 @@ fn a_named_file_must_exist_be_a_file_and_be_of_sensible_size() {
 
 #[test]
 fn a_variable_with_our_prefix_that_names_no_key_is_a_warning() {
-    let config = Project::new("")
+    let config = ConfiguredProject::new("")
         .load(&[("CORETOOLS_TOOLSET", "edit"), ("CORETOOLS_CONFIG", "x"), ("CORETOOLS_STATE_DIR", "")])
         .unwrap();
     insta::assert_snapshot!(config.warnings.join("\n"), @"
@@ -568,7 +572,7 @@ fn a_variable_with_our_prefix_that_names_no_key_is_a_warning() {
 #[test]
 fn a_file_that_was_found_cannot_turn_redaction_off_and_one_that_was_named_can() {
     insta::assert_snapshot!(error("[redaction]\nenabled = false\n"), @"$P/coretools.toml:2:11: `redaction.enabled` must be true in a file that was not named with --config, not false");
-    let project = Project::new("[redaction]\nenabled = false\n");
+    let project = ConfiguredProject::new("[redaction]\nenabled = false\n");
     let file = project.path().join(FILE_NAME);
     let config = project.load_with(&[], &naming(&file)).unwrap();
     assert!(!*config.redaction.enabled);
@@ -576,7 +580,7 @@ fn a_file_that_was_found_cannot_turn_redaction_off_and_one_that_was_named_can() 
 
 #[test]
 fn a_lower_bound_on_time_limits_lowers_the_default_and_contradicts_only_what_was_asked_for() {
-    let project = Project::new("");
+    let project = ConfiguredProject::new("");
     let most = ("CORETOOLS_LIMITS_MAX_TIMEOUT_MS", "1000");
     assert_eq!(*project.load(&[most]).unwrap().limits.call_timeout_ms, 1000);
     let asked = ("CORETOOLS_LIMITS_CALL_TIMEOUT_MS", "2000");
@@ -585,32 +589,35 @@ fn a_lower_bound_on_time_limits_lowers_the_default_and_contradicts_only_what_was
 
 #[test]
 fn a_found_file_has_nobody_signalled_and_names_a_file_to_look_into_and_nothing_else() {
-    let config =
-        Project::new("[inspect]\ntarget = \"file:state.json\"\nallow_signals = false\n").load(&[]).unwrap();
+    let config = ConfiguredProject::new("[inspect]\ntarget = \"file:state.json\"\nallow_signals = false\n")
+        .load(&[])
+        .unwrap();
     assert_eq!(*config.inspect.target, "file:state.json");
     for line in ["allow_signals = true", "target = \"pid:1\"", "target = \"http://127.0.0.1/\""] {
         let error = error(&format!("[inspect]\n{line}\n"));
         assert!(error.contains("not named with --config"), "{error}");
     }
     let given = [("CORETOOLS_INSPECT_ALLOW_SIGNALS", "true"), ("CORETOOLS_INSPECT_TARGET", "port:9229")];
-    let config = Project::new("").load(&given).unwrap();
+    let config = ConfiguredProject::new("").load(&given).unwrap();
     assert!(*config.inspect.allow_signals && *config.inspect.target == "port:9229");
 }
 
 #[test]
 fn a_found_file_names_database_files_and_no_servers_and_no_message_shows_what_it_names() {
     let file = |place: &str| format!("[databases]\nconnections = [\"main={place}\"]\n");
-    let config = Project::new(&file("data/x.db")).load(&[]).unwrap();
+    let config = ConfiguredProject::new(&file("data/x.db")).load(&[]).unwrap();
     let connections: Vec<_> = config.databases.connections().collect();
     assert_eq!(connections, [("main".to_owned(), "data/x.db".to_owned())]);
     for place in ["postgres://u:pa55@h/d", "$DATABASE_URL", "sqlite:x.db"] {
         let error = error(&file(place));
         assert!(error.contains("databases.connections") && !error.contains("pa55"), "{error}");
     }
-    let wrong = Project::new("").error(&[("CORETOOLS_DATABASES_CONNECTIONS", "postgres://u:pa55@h/d")]);
+    let wrong =
+        ConfiguredProject::new("").error(&[("CORETOOLS_DATABASES_CONNECTIONS", "postgres://u:pa55@h/d")]);
     assert!(wrong.contains("name=path") && !wrong.contains("pa55"), "{wrong}");
-    let config =
-        Project::new("").load(&[("CORETOOLS_DATABASES_CONNECTIONS", "main=postgres://u:pa55@h/d")]).unwrap();
+    let config = ConfiguredProject::new("")
+        .load(&[("CORETOOLS_DATABASES_CONNECTIONS", "main=postgres://u:pa55@h/d")])
+        .unwrap();
     let entries = config.entries();
     assert!(
         !entries.iter().any(|entry| entry.value.contains("pa55")) && !format!("{config:?}").contains("pa55")
@@ -621,7 +628,7 @@ fn a_found_file_names_database_files_and_no_servers_and_no_message_shows_what_it
 fn who_may_call_a_server_is_said_by_its_operator_alone() {
     let said = error("[http]\nanonymous_role = \"orchestrator\"\n");
     assert!(said.contains("`http` must be left out of a file that was not named with --config"), "{said}");
-    let project = Project::new("[http]\nlisten = [\"unix:/run/x\"]\ntokens = \"tokens.toml\"\n");
+    let project = ConfiguredProject::new("[http]\nlisten = [\"unix:/run/x\"]\ntokens = \"tokens.toml\"\n");
     let config = project.load_with(&[], &naming(&project.path().join(FILE_NAME))).unwrap();
     assert_eq!(config.http.listen.value, ["unix:/run/x"]);
     assert_eq!(config.http.tokens.value, Some(project.path().join("tokens.toml")));

@@ -6,7 +6,7 @@ use toml::de::DeValue;
 
 /// A named choice of tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Preset {
+pub enum ToolPreset {
     /// Every tool of every toolset.
     All,
     /// The tools of every toolset, without those that are seldom needed.
@@ -23,14 +23,14 @@ pub enum Preset {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Toolsets {
     /// A preset.
-    Preset(Preset),
+    Preset(ToolPreset),
     /// Exactly these toolsets, by name. The host knows the names.
     Chosen(Vec<String>),
 }
 
 /// The form of results: with a structured part or as text only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Results {
+pub enum ResultFormat {
     /// As each tool's contract says.
     Auto,
     /// Text only, for clients that show nothing else.
@@ -67,7 +67,7 @@ pub enum ConfinementMode {
 }
 
 /// A type of value that a key takes.
-pub(super) trait Value: Sized {
+pub(super) trait SettingValue: Sized {
     /// Returns a description of the values, to follow "must be".
     fn expected() -> String;
     fn from_toml(value: &DeValue<'_>) -> Option<Self>;
@@ -76,7 +76,7 @@ pub(super) trait Value: Sized {
     fn to_toml(&self) -> String;
 }
 
-impl Value for bool {
+impl SettingValue for bool {
     fn expected() -> String {
         "true or false".to_owned()
     }
@@ -98,7 +98,7 @@ impl Value for bool {
     }
 }
 
-impl Value for u64 {
+impl SettingValue for u64 {
     fn expected() -> String {
         "a whole number".to_owned()
     }
@@ -118,7 +118,7 @@ impl Value for u64 {
     }
 }
 
-impl Value for String {
+impl SettingValue for String {
     fn expected() -> String {
         "a text".to_owned()
     }
@@ -136,7 +136,7 @@ impl Value for String {
     }
 }
 
-impl Value for Vec<String> {
+impl SettingValue for Vec<String> {
     fn expected() -> String {
         "a list of texts".to_owned()
     }
@@ -154,13 +154,13 @@ impl Value for Vec<String> {
     }
 }
 
-impl Value for Vec<PathBuf> {
+impl SettingValue for Vec<PathBuf> {
     fn expected() -> String {
         "a list of folders".to_owned()
     }
 
     fn from_toml(value: &DeValue<'_>) -> Option<Self> {
-        let paths: Vec<String> = Value::from_toml(value)?;
+        let paths: Vec<String> = SettingValue::from_toml(value)?;
         Some(paths.into_iter().map(PathBuf::from).collect())
     }
 
@@ -174,7 +174,7 @@ impl Value for Vec<PathBuf> {
     }
 }
 
-impl Value for Option<PathBuf> {
+impl SettingValue for Option<PathBuf> {
     fn expected() -> String {
         "a path".to_owned()
     }
@@ -192,7 +192,7 @@ impl Value for Option<PathBuf> {
     }
 }
 
-impl Value for Option<String> {
+impl SettingValue for Option<String> {
     fn expected() -> String {
         "a text".to_owned()
     }
@@ -211,11 +211,11 @@ impl Value for Option<String> {
 }
 
 /// A type with one word for each of its values.
-trait Keywords: Copy + PartialEq + 'static {
+trait KeywordValue: Copy + PartialEq + 'static {
     const ALL: &'static [(&'static str, Self)];
 }
 
-impl Keywords for Preset {
+impl KeywordValue for ToolPreset {
     const ALL: &'static [(&'static str, Self)] = &[
         ("all", Self::All),
         ("full", Self::Full),
@@ -225,24 +225,24 @@ impl Keywords for Preset {
     ];
 }
 
-impl Keywords for Results {
+impl KeywordValue for ResultFormat {
     const ALL: &'static [(&'static str, Self)] = &[("auto", Self::Auto), ("text", Self::Text)];
 }
 
-impl Keywords for EnvironmentMode {
+impl KeywordValue for EnvironmentMode {
     const ALL: &'static [(&'static str, Self)] = &[("inherit", Self::Inherit), ("minimal", Self::Minimal)];
 }
 
-impl Keywords for AuditWhenFull {
+impl KeywordValue for AuditWhenFull {
     const ALL: &'static [(&'static str, Self)] = &[("count", Self::Count), ("refuse", Self::Refuse)];
 }
 
-impl Keywords for ConfinementMode {
+impl KeywordValue for ConfinementMode {
     const ALL: &'static [(&'static str, Self)] =
         &[("auto", Self::Auto), ("on", Self::On), ("off", Self::Off)];
 }
 
-impl<T: Keywords> Value for T {
+impl<T: KeywordValue> SettingValue for T {
     fn expected() -> String {
         let words: Vec<String> = T::ALL.iter().map(|(word, _)| format!("\"{word}\"")).collect();
         words.join(" or ")
@@ -265,23 +265,23 @@ impl<T: Keywords> Value for T {
     }
 }
 
-impl Value for Toolsets {
+impl SettingValue for Toolsets {
     fn expected() -> String {
-        format!("{} or a list of toolsets that is not empty", Preset::expected())
+        format!("{} or a list of toolsets that is not empty", ToolPreset::expected())
     }
 
     fn from_toml(value: &DeValue<'_>) -> Option<Self> {
         if value.is_str() {
-            Preset::from_toml(value).map(Self::Preset)
+            ToolPreset::from_toml(value).map(Self::Preset)
         } else {
-            Value::from_toml(value).and_then(Self::chosen)
+            SettingValue::from_toml(value).and_then(Self::chosen)
         }
     }
 
     fn from_text(text: &str) -> Option<Self> {
-        match Preset::from_text(text) {
+        match ToolPreset::from_text(text) {
             Some(preset) => Some(Self::Preset(preset)),
-            None => Value::from_text(text).and_then(Self::chosen),
+            None => SettingValue::from_text(text).and_then(Self::chosen),
         }
     }
 
