@@ -1,5 +1,6 @@
 //! The messages of compilers, as data.
 
+#[cfg(feature = "testing")]
 mod deno;
 mod diagnostic;
 mod formats;
