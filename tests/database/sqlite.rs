@@ -269,10 +269,10 @@ fn the_database_that_the_project_itself_names_is_found_and_a_server_only_told() 
     let said = error(&mut wire, seed);
     assert!(said.starts_with("`database`: a seed names its database: here is storage/dev.sqlite3"), "{said}");
     assert_eq!(answer(&mut wire, count.clone())["rows"], json!([{"n": 2}]));
-    project.write(".env", "DATABASE_URL=postgres://ann:s3cr3t-word@db.internal/shop\n");
+    project.write(".env", "DATABASE_URL=postgres://zoe77:s3cr3t-word@db.internal/shop\n");
     let said = error(&mut wire, count);
     assert!(said.contains("DATABASE_URL in .env names a PostgreSQL database"), "{said}");
-    assert!(["s3cr3t", "ann", "internal"].iter().all(|secret| !said.contains(secret)), "{said}");
+    assert!(["s3cr3t", "zoe77", "internal"].iter().all(|secret| !said.contains(secret)), "{said}");
 }
 
 #[test]

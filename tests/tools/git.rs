@@ -165,6 +165,82 @@ fn worktrees_and_submodules_are_repositories_of_their_own() {
 }
 
 #[test]
+fn a_root_below_the_top_of_a_repository_says_which_root_is_missing() {
+    let (project, _) = repository();
+    let serve_in = |folder: &str| {
+        let mut command = project.server();
+        command.args(["--root", folder]).env("HOME", "/nonexistent").env_remove("XDG_CONFIG_HOME");
+        Wire::connect(command, Era::Modern)
+    };
+    std::fs::create_dir_all(project.join("sub/deep")).unwrap();
+    let said = serve_in("sub").failure("git_status", json!({}));
+    assert!(
+        said.contains("top folder is .., above the allowed root") && said.contains("--root .."),
+        "{said}"
+    );
+    let said = serve_in("sub").failure("git_log", json!({"repository_path": "deep"}));
+    assert!(
+        said.contains("deep") && said.contains("is in a git repository") && said.contains("--root .."),
+        "{said}"
+    );
+    let said = serve_in("sub/deep").failure("git_status", json!({}));
+    assert!(said.contains("--root ../.."), "{said}");
+
+    let outside = Project::empty();
+    let tree = outside.join("tree");
+    project.git(&["worktree", "add", "--quiet", tree.to_str().unwrap(), "-b", "tree"]);
+    let mut command = outside.server();
+    command.args(["--root", "tree"]).env("HOME", "/nonexistent");
+    let said = Wire::connect(command, Era::Modern).failure("git_status", json!({}));
+    let top = project.path().canonicalize().unwrap();
+    assert!(said.contains("is a linked work tree or a submodule"), "{said}");
+    assert!(said.contains(&format!("--root {}", top.display())), "{said}");
+    let mut command = outside.server();
+    command.args(["--root", "tree", "--root"]).arg(&top).env("HOME", "/nonexistent");
+    let found = structured(&mut Wire::connect(command, Era::Modern), "git_status", json!({}));
+    assert_eq!(found["head"]["branch"], "tree", "{found}");
+}
+
+#[test]
+fn a_rebase_tells_its_branch_and_step_and_a_message_keeps_its_blank_line() {
+    let (project, mut wire) = repository();
+    let onto = project.git(&["rev-parse", "HEAD"]).trim().to_owned();
+    project.git(&["checkout", "--quiet", "-b", "topic"]);
+    for (name, message) in [("b.txt", "second\n\nWhy it is so.\nAnd more."), ("c.txt", "third")] {
+        project.write(name, "x\n");
+        project.git(&["add", "."]);
+        project.git(&["commit", "--quiet", "--message", message]);
+    }
+    let text = wire.text("git_log", json!({"paths": ["b.txt"]}));
+    assert!(text.ends_with("    second\n\n    Why it is so.\n    And more."), "{text}");
+    assert_eq!(wire.text("git_log", json!({"files": "b.txt"})), text);
+    // It stops before the second of two commits.
+    let stop = [
+        "-c",
+        "sequence.editor=sed -i '2s/^pick/edit/'",
+        "rebase",
+        "--quiet",
+        "--interactive",
+        "--force-rebase",
+        "main",
+    ];
+    project.git(&stop);
+    let found = status(&mut wire);
+    assert_eq!(found["operation"], "rebase", "{found}");
+    assert_eq!(found["progress"], json!({"branch": "topic", "onto": onto, "step": 2, "steps": 2}));
+    let text = wire.text("git_status", json!({}));
+    let words = format!("rebase in progress of topic onto {}, step 2 of 2", &onto[..10]);
+    assert!(text.contains(&words), "{text}");
+    project.write("b.txt", "y\n");
+    wire.text("git_add", json!({"paths": ["b.txt"]}));
+    project.write("b.txt", "z\n");
+    wire.text("git_add", json!({"files": ["b.txt"]}));
+    assert_eq!(project.git(&["show", ":b.txt"]), "z\n");
+    let said = wire.failure("git_add", json!({"paths": ["b.txt"], "files": ["c.txt"]}));
+    assert!(said.contains("paths"), "{said}");
+}
+
+#[test]
 fn a_bare_repository_has_history_and_no_files() {
     let (project, mut wire) = repository();
     project.git(&["clone", "--quiet", "--bare", ".", "bare.git"]);

@@ -405,11 +405,11 @@ fn a_repository_that_leads_outside_is_refused() {
 }
 
 #[test]
-fn a_repository_above_the_root_is_not_found() {
+fn a_repository_above_the_root_is_told_and_not_used() {
     let (project, _) = repository();
     let mut wire = connect(&project, &["--root", project.join("sub").to_str().unwrap()]);
     let text = wire.failure("git_status", json!({}));
-    assert!(text.contains("no git repository"), "{text}");
+    assert!(text.contains("above the allowed root") && !text.contains("main"), "{text}");
 }
 
 #[test]

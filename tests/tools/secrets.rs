@@ -47,6 +47,25 @@ fn a_page_from_the_middle_of_a_private_key_is_masked_whichever_tool_reads_it() {
 }
 
 #[test]
+fn no_cut_of_a_long_output_leaves_a_part_of_a_secret() {
+    let (_project, mut wire) = serve([]);
+    // Secrets without an end, so that each cut goes through one; of text, so that little of it is masked.
+    for (line, rest) in
+        [(TOKEN.to_owned(), "HIJ012345"), (format!("{}{TOKEN}", "word ".repeat(12)), "HIJ012345")]
+    {
+        for max in [20_000, 60_011, 100_023, 300_037] {
+            let count = 4 * max / line.len();
+            let script = format!("i=0; while [ $i -lt {count} ]; do echo '{line}'; i=$((i + 1)); done");
+            let arguments = json!({"command": ["sh", "-c", script], "max_output_bytes": max});
+            let text = wire.call("run_command", arguments).to_string();
+            assert!(text.contains("bytes left out") && text.contains("[redacted:"), "{max}");
+            let shown = text.find(rest).map(|at| &text[at.saturating_sub(60)..at + rest.len()]);
+            assert_eq!(shown, None, "{max}");
+        }
+    }
+}
+
+#[test]
 fn a_masked_file_can_be_edited_beside_its_secrets_and_they_stay() {
     let content = env_file();
     let (project, mut wire) = serve([("app.env", content.as_str())]);

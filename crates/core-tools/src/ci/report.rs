@@ -152,7 +152,13 @@ impl CommandReport {
 
 /// The number of bytes that are captured beyond those shown at each end of a cut, so that a secret that the cut
 /// went through was captured whole and masked, or is left out. No private key is longer.
-pub(super) const REDACTION_MARGIN_BYTES: usize = 4096;
+const REDACTION_MARGIN_BYTES: usize = 4096;
+
+/// Returns the number of bytes to capture of a stream of which `max_bytes` are shown. One half is kept of each end, and
+/// three quarters of what is shown are from the end.
+pub(super) fn capture_bytes(max_bytes: usize) -> usize {
+    max_bytes + max_bytes / 2 + 4 * REDACTION_MARGIN_BYTES
+}
 
 /// A captured stream as text: cleaned, masked, and then cut.
 struct ReportExcerpt {
@@ -168,17 +174,20 @@ impl ReportExcerpt {
             let text = String::from_utf8_lossy(bytes);
             redactor.redact(&clean(&text)).into_owned()
         };
-        let (head, tail) = if stream.truncated() {
-            (masked(stream.head()), masked(stream.tail()))
+        let (head, tail, margin) = if stream.truncated() {
+            (masked(stream.head()), masked(stream.tail()), REDACTION_MARGIN_BYTES)
         } else {
             let whole = masked(stream.bytes());
             if whole.len() <= max_bytes {
                 return Self { text: whole, is_cut: false };
             }
-            (whole.clone(), whole)
+            (whole.clone(), whole, 0)
         };
-        let head_end = head.floor_char_boundary(max_bytes / 4);
-        let tail_start = tail.ceil_char_boundary(tail.len().saturating_sub(max_bytes - max_bytes / 4));
+        // The margin is left out even where masking has made the text shorter than what may be shown: in it may be the
+        // rest of a secret whose beginning was not captured.
+        let head_end = head.floor_char_boundary(Ord::min(max_bytes / 4, head.len().saturating_sub(margin)));
+        let tail_start = Ord::max(tail.len().saturating_sub(max_bytes - max_bytes / 4), margin);
+        let tail_start = tail.ceil_char_boundary(Ord::min(tail_start, tail.len()));
         let (head, tail) = (&head[..head_end], &tail[tail_start..]);
         let omitted = stream.total_bytes.saturating_sub((head.len() + tail.len()) as u64);
         let line_end = if head.is_empty() || head.ends_with('\n') { "" } else { "\n" };

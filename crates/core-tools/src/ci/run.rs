@@ -2,7 +2,7 @@
 
 use super::command::{CommandText, Commands, PreparedCommand};
 use super::error::CommandError;
-use super::report::{CommandReport, REDACTION_MARGIN_BYTES};
+use super::report::{CommandReport, capture_bytes};
 use super::timeout::effective_timeout;
 use process_runner::{Limits, Stdin};
 use schemars::JsonSchema;
@@ -69,7 +69,7 @@ impl Commands {
             self.prepare(&input.command, input.working_directory.as_deref(), input.env.as_ref())?;
         let timeout = effective_timeout(input.timeout_ms, DEFAULT_TIMEOUT, max_timeout)?;
         let max_bytes = input.max_output_bytes.unwrap_or(DEFAULT_OUTPUT_BYTES);
-        let limits = Limits::default().timeout(timeout).capture(max_bytes + 4 * REDACTION_MARGIN_BYTES);
+        let limits = Limits::default().timeout(timeout).capture(capture_bytes(max_bytes));
         let mut command = command.limits(limits).cancel(cancel.clone());
         if let Some(text) = &input.stdin {
             command = command.stdin(Stdin::bytes(text.as_bytes()));

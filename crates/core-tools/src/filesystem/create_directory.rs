@@ -47,12 +47,12 @@ pub fn create_directory(
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{Project, chain};
+    use super::super::testing::{ProjectFixture, chain};
     use super::*;
 
     #[test]
     fn directories_are_created_with_their_parents_once() {
-        let project = Project::with(&[("file", "")]);
+        let project = ProjectFixture::with(&[("file", "")]);
         let create = |path: &str| create_directory(&project.workspace, &CreateDirectory::new(path));
         assert!(create("a/b/c").unwrap().created);
         assert!(!create("a/b/c").unwrap().created);

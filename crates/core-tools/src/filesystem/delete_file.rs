@@ -42,16 +42,16 @@ pub fn delete_file(workspace: &Workspace, input: &DeleteFile) -> Result<DeleteRe
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{Project, chain};
+    use super::super::testing::{ProjectFixture, chain};
     use super::*;
 
-    fn delete(project: &Project, path: &str) -> Result<DeleteResult, String> {
+    fn delete(project: &ProjectFixture, path: &str) -> Result<DeleteResult, String> {
         delete_file(&project.workspace, &DeleteFile::new(path)).map_err(|error| chain(&error))
     }
 
     #[test]
     fn only_files_are_deleted() {
-        let project = Project::with(&[("a", ""), ("folder/f", "")]);
+        let project = ProjectFixture::with(&[("a", ""), ("folder/f", "")]);
         assert_eq!(delete(&project, "a").unwrap().path, "a");
         assert_eq!(
             delete(&project, "folder").unwrap_err(),
@@ -65,7 +65,7 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn a_link_is_deleted_itself() {
-        let project = Project::with(&[("folder/f", "F")]);
+        let project = ProjectFixture::with(&[("folder/f", "F")]);
         std::os::unix::fs::symlink("folder", project.at("link")).unwrap();
         delete(&project, "link").unwrap();
         assert_eq!(project.text("folder/f"), "F");

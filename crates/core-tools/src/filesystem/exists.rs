@@ -76,12 +76,12 @@ fn existence(path: &ConfinedPath, kind: Option<PathKind>, wanted: PathKind) -> E
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::Project;
+    use super::super::testing::ProjectFixture;
     use super::*;
 
     #[test]
     fn existence_depends_on_the_kind_and_outside_is_an_error() {
-        let project = Project::with(&[("folder/f", "")]);
+        let project = ProjectFixture::with(&[("folder/f", "")]);
         let ask = |path: &str| {
             let input = CheckExistence::new(path);
             let answer = |result: Result<Existence, Error>| result.ok().map(|existence| existence.exists);

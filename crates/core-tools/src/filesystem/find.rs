@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use super::error::Error;
-use super::glob::Globs;
+use super::glob::GlobFilter;
 use super::limits::MAX_TEXT_BYTES;
 use super::parameters::{check_range, primary_root};
-use super::walk::{Visitor, WalkEntry, WalkFilter, Walked, display_path, walk};
+use super::walk::{WalkEntry, WalkFilter, WalkOutcome, WalkVisitor, display_path, walk};
 use crate::workspace::{PathKind, Workspace};
 
 /// A glob, and the folder in which to find what it matches.
@@ -112,17 +112,18 @@ pub fn find_files(
 ) -> Result<FoundFiles, Error> {
     let max_results = check_range("max_results", input.max_results, 100_000, 1000, "from 1 to 100000")?;
     let start = workspace.locate(&input.path)?;
-    let globs = Globs::new("pattern", std::slice::from_ref(&input.pattern))?;
+    let globs = GlobFilter::new("pattern", std::slice::from_ref(&input.pattern))?;
     let filter = WalkFilter { gitignore: !input.include_ignored, hidden: input.hidden.unwrap_or(true) };
-    let Walked { visitors: finders, unreadable_folders } = walk(&start, filter, cancel, || Finder {
-        globs: &globs,
-        kind: input.kind,
-        max_results,
-        first: BinaryHeap::new(),
-        total: 0,
-        key: Vec::new(),
-        path: PathBuf::new(),
-    })?;
+    let WalkOutcome { visitors: finders, unreadable_folders } =
+        walk(&start, filter, cancel, || FileFinder {
+            globs: &globs,
+            kind: input.kind,
+            max_results,
+            first: BinaryHeap::new(),
+            total: 0,
+            key: Vec::new(),
+            path: PathBuf::new(),
+        })?;
 
     let total: u64 = finders.iter().map(|finder| finder.total).sum();
     let mut keys: Vec<Vec<u8>> = finders.into_iter().flat_map(|finder| finder.first).collect();
@@ -168,8 +169,8 @@ pub fn find_files(
 }
 
 /// Collects what one thread finds: all is counted, the first in order are kept.
-struct Finder<'a> {
-    globs: &'a Globs,
+struct FileFinder<'a> {
+    globs: &'a GlobFilter,
     kind: FindKind,
     max_results: usize,
     /// The sort keys of the first in order. A max-heap, so that the one to replace next is on top.
@@ -180,7 +181,7 @@ struct Finder<'a> {
     path: PathBuf,
 }
 
-impl Visitor for Finder<'_> {
+impl WalkVisitor for FileFinder<'_> {
     fn visit(&mut self, entry: &WalkEntry<'_>) -> ControlFlow<()> {
         let is_wanted_kind = match self.kind {
             FindKind::File => entry.kind == PathKind::File,

@@ -11,12 +11,12 @@ use super::error::Error;
 
 /// A set of globs. One without a slash matches names at any depth, one with a slash whole paths.
 #[derive(Clone, Debug)]
-pub(super) struct Globs {
+pub(super) struct GlobFilter {
     names: GlobSet,
     paths: GlobSet,
 }
 
-impl Globs {
+impl GlobFilter {
     /// Compiles `patterns`. Errors name `parameter`.
     pub(super) fn new(parameter: &'static str, patterns: &[String]) -> Result<Self, Error> {
         let mut names = GlobSetBuilder::new();
@@ -98,7 +98,9 @@ mod tests {
 
     fn matches(pattern: &str, path: &str) -> bool {
         let path = Path::new(path);
-        Globs::new("pattern", &[pattern.to_owned()]).unwrap().match_entry(path.file_name().unwrap(), path)
+        GlobFilter::new("pattern", &[pattern.to_owned()])
+            .unwrap()
+            .match_entry(path.file_name().unwrap(), path)
     }
 
     #[test]
@@ -133,7 +135,8 @@ mod tests {
 
     #[test]
     fn a_bad_glob_is_named_with_the_reason() {
-        let error = |pattern: &str| Globs::new("include", &[pattern.to_owned()]).unwrap_err().to_string();
+        let error =
+            |pattern: &str| GlobFilter::new("include", &[pattern.to_owned()]).unwrap_err().to_string();
         insta::assert_snapshot!(error("a[b"), @"`include`: `a[b` is no glob: unclosed character class; missing ']'");
         insta::assert_snapshot!(error("{a,b"), @"`include`: `{a,b` is no glob: unclosed alternate group; missing '}' (maybe escape '{' with '[{]'?)");
         insta::assert_snapshot!(error("/etc/*"), @"`include`: `/etc/*` is no glob: a glob is relative to `path`; name the folder there");

@@ -18,9 +18,9 @@ const MAX_BYTES: u64 = 1 << 20;
 
 /// The files that count in a folder. Cheap to clone: folders share what lies above them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Ignored(FolderRules);
+pub(super) struct ApplicableIgnoreFiles(FolderRules);
 
-impl Ignored {
+impl ApplicableIgnoreFiles {
     /// The files that count above `start`: those of the folders above it, from its root down, and `.git/info/exclude` of
     /// the root. In a linked worktree that file lies outside the root, and does not count.
     pub(super) fn above(start: &ConfinedPath) -> Self {

@@ -98,10 +98,10 @@ fn target_inside_roots(workspace: &Workspace, path: &ConfinedPath) -> Result<Opt
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{Project, chain};
+    use super::super::testing::{ProjectFixture, chain};
     use super::*;
 
-    fn info(project: &Project, path: &str) -> Result<FileInfo, String> {
+    fn info(project: &ProjectFixture, path: &str) -> Result<FileInfo, String> {
         get_file_info(&project.workspace, &GetFileInfo::new(path)).map_err(|error| chain(&error))
     }
 
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn a_file_a_directory_and_links_are_described() {
         use std::os::unix::fs::symlink;
-        let project = Project::with(&[("folder/f", "12345")]);
+        let project = ProjectFixture::with(&[("folder/f", "12345")]);
         std::fs::set_permissions(project.at("folder/f"), std::os::unix::fs::PermissionsExt::from_mode(0o640))
             .unwrap();
         let file = info(&project, "folder/f").unwrap();

@@ -127,7 +127,7 @@ pub fn list_directory(
     let limit = check_range("limit", input.limit, 100_000, 1000, "from 1 to 100000")?;
     let path = workspace.locate(&input.path)?;
     let folder = path.open_folder()?;
-    let mut lister = Lister {
+    let mut lister = DirectoryLister {
         hidden: input.hidden.unwrap_or(true),
         details: input.details,
         limit,
@@ -160,7 +160,7 @@ pub fn list_directory(
 }
 
 /// Collects the entries of a folder and those below it.
-struct Lister<'a> {
+struct DirectoryLister<'a> {
     hidden: bool,
     details: bool,
     limit: usize,
@@ -171,7 +171,7 @@ struct Lister<'a> {
     non_utf8_names: u64,
 }
 
-impl Lister<'_> {
+impl DirectoryLister<'_> {
     /// Adds `names`, the entries of `folder`, and those below them to `depth` levels.
     fn list(
         &mut self,
@@ -269,16 +269,16 @@ impl Lister<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{Project, chain};
+    use super::super::testing::{ProjectFixture, chain};
     use super::*;
 
     #[allow(clippy::needless_pass_by_value, reason = "the calls read better")]
-    fn list(project: &Project, input: ListDirectory) -> Result<DirectoryListing, String> {
+    fn list(project: &ProjectFixture, input: ListDirectory) -> Result<DirectoryListing, String> {
         list_directory(&project.workspace, &input, &project.cancel).map_err(|error| chain(&error))
     }
 
-    fn project() -> Project {
-        Project::with(&[
+    fn project() -> ProjectFixture {
+        ProjectFixture::with(&[
             ("src/lib.rs", "12345"),
             ("src/sub/deep.rs", ""),
             ("Cargo.toml", ""),
@@ -334,7 +334,7 @@ mod tests {
 
     #[test]
     fn a_listing_over_the_limit_says_how_many_there_are() {
-        let project = Project::new();
+        let project = ProjectFixture::new();
         for index in 0..1500 {
             project.put(&format!("f{index:04}"), "");
         }
@@ -367,7 +367,7 @@ mod tests {
     #[test]
     fn a_name_that_is_no_text_is_shown_and_said() {
         use std::os::unix::ffi::OsStrExt;
-        let project = Project::new();
+        let project = ProjectFixture::new();
         project.workspace.locate(OsStr::from_bytes(b"caf\xe9")).unwrap().write(b"").unwrap();
         project.put("two\nlines", "");
         let listing = list(&project, ListDirectory::default()).unwrap();
@@ -379,6 +379,6 @@ mod tests {
 
     #[test]
     fn an_empty_directory_says_so() {
-        assert_eq!(list(&Project::new(), ListDirectory::default()).unwrap().to_text(), "[empty]\n");
+        assert_eq!(list(&ProjectFixture::new(), ListDirectory::default()).unwrap().to_text(), "[empty]\n");
     }
 }

@@ -105,16 +105,16 @@ pub fn read_media_file(workspace: &Workspace, input: &ReadMediaFile) -> Result<M
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{Project, chain};
+    use super::super::testing::{ProjectFixture, chain};
     use super::*;
 
-    fn read(project: &Project, path: &str) -> Result<MediaFile, String> {
+    fn read(project: &ProjectFixture, path: &str) -> Result<MediaFile, String> {
         read_media_file(&project.workspace, &ReadMediaFile::new(path)).map_err(|error| chain(&error))
     }
 
     #[test]
     fn media_come_in_base64_with_the_type_their_bytes_tell() {
-        let project = Project::with(&[
+        let project = ProjectFixture::with(&[
             // The name lies.
             ("x.jpg", b"\x89PNG\r\n\x1a\n".to_vec()),
             ("x.svg", b"<svg/>".to_vec()),
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn other_files_and_large_ones_are_refused() {
-        let project = Project::with(&[("x.png", b"text".to_vec()), ("x.zip", b"PK\x03\x04".to_vec())]);
+        let project = ProjectFixture::with(&[("x.png", b"text".to_vec()), ("x.zip", b"PK\x03\x04".to_vec())]);
         assert_eq!(
             read(&project, "x.png").unwrap_err(),
             "`x.png` is no image, audio or PDF file; use read_file for text"

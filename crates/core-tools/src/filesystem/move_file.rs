@@ -53,11 +53,11 @@ pub fn move_file(workspace: &Workspace, input: &MoveFile) -> Result<MoveResult, 
 mod tests {
     #![allow(clippy::disallowed_methods, reason = "the tests set up files from outside")]
 
-    use super::super::testing::{Project, chain};
+    use super::super::testing::{ProjectFixture, chain};
     use super::*;
 
     fn rename(
-        project: &Project,
+        project: &ProjectFixture,
         source: &str,
         destination: &str,
         overwrite: bool,
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn files_and_directories_move_and_missing_folders_are_created() {
-        let project = Project::with(&[("a", "A"), ("folder/f", "F")]);
+        let project = ProjectFixture::with(&[("a", "A"), ("folder/f", "F")]);
         rename(&project, "a", "new/place/b", false).unwrap();
         assert_eq!(project.text("new/place/b"), "A");
         rename(&project, "folder", "new/folder", false).unwrap();
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn nothing_is_replaced_unless_asked_and_a_directory_never() {
-        let project = Project::with(&[("a", "A"), ("b", "B"), ("folder/f", "F"), ("empty/x", "")]);
+        let project = ProjectFixture::with(&[("a", "A"), ("b", "B"), ("folder/f", "F"), ("empty/x", "")]);
         std::fs::remove_file(project.at("empty/x")).unwrap();
         for (destination, overwrite) in [("b", false), ("folder", false), ("folder", true), ("empty", true)] {
             let error = rename(&project, "a", destination, overwrite).unwrap_err();
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_missing_source_leaves_no_folders_behind_and_names_the_nearest() {
-        let project = Project::with(&[("main.rs", "")]);
+        let project = ProjectFixture::with(&[("main.rs", "")]);
         let error = rename(&project, "mian.rs", "new/main.rs", false).unwrap_err();
         assert_eq!(error, "`mian.rs` does not exist; did you mean `main.rs`?");
         assert_eq!(project.names(""), ["main.rs"]);
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn a_directory_does_not_move_into_itself() {
-        let project = Project::with(&[("folder/f", "F"), ("folder/deep/g", ""), ("folder2/f", "")]);
+        let project = ProjectFixture::with(&[("folder/f", "F"), ("folder/deep/g", ""), ("folder2/f", "")]);
         for destination in ["folder/new", "folder/sub/folder", "folder/deep/new", "folder/deep/../new"] {
             for overwrite in [false, true] {
                 let error = rename(&project, "folder", destination, overwrite).unwrap_err();
@@ -124,7 +124,7 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn a_link_into_a_directory_is_no_way_to_move_the_directory_into_itself() {
-        let project = Project::with(&[("folder/f", "F")]);
+        let project = ProjectFixture::with(&[("folder/f", "F")]);
         std::os::unix::fs::symlink("folder", project.at("link")).unwrap();
         let error = rename(&project, "folder", "link/new/folder", false).unwrap_err();
         assert_eq!(error, "the folder `folder` cannot be moved into itself; nothing was changed");
@@ -136,7 +136,7 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn a_link_is_moved_itself() {
-        let project = Project::with(&[("folder/f", "F")]);
+        let project = ProjectFixture::with(&[("folder/f", "F")]);
         std::os::unix::fs::symlink("folder", project.at("link")).unwrap();
         rename(&project, "link", "other", false).unwrap();
         assert_eq!(project.text("folder/f"), "F");

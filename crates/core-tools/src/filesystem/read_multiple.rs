@@ -139,12 +139,12 @@ fn with_causes(error: &Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::Project;
+    use super::super::testing::ProjectFixture;
     use super::*;
 
     #[test]
     fn each_file_has_its_own_answer_in_the_order_asked_for() {
-        let project = Project::with(&[("a", "A\n"), ("b", "B")]);
+        let project = ProjectFixture::with(&[("a", "A\n"), ("b", "B")]);
         let paths = ["b", "gone", "a", "/etc/passwd"].map(String::from).to_vec();
         let read =
             read_multiple_files(&project.workspace, &ReadMultipleFiles { paths }, &project.cancel).unwrap();
@@ -159,7 +159,8 @@ mod tests {
 
     #[test]
     fn all_files_together_stay_within_the_bound_and_small_ones_leave_room() {
-        let project = Project::with(&[("big", "0123456789\n".repeat(9000)), ("small", "x\n".to_owned())]);
+        let project =
+            ProjectFixture::with(&[("big", "0123456789\n".repeat(9000)), ("small", "x\n".to_owned())]);
         let paths = ["small", "big", "big", "small"].map(String::from).to_vec();
         let read =
             read_multiple_files(&project.workspace, &ReadMultipleFiles { paths }, &project.cancel).unwrap();
@@ -178,7 +179,7 @@ mod tests {
 
     #[test]
     fn no_paths_and_too_many_are_refused() {
-        let project = Project::new();
+        let project = ProjectFixture::new();
         for paths in [vec![], vec!["a".to_owned(); 101]] {
             let error =
                 read_multiple_files(&project.workspace, &ReadMultipleFiles { paths }, &project.cancel)

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::Serialize;
 
-use super::testing::Project;
+use super::testing::ProjectFixture;
 use super::*;
 
 /// Against the schema as a reader and as a writer of it would have it.
@@ -23,7 +23,7 @@ fn assert_fits_its_schema<T: Serialize + JsonSchema>(result: &T) {
 
 #[test]
 fn every_result_fits_the_schema_of_its_type() {
-    let project = Project::with(&[("a.txt", "one\ntwo\n"), ("x.pdf", "%PDF-1.4"), ("sub/b", "")]);
+    let project = ProjectFixture::with(&[("a.txt", "one\ntwo\n"), ("x.pdf", "%PDF-1.4"), ("sub/b", "")]);
     let (workspace, cancel) = (&project.workspace, &project.cancel);
     let path = || "a.txt".to_owned();
     let read = |limit| ReadFile { path: path(), limit, ..ReadFile::default() };

@@ -9,7 +9,7 @@ pub(super) const UTF_16_TEXT: &str = "UTF-16 text";
 
 /// A kind of file that begins with known bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Signature {
+pub(super) struct FileSignature {
     /// The kind with its article, for a sentence.
     pub(super) noun: &'static str,
     /// Its media type, for those that clients can show or play.
@@ -17,10 +17,10 @@ pub(super) struct Signature {
 }
 
 /// A row of [`TABLE`]: offset, bytes, noun, media type.
-type Row = (usize, &'static [u8], &'static str, Option<&'static str>);
+type SignatureRow = (usize, &'static [u8], &'static str, Option<&'static str>);
 
 /// The known signatures, the more specific first. `ftyp` alone, for one, comes after the brands it may have.
-const TABLE: &[Row] = &[
+const TABLE: &[SignatureRow] = &[
     (0, b"\x89PNG\r\n\x1a\n", "a PNG image", Some("image/png")),
     (0, b"\xff\xd8\xff", "a JPEG image", Some("image/jpeg")),
     (0, b"GIF87a", "a GIF image", Some("image/gif")),
@@ -59,7 +59,7 @@ const TABLE: &[Row] = &[
 ];
 
 /// Returns the kind of file that begins with `head`, if its first bytes tell.
-pub(super) fn identify(head: &[u8]) -> Option<Signature> {
+pub(super) fn identify(head: &[u8]) -> Option<FileSignature> {
     TABLE
         .iter()
         .find(|(offset, bytes, ..)| head.get(*offset..).is_some_and(|rest| rest.starts_with(bytes)))
@@ -67,7 +67,7 @@ pub(super) fn identify(head: &[u8]) -> Option<Signature> {
             // Both are formats of a RIFF container, and a text may well have "WAVE" in this place.
             !matches!(*bytes, b"WEBP" | b"WAVE") || head.starts_with(b"RIFF")
         })
-        .map(|&(_, _, noun, mime)| Signature { noun, mime })
+        .map(|&(_, _, noun, mime)| FileSignature { noun, mime })
 }
 
 /// Returns true if a file that begins with `head` is for `read_media_file`.

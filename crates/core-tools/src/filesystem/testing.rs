@@ -11,13 +11,13 @@ use tokio_util::sync::CancellationToken;
 use crate::workspace::Workspace;
 
 /// A temporary project and a workspace over it; dropping it removes the files.
-pub(super) struct Project {
+pub(super) struct ProjectFixture {
     folder: TempDir,
     pub(super) workspace: Workspace,
     pub(super) cancel: CancellationToken,
 }
 
-impl Project {
+impl ProjectFixture {
     pub(super) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let workspace = Workspace::new([folder.path()]).unwrap();

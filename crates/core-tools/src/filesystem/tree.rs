@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::entry::{is_hidden, kind_suffix};
 use super::error::Error;
-use super::ignore_files::{Ignored, push_name, slashed};
+use super::ignore_files::{ApplicableIgnoreFiles, push_name, slashed};
 use super::limits::MAX_TEXT_BYTES;
 use super::parameters::{check_range, primary_root};
 use crate::workspace::{DirEntry, Folder, PathKind, Workspace, printable};
@@ -100,7 +100,8 @@ pub fn directory_tree(
     let path = workspace.locate(&input.path)?;
     let folder = path.open_folder()?;
     let gitignore = input.gitignore.unwrap_or(true);
-    let above = if gitignore { Ignored::above(&path) } else { Ignored::default() };
+    let above =
+        if gitignore { ApplicableIgnoreFiles::above(&path) } else { ApplicableIgnoreFiles::default() };
     let mut renderer = TreeRenderer {
         hidden: input.hidden,
         gitignore,
@@ -166,7 +167,7 @@ impl TreeRenderer<'_> {
         &mut self,
         folder: &Folder,
         path: &[u8],
-        ignored: Ignored,
+        ignored: ApplicableIgnoreFiles,
         level: usize,
         depth: usize,
     ) -> Result<(), Error> {
@@ -212,7 +213,7 @@ impl TreeRenderer<'_> {
         &mut self,
         folder: &Folder,
         path: &[u8],
-        ignored: &Ignored,
+        ignored: &ApplicableIgnoreFiles,
     ) -> Result<Vec<DirEntry>, Error> {
         let Ok(entries) = folder.entries() else {
             self.unreadable_folders += 1;
@@ -244,16 +245,16 @@ impl TreeRenderer<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{Project, chain};
+    use super::super::testing::{ProjectFixture, chain};
     use super::*;
 
     #[allow(clippy::needless_pass_by_value, reason = "the calls read better")]
-    fn tree(project: &Project, input: DirectoryTree) -> Result<RenderedTree, String> {
+    fn tree(project: &ProjectFixture, input: DirectoryTree) -> Result<RenderedTree, String> {
         directory_tree(&project.workspace, &input, &project.cancel).map_err(|error| chain(&error))
     }
 
-    fn project() -> Project {
-        Project::with(&[
+    fn project() -> ProjectFixture {
+        ProjectFixture::with(&[
             (".gitignore", "target/\n*.log\n!keep.log\n"),
             ("target/debug/app", ""),
             ("a.log", ""),
@@ -313,7 +314,7 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn links_are_shown_and_not_entered() {
-        let project = Project::with(&[("a/f", "")]);
+        let project = ProjectFixture::with(&[("a/f", "")]);
         std::os::unix::fs::symlink("..", project.at("a/up")).unwrap();
         std::os::unix::fs::symlink("/etc", project.at("etc")).unwrap();
         let tree = tree(&project, DirectoryTree { depth: Some(20), ..DirectoryTree::default() }).unwrap();

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::entry::is_hidden;
 use super::error::Error;
-use super::ignore_files::{GITIGNORE, Ignored, push_name, slashed};
+use super::ignore_files::{ApplicableIgnoreFiles, GITIGNORE, push_name, slashed};
 use super::work_queue::WorkQueue;
 use crate::workspace::{ConfinedPath, DirEntry, Folder, PathKind, printable};
 
@@ -49,7 +49,7 @@ struct FolderPosition {
     /// The names below the start, each ended by a NUL.
     key: Vec<u8>,
     /// The rules that hold in the folder.
-    ignored: Ignored,
+    ignored: ApplicableIgnoreFiles,
 }
 
 // Both write into a buffer of the caller's: an allocation for each entry would cost more than looking at it.
@@ -87,13 +87,13 @@ pub(super) fn display_path(start: &str, key: &[u8]) -> String {
 }
 
 /// Receives the entries that one thread finds.
-pub(super) trait Visitor: Send {
+pub(super) trait WalkVisitor: Send {
     /// Takes one entry. `Break` on a folder skips everything below it.
     fn visit(&mut self, entry: &WalkEntry<'_>) -> ControlFlow<()>;
 }
 
 /// The outcome of a walk.
-pub(super) struct Walked<V> {
+pub(super) struct WalkOutcome<V> {
     /// The visitor of each thread.
     pub(super) visitors: Vec<V>,
     /// The number of folders that could not be read.
@@ -105,26 +105,31 @@ pub(super) struct Walked<V> {
 ///
 /// # Errors
 /// `start` cannot be opened, cancellation.
-pub(super) fn walk<V: Visitor>(
+pub(super) fn walk<V: WalkVisitor>(
     start: &ConfinedPath,
     filter: WalkFilter,
     cancel: &CancellationToken,
     new_visitor: impl Fn() -> V,
-) -> Result<Walked<V>, Error> {
+) -> Result<WalkOutcome<V>, Error> {
     // Shared: the tasks of its entries keep a folder open until the last of them has run.
     let folder = Arc::new(start.open_folder()?);
     let position = FolderPosition {
         path: slashed(start.relative()),
         below: PathBuf::new(),
         key: Vec::new(),
-        ignored: if filter.gitignore { Ignored::above(start) } else { Ignored::default() },
+        ignored: if filter.gitignore {
+            ApplicableIgnoreFiles::above(start)
+        } else {
+            ApplicableIgnoreFiles::default()
+        },
     };
     let queue = WorkQueue::new();
-    queue.push([Task::List { folder, position }]);
+    queue.push([WalkTask::List { folder, position }]);
     // Two even on one processor: while one waits for the disk, the other works.
     let threads = std::thread::available_parallelism().map_or(2, usize::from).clamp(2, MAX_THREADS);
     let work = |mut visitor: V| {
-        let mut worker = Worker { queue: &queue, filter, cancel, unreadable_folders: 0, path: Vec::new() };
+        let mut worker =
+            WalkThread { queue: &queue, filter, cancel, unreadable_folders: 0, path: Vec::new() };
         while let Some((task, _guard)) = queue.take() {
             if cancel.is_cancelled() {
                 // Emptied, so that threads that wait for a task end too.
@@ -135,7 +140,7 @@ pub(super) fn walk<V: Visitor>(
         }
         (visitor, worker.unreadable_folders)
     };
-    let mut walked = Walked { visitors: Vec::with_capacity(threads), unreadable_folders: 0 };
+    let mut walked = WalkOutcome { visitors: Vec::with_capacity(threads), unreadable_folders: 0 };
     std::thread::scope(|scope| {
         let spawned: Vec<_> = (1..threads)
             .filter_map(|_| {
@@ -155,7 +160,7 @@ pub(super) fn walk<V: Visitor>(
 }
 
 /// A task of a walk.
-enum Task {
+enum WalkTask {
     /// List this folder, which is the start.
     List { folder: Arc<Folder>, position: FolderPosition },
     /// Open and list a folder. Its parent stays open until then; so about as many folders are open as the
@@ -166,8 +171,8 @@ enum Task {
 }
 
 /// One thread of a walk.
-struct Worker<'a> {
-    queue: &'a WorkQueue<Task>,
+struct WalkThread<'a> {
+    queue: &'a WorkQueue<WalkTask>,
     filter: WalkFilter,
     cancel: &'a CancellationToken,
     unreadable_folders: u64,
@@ -175,12 +180,14 @@ struct Worker<'a> {
     path: Vec<u8>,
 }
 
-impl Worker<'_> {
-    fn run<V: Visitor>(&mut self, task: Task, visitor: &mut V) {
+impl WalkThread<'_> {
+    fn run<V: WalkVisitor>(&mut self, task: WalkTask, visitor: &mut V) {
         match task {
-            Task::List { folder, position } => self.list(&folder, position, visitor),
-            Task::Visit { folder, position, entries } => self.visit(&folder, &position, &entries, visitor),
-            Task::Enter { parent, position, name } => {
+            WalkTask::List { folder, position } => self.list(&folder, position, visitor),
+            WalkTask::Visit { folder, position, entries } => {
+                self.visit(&folder, &position, &entries, visitor)
+            }
+            WalkTask::Enter { parent, position, name } => {
                 let Ok(folder) = parent.child(&name) else {
                     self.unreadable_folders += 1;
                     return;
@@ -204,7 +211,7 @@ impl Worker<'_> {
         }
     }
 
-    fn list<V: Visitor>(&mut self, folder: &Arc<Folder>, mut position: FolderPosition, visitor: &mut V) {
+    fn list<V: WalkVisitor>(&mut self, folder: &Arc<Folder>, mut position: FolderPosition, visitor: &mut V) {
         let Ok(entries) = folder.entries() else {
             self.unreadable_folders += 1;
             return;
@@ -221,7 +228,7 @@ impl Worker<'_> {
             let mut tasks = Vec::new();
             while entries.len() > MAX_TASK_ENTRIES {
                 let entries = entries.split_off(entries.len() - MAX_TASK_ENTRIES);
-                tasks.push(Task::Visit {
+                tasks.push(WalkTask::Visit {
                     folder: Arc::clone(folder),
                     position: Arc::clone(&position),
                     entries,
@@ -232,7 +239,7 @@ impl Worker<'_> {
         self.visit(folder, &position, &entries, visitor);
     }
 
-    fn visit<V: Visitor>(
+    fn visit<V: WalkVisitor>(
         &mut self,
         folder: &Arc<Folder>,
         position: &Arc<FolderPosition>,
@@ -249,7 +256,7 @@ impl Worker<'_> {
             }
             let found = WalkEntry { folder, name: &entry.name, kind: entry.kind, position };
             if visitor.visit(&found).is_continue() && entry.kind == PathKind::Directory {
-                folders.push(Task::Enter {
+                folders.push(WalkTask::Enter {
                     parent: Arc::clone(folder),
                     position: Arc::clone(position),
                     name: entry.name.clone(),

@@ -110,17 +110,22 @@ fn refuse_masks(target: &TargetFile, content: &[u8]) -> Result<(), Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{Project, chain};
+    use super::super::testing::{ProjectFixture, chain};
     use super::*;
 
-    fn write(project: &Project, path: &str, content: &str, mode: WriteMode) -> Result<WriteResult, String> {
+    fn write(
+        project: &ProjectFixture,
+        path: &str,
+        content: &str,
+        mode: WriteMode,
+    ) -> Result<WriteResult, String> {
         let input = WriteFile { path: path.into(), content: content.into(), mode };
         write_file(&project.workspace, &input).map_err(|error| chain(&error))
     }
 
     #[test]
     fn each_mode_does_what_it_says() {
-        let project = Project::new();
+        let project = ProjectFixture::new();
         let written = write(&project, "a/b/c.txt", "one\n", WriteMode::Overwrite).unwrap();
         assert_eq!((written.path.as_str(), written.bytes, written.created), ("a/b/c.txt", 4, true));
         assert!(!write(&project, "a/b/c.txt", "two\n", WriteMode::Overwrite).unwrap().created);
@@ -136,7 +141,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_written_says_why() {
-        let project = Project::with(&[("file", "x"), ("folder/f", "x")]);
+        let project = ProjectFixture::with(&[("file", "x"), ("folder/f", "x")]);
         for (path, message) in [
             ("folder", "`folder` is a directory, not a regular file"),
             ("file/below", "`file` is a regular file, not a directory"),
@@ -156,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_mask_never_overwrites_a_secret() {
-        let project = Project::with(&[
+        let project = ProjectFixture::with(&[
             (".env", "TOKEN=ghp_real\nA=1\n"),
             ("doc.md", "shown as [redacted:github-token]\n"),
         ]);
@@ -177,7 +182,7 @@ mod tests {
 
     #[test]
     fn readers_never_see_half_a_file() {
-        let project = Project::with(&[("f", "a".repeat(100_000))]);
+        let project = ProjectFixture::with(&[("f", "a".repeat(100_000))]);
         let path = project.workspace.locate("f").unwrap();
         std::thread::scope(|scope| {
             let writer = scope.spawn(|| {
@@ -224,7 +229,7 @@ mod tests {
             );
             return;
         }
-        let project = Project::with(&[("f", "old\n")]);
+        let project = ProjectFixture::with(&[("f", "old\n")]);
         for mode in [WriteMode::Overwrite, WriteMode::Append] {
             let error = write(&project, "f", &"x".repeat(1 << 20), mode).unwrap_err();
             assert!(error.starts_with("cannot write `f`: "), "{error}");
@@ -239,7 +244,7 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn a_link_inside_is_written_through_and_stays_a_link() {
-        let project = Project::with(&[("real.txt", "old")]);
+        let project = ProjectFixture::with(&[("real.txt", "old")]);
         std::os::unix::fs::symlink("real.txt", project.at("link")).unwrap();
         write(&project, "link", "new", WriteMode::Overwrite).unwrap();
         assert_eq!(project.text("real.txt"), "new");

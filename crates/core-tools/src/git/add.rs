@@ -2,7 +2,7 @@
 #![allow(clippy::doc_markdown, reason = "the comments on inputs are what a client reads")]
 
 use super::error::Error;
-use super::invocation::{GitAccess, Invocation};
+use super::invocation::{GitAccess, GitInvocation};
 use super::repository::Repository;
 use super::revision::check_paths;
 use super::run::Git;
@@ -18,16 +18,16 @@ use tokio_util::sync::CancellationToken;
 #[non_exhaustive]
 pub struct GitAdd {
     /// Files or folders
-    #[schemars(length(min = 1))]
-    pub files: Vec<String>,
+    #[schemars(length(min = 1), extend("alias" = "files"))]
+    pub paths: Vec<String>,
     /// Folder
     pub repository_path: Option<String>,
 }
 
 impl GitAdd {
-    /// An input that stages `files`.
-    pub fn new<P: Into<String>>(files: impl IntoIterator<Item = P>) -> Self {
-        Self { files: files.into_iter().map(Into::into).collect(), repository_path: None }
+    /// An input that stages the files and folders `paths`.
+    pub fn new<P: Into<String>>(paths: impl IntoIterator<Item = P>) -> Self {
+        Self { paths: paths.into_iter().map(Into::into).collect(), repository_path: None }
     }
 }
 
@@ -60,13 +60,14 @@ impl Git {
     pub async fn add(&self, input: &GitAdd, cancel: &CancellationToken) -> Result<AddResult, Error> {
         let repository = self.repository(input.repository_path.as_deref())?;
         repository.top_level("git_add")?;
-        check_paths("files", &input.files)?;
-        if input.files.is_empty() {
-            return Err(Error::InvalidArgument { name: "files", reason: "it names no file".to_owned() });
+        check_paths("paths", &input.paths)?;
+        if input.paths.is_empty() {
+            return Err(Error::InvalidArgument { name: "paths", reason: "it names no file".to_owned() });
         }
         repository.check_writable()?;
         self.refuse_configured_programs(&repository, "git_add", cancel).await?;
-        let invocation = Invocation::new(&repository, GitAccess::Write, cancel, &["add"]).paths(&input.files);
+        let invocation =
+            GitInvocation::new(&repository, GitAccess::Write, cancel, &["add"]).paths(&input.paths);
         let output = self.run(invocation).await?;
         let message = if output.stderr.is_empty() && output.success() {
             String::new()
@@ -96,7 +97,7 @@ impl Git {
             "-z",
         ];
         let listed = self
-            .run_checked("git_add", Invocation::new(repository, GitAccess::Read, cancel, &words))
+            .run_checked("git_add", GitInvocation::new(repository, GitAccess::Read, cancel, &words))
             .await?
             .bytes;
         Ok(nul_fields(&listed).count())

@@ -2,7 +2,7 @@
 #![allow(clippy::doc_markdown, reason = "the comments on inputs are what a client reads")]
 
 use super::error::Error;
-use super::invocation::{GitAccess, Invocation};
+use super::invocation::{GitAccess, GitInvocation};
 use super::revision::check_paths;
 use super::run::{Git, GitOutput};
 use super::text::{lossy, printable_line};
@@ -170,7 +170,7 @@ impl Git {
         let overrides = self.filter_overrides(&repository, cancel).await?;
         let range = format!("-L{start},{end}");
         let words = ["blame", "--porcelain", "--no-textconv", "--no-ext-diff", "--no-progress", &range];
-        let invocation = Invocation::new(&repository, GitAccess::Read, cancel, &words)
+        let invocation = GitInvocation::new(&repository, GitAccess::Read, cancel, &words)
             .max_output_bytes(MAX_OUTPUT_BYTES)
             .config(&overrides);
         let invocation = match revision {

@@ -2,7 +2,7 @@
 #![allow(clippy::doc_markdown, reason = "the comments on inputs are what a client reads")]
 
 use super::error::Error;
-use super::invocation::{GitAccess, Invocation};
+use super::invocation::{GitAccess, GitInvocation};
 use super::revision::check_argument;
 use super::run::Git;
 use super::text::{lossy, printable_line};
@@ -198,7 +198,7 @@ impl Git {
         cancel: &CancellationToken,
     ) -> Result<BranchList, Error> {
         let repository = self.repository(input.repository_path.as_deref())?;
-        let invocation = Invocation::new(
+        let invocation = GitInvocation::new(
             &repository,
             GitAccess::Read,
             cancel,
@@ -225,7 +225,7 @@ impl Git {
     ) -> Result<CurrentBranch, Error> {
         let repository = self.repository(input.repository_path.as_deref())?;
         let invocation =
-            Invocation::new(&repository, GitAccess::Read, cancel, &["symbolic-ref", "--quiet", "HEAD"]);
+            GitInvocation::new(&repository, GitAccess::Read, cancel, &["symbolic-ref", "--quiet", "HEAD"]);
         let (output, commit) = tokio::join!(self.run(invocation), self.head_commit(&repository, cancel));
         let (output, commit) = (output?, commit?);
         let name = lossy(output.stdout.bytes().trim_ascii());
@@ -247,7 +247,7 @@ impl Git {
         repository.check_writable()?;
         check_argument("name", &input.name)?;
         // Not by `--branch`, which expands `@{-1}` to the branch before this one.
-        let invocation = Invocation::new(&repository, GitAccess::Read, cancel, &["check-ref-format"]);
+        let invocation = GitInvocation::new(&repository, GitAccess::Read, cancel, &["check-ref-format"]);
         if !self.run(invocation.arg(format!("refs/heads/{}", input.name))).await?.success()
             || input.name == "HEAD"
         {
@@ -259,8 +259,11 @@ impl Git {
         let start = input.start_point.as_deref().unwrap_or("HEAD");
         let commit = self.resolve_commit(&repository, start, cancel).await?;
         let words = ["branch", "--no-track", "--end-of-options", &input.name, &commit];
-        self.run_checked("git_create_branch", Invocation::new(&repository, GitAccess::Write, cancel, &words))
-            .await?;
+        self.run_checked(
+            "git_create_branch",
+            GitInvocation::new(&repository, GitAccess::Write, cancel, &words),
+        )
+        .await?;
         Ok(CreateBranchResult { name: input.name.clone(), commit })
     }
 }

@@ -2,7 +2,7 @@
 #![allow(clippy::doc_markdown, reason = "the comments on inputs are what a client reads")]
 
 use super::error::Error;
-use super::invocation::{GitAccess, Invocation};
+use super::invocation::{GitAccess, GitInvocation};
 use super::repository::Repository;
 use super::revision::check_argument;
 use super::run::{Git, GitOutput};
@@ -82,7 +82,7 @@ impl Git {
         let (target, commit) = self.checkout_target(&repository, name, cancel).await?;
         self.refuse_configured_programs(&repository, "git_checkout", cancel).await?;
         // git writes every path that differs, so each is checked for protection before it starts.
-        let invocation = |words: &[&str]| Invocation::new(&repository, GitAccess::Read, cancel, words);
+        let invocation = |words: &[&str]| GitInvocation::new(&repository, GitAccess::Read, cancel, words);
         let invocation = match self.head_commit(&repository, cancel).await? {
             Some(head) => invocation(&[
                 "diff-tree",
@@ -107,7 +107,7 @@ impl Git {
         // the changes that are carried along, git would run in submodules, even those that only the branch has.
         let words =
             ["switch", "--quiet", "--no-progress", "--no-overwrite-ignore", "--no-recurse-submodules"];
-        let invocation = Invocation::new(&repository, GitAccess::Write, cancel, &words);
+        let invocation = GitInvocation::new(&repository, GitAccess::Write, cancel, &words);
         let invocation = match target {
             CheckoutTarget::Branch => invocation.args(["--end-of-options", name]),
             CheckoutTarget::Commit => invocation.args(["--detach", "--end-of-options", &commit]),
@@ -142,7 +142,7 @@ impl Git {
         // As `git switch --guess` does: a branch that exactly one remote has.
         let words = ["for-each-ref", "--format=%(refname)", "refs/remotes"];
         let listed = self
-            .run_checked("git_checkout", Invocation::new(repository, GitAccess::Read, cancel, &words))
+            .run_checked("git_checkout", GitInvocation::new(repository, GitAccess::Read, cancel, &words))
             .await?
             .bytes;
         let listed = lossy(&listed);

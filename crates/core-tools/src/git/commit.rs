@@ -3,7 +3,7 @@
 
 use super::diff::DiffRequest;
 use super::error::Error;
-use super::invocation::{GitAccess, Invocation};
+use super::invocation::{GitAccess, GitInvocation};
 use super::operation::UnfinishedOperation;
 use super::repository::Repository;
 use super::run::Git;
@@ -71,7 +71,7 @@ impl Git {
         let repository = self.repository(input.repository_path.as_deref())?;
         let top = repository.top_level("git_commit")?;
         repository.check_writable()?;
-        let invocation = |access, words: &[&str]| Invocation::new(&repository, access, cancel, words);
+        let invocation = |access, words: &[&str]| GitInvocation::new(&repository, access, cancel, words);
         let unmerged = self
             .run_checked("git_commit", invocation(GitAccess::Read, &["ls-files", "--unmerged", "-z"]))
             .await?
@@ -127,7 +127,7 @@ impl Git {
     ) -> Result<(), Error> {
         let words = ["rev-parse", "--show-toplevel", "--absolute-git-dir"];
         let found = self
-            .run_checked("git_commit", Invocation::new(repository, GitAccess::Commit, cancel, &words))
+            .run_checked("git_commit", GitInvocation::new(repository, GitAccess::Commit, cancel, &words))
             .await?
             .bytes;
         // `components` drops the trailing separator that joining an empty path leaves.

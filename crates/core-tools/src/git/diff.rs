@@ -4,7 +4,7 @@
 use super::change_kind::GitChangeKind;
 use super::error::Error;
 
-use super::invocation::{ConfigOverrides, GitAccess, Invocation};
+use super::invocation::{ConfigOverrides, GitAccess, GitInvocation};
 use super::repository::Repository;
 use super::revision::{RevisionRange, check_paths};
 use super::run::Git;
@@ -27,6 +27,7 @@ pub struct GitDiff {
     /// Also A..B
     pub revision: Option<String>,
     /// Only these
+    #[schemars(extend("alias" = "files"))]
     pub paths: Option<Vec<String>>,
     /// Statistics only
     pub stat: Option<bool>,
@@ -290,7 +291,7 @@ impl Git {
         cancel: &CancellationToken,
     ) -> Result<DiffResult, Error> {
         let invocation = |formats: &[&str]| {
-            Invocation::new(repository, GitAccess::Read, cancel, &[request.command])
+            GitInvocation::new(repository, GitAccess::Read, cancel, &[request.command])
                 .args(OPTIONS)
                 .args(formats)
                 .args(&request.options)

@@ -3,7 +3,9 @@
 use super::error::Error;
 use super::files::{outside_roots, read_small_file, real_path};
 use super::path::path_from_bytes;
-use crate::workspace::{ConfinedPath, PathKind, Workspace};
+use crate::workspace::{ConfinedPath, PathKind, Workspace, printable};
+use std::ffi::OsStr;
+use std::path::Path;
 
 /// Returns the git directory that `folder/.git` is or points to.
 pub(super) fn find_git_dir(
@@ -24,6 +26,12 @@ pub(super) fn find_git_dir(
                     "`{dot_git}` is a file that names no git folder"
                 )));
             };
+            if let Some(repository) = repository_outside(workspace, folder, path)? {
+                return Err(Error::LinkedRepositoryOutsideRoots {
+                    folder: folder.display_path(),
+                    repository,
+                });
+            }
             let git_dir = follow_pointer(workspace, folder, path, ".git file")?;
             if !is_git_dir(&git_dir)? {
                 return Err(Error::UnsupportedLayout(format!(
@@ -64,4 +72,24 @@ pub(super) fn follow_pointer(
     }
     let target = folder.to_absolute().join(path_from_bytes(text)?);
     real_path(workspace, &target, || format!("the {description}"))
+}
+
+/// Returns the folder of the repository that a `.git` file leads to, where that exists outside the roots. It comes from
+/// the text of the file, which lies beneath a root and may be read.
+fn repository_outside(
+    workspace: &Workspace,
+    folder: &ConfinedPath,
+    text: &[u8],
+) -> Result<Option<String>, Error> {
+    let named = folder.to_absolute().join(path_from_bytes(text.trim_ascii())?);
+    let Ok(git_dir) = named.canonicalize() else { return Ok(None) };
+    if workspace.locate(&git_dir).is_ok() {
+        return Ok(None);
+    }
+    // `TOP/.git/worktrees/NAME` and `TOP/.git/modules/NAME` belong to TOP, `BARE.git/worktrees/NAME` to BARE.git.
+    let is_shared = |name: &OsStr| name == "worktrees" || name == "modules";
+    let shared = git_dir.ancestors().find(|above| above.file_name().is_some_and(is_shared));
+    let common_dir = shared.and_then(Path::parent).unwrap_or(&git_dir);
+    let top = if common_dir.file_name() == Some(OsStr::new(".git")) { common_dir.parent() } else { None };
+    Ok(Some(printable(top.unwrap_or(common_dir).as_os_str())))
 }

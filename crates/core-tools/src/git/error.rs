@@ -15,6 +15,28 @@ pub enum Error {
     /// Neither the folder nor one above it, up to the root, is a repository.
     #[error("`{0}` is in no git repository; `repository_path` names one beneath the allowed roots")]
     NoRepository(String),
+    /// The folder belongs to a repository whose top folder lies above the allowed roots.
+    #[error(
+        "`{folder}` is in a git repository whose top folder is {root}, above the allowed root. Start the server with that \
+         folder as a root, from this one: --root {root}"
+    )]
+    RepositoryAboveRoots {
+        /// The folder that was named.
+        folder: String,
+        /// The way from the root to the top folder: `..`, `../..`.
+        root: String,
+    },
+    /// The folder is a linked work tree or a submodule, and the repository that it belongs to lies outside the roots.
+    #[error(
+        "`{folder}` is a linked work tree or a submodule: its commits are in {repository}, outside the allowed roots. \
+         Start the server with that folder as another root: --root {repository}"
+    )]
+    LinkedRepositoryOutsideRoots {
+        /// The folder that was named.
+        folder: String,
+        /// The folder that its `.git` file names.
+        repository: String,
+    },
     /// A part of the repository, which is named, lies outside the allowed roots.
     #[error("refused: {0} of this repository leads outside the allowed roots")]
     OutsideRoots(String),

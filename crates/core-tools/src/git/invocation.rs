@@ -30,7 +30,7 @@ pub(super) enum GitAccess {
 }
 
 /// One run of git.
-pub(super) struct Invocation<'a> {
+pub(super) struct GitInvocation<'a> {
     pub(super) repository: &'a Repository,
     pub(super) cancel: &'a CancellationToken,
     pub(super) max_output_bytes: usize,
@@ -45,7 +45,7 @@ pub(super) struct Invocation<'a> {
     config: ConfigOverrides,
 }
 
-impl<'a> Invocation<'a> {
+impl<'a> GitInvocation<'a> {
     /// A run of git with `words` as its first arguments.
     pub(super) fn new(
         repository: &'a Repository,

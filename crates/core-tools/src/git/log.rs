@@ -2,7 +2,7 @@
 #![allow(clippy::doc_markdown, reason = "the comments on inputs are what a client reads")]
 
 use super::error::Error;
-use super::invocation::{GitAccess, Invocation};
+use super::invocation::{GitAccess, GitInvocation};
 use super::repository::Repository;
 use super::revision::check_paths;
 use super::run::Git;
@@ -25,6 +25,7 @@ pub struct GitLog {
     /// Also A..B
     pub revision: Option<String>,
     /// Only these
+    #[schemars(extend("alias" = "files"))]
     pub paths: Option<Vec<String>>,
 }
 
@@ -114,6 +115,10 @@ impl CommitEntry {
             printable_line(&self.author),
             printable_line(&self.subject)
         );
+        if !self.body.is_empty() {
+            // The line that git has between subject and body: what follows may be copied into a message.
+            text.push('\n');
+        }
         for part in self.body.lines() {
             let _ = write!(text, "\n    {}", printable_line(part));
         }
@@ -161,7 +166,8 @@ impl Git {
         // One more than is listed tells if there are more; only then they are counted, which walks the history.
         let commits = self.commits(&repository, &revision, count + 1, paths, cancel).await?;
         let total = if commits.len() > count {
-            let invocation = Invocation::new(&repository, GitAccess::Read, cancel, &["rev-list", "--count"]);
+            let invocation =
+                GitInvocation::new(&repository, GitAccess::Read, cancel, &["rev-list", "--count"]);
             let invocation = invocation
                 .arg(format!("--max-count={MAX_COUNTED_COMMITS}"))
                 .arg("--end-of-options")
@@ -205,7 +211,7 @@ impl Git {
             "--decorate-refs=refs/tags/",
             FORMAT,
         ];
-        let invocation = Invocation::new(repository, GitAccess::Read, cancel, &words)
+        let invocation = GitInvocation::new(repository, GitAccess::Read, cancel, &words)
             .arg(format!("--max-count={count}"))
             .args(["--end-of-options", revision]);
         let listed = self.run_checked("git_log", invocation.paths(paths)).await?.bytes;

@@ -81,7 +81,7 @@ pub use commit::{CommitResult, GitCommit};
 pub use diff::{DiffResult, FileDiff, GitDiff};
 pub use error::Error;
 pub use log::{CommitEntry, CommitLog, GitLog};
-pub use operation::UnfinishedOperation;
+pub use operation::{OperationProgress, UnfinishedOperation};
 pub use repository::Repository;
 pub use restore::{GitRestore, RestoreResult};
 pub use run::Git;

@@ -1,7 +1,42 @@
 //! Operations of git that take several commands.
 
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use std::fmt;
+
+/// The progress of a rebase, or of `git am`, that is not finished.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[non_exhaustive]
+pub struct OperationProgress {
+    /// The branch that is rebased. Absent for `am`, and where HEAD was detached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// The commit that it is rebased onto.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub onto: Option<String>,
+    /// The number of the commit or patch that is being applied, counted from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<u64>,
+    /// The number of all of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps: Option<u64>,
+}
+
+impl fmt::Display for OperationProgress {
+    /// Writes ` of topic onto 78981922, step 2 of 5`, as far as it is known.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(branch) = &self.branch {
+            write!(f, " of {branch}")?;
+        }
+        if let Some(onto) = &self.onto {
+            write!(f, " onto {}", onto.chars().take(10).collect::<String>())?;
+        }
+        if let (Some(step), Some(steps)) = (self.step, self.steps) {
+            write!(f, ", step {step} of {steps}")?;
+        }
+        Ok(())
+    }
+}
 
 /// An operation that was begun and is not finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 //! merge drivers.
 
 use super::error::Error;
-use super::invocation::{ConfigOverrides, GitAccess, Invocation};
+use super::invocation::{ConfigOverrides, GitAccess, GitInvocation};
 use super::repository::Repository;
 use super::run::{Git, GitOutput};
 use super::text::{lossy, nul_fields, printable_line};
@@ -60,7 +60,7 @@ impl Git {
         let GitOutput { bytes: listed, is_complete } = self
             .run_checked(
                 "reading the configuration",
-                Invocation::new(repository, GitAccess::Read, cancel, &words),
+                GitInvocation::new(repository, GitAccess::Read, cancel, &words),
             )
             .await?;
         if is_complete {
@@ -144,7 +144,7 @@ impl Git {
     ) -> Result<Vec<(String, Repository)>, Error> {
         let words = ["ls-files", "--stage", "-z", "--full-name", "--", ":/"];
         let invocation =
-            Invocation::new(repository, GitAccess::Read, cancel, &words).max_output_bytes(MAX_INDEX_BYTES);
+            GitInvocation::new(repository, GitAccess::Read, cancel, &words).max_output_bytes(MAX_INDEX_BYTES);
         let GitOutput { bytes: listed, is_complete } =
             self.run_checked("looking for submodules", invocation).await?;
         let mut found = Vec::new();

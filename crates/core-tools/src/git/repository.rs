@@ -7,11 +7,12 @@ use super::layout::{
     check_kind, check_links_below, check_links_in, check_objects, for_each_entry, has_other_owner,
     may_configure_programs,
 };
-use super::operation::UnfinishedOperation;
+use super::operation::{OperationProgress, UnfinishedOperation};
 use super::path::path_from_bytes;
+use super::text::lossy;
 use crate::workspace::{ConfinedPath, PathKind, Workspace, printable};
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Component, Path};
 use std::sync::Arc;
 
 /// A repository beneath the roots of a workspace, none of whose parts lies outside.
@@ -64,7 +65,13 @@ impl Repository {
             }
             next = current.parent();
         }
-        Err(Error::NoRepository(named.display_path()))
+        match levels_to_repository_above(&folder) {
+            Some(levels) => Err(Error::RepositoryAboveRoots {
+                folder: named.display_path(),
+                root: vec![".."; levels].join("/"),
+            }),
+            None => Err(Error::NoRepository(named.display_path())),
+        }
     }
 
     /// Checks all parts of the repository that git would read.
@@ -186,6 +193,33 @@ impl Repository {
         paths.into_iter().try_for_each(|path| Ok(self.locate(top_level, path)?.check_changeable()?))
     }
 
+    /// Returns how far a rebase, or `git am`, has come; `None` where its files do not tell.
+    ///
+    /// # Errors
+    /// A file of it leads outside, or is too long.
+    pub(super) fn operation_progress(&self) -> Result<Option<OperationProgress>, Error> {
+        // git has one folder or the other: <https://git-scm.com/docs/git-rebase#_miscellaneous_differences>.
+        for (folder, step, steps) in [("rebase-merge", "msgnum", "end"), ("rebase-apply", "next", "last")] {
+            let folder = self.git_dir.join(folder)?;
+            if folder.kind()? != Some(PathKind::Directory) {
+                continue;
+            }
+            let text = |name: &str| -> Result<Option<String>, Error> {
+                let text = read_small_file(&folder.join(name)?)?;
+                Ok(text.map(|text| lossy(text.trim_ascii())))
+            };
+            let number = |name: &str| Ok::<_, Error>(text(name)?.and_then(|text| text.parse().ok()));
+            return Ok(Some(OperationProgress {
+                branch: text("head-name")?
+                    .and_then(|name| Some(name.strip_prefix("refs/heads/")?.to_owned())),
+                onto: text("onto")?,
+                step: number(step)?,
+                steps: number(steps)?,
+            }));
+        }
+        Ok(None)
+    }
+
     /// Returns the operation that was begun and is not finished.
     pub(super) fn unfinished_operation(&self) -> Result<Option<UnfinishedOperation>, Error> {
         // One listing instead of a look for each file: mostly there is none of them.
@@ -211,4 +245,15 @@ impl Repository {
         ];
         Ok(marks.into_iter().find(|(name, _)| exists(name)).map(|(_, operation)| operation))
     }
+}
+
+/// Returns how many folders above the root of `folder` the top of a repository lies. Only its existence is looked at: it
+/// tells what root is missing, and nothing in it is read.
+fn levels_to_repository_above(folder: &ConfinedPath) -> Option<usize> {
+    let mut root = folder.to_absolute();
+    for _ in folder.relative().components().filter(|part| matches!(part, Component::Normal(_))) {
+        root.pop();
+    }
+    let above = root.ancestors().skip(1).position(|above| above.join(".git").exists())?;
+    Some(above + 1)
 }

@@ -2,7 +2,7 @@
 #![allow(clippy::doc_markdown, reason = "the comments on inputs are what a client reads")]
 
 use super::error::Error;
-use super::invocation::{GitAccess, Invocation};
+use super::invocation::{GitAccess, GitInvocation};
 use super::revision::check_paths;
 use super::run::{Git, GitOutput};
 use super::text::{count_of, nul_fields};
@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 #[non_exhaustive]
 pub struct GitRestore {
     /// Files or folders
-    #[schemars(length(min = 1))]
+    #[schemars(length(min = 1), extend("alias" = "files"))]
     pub paths: Vec<String>,
     /// Unstage instead
     pub staged: Option<bool>,
@@ -78,7 +78,7 @@ impl Git {
             None => None,
         };
         self.refuse_configured_programs(&repository, "git_restore", cancel).await?;
-        let invocation = |access, words: &[&str]| Invocation::new(&repository, access, cancel, words);
+        let invocation = |access, words: &[&str]| GitInvocation::new(&repository, access, cancel, words);
         // All paths that are named, and not only those that differ: git may take a changed file for unchanged.
         let named = invocation(GitAccess::Read, &["ls-files", "-z", "--full-name", "--deduplicate"])
             .paths(&input.paths);

@@ -1,7 +1,7 @@
 //! Resolves revisions, as callers write them, to object names.
 
 use super::error::Error;
-use super::invocation::{GitAccess, Invocation};
+use super::invocation::{GitAccess, GitInvocation};
 use super::repository::Repository;
 use super::run::Git;
 use super::text::lossy;
@@ -82,7 +82,7 @@ impl Git {
             let object = Box::pin(self.resolve_object(repository, revision, "", cancel)).await?;
             return Box::pin(self.resolve_object(repository, &object, kind, cancel)).await;
         }
-        let invocation = Invocation::new(
+        let invocation = GitInvocation::new(
             repository,
             GitAccess::Read,
             cancel,

@@ -1,7 +1,7 @@
 //! Runs git, and takes what it prints.
 
 use super::error::Error;
-use super::invocation::{GitAccess, Invocation};
+use super::invocation::{GitAccess, GitInvocation};
 use super::repository::Repository;
 use super::text::printable_line;
 use crate::ci::{CommandError, CommandScope, Commands};
@@ -50,7 +50,7 @@ impl Git {
     }
 
     /// Runs git, whatever its exit code, in a repository that git trusts.
-    pub(super) async fn run(&self, invocation: Invocation<'_>) -> Result<Output, Error> {
+    pub(super) async fn run(&self, invocation: GitInvocation<'_>) -> Result<Output, Error> {
         if invocation.repository.has_other_owner {
             self.check_ownership(&invocation).await?;
         }
@@ -59,9 +59,9 @@ impl Git {
 
     /// Lets git decide if it trusts a repository of another user. It checks that only when it finds the repository
     /// itself, which it otherwise does not.
-    async fn check_ownership(&self, invocation: &Invocation<'_>) -> Result<(), Error> {
+    async fn check_ownership(&self, invocation: &GitInvocation<'_>) -> Result<(), Error> {
         let words = ["rev-parse", "--git-dir"];
-        let check = Invocation::new(invocation.repository, GitAccess::Read, invocation.cancel, &words);
+        let check = GitInvocation::new(invocation.repository, GitAccess::Read, invocation.cancel, &words);
         let output = self.execute(check.discovers_repository()).await?;
         if output.success() {
             return Ok(());
@@ -76,7 +76,7 @@ impl Git {
         })
     }
 
-    async fn execute(&self, invocation: Invocation<'_>) -> Result<Output, Error> {
+    async fn execute(&self, invocation: GitInvocation<'_>) -> Result<Output, Error> {
         let command = self.commands.confine(invocation.into_command()?);
         let output = self.commands.runner.run(command).await.map_err(CommandError::from)?;
         match &output.termination {
@@ -90,7 +90,7 @@ impl Git {
     pub(super) async fn run_checked(
         &self,
         action: &'static str,
-        invocation: Invocation<'_>,
+        invocation: GitInvocation<'_>,
     ) -> Result<GitOutput, Error> {
         let workspace = invocation.repository.workspace.clone();
         let max_bytes = invocation.max_output_bytes as u64;

@@ -3,7 +3,7 @@
 
 use super::diff::{DiffRequest, DiffResult, MAX_PATCH_BYTES};
 use super::error::Error;
-use super::invocation::{GitAccess, Invocation};
+use super::invocation::{GitAccess, GitInvocation};
 use super::log::CommitEntry;
 use super::run::Git;
 use super::text::{count_of, lossy, nul_fields, printable_line, truncate_to_lines};
@@ -82,7 +82,7 @@ impl Git {
         let repository = self.repository(input.repository_path.as_deref())?;
         let revision = input.revision.as_deref().unwrap_or("HEAD");
         let object = self.resolve_object(&repository, revision, "", cancel).await?;
-        let invocation = |words: &[&str]| Invocation::new(&repository, GitAccess::Read, cancel, words);
+        let invocation = |words: &[&str]| GitInvocation::new(&repository, GitAccess::Read, cancel, words);
         let kind = self.run_checked("git_show", invocation(&["cat-file", "-t", &object])).await?.bytes;
         let max_bytes = input.max_bytes.unwrap_or(MAX_PATCH_BYTES);
         match kind.trim_ascii() {

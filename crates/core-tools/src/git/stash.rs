@@ -2,7 +2,7 @@
 #![allow(clippy::doc_markdown, reason = "the comments on inputs are what a client reads")]
 
 use super::error::Error;
-use super::invocation::{GitAccess, Invocation};
+use super::invocation::{GitAccess, GitInvocation};
 use super::repository::Repository;
 use super::run::{Git, GitOutput};
 use super::text::{count_of, lossy, nul_fields, printable_line};
@@ -143,7 +143,7 @@ impl Git {
             "--",
         ];
         let listed = self
-            .run_checked("git_stash", Invocation::new(repository, GitAccess::Read, cancel, &words))
+            .run_checked("git_stash", GitInvocation::new(repository, GitAccess::Read, cancel, &words))
             .await?
             .bytes;
         Ok(parse(&listed))
@@ -190,14 +190,14 @@ impl Git {
             &head,
         ];
         let GitOutput { bytes: mut touched, mut is_complete } = self
-            .run_checked("git_stash", Invocation::new(repository, GitAccess::Read, cancel, &words))
+            .run_checked("git_stash", GitInvocation::new(repository, GitAccess::Read, cancel, &words))
             .await?;
         self.refuse_untracked(repository, top, nul_fields(&touched), "git_stash", cancel).await?;
         if include_untracked {
             let more = self
                 .run_checked(
                     "git_stash",
-                    Invocation::new(repository, GitAccess::Read, cancel, &LIST_UNTRACKED),
+                    GitInvocation::new(repository, GitAccess::Read, cancel, &LIST_UNTRACKED),
                 )
                 .await?;
             touched.extend(untracked_paths(&more.bytes));
@@ -210,7 +210,8 @@ impl Git {
             return Err(Error::NothingToDo(NOTHING_TO_STASH));
         }
         repository.check_changes(top, nul_fields(&touched))?;
-        let invocation = Invocation::new(repository, GitAccess::Write, cancel, &["stash", "push", "--quiet"]);
+        let invocation =
+            GitInvocation::new(repository, GitAccess::Write, cancel, &["stash", "push", "--quiet"]);
         let invocation = if include_untracked { invocation.arg("--include-untracked") } else { invocation };
         let invocation = match &input.message {
             Some(message) => invocation.arg(format!("--message={}", message.replace(char::is_control, " "))),
@@ -253,12 +254,12 @@ impl Git {
             &stash,
         ];
         let GitOutput { bytes: mut touched, mut is_complete } = self
-            .run_checked("git_stash", Invocation::new(repository, GitAccess::Read, cancel, &words))
+            .run_checked("git_stash", GitInvocation::new(repository, GitAccess::Read, cancel, &words))
             .await?;
         if let Ok(untracked) = self.resolve_commit(repository, &format!("{stash}^3"), cancel).await {
             let words = ["ls-tree", "-r", "-z", "--name-only", "--full-tree", &untracked];
             let more = self
-                .run_checked("git_stash", Invocation::new(repository, GitAccess::Read, cancel, &words))
+                .run_checked("git_stash", GitInvocation::new(repository, GitAccess::Read, cancel, &words))
                 .await?;
             touched.extend(more.bytes);
             is_complete &= more.is_complete;
@@ -269,7 +270,7 @@ impl Git {
         repository.check_changes(top, nul_fields(&touched))?;
         // git refuses to overwrite untracked files, but not ignored ones.
         let words = ["ls-files", "-z", "--full-name", "--deduplicate", "--", ":/"];
-        let invocation = Invocation::new(repository, GitAccess::Read, cancel, &words);
+        let invocation = GitInvocation::new(repository, GitAccess::Read, cancel, &words);
         let GitOutput { bytes: indexed, is_complete } = self.run_checked("git_stash", invocation).await?;
         if !is_complete {
             return Err(Error::TooLarge("the repository has too many files to see whether others would be lost; run git itself for that (run_command)".to_owned()));
@@ -283,7 +284,7 @@ impl Git {
         let overrides =
             [("merge.renames".to_owned(), "false"), ("merge.directoryRenames".to_owned(), "false")];
         let invocation =
-            Invocation::new(repository, GitAccess::Write, cancel, &["stash", verb, "--quiet", &name]);
+            GitInvocation::new(repository, GitAccess::Write, cancel, &["stash", verb, "--quiet", &name]);
         let output = self.run(invocation.config(&overrides)).await?;
         let count = count_of(nul_fields(&touched).count(), "path", "paths");
         if output.success() {
@@ -292,7 +293,7 @@ impl Git {
         let message = self.messages(&repository.workspace, &output);
         // git fails for conflicts as for every other error; the index tells them apart.
         let unmerged =
-            Invocation::new(repository, GitAccess::Read, cancel, &["ls-files", "--unmerged", "-z"]);
+            GitInvocation::new(repository, GitAccess::Read, cancel, &["ls-files", "--unmerged", "-z"]);
         let unmerged = self.run_checked("git_stash", unmerged).await?.bytes;
         if unmerged.is_empty() {
             return Err(Error::Failed { action: "git_stash", message });

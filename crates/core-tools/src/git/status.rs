@@ -3,8 +3,8 @@
 
 use super::change_kind::{ConflictKind, GitChangeKind};
 use super::error::Error;
-use super::invocation::{GitAccess, Invocation};
-use super::operation::UnfinishedOperation;
+use super::invocation::{GitAccess, GitInvocation};
+use super::operation::{OperationProgress, UnfinishedOperation};
 use super::run::{Git, GitOutput};
 use super::text::{count_of, lossy, nul_fields, printable_line, relative_to};
 use schemars::JsonSchema;
@@ -38,6 +38,10 @@ pub struct WorkTreeStatus {
     #[schemars(with = "Option<String>")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<UnfinishedOperation>,
+    /// How far a rebase, or `git am`, has come.
+    #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub progress: Option<OperationProgress>,
     /// Conflicts first, then what is staged, what is not, what is untracked.
     pub changes: Vec<ChangedPath>,
     /// The number of changed paths, listed or not.
@@ -207,7 +211,8 @@ impl WorkTreeStatus {
     pub fn to_text(&self) -> String {
         let mut text = self.head.to_text();
         if let Some(operation) = self.operation {
-            let _ = write!(text, "\n{operation} in progress");
+            let progress = self.progress.as_ref().map(OperationProgress::to_string).unwrap_or_default();
+            let _ = write!(text, "\n{operation} in progress{progress}");
         }
         if self.total == 0 {
             text.push_str("\nclean");
@@ -265,11 +270,14 @@ impl Git {
             "--find-renames",
         ];
         let overrides = self.filter_overrides(&repository, cancel).await?;
-        let invocation = Invocation::new(&repository, GitAccess::Read, cancel, &words).config(&overrides);
+        let invocation = GitInvocation::new(&repository, GitAccess::Read, cancel, &words).config(&overrides);
         let GitOutput { bytes: listed, is_complete } = self.run_checked("git_status", invocation).await?;
         let mut status = parse(&listed, &repository.prefix);
         status.has_more = !is_complete;
         status.operation = repository.unfinished_operation()?;
+        if matches!(status.operation, Some(UnfinishedOperation::Rebase | UnfinishedOperation::Am)) {
+            status.progress = repository.operation_progress()?;
+        }
         // A stable sort: within a group paths stay in the order of git, by name.
         status.changes.sort_by_key(ChangedPath::sort_rank);
         status.changes.truncate(input.limit.unwrap_or(DEFAULT_LIMIT));

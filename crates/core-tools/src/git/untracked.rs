@@ -1,7 +1,7 @@
 //! Protects untracked files, which some commands of git overwrite or delete.
 
 use super::error::Error;
-use super::invocation::{GitAccess, Invocation};
+use super::invocation::{GitAccess, GitInvocation};
 use super::path::path_from_bytes;
 use super::repository::Repository;
 use super::run::Git;
@@ -71,7 +71,7 @@ impl Git {
         }
         // Without `--exclude-standard` this lists ignored files as well.
         let words = ["ls-files", "--others", "-z", "--full-name", "--"];
-        let mut invocation = Invocation::new(repository, GitAccess::Read, cancel, &words);
+        let mut invocation = GitInvocation::new(repository, GitAccess::Read, cancel, &words);
         for path in obstacles {
             let mut pattern = OsString::from(":(top,literal)");
             pattern.push(&*path_from_bytes(path)?);

@@ -14,6 +14,9 @@ pub(crate) type JsonSchemaObject = Map<String, Value>;
 /// The key that marks a property which is accepted and not listed.
 const UNLISTED: &str = "unlisted";
 
+/// The key of another name of a property, which is accepted and not listed.
+pub(crate) const ALIAS: &str = "alias";
+
 /// Returns the schema that arguments are checked by. Descriptions, ranges and defaults stay.
 pub(crate) fn input<T: JsonSchema>() -> JsonSchemaObject {
     generate::<T>(SchemaSettings::draft2020_12().for_deserialize().into_generator(), true)
@@ -62,6 +65,7 @@ fn shorten(schema: &mut Value, described: bool) {
     if !described {
         remove(object, "description");
     }
+    remove(object, ALIAS);
     if let Some(Value::Object(properties)) = get_mut(object, "properties") {
         // Rarely needed parameters are named in descriptions, answers and errors instead.
         properties.retain(|_, value| value.get(UNLISTED).is_none());

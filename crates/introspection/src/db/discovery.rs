@@ -255,11 +255,11 @@ mod tests {
     fn what_cannot_be_used_is_listed_without_its_url() {
         let several = found(&[("a.db", "SQLITE"), ("data/b.db", "SQLITE")]).unwrap_err();
         assert!(several.ends_with("; there are a.db, data/b.db: give one as `database`"), "{several}");
-        let url = "DATABASE_URL=postgres://ann:s3cr3t@h0st/shop";
+        let url = "DATABASE_URL=postgres://zoe77:s3cr3t@h0st/shop";
         let server = found(&[(".env", url), ("a.db", "SQLITE")]).unwrap_err();
         assert!(server.contains("DATABASE_URL in .env names a PostgreSQL database: to use it"), "{server}");
         assert!(server.contains("there are a.db"), "{server}");
-        assert!(["ann", "s3cr3t", "h0st"].iter().all(|secret| !server.contains(secret)), "{server}");
+        assert!(["zoe77", "s3cr3t", "h0st"].iter().all(|secret| !server.contains(secret)), "{server}");
         let nothing = found(&[]).unwrap_err();
         assert!(nothing.contains("nor is there a SQLite file in ., data"), "{nothing}");
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use similar::TextDiff;
 
-use super::replace::{Replacement, replace};
+use super::replace::{EditedText, replace};
 use super::request::{Edit, EditFile, EditResult};
 use crate::filesystem::error::Error;
 use crate::filesystem::limits::MAX_TEXT_BYTES;
@@ -87,7 +87,7 @@ fn make_edits(original: &[u8], edits: &[Edit], path: &str) -> Result<(Vec<u8>, u
         if let Some(mask) = mask::first_new(edit.new_string.as_bytes(), original) {
             return Err(Error::Masked { path: path.to_owned(), mask });
         }
-        let Replacement { text: changed, count } = replace(&text, edit).map_err(|problem| Error::Edit {
+        let EditedText { text: changed, count } = replace(&text, edit).map_err(|problem| Error::Edit {
             path: path.to_owned(),
             number: index + 1,
             count: edits.len(),

@@ -11,7 +11,7 @@ use crate::filesystem::mask;
 const MAX_LINES_NAMED: usize = 10;
 
 /// A text after one edit.
-pub(super) struct Replacement {
+pub(super) struct EditedText {
     pub(super) text: Vec<u8>,
     /// The number of pieces replaced.
     pub(super) count: usize,
@@ -27,7 +27,7 @@ enum LineEndings {
 }
 
 /// Replaces `edit.old_string` in `text` by `edit.new_string`.
-pub(super) fn replace(text: &[u8], edit: &Edit) -> Result<Replacement, EditProblem> {
+pub(super) fn replace(text: &[u8], edit: &Edit) -> Result<EditedText, EditProblem> {
     if edit.old_string.is_empty() {
         return Err(EditProblem::Empty);
     }
@@ -63,7 +63,7 @@ pub(super) fn replace(text: &[u8], edit: &Edit) -> Result<Replacement, EditProbl
         copied = start + old_length;
     }
     changed.extend_from_slice(&text[copied..]);
-    Ok(Replacement { text: changed, count: positions.len() })
+    Ok(EditedText { text: changed, count: positions.len() })
 }
 
 /// Returns the readings of a string's line endings, the likeliest in `text` first.

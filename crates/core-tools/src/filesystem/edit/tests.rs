@@ -2,20 +2,20 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::filesystem::limits::MAX_TEXT_BYTES;
-use crate::filesystem::testing::{Project, chain};
+use crate::filesystem::testing::{ProjectFixture, chain};
 
 fn edit(old: &str, new: &str) -> Edit {
     Edit::new(old, new)
 }
 
-fn run(project: &Project, edits: Vec<Edit>) -> Result<EditResult, String> {
+fn run(project: &ProjectFixture, edits: Vec<Edit>) -> Result<EditResult, String> {
     let input = EditFile { path: "f".into(), edits, dry_run: false };
     edit_file(&project.workspace, &input).map_err(|error| chain(&error))
 }
 
 #[test]
 fn edits_are_made_in_order_and_answered_with_a_unified_diff() {
-    let project = Project::with(&[("f", "one\ntwo\nthree\n")]);
+    let project = ProjectFixture::with(&[("f", "one\ntwo\nthree\n")]);
     let edited = run(&project, vec![edit("two", "zwei"), edit("zwei\nthree", "zwei\ndrei")]).unwrap();
     assert_eq!(project.text("f"), "one\nzwei\ndrei\n");
     assert_eq!(
@@ -26,7 +26,7 @@ fn edits_are_made_in_order_and_answered_with_a_unified_diff() {
 
 #[test]
 fn a_dry_run_shows_the_diff_and_writes_nothing() {
-    let project = Project::with(&[("f", "a\n")]);
+    let project = ProjectFixture::with(&[("f", "a\n")]);
     let input = EditFile { path: "f".into(), edits: vec![edit("a", "b")], dry_run: true };
     let edited = edit_file(&project.workspace, &input).unwrap();
     assert!(edited.dry_run && edited.diff.contains("-a\n+b\n"));
@@ -35,7 +35,7 @@ fn a_dry_run_shows_the_diff_and_writes_nothing() {
 
 #[test]
 fn if_one_edit_fails_none_is_made() {
-    let project = Project::with(&[("f", "a\nb\n")]);
+    let project = ProjectFixture::with(&[("f", "a\nb\n")]);
     let error = run(&project, vec![edit("a", "A"), edit("nowhere to be seen", "x")]).unwrap_err();
     assert_eq!(
         error,
@@ -46,7 +46,7 @@ fn if_one_edit_fails_none_is_made() {
 
 #[test]
 fn what_occurs_more_than_once_is_named_with_its_lines() {
-    let project = Project::with(&[("f", "x = 1\ny = 2\nx = 1\n")]);
+    let project = ProjectFixture::with(&[("f", "x = 1\ny = 2\nx = 1\n")]);
     let error = run(&project, vec![edit("x = 1", "x = 3")]).unwrap_err();
     assert!(error.contains("occurs 2 times, on lines 1, 3; add text around it"), "{error}");
     let all = Edit { replace_all: true, ..edit("x = 1", "x = 3") };
@@ -59,7 +59,7 @@ fn what_occurs_more_than_once_is_named_with_its_lines() {
 #[test]
 fn a_near_miss_is_shown_with_its_line_numbers() {
     let project =
-        Project::with(&[("f", "fn main() {\n    let total = sum(&items);\n    print(total);\n}\n")]);
+        ProjectFixture::with(&[("f", "fn main() {\n    let total = sum(&items);\n    print(total);\n}\n")]);
     let error = run(&project, vec![edit("let total = sum(items);\n", "x")]).unwrap_err();
     assert!(error.ends_with("the nearest text stands at\n2:     let total = sum(&items);"), "{error}");
     let error = run(&project, vec![edit("let total = sum(&items);\nprint(total);", "x")]).unwrap_err();
@@ -73,7 +73,7 @@ fn a_near_miss_is_shown_with_its_line_numbers() {
 
 #[test]
 fn strings_that_make_no_sense_are_refused() {
-    let project = Project::with(&[("f", "a\n")]);
+    let project = ProjectFixture::with(&[("f", "a\n")]);
     assert!(run(&project, vec![edit("", "x")]).unwrap_err().contains("old_string is empty"));
     assert!(run(&project, vec![edit("a", "a")]).unwrap_err().contains("are the same"));
     assert!(run(&project, vec![]).unwrap_err().contains("`edits` is empty"));
@@ -83,7 +83,7 @@ fn strings_that_make_no_sense_are_refused() {
 
 #[test]
 fn line_endings_are_kept_whatever_the_caller_writes() {
-    let project = Project::with(&[("f", "a\r\nb\r\nc\r\n")]);
+    let project = ProjectFixture::with(&[("f", "a\r\nb\r\nc\r\n")]);
     run(&project, vec![edit("a\nb\n", "a\nx\ny\n")]).unwrap();
     assert_eq!(project.text("f"), "a\r\nx\r\ny\r\nc\r\n");
     run(&project, vec![edit("c", "c\nd")]).unwrap();
@@ -101,7 +101,7 @@ fn line_endings_are_kept_whatever_the_caller_writes() {
 
 #[test]
 fn bytes_that_are_not_utf_8_are_kept() {
-    let project = Project::with(&[("f", b"\xef\xbb\xbfcaf\xe9 one\n")]);
+    let project = ProjectFixture::with(&[("f", b"\xef\xbb\xbfcaf\xe9 one\n")]);
     let edited = run(&project, vec![edit("one", "two")]).unwrap();
     assert_eq!(project.get("f"), b"\xef\xbb\xbfcaf\xe9 two\n");
     assert!(edited.notes[0].starts_with("the file is not valid UTF-8"));
@@ -109,7 +109,7 @@ fn bytes_that_are_not_utf_8_are_kept() {
 
 #[test]
 fn masks_are_neither_matched_nor_written() {
-    let project = Project::with(&[("f", "key = AKIA123\nname = x\n")]);
+    let project = ProjectFixture::with(&[("f", "key = AKIA123\nname = x\n")]);
     let error = run(&project, vec![edit("key = [redacted:aws]", "key = none")]).unwrap_err();
     assert!(error.contains("a mask shown in place of a secret; choose text beside it"), "{error}");
     let error = run(&project, vec![edit("name = x", "name = y\nkey = [redacted:aws]")]).unwrap_err();
@@ -124,7 +124,7 @@ fn masks_are_neither_matched_nor_written() {
 fn edits_of_one_file_at_once_lose_none() {
     const EACH: usize = 25;
     let lines: String = (0..4 * EACH).map(|line| format!("<{line}>\n")).collect();
-    let project = Project::with(&[("f", lines)]);
+    let project = ProjectFixture::with(&[("f", lines)]);
     std::thread::scope(|scope| {
         for worker in 0..4 {
             let project = &project;
@@ -143,7 +143,7 @@ fn edits_of_one_file_at_once_lose_none() {
 #[test]
 fn the_mode_stays_and_a_file_that_may_not_be_written_is_left_alone() {
     use std::os::unix::fs::PermissionsExt;
-    let project = Project::with(&[("f", "a\n")]);
+    let project = ProjectFixture::with(&[("f", "a\n")]);
     let mode = |mode| std::fs::set_permissions(project.at("f"), PermissionsExt::from_mode(mode)).unwrap();
     mode(0o755);
     run(&project, vec![edit("a", "b")]).unwrap();
@@ -160,7 +160,7 @@ fn the_mode_stays_and_a_file_that_may_not_be_written_is_left_alone() {
 
 #[test]
 fn a_large_diff_is_cut_between_lines_and_says_so() {
-    let project = Project::with(&[("f", "abcdefgh\n".repeat(10_000))]);
+    let project = ProjectFixture::with(&[("f", "abcdefgh\n".repeat(10_000))]);
     let edited = run(&project, vec![Edit { replace_all: true, ..edit("abcdefgh", "ABCDEFGH") }]).unwrap();
     assert!(edited.diff.len() <= MAX_TEXT_BYTES && edited.diff.ends_with('\n'));
     assert!(edited.notes[0].contains("bytes of the diff are given"), "{:?}", edited.notes);
@@ -174,7 +174,7 @@ proptest! {
         let start = from % text.len();
         let piece = &text[start..text.len().min(start + length)];
         let matches = text.match_indices(piece).count();
-        let project = Project::with(&[("f", &text)]);
+        let project = ProjectFixture::with(&[("f", &text)]);
         match run(&project, vec![edit(piece, "XY")]) {
             Ok(_) => {
                 prop_assert_eq!(matches, 1);

@@ -21,7 +21,7 @@ pub(super) fn read_lines_from(
     max_bytes: usize,
     cancel: &CancellationToken,
 ) -> io::Result<Option<FileExcerpt>> {
-    let mut collector = Collector { excerpt: FileExcerpt::default(), lines, max_bytes };
+    let mut collector = LineCollector { excerpt: FileExcerpt::default(), lines, max_bytes };
     let mut newlines = 0_u64;
     let mut ends_within_line = false;
     let mut counted_bytes = 0_u64;
@@ -57,8 +57,8 @@ pub(super) fn read_lines_from(
             let (piece, after) = rest.split_at(end);
             match collector.push(piece) {
                 // `rest` stays as it is: the newlines of the line that did not fit are counted below.
-                Push::DoesNotFit => complete = true,
-                Push::Taken { is_last } => {
+                PushOutcome::DoesNotFit => complete = true,
+                PushOutcome::Taken { is_last } => {
                     complete = is_last;
                     newlines += u64::from(piece.ends_with(b"\n"));
                     rest = after;
@@ -82,24 +82,24 @@ pub(super) fn read_lines_from(
 }
 
 /// Collects pieces of lines until there are enough lines or bytes.
-struct Collector {
+struct LineCollector {
     excerpt: FileExcerpt,
     /// The number of lines asked for.
     lines: u64,
     max_bytes: usize,
 }
 
-/// The outcome of [`Collector::push`].
-enum Push {
+/// The outcome of [`LineCollector::push`].
+enum PushOutcome {
     /// The piece was kept; `is_last` if it completes the lines asked for.
     Taken { is_last: bool },
     /// The piece goes past the bound: it was left out, or cut if it belongs to the first line.
     DoesNotFit,
 }
 
-impl Collector {
+impl LineCollector {
     /// Adds a line, or the part of one that lies within a block.
-    fn push(&mut self, piece: &[u8]) -> Push {
+    fn push(&mut self, piece: &[u8]) -> PushOutcome {
         let excerpt = &mut self.excerpt;
         let continues_line = excerpt.bytes.last().is_some_and(|&last| last != b'\n');
         if excerpt.bytes.len() + piece.len() > self.max_bytes {
@@ -117,11 +117,11 @@ impl Collector {
                 let line = memchr::memrchr(b'\n', &excerpt.bytes).map_or(0, |newline| newline + 1);
                 excerpt.bytes.truncate(line);
             }
-            return Push::DoesNotFit;
+            return PushOutcome::DoesNotFit;
         }
         excerpt.bytes.extend_from_slice(piece);
         excerpt.lines += u64::from(!continues_line);
-        Push::Taken { is_last: piece.ends_with(b"\n") && excerpt.lines == self.lines }
+        PushOutcome::Taken { is_last: piece.ends_with(b"\n") && excerpt.lines == self.lines }
     }
 }
 

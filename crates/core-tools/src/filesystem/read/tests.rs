@@ -6,11 +6,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::filesystem::limits::MAX_TEXT_BYTES;
-use crate::filesystem::testing::{Project, chain};
+use crate::filesystem::testing::{ProjectFixture, chain};
 use crate::workspace::Workspace;
 
 #[allow(clippy::needless_pass_by_value, reason = "the calls read better")]
-fn read(project: &Project, input: ReadFile) -> Result<TextFile, String> {
+fn read(project: &ProjectFixture, input: ReadFile) -> Result<TextFile, String> {
     read_file(&project.workspace, &input, &project.cancel).map_err(|error| chain(&error))
 }
 
@@ -28,7 +28,7 @@ fn numbered(lines: usize) -> String {
 
 #[test]
 fn a_small_file_comes_whole_and_without_remarks() {
-    let project = Project::with(&[("f", "one\ntwo\n")]);
+    let project = ProjectFixture::with(&[("f", "one\ntwo\n")]);
     let file = read(&project, whole("f")).unwrap();
     assert_eq!((file.lines, file.total_lines, file.first_line), (2, Some(2), Some(1)));
     assert_eq!(file.to_text(), "one\ntwo\n");
@@ -37,7 +37,7 @@ fn a_small_file_comes_whole_and_without_remarks() {
 
 #[test]
 fn offset_limit_head_and_tail_choose_lines() {
-    let project = Project::with(&[("f", numbered(10))]);
+    let project = ProjectFixture::with(&[("f", numbered(10))]);
     let middle = read(&project, from(4, 2)).unwrap();
     assert_eq!(middle.to_text(), "line 4\nline 5\n[lines 4-5 of 10; continue with offset=6]\n");
     let head = read(&project, ReadFile { head: Some(1), ..whole("f") }).unwrap();
@@ -52,7 +52,7 @@ fn offset_limit_head_and_tail_choose_lines() {
 
 #[test]
 fn two_thousand_lines_come_by_default_and_the_rest_is_announced() {
-    let project = Project::with(&[("f", "x\n".repeat(2500))]);
+    let project = ProjectFixture::with(&[("f", "x\n".repeat(2500))]);
     let file = read(&project, whole("f")).unwrap();
     assert_eq!((file.lines, file.total_lines), (2000, Some(2500)));
     assert!(file.to_text().ends_with("[lines 1-2000 of 2500; continue with offset=2001]\n"));
@@ -61,7 +61,7 @@ fn two_thousand_lines_come_by_default_and_the_rest_is_announced() {
 #[test]
 fn text_over_the_bound_is_cut_between_lines_and_can_be_continued() {
     let line = format!("{}\n", "y".repeat(999));
-    let project = Project::with(&[("f", line.repeat(100))]);
+    let project = ProjectFixture::with(&[("f", line.repeat(100))]);
     let first = read(&project, whole("f")).unwrap();
     assert_eq!((first.lines, first.total_lines), (40, Some(100)));
     assert_eq!(first.notes, ["cut at 40000 bytes; continue with offset=41"]);
@@ -74,7 +74,7 @@ fn text_over_the_bound_is_cut_between_lines_and_can_be_continued() {
 
 #[test]
 fn one_enormous_line_is_cut_at_a_character_and_the_next_is_reachable() {
-    let project = Project::with(&[("f", format!("{}\nafter\n", "é".repeat(60_001)))]);
+    let project = ProjectFixture::with(&[("f", format!("{}\nafter\n", "é".repeat(60_001)))]);
     let file = read(&project, whole("f")).unwrap();
     assert_eq!((file.lines, file.total_lines, file.text.len()), (1, Some(2), MAX_TEXT_BYTES));
     assert!(file.notes[0].starts_with("line 1 is longer than 40000 bytes"), "{:?}", file.notes);
@@ -90,7 +90,7 @@ fn one_enormous_line_is_cut_at_a_character_and_the_next_is_reachable() {
 
 #[test]
 fn wrong_numbers_are_named_with_what_is_allowed() {
-    let project = Project::with(&[("f", numbered(3))]);
+    let project = ProjectFixture::with(&[("f", numbered(3))]);
     assert_eq!(read(&project, from(0, 1)).unwrap_err(), "`offset` must be 1 or more; 0 was given");
     assert_eq!(read(&project, from(1, -5)).unwrap_err(), "`limit` must be 1 or more; -5 was given");
     let zero = ReadFile { tail: Some(0), ..whole("f") };
@@ -108,7 +108,7 @@ fn wrong_numbers_are_named_with_what_is_allowed() {
 
 #[test]
 fn endings_marks_and_odd_bytes_are_kept_or_said() {
-    let project = Project::with(&[
+    let project = ProjectFixture::with(&[
         ("crlf", b"a\r\nb\r\n".to_vec()),
         ("bom", b"\xef\xbb\xbfa\n".to_vec()),
         ("latin", b"caf\xe9\n".to_vec()),
@@ -134,7 +134,7 @@ fn endings_marks_and_odd_bytes_are_kept_or_said() {
 
 #[test]
 fn a_binary_file_is_refused_with_kind_size_and_the_right_tool() {
-    let project = Project::with(&[
+    let project = ProjectFixture::with(&[
         ("x.png", b"\x89PNG\r\n\x1a\n\0\0".to_vec()),
         ("x.bin", b"ab\0cd".to_vec()),
         ("x.txt", b"\xff\xfeh\0i\0".to_vec()),
@@ -150,7 +150,7 @@ fn a_binary_file_is_refused_with_kind_size_and_the_right_tool() {
 
 #[test]
 fn a_missing_file_is_answered_with_the_nearest_name() {
-    let project = Project::with(&[("src/lib.rs", "x")]);
+    let project = ProjectFixture::with(&[("src/lib.rs", "x")]);
     assert_eq!(
         read(&project, whole("src/lib.r")).unwrap_err(),
         "`src/lib.r` does not exist; did you mean `src/lib.rs`?"
@@ -164,7 +164,7 @@ fn a_missing_file_is_answered_with_the_nearest_name() {
 
 #[test]
 fn a_sparse_gigabyte_is_answered_at_once_with_its_count_given_up() {
-    let project = Project::with(&[("f", "first\nsecond\n")]);
+    let project = ProjectFixture::with(&[("f", "first\nsecond\n")]);
     // A hole takes no disk, and 1 GiB of NULs after the head is counted as fast as text.
     let mut head = "line\n".repeat(2000);
     head.push_str("end");
@@ -183,7 +183,7 @@ fn a_sparse_gigabyte_is_answered_at_once_with_its_count_given_up() {
 
 #[test]
 fn cancelling_ends_a_long_read() {
-    let project = Project::with(&[("f", numbered(10))]);
+    let project = ProjectFixture::with(&[("f", numbered(10))]);
     project.cancel.cancel();
     assert_eq!(read(&project, from(5, 1)).unwrap_err(), "cancelled");
 }
@@ -211,7 +211,7 @@ proptest! {
     fn any_slice_is_what_splitting_gives(
         text in "([a-zé]{0,6}\r?\n){0,30}[a-z]{0,3}", skip in 1..35_usize, take in 1..35_usize,
     ) {
-        let project = Project::with(&[("f", &text)]);
+        let project = ProjectFixture::with(&[("f", &text)]);
         let total = text.split_inclusive('\n').count();
         let (first, count) = (skip as i64, take as i64);
         match read(&project, from(first, count)) {
@@ -229,7 +229,7 @@ proptest! {
     #[test]
     fn pages_put_together_are_the_file(lines in prop::collection::vec("[a-z]{0,40}", 1..60), bound in 41..200_usize) {
         let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-        let project = Project::with(&[("f", &text)]);
+        let project = ProjectFixture::with(&[("f", &text)]);
         let path = project.workspace.locate("f").unwrap();
         let (mut first, mut pages) = (1, String::new());
         loop {

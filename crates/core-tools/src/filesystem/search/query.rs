@@ -8,14 +8,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::request::{CaseMode, SearchFiles, SearchMode};
 use crate::filesystem::error::Error;
-use crate::filesystem::glob::Globs;
+use crate::filesystem::glob::GlobFilter;
 use crate::filesystem::parameters::check_range;
 
 /// A checked and compiled [`SearchFiles`].
 pub(super) struct SearchQuery<'a> {
     pub(super) matcher: RegexMatcher,
-    include: Globs,
-    exclude: Globs,
+    include: GlobFilter,
+    exclude: GlobFilter,
     pub(super) mode: SearchMode,
     /// Lines shown before and after a match.
     pub(super) context_lines: usize,
@@ -33,8 +33,8 @@ impl<'a> SearchQuery<'a> {
         };
         Ok(Self {
             matcher: compile(input)?,
-            include: Globs::new("include", &input.include.0)?,
-            exclude: Globs::new("exclude", &input.exclude.0)?,
+            include: GlobFilter::new("include", &input.include.0)?,
+            exclude: GlobFilter::new("exclude", &input.exclude.0)?,
             mode: input.mode,
             context_lines,
             max_results,

@@ -7,7 +7,7 @@ use super::query::SearchQuery;
 use super::request::{SearchFiles, SearchResult};
 use super::worker::SearchWorker;
 use crate::filesystem::error::Error;
-use crate::filesystem::walk::{WalkFilter, Walked, walk};
+use crate::filesystem::walk::{WalkFilter, WalkOutcome, walk};
 use crate::workspace::{PathKind, Workspace};
 
 /// Searches files line by line, and shows the first matches in the order of path and line.
@@ -27,7 +27,7 @@ pub fn search_files(
     let query = SearchQuery::new(input, cancel)?;
     let (matches, unreadable_folders) = if start.metadata()?.kind == PathKind::Directory {
         let filter = WalkFilter { gitignore: !input.include_ignored, hidden: true };
-        let Walked { visitors, unreadable_folders } =
+        let WalkOutcome { visitors, unreadable_folders } =
             walk(&start, filter, cancel, || SearchWorker::new(&query))?;
         let parts = visitors.into_iter().map(SearchWorker::into_matches);
         (MatchCollector::merge(parts, &query), unreadable_folders)

@@ -15,7 +15,7 @@ use super::query::SearchQuery;
 use super::request::SearchMode;
 use super::sink::LineSink;
 use crate::filesystem::error::Error;
-use crate::filesystem::walk::{Visitor, WalkEntry};
+use crate::filesystem::walk::{WalkEntry, WalkVisitor};
 use crate::workspace::{ConfinedPath, PathKind};
 
 /// Files smaller than this are read whole; larger ones are searched as a stream.
@@ -39,7 +39,7 @@ pub(super) struct SearchWorker<'a> {
     collector: MatchCollector,
 }
 
-impl Visitor for SearchWorker<'_> {
+impl WalkVisitor for SearchWorker<'_> {
     fn visit(&mut self, entry: &WalkEntry<'_>) -> ControlFlow<()> {
         if self.query.needs_path() {
             entry.write_path(&mut self.path);

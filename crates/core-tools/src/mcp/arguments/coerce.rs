@@ -1,7 +1,7 @@
 //! Spellings that mean the same, brought to the one that the schema has: camelCase, JSON in a string, one string for a
 //! list, `1.0`.
 
-use crate::mcp::schema::JsonSchemaObject;
+use crate::mcp::schema::{ALIAS, JsonSchemaObject};
 use serde_json::{Map, Value};
 
 /// Returns `value` in the form that `schema` takes, where there is no doubt that this is meant.
@@ -9,7 +9,7 @@ pub(super) fn coerce(schema: &JsonSchemaObject, value: Value) -> Value {
     to_integer(schema, to_list(schema, decode_json_text(schema, value)))
 }
 
-/// Finds the property that `key` names, as it stands or in camelCase.
+/// Finds the property that `key` names, as it stands, in camelCase, or by its other name.
 pub(super) fn find_property<'a>(
     properties: &'a Map<String, Value>,
     key: &str,
@@ -21,6 +21,9 @@ pub(super) fn find_property<'a>(
         }
         None => None,
     };
+    let found = found.or_else(|| {
+        properties.iter().find(|(_, value)| value.get(ALIAS).and_then(Value::as_str) == Some(key))
+    });
     found.map(|(name, property)| (name.as_str(), property))
 }
 
