@@ -8,6 +8,11 @@ mod collect;
 mod files;
 mod index;
 mod measure;
+mod mentions;
+mod partial;
+mod ranking;
+mod steps;
+mod task_words;
 
 pub(crate) use collect::{SourceFilesRequest, collect_source_files};
 pub(crate) use files::SourceFiles;

@@ -42,7 +42,9 @@ pub struct CompileContext {
     pub plan_path: Option<String>,
     /// Default: 12000
     pub budget_tokens: Option<u32>,
-    /// Code globs
+    /// What to do: ranks code
+    pub task: Option<String>,
+    /// Code globs. Default: what changes, failures and task concern
     pub include: Option<Vec<String>>,
     /// Not these
     pub exclude: Option<Vec<String>>,
@@ -51,12 +53,14 @@ pub struct CompileContext {
     pub format: DocumentFormatInput,
     /// Default: HEAD
     pub since: Option<String>,
-    /// The prefix_hash of an earlier answer that you still have: the prefix is not sent again while it is the same
-    #[schemars(extend("unlisted" = true))]
+    /// prefix_hash you have: is not sent again
     pub known_prefix: Option<String>,
     /// Output of the last test run about its failures, for the tail
     #[schemars(extend("unlisted" = true))]
     pub test_failures: Option<String>,
+    /// List the sections, and what was left out
+    #[serde(default)]
+    pub manifest: bool,
 }
 
 /// The format of a document, as the tool takes it.
@@ -91,6 +95,7 @@ impl CompileContext {
         request.plan = self.plan_path.clone();
         request.budget_tokens = self.budget_tokens.and_then(|tokens| usize::try_from(tokens).ok());
         request.format = self.format.into();
+        request.task = self.task.clone();
         request.include = self.include.clone();
         request.exclude = self.exclude.clone().unwrap_or_default();
         request.known_prefix_hash = self.known_prefix.clone();

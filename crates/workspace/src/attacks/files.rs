@@ -97,7 +97,8 @@ fn what_has_to_be_waited_for_is_not_taken_to_be_in_memory() {
             // memory does not do. Following it here first leaves nothing to write.
             let follow = || fs::metadata(world.at("root").join(path)).is_ok();
             assert_eq!(seen(&|| follow() && memory(path)), can && local, "{path}");
-            let is_file = || follow() && known(path).is_some_and(|known| known.unwrap() == Some(PathKind::File));
+            let is_file =
+                || follow() && known(path).is_some_and(|known| known.unwrap() == Some(PathKind::File));
             assert_eq!(seen(&is_file), local, "{path}");
         }
         // Nobody writes to the pipe: opened, it would be waited for.
