@@ -59,7 +59,7 @@
 //! | `compile` | from a request to a document: [`Compiler`] |
 //! | [`catalogue`] | roles and the layout of planning documents, as data |
 //! | `documents`, `plans`, `test_failures` | the sections from planning documents, plans, and the output of tests |
-//! | `source_files` | the section of the source files: `collect` (which), `measure` (what each costs), `task_words`, `mentions` and `ranking` (their order), `index` (lines and outlines), `steps` (who gets more detail first), `partial` (a part of the first that does not fit), `files` (writing) |
+//! | `source_files` | the section of the source files: `collect` (which), `measure` (what each costs), `task_words`, `mentions` and `ranking` (their order), `index` (lines and outlines), `steps` (who gets more detail first), `partial` and `outline_head` (a part of the first that does not fit, and of a long outline), `files` (writing) |
 //! | `change_section` | the section of the changes: `patch`, `untracked`, `private_key` |
 //! | `section`, `pieces`, `trim` | a text to quote, its division, and what is kept of it |
 //! | `segment`, `budget` | the two segments, and the division of the budget |

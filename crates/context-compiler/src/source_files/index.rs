@@ -1,6 +1,7 @@
 //! Facts about the source files of a request that take parsing: their order, their lines and their outlines.
 
 use super::measure::{MAX_SOURCE_BYTES, SourceFile, quote, section_cost};
+use super::outline_head::outline_head;
 use super::ranking::{FileRanking, RankingRequest};
 use crate::cache::{ContentCache, QuoteKey, QuoteSize};
 use crate::changes::Changes;
@@ -117,7 +118,7 @@ impl IndexedFiles<'_> {
         let (loaded, _) = self.loader.load_unrecorded(&file.path, MAX_SOURCE_BYTES);
         let outline = outline_text(self.cache, &file.path, &loaded.ok()?.text)?;
         let cost = |line: &str| self.renderer.escaped_cost(line);
-        let head = FileIndex::outline_head(&outline, names, HEAD_TOKENS, cost)?;
+        let head = outline_head(&outline, names, HEAD_TOKENS, cost)?;
         let quote = quote(self.renderer, self.cache, &head);
         let cost = section_cost(self.renderer, &file.display_name, DetailLevel::Outline, quote);
         Some((head, cost))

@@ -1,22 +1,18 @@
 //! The first file that does not fit: as much of it as there is room for, so that one large file leaves no budget unused.
 
-use super::index::{FileIndex, IndexedFiles, outline_text};
+use super::index::{IndexedFiles, outline_text};
 use super::measure::{MAX_SOURCE_BYTES, SourceFile, quote, section_cost};
+use super::outline_head::{GAP_MARK, outline_head};
 use super::steps::{DetailStep, FileDetail};
-use super::task_words::identifiers;
 use crate::cache::QuoteSize;
 use crate::detail_level::DetailLevel;
 use crate::format::fence_len;
 use crate::outline::outline_with_bodies;
 use crate::text::group_digits;
-use std::collections::HashMap;
 use std::fmt::Write as _;
 
 /// Tokens below which a part of a file tells too little.
 const MIN_PART_TOKENS: usize = 60;
-
-/// The line in the place of lines that were left out of an outline.
-const GAP_MARK: &str = "⋮\n";
 
 /// A part of a file, as it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,7 +91,7 @@ impl IndexedFiles<'_> {
         let frame = QuoteSize { fence_len: fence_len(&outline), tokens: 0 };
         let frame = section_cost(self.renderer, &file.display_name, level, frame);
         let cost = |line: &str| self.renderer.escaped_cost(line);
-        let text = FileIndex::outline_head(&outline, names, tokens.checked_sub(frame)?, cost)?;
+        let text = outline_head(&outline, names, tokens.checked_sub(frame)?, cost)?;
         let quote = quote(self.renderer, self.cache, &text);
         if section_cost(self.renderer, &file.display_name, level, quote) > tokens {
             return None;
@@ -135,49 +131,5 @@ impl<'a> DivisibleText<'a> {
         }
         let _ = writeln!(text, "[… {} lines left out]", group_digits(self.units - units));
         Some(text)
-    }
-}
-
-impl FileIndex {
-    /// Returns the most important lines of `outline` in its order, of at most `max_tokens`, with `⋮` in each gap; `None` if
-    /// no line fits.
-    pub(super) fn outline_head(
-        outline: &str,
-        names: &[String],
-        max_tokens: usize,
-        cost: impl Fn(&str) -> usize,
-    ) -> Option<String> {
-        let lines: Vec<&str> = outline.split_inclusive('\n').collect();
-        let positions: HashMap<&str, usize> =
-            names.iter().enumerate().map(|(position, name)| (name.as_str(), position)).collect();
-        let importance = |line: &str| {
-            identifiers(line).filter_map(|word| positions.get(word).copied()).min().unwrap_or(usize::MAX)
-        };
-        let mut order: Vec<(usize, usize)> =
-            lines.iter().enumerate().map(|(number, line)| (importance(line), number)).collect();
-        order.sort_unstable();
-        let mut kept = vec![false; lines.len()];
-        let gap = cost(GAP_MARK);
-        // And a gap at the end.
-        let mut tokens = gap;
-        for (_, number) in order {
-            // A line may have a gap before it. One token for the place where the two meet.
-            tokens += cost(lines.get(number)?) + gap + 1;
-            if tokens > max_tokens {
-                break;
-            }
-            *kept.get_mut(number)? = true;
-        }
-        let mut head = String::new();
-        let mut in_gap = false;
-        for (line, kept) in lines.iter().zip(&kept) {
-            if *kept {
-                head.push_str(line);
-            } else if !in_gap {
-                head.push_str(GAP_MARK);
-            }
-            in_gap = !kept;
-        }
-        kept.contains(&true).then_some(head)
     }
 }

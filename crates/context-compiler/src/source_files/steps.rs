@@ -63,11 +63,12 @@ pub(super) fn detail_steps(
     for wanted in first {
         with(wanted).for_each(|file| list.name(file));
         with(wanted).for_each(|file| list.head(file));
-        with(wanted).filter(|file| !list_is_large(whole_costs, *file)).for_each(|file| list.whole(file));
+        with(wanted).filter(|file| !is_large(whole_costs, *file)).for_each(|file| list.whole(file));
     }
     let used: Vec<usize> = with(InclusionReason::UsedByChanges).collect();
     used.iter().for_each(|file| list.head(*file));
-    used.iter().take(FIRST_OUTLINES).for_each(|file| list.outline(*file));
+    let used = used.iter().take(FIRST_OUTLINES).filter(|file| !is_large(whole_costs, **file));
+    used.for_each(|file| list.outline(*file));
     // Then outlines and the map take turns: the best files in outline, more of them with their names, many by path.
     let (mut lines, mut outlines) = (FIRST_LINES, FIRST_OUTLINES);
     loop {
@@ -77,12 +78,7 @@ pub(super) fn detail_steps(
         order.iter().take(lines * 8).for_each(|file| list.name(*file));
         let is_task = |file: &&usize| reason(file) == Some(InclusionReason::MatchesTask);
         let best = order.iter().take(outlines / 3).filter(is_task);
-        best.for_each(|file| {
-            list.outline(*file);
-            if !list_is_large(whole_costs, *file) {
-                list.whole(*file);
-            }
-        });
+        best.filter(|file| !is_large(whole_costs, **file)).for_each(|file| list.whole(*file));
         if outlines >= order.len() {
             break;
         }
@@ -102,12 +98,12 @@ pub(super) fn detail_steps(
     };
     first.into_iter().flat_map(with).for_each(|file| list.whole(file));
     related.iter().for_each(|file| list.outline(*file));
-    wanted.iter().filter(|file| !list_is_large(whole_costs, **file)).for_each(|file| list.whole(*file));
+    wanted.iter().filter(|file| !is_large(whole_costs, **file)).for_each(|file| list.whole(*file));
     wanted.iter().for_each(|file| list.whole(*file));
     list.steps
 }
 
-fn list_is_large(whole_costs: &[Option<usize>], file: usize) -> bool {
+fn is_large(whole_costs: &[Option<usize>], file: usize) -> bool {
     whole_costs.get(file).copied().flatten().is_some_and(|tokens| tokens > LARGE_FILE_TOKENS)
 }
 

@@ -42,9 +42,9 @@ pub struct CompileContext {
     pub plan_path: Option<String>,
     /// Default: 12000
     pub budget_tokens: Option<u32>,
-    /// What to do: ranks code
+    /// Ranks code
     pub task: Option<String>,
-    /// Code globs. Default: what changes, failures and task concern
+    /// Code globs
     pub include: Option<Vec<String>>,
     /// Not these
     pub exclude: Option<Vec<String>>,
@@ -53,12 +53,13 @@ pub struct CompileContext {
     pub format: DocumentFormatInput,
     /// Default: HEAD
     pub since: Option<String>,
-    /// prefix_hash you have: is not sent again
+    /// prefix_hash you have
     pub known_prefix: Option<String>,
     /// Output of the last test run about its failures, for the tail
     #[schemars(extend("unlisted" = true))]
     pub test_failures: Option<String>,
-    /// List the sections, and what was left out
+    /// True to get the list of sections with path, detail, tokens, sha256 and why, and of what was left out
+    #[schemars(extend("unlisted" = true))]
     #[serde(default)]
     pub manifest: bool,
 }
