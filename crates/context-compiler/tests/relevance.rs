@@ -126,7 +126,7 @@ fn the_budget_is_used_and_more_of_it_takes_detail_from_no_file() {
     ];
     for request in requests {
         let mut before = vec![0; tree.files.len()];
-        for budget in (1_000..24_000).step_by(2_310) {
+        for budget in (1_000..24_000).step_by(4_610) {
             let compiled = compile(&tree, &request.clone().budget_tokens(budget));
             let tokens = compiled.manifest.tokens;
             assert!(
