@@ -81,6 +81,31 @@ fn a_prefix_that_the_caller_has_is_not_sent_again() {
 }
 
 #[test]
+fn without_globs_there_is_the_code_that_the_changes_and_the_task_concern() {
+    let project = project();
+    project.write("src/price.rs", "/// Applies a discount.\npub fn discounted_price() -> u32 {\n    7\n}\n");
+    project.git(&["add", "src/price.rs"]);
+    project.git(&["commit", "--quiet", "--message=second"]);
+    let mut wire = connect(&project, &["--role", "dev"]);
+    let arguments = json!({"task": "discounted_price is wrong", "manifest": true});
+    let (_, tail, facts) = compile(&mut wire, arguments);
+    assert!(tail.contains("## src/lib.rs\n```rust\npub fn answer()"), "{tail}");
+    assert!(tail.contains("## src/price.rs\n") && tail.contains("pub fn discounted_price()"), "{tail}");
+    let sections = facts["sections"].as_array().unwrap();
+    let section = |path: &str| sections.iter().find(|section| section["path"] == path).unwrap();
+    assert_eq!(section("src/lib.rs")["why"], "changed");
+    assert_eq!(section("src/price.rs")["why"], "matches the task");
+    for section in sections {
+        assert!(section["tokens"].as_u64().unwrap() > 0 && section["detail"].is_string(), "{section}");
+        assert_eq!(section["sha256"].as_str().unwrap().len(), 64, "{section}");
+    }
+    assert!(facts["left_out"].is_array());
+    assert!(facts["unused"]["tokens"].as_u64().unwrap() > 6_000, "{facts}");
+    let (_, tail, facts) = compile(&mut wire, json!({"include": []}));
+    assert!(!tail.contains("## src/lib.rs") && facts.get("sections").is_none(), "{tail}{facts}");
+}
+
+#[test]
 fn a_role_is_one_that_the_caller_may_use() {
     let project = project();
     let mut dev = connect(&project, &["--role", "dev"]);

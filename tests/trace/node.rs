@@ -126,7 +126,7 @@ fn the_line_and_the_flame_graph_are_those_of_the_program() {
 }
 
 fn decode(text: &str) -> Vec<u8> {
-    use base64::JavaScriptEngine as _;
+    use base64::Engine as _;
     base64::engine::general_purpose::STANDARD.decode(text).unwrap()
 }
 

@@ -88,7 +88,7 @@ mod bench {
     }
 
     /// A program to measure, and its measurements.
-    struct Candidate {
+    struct MeasuredProgram {
         name: String,
         program: PathBuf,
         arguments: Vec<String>,
@@ -122,7 +122,7 @@ mod bench {
                 &threads.to_string(),
                 scratch.path().to_str().unwrap(),
             ];
-            candidates.push(Candidate::new(
+            candidates.push(MeasuredProgram::new(
                 kind.to_owned(),
                 own.clone(),
                 arguments.map(str::to_owned).to_vec(),
@@ -140,7 +140,7 @@ mod bench {
             let arguments: Vec<String> = arguments.iter().map(fill).collect();
             let options: Vec<&str> =
                 arguments.iter().map(String::as_str).filter(|argument| argument.starts_with("--")).collect();
-            candidates.push(Candidate::new(
+            candidates.push(MeasuredProgram::new(
                 format!("{name} {}", options.join(" ")),
                 program,
                 arguments,
@@ -176,7 +176,7 @@ mod bench {
         }
     }
 
-    impl Candidate {
+    impl MeasuredProgram {
         fn new(name: String, program: PathBuf, arguments: Vec<String>, count_after: &'static str) -> Self {
             Self {
                 name,
@@ -308,7 +308,7 @@ mod bench {
                     let files = files(&folder);
                     if kind == "warm, ten changed" {
                         let changed = (0..10).map(|part| files[files.len() * part / 10].clone()).collect();
-                        survey(&Changed { folder, changed }, &files, cache, &survey_options)
+                        survey(&ChangedTree { folder, changed }, &files, cache, &survey_options)
                     } else {
                         survey(&folder, &files, cache, &survey_options)
                     }
@@ -324,12 +324,12 @@ mod bench {
     }
 
     /// A tree that pretends that some files have changed since the cache was written.
-    struct Changed {
+    struct ChangedTree {
         folder: FolderTree,
         changed: HashSet<String>,
     }
 
-    impl SourceTree for Changed {
+    impl SourceTree for ChangedTree {
         fn read(&self, path: &str, max_bytes: u64) -> Result<FileContent, ReadError> {
             let mut content = self.folder.read(path, max_bytes)?;
             if self.changed.contains(path) {

@@ -8,13 +8,13 @@ pub const MAX_BUDGET_TOKENS: usize = 2_000_000;
 /// The counter and the model often have different vocabularies. Everything inside the crate is in counted tokens; only
 /// the request and the manifest speak of tokens of the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Budget {
+pub(crate) struct TokenBudget {
     pub(crate) model_tokens: usize,
     /// Tokens of the model for 1,000 counted tokens.
     pub(crate) factor_permille: u32,
 }
 
-impl Budget {
+impl TokenBudget {
     /// The most counted tokens that fit the budget, rounded down.
     pub(crate) fn counted_tokens(self) -> usize {
         self.model_tokens.saturating_mul(1_000) / self.factor_permille.max(1) as usize
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn a_factor_rounds_so_that_the_budget_holds() {
-        let budget = Budget { model_tokens: 1_000, factor_permille: 1_350 };
+        let budget = TokenBudget { model_tokens: 1_000, factor_permille: 1_350 };
         assert_eq!(budget.counted_tokens(), 740);
         assert!(budget.to_model_tokens(740) <= 1_000 && budget.to_model_tokens(741) > 1_000);
     }

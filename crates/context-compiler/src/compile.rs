@@ -1,25 +1,27 @@
 //! The compiler: from a request to a document.
 
-use crate::budget::Budget;
+use crate::budget::TokenBudget;
 use crate::cache::ContentCache;
-use crate::catalogue::{Catalogue, DiffDetail, RoleProfile};
+use crate::catalogue::{Catalogue, DiffDetail, PlanningLayout, RoleProfile};
 use crate::change_section::{changes_section, describe_outcome};
 use crate::changes::Changes;
 use crate::documents::collect_documents;
 use crate::error::Error;
-use crate::format::{Format, Summary};
-use crate::load::Loader;
-use crate::manifest::{CacheThresholds, CompiledContext, GitSummary, Manifest, Omission, SectionKind};
+use crate::format::{DocumentSummary, Format};
+use crate::load::FileLoader;
+use crate::manifest::{
+    CacheThresholds, CompiledContext, GitSummary, Manifest, OmittedContent, SectionKind, UnusedBudget,
+};
 use crate::plans::collect_plans;
 use crate::request::{ContextRequest, DEFAULT_BUDGET_TOKENS, Redact};
-use crate::section::Section;
+use crate::section::QuotedSection;
 use crate::segment::{BudgetSplit, RenderedSegment, SegmentPlan};
 use crate::source::SourceTree;
 use crate::source_files::{SourceFiles, SourceFilesRequest, collect_source_files};
 use crate::test_failures::test_failures_section;
 use crate::text::{display_path, group_digits, sha256_hex};
 use crate::trim::TrimmableSection;
-use crate::writer::{FlexibleSection, Renderer};
+use crate::writer::{FlexibleSection, SectionRenderer};
 use std::collections::BTreeSet;
 
 /// The most omissions that the summary of a document names; the others are only counted.
@@ -107,22 +109,22 @@ impl<'a> Compiler<'a> {
     fn compile_once(&self, request: &ContextRequest) -> Result<(CompiledContext, Vec<String>), Error> {
         request.validate()?;
         let role = self.catalogue.role(&request.role);
-        let budget = Budget {
+        let budget = TokenBudget {
             model_tokens: request.budget_tokens.or(role.budget_tokens).unwrap_or(DEFAULT_BUDGET_TOKENS),
             factor_permille: request.token_factor_permille,
         };
-        let renderer = Renderer { format: request.format, counter: self.cache.counter() };
-        let loader = Loader::new(self.tree, self.redact);
-        let changes = Requested::changes(request, &role);
+        let renderer = SectionRenderer { format: request.format, counter: self.cache.counter() };
+        let loader = FileLoader::new(self.tree, self.redact);
+        let changes = RequestedChanges::changes(request, &role);
         let mut contents = self.collect(request, &role, &changes, renderer, &loader)?;
         // Before the summary, which prints the omissions.
         contents.mask_names(&loader);
         let phase = request.phase.filter(|phase| *phase > 0);
         let summary = contents.summary(request.format, &changes, &loader);
 
-        let trimmable = |(section, weight): (Section, usize)| {
+        let trimmable = |(section, weight): (QuotedSection, usize)| {
             let path = loader.mask_name(&section.path).into_owned();
-            let section = TrimmableSection::new(Section { path, ..section }, weight, renderer);
+            let section = TrimmableSection::new(QuotedSection { path, ..section }, weight, renderer);
             Box::new(section) as Box<dyn FlexibleSection + '_>
         };
         let documents = contents.documents.into_iter().map(|section| (section, DOCUMENT_WEIGHT));
@@ -146,12 +148,14 @@ impl<'a> Compiler<'a> {
             prefix: &prefix,
             tail: &tail,
             prefix_share_percent: request.prefix_share_percent as usize,
+            is_orientation: contents.is_orientation,
         };
         if !split.fits(budget) {
             let needed = split.smallest_budget(budget.factor_permille);
             return Err(Error::BudgetTooSmall { budget: budget.model_tokens, needed });
         }
         let (prefix_tokens, tail_tokens) = split.divide(budget);
+        let limit_reason = tail.limit_reason();
         let prefix = prefix.render_within(prefix_tokens);
         let tail = tail.render_within(tail_tokens);
         let counted = prefix.tokens + tail.tokens;
@@ -163,6 +167,7 @@ impl<'a> Compiler<'a> {
         let compiled = CompiledContext {
             manifest: Manifest {
                 git: changes.list.map(git_summary),
+                unused: unused_budget(budget, &prefix, &tail, limit_reason),
                 left_out: contents.omissions,
                 diagnostics: contents.diagnostics,
                 ..manifest(request, phase, budget, renderer, &prefix, &tail)
@@ -177,18 +182,20 @@ impl<'a> Compiler<'a> {
     fn collect<'l>(
         &'l self,
         request: &'l ContextRequest,
-        role: &RoleProfile,
-        changes: &Requested<'_>,
-        renderer: Renderer<'l>,
-        loader: &'l Loader<'l>,
-    ) -> Result<Contents<'l>, Error> {
-        let mut contents = Contents::default();
+        role: &'l RoleProfile,
+        changes: &RequestedChanges<'l>,
+        renderer: SectionRenderer<'l>,
+        loader: &'l FileLoader<'l>,
+    ) -> Result<DocumentContents<'l>, Error> {
+        let mut contents = DocumentContents::default();
         if !self.catalogue.has_role(&request.role) {
             let role = &request.role;
             contents.diagnostics.push(format!("unknown_role: `{role}` reads what any other role does"));
         }
         let layout = self.catalogue.layout();
-        let documents = collect_documents(loader, layout, role);
+        let phase = request.phase.filter(|phase| *phase > 0);
+        let documents = collect_documents(loader, layout, role, phase);
+        contents.is_orientation = documents.is_orientation;
         contents.documents = documents.sections;
         contents.included = documents.names;
         contents.omissions = documents.omissions;
@@ -215,30 +222,39 @@ impl<'a> Compiler<'a> {
             &self.cache,
             renderer,
             SourceFilesRequest {
-                include: request.include.as_ref().unwrap_or(&role.include),
-                exclude: &[role.exclude.as_slice(), &request.exclude].concat(),
+                include: match &request.include {
+                    Some(include) => Some(include),
+                    None => Some(role.include.as_slice()).filter(|include| !include.is_empty()),
+                },
+                exclude: [role.exclude.as_slice(), &request.exclude].concat(),
                 detail: request.code_detail,
-                already_included: &contents.paths(),
+                already_included: contents.paths(),
+                planning: contents.planning_paths(layout),
                 changed: changes.paths(),
+                task: request.task.as_deref(),
+                failures: request.test_failures.as_deref(),
+                changes: changes.list,
             },
         )?;
         if let Some(selected) = selected {
-            contents.included.push(format!("{} source files", group_digits(selected.files.len())));
+            if let Some(files) = &selected.files {
+                contents.included.push(format!("{} source files", group_digits(files.len())));
+            }
             contents.omissions.extend(selected.omissions);
             contents.diagnostics.extend(selected.diagnostics);
-            contents.source_files = Some(selected.files);
+            contents.source_files = selected.files;
         }
         Ok(contents)
     }
 }
 
 /// The changes of a request, as far as its role shows them.
-struct Requested<'a> {
+struct RequestedChanges<'a> {
     list: Option<&'a Changes>,
     detail: DiffDetail,
 }
 
-impl<'a> Requested<'a> {
+impl<'a> RequestedChanges<'a> {
     fn changes(request: &'a ContextRequest, role: &RoleProfile) -> Self {
         let detail = request.diff_detail.unwrap_or(role.diff);
         Self { list: request.changes.as_ref().filter(|_| detail != DiffDetail::Off), detail }
@@ -251,20 +267,22 @@ impl<'a> Requested<'a> {
 
 /// Everything that a document can contain, before its budget is divided.
 #[derive(Default)]
-struct Contents<'a> {
+struct DocumentContents<'a> {
     /// The sections of the prefix.
-    documents: Vec<Section>,
+    documents: Vec<QuotedSection>,
     /// The sections of the tail with their weights, plans first.
-    tail: Vec<(Section, usize)>,
+    tail: Vec<(QuotedSection, usize)>,
     source_files: Option<SourceFiles<'a>>,
+    /// True if the documents are those of a project without planning documents.
+    is_orientation: bool,
     /// The names of the contents, for the summary.
     included: Vec<String>,
-    omissions: Vec<Omission>,
+    omissions: Vec<OmittedContent>,
     diagnostics: Vec<String>,
 }
 
-impl Contents<'_> {
-    fn push_tail(&mut self, section: Section, weight: usize) {
+impl DocumentContents<'_> {
+    fn push_tail(&mut self, section: QuotedSection, weight: usize) {
         self.included.push(section.path.clone());
         self.tail.push((section, weight));
     }
@@ -275,9 +293,16 @@ impl Contents<'_> {
         sections.map(|section| section.path.clone()).collect()
     }
 
+    /// Returns the paths that planning documents and plans occupy, also those that were left out, and the folders of the
+    /// phases: nothing beneath them is a source file that nobody asked for.
+    fn planning_paths(&self, layout: &PlanningLayout) -> Vec<String> {
+        let omitted = self.omissions.iter().map(|omission| omission.path.clone());
+        omitted.chain(layout.phases.iter().cloned()).collect()
+    }
+
     /// Masks secrets in what the manifest prints. The paths of sections are masked when they are written, since they are
     /// needed until then.
-    fn mask_names(&mut self, loader: &Loader<'_>) {
+    fn mask_names(&mut self, loader: &FileLoader<'_>) {
         for omission in &mut self.omissions {
             omission.path = loader.mask_name(&omission.path).into_owned();
             omission.reason = loader.mask_name(&omission.reason).into_owned();
@@ -287,7 +312,12 @@ impl Contents<'_> {
         }
     }
 
-    fn summary(&self, format: Format, changes: &Requested<'_>, loader: &Loader<'_>) -> Summary {
+    fn summary(
+        &self,
+        format: Format,
+        changes: &RequestedChanges<'_>,
+        loader: &FileLoader<'_>,
+    ) -> DocumentSummary {
         let included = self.included.iter().map(|name| list_item(format, &loader.mask_name(name))).collect();
         let changes = changes.list.map(|changes| {
             let base = display_path(&loader.mask_name(&changes.base)).into_owned();
@@ -296,7 +326,7 @@ impl Contents<'_> {
         let omitted = self.omissions.iter().filter(|omission| omission.in_summary).map(|omission| {
             format!("{} ({})", list_item(format, &omission.path), display_path(&omission.reason))
         });
-        Summary {
+        DocumentSummary {
             included: truncate_list(included, MAX_NAMED_CONTENTS),
             changes,
             omitted: truncate_list(omitted.collect(), MAX_NAMED_OMISSIONS),
@@ -308,8 +338,8 @@ impl Contents<'_> {
 fn manifest(
     request: &ContextRequest,
     phase: Option<u32>,
-    budget: Budget,
-    renderer: Renderer<'_>,
+    budget: TokenBudget,
+    renderer: SectionRenderer<'_>,
     prefix: &RenderedSegment,
     tail: &RenderedSegment,
 ) -> Manifest {
@@ -341,10 +371,35 @@ fn manifest(
         cache_write_tokens_estimate: if cache_hit { 0 } else { prefix_model_tokens },
         cacheable: CacheThresholds::reached_by(prefix_model_tokens),
         git: None,
+        unused: None,
         sections: prefix.entries.iter().chain(&tail.entries).cloned().collect(),
         left_out: Vec::new(),
         diagnostics: Vec::new(),
     }
+}
+
+/// Returns what the document leaves unused of its budget, and the reason, if that is more than a seventh.
+fn unused_budget(
+    budget: TokenBudget,
+    prefix: &RenderedSegment,
+    tail: &RenderedSegment,
+    limit_reason: Option<&'static str>,
+) -> Option<UnusedBudget> {
+    /// The part of a budget that is used where there is enough to say, in per cent.
+    const FULL_PERCENT: usize = 85;
+    let used = budget.to_model_tokens(prefix.tokens + tail.tokens);
+    if used * 100 >= budget.model_tokens * FULL_PERCENT {
+        return None;
+    }
+    let is_cut = |segment: &RenderedSegment| segment.entries.iter().any(|entry| entry.pieces_left_out > 0);
+    let reason = match (is_cut(prefix), is_cut(tail)) {
+        (true, _) => {
+            "the documents of the prefix have their part of the budget, and the tail needs no more than it has"
+        }
+        (false, true) => "what was left out is a piece that is larger than the rest of the budget",
+        (false, false) => limit_reason.unwrap_or("everything that was asked for is in the document"),
+    };
+    Some(UnusedBudget { tokens: budget.model_tokens - used, reason: reason.to_owned() })
 }
 
 fn git_summary(changes: &Changes) -> GitSummary {

@@ -25,7 +25,7 @@ pub enum Format {
 /// The summary that ends the volatile tail. It changes with every file, so it is last: a change in it invalidates no
 /// cached text after it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Summary {
+pub(crate) struct DocumentSummary {
     /// The names of what the document contains, prefix and tail.
     pub(crate) included: Vec<String>,
     /// The revision to compare with, and a short description of the changes.
@@ -94,8 +94,8 @@ impl Format {
     }
 
     /// Returns the end of the tail: the summary, and what closes the document.
-    pub(crate) fn tail_close(self, summary: &Summary) -> String {
-        let Summary { included, changes, omitted } = summary;
+    pub(crate) fn tail_close(self, summary: &DocumentSummary) -> String {
+        let DocumentSummary { included, changes, omitted } = summary;
         let mut out = String::new();
         match self {
             Self::Markdown => {

@@ -22,9 +22,17 @@
 //! # The two segments
 //!
 //! The **stable prefix** contains the planning documents of the role, those that change least first. The **volatile tail**
-//! names role and phase, and contains the plans of the phase, source files, changes and failures of tests. A provider's
+//! names role and phase, and contains the plans of the phase, source files, failures of tests and changes. A provider's
 //! prompt cache serves a prompt as long as it begins like an earlier one. So nothing that changes often, and nothing that
 //! differs between readers of the same documents, is in the prefix, and its size depends on nothing in the tail.
+//!
+//! # Source files
+//!
+//! Without globs in the request or the role, the files of the project compete for the budget: first those that
+//! [changed](ContextRequest::changes), whole; then those that the [failures](ContextRequest::test_failures) name and those
+//! that define what either uses; then those that match the [task](ContextRequest::task) or are connected with the others
+//! in the graph of definitions and references, in outline; then the names of the others. With globs, every matching file
+//! is wanted whole, in the same order. No file loses detail when the budget grows.
 //!
 //! # Guarantees
 //!
@@ -42,6 +50,28 @@
 //! | `tokens` (default) | exact token counts, [`tokens::O200kCounter`]; without it budgets are estimated, and the manifest says so |
 //! | `outline` | signatures and documentation of code by tree-sitter: [`outline`](mod@outline) |
 //! | `git` | the changes of a repository: [`git`](mod@git); adds process-runner and tokio |
+//!
+//! # Modules
+//!
+//! | module | contents |
+//! |---|---|
+//! | `request` | what a caller asks for: [`ContextRequest`] |
+//! | `compile` | from a request to a document: [`Compiler`] |
+//! | [`catalogue`] | roles and the layout of planning documents, as data |
+//! | `documents`, `plans`, `test_failures` | the sections from planning documents, plans, and the output of tests |
+//! | `source_files` | the section of the source files: `collect` (which), `measure` (what each costs), `task_words`, `mentions` and `ranking` (their order), `index` (lines and outlines), `steps` (who gets more detail first), `partial` and `outline_head` (a part of the first that does not fit, and of a long outline), `files` (writing) |
+//! | `change_section` | the section of the changes: `patch`, `untracked`, `private_key` |
+//! | `section`, `pieces`, `trim` | a text to quote, its division, and what is kept of it |
+//! | `segment`, `budget` | the two segments, and the division of the budget |
+//! | `writer`, `format` | writing sections in one of the formats |
+//! | `manifest`, `detail_level` | what a document contains, and in which detail |
+//! | [`changes`], `git` | what changed, and asking git for it |
+//! | [`code`] | selecting files (`select`, `glob`, `walk`), measuring them (`survey`), what they export (`map`), who refers to whom (`reference_graph`) |
+//! | [`outline`](mod@outline) | signatures and identifiers of code |
+//! | `ignore`, `sensitive_name` | which files are left out |
+//! | `load`, `text`, `hash` | reading a file as text that can be quoted |
+//! | [`cache`], [`tokens`], `parallel`, `clock` | facts by content, counting, threads, the time of a look |
+//! | [`source`] | access to files |
 //!
 //! # What it leaves out
 //!
@@ -89,7 +119,8 @@ pub use error::{Error, RequestField};
 pub use format::Format;
 pub use hash::ContentHash;
 pub use manifest::{
-    CacheThresholds, CompiledContext, GitSummary, Manifest, Omission, SectionEntry, SectionKind, Segment,
+    CacheThresholds, CompiledContext, DocumentSegment, GitSummary, Manifest, OmittedContent, SectionEntry,
+    SectionKind, UnusedBudget,
 };
 pub use request::{CodeDetail, ContextRequest, DEFAULT_BUDGET_TOKENS, Redact};
 pub use text::TextEncoding;
@@ -97,4 +128,4 @@ pub use text::TextEncoding;
 /// The example of the README, which a crate outside the workspace can compile as it is.
 #[cfg(all(doctest, unix))]
 #[doc = include_str!("../README.md")]
-struct Readme;
+struct ReadmeExample;

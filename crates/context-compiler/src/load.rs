@@ -2,9 +2,9 @@
 
 use crate::hash::{ContentHash, hash_content};
 use crate::request::Redact;
-use crate::section::Provenance;
+use crate::section::SourceProvenance;
 use crate::sensitive_name::is_sensitive_name;
-use crate::source::{FileContent, FileState, ReadError, SourceTree, TreeEntry};
+use crate::source::{FileContent, FileState, ReadError, SourceTree};
 use crate::text::{decode, hex, normalise};
 use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
@@ -16,7 +16,7 @@ pub(crate) const MAX_DOCUMENT_BYTES: u64 = 1024 * 1024;
 pub(crate) const SENSITIVE_NAME: &str = "its name says that it holds secrets";
 
 /// Reads and masks files, and records the state in which they were read.
-pub(crate) struct Loader<'a> {
+pub(crate) struct FileLoader<'a> {
     pub(crate) tree: &'a dyn SourceTree,
     redact: Option<&'a dyn Redact>,
     read_states: Mutex<Vec<(String, FileState)>>,
@@ -25,7 +25,7 @@ pub(crate) struct Loader<'a> {
 /// A masked text and its source.
 pub(crate) struct LoadedText {
     pub(crate) text: String,
-    pub(crate) provenance: Provenance,
+    pub(crate) provenance: SourceProvenance,
 }
 
 /// The state and the hash of a file when it was read.
@@ -73,7 +73,7 @@ pub(crate) enum MaskingKey {
     Uncacheable,
 }
 
-impl<'a> Loader<'a> {
+impl<'a> FileLoader<'a> {
     pub(crate) fn new(tree: &'a dyn SourceTree, redact: Option<&'a dyn Redact>) -> Self {
         Self { tree, redact, read_states: Mutex::default() }
     }
@@ -136,7 +136,7 @@ impl<'a> Loader<'a> {
             return Err(FileLoadError::Empty);
         }
         let (text, redactions) = self.mask(decoded.text);
-        let provenance = Provenance {
+        let provenance = SourceProvenance {
             bytes,
             sha256: hex(hash),
             encoding: decoded.encoding,
@@ -172,27 +172,5 @@ impl<'a> Loader<'a> {
         let states = self.read_states.lock().unwrap_or_else(PoisonError::into_inner);
         let changed = states.iter().filter(|(path, state)| self.tree.state(path).ok() != Some(*state));
         changed.map(|(path, _)| path.clone()).collect()
-    }
-}
-
-/// A [`SourceTree`] of the files of a loader with their secrets masked.
-pub(crate) struct MaskedTree<'a>(pub(crate) &'a Loader<'a>);
-
-impl SourceTree for MaskedTree<'_> {
-    fn read(&self, path: &str, max_bytes: u64) -> Result<FileContent, ReadError> {
-        let mut content = self.0.tree.read(path, max_bytes)?;
-        // A binary file stays as it is: it has no text that could be masked, and is not quoted.
-        if let (Some(_), Some(decoded)) = (self.0.redact, decode(&content.bytes)) {
-            content.bytes = self.0.mask(decoded.text).0.into_bytes();
-        }
-        Ok(content)
-    }
-
-    fn list(&self, folder: &str) -> Result<Vec<TreeEntry>, ReadError> {
-        self.0.tree.list(folder)
-    }
-
-    fn state(&self, path: &str) -> Result<FileState, ReadError> {
-        self.0.tree.state(path)
     }
 }

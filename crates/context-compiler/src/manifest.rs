@@ -83,10 +83,13 @@ pub struct Manifest {
     /// A summary of the changes, if the request has any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub git: Option<GitSummary>,
+    /// The part of the budget that is not used, if it is more than 15 %.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unused: Option<UnusedBudget>,
     /// The sections, in the order of the document.
     pub sections: Vec<SectionEntry>,
     /// The contents that were left out, with reasons.
-    pub left_out: Vec<Omission>,
+    pub left_out: Vec<OmittedContent>,
     /// Irregularities that did not prevent the document, in words.
     pub diagnostics: Vec<String>,
 }
@@ -116,6 +119,16 @@ impl CacheThresholds {
     }
 }
 
+/// A part of a budget that is not used.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct UnusedBudget {
+    /// The tokens of the model.
+    pub tokens: usize,
+    /// The reason.
+    pub reason: String,
+}
+
 /// A summary of the changes of the repository.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
@@ -140,7 +153,7 @@ pub struct GitSummary {
 /// A segment of a document.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Segment {
+pub enum DocumentSegment {
     /// The stable prefix, which a provider's cache can serve.
     #[default]
     Prefix,
@@ -148,7 +161,7 @@ pub enum Segment {
     Tail,
 }
 
-impl fmt::Display for Segment {
+impl fmt::Display for DocumentSegment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Prefix => "prefix",
@@ -185,7 +198,7 @@ pub struct SectionEntry {
     pub path: String,
     /// The segment that the section is in.
     #[serde(rename = "half")]
-    pub segment: Segment,
+    pub segment: DocumentSegment,
     /// The kind of the section.
     pub kind: SectionKind,
     /// The reason why the section is in the document.
@@ -223,7 +236,7 @@ pub struct SectionEntry {
 /// Something that is not in the document, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Omission {
+pub struct OmittedContent {
     /// The path, or the name of a document.
     pub path: String,
     /// The reason.
@@ -233,7 +246,7 @@ pub struct Omission {
     pub(crate) in_summary: bool,
 }
 
-impl Omission {
+impl OmittedContent {
     /// An omission that the summary of the document names.
     pub(crate) fn in_summary(path: impl Into<String>, reason: impl fmt::Display) -> Self {
         Self { path: path.into(), reason: format!("{reason}"), in_summary: true }

@@ -9,16 +9,16 @@ use std::ops::Range;
 
 /// A piece of a text. The pieces of a text follow each other without a gap.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Piece {
+pub(crate) struct TextPiece {
     pub(crate) range: Range<usize>,
     /// Pieces with a smaller rank are kept first, pieces of one rank in the order of the text. A piece without a rank is
     /// never kept.
-    pub(crate) rank: Option<Rank>,
+    pub(crate) rank: Option<PieceRank>,
 }
 
 /// The order in which pieces are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Rank {
+pub(crate) struct PieceRank {
     pub(crate) class: PieceClass,
     /// The order within the class: smaller is earlier.
     pub(crate) order_in_class: usize,
@@ -29,6 +29,8 @@ pub(crate) struct Rank {
 pub(crate) enum PieceClass {
     /// The pieces that tell what the text is about: front matter, title, introduction, statistics.
     Opening,
+    /// A piece about the phase that was asked for.
+    AskedPhase,
     Normal,
     /// A piece of more than [`LARGE_PIECE_BYTES`], which would keep out everything after it.
     Large,
@@ -43,14 +45,14 @@ const MAX_PART_BYTES: usize = 2_000;
 /// The most lines of a piece of plain text.
 const MAX_PLAIN_LINES: usize = 20;
 
-impl Rank {
+impl PieceRank {
     pub(crate) fn new(class: PieceClass, order_in_class: usize) -> Self {
         Self { class, order_in_class }
     }
 }
 
 /// A top-level block of Markdown, or an item of a top-level list.
-struct Block {
+struct MarkdownBlock {
     start: usize,
     heading: Option<usize>,
     metadata: bool,
@@ -59,12 +61,12 @@ struct Block {
 }
 
 /// Returns the blocks of `text`. It takes a parser, because a line that begins with `#` may be inside a fence.
-fn blocks(text: &str) -> Vec<Block> {
+fn blocks(text: &str) -> Vec<MarkdownBlock> {
     let options = Options::ENABLE_TABLES
         | Options::ENABLE_FOOTNOTES
         | Options::ENABLE_YAML_STYLE_METADATA_BLOCKS
         | Options::ENABLE_PLUSES_DELIMITED_METADATA_BLOCKS;
-    let mut blocks: Vec<Block> = Vec::new();
+    let mut blocks: Vec<MarkdownBlock> = Vec::new();
     let mut depth = 0_usize;
     let mut in_list = false;
     for (event, range) in Parser::new_ext(text, options).into_offset_iter() {
@@ -96,7 +98,7 @@ fn blocks(text: &str) -> Vec<Block> {
             let start = before.rfind('\n').map_or(0, |newline| newline + 1);
             if blocks.last().is_none_or(|last| last.start < start) {
                 let paragraph = matches!(event, Event::Start(Tag::Paragraph));
-                blocks.push(Block { start, heading, metadata, paragraph });
+                blocks.push(MarkdownBlock { start, heading, metadata, paragraph });
             }
         }
     }
@@ -108,16 +110,18 @@ fn number(level: HeadingLevel) -> usize {
 }
 
 /// Divides Markdown into pieces. Sections of completed phases are ranked last if `keep_completed` is true, and never kept
-/// otherwise.
-pub(crate) fn split_markdown(text: &str, keep_completed: bool) -> Vec<Piece> {
+/// otherwise. Sections of `asked_phase` are kept before all others, whether it is completed or not.
+pub(crate) fn split_markdown(text: &str, keep_completed: bool, asked_phase: Option<u32>) -> Vec<TextPiece> {
     let blocks = blocks(text);
     let completed = completed_phases(text);
-    let mut pieces: Vec<Piece> = Vec::with_capacity(blocks.len());
+    let mut pieces: Vec<TextPiece> = Vec::with_capacity(blocks.len());
     // The opening is the front matter, the title and the block after it.
     let mut opening = true;
     let mut depth = 1;
     // The level of the heading of a completed phase, while the blocks below it last.
     let mut completed_heading: Option<usize> = None;
+    // The same for the phase that was asked for.
+    let mut asked_heading: Option<usize> = None;
     for (index, block) in blocks.iter().enumerate() {
         let start = if index == 0 { 0 } else { block.start };
         let end = blocks.get(index + 1).map_or(text.len(), |next| next.start);
@@ -127,7 +131,13 @@ pub(crate) fn split_markdown(text: &str, keep_completed: bool) -> Vec<Piece> {
             if completed_heading.is_some_and(|above| level <= above) {
                 completed_heading = None;
             }
+            if asked_heading.is_some_and(|above| level <= above) {
+                asked_heading = None;
+            }
             let heading = block_text.lines().next().unwrap_or_default();
+            if asked_heading.is_none() && asked_phase.is_some() && phase_number(heading) == asked_phase {
+                asked_heading = Some(level);
+            }
             if completed_heading.is_none()
                 && phase_number(heading).is_some_and(|phase| completed.contains(&phase))
             {
@@ -139,38 +149,39 @@ pub(crate) fn split_markdown(text: &str, keep_completed: bool) -> Vec<Piece> {
             opening = false;
         }
         let class = match completed_heading {
+            _ if asked_heading.is_some() => PieceClass::AskedPhase,
             Some(_) => PieceClass::Completed,
             None if block_text.len() > LARGE_PIECE_BYTES => PieceClass::Large,
             None if first => PieceClass::Opening,
             None => PieceClass::Normal,
         };
-        let rank = (keep_completed || class != PieceClass::Completed).then(|| Rank::new(class, depth));
+        let rank = (keep_completed || class != PieceClass::Completed).then(|| PieceRank::new(class, depth));
         if block.paragraph && block_text.len() > LARGE_PIECE_BYTES {
             let parts = split_paragraph(block_text).into_iter();
-            pieces.extend(parts.map(|part| Piece { range: start + part.start..start + part.end, rank }));
+            pieces.extend(parts.map(|part| TextPiece { range: start + part.start..start + part.end, rank }));
         } else {
-            pieces.push(Piece { range: start..end, rank });
+            pieces.push(TextPiece { range: start..end, rank });
         }
     }
     if pieces.is_empty() && !text.is_empty() {
-        pieces.push(Piece { range: 0..text.len(), rank: Some(Rank::new(PieceClass::Opening, 0)) });
+        pieces.push(TextPiece { range: 0..text.len(), rank: Some(PieceRank::new(PieceClass::Opening, 0)) });
     }
     pieces
 }
 
 /// Divides plain text into pieces: paragraphs, of which long ones are divided further.
-pub(crate) fn split_plain_text(text: &str) -> Vec<Piece> {
+pub(crate) fn split_plain_text(text: &str) -> Vec<TextPiece> {
     let mut pieces = Vec::new();
     let (mut start, mut end, mut lines, mut blank) = (0, 0, 0, false);
     let mut push = |range: Range<usize>| {
         if range.len() <= LARGE_PIECE_BYTES {
-            pieces.push(Piece { range, rank: Some(Rank::new(PieceClass::Normal, 0)) });
+            pieces.push(TextPiece { range, rank: Some(PieceRank::new(PieceClass::Normal, 0)) });
             return;
         }
-        let rank = Some(Rank::new(PieceClass::Large, 0));
+        let rank = Some(PieceRank::new(PieceClass::Large, 0));
         let parts = split_paragraph(text.get(range.clone()).unwrap_or_default()).into_iter();
         pieces.extend(
-            parts.map(|part| Piece { range: range.start + part.start..range.start + part.end, rank }),
+            parts.map(|part| TextPiece { range: range.start + part.start..range.start + part.end, rank }),
         );
     };
     for line in text.split_inclusive('\n') {
@@ -253,8 +264,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn texts<'a>(text: &'a str, pieces: &[Piece]) -> Vec<(&'a str, Option<(PieceClass, usize)>)> {
-        let rank = |piece: &Piece| piece.rank.map(|rank| (rank.class, rank.order_in_class));
+    fn texts<'a>(text: &'a str, pieces: &[TextPiece]) -> Vec<(&'a str, Option<(PieceClass, usize)>)> {
+        let rank = |piece: &TextPiece| piece.rank.map(|rank| (rank.class, rank.order_in_class));
         pieces.iter().map(|piece| (&text[piece.range.clone()], rank(piece))).collect()
     }
 
@@ -274,20 +285,34 @@ mod tests {
             ("Setext\n---\n", Some((PieceClass::Normal, 2))),
             ("end\n", Some((PieceClass::Normal, 2))),
         ];
-        assert_eq!(texts(text, &split_markdown(text, true)), expected);
+        assert_eq!(texts(text, &split_markdown(text, true, None)), expected);
     }
 
     #[test]
     fn sections_of_completed_phases_come_last_or_not_at_all() {
         let text = "# Map\n\n| Phase | State |\n|---|---|\n| 1. Core | Complete |\n| 2. Tools | In progress |\n\n\
                     - [x] **Phase 3: Done**\n\n## Phase 1: Core\n\na\n\n### Detail\n\n## Phase 2: Tools\n\n## Phase 3\n";
-        let completed: Vec<_> = split_markdown(text, true)
+        let completed: Vec<_> = split_markdown(text, true, None)
             .into_iter()
             .filter(|piece| piece.rank.unwrap().class == PieceClass::Completed)
             .map(|piece| text[piece.range].trim().to_owned())
             .collect();
         assert_eq!(completed, ["## Phase 1: Core", "a", "### Detail", "## Phase 3"]);
-        assert_eq!(split_markdown(text, false).iter().filter(|piece| piece.rank.is_none()).count(), 4);
+        assert_eq!(split_markdown(text, false, None).iter().filter(|piece| piece.rank.is_none()).count(), 4);
+    }
+
+    #[test]
+    fn the_phase_that_was_asked_for_comes_before_the_others_even_if_it_is_completed() {
+        let text = "# Map\n\n- [x] Phase 1\n\n## Phase 1: Core\n\na\n\n### Detail\n\n## Phase 2: Tools\n\nb\n\n## Phase 12\n";
+        let asked = |phase| -> Vec<String> {
+            let pieces = split_markdown(text, false, Some(phase)).into_iter();
+            let asked =
+                pieces.filter(|piece| piece.rank.is_some_and(|rank| rank.class == PieceClass::AskedPhase));
+            asked.map(|piece| text[piece.range].trim().to_owned()).collect()
+        };
+        assert_eq!(asked(1), ["## Phase 1: Core", "a", "### Detail"]);
+        assert_eq!(asked(2), ["## Phase 2: Tools", "b"]);
+        assert!(asked(3).is_empty());
     }
 
     #[test]
@@ -303,7 +328,7 @@ mod tests {
             [("a line. of words\n", "\n"), ("A word. Is here. ", ". "), ("word ", " "), ("\u{e9}", "")]
         {
             let text = format!("{}\n", unit.repeat(20_000 / unit.len()).trim_end());
-            for pieces in [split_markdown(&text, true), split_plain_text(&text)] {
+            for pieces in [split_markdown(&text, true, None), split_plain_text(&text)] {
                 assert!(pieces.len() > 8 && pieces.iter().all(|piece| piece.range.len() <= MAX_PART_BYTES));
                 let cut = &pieces[..pieces.len() - 1];
                 assert!(cut.iter().all(|piece| text[piece.range.clone()].ends_with(end)), "{unit}");
@@ -315,7 +340,7 @@ mod tests {
     proptest! {
         #[test]
         fn pieces_are_the_whole_text_in_order(text in "([#>\\-`|*a1. \n~\t]|Phase |```\n|---\n|\u{e9}){0,60}") {
-            for pieces in [split_markdown(&text, true), split_plain_text(&text)] {
+            for pieces in [split_markdown(&text, true, None), split_plain_text(&text)] {
                 let whole: String = pieces.iter().map(|piece| &text[piece.range.clone()]).collect();
                 prop_assert_eq!(&whole, &text);
             }

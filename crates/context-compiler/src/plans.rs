@@ -1,22 +1,22 @@
 //! The plans of a phase in the volatile tail.
 
-use crate::catalogue::{Layout, RoleProfile};
+use crate::catalogue::{PlanningLayout, RoleProfile};
 use crate::error::Error;
-use crate::load::{FileLoadError, Loader};
-use crate::manifest::{Omission, SectionKind};
+use crate::load::{FileLoadError, FileLoader};
+use crate::manifest::{OmittedContent, SectionKind};
 use crate::pieces;
 use crate::request::ContextRequest;
-use crate::section::{Section, document_language};
+use crate::section::{QuotedSection, document_language};
 use crate::source::path::join;
 use crate::source::{EntryKind, SourceTree};
 
 /// The plans of a request.
 #[derive(Default)]
-pub(crate) struct Plans {
-    pub(crate) sections: Vec<Section>,
+pub(crate) struct PhasePlans {
+    pub(crate) sections: Vec<QuotedSection>,
     /// The file names, for the summary.
     pub(crate) names: Vec<String>,
-    pub(crate) omissions: Vec<Omission>,
+    pub(crate) omissions: Vec<OmittedContent>,
     pub(crate) diagnostics: Vec<String>,
 }
 
@@ -25,28 +25,33 @@ pub(crate) struct Plans {
 /// # Errors
 /// The plan that the request names cannot be read.
 pub(crate) fn collect_plans(
-    loader: &Loader<'_>,
-    layout: &Layout,
+    loader: &FileLoader<'_>,
+    layout: &PlanningLayout,
     role: &RoleProfile,
     request: &ContextRequest,
-) -> Result<Plans, Error> {
+) -> Result<PhasePlans, Error> {
     match (&request.plan, request.phase) {
         (Some(path), _) => named_plan(loader, path),
         (None, Some(phase)) if phase > 0 => Ok(plans_of_phase(loader, layout, role.max_plans, phase)),
-        _ => Ok(Plans::default()),
+        _ => Ok(PhasePlans::default()),
     }
 }
 
-fn named_plan(loader: &Loader<'_>, path: &str) -> Result<Plans, Error> {
-    let mut plans = Plans::default();
+fn named_plan(loader: &FileLoader<'_>, path: &str) -> Result<PhasePlans, Error> {
+    let mut plans = PhasePlans::default();
     match plans.add(loader, path, "plan that was named") {
         Ok(()) => Ok(plans),
         Err(error) => Err(Error::Plan { path: path.to_owned(), problem: error.to_string() }),
     }
 }
 
-fn plans_of_phase(loader: &Loader<'_>, layout: &Layout, max_plans: usize, phase: u32) -> Plans {
-    let mut plans = Plans::default();
+fn plans_of_phase(
+    loader: &FileLoader<'_>,
+    layout: &PlanningLayout,
+    max_plans: usize,
+    phase: u32,
+) -> PhasePlans {
+    let mut plans = PhasePlans::default();
     let (paths, diagnostics) = find_plans(loader.tree, layout, phase);
     plans.diagnostics = diagnostics;
     if paths.is_empty() {
@@ -58,28 +63,28 @@ fn plans_of_phase(loader: &Loader<'_>, layout: &Layout, max_plans: usize, phase:
         // Counted by the plans that were read: one that cannot be read must not take the place of another.
         if plans.sections.len() == max_plans {
             let reason = format!("a role reads {max_plans} plans at most");
-            plans.omissions.push(Omission::in_summary(path, reason));
+            plans.omissions.push(OmittedContent::in_summary(path, reason));
             continue;
         }
         match plans.add(loader, &path, &why) {
             // Removed since the folder was listed.
             Ok(()) | Err(FileLoadError::NotFound) => {}
-            Err(error) => plans.omissions.push(Omission::in_summary(path, error)),
+            Err(error) => plans.omissions.push(OmittedContent::in_summary(path, error)),
         }
     }
     plans
 }
 
-impl Plans {
-    fn add(&mut self, loader: &Loader<'_>, path: &str, why: &str) -> Result<(), FileLoadError> {
+impl PhasePlans {
+    fn add(&mut self, loader: &FileLoader<'_>, path: &str, why: &str) -> Result<(), FileLoadError> {
         let loaded = loader.load_document(path)?;
         self.names.push(path.rsplit('/').next().unwrap_or(path).to_owned());
-        self.sections.push(Section {
+        self.sections.push(QuotedSection {
             path: path.to_owned(),
             kind: SectionKind::Plan,
             why: why.to_owned(),
             language: document_language(path),
-            pieces: pieces::split_markdown(&loaded.text, true),
+            pieces: pieces::split_markdown(&loaded.text, true, None),
             text: loaded.text,
             provenance: loaded.provenance,
         });
@@ -89,7 +94,7 @@ impl Plans {
 
 /// Returns the paths of the plans of `phase` in byte order of their names, and diagnostics. If several folders have the
 /// number of the phase, the first one with plans counts.
-fn find_plans(tree: &dyn SourceTree, layout: &Layout, phase: u32) -> (Vec<String>, Vec<String>) {
+fn find_plans(tree: &dyn SourceTree, layout: &PlanningLayout, phase: u32) -> (Vec<String>, Vec<String>) {
     let (mut first, mut diagnostics) = (None::<(String, Vec<String>)>, Vec::new());
     for base in &layout.phases {
         let folders = list_names(tree, base, EntryKind::Folder).unwrap_or_default();

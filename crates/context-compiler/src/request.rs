@@ -47,10 +47,14 @@ pub struct ContextRequest {
     pub prefix_share_percent: u32,
     /// The format of the document. Markdown by default.
     pub format: Format,
-    /// The globs of the source files. By default those of the role.
+    /// The globs of the source files, each of which is wanted whole; an empty list includes none. By default those of the
+    /// role, or, if the role has none, every file of the project, as far as it has to do with the changes, the failures and
+    /// the task.
     pub include: Option<Vec<String>>,
     /// Globs of source files to leave out, in addition to those of the role.
     pub exclude: Vec<String>,
+    /// The task at hand, in words. Source files that match it come after what changed and what failed.
+    pub task: Option<String>,
     /// The detail in which source files are shown.
     pub code_detail: CodeDetail,
     /// The detail in which changes are shown. By default that of the role.
@@ -108,6 +112,7 @@ impl ContextRequest {
             format: Format::default(),
             include: None,
             exclude: Vec::new(),
+            task: None,
             code_detail: CodeDetail::default(),
             diff_detail: None,
             changes: None,
@@ -169,6 +174,13 @@ impl ContextRequest {
     #[must_use]
     pub fn exclude(mut self, globs: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.exclude = globs.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Describes the [task](Self::task) at hand.
+    #[must_use]
+    pub fn task(mut self, task: impl Into<String>) -> Self {
+        self.task = Some(task.into());
         self
     }
 

@@ -1,12 +1,12 @@
 //! A section: the text that is quoted under one heading, and its source.
 
 use crate::manifest::SectionKind;
-use crate::pieces::Piece;
+use crate::pieces::TextPiece;
 use crate::text::TextEncoding;
 
 /// A text to quote, divided into pieces.
 #[derive(Clone, Debug)]
-pub(crate) struct Section {
+pub(crate) struct QuotedSection {
     pub(crate) path: String,
     pub(crate) kind: SectionKind,
     /// The reason why the section is in the document.
@@ -14,13 +14,13 @@ pub(crate) struct Section {
     /// The language that Markdown's fence names.
     pub(crate) language: &'static str,
     pub(crate) text: String,
-    pub(crate) pieces: Vec<Piece>,
-    pub(crate) provenance: Provenance,
+    pub(crate) pieces: Vec<TextPiece>,
+    pub(crate) provenance: SourceProvenance,
 }
 
 /// Facts about the source of a text.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Provenance {
+pub(crate) struct SourceProvenance {
     pub(crate) bytes: u64,
     pub(crate) sha256: String,
     pub(crate) encoding: TextEncoding,

@@ -1,13 +1,13 @@
 //! The two segments of a document: dividing the budget between them, and writing each within its part.
 
-use crate::budget::{Budget, SectionRequest, divide};
-use crate::manifest::{SectionEntry, Segment};
-use crate::writer::{FlexibleSection, Renderer, SegmentWriter};
+use crate::budget::{SectionRequest, TokenBudget, divide};
+use crate::manifest::{DocumentSegment, SectionEntry};
+use crate::writer::{FlexibleSection, SectionRenderer, SegmentWriter};
 
 /// A segment of the document before its size is known.
 pub(crate) struct SegmentPlan<'a> {
-    segment: Segment,
-    renderer: Renderer<'a>,
+    segment: DocumentSegment,
+    renderer: SectionRenderer<'a>,
     opening: String,
     closing: String,
     sections: Vec<Box<dyn FlexibleSection + 'a>>,
@@ -27,7 +27,7 @@ pub(crate) struct RenderedSegment {
 impl<'a> SegmentPlan<'a> {
     /// The stable prefix.
     pub(crate) fn prefix(
-        renderer: Renderer<'a>,
+        renderer: SectionRenderer<'a>,
         sections: Vec<Box<dyn FlexibleSection + 'a>>,
     ) -> SegmentPlan<'a> {
         let format = renderer.format;
@@ -36,7 +36,7 @@ impl<'a> SegmentPlan<'a> {
         // One token for the place where the sections meet the opening.
         let frame_tokens = renderer.raw_cost(&opening) + renderer.raw_cost(&closing) + 1;
         let mut plan = Self {
-            segment: Segment::Prefix,
+            segment: DocumentSegment::Prefix,
             renderer,
             opening,
             closing,
@@ -53,14 +53,14 @@ impl<'a> SegmentPlan<'a> {
     /// The volatile tail, between `opening` and `closing`. It gets everything that the prefix leaves, so its join tokens
     /// need not be known.
     pub(crate) fn tail(
-        renderer: Renderer<'a>,
+        renderer: SectionRenderer<'a>,
         opening: String,
         closing: String,
         sections: Vec<Box<dyn FlexibleSection + 'a>>,
     ) -> SegmentPlan<'a> {
         // One token for each of the places where the sections meet the opening and the summary.
         let frame_tokens = renderer.raw_cost(&opening) + renderer.raw_cost(&closing) + 2;
-        let segment = Segment::Tail;
+        let segment = DocumentSegment::Tail;
         Self { segment, renderer, opening, closing, sections, frame_tokens, join_tokens: 0 }
     }
 
@@ -71,6 +71,11 @@ impl<'a> SegmentPlan<'a> {
     fn max_tokens(&self) -> usize {
         let sections: usize = self.sections.iter().map(|section| section.max_tokens()).sum();
         self.frame_tokens + sections + self.join_tokens
+    }
+
+    /// Returns the reason why the sections cannot use more tokens, if one of them tells it.
+    pub(crate) fn limit_reason(&self) -> Option<&'static str> {
+        self.sections.iter().find_map(|section| section.limit_reason())
     }
 
     /// Returns the part of `tokens` that each section gets. No part shrinks when there are more tokens.
@@ -156,21 +161,40 @@ pub(crate) struct BudgetSplit<'a> {
     pub(crate) tail: &'a SegmentPlan<'a>,
     /// The part that the prefix can have at most.
     pub(crate) prefix_share_percent: usize,
+    /// True if the prefix has the documents of a project without planning documents. They introduce a reader, and say
+    /// less about the task than the tail, so they have a smaller part.
+    pub(crate) is_orientation: bool,
 }
+
+/// The part of the budget for the documents of a project without planning documents, in per cent.
+const ORIENTATION_SHARE_PERCENT: usize = 20;
 
 impl BudgetSplit<'_> {
     /// Returns the counted tokens of the prefix and of the tail. Those of the prefix depend on nothing in the tail; the
     /// tail gets what the prefix cannot use.
-    pub(crate) fn divide(&self, budget: Budget) -> (usize, usize) {
+    pub(crate) fn divide(&self, budget: TokenBudget) -> (usize, usize) {
         let total = budget.counted_tokens();
         // The prefix is measured against its own limit only, and not against what the tail needs: it must not change
         // with the tail.
-        let prefix = (total.saturating_mul(self.prefix_share_percent) / 100).min(self.prefix.max_tokens());
+        let limit = total.saturating_mul(self.prefix_share_percent) / 100;
+        let limit = if self.is_orientation { self.orientation_limit(total, limit) } else { limit };
+        let prefix = limit.min(self.prefix.max_tokens());
         (prefix, total - prefix)
     }
 
+    /// Returns the tokens for the documents of a project without planning documents: a small part, unless they need more
+    /// for a line of each, at most `limit`; or what a small project leaves. That is rounded down to a tenth of the budget,
+    /// so that few changes in the tail move the prefix.
+    fn orientation_limit(&self, total: usize, limit: usize) -> usize {
+        let small = (total.saturating_mul(ORIENTATION_SHARE_PERCENT) / 100).min(limit);
+        let needed = self.prefix.min_tokens().min(limit);
+        let free = total.saturating_sub(self.tail.max_tokens());
+        let tenths = free.saturating_mul(10) / total.max(1);
+        small.max(needed).max(tenths * total / 10)
+    }
+
     /// Returns true if each segment gets the tokens that it needs at least.
-    pub(crate) fn fits(&self, budget: Budget) -> bool {
+    pub(crate) fn fits(&self, budget: TokenBudget) -> bool {
         let (prefix, tail) = self.divide(budget);
         prefix >= self.prefix.min_tokens() && tail >= self.tail.min_tokens()
     }
@@ -178,7 +202,7 @@ impl BudgetSplit<'_> {
     /// Returns the smallest budget that fits, in tokens of the model. A larger budget gives both segments more, so it is
     /// found by bisection.
     pub(crate) fn smallest_budget(&self, factor_permille: u32) -> usize {
-        let fits = |model_tokens| self.fits(Budget { model_tokens, factor_permille });
+        let fits = |model_tokens| self.fits(TokenBudget { model_tokens, factor_permille });
         let (mut too_small, mut enough) = (0, 1_usize);
         // The bound keeps the products in `Budget` and `divide` from overflowing.
         while !fits(enough) && enough < usize::MAX / 20_000 {

@@ -1,26 +1,26 @@
 //! The section with the failures of the last test run.
 
-use crate::load::Loader;
+use crate::load::FileLoader;
 use crate::manifest::SectionKind;
 use crate::pieces;
-use crate::section::{Provenance, Section};
+use crate::section::{QuotedSection, SourceProvenance};
 use crate::text::{TextEncoding, normalise, sha256_hex};
 
 /// Returns the section that quotes `output`, or `None` if it is empty.
-pub(crate) fn test_failures_section(loader: &Loader<'_>, output: &str) -> Option<Section> {
+pub(crate) fn test_failures_section(loader: &FileLoader<'_>, output: &str) -> Option<QuotedSection> {
     let (text, redactions) = loader.mask(normalise(output));
-    (!text.is_empty()).then(|| Section {
+    (!text.is_empty()).then(|| QuotedSection {
         path: "test failures".to_owned(),
         kind: SectionKind::TestFailures,
         why: "failures of the last test run".to_owned(),
         language: "text",
         pieces: pieces::split_plain_text(&text),
-        provenance: Provenance {
+        provenance: SourceProvenance {
             bytes: output.len() as u64,
             sha256: sha256_hex(output.as_bytes()),
             encoding: TextEncoding::Utf8,
             redactions,
-            ..Provenance::default()
+            ..SourceProvenance::default()
         },
         text,
     })

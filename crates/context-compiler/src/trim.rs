@@ -3,14 +3,14 @@
 use crate::detail_level::DetailLevel;
 use crate::format::{SectionHeading, fence_len};
 use crate::manifest::{SectionEntry, SectionKind};
-use crate::pieces::Piece;
-use crate::section::Section;
+use crate::pieces::TextPiece;
+use crate::section::QuotedSection;
 use crate::text::group_digits;
-use crate::writer::{FlexibleSection, Renderer, SegmentWriter};
+use crate::writer::{FlexibleSection, SectionRenderer, SegmentWriter};
 
 /// A section whose pieces are kept one after the other, by rank, as long as they fit.
 pub(crate) struct TrimmableSection {
-    section: Section,
+    section: QuotedSection,
     weight: usize,
     fence_len: usize,
     /// The tokens of each piece as it is written.
@@ -23,9 +23,9 @@ pub(crate) struct TrimmableSection {
 }
 
 impl TrimmableSection {
-    pub(crate) fn new(section: Section, weight: usize, renderer: Renderer<'_>) -> Self {
+    pub(crate) fn new(section: QuotedSection, weight: usize, renderer: SectionRenderer<'_>) -> Self {
         let fence_len = fence_len(&section.text);
-        let text = |piece: &Piece| section.text.get(piece.range.clone()).unwrap_or_default();
+        let text = |piece: &TextPiece| section.text.get(piece.range.clone()).unwrap_or_default();
         let piece_costs: Vec<usize> =
             section.pieces.iter().map(|piece| renderer.escaped_cost(text(piece))).collect();
         let mut keep_order: Vec<usize> = (0..piece_costs.len())
@@ -57,8 +57,8 @@ impl TrimmableSection {
     }
 
     /// Returns the text with a note in each gap, escaped, and the number of pieces left out.
-    fn trimmed_text(&self, kept: &[bool], renderer: Renderer<'_>) -> (String, usize) {
-        let Section { kind, text, pieces, .. } = &self.section;
+    fn trimmed_text(&self, kept: &[bool], renderer: SectionRenderer<'_>) -> (String, usize) {
+        let QuotedSection { kind, text, pieces, .. } = &self.section;
         let format = renderer.format;
         let mut body = String::new();
         let (mut line, mut gap_line, mut gap_tokens, mut left_out) = (1, 1, 0, 0);
@@ -152,7 +152,7 @@ impl FlexibleSection for TrimmableSection {
     fn write(&self, tokens: usize, writer: &mut SegmentWriter<'_>) {
         let kept = self.kept_pieces(tokens);
         let (body, left_out) = self.trimmed_text(&kept, writer.renderer);
-        let Section { path, kind, why, language, provenance, .. } = &self.section;
+        let QuotedSection { path, kind, why, language, provenance, .. } = &self.section;
         let level = if left_out > 0 { DetailLevel::Trimmed } else { DetailLevel::Full };
         let heading = SectionHeading { path, language, level, fence_len: self.fence_len };
         let entry = SectionEntry {

@@ -1,18 +1,18 @@
 //! Writing of sections: the format and the counter that decide their cost, and the text of a segment while it grows.
 
 use crate::format::{Format, SectionHeading};
-use crate::manifest::{SectionEntry, Segment};
+use crate::manifest::{DocumentSegment, SectionEntry};
 use crate::text::sha256_hex;
 use crate::tokens::TokenCounter;
 
 /// The format that a text is written in, and the counter that measures it.
 #[derive(Clone, Copy)]
-pub(crate) struct Renderer<'a> {
+pub(crate) struct SectionRenderer<'a> {
     pub(crate) format: Format,
     pub(crate) counter: &'a dyn TokenCounter,
 }
 
-impl Renderer<'_> {
+impl SectionRenderer<'_> {
     /// Returns the tokens of `text` as it stands in the document, where it is not escaped any further.
     pub(crate) fn raw_cost(&self, text: &str) -> usize {
         self.counter.count(text)
@@ -41,14 +41,18 @@ pub(crate) trait FlexibleSection {
     fn weight(&self) -> usize;
     /// Returns a number for how much is written with `tokens`. With more tokens it is the same or larger.
     fn detail_at(&self, tokens: usize) -> usize;
+    /// Returns the reason why the section cannot use more than [`max_tokens`](Self::max_tokens), if it has one to tell.
+    fn limit_reason(&self) -> Option<&'static str> {
+        None
+    }
     /// Writes as much as `tokens` allow. With more tokens, everything is written that is written with fewer.
     fn write(&self, tokens: usize, writer: &mut SegmentWriter<'_>);
 }
 
 /// The text of one segment while it is written, and the manifest of its sections.
 pub(crate) struct SegmentWriter<'a> {
-    pub(crate) renderer: Renderer<'a>,
-    pub(crate) segment: Segment,
+    pub(crate) renderer: SectionRenderer<'a>,
+    pub(crate) segment: DocumentSegment,
     pub(crate) text: String,
     pub(crate) entries: Vec<SectionEntry>,
 }

@@ -159,9 +159,9 @@ fn at_most_two_plans_are_there_the_first_by_name_and_a_missing_phase_is_nothing(
     assert!(compiled.tail.contains("Plan one") && compiled.tail.contains("Plan two"));
     assert!(!compiled.tail.contains("Plan three"));
     assert!(compiled.manifest.left_out.iter().any(|left| left.path.ends_with("02-03-PLAN.md")));
-    let none = compile(&tree, &ContextRequest::new("dev").phase(7));
+    let none = compile(&tree, &ContextRequest::new("dev").phase(7).include(Vec::<String>::new()));
     assert!(none.tail.starts_with("# Role: dev\n# Phase: 7\n\nInside: "));
-    assert!(none.manifest.sections.iter().all(|section| section.kind == SectionKind::Document));
+    assert!(none.manifest.sections.iter().all(|section| section.kind != SectionKind::Plan));
     let plan = ".yolo-planning/phases/02-tools/02-03-PLAN.md";
     let named = compile(&tree, &ContextRequest::new("dev").phase(2).plan(plan));
     assert!(named.tail.contains("Plan three") && !named.tail.contains("Plan one"));
@@ -244,7 +244,8 @@ fn secrets_are_masked_everywhere_and_before_anything_is_cut() {
         };
         assert!(!compiled.text().contains("hunter2"), "{}", compiled.text());
         if budget > 550 {
-            assert_eq!(compiled.text().matches("[redacted:password]").count(), 5, "{}", compiled.text());
+            // Five in documents, changes and failures; the same files are source files as well.
+            assert!(compiled.text().matches("[redacted:password]").count() >= 5, "{}", compiled.text());
             let masked: usize = compiled.manifest.sections.iter().map(|section| section.redactions).sum();
             assert!(masked >= 4);
         }
@@ -369,7 +370,8 @@ prop_compose! {
 }
 
 fn request(role: &str, format: Format, changes: Changes, budget: usize) -> ContextRequest {
-    ContextRequest::new(role).phase(4).format(format).changes(changes).budget_tokens(budget)
+    let request = ContextRequest::new(role).phase(4).format(format).changes(changes);
+    request.include(Vec::<String>::new()).budget_tokens(budget)
 }
 
 /// Returns the quoted lines of each section, without the notes in gaps.
@@ -436,7 +438,7 @@ proptest! {
         let base = Compiler::new(&tree).cache(cache()).compile(&request("lead", Format::Markdown, changes.clone(), budget));
         tree.files.insert("specs/4-a/plan.md".to_owned(), other.clone().into_bytes());
         let all = request("lead", Format::Markdown, changes, budget).test_failures(other);
-        let bare = ContextRequest::new("lead").budget_tokens(budget);
+        let bare = ContextRequest::new("lead").include(Vec::<String>::new()).budget_tokens(budget);
         if let (Ok(base), Ok(all), Ok(bare)) = (base, Compiler::new(&tree).cache(cache()).compile(&all), Compiler::new(&tree).cache(cache()).compile(&bare)) {
             prop_assert_eq!(&base.prefix, &all.prefix);
             prop_assert_eq!(&base.prefix, &bare.prefix);
@@ -524,7 +526,7 @@ fn source_files_are_whole_or_in_outline_or_named_and_what_changed_comes_first() 
 #[test]
 fn with_source_files_a_document_keeps_its_budget_and_more_of_it_loses_no_file() {
     let (tree, changes) = with_code();
-    let levels = [DetailLevel::Map, DetailLevel::Outline, DetailLevel::Full];
+    let levels = [DetailLevel::Map, DetailLevel::Outline, DetailLevel::Trimmed, DetailLevel::Full];
     let rank = |level| levels.iter().position(|other| *other == level).unwrap();
     for format in FORMATS {
         for how in [CodeDetail::Auto, CodeDetail::Full, CodeDetail::Outline, CodeDetail::Map] {
@@ -679,8 +681,8 @@ fn secrets_in_names_are_masked() {
 #[cfg(feature = "outline")]
 #[test]
 fn names_that_a_file_exports_are_those_of_its_masked_text() {
-    struct Word;
-    impl Redact for Word {
+    struct WordRedactor;
+    impl Redact for WordRedactor {
         fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
             if text.contains("key = hidden_word") {
                 Cow::Owned(text.replace("hidden_word", "[redacted]"))
@@ -691,7 +693,7 @@ fn names_that_a_file_exports_are_those_of_its_masked_text() {
     }
     let tree = MemoryTree::with([("src/a.rs", "// key = hidden_word\npub fn hidden_word() {}\n")]);
     let request = ContextRequest::new("other").include(["src"]).code_detail(CodeDetail::Map);
-    let text = Compiler::new(&tree).cache(cache()).redact(&Word).compile(&request).unwrap().text();
+    let text = Compiler::new(&tree).cache(cache()).redact(&WordRedactor).compile(&request).unwrap().text();
     assert!(text.contains("src/a.rs (") && !text.contains("hidden_word"), "{text}");
 }
 

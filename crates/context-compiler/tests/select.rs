@@ -237,9 +237,9 @@ fn paths() -> impl Strategy<Value = BTreeSet<String>> {
 }
 
 /// A tree that lists every folder backwards.
-struct Backwards(FolderTree);
+struct BackwardsTree(FolderTree);
 
-impl SourceTree for Backwards {
+impl SourceTree for BackwardsTree {
     fn read(&self, path: &str, max_bytes: u64) -> Result<FileContent, ReadError> {
         self.0.read(path, max_bytes)
     }
@@ -282,6 +282,6 @@ proptest! {
         prop_assert_eq!(ours.files.iter().cloned().collect::<BTreeSet<_>>(), git);
         // Nor does the order of a listing, or the number of threads, change anything.
         let one = SelectOptions::default().threads(1);
-        prop_assert_eq!(&select(&Backwards(tree), &[], &[], &one).unwrap(), &ours);
+        prop_assert_eq!(&select(&BackwardsTree(tree), &[], &[], &one).unwrap(), &ours);
     }
 }

@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   mcp-stdio context --role dev --phase 3 --budget 20000
+  mcp-stdio context --task 'parse_args loses the last flag'
   mcp-stdio context --role qa --include 'src/**/*.rs' --manifest
   cargo test 2>&1 | mcp-stdio context --role dev --failures -
 
@@ -53,7 +54,10 @@ pub(crate) struct ContextArguments {
     /// Tokens of the model for each token of o200k, which are counted: 1.35 for Claude up to 4.6, 1.8 from 4.7
     #[arg(long, default_value_t = 1.0)]
     factor: f64,
-    /// Glob of source files to add; repeat it for several
+    /// Task at hand, in words: source files that match it come first
+    #[arg(long, value_name = "TEXT")]
+    task: Option<String>,
+    /// Glob of source files to add; repeat it for several. Default: those that changes, failures and the task concern
     #[arg(long, value_name = "GLOB")]
     include: Option<Vec<String>>,
     /// Glob of source files to leave out; repeat it for several
@@ -243,6 +247,7 @@ fn request(arguments: &ContextArguments, role: &str) -> Result<ContextRequest, E
         FormatArgument::Xml => Format::Xml,
         FormatArgument::Json => Format::Json,
     };
+    request.task = arguments.task.clone();
     request.include = arguments.include.clone();
     request.exclude = arguments.exclude.clone();
     Ok(request)

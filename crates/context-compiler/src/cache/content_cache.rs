@@ -1,10 +1,10 @@
 //! The cache, in memory and optionally in a folder.
 
-use super::entries::{ContentFacts, Entries, IndexEntry, Quote, QuoteKey};
+use super::entries::{CacheEntries, ContentFacts, IndexEntry, QuoteKey, QuoteSize};
 #[cfg(unix)]
 use super::format;
 #[cfg(unix)]
-use super::store::{CacheFile, Store};
+use super::store::{CacheFile, CacheFolder};
 use crate::hash::{ContentHash, hash_content};
 use crate::outline::{Language, Outline, outline};
 use crate::source::FileState;
@@ -20,13 +20,13 @@ const CLOCK_TICK_NS: i128 = 2_000_000_000;
 
 /// Facts about contents for one token counter. Cheap to clone; clones share their facts.
 #[derive(Clone)]
-pub struct ContentCache(Arc<Shared>);
+pub struct ContentCache(Arc<SharedCache>);
 
-struct Shared {
+struct SharedCache {
     counter: Arc<dyn TokenCounter>,
-    entries: Mutex<Entries>,
+    entries: Mutex<CacheEntries>,
     #[cfg(unix)]
-    store: Option<Store>,
+    store: Option<CacheFolder>,
 }
 
 impl Default for ContentCache {
@@ -50,9 +50,9 @@ impl ContentCache {
 
     /// An empty cache in memory that holds at most about `max_bytes`.
     pub fn with_max_bytes(counter: Arc<dyn TokenCounter>, max_bytes: usize) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(SharedCache {
             counter,
-            entries: Mutex::new(Entries::new(max_bytes)),
+            entries: Mutex::new(CacheEntries::new(max_bytes)),
             #[cfg(unix)]
             store: None,
         }))
@@ -72,14 +72,14 @@ impl ContentCache {
         folder: impl AsRef<std::path::Path>,
         project: &str,
     ) -> std::io::Result<Self> {
-        let store = Store::open(folder.as_ref(), project, counter.name())?;
-        let mut entries = Entries::new(DEFAULT_MAX_BYTES);
+        let store = CacheFolder::open(folder.as_ref(), project, counter.name())?;
+        let mut entries = CacheEntries::new(DEFAULT_MAX_BYTES);
         if let Some(bytes) = store.read(CacheFile::Facts) {
             format::decode_facts(&bytes, &mut entries);
             entries.facts_changed = false;
         }
         entries.outlines_pending = true;
-        Ok(Self(Arc::new(Shared { counter, entries: Mutex::new(entries), store: Some(store) })))
+        Ok(Self(Arc::new(SharedCache { counter, entries: Mutex::new(entries), store: Some(store) })))
     }
 
     /// Writes new facts to the folder of the cache, if it has one, and removes files that were not used for 30 days or
@@ -173,11 +173,11 @@ impl ContentCache {
     }
 
     /// Returns the cached quote; `Some(None)` if there is nothing to quote.
-    pub(crate) fn cached_quote(&self, key: &QuoteKey) -> Option<Option<Quote>> {
+    pub(crate) fn cached_quote(&self, key: &QuoteKey) -> Option<Option<QuoteSize>> {
         self.lock().quotes.get(key).copied()
     }
 
-    pub(crate) fn record_quote(&self, key: QuoteKey, quote: Option<Quote>) {
+    pub(crate) fn record_quote(&self, key: QuoteKey, quote: Option<QuoteSize>) {
         self.lock().insert_quote(key, quote);
     }
 
@@ -205,7 +205,7 @@ impl ContentCache {
         entries.outlines.get(&(*hash, language)).cloned()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Entries> {
+    fn lock(&self) -> MutexGuard<'_, CacheEntries> {
         // A panic of another thread leaves at worst a fact out, so a poisoned lock is as good as a sound one.
         self.0.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -33,7 +33,7 @@ pub(crate) struct ContentFacts {
 
 /// The size of a content once it is quoted, masked and escaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Quote {
+pub(crate) struct QuoteSize {
     /// The number of backticks of the fence around it.
     pub(crate) fence_len: usize,
     pub(crate) tokens: usize,
@@ -59,12 +59,12 @@ pub(super) struct IndexEntry {
 }
 
 /// The maps of a cache, and which of them differ from the files of its folder.
-pub(super) struct Entries {
+pub(super) struct CacheEntries {
     pub(super) index: BoundedMap<String, IndexEntry>,
     pub(super) facts: BoundedMap<ContentHash, ContentFacts>,
     pub(super) outlines: BoundedMap<(ContentHash, Language), Arc<Outline>>,
     /// `None` for an outline that does not exist.
-    pub(super) quotes: BoundedMap<QuoteKey, Option<Quote>>,
+    pub(super) quotes: BoundedMap<QuoteKey, Option<QuoteSize>>,
     pub(super) facts_changed: bool,
     pub(super) outlines_changed: bool,
     /// True as long as the outlines of the folder are not loaded, which happens when one is asked for.
@@ -107,7 +107,7 @@ impl QuoteKey {
     }
 }
 
-impl Entries {
+impl CacheEntries {
     /// Entries of at most `max_bytes` together.
     pub(super) fn new(max_bytes: usize) -> Self {
         Self {
@@ -137,12 +137,14 @@ impl Entries {
     pub(super) fn insert_outline(&mut self, key: (ContentHash, Language), outline: Arc<Outline>) {
         let symbols: usize =
             outline.symbols.iter().map(|symbol| symbol.name.len() + size_of::<Symbol>()).sum();
-        let bytes = outline.text.len() + symbols + size_of::<(ContentHash, Outline)>();
+        let identifiers: usize =
+            outline.identifiers.iter().map(|(name, _)| name.len() + size_of::<(String, u32)>()).sum();
+        let bytes = outline.text.len() + symbols + identifiers + size_of::<(ContentHash, Outline)>();
         self.outlines_changed = true;
         self.outlines.insert(key, outline, bytes);
     }
 
-    pub(super) fn insert_quote(&mut self, key: QuoteKey, quote: Option<Quote>) {
-        self.quotes.insert(key, quote, size_of::<(QuoteKey, Quote)>());
+    pub(super) fn insert_quote(&mut self, key: QuoteKey, quote: Option<QuoteSize>) {
+        self.quotes.insert(key, quote, size_of::<(QuoteKey, QuoteSize)>());
     }
 }

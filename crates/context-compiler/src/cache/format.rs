@@ -1,12 +1,12 @@
 //! The binary format of a cache's files. Numbers are little-endian, lengths precede texts, and maps are sorted by key, so
 //! the same entries give the same bytes.
 
-use super::entries::{ContentFacts, ContentKind, Entries, IndexEntry};
+use super::entries::{CacheEntries, ContentFacts, ContentKind, IndexEntry};
 use crate::outline::{Language, Outline, Symbol, SymbolKind};
 use crate::source::FileState;
 use std::sync::Arc;
 
-pub(super) fn encode_facts(entries: &Entries) -> Vec<u8> {
+pub(super) fn encode_facts(entries: &CacheEntries) -> Vec<u8> {
     let mut out = Vec::new();
     let facts = entries.facts.sorted();
     put_number(&mut out, facts.len());
@@ -35,8 +35,8 @@ pub(super) fn encode_facts(entries: &Entries) -> Vec<u8> {
 }
 
 /// Adds the facts and the index in `bytes` to `entries`, up to the first one that cannot be read.
-pub(super) fn decode_facts(bytes: &[u8], entries: &mut Entries) -> Option<()> {
-    let mut reader = Reader(bytes);
+pub(super) fn decode_facts(bytes: &[u8], entries: &mut CacheEntries) -> Option<()> {
+    let mut reader = CacheFileReader(bytes);
     for _ in 0..reader.number()? {
         let hash = reader.array()?;
         let kind = match reader.array::<1>()? {
@@ -62,7 +62,7 @@ pub(super) fn decode_facts(bytes: &[u8], entries: &mut Entries) -> Option<()> {
     Some(())
 }
 
-pub(super) fn encode_outlines(entries: &Entries) -> Vec<u8> {
+pub(super) fn encode_outlines(entries: &CacheEntries) -> Vec<u8> {
     let mut out = Vec::new();
     let outlines = entries.outlines.sorted();
     put_number(&mut out, outlines.len());
@@ -78,13 +78,18 @@ pub(super) fn encode_outlines(entries: &Entries) -> Vec<u8> {
             put_number(&mut out, symbol.line);
             out.push(u8::from(symbol.exported));
         }
+        put_number(&mut out, outline.identifiers.len());
+        for (name, count) in &outline.identifiers {
+            put_bytes(&mut out, name.as_bytes());
+            out.extend(count.to_le_bytes());
+        }
     }
     out
 }
 
 /// Adds the outlines in `bytes` to `entries`, up to the first one that cannot be read.
-pub(super) fn decode_outlines(bytes: &[u8], entries: &mut Entries) -> Option<()> {
-    let mut reader = Reader(bytes);
+pub(super) fn decode_outlines(bytes: &[u8], entries: &mut CacheEntries) -> Option<()> {
+    let mut reader = CacheFileReader(bytes);
     for _ in 0..reader.number()? {
         let hash = reader.array()?;
         let [tag] = reader.array()?;
@@ -102,7 +107,12 @@ pub(super) fn decode_outlines(bytes: &[u8], entries: &mut Entries) -> Option<()>
                 exported: reader.array()? == [1],
             });
         }
-        entries.insert_outline((hash, language), Arc::new(Outline { language, text, symbols, complete }));
+        let mut identifiers = Vec::new();
+        for _ in 0..reader.number()? {
+            identifiers.push((reader.text()?, u32::from_le_bytes(reader.array()?)));
+        }
+        let outline = Outline { language, text, symbols, identifiers, complete };
+        entries.insert_outline((hash, language), Arc::new(outline));
     }
     Some(())
 }
@@ -117,9 +127,9 @@ pub(super) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 /// The rest of a payload that is being read.
-struct Reader<'a>(&'a [u8]);
+struct CacheFileReader<'a>(&'a [u8]);
 
-impl Reader<'_> {
+impl CacheFileReader<'_> {
     fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (array, rest) = self.0.split_first_chunk()?;
         self.0 = rest;

@@ -20,4 +20,4 @@ mod store;
 mod tests;
 
 pub use content_cache::ContentCache;
-pub(crate) use entries::{ContentKind, Quote, QuoteKey};
+pub(crate) use entries::{ContentKind, QuoteKey, QuoteSize};

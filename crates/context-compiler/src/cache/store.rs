@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The version of the files. Increase it when their layout changes, or when the same text gets another outline.
-const FORMAT_VERSION: u32 = 1;
+const FORMAT_VERSION: u32 = 2;
 const MAGIC: &[u8; 12] = b"ctx-compiler";
 /// The bytes of the checksum at the end of a file.
 const CHECKSUM_BYTES: usize = size_of::<ContentHash>();
@@ -35,7 +35,7 @@ pub(super) enum CacheFile {
 }
 
 /// The files of one project and counter in a folder.
-pub(super) struct Store {
+pub(super) struct CacheFolder {
     folder: OwnedFd,
     /// The beginning of the names of the files.
     name_prefix: String,
@@ -59,7 +59,7 @@ fn create_private_folder(folder: &Path) -> io::Result<()> {
     }
 }
 
-impl Store {
+impl CacheFolder {
     /// Opens `folder`, which is created if it does not exist.
     pub(super) fn open(folder: &Path, project: &str, counter: &str) -> io::Result<Self> {
         create_private_folder(folder)?;

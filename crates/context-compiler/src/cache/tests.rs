@@ -6,7 +6,7 @@
 )]
 
 use crate::cache::ContentCache;
-use crate::code::{FileKind, Survey, SurveyOptions, survey};
+use crate::code::{CodeSurvey, FileKind, SurveyOptions, survey};
 use crate::hash::hash_content;
 use crate::source::{FileContent, FileState, FolderTree, ReadError, SourceTree, TreeEntry};
 use crate::tokens::{EstimatingCounter, TokenCounter};
@@ -56,12 +56,12 @@ impl SourceTree for AgedTree {
 }
 
 /// A project and the folder of its cache.
-struct Fixture {
+struct CacheFixture {
     root: tempfile::TempDir,
     paths: Vec<String>,
 }
 
-impl Fixture {
+impl CacheFixture {
     /// Forty files of text, one that is not UTF-8, one binary, one too large, and one that is not there.
     fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
@@ -81,7 +81,7 @@ impl Fixture {
         Self { root, paths }
     }
 
-    fn survey(&self, tree: &dyn SourceTree, cache: &ContentCache) -> Survey {
+    fn survey(&self, tree: &dyn SourceTree, cache: &ContentCache) -> CodeSurvey {
         survey(tree, &self.paths, cache, &SurveyOptions::default().threads(3).max_file_bytes(2000))
     }
 
@@ -105,7 +105,7 @@ fn in_memory() -> ContentCache {
 
 #[test]
 fn a_survey_says_what_each_file_is_in_the_order_asked() {
-    let fixture = Fixture::new();
+    let fixture = CacheFixture::new();
     let tree = AgedTree::new(fixture.root.path());
     let survey = fixture.survey(&tree, &in_memory());
     assert_eq!(survey.files.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), fixture.paths);
@@ -122,7 +122,7 @@ fn a_survey_says_what_each_file_is_in_the_order_asked() {
 
 #[test]
 fn unchanged_files_are_not_read_again_in_this_process_or_the_next() {
-    let fixture = Fixture::new();
+    let fixture = CacheFixture::new();
     let tree = AgedTree::new(fixture.root.path());
     let cache = fixture.cache();
     let cold = fixture.survey(&tree, &cache);
@@ -143,7 +143,7 @@ fn unchanged_files_are_not_read_again_in_this_process_or_the_next() {
 
 #[test]
 fn a_file_written_as_it_was_looked_at_is_read_again() {
-    let fixture = Fixture::new();
+    let fixture = CacheFixture::new();
     // However long the test takes: the clock of the files is a minute ahead.
     let tree = AgedTree { shift_s: 60, ..AgedTree::new(fixture.root.path()) };
     let cache = in_memory();
@@ -173,7 +173,7 @@ fn every_part_of_a_files_state_counts() {
 
 #[test]
 fn a_damaged_cache_is_an_empty_one() {
-    let fixture = Fixture::new();
+    let fixture = CacheFixture::new();
     let tree = AgedTree::new(fixture.root.path());
     let cache = fixture.cache();
     let expected = fixture.survey(&tree, &cache).files;
@@ -212,7 +212,7 @@ fn what_another_counter_or_another_project_wrote_is_not_used() {
             1
         }
     }
-    let fixture = Fixture::new();
+    let fixture = CacheFixture::new();
     let tree = AgedTree::new(fixture.root.path());
     let cache = fixture.cache();
     fixture.survey(&tree, &cache);
@@ -235,7 +235,7 @@ fn what_another_counter_or_another_project_wrote_is_not_used() {
 
 #[test]
 fn the_folder_is_its_owners_alone_and_one_that_is_not_is_refused() {
-    let fixture = Fixture::new();
+    let fixture = CacheFixture::new();
     let cache = fixture.cache();
     fixture.survey(&AgedTree::new(fixture.root.path()), &cache);
     cache.save().unwrap();
@@ -255,7 +255,7 @@ fn the_folder_is_its_owners_alone_and_one_that_is_not_is_refused() {
 
 #[test]
 fn files_that_nobody_used_for_a_month_and_halves_that_nobody_finished_are_removed() {
-    let fixture = Fixture::new();
+    let fixture = CacheFixture::new();
     let old = fixture.cache();
     fixture.survey(&AgedTree::new(fixture.root.path()), &old);
     old.save().unwrap();
@@ -300,7 +300,7 @@ fn the_memory_is_bounded_and_what_was_used_last_stays() {
 #[cfg(feature = "outline")]
 #[test]
 fn outlines_are_kept_on_disk_and_are_those_that_were_made() {
-    let fixture = Fixture::new();
+    let fixture = CacheFixture::new();
     let text = "/// Doc.\npub fn one(a: u8) -> u8 {\n    a + 1\n}\n";
     let key = hash_content(text.as_bytes());
     let cache = fixture.cache();
@@ -334,7 +334,7 @@ fn a_writer() {
 
 #[test]
 fn several_processes_may_write_at_once() {
-    let fixture = Fixture::new();
+    let fixture = CacheFixture::new();
     let tree = AgedTree::new(fixture.root.path());
     let cache = fixture.cache();
     let expected = fixture.survey(&tree, &cache).files;
@@ -363,7 +363,7 @@ fn several_processes_may_write_at_once() {
 
 #[test]
 fn a_document_is_the_same_from_a_warm_cache_and_only_what_it_quotes_is_read_again() {
-    let fixture = Fixture::new();
+    let fixture = CacheFixture::new();
     let tree = AgedTree::new(fixture.root.path());
     let fresh = || ContentCache::new(Arc::new(EstimatingCounter));
     let cache = fresh();
@@ -374,7 +374,10 @@ fn a_document_is_the_same_from_a_warm_cache_and_only_what_it_quotes_is_read_agai
     let cold = compile();
     tree.reads();
     // Planning documents are looked for each time.
-    Compiler::new(&tree).cache(&cache).compile(&ContextRequest { include: None, ..request.clone() }).unwrap();
+    Compiler::new(&tree)
+        .cache(&cache)
+        .compile(&ContextRequest { include: Some(Vec::new()), ..request.clone() })
+        .unwrap();
     let without = tree.reads();
     let warm = compile();
     let read = tree.reads() - without;

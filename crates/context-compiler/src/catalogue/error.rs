@@ -74,11 +74,11 @@ fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
 /// Parses `text` again to find the name of a role: the settings themselves are kept without spans.
 fn position_of_role(text: &str, role: &str) -> Option<(usize, usize)> {
     #[derive(Deserialize)]
-    struct Positions {
+    struct RolePositions {
         #[serde(default)]
         roles: BTreeMap<Spanned<String>, toml::Value>,
     }
-    let positions: Positions = toml::from_str(text).ok()?;
+    let positions: RolePositions = toml::from_str(text).ok()?;
     let name = positions.roles.keys().find(|name| name.get_ref() == role)?;
     Some(line_and_column(text, name.span().start))
 }

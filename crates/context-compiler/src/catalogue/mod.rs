@@ -23,5 +23,5 @@ pub use error::CatalogueError;
 pub(crate) use path::is_path_beneath_root;
 pub(crate) use role::is_role_name;
 pub use role::{DiffDetail, RoleProfile};
-pub(crate) use settings::Layout;
+pub(crate) use settings::PlanningLayout;
 pub use table::{BUILT_IN_CATALOGUE, Catalogue};

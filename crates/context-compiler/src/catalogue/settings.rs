@@ -18,6 +18,7 @@ pub(super) struct CatalogueSettings {
 pub(super) struct LayoutSettings {
     folders: Option<Vec<String>>,
     conventions: Option<Vec<String>>,
+    orientation: Option<Vec<String>>,
     order: Option<Vec<String>>,
     phases: Option<Vec<String>>,
     plans: Option<Vec<String>>,
@@ -45,11 +46,13 @@ pub(super) struct RoleSettings {
 
 /// The places of documents and plans in a project.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Layout {
+pub(crate) struct PlanningLayout {
     /// The folders in which a document is looked for, in this order; `""` is the root.
     pub(crate) folders: Vec<String>,
     /// Files in the root that replace a missing `CONVENTIONS.md`.
     pub(crate) conventions: Vec<String>,
+    /// Files in the root that explain a project without planning documents.
+    pub(crate) orientation: Vec<String>,
     /// The order of documents. `*` stands for those not named, which are in byte order among themselves.
     pub(crate) order: Vec<String>,
     /// The folders that contain one folder for each phase.
@@ -60,10 +63,11 @@ pub(crate) struct Layout {
 
 impl LayoutSettings {
     /// Returns `base` with the values that are set here.
-    pub(super) fn apply_to(self, base: Layout) -> Layout {
-        Layout {
+    pub(super) fn apply_to(self, base: PlanningLayout) -> PlanningLayout {
+        PlanningLayout {
             folders: self.folders.unwrap_or(base.folders),
             conventions: self.conventions.unwrap_or(base.conventions),
+            orientation: self.orientation.unwrap_or(base.orientation),
             order: self.order.unwrap_or(base.order),
             phases: self.phases.unwrap_or(base.phases),
             plans: self.plans.unwrap_or(base.plans),
@@ -86,7 +90,7 @@ impl RoleSettings {
     }
 }
 
-impl Layout {
+impl PlanningLayout {
     /// Returns `documents` in the order in which they are compiled, each once.
     pub(crate) fn sort_documents<'a>(&self, documents: &'a [String]) -> Vec<&'a str> {
         let unnamed_position = self.order.iter().position(|name| name == "*").unwrap_or(self.order.len());

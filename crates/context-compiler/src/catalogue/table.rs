@@ -3,7 +3,7 @@
 use super::error::{CatalogueError, CatalogueProblem};
 use super::path::is_path_beneath_root;
 use super::role::{RoleProfile, is_role_name};
-use super::settings::{CatalogueSettings, Layout, RoleSettings};
+use super::settings::{CatalogueSettings, PlanningLayout, RoleSettings};
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
@@ -15,7 +15,7 @@ const DEFAULT_ROLE: &str = "default";
 /// The documents that each role reads, and the folders where they are looked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Catalogue {
-    layout: Layout,
+    layout: PlanningLayout,
     roles: BTreeMap<String, RoleProfile>,
 }
 
@@ -24,7 +24,7 @@ impl Catalogue {
     pub fn built_in() -> &'static Self {
         static CATALOGUE: OnceLock<Catalogue> = OnceLock::new();
         CATALOGUE.get_or_init(|| {
-            let empty = Self { layout: Layout::default(), roles: BTreeMap::new() };
+            let empty = Self { layout: PlanningLayout::default(), roles: BTreeMap::new() };
             // A library must not panic at start, so a broken file would give a catalogue without documents. A test parses
             // it.
             empty.extended_by(BUILT_IN_CATALOGUE).unwrap_or(empty)
@@ -53,9 +53,10 @@ impl Catalogue {
         for (name, role) in &settings.roles {
             self.check_role(name, role)?;
         }
-        let paths = layout.folders.iter().chain(&layout.conventions).chain(&layout.phases);
+        let paths = [&layout.folders, &layout.conventions, &layout.orientation, &layout.phases];
         // An empty path is the root itself.
-        if let Some(path) = paths.into_iter().find(|path| !path.is_empty() && !is_path_beneath_root(path)) {
+        let is_bad = |path: &&String| !path.is_empty() && !is_path_beneath_root(path);
+        if let Some(path) = paths.into_iter().flatten().find(is_bad) {
             return Err(CatalogueProblem::LayoutPath { path: path.clone() });
         }
         let mut roles = self.roles.clone();
@@ -138,7 +139,7 @@ impl Catalogue {
         self.roles.keys().map(String::as_str)
     }
 
-    pub(crate) fn layout(&self) -> &Layout {
+    pub(crate) fn layout(&self) -> &PlanningLayout {
         &self.layout
     }
 }

@@ -5,4 +5,5 @@ mod private_key;
 mod section;
 mod untracked;
 
+pub(crate) use patch::is_lock_file;
 pub(crate) use section::{changes_section, describe_outcome};

@@ -2,12 +2,12 @@
 
 use super::private_key::mask_key_lines;
 use crate::changes::{ChangeKind, ChangedFile};
-use crate::load::Loader;
+use crate::load::FileLoader;
 use crate::text::{display_path, normalise};
 use std::borrow::Cow;
 
 /// Returns the patch of `file` with the headers of a unified diff and its secrets masked, and the number of secrets.
-pub(super) fn masked_patch(loader: &Loader<'_>, file: &ChangedFile, hunks: &str) -> (String, usize) {
+pub(super) fn masked_patch(loader: &FileLoader<'_>, file: &ChangedFile, hunks: &str) -> (String, usize) {
     let path = display_path(&file.path);
     let (before, after) = match file.kind {
         ChangeKind::Added | ChangeKind::Untracked => ("/dev/null".to_owned(), format!("b/{path}")),
@@ -42,7 +42,7 @@ pub(super) fn split_hunks(patch: &str) -> Vec<&str> {
 }
 
 /// Returns true for lock files, which programs write and whose lines tell a reader little.
-pub(super) fn is_lock_file(path: &str) -> bool {
+pub(crate) fn is_lock_file(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     let extension = std::path::Path::new(name).extension();
     extension.is_some_and(|extension| extension.eq_ignore_ascii_case("lock"))

@@ -4,7 +4,7 @@
 //! neither, so the file itself is searched for them.
 
 use crate::changes::ChangedFile;
-use crate::load::Loader;
+use crate::load::FileLoader;
 use crate::source::ReadError;
 use std::borrow::Cow;
 
@@ -18,7 +18,7 @@ const MAX_SEARCHED_BYTES: u64 = 4 * 1024 * 1024;
 /// Returns the hunks of a file with the lines of private keys masked, and the number of lines masked. Nothing is masked
 /// unless the file, or a removed line, has the armour of a key.
 pub(super) fn mask_key_lines<'h>(
-    loader: &Loader<'_>,
+    loader: &FileLoader<'_>,
     file: &ChangedFile,
     hunks: &'h str,
 ) -> (Cow<'h, str>, usize) {
@@ -46,7 +46,7 @@ pub(super) fn mask_key_lines<'h>(
     (Cow::Owned(text), masked)
 }
 
-fn file_has_armour(loader: &Loader<'_>, file: &ChangedFile) -> bool {
+fn file_has_armour(loader: &FileLoader<'_>, file: &ChangedFile) -> bool {
     match loader.tree.read(&file.path, MAX_SEARCHED_BYTES) {
         Ok(content) => content.bytes.windows(ARMOUR.len()).any(|window| window == ARMOUR.as_bytes()),
         // Fail closed: what was not searched may have a key.

@@ -5,10 +5,10 @@ use super::untracked::UntrackedFiles;
 use crate::catalogue::DiffDetail;
 use crate::changes::{ChangeKind, ChangedFile, Changes, ChangesOutcome, LineCounts};
 use crate::ignore::ContextIgnore;
-use crate::load::{Loader, SENSITIVE_NAME};
-use crate::manifest::{Omission, SectionKind};
-use crate::pieces::{LARGE_PIECE_BYTES, Piece, PieceClass, Rank};
-use crate::section::{Provenance, Section};
+use crate::load::{FileLoader, SENSITIVE_NAME};
+use crate::manifest::{OmittedContent, SectionKind};
+use crate::pieces::{LARGE_PIECE_BYTES, PieceClass, PieceRank, TextPiece};
+use crate::section::{QuotedSection, SourceProvenance};
 use crate::sensitive_name::is_sensitive_name;
 use crate::text::{TextEncoding, display_path, group_digits, sha256_hex};
 use std::fmt::Write as _;
@@ -29,8 +29,8 @@ struct FileChange {
 }
 
 /// Collects the files of a section.
-struct Collector<'a> {
-    loader: &'a Loader<'a>,
+struct ChangeCollector<'a> {
+    loader: &'a FileLoader<'a>,
     detail: DiffDetail,
     /// The paths whose whole text is in the document already.
     included: &'a [&'a str],
@@ -38,21 +38,21 @@ struct Collector<'a> {
     untracked: UntrackedFiles<'a>,
     untracked_files: usize,
     untracked_lines: u64,
-    omissions: Vec<Omission>,
+    omissions: Vec<OmittedContent>,
 }
 
 /// Returns the section of `changes` and what it leaves out, or `None` if nothing changed. The files at `included` are in
 /// the document already, so their hunks are not shown.
 pub(crate) fn changes_section(
-    loader: &Loader<'_>,
+    loader: &FileLoader<'_>,
     changes: &Changes,
     detail: DiffDetail,
     included: &[&str],
-) -> Option<(Section, Vec<Omission>)> {
+) -> Option<(QuotedSection, Vec<OmittedContent>)> {
     if changes.files.is_empty() || detail == DiffDetail::Off {
         return None;
     }
-    let mut collector = Collector {
+    let mut collector = ChangeCollector {
         loader,
         detail,
         included,
@@ -64,17 +64,17 @@ pub(crate) fn changes_section(
     };
     let files: Vec<FileChange> = changes.files.iter().map(|file| collector.file_change(file)).collect();
     let (text, pieces) = text_and_pieces(&statistics(changes, collector.untracked_lines), &files);
-    let section = Section {
+    let section = QuotedSection {
         path: format!("git diff {}", changes.base),
         kind: SectionKind::Changes,
         why: "what changed, and is not committed or is newer than the revision".to_owned(),
         language: "diff",
-        provenance: Provenance {
+        provenance: SourceProvenance {
             bytes: text.len() as u64,
             sha256: sha256_hex(text.as_bytes()),
             encoding: TextEncoding::Utf8,
             redactions: files.iter().map(|file| file.redactions).sum(),
-            ..Provenance::default()
+            ..SourceProvenance::default()
         },
         text,
         pieces,
@@ -82,7 +82,7 @@ pub(crate) fn changes_section(
     Some((section, collector.omissions))
 }
 
-impl<'a> Collector<'a> {
+impl<'a> ChangeCollector<'a> {
     fn file_change(&mut self, file: &'a ChangedFile) -> FileChange {
         let is_full = self.detail == DiffDetail::Full;
         // The name is shown in any case, so this matters only where lines are shown.
@@ -91,7 +91,7 @@ impl<'a> Collector<'a> {
         let mut line_counts = file.line_counts;
         if let Some(reason) = hidden {
             hunks.clear();
-            self.omissions.push(Omission::in_manifest(&file.path, reason));
+            self.omissions.push(OmittedContent::in_manifest(&file.path, reason));
         } else if is_full && file.kind == ChangeKind::Untracked && self.untracked_files < MAX_UNTRACKED_FILES
         {
             self.untracked_files += 1;
@@ -100,7 +100,7 @@ impl<'a> Collector<'a> {
                     hunks = addition.hunk;
                     line_counts = Some(LineCounts { added: addition.lines, removed: 0 });
                 }
-                Err(error) => self.omissions.push(Omission::in_manifest(&file.path, error)),
+                Err(error) => self.omissions.push(OmittedContent::in_manifest(&file.path, error)),
             }
         }
         let is_shown = is_full && !self.included.contains(&file.path.as_str()) && !is_lock_file(&file.path);
@@ -127,25 +127,25 @@ impl<'a> Collector<'a> {
 }
 
 /// Returns the text of the section and its pieces: the statistics, a line for each file, and the hunks.
-fn text_and_pieces(statistics: &str, files: &[FileChange]) -> (String, Vec<Piece>) {
+fn text_and_pieces(statistics: &str, files: &[FileChange]) -> (String, Vec<TextPiece>) {
     let mut text = String::new();
     let mut pieces = Vec::new();
-    let mut push = |piece: &str, rank: Rank| {
+    let mut push = |piece: &str, rank: PieceRank| {
         let start = text.len();
         text.push_str(piece);
-        pieces.push(Piece { range: start..text.len(), rank: Some(rank) });
+        pieces.push(TextPiece { range: start..text.len(), rank: Some(rank) });
     };
-    push(statistics, Rank::new(PieceClass::Opening, 0));
+    push(statistics, PieceRank::new(PieceClass::Opening, 0));
     for file in files.iter().take(MAX_LISTED_FILES) {
-        push(&file.stat_line, Rank::new(PieceClass::Opening, 1));
+        push(&file.stat_line, PieceRank::new(PieceClass::Opening, 1));
     }
     if let Some(more) = files.len().checked_sub(MAX_LISTED_FILES).filter(|more| *more > 0) {
-        push(&format!("… and {} more files\n", group_digits(more)), Rank::new(PieceClass::Opening, 1));
+        push(&format!("… and {} more files\n", group_digits(more)), PieceRank::new(PieceClass::Opening, 1));
     }
     for (file, order) in files.iter().zip(order_by_size(files)) {
         let class = if file.patch.len() > LARGE_PATCH_BYTES { PieceClass::Large } else { PieceClass::Normal };
         for hunk in split_hunks(&file.patch) {
-            push(hunk, Rank::new(class, order));
+            push(hunk, PieceRank::new(class, order));
         }
     }
     (text, pieces)

@@ -1,6 +1,6 @@
 //! Untracked files, shown as additions of all their lines.
 
-use crate::load::{FileLoadError, Loader};
+use crate::load::{FileLoadError, FileLoader};
 use crate::source::{EntryKind, TreeEntry};
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ const MAX_FILE_BYTES: u64 = 64 * 1024;
 
 /// Reads untracked files, and lists each folder only once.
 pub(super) struct UntrackedFiles<'a> {
-    loader: &'a Loader<'a>,
+    loader: &'a FileLoader<'a>,
     folders: BTreeMap<&'a str, Vec<TreeEntry>>,
 }
 
 /// An untracked file as one hunk.
-pub(super) struct Addition {
+pub(super) struct UntrackedAddition {
     pub(super) hunk: String,
     pub(super) lines: u64,
 }
@@ -29,12 +29,12 @@ pub(super) enum UntrackedError {
 }
 
 impl<'a> UntrackedFiles<'a> {
-    pub(super) fn new(loader: &'a Loader<'a>) -> Self {
+    pub(super) fn new(loader: &'a FileLoader<'a>) -> Self {
         Self { loader, folders: BTreeMap::new() }
     }
 
     /// Returns the file at `path` as the addition of its lines.
-    pub(super) fn addition(&mut self, path: &'a str) -> Result<Addition, UntrackedError> {
+    pub(super) fn addition(&mut self, path: &'a str) -> Result<UntrackedAddition, UntrackedError> {
         let tree = self.loader.tree;
         // The target of a link is no addition, and has a name of its own.
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
@@ -57,6 +57,6 @@ impl<'a> UntrackedFiles<'a> {
             hunk.push('+');
             hunk.push_str(line);
         }
-        Ok(Addition { hunk, lines })
+        Ok(UntrackedAddition { hunk, lines })
     }
 }

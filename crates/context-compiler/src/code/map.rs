@@ -24,7 +24,7 @@ pub struct CodeMap {
     pub files: Vec<MappedFile>,
     /// The files that mention names which a changed file exports, without the changed files themselves. Those with most
     /// names come first, then in byte order.
-    pub referrers: Vec<Referrer>,
+    pub referrers: Vec<ReferringFile>,
 }
 
 /// One file of a map.
@@ -59,7 +59,7 @@ pub struct ExportedName {
 /// A file that mentions names which a changed file exports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Referrer {
+pub struct ReferringFile {
     /// The path of the file.
     pub path: String,
     /// The names that it mentions, in byte order.
@@ -80,7 +80,7 @@ impl fmt::Display for MappedFile {
 
 /// The names that one file exports.
 #[derive(Default)]
-struct Exports {
+struct FileExports {
     bytes: u64,
     /// Kind and line of each name. Of several symbols of one name the first counts.
     names: BTreeMap<String, (SymbolKind, usize)>,
@@ -88,7 +88,7 @@ struct Exports {
 
 /// The files that define a name.
 #[derive(Default)]
-struct Definition {
+struct NameDefinitions {
     /// Indices of the files.
     files: Vec<usize>,
     in_changed_file: bool,
@@ -129,7 +129,7 @@ pub fn map(
     let mention_count = |name: &str| counts.iter().filter_map(|counts| counts.get(name)).sum::<usize>();
 
     let mut map = CodeMap::default();
-    for (path, Exports { bytes, names }) in paths.iter().zip(&exports) {
+    for (path, FileExports { bytes, names }) in paths.iter().zip(&exports) {
         let mut rank = 0;
         let mut weighted: Vec<(u64, ExportedName)> = Vec::with_capacity(names.len());
         for (name, &(kind, line)) in names {
@@ -147,7 +147,7 @@ pub fn map(
     map.files.sort_by(|a, b| b.rank.cmp(&a.rank).then_with(|| a.path.cmp(&b.path)));
     for (path, names) in paths.iter().zip(mentions_of_changed) {
         if !names.is_empty() && !changed.contains(path.as_str()) {
-            map.referrers.push(Referrer { path: path.clone(), names });
+            map.referrers.push(ReferringFile { path: path.clone(), names });
         }
     }
     map.referrers.sort_by(|a, b| b.names.len().cmp(&a.names.len()).then_with(|| a.path.cmp(&b.path)));
@@ -161,13 +161,16 @@ fn read_exports(
     cache: &ContentCache,
     options: &SurveyOptions,
     text: impl Fn(&str) -> Option<String> + Sync,
-) -> Vec<Exports> {
+) -> Vec<FileExports> {
     let (exports, _) = map_in_order(options.threads, paths.len(), |(): &mut (), index| {
         let path = &paths[index];
         let Some(text) = text(path) else {
-            return Exports { bytes: tree.state(path).map_or(0, |state| state.size), ..Exports::default() };
+            return FileExports {
+                bytes: tree.state(path).map_or(0, |state| state.size),
+                ..FileExports::default()
+            };
         };
-        let mut exports = Exports { bytes: text.len() as u64, ..Exports::default() };
+        let mut exports = FileExports { bytes: text.len() as u64, ..FileExports::default() };
         if let Some(outline) = cache.outline(path, &hash_content(text.as_bytes()), &text) {
             for symbol in outline.symbols.iter().filter(|symbol| symbol.exported) {
                 exports.names.entry(symbol.name.clone()).or_insert((symbol.kind, symbol.line));
@@ -181,11 +184,11 @@ fn read_exports(
 /// Returns the definitions of the names that tell one file from another.
 fn find_definitions<'a>(
     paths: &[String],
-    exports: &'a [Exports],
+    exports: &'a [FileExports],
     changed: &BTreeSet<&str>,
-) -> HashMap<&'a str, Definition> {
-    let mut definitions: HashMap<&str, Definition> = HashMap::new();
-    for (file, Exports { names, .. }) in exports.iter().enumerate() {
+) -> HashMap<&'a str, NameDefinitions> {
+    let mut definitions: HashMap<&str, NameDefinitions> = HashMap::new();
+    for (file, FileExports { names, .. }) in exports.iter().enumerate() {
         for name in names.keys().filter(|name| name.len() >= MIN_NAME_BYTES) {
             let definition = definitions.entry(name).or_default();
             definition.files.push(file);

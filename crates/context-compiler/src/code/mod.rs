@@ -6,12 +6,13 @@
 
 mod glob;
 mod map;
+pub(crate) mod reference_graph;
 mod select;
 mod selection;
 mod survey;
 mod walk;
 
-pub use map::{CodeMap, ExportedName, MappedFile, Referrer, map};
+pub use map::{CodeMap, ExportedName, MappedFile, ReferringFile, map};
 pub use select::select;
 pub use selection::{MatchedFiles, SelectError, SelectOptions, SkipReason, SkippedPath};
-pub use survey::{FileFacts, FileKind, Survey, SurveyOptions, survey};
+pub use survey::{CodeSurvey, FileFacts, FileKind, SurveyOptions, survey};

@@ -2,7 +2,7 @@
 
 use super::glob::{build_set, first_wildcard, normalise_pattern, parse_glob};
 use super::selection::{MatchedFiles, SelectError, SelectOptions, SkipReason, SkippedPath};
-use super::walk::{Walk, WalkResult};
+use super::walk::{FolderWalk, WalkResult};
 use crate::source::path::{is_at_or_beneath, join};
 use crate::source::{ReadError, SourceTree};
 use globset::{GlobSet, GlobSetBuilder};
@@ -28,10 +28,10 @@ pub fn select(
     exclude: &[String],
     options: &SelectOptions,
 ) -> Result<MatchedFiles, SelectError> {
-    let includes = Includes::parse(tree, include)?;
+    let includes = IncludeGlobs::parse(tree, include)?;
     let excluded = parse_excludes(exclude)?;
-    let Includes { globs, bases, exact_paths, mut selection } = includes;
-    let walk = Walk::new(tree, build_set(&globs)?, excluded, options);
+    let IncludeGlobs { globs, bases, exact_paths, mut selection } = includes;
+    let walk = FolderWalk::new(tree, build_set(&globs)?, excluded, options);
     for base in &bases {
         // A base beneath another one is met on the way from there.
         if !bases.iter().any(|outer| outer != base && is_at_or_beneath(base, outer)) {
@@ -57,7 +57,7 @@ pub fn select(
 }
 
 /// The includes of a selection.
-struct Includes {
+struct IncludeGlobs {
     globs: GlobSetBuilder,
     /// The folders to walk.
     bases: BTreeSet<String>,
@@ -67,7 +67,7 @@ struct Includes {
     selection: MatchedFiles,
 }
 
-impl Includes {
+impl IncludeGlobs {
     fn parse(tree: &dyn SourceTree, patterns: &[String]) -> Result<Self, SelectError> {
         let mut includes = Self {
             globs: GlobSetBuilder::new(),

@@ -87,7 +87,7 @@ pub struct FileFacts {
 /// The result of a [`survey`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Survey {
+pub struct CodeSurvey {
     /// The facts about each file, in the order of the paths.
     pub files: Vec<FileFacts>,
     /// The number of files that were read. The others were known to the cache, too large, or unreadable.
@@ -101,7 +101,7 @@ pub fn survey(
     paths: &[String],
     cache: &ContentCache,
     options: &SurveyOptions,
-) -> Survey {
+) -> CodeSurvey {
     // Taken before any file is looked at: an entry of the index must not claim a later look than there was.
     let now = now_ns();
     let started = AtomicBool::new(false);
@@ -124,7 +124,10 @@ pub fn survey(
     });
     let read = measured.iter().filter(|file| file.sha256.is_some()).count();
     let mut measured = measured.into_iter();
-    Survey { files: known.into_iter().filter_map(|known| known.or_else(|| measured.next())).collect(), read }
+    CodeSurvey {
+        files: known.into_iter().filter_map(|known| known.or_else(|| measured.next())).collect(),
+        read,
+    }
 }
 
 /// Facts about a file whose content is not known.

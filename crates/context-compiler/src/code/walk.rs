@@ -14,12 +14,12 @@ use workspace::ignore_rules::FolderRules;
 const VERSION_CONTROL_FOLDERS: [&str; 5] = [".git", ".hg", ".svn", ".jj", ".bzr"];
 
 /// A walk over the folders of a project.
-pub(super) struct Walk<'a> {
+pub(super) struct FolderWalk<'a> {
     tree: &'a dyn SourceTree,
     included: GlobSet,
     excluded: GlobSet,
     options: &'a SelectOptions,
-    state: Mutex<State>,
+    state: Mutex<WalkState>,
     /// Notified when a folder is found, and when a worker has finished one.
     changed: Condvar,
 }
@@ -35,23 +35,23 @@ pub(super) struct WalkResult {
 }
 
 #[derive(Default)]
-struct State {
+struct WalkState {
     result: WalkResult,
     /// The folders that nobody has listed yet.
-    pending: Vec<Folder>,
+    pending: Vec<PendingFolder>,
     /// Workers that are listing a folder, and may find others.
     busy_workers: usize,
 }
 
 /// A folder to list, and the rules that count for its entries.
-struct Folder {
+struct PendingFolder {
     path: String,
     /// The rules of the folders above.
     rules: FolderRules,
 }
 
 /// Marks a worker as busy. It is dropped even if the worker panics: otherwise the others would wait for it.
-struct BusyGuard<'a, 'b>(&'a Walk<'b>);
+struct BusyGuard<'a, 'b>(&'a FolderWalk<'b>);
 
 impl Drop for BusyGuard<'_, '_> {
     fn drop(&mut self) {
@@ -60,7 +60,7 @@ impl Drop for BusyGuard<'_, '_> {
     }
 }
 
-impl<'a> Walk<'a> {
+impl<'a> FolderWalk<'a> {
     pub(super) fn new(
         tree: &'a dyn SourceTree,
         included: GlobSet,
@@ -99,7 +99,7 @@ impl<'a> Walk<'a> {
                 return;
             }
         }
-        self.lock().pending.push(Folder { path, rules });
+        self.lock().pending.push(PendingFolder { path, rules });
     }
 
     /// Lists folders until none is pending and no other worker can find one.
@@ -127,7 +127,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn list(&self, folder: Folder) {
+    fn list(&self, folder: PendingFolder) {
         let Ok(entries) = self.tree.list(&folder.path) else {
             return self.skip(folder.path, SkipReason::Unreadable);
         };
@@ -150,7 +150,7 @@ impl<'a> Walk<'a> {
             if self.is_excluded(&path) || rules.is_ignored(path.as_bytes(), is_folder) {
                 found.ignored += 1;
             } else if is_folder {
-                folders.push(Folder { path, rules: rules.clone() });
+                folders.push(PendingFolder { path, rules: rules.clone() });
             } else if self.included.is_match(&path) {
                 match skip_reason(&entry, &path) {
                     None => found.files.push(path),
@@ -185,7 +185,7 @@ impl<'a> Walk<'a> {
         self.lock().result.skipped.push(SkippedPath { path, reason });
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, WalkState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

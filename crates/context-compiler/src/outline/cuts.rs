@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 /// A range that is left out, and the text in its place.
-pub(super) struct Cut {
+pub(super) struct OutlineCut {
     pub(super) range: Range<usize>,
     pub(super) placeholder: &'static str,
 }
@@ -11,10 +11,10 @@ pub(super) struct Cut {
 /// Returns `text` without the cuts. A cut inside another, or one that would save nothing, is ignored.
 ///
 /// `cuts` are sorted by their starts, and an outer cut precedes those inside it.
-pub(super) fn apply_cuts(text: &str, cuts: &[Cut]) -> String {
+pub(super) fn apply_cuts(text: &str, cuts: &[OutlineCut]) -> String {
     let mut out = String::with_capacity(text.len());
     let mut copied_to = 0;
-    for Cut { range, placeholder } in cuts {
+    for OutlineCut { range, placeholder } in cuts {
         let saves_bytes = placeholder.len() < range.len();
         if range.start < copied_to
             || !saves_bytes

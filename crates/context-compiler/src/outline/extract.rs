@@ -1,10 +1,11 @@
 //! Extraction of an outline from a syntax tree.
 
-use super::cuts::{Cut, apply_cuts};
+use super::cuts::{OutlineCut, apply_cuts};
 use super::grammar::Rule;
 use super::language::Language;
 use super::nodes::{contains_definition, docstring, is_c_function, last_row, name_of};
 use super::symbol::{Outline, Symbol, SymbolKind};
+use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
 use tree_sitter::{Node, ParseOptions, ParseState, Parser, Tree};
 
@@ -16,6 +17,8 @@ const MAX_DEPTH: usize = 48;
 const MAX_DOC_LINES: usize = 4;
 /// A value of more bytes is left out.
 const MAX_VALUE_BYTES: usize = 80;
+/// The shortest identifier that is counted, in bytes. Shorter ones tell nothing.
+const MIN_IDENTIFIER_BYTES: usize = 3;
 /// The longest name of a symbol.
 const MAX_NAME_BYTES: usize = 200;
 
@@ -25,13 +28,56 @@ pub(super) fn extract(language: Language, text: &str) -> Option<Outline> {
         return None;
     }
     let tree = parse(language, text)?;
-    let mut extractor = Extractor { language, text, cuts: Vec::new(), symbols: Vec::new() };
-    extractor.visit_children(tree.root_node(), Scope { exported: true, depth: 0, in_type: false });
-    let Extractor { mut cuts, symbols, .. } = extractor;
+    let mut extractor = OutlineExtractor { language, text, cuts: Vec::new(), symbols: Vec::new() };
+    extractor.visit_children(tree.root_node(), DefinitionScope { exported: true, depth: 0, in_type: false });
+    let OutlineExtractor { mut cuts, symbols, .. } = extractor;
+    let identifiers = count_identifiers(&tree, text);
     // The outer one of two cuts with one start comes first, as `apply_cuts` requires.
     cuts.sort_by_key(|cut| (cut.range.start, std::cmp::Reverse(cut.range.end)));
     let shortened = apply_cuts(text, &cuts);
-    Some(Outline { language, complete: shortened.len() == text.len(), text: shortened, symbols })
+    Some(Outline { language, complete: shortened.len() == text.len(), text: shortened, symbols, identifiers })
+}
+
+/// Counts the identifiers of `tree`, in byte order.
+fn count_identifiers(tree: &Tree, text: &str) -> Vec<(String, u32)> {
+    let mut counts: BTreeMap<&str, u32> = BTreeMap::new();
+    let mut cursor = tree.walk();
+    // Without recursion, because generated code can nest without end.
+    loop {
+        let node = cursor.node();
+        if node.child_count() == 0 && node.kind().ends_with("identifier") {
+            let name = text.get(node.byte_range()).unwrap_or_default();
+            if (MIN_IDENTIFIER_BYTES..=MAX_NAME_BYTES).contains(&name.len()) {
+                *counts.entry(name).or_default() += 1;
+            }
+        }
+        if cursor.goto_first_child() {
+            continue;
+        }
+        while !cursor.goto_next_sibling() {
+            if !cursor.goto_parent() {
+                return counts.into_iter().map(|(name, count)| (name.to_owned(), count)).collect();
+            }
+        }
+    }
+}
+
+/// Returns `text` without the bodies and comments that an outline leaves out, except for the first `restored` bodies.
+/// With more of them, everything is there that is there with fewer.
+pub(super) fn extract_with_bodies(
+    language: Language,
+    text: &str,
+    restored: usize,
+) -> Option<(String, usize)> {
+    let tree = parse(language, text)?;
+    let mut extractor = OutlineExtractor { language, text, cuts: Vec::new(), symbols: Vec::new() };
+    let scope = DefinitionScope { exported: true, depth: 0, in_type: false };
+    extractor.visit_children(tree.root_node(), scope);
+    let mut cuts = extractor.cuts;
+    cuts.sort_by_key(|cut| (cut.range.start, std::cmp::Reverse(cut.range.end)));
+    let total = cuts.len();
+    cuts.drain(..restored.min(total));
+    Some((apply_cuts(text, &cuts), total))
 }
 
 /// Parses `text`. The number of steps is limited instead of the time, so that the result does not depend on the speed of
@@ -52,27 +98,27 @@ fn parse(language: Language, text: &str) -> Option<Tree> {
 
 /// The surroundings of a definition.
 #[derive(Clone, Copy)]
-struct Scope {
+struct DefinitionScope {
     exported: bool,
     depth: usize,
     in_type: bool,
 }
 
 /// Collects the symbols of a file and the ranges to cut.
-struct Extractor<'t> {
+struct OutlineExtractor<'t> {
     language: Language,
     text: &'t str,
-    cuts: Vec<Cut>,
+    cuts: Vec<OutlineCut>,
     symbols: Vec<Symbol>,
 }
 
-impl<'t> Extractor<'t> {
+impl<'t> OutlineExtractor<'t> {
     fn text_of(&self, node: Node<'_>) -> &'t str {
         self.text.get(node.byte_range()).unwrap_or_default()
     }
 
     /// Applies the rules to the children of `node`.
-    fn visit_children(&mut self, node: Node<'_>, scope: Scope) {
+    fn visit_children(&mut self, node: Node<'_>, scope: DefinitionScope) {
         let mut cursor = node.walk();
         let children: Vec<Node<'_>> = node.named_children(&mut cursor).collect();
         let (mut index, mut is_first) = (0, true);
@@ -95,7 +141,7 @@ impl<'t> Extractor<'t> {
     }
 
     /// Applies `rule` to one node.
-    fn visit(&mut self, node: Node<'_>, rule: Rule, scope: Scope, is_first: bool) {
+    fn visit(&mut self, node: Node<'_>, rule: Rule, scope: DefinitionScope, is_first: bool) {
         let exported = scope.exported && self.is_exported(node, scope);
         let broken = node.has_error();
         match rule {
@@ -130,7 +176,7 @@ impl<'t> Extractor<'t> {
                 let exported = exported || is_impl || kind == SymbolKind::Module;
                 if scope.depth < MAX_DEPTH {
                     self.shorten_docstring(body);
-                    self.visit_children(body, Scope { exported, depth: scope.depth + 1, in_type });
+                    self.visit_children(body, DefinitionScope { exported, depth: scope.depth + 1, in_type });
                 }
             }
             Rule::Through => {
@@ -141,7 +187,10 @@ impl<'t> Extractor<'t> {
                     let exports = node.kind() == "export_statement";
                     let exported = scope.exported && (exports || !self.exports_are_marked() || scope.in_type);
                     let depth = scope.depth + 1;
-                    self.visit_children(node, Scope { exported: exported || scope.exported, depth, ..scope });
+                    self.visit_children(
+                        node,
+                        DefinitionScope { exported: exported || scope.exported, depth, ..scope },
+                    );
                 }
             }
             Rule::Leaf(kind) => self.visit_leaf(node, kind, exported, scope.in_type, is_first),
@@ -163,7 +212,7 @@ impl<'t> Extractor<'t> {
             return match inner.map(|inner| (inner.kind(), inner)) {
                 // A namespace of TypeScript.
                 Some(("internal_module", module)) => {
-                    let scope = Scope { exported, depth: 1, in_type: false };
+                    let scope = DefinitionScope { exported, depth: 1, in_type: false };
                     self.visit(module, Rule::Container(SymbolKind::Module), scope, false);
                 }
                 Some(("assignment", assignment)) if self.language == Language::Python => {
@@ -209,7 +258,7 @@ impl<'t> Extractor<'t> {
                     Some(body) if body.kind() != "class_body" => self.cut_to_placeholder(body.byte_range()),
                     _ if child.kind() == "token_tree" => self.cut_to_placeholder(child.byte_range()),
                     _ if child.byte_range().len() > MAX_VALUE_BYTES => {
-                        self.cuts.push(Cut { range: child.byte_range(), placeholder: "…" });
+                        self.cuts.push(OutlineCut { range: child.byte_range(), placeholder: "…" });
                     }
                     _ => {}
                 },
@@ -222,7 +271,7 @@ impl<'t> Extractor<'t> {
                         if let Some(body) = child.child_by_field_name("body") {
                             self.visit_children(
                                 body,
-                                Scope { exported: true, depth: MAX_DEPTH / 2, in_type: true },
+                                DefinitionScope { exported: true, depth: MAX_DEPTH / 2, in_type: true },
                             );
                         }
                     }
@@ -246,19 +295,19 @@ impl<'t> Extractor<'t> {
         }
         let mut cursor = node.walk();
         for comment in node.named_children(&mut cursor).filter(|child| child.kind() == "comment") {
-            self.cuts.push(Cut { range: comment.byte_range(), placeholder: "" });
+            self.cuts.push(OutlineCut { range: comment.byte_range(), placeholder: "" });
         }
         match docstring(body) {
             Some(doc) => {
                 self.shorten_doc_block(doc);
-                self.cuts.push(Cut { range: doc.end_byte()..body.end_byte(), placeholder: "" });
+                self.cuts.push(OutlineCut { range: doc.end_byte()..body.end_byte(), placeholder: "" });
             }
             None => self.cut_to_placeholder(body.byte_range()),
         }
     }
 
     fn cut_to_placeholder(&mut self, range: Range<usize>) {
-        self.cuts.push(Cut { range, placeholder: self.language.placeholder() });
+        self.cuts.push(OutlineCut { range, placeholder: self.language.placeholder() });
     }
 
     /// Leaves out a range, and its whole lines if nothing else is on them.
@@ -282,7 +331,7 @@ impl<'t> Extractor<'t> {
             (false, true) => start..end,
             _ => range,
         };
-        self.cuts.push(Cut { range, placeholder: "" });
+        self.cuts.push(OutlineCut { range, placeholder: "" });
     }
 
     /// Returns the number of line comments that follow each other without a gap from the first of `nodes`.
@@ -355,7 +404,10 @@ impl<'t> Extractor<'t> {
             text.len() - if closing.ends_with("*/") { 2 } else { 3 }
         };
         if let Some(from) = cut_from.filter(|&from| from < end && text.is_char_boundary(end)) {
-            self.cuts.push(Cut { range: node.start_byte() + from..node.start_byte() + end, placeholder: "" });
+            self.cuts.push(OutlineCut {
+                range: node.start_byte() + from..node.start_byte() + end,
+                placeholder: "",
+            });
         }
     }
 
@@ -387,7 +439,7 @@ impl<'t> Extractor<'t> {
     }
 
     /// Returns true if other files may use the definition `node`.
-    fn is_exported(&self, node: Node<'_>, scope: Scope) -> bool {
+    fn is_exported(&self, node: Node<'_>, scope: DefinitionScope) -> bool {
         let text = self.text_of(node);
         let name = || name_of(node).map_or("", |name| self.text_of(name));
         match self.language {

@@ -43,3 +43,16 @@ pub fn outline(path: &str, text: &str) -> Option<Outline> {
         None
     }
 }
+
+/// Returns the outline of `text` with the first `restored` of the parts that it leaves out, and the number of all of them.
+/// Returns `None` where [`outline`] does.
+pub(crate) fn outline_with_bodies(path: &str, text: &str, restored: usize) -> Option<(String, usize)> {
+    let language = Language::of_path(path)?;
+    #[cfg(feature = "outline")]
+    return extract::extract_with_bodies(language, text, restored);
+    #[cfg(not(feature = "outline"))]
+    {
+        let _ = (language, text, restored);
+        None
+    }
+}

@@ -12,6 +12,9 @@ pub struct Outline {
     pub text: String,
     /// The symbols that the file defines, in its order.
     pub symbols: Vec<Symbol>,
+    /// The identifiers in the text and how often each of them occurs, in byte order, definitions included. Comments and
+    /// strings have none.
+    pub identifiers: Vec<(String, u32)>,
     /// True if nothing was left out.
     pub complete: bool,
 }

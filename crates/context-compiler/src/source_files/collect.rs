@@ -1,32 +1,42 @@
 //! Selection of the source files of a request.
 
-use super::files::SourceFiles;
-use super::measure::{Quotability, measure_files};
+use super::files::{SourceFileWishes, SourceFiles};
+use super::measure::{FileQuotability, measure_files};
 use crate::cache::ContentCache;
+use crate::change_section::is_lock_file;
+use crate::changes::Changes;
 use crate::code::{SelectOptions, SkipReason, select};
 use crate::error::{Error, RequestField};
-use crate::load::{Loader, SENSITIVE_NAME};
-use crate::manifest::Omission;
+use crate::load::{FileLoader, SENSITIVE_NAME};
+use crate::manifest::OmittedContent;
 use crate::request::CodeDetail;
+use crate::source::path::is_at_or_beneath;
 use crate::text::group_digits;
-use crate::writer::Renderer;
+use crate::writer::SectionRenderer;
 use std::collections::BTreeSet;
 
 /// The part of a request that is about source files.
 pub(crate) struct SourceFilesRequest<'a> {
-    pub(crate) include: &'a [String],
-    pub(crate) exclude: &'a [String],
+    /// The globs of the files; `None` for those that have to do with the request.
+    pub(crate) include: Option<&'a [String]>,
+    pub(crate) exclude: Vec<String>,
     pub(crate) detail: CodeDetail,
     /// The paths of documents that are in another section already.
-    pub(crate) already_included: &'a [String],
+    pub(crate) already_included: Vec<String>,
+    /// The paths of planning documents, and the folders of plans. What lies there is included by globs only.
+    pub(crate) planning: Vec<String>,
     /// The paths of files that changed. They, and the files that refer to them, come before the others.
     pub(crate) changed: BTreeSet<String>,
+    pub(crate) task: Option<&'a str>,
+    pub(crate) failures: Option<&'a str>,
+    pub(crate) changes: Option<&'a Changes>,
 }
 
 /// The source files of a request, and what was left out.
 pub(crate) struct CollectedSourceFiles<'a> {
-    pub(crate) files: SourceFiles<'a>,
-    pub(crate) omissions: Vec<Omission>,
+    /// `None` if the project has no file to quote.
+    pub(crate) files: Option<SourceFiles<'a>>,
+    pub(crate) omissions: Vec<OmittedContent>,
     pub(crate) diagnostics: Vec<String>,
 }
 
@@ -35,18 +45,27 @@ pub(crate) struct CollectedSourceFiles<'a> {
 /// # Errors
 /// A glob cannot be used, or too many files match.
 pub(crate) fn collect_source_files<'a>(
-    loader: &'a Loader<'a>,
+    loader: &'a FileLoader<'a>,
     cache: &'a ContentCache,
-    renderer: Renderer<'a>,
-    request: SourceFilesRequest<'_>,
+    renderer: SectionRenderer<'a>,
+    request: SourceFilesRequest<'a>,
 ) -> Result<Option<CollectedSourceFiles<'a>>, Error> {
-    if request.include.is_empty() {
+    let every_file = request.include.is_some();
+    let include = request.include.unwrap_or_default();
+    if every_file && include.is_empty() {
         return Ok(None);
     }
-    let selection = select(loader.tree, request.include, request.exclude, &SelectOptions::default())
-        .map_err(|error| Error::invalid(RequestField::Include, format!("cannot be used: {error}")))?;
-    let mut omissions: Vec<Omission> =
-        selection.missing.iter().map(|path| Omission::in_summary(path, "missing")).collect();
+    let selection = match select(loader.tree, include, &request.exclude, &SelectOptions::default()) {
+        Ok(selection) => selection,
+        // Nobody asked for the files of a project that is too large, or that cannot be listed.
+        Err(error) if !every_file => {
+            let omissions = vec![OmittedContent::in_summary("source files", error)];
+            return Ok(Some(CollectedSourceFiles { files: None, omissions, diagnostics: Vec::new() }));
+        }
+        Err(error) => return Err(Error::invalid(RequestField::Include, format!("cannot be used: {error}"))),
+    };
+    let mut omissions: Vec<OmittedContent> =
+        selection.missing.iter().map(|path| OmittedContent::in_summary(path, "missing")).collect();
     omissions.extend(selection.skipped.iter().map(|skipped| {
         let reason = match skipped.reason {
             SkipReason::SensitiveName => SENSITIVE_NAME,
@@ -54,21 +73,40 @@ pub(crate) fn collect_source_files<'a>(
             SkipReason::NotRegular => "no regular file",
             SkipReason::Unreadable => "cannot be read",
         };
-        Omission::in_manifest(&skipped.path, reason)
+        OmittedContent::in_manifest(&skipped.path, reason)
     }));
     let mut diagnostics = Vec::new();
     if selection.ignored > 0 {
         let ignored = group_digits(selection.ignored);
         diagnostics.push(format!("{ignored} files and folders are ignored or excluded"));
     }
-    let paths: Vec<String> =
-        selection.files.into_iter().filter(|path| !request.already_included.contains(path)).collect();
-    let files = measure_files(loader, cache, renderer, &paths);
+    let is_planning = |path: &String| {
+        request.planning.iter().any(|planned| !planned.is_empty() && is_at_or_beneath(path, planned))
+    };
+    let is_wanted = |path: &String| {
+        !request.already_included.contains(path) && (every_file || !is_lock_file(path) && !is_planning(path))
+    };
+    let paths: Vec<String> = selection.files.into_iter().filter(is_wanted).collect();
+    let mut files = measure_files(loader, cache, renderer, &paths);
     for file in &files {
-        if let Quotability::Refused(reason) = &file.quotability {
-            omissions.push(Omission::in_manifest(&file.path, reason));
+        if let FileQuotability::Refused(reason) = &file.quotability {
+            omissions.push(OmittedContent::in_manifest(&file.path, reason));
         }
     }
-    let files = SourceFiles::new(loader, cache, renderer, request.detail, files, request.changed);
+    if !every_file {
+        files.retain(|file| matches!(file.quotability, FileQuotability::Tokens(_)));
+        if files.is_empty() {
+            return Ok(Some(CollectedSourceFiles { files: None, omissions, diagnostics }));
+        }
+    }
+    let wishes = SourceFileWishes {
+        detail: request.detail,
+        every_file,
+        changed: request.changed,
+        task: request.task,
+        failures: request.failures,
+        changes: request.changes,
+    };
+    let files = Some(SourceFiles::new(loader, cache, renderer, files, wishes));
     Ok(Some(CollectedSourceFiles { files, omissions, diagnostics }))
 }

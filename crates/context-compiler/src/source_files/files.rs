@@ -2,20 +2,21 @@
 
 use super::index::{FileIndex, IndexedFiles, outline_text};
 use super::measure::{MAX_SOURCE_BYTES, SourceFile, fence_language};
+use super::partial::PartialText;
+use super::steps::{DetailStep, FileDetail, detail_steps};
 use crate::cache::ContentCache;
+use crate::changes::Changes;
 use crate::detail_level::DetailLevel;
 use crate::format::{SectionHeading, fence_len};
-use crate::load::Loader;
+use crate::load::FileLoader;
 use crate::manifest::{SectionEntry, SectionKind};
 use crate::request::CodeDetail;
-use crate::section::Provenance;
+use crate::section::SourceProvenance;
 use crate::text::{TextEncoding, group_digits, sha256_hex};
-use crate::writer::{FlexibleSection, Renderer, SegmentWriter};
+use crate::writer::{FlexibleSection, SectionRenderer, SegmentWriter};
 use std::collections::BTreeSet;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// Tokens above which a file is whole only after smaller ones are.
-const LARGE_FILE_TOKENS: usize = 6_000;
 /// The weight of the source files in the tail.
 const WEIGHT: usize = 3;
 
@@ -25,45 +26,61 @@ const LIST_HEADING: SectionHeading<'_> =
 
 /// The source files of a request.
 pub(crate) struct SourceFiles<'a> {
-    loader: &'a Loader<'a>,
+    loader: &'a FileLoader<'a>,
     cache: &'a ContentCache,
-    renderer: Renderer<'a>,
-    detail: CodeDetail,
+    renderer: SectionRenderer<'a>,
     files: Vec<SourceFile>,
+    wishes: SourceFileWishes<'a>,
     total_bytes: u64,
     /// The tokens of the list with no file in it.
     list_frame_tokens: usize,
-    changed: BTreeSet<String>,
     /// Computed when it is first needed, because it takes parsing. It is not needed where every file is whole.
     index: OnceLock<FileIndex>,
+    steps: OnceLock<StepCosts>,
+    last_part: Mutex<Option<ComputedPart>>,
 }
 
-/// The detail in which one file is in the document.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum FileDetail {
-    /// Only counted in the list.
-    Hidden,
-    /// A line in the list.
-    Line,
-    Outline,
-    Whole,
+/// The part that was computed last.
+struct ComputedPart {
+    steps_before: usize,
+    tokens: usize,
+    part: Option<PartialText>,
 }
 
-/// A step that brings one file to a detail.
-#[derive(Clone, Copy)]
-struct Step {
-    file: usize,
-    detail: FileDetail,
+/// What a request says of its source files.
+pub(super) struct SourceFileWishes<'a> {
+    pub(super) detail: CodeDetail,
+    /// True if the request names the files, so that each of them is wanted whole.
+    pub(super) every_file: bool,
+    /// The paths of the files that changed.
+    pub(super) changed: BTreeSet<String>,
+    pub(super) task: Option<&'a str>,
+    pub(super) failures: Option<&'a str>,
+    pub(super) changes: Option<&'a Changes>,
+}
+
+/// What a document shows of the files with some budget.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct FileSelection {
+    details: Vec<FileDetail>,
+    steps: usize,
+    /// The file of the first step that does not fit, if there is room for a part of it.
+    part: Option<(usize, PartialText)>,
+}
+
+/// The steps, and the tokens of the list and the files after each of them.
+struct StepCosts {
+    steps: Vec<DetailStep>,
+    costs: Vec<usize>,
 }
 
 impl<'a> SourceFiles<'a> {
     pub(super) fn new(
-        loader: &'a Loader<'a>,
+        loader: &'a FileLoader<'a>,
         cache: &'a ContentCache,
-        renderer: Renderer<'a>,
-        detail: CodeDetail,
+        renderer: SectionRenderer<'a>,
         files: Vec<SourceFile>,
-        changed: BTreeSet<String>,
+        wishes: SourceFileWishes<'a>,
     ) -> Self {
         let total_bytes = files.iter().map(|file| file.bytes).sum();
         let list_frame_tokens = renderer.frame_cost(&LIST_HEADING)
@@ -72,8 +89,19 @@ impl<'a> SourceFiles<'a> {
             + renderer.escaped_cost(&hidden_line(9_999_999))
             // For the place where the list meets the file before it.
             + 1;
-        let index = OnceLock::new();
-        Self { loader, cache, renderer, detail, files, total_bytes, list_frame_tokens, changed, index }
+        let (index, steps, last_part) = (OnceLock::new(), OnceLock::new(), Mutex::default());
+        Self {
+            loader,
+            cache,
+            renderer,
+            files,
+            wishes,
+            total_bytes,
+            list_frame_tokens,
+            index,
+            steps,
+            last_part,
+        }
     }
 
     /// Returns the number of files.
@@ -81,110 +109,129 @@ impl<'a> SourceFiles<'a> {
         self.files.len()
     }
 
-    fn index(&self) -> &FileIndex {
-        self.index.get_or_init(|| {
-            let files = IndexedFiles {
-                loader: self.loader,
-                cache: self.cache,
-                renderer: self.renderer,
-                detail: self.detail,
-                files: &self.files,
-                total_bytes: self.total_bytes,
-                changed: &self.changed,
-            };
-            files.index()
-        })
+    fn indexed(&self) -> IndexedFiles<'_> {
+        IndexedFiles {
+            loader: self.loader,
+            cache: self.cache,
+            renderer: self.renderer,
+            detail: self.wishes.detail,
+            files: &self.files,
+            total_bytes: self.total_bytes,
+            changed: &self.wishes.changed,
+            task: self.wishes.task,
+            failures: self.wishes.failures,
+            changes: self.wishes.changes,
+        }
     }
 
-    /// Returns the steps from no file to every file whole. With more tokens more of them are taken, so nothing is lost.
-    fn steps(&self, index: &FileIndex) -> Vec<Step> {
-        let (near, far) = index.order.split_at_checked(index.near_changes).unwrap_or((&index.order, &[]));
-        let whole_cost = |file: &usize| self.files.get(*file).and_then(SourceFile::whole_cost);
-        let outlines = |files: &[usize]| {
-            let has_outline = |file: &&usize| index.outline_costs.get(**file).is_some_and(Option::is_some);
-            steps_to(FileDetail::Outline, files.iter().filter(has_outline))
-        };
-        let wholes = |files: &[usize], is_large: bool| {
-            let is_candidate = |file: &&usize| {
-                self.may_be_whole()
-                    && whole_cost(file).is_some_and(|tokens| (tokens > LARGE_FILE_TOKENS) == is_large)
-            };
-            steps_to(FileDetail::Whole, files.iter().filter(is_candidate))
-        };
-        [
-            // Every file is named before one is opened. Files near the changes come before the others, and large ones
-            // last, since one of them can take what many small ones need.
-            steps_to(FileDetail::Line, index.order.iter()),
-            outlines(near),
-            wholes(near, false),
-            outlines(far),
-            wholes(far, false),
-            wholes(near, true),
-            wholes(far, true),
-        ]
-        .concat()
+    fn index(&self) -> &FileIndex {
+        self.index.get_or_init(|| self.indexed().index())
+    }
+
+    fn step_costs(&self) -> &StepCosts {
+        self.steps.get_or_init(|| {
+            let index = self.index();
+            let whole_costs: Vec<Option<usize>> = self.files.iter().map(SourceFile::whole_cost).collect();
+            let steps = detail_steps(index, &whole_costs, self.may_be_whole(), self.wishes.every_file);
+            let mut details = vec![FileDetail::Hidden; self.files.len()];
+            let mut cost = self.list_frame_tokens;
+            let costs = steps.iter().map(|step| {
+                if let Some(detail) = details.get_mut(step.file) {
+                    cost += self.cost(index, step.file, step.detail);
+                    cost -= self.cost(index, step.file, *detail);
+                    *detail = step.detail;
+                }
+                cost
+            });
+            let costs = costs.collect();
+            StepCosts { steps, costs }
+        })
     }
 
     /// Returns the tokens of a file in `detail`.
     fn cost(&self, index: &FileIndex, file: usize, detail: FileDetail) -> usize {
         match detail {
             FileDetail::Hidden => 0,
+            FileDetail::Name => index.names.get(file).map_or(0, |(_, cost)| *cost),
             FileDetail::Line => index.lines.get(file).map_or(0, |(_, cost)| *cost),
+            FileDetail::Head => index.heads.get(file).and_then(Option::as_ref).map_or(0, |(_, cost)| *cost),
             FileDetail::Outline => index.outline_costs.get(file).copied().flatten().unwrap_or_default(),
             FileDetail::Whole => self.files.get(file).and_then(SourceFile::whole_cost).unwrap_or_default(),
         }
     }
 
-    /// Returns how many of `steps` fit `tokens`. Steps need not cost more than the ones before them, since a short file can
-    /// be cheaper whole than in outline; the last one that fits counts.
-    fn fitting_steps(&self, tokens: usize, index: &FileIndex, steps: &[Step]) -> usize {
+    /// Returns what is shown with `tokens`. With more of them no file loses detail: the steps that fit are taken, and a part
+    /// of the one after them.
+    fn select(&self, tokens: usize) -> FileSelection {
+        let StepCosts { steps, costs } = self.step_costs();
+        // Steps need not cost more than the ones before them, since a short file can be cheaper whole than in outline; the
+        // last one that fits counts.
+        let taken = costs.iter().rposition(|cost| *cost <= tokens).map_or(0, |last| last + 1);
         let mut details = vec![FileDetail::Hidden; self.files.len()];
-        let mut cost = self.list_frame_tokens;
-        let mut fitting = 0;
-        for (taken, step) in steps.iter().enumerate() {
+        for step in steps.iter().take(taken) {
             if let Some(detail) = details.get_mut(step.file) {
-                cost += self.cost(index, step.file, step.detail);
-                cost -= self.cost(index, step.file, *detail);
                 *detail = step.detail;
             }
-            if cost <= tokens {
-                fitting = taken + 1;
-            }
         }
-        fitting
+        let used = taken.checked_sub(1).and_then(|last| costs.get(last)).copied();
+        let free = tokens.saturating_sub(used.unwrap_or(self.list_frame_tokens));
+        let part = steps.get(taken).and_then(|step| {
+            let from = details.get(step.file).copied().unwrap_or(FileDetail::Hidden);
+            let room = free + self.cost(self.index(), step.file, from);
+            Some((step.file, self.part(*step, from, taken, room)?))
+        });
+        FileSelection { details, steps: taken, part }
     }
 
-    /// Returns the detail of each file after as many steps as fit `tokens`.
-    fn details(&self, tokens: usize, index: &FileIndex) -> Vec<FileDetail> {
-        let steps = self.steps(index);
-        let fitting = self.fitting_steps(tokens, index, &steps);
-        let mut details = vec![FileDetail::Hidden; self.files.len()];
-        for step in steps.into_iter().take(fitting) {
-            if let Some(detail) = details.get_mut(step.file) {
-                *detail = step.detail;
-            }
+    fn part(&self, step: DetailStep, from: FileDetail, taken: usize, tokens: usize) -> Option<PartialText> {
+        // The same part is asked for several times while a segment is fitted.
+        let mut last = self.last_part.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(last) = last.as_ref().filter(|last| (last.steps_before, last.tokens) == (taken, tokens)) {
+            return last.part.clone();
         }
-        details
+        let names = self.index().ranking.names.get(step.file).map(Vec::as_slice).unwrap_or_default();
+        let part = self
+            .files
+            .get(step.file)
+            .and_then(|file| self.indexed().part_of_step(file, step, from, names, tokens));
+        *last = Some(ComputedPart { steps_before: taken, tokens, part: part.clone() });
+        part
     }
 
     fn may_be_whole(&self) -> bool {
-        matches!(self.detail, CodeDetail::Auto | CodeDetail::Full)
+        matches!(self.wishes.detail, CodeDetail::Auto | CodeDetail::Full)
     }
 
     /// Returns true if every file is whole with `tokens`. It takes no parsing to know.
     fn is_all_whole(&self, tokens: usize) -> bool {
-        self.may_be_whole()
+        self.wishes.every_file
+            && self.may_be_whole()
             && tokens >= self.max_tokens()
             && self.files.iter().all(|file| file.whole_cost().is_some())
     }
 
-    fn write_list(&self, details: &[FileDetail], index: Option<&FileIndex>, writer: &mut SegmentWriter<'_>) {
+    fn reason_of_limit(&self) -> &'static str {
+        match (self.wishes.every_file, self.index.get().is_some_and(|index| index.ranking.is_directed)) {
+            (true, _) => "every source file of the request is whole",
+            (false, true) => "every file that has to do with the changes, the failures or the task is whole",
+            (false, false) => {
+                "no changes, failures or task say which files are wanted whole; `task` or `include` would"
+            }
+        }
+    }
+
+    fn write_list(&self, selection: &FileSelection, writer: &mut SegmentWriter<'_>) {
         let mut text = totals_line(self.files.len(), self.total_bytes);
-        let hidden = details.iter().filter(|detail| **detail == FileDetail::Hidden).count();
-        if let Some(index) = index {
-            let is_listed = |file: &&usize| details.get(**file) == Some(&FileDetail::Line);
-            for file in index.order.iter().filter(is_listed) {
-                text.push_str(index.lines.get(*file).map_or("", |(line, _)| line));
+        let hidden = selection.hidden();
+        if let Some(index) = self.index.get() {
+            let in_part = |file: usize| selection.part.as_ref().is_some_and(|(part, _)| *part == file);
+            for file in index.ranking.order.iter().copied().filter(|file| !in_part(*file)) {
+                let listed = match selection.details.get(file) {
+                    Some(FileDetail::Name) => index.names.get(file),
+                    Some(FileDetail::Line) => index.lines.get(file),
+                    _ => None,
+                };
+                text.push_str(listed.map_or("", |(line, _)| line));
             }
         }
         if hidden > 0 {
@@ -207,17 +254,21 @@ impl<'a> SourceFiles<'a> {
     }
 
     /// Writes the section of one file, which is read again. A file that is gone meanwhile is not written.
-    fn write_file(&self, file: &SourceFile, level: DetailLevel, writer: &mut SegmentWriter<'_>) {
+    fn write_file(&self, index: usize, shown: &ShownText<'_>, writer: &mut SegmentWriter<'_>) {
+        let Some(file) = self.files.get(index) else { return };
         // Its state is recorded, unlike when it was measured: if it changes from here on, the document is compiled
         // again.
         let Ok(loaded) = self.loader.load(&file.path, MAX_SOURCE_BYTES) else { return };
-        let Provenance { bytes, sha256, encoding, bidirectional, unstable, redactions } = loaded.provenance;
-        let text = match level {
-            DetailLevel::Outline => match outline_text(self.cache, &file.path, &loaded.text) {
-                Some(outline) => outline,
+        let SourceProvenance { bytes, sha256, encoding, bidirectional, unstable, redactions } =
+            loaded.provenance;
+        let (text, level, left_out) = match shown {
+            ShownText::Whole => (loaded.text, DetailLevel::Full, 0),
+            ShownText::Outline => match outline_text(self.cache, &file.path, &loaded.text) {
+                Some(outline) => (outline, DetailLevel::Outline, 0),
                 None => return,
             },
-            _ => loaded.text,
+            ShownText::Head(head) => ((*head).to_owned(), DetailLevel::Outline, 1),
+            ShownText::Part(part) => (part.text.clone(), part.level, part.left_out),
         };
         let heading = SectionHeading {
             path: &file.display_name,
@@ -225,15 +276,22 @@ impl<'a> SourceFiles<'a> {
             level,
             fence_len: fence_len(&text),
         };
-        let is_changed = self.changed.contains(&file.path);
+        let is_changed = self.wishes.changed.contains(&file.path);
+        let reason = self.index.get().and_then(|files| files.ranking.reasons.get(index));
+        let why = match (self.wishes.every_file, is_changed, reason) {
+            (true, true, _) => "included, and changed",
+            (true, false, _) | (false, _, None) => "included",
+            (false, _, Some(reason)) => reason.as_str(),
+        };
         let entry = SectionEntry {
             path: file.display_name.clone(),
             kind: SectionKind::Code,
-            why: if is_changed { "included, and changed" } else { "included" }.to_owned(),
+            why: why.to_owned(),
             sha256,
             source_bytes: bytes,
             truncated: level != DetailLevel::Full,
             level,
+            pieces_left_out: left_out,
             redactions,
             encoding,
             bidirectional,
@@ -245,62 +303,85 @@ impl<'a> SourceFiles<'a> {
     }
 }
 
+/// The text that the section of a file shows.
+enum ShownText<'a> {
+    Whole,
+    Outline,
+    Head(&'a str),
+    Part(&'a PartialText),
+}
+
+impl FileSelection {
+    /// Returns the number of files that are not even named.
+    fn hidden(&self) -> usize {
+        let hidden = self.details.iter().filter(|detail| **detail == FileDetail::Hidden).count();
+        let part = self.part.as_ref().and_then(|(file, _)| self.details.get(*file));
+        hidden - usize::from(part == Some(&FileDetail::Hidden))
+    }
+}
+
 impl FlexibleSection for SourceFiles<'_> {
     fn min_tokens(&self) -> usize {
         self.list_frame_tokens
     }
 
     fn max_tokens(&self) -> usize {
-        // A file that is whole is not in the list, and a file that cannot be quoted is only there.
-        let files: usize = if self.may_be_whole() {
-            let cost = |file: &SourceFile| {
-                file.whole_cost().unwrap_or_else(|| self.renderer.escaped_cost(&file.list_line(None)))
-            };
-            self.files.iter().map(cost).sum()
-        } else {
-            let index = self.index();
-            let cost = |file: usize| {
-                let line = self.cost(index, file, FileDetail::Line);
-                line.max(self.cost(index, file, FileDetail::Outline))
-            };
-            (0..self.files.len()).map(cost).sum()
-        };
-        self.list_frame_tokens + files
+        // A file that is whole is not in the list.
+        let wholes: Option<Vec<usize>> = self.files.iter().map(SourceFile::whole_cost).collect();
+        match wholes {
+            // Known without parsing.
+            Some(wholes) if self.wishes.every_file && self.may_be_whole() => {
+                self.list_frame_tokens + wholes.iter().sum::<usize>()
+            }
+            _ => self.step_costs().costs.last().copied().unwrap_or_default().max(self.list_frame_tokens),
+        }
     }
 
     fn weight(&self) -> usize {
         WEIGHT
     }
 
+    fn limit_reason(&self) -> Option<&'static str> {
+        Some(self.reason_of_limit())
+    }
+
     fn detail_at(&self, tokens: usize) -> usize {
+        /// More than any file has units.
+        const MAX_UNITS: usize = 1 << 20;
         if self.is_all_whole(tokens) {
             return usize::MAX;
         }
-        let index = self.index();
-        self.fitting_steps(tokens, index, &self.steps(index))
+        let selection = self.select(tokens);
+        let units = selection.part.map_or(0, |(_, part)| part.units.min(MAX_UNITS - 1));
+        selection.steps.saturating_mul(MAX_UNITS).saturating_add(units)
     }
 
     fn write(&self, tokens: usize, writer: &mut SegmentWriter<'_>) {
-        let (details, index) = if self.is_all_whole(tokens) {
-            (vec![FileDetail::Whole; self.files.len()], None)
-        } else {
-            let index = self.index();
-            (self.details(tokens, index), Some(index))
+        let selection = match self.is_all_whole(tokens) {
+            true => {
+                FileSelection { details: vec![FileDetail::Whole; self.files.len()], steps: 0, part: None }
+            }
+            false => self.select(tokens),
         };
-        for (file, detail) in self.files.iter().zip(&details) {
+        for (file, detail) in selection.details.iter().enumerate() {
+            if let Some((_, part)) = selection.part.as_ref().filter(|(part, _)| *part == file) {
+                self.write_file(file, &ShownText::Part(part), writer);
+                continue;
+            }
             match detail {
-                FileDetail::Outline => self.write_file(file, DetailLevel::Outline, writer),
-                FileDetail::Whole => self.write_file(file, DetailLevel::Full, writer),
-                FileDetail::Hidden | FileDetail::Line => {}
+                FileDetail::Head => {
+                    if let Some((head, _)) = self.index().heads.get(file).and_then(Option::as_ref) {
+                        self.write_file(file, &ShownText::Head(head), writer);
+                    }
+                }
+                FileDetail::Outline => self.write_file(file, &ShownText::Outline, writer),
+                FileDetail::Whole => self.write_file(file, &ShownText::Whole, writer),
+                FileDetail::Hidden | FileDetail::Name | FileDetail::Line => {}
             }
         }
         // The list comes last: its totals change with every file, and what follows a change is not cached.
-        self.write_list(&details, index, writer);
+        self.write_list(&selection, writer);
     }
-}
-
-fn steps_to<'f>(detail: FileDetail, files: impl Iterator<Item = &'f usize>) -> Vec<Step> {
-    files.map(|file| Step { file: *file, detail }).collect()
 }
 
 /// Returns the first line of the list.

@@ -1,16 +1,15 @@
 //! One source file, and what it costs to quote it.
 
-use crate::cache::{ContentCache, Quote, QuoteKey};
+use crate::cache::{ContentCache, QuoteKey, QuoteSize};
 use crate::clock::now_ns;
-use crate::code::MappedFile;
 use crate::detail_level::DetailLevel;
 use crate::format::{SectionHeading, fence_len};
 use crate::hash::ContentHash;
-use crate::load::{FileLoadError, Loader};
+use crate::load::{FileLoadError, FileLoader};
 use crate::outline::Language;
 use crate::parallel::{default_threads, map_in_order};
 use crate::text::{display_path, group_digits};
-use crate::writer::Renderer;
+use crate::writer::SectionRenderer;
 use std::fmt::Write as _;
 
 /// The largest source file that is quoted, in bytes.
@@ -26,11 +25,11 @@ pub(super) struct SourceFile {
     pub(super) bytes: u64,
     /// The content of the file, if it was read or is known.
     pub(super) hash: Option<ContentHash>,
-    pub(super) quotability: Quotability,
+    pub(super) quotability: FileQuotability,
 }
 
 /// The result of measuring a file.
-pub(super) enum Quotability {
+pub(super) enum FileQuotability {
     /// The file can be quoted; its section needs this many tokens.
     Tokens(usize),
     /// The file cannot be quoted, for this reason.
@@ -41,24 +40,23 @@ impl SourceFile {
     /// Returns the tokens of the section with the whole file; `None` if it cannot be quoted.
     pub(super) fn whole_cost(&self) -> Option<usize> {
         match self.quotability {
-            Quotability::Tokens(tokens) => Some(tokens),
-            Quotability::Refused(_) => None,
+            FileQuotability::Tokens(tokens) => Some(tokens),
+            FileQuotability::Refused(_) => None,
         }
     }
 
     /// Returns the line of the file in a list: `src/lib.rs (1,204 bytes): Server, run`.
-    pub(super) fn list_line(&self, mapped: Option<&MappedFile>) -> String {
+    pub(super) fn list_line(&self, names: &[String]) -> String {
         let mut line = display_path(&self.display_name).into_owned();
         let _ = match &self.quotability {
-            Quotability::Refused(reason) => write!(line, " ({reason})"),
-            Quotability::Tokens(_) => {
+            FileQuotability::Refused(reason) => write!(line, " ({reason})"),
+            FileQuotability::Tokens(_) => {
                 write!(line, " ({} bytes)", group_digits(usize::try_from(self.bytes).unwrap_or(0)))
             }
         };
-        let names = mapped.map(|mapped| mapped.names.as_slice()).unwrap_or_default();
         for (index, name) in names.iter().take(MAX_LISTED_NAMES).enumerate() {
             line.push_str(if index == 0 { ": " } else { ", " });
-            line.push_str(&display_path(&name.name));
+            line.push_str(&display_path(name));
         }
         if names.len() > MAX_LISTED_NAMES {
             line.push_str(", …");
@@ -70,9 +68,9 @@ impl SourceFile {
 
 /// Measures the files at `paths`, on several threads.
 pub(super) fn measure_files(
-    loader: &Loader<'_>,
+    loader: &FileLoader<'_>,
     cache: &ContentCache,
-    renderer: Renderer<'_>,
+    renderer: SectionRenderer<'_>,
     paths: &[String],
 ) -> Vec<SourceFile> {
     // Taken before any file is read: an index entry must not claim a later look than there was.
@@ -88,9 +86,9 @@ pub(super) fn measure_files(
 
 /// Measures a file by reading it, and records it in the cache.
 fn read_file(
-    loader: &Loader<'_>,
+    loader: &FileLoader<'_>,
     cache: &ContentCache,
-    renderer: Renderer<'_>,
+    renderer: SectionRenderer<'_>,
     path: String,
     display_name: String,
     started_ns: i128,
@@ -107,11 +105,11 @@ fn read_file(
                     cache.record_index_entry(&path, &file.state, started_ns, file.hash);
                 }
             }
-            Quotability::Tokens(section_cost(renderer, &display_name, DetailLevel::Full, quote))
+            FileQuotability::Tokens(section_cost(renderer, &display_name, DetailLevel::Full, quote))
         }
         // It was there when the folder was listed.
-        Err(FileLoadError::NotFound) => Quotability::Refused("gone".to_owned()),
-        Err(error) => Quotability::Refused(error.to_string()),
+        Err(FileLoadError::NotFound) => FileQuotability::Refused("gone".to_owned()),
+        Err(error) => FileQuotability::Refused(error.to_string()),
     };
     let bytes = file.as_ref().map_or(0, |file| file.state.size);
     SourceFile { path, display_name, bytes, hash: file.map(|file| file.hash), quotability }
@@ -119,9 +117,9 @@ fn read_file(
 
 /// Returns what the cache knows about a file that has not changed, without reading it.
 fn unchanged_file(
-    loader: &Loader<'_>,
+    loader: &FileLoader<'_>,
     cache: &ContentCache,
-    renderer: Renderer<'_>,
+    renderer: SectionRenderer<'_>,
     path: &str,
     display_name: &str,
 ) -> Option<SourceFile> {
@@ -138,17 +136,22 @@ fn unchanged_file(
         display_name: display_name.to_owned(),
         bytes: state.size,
         hash: Some(hash),
-        quotability: Quotability::Tokens(tokens),
+        quotability: FileQuotability::Tokens(tokens),
     })
 }
 
 /// Returns the size of `text` once it is quoted.
-pub(super) fn quote(renderer: Renderer<'_>, cache: &ContentCache, text: &str) -> Quote {
-    Quote { fence_len: fence_len(text), tokens: cache.tokens(&renderer.format.escape(text)) }
+pub(super) fn quote(renderer: SectionRenderer<'_>, cache: &ContentCache, text: &str) -> QuoteSize {
+    QuoteSize { fence_len: fence_len(text), tokens: cache.tokens(&renderer.format.escape(text)) }
 }
 
 /// Returns the tokens of a section that contains `quote`.
-pub(super) fn section_cost(renderer: Renderer<'_>, path: &str, level: DetailLevel, quote: Quote) -> usize {
+pub(super) fn section_cost(
+    renderer: SectionRenderer<'_>,
+    path: &str,
+    level: DetailLevel,
+    quote: QuoteSize,
+) -> usize {
     let heading = SectionHeading { path, language: fence_language(path), level, fence_len: quote.fence_len };
     renderer.frame_cost(&heading) + quote.tokens
 }

@@ -42,6 +42,8 @@ pub struct CompileContext {
     pub plan_path: Option<String>,
     /// Default: 12000
     pub budget_tokens: Option<u32>,
+    /// Ranks code
+    pub task: Option<String>,
     /// Code globs
     pub include: Option<Vec<String>>,
     /// Not these
@@ -51,12 +53,15 @@ pub struct CompileContext {
     pub format: DocumentFormatInput,
     /// Default: HEAD
     pub since: Option<String>,
-    /// The prefix_hash of an earlier answer that you still have: the prefix is not sent again while it is the same
-    #[schemars(extend("unlisted" = true))]
+    /// prefix_hash you have
     pub known_prefix: Option<String>,
     /// Output of the last test run about its failures, for the tail
     #[schemars(extend("unlisted" = true))]
     pub test_failures: Option<String>,
+    /// True to get the list of sections with path, detail, tokens, sha256 and why, and of what was left out
+    #[schemars(extend("unlisted" = true))]
+    #[serde(default)]
+    pub manifest: bool,
 }
 
 /// The format of a document, as the tool takes it.
@@ -91,6 +96,7 @@ impl CompileContext {
         request.plan = self.plan_path.clone();
         request.budget_tokens = self.budget_tokens.and_then(|tokens| usize::try_from(tokens).ok());
         request.format = self.format.into();
+        request.task = self.task.clone();
         request.include = self.include.clone();
         request.exclude = self.exclude.clone().unwrap_or_default();
         request.known_prefix_hash = self.known_prefix.clone();

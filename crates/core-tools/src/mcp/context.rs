@@ -5,9 +5,9 @@ use super::call_context::CallContext;
 use super::tool::Tool;
 use super::toolset::Toolset;
 use crate::context::{self, CompileContext, CompiledContext, WorkspaceCompiler};
-use context_compiler::RequestField;
+use context_compiler::{RequestField, SectionEntry};
 use role_policy::Effect;
-use serde_json::json;
+use serde_json::{Value, json};
 
 impl From<context::Error> for ToolError {
     fn from(error: context::Error) -> Self {
@@ -45,7 +45,9 @@ fn compile_context(compiler: &WorkspaceCompiler) -> Tool {
                     false => Some(context.within(compiler.workspace())?),
                 };
                 let request = input.to_request(compiler.select_role(context.caller.roles()));
-                Ok(answer(compiler.compile(request, input.since.as_deref(), limited, &context.cancel).await?))
+                let compiled =
+                    compiler.compile(request, input.since.as_deref(), limited, &context.cancel).await?;
+                Ok(answer(compiled, input.manifest))
             }
         },
     )
@@ -54,8 +56,8 @@ fn compile_context(compiler: &WorkspaceCompiler) -> Tool {
 }
 
 /// Returns the answer: each segment as a block of its own, so that a client can cache the first, and then facts about them
-/// as JSON. There is no structured content, because a client that shows structured content does not show the blocks.
-fn answer(compiled: CompiledContext) -> Answer {
+/// as JSON, with the manifest of the sections if the caller asked for it. There is no structured content, because a client that shows structured content does not show the blocks.
+fn answer(compiled: CompiledContext, with_manifest: bool) -> Answer {
     let CompiledContext { prefix, tail, manifest, .. } = compiled;
     let mut facts = json!({
         "prefix_hash": manifest.prefix_hash,
@@ -65,8 +67,28 @@ fn answer(compiled: CompiledContext) -> Answer {
         "counter": manifest.counter,
         "trimmed": manifest.sections.iter().filter(|section| section.truncated).count(),
     });
-    if let (false, Some(facts)) = (manifest.diagnostics.is_empty(), facts.as_object_mut()) {
-        facts.insert("notes".to_owned(), json!(manifest.diagnostics));
+    if let Some(facts) = facts.as_object_mut() {
+        if !manifest.diagnostics.is_empty() {
+            facts.insert("notes".to_owned(), json!(manifest.diagnostics));
+        }
+        if let Some(unused) = &manifest.unused {
+            facts.insert("unused".to_owned(), json!(unused));
+        }
+        if with_manifest {
+            let section = |section: &SectionEntry| {
+                json!({
+                    "path": section.path,
+                    "half": section.segment,
+                    "detail": section.level,
+                    "tokens": section.tokens,
+                    "sha256": section.sha256,
+                    "why": section.why,
+                })
+            };
+            let sections: Vec<Value> = manifest.sections.iter().map(section).collect();
+            facts.insert("sections".to_owned(), sections.into());
+            facts.insert("left_out".to_owned(), json!(manifest.left_out));
+        }
     }
     let first = match manifest.cache_hit {
         true => format!("[prefix unchanged: {}]", manifest.prefix_hash),
