@@ -23,8 +23,8 @@ use tokio_util::sync::CancellationToken;
 /// rmcp's context of a request, as opposed to ours.
 type RmcpContext = rmcp::service::RequestContext<RoleServer>;
 
-// Each future is boxed: rmcp's future of a request has room for that of every method, and is moved nine times on its way
-// into a task.
+// Each future is boxed: rmcp's future of a request has room for that of every method, and is moved several times on its
+// way into a task.
 impl ServerHandler for Connection {
     fn get_info(&self) -> ServerConfig {
         ServerConfig::new(ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build())
