@@ -1,6 +1,6 @@
 //! Attempts of one test, workers that die beneath one, and tests that were not selected.
 
-use crate::support::Sample;
+use crate::support::SampleProject;
 use core_tools::testing::{ProblemKind, TestReport, TestStatus};
 
 fn outcomes(report: &TestReport) -> Vec<(&str, TestStatus, Option<u64>, bool)> {
@@ -16,7 +16,7 @@ fn outcomes(report: &TestReport) -> Vec<(&str, TestStatus, Option<u64>, bool)> {
 #[test]
 fn attempts_of_pytest_rerunfailures_are_one_test_also_with_workers() {
     for options in ["--reruns 2", "--reruns 2 -n 2"] {
-        let Some(sample) = Sample::empty("pytest-rerunfailures") else { return };
+        let Some(sample) = SampleProject::empty("pytest-rerunfailures") else { return };
         let test = "import os
 def test_flaky():
     tries = open('tries').read() if os.path.exists('tries') else ''
@@ -43,7 +43,7 @@ def test_passes():
 
 #[test]
 fn a_test_that_kills_its_worker_of_pytest_is_listed_with_the_message() {
-    let Some(sample) = Sample::empty("pytest-xdist") else { return };
+    let Some(sample) = SampleProject::empty("pytest-xdist") else { return };
     let test = "import os\ndef test_a(): pass\ndef test_dies(): os._exit(0)\ndef test_z(): pass\n";
     sample.write("pytest.ini", "[pytest]\naddopts = -n 2\n").write("test_a.py", test);
     let report = sample.run("", "");
@@ -55,7 +55,7 @@ fn a_test_that_kills_its_worker_of_pytest_is_listed_with_the_message() {
 
 #[test]
 fn a_conftest_that_cannot_be_loaded_is_a_collection_error() {
-    let Some(sample) = Sample::empty("pytest") else { return };
+    let Some(sample) = SampleProject::empty("pytest") else { return };
     sample.write("pytest.ini", "[pytest]\n").write("test_a.py", "def test_a(): pass\n");
     for conftest in ["def broken(:\n", "raise RuntimeError('not today')\n"] {
         sample.write("conftest.py", conftest);
@@ -68,7 +68,7 @@ fn a_conftest_that_cannot_be_loaded_is_a_collection_error() {
 
 #[test]
 fn tests_that_were_not_selected_are_counted() {
-    if let Some(sample) = Sample::empty("pytest") {
+    if let Some(sample) = SampleProject::empty("pytest") {
         sample.write("pytest.ini", "[pytest]\naddopts = -k 'not slow'\n");
         sample.write("test_a.py", "def test_a(): pass\ndef test_slow(): assert False\n");
         let report = sample.run("", "");
@@ -79,7 +79,7 @@ fn tests_that_were_not_selected_are_counted() {
             report.to_text()
         );
     }
-    if let Some(sample) = Sample::of("cargo", "cargo") {
+    if let Some(sample) = SampleProject::of("cargo", "cargo") {
         let report = sample.run("cargo", "adds");
         assert_eq!((report.passed, report.deselected), (2, 6), "{}", report.to_text());
     }

@@ -198,7 +198,7 @@ fn of_maven_they_are_those_of_the_terminal() {
 
 #[test]
 fn of_make_the_exit_code_is_that_of_the_terminal() {
-    let Some(sample) = Sample::of("make", "make") else { return };
+    let Some(sample) = SampleProject::of("make", "make") else { return };
     let report = sample.run("make", "");
     let (_, code) = bare(&sample, &["make test"]);
     assert_eq!(report.exit_code, u32::try_from(code).ok(), "{}", report.to_text());

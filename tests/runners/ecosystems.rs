@@ -1,7 +1,7 @@
 //! The test commands of ecosystems beside npm's: tox, nox, make, rake, Deno's tasks, programs of the project; and the
 //! package managers of Node.
 
-use crate::support::Sample;
+use crate::support::SampleProject;
 use core_tools::testing::{ProblemKind, RunTests, TestReport};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -9,20 +9,20 @@ use std::process::Command;
 
 macro_rules! sample {
     ($program:expr) => {
-        match Sample::empty($program) {
+        match SampleProject::empty($program) {
             Some(sample) => sample,
             None => return,
         }
     };
 }
 
-fn all(sample: &Sample) -> TestReport {
+fn all(sample: &SampleProject) -> TestReport {
     sample.try_run(&RunTests::new()).unwrap()
 }
 
 /// All tests of a sample have these counts, and the verdict that follows from them.
 #[track_caller]
-fn counts(sample: &Sample, command: &str, passed: u64, failed: u64) -> TestReport {
+fn counts(sample: &SampleProject, command: &str, passed: u64, failed: u64) -> TestReport {
     let report = all(sample);
     assert_eq!(report.command, command, "{}", report.to_text());
     assert_eq!((report.passed, report.failed), (passed, failed), "{}", report.to_text());
@@ -39,7 +39,7 @@ fn told(report: &TestReport) -> Vec<(&str, Option<&str>, u64, u64)> {
         .collect()
 }
 
-fn program(sample: &Sample, path: &str, text: &str) {
+fn program(sample: &SampleProject, path: &str, text: &str) {
     sample.write(path, text);
     std::fs::set_permissions(sample.path().join(path), std::fs::Permissions::from_mode(0o755)).unwrap();
 }
@@ -51,7 +51,7 @@ def test_fails():
     assert 1 == 2
 ";
 const UNITTEST: &str = "import unittest
-class Sample(unittest.TestCase):
+class SampleProject(unittest.TestCase):
     def test_passes(self):
         pass
     def test_fails(self):
@@ -151,7 +151,7 @@ fn a_project_of_unittest_alone_is_run_by_unittest() {
     let report = counts(&sample, "python3 -m unittest discover", 1, 2);
     assert_eq!((report.runner, report.skipped), ("unittest", 2), "{}", report.to_text());
     let names: Vec<_> = report.tests.iter().map(|test| test.name.as_str()).collect();
-    assert!(names.contains(&"tests.test_a.Sample.test_parts (number=1)"), "{names:?}");
+    assert!(names.contains(&"tests.test_a.SampleProject.test_parts (number=1)"), "{names:?}");
     let failure = report.tests.iter().find(|test| test.name.ends_with("test_fails")).unwrap();
     assert_eq!((failure.file.as_deref(), failure.line), (Some("tests/test_a.py"), Some(6)));
     let part = sample.run("", "tests/test_a.py::test_passes");
@@ -179,7 +179,7 @@ fn a_lock_of_uv_creates_nothing_and_the_active_environment_runs() {
 #[test]
 fn make_reports_what_the_programs_in_it_report() {
     let sample = sample!("pytest");
-    if Sample::empty("make").is_none() || Sample::empty("node").is_none() {
+    if SampleProject::empty("make").is_none() || SampleProject::empty("node").is_none() {
         return;
     }
     sample.write("Makefile", "test: unit\n\t.venv/bin/python -m pytest -q checks\n\tnode --test a.test.js\n\t./t.sh # TAP\nunit:\n\t@python3 -m unittest units/test_u.py\n");
@@ -322,7 +322,7 @@ const MANAGERS: &str = ".runners/managers/node_modules";
 const NODE_TESTS: &str = "const { test } = require('node:test');\ntest('passes', () => {});\ntest('fails', () => { throw new Error('why'); });\n";
 
 /// A workspace whose packages have a test each, the second of which fails.
-fn workspace(sample: &Sample, package: &str) {
+fn workspace(sample: &SampleProject, package: &str) {
     sample.write("package.json", package);
     for (name, index) in [("a", 0), ("b", 1)] {
         let package =
@@ -387,7 +387,7 @@ fn later_yarn_runs_the_script_and_the_packages() {
     }
     // In CI it changes no lock file by default.
     let settings = "enableImmutableInstalls: false\nenableTelemetry: false\n";
-    let install = |sample: &Sample| {
+    let install = |sample: &SampleProject| {
         let output = Command::new("yarn").arg("install").current_dir(sample.path()).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     };

@@ -126,7 +126,7 @@ fn tests_get_what_run_command_gives_and_our_option_and_neither_gets_settings_for
 
 #[test]
 fn a_program_that_asks_for_a_password_or_pages_does_not_wait() {
-    let sample = Sample::empty("git");
+    let sample = SampleProject::empty("git");
     let Some(sample) = sample else { return };
     // A server that asks whoever comes for a password.
     let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();

@@ -1,6 +1,6 @@
 //! `filter`, `args` and `failed_only`: a part of the tests, by the runner's own options.
 
-use crate::support::Sample;
+use crate::support::SampleProject;
 use core_tools::testing::{ProblemKind, RunTests, TestError, TestReport, TestStatus};
 use integration_tests::{Era, Wire};
 use serde_json::json;
@@ -14,7 +14,7 @@ fn failures(report: &TestReport) -> BTreeSet<String> {
 /// Runs all tests of a sample, then a part of them by a pattern, and then those again that failed at first.
 #[track_caller]
 fn check(project: &str, program: &str, runner: &str, pattern: &str, selected: (u64, u64)) {
-    let Some(sample) = Sample::of(project, program) else { return };
+    let Some(sample) = SampleProject::of(project, program) else { return };
     let all = sample.run(runner, "");
     let again = sample.try_run(&RunTests::new().failed_tests(all.failed_tests.clone())).unwrap();
     assert!(!again.is_success(), "{}", again.to_text());
@@ -82,7 +82,7 @@ fn a_part_of_ctest_s_tests() {
 
 #[test]
 fn a_runner_without_patterns_or_names_says_so_and_runs_nothing() {
-    let Some(sample) = Sample::of("make", "make") else { return };
+    let Some(sample) = SampleProject::of("make", "make") else { return };
     let request = || RunTests::new().runner("make");
     let error = sample.try_run(&request().filter("a")).unwrap_err();
     assert!(matches!(error, TestError::NoPatterns { .. }), "{error}");
@@ -95,14 +95,14 @@ fn a_runner_without_patterns_or_names_says_so_and_runs_nothing() {
 
 #[test]
 fn two_selections_by_name_are_refused() {
-    let Some(sample) = Sample::of("pytest", "pytest") else { return };
+    let Some(sample) = SampleProject::of("pytest", "pytest") else { return };
     let error = sample.try_run(&RunTests::new().test_path("test_passes").filter("a")).unwrap_err();
     assert!(matches!(error, TestError::TwoSelections("test_path", "filter")), "{error}");
 }
 
 #[test]
 fn arguments_reach_the_runner() {
-    if let Some(sample) = Sample::of("cargo", "cargo") {
+    if let Some(sample) = SampleProject::of("cargo", "cargo") {
         for (arguments, counts) in
             [(&["--test", "api"][..], (2, 0)), (&["--lib", "--", "--skip", "fails"], (3, 0))]
         {
@@ -112,12 +112,12 @@ fn arguments_reach_the_runner() {
             assert!(report.command.ends_with(&arguments.join(" ")), "{}", report.command);
         }
     }
-    if let Some(sample) = Sample::of("pytest", "pytest") {
+    if let Some(sample) = SampleProject::of("pytest", "pytest") {
         let report =
             sample.try_run(&RunTests::new().args(["--deselect", "test_sample.py::test_fails"])).unwrap();
         assert_eq!((report.deselected, report.failed), (1, 2), "{}", report.to_text());
     }
-    if let Some(sample) = Sample::of("mocha", "mocha") {
+    if let Some(sample) = SampleProject::of("mocha", "mocha") {
         let report = sample.try_run(&RunTests::new().args(["--bail"])).unwrap();
         assert_eq!(report.failed, 1, "{}", report.to_text());
     }
@@ -125,7 +125,7 @@ fn arguments_reach_the_runner() {
 
 #[test]
 fn each_of_the_three_tools_takes_every_parameter_and_knows_what_failed_before() {
-    let Some(sample) = Sample::of("pytest", "pytest") else { return };
+    let Some(sample) = SampleProject::of("pytest", "pytest") else { return };
     let server = || {
         let mut server = std::process::Command::new(integration_tests::server());
         server.current_dir(sample.path()).env("FILESYSTEM_TOOLS_BASE_PATH", sample.path());
@@ -160,7 +160,7 @@ fn each_of_the_three_tools_takes_every_parameter_and_knows_what_failed_before() 
 
 #[test]
 fn a_pattern_that_fits_no_test_is_no_pass() {
-    let Some(sample) = Sample::of("go", "go") else { return };
+    let Some(sample) = SampleProject::of("go", "go") else { return };
     let report = sample.try_run(&RunTests::new().filter("NoSuchTest")).unwrap();
     assert_eq!(
         report.error.as_ref().map(|error| error.kind),

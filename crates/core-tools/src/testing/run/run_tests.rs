@@ -199,10 +199,8 @@ async fn is_installed(
     cancel: &CancellationToken,
 ) -> bool {
     let Ok(command) = commands.command_in(program, target.project.folder()) else { return false };
-    let command = command
-        .args(arguments)
-        .limits(Limits::default().timeout(VERSION_TIMEOUT))
-        .cancel(cancel.clone());
+    let command =
+        command.args(arguments).limits(Limits::default().timeout(VERSION_TIMEOUT)).cancel(cancel.clone());
     commands.runner().run(command).await.is_ok_and(|output| output.success())
 }
 
