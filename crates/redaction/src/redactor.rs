@@ -132,7 +132,7 @@ impl Redactor {
         let bytes = text.as_bytes();
         if let Some(values) = &self.values {
             values.for_each_match(bytes, |_, start, end| {
-                spans.push(SecretSpan { start, end, kind: "environment" })
+                spans.push(SecretSpan { start, end, kind: "environment" });
             });
         }
         // The end of the last AWS access key id: the secret that belongs to it has no shape of its own.

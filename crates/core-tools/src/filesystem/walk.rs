@@ -185,7 +185,7 @@ impl WalkThread<'_> {
         match task {
             WalkTask::List { folder, position } => self.list(&folder, position, visitor),
             WalkTask::Visit { folder, position, entries } => {
-                self.visit(&folder, &position, &entries, visitor)
+                self.visit(&folder, &position, &entries, visitor);
             }
             WalkTask::Enter { parent, position, name } => {
                 let Ok(folder) = parent.child(&name) else {

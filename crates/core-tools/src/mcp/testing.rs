@@ -133,7 +133,7 @@ fn test_tool(
             let report =
                 run_tests(&commands, &request, &context.cancel, |line| progress.update(line)).await?;
             last_runs.record(run, &report);
-            answer(report, input.reporter)
+            answer(&report, input.reporter)
         }
     });
     runs_programs(tool)
@@ -143,16 +143,16 @@ fn runs_programs(tool: Tool) -> Tool {
     tool.destroys().open_world().own_deadline().runs_programs().answers::<VerdictOutput>()
 }
 
-fn answer(report: TestReport, style: TestReporter) -> Result<Answer, ToolError> {
+fn answer(report: &TestReport, style: TestReporter) -> Result<Answer, ToolError> {
     match style {
-        TestReporter::Json => Ok(Answer::report(&report, report.to_text())?.failed_if(report.is_failure())),
+        TestReporter::Json => Ok(Answer::report(report, report.to_text())?.failed_if(report.is_failure())),
         TestReporter::Tap => {
             let tap = report.to_tap();
             let TestReport { success, passed, failed, skipped, .. } = report;
             let summary = json!({
                 "success": success, "passed": passed, "failed": failed, "skipped": skipped, "tap": tap
             });
-            Ok(Answer::report(&summary, tap)?.failed_if(success == Some(false)))
+            Ok(Answer::report(&summary, tap)?.failed_if(report.is_failure()))
         }
     }
 }

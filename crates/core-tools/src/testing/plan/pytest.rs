@@ -49,7 +49,8 @@ pub(super) fn unittest(target: &TestTarget, reports: &ReportFolder) -> TestStep 
         Some(file) => step.args(&[file]),
     };
     // A name without `*` is a part of one.
-    step.option("-k", filter.name()).display_as(&format!("{display} -m unittest"), skip)
+    let pattern = filter.pattern(str::to_owned);
+    step.option("-k", pattern.as_deref()).display_as(&format!("{display} -m unittest"), skip)
 }
 
 /// The Python interpreter of a project.

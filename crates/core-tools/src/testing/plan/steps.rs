@@ -63,6 +63,17 @@ pub(crate) fn steps(target: &TestTarget, reports: &ReportFolder) -> Result<Vec<T
         | TestRunner::Tox
         | TestRunner::Nox
         | TestRunner::Rake
+        | TestRunner::Script
+            if !target.arguments.is_empty() =>
+        {
+            return Err(TestError::NoArguments(target.runner));
+        }
+        TestRunner::Zig
+        | TestRunner::Just
+        | TestRunner::Make
+        | TestRunner::Tox
+        | TestRunner::Nox
+        | TestRunner::Rake
         | TestRunner::Script => return Err(target.cannot_select("the project's folder")),
     };
     let steps = with_arguments(steps, target)?;
