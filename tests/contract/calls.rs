@@ -77,7 +77,7 @@ fn calls() -> Vec<(&'static str, Value)> {
         ("git_blame", json!({"path": "README.md", "start_line": 1, "end_line": 2, "revision": "HEAD"})),
         ("git_list_branches", json!({})),
         ("git_current_branch", json!({})),
-        ("git_add", json!({"files": ["new"]})),
+        ("git_add", json!({"paths": ["new"]})),
         ("git_commit", json!({"message": "second"})),
         ("git_create_branch", json!({"name": "topic", "start_point": "HEAD~1"})),
         ("git_stash", json!({"action": "push", "message": "later", "include_untracked": true})),

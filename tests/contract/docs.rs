@@ -58,7 +58,7 @@ fn the_table_of_presets_has_the_tools_and_bytes_that_clients_get() {
         ("minimal", "read, write and edit files, list, search, run", "5,000"),
         ("edit", "what changing code takes: files, search, commands in the fore- and background", "12,000"),
         ("introspect", "start a program, and look into it: state, database, profile, logs, source", "8,000"),
-        ("full", "the default: all but what is seldom asked for", "25,600"),
+        ("full", "the default: all but what is seldom asked for", "32,768"),
         ("all", "every tool there is", ""),
     ];
     let mut table = "<!-- presets -->\n| preset | what for | tools | bytes of the list | at most |\n|---|---|---|---|---|\n".to_owned();

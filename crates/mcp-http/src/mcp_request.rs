@@ -1,13 +1,15 @@
 //! A request of the protocol, as its layers pass it on.
 
 use crate::auth::principal::Principal;
-use crate::layers::rpc_body::RpcRequest;
-use crate::layers::workspace::CallTarget;
 use crate::limits::account::{CallerAccount, CallerPermits};
 use crate::net::address::ConnectionPeer;
 use crate::sessions::SessionGuard;
 use crate::telemetry::RequestSpan;
+use crate::telemetry::attributes::TraceParent;
 use axum::extract::Request;
+use core_tools::mcp::Host;
+use json_rpc::message::Id;
+use role_policy::Caller;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -30,4 +32,22 @@ pub(crate) struct McpRequest {
     pub(crate) permits: Option<Arc<CallerPermits>>,
     /// Cancels the call.
     pub(crate) cancellation: Option<CancellationToken>,
+}
+
+/// The parts of a message that the layers need. A request without a body has none of them.
+#[derive(Debug, Default)]
+pub(crate) struct RpcRequest {
+    pub(crate) id: Option<Id>,
+    pub(crate) method: String,
+    /// The tool, where the message is a call of one.
+    pub(crate) tool: Option<String>,
+    /// The client's span.
+    pub(crate) parent: Option<TraceParent>,
+}
+
+/// The tools that a request may reach, and the caller as the policy knows it.
+#[derive(Clone, Debug)]
+pub(crate) struct CallTarget {
+    pub(crate) host: Host,
+    pub(crate) caller: Caller,
 }

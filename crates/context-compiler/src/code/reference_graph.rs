@@ -20,7 +20,7 @@ const BACKWARD_WEIGHT: f64 = 0.4;
 /// The weight of a name that the task, a failure or a change mentions, relative to others.
 const FOCUS_WEIGHT: f64 = 8.0;
 
-/// What one file defines and uses.
+/// The names that one file defines and uses.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FileReferences {
     /// The names that the file defines, each once.

@@ -47,7 +47,7 @@ struct ComputedPart {
     part: Option<PartialText>,
 }
 
-/// What a request says of its source files.
+/// The part of a request that concerns source files.
 pub(super) struct SourceFileWishes<'a> {
     pub(super) detail: CodeDetail,
     /// True if the request names the files, so that each of them is wanted whole.
@@ -59,7 +59,7 @@ pub(super) struct SourceFileWishes<'a> {
     pub(super) changes: Option<&'a Changes>,
 }
 
-/// What a document shows of the files with some budget.
+/// The files as a document with some budget shows them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct FileSelection {
     details: Vec<FileDetail>,

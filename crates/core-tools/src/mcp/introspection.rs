@@ -142,7 +142,7 @@ fn capture_trace(workspace: &Arc<Workspace>, traces: Profiler) -> Tool {
     let tool = Tool::new(
         "capture_trace",
         "Profile",
-        "Profile the app.",
+        "Profile the running app.",
         move |request: CaptureTrace, context: CallContext| {
             let traces = context
                 .within(&workspace)

@@ -1,6 +1,6 @@
 //! Reads the JSON-RPC message of a request, strictly. The inner layers find the [`RpcRequest`] in the request.
 
-use crate::mcp_request::McpRequest;
+use crate::mcp_request::{McpRequest, RpcRequest};
 use crate::middleware::Next;
 use crate::response;
 use crate::state::App;
@@ -10,7 +10,7 @@ use axum::response::Response;
 use http::{HeaderMap, Method, StatusCode, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use json_rpc::json::Json;
-use json_rpc::message::{Id, Message, MessageKind};
+use json_rpc::message::{Message, MessageKind};
 use std::error::Error;
 use std::sync::Arc;
 
@@ -36,17 +36,6 @@ const SINGLE_HEADERS: [&str; 8] = [
 /// The JSON-RPC error of a message that is not JSON, and of one that is not a valid request.
 const PARSE_ERROR: i32 = -32700;
 pub(crate) const INVALID_REQUEST: i32 = -32600;
-
-/// The parts of a message that the layers need. A request without a body has none of them.
-#[derive(Debug, Default)]
-pub(crate) struct RpcRequest {
-    pub(crate) id: Option<Id>,
-    pub(crate) method: String,
-    /// The tool, where the message is a call of one.
-    pub(crate) tool: Option<String>,
-    /// The client's span.
-    pub(crate) parent: Option<TraceParent>,
-}
 
 /// Reads the body of a request and refuses one that two parsers could read differently: rmcp parses it again.
 pub(crate) async fn read_message(

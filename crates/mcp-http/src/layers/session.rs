@@ -1,9 +1,9 @@
 //! Enters the session of a request, begins one for `initialize` and ends one for DELETE. The inner layers find the
 //! [`SessionGuard`] in a request that has a session.
 
-use super::rpc_body::{INVALID_REQUEST, RpcRequest, SESSION_HEADER, VERSION_HEADER};
+use super::rpc_body::{INVALID_REQUEST, SESSION_HEADER, VERSION_HEADER};
 use crate::auth::principal::Principal;
-use crate::mcp_request::McpRequest;
+use crate::mcp_request::{McpRequest, RpcRequest};
 use crate::middleware::Next;
 use crate::refusal_reason::RefusalReason;
 use crate::response;

@@ -4,9 +4,9 @@
     allow(unused_mut, unused_variables, reason = "without OpenTelemetry there is no tracer")
 )]
 
-use super::rpc_body::{RpcRequest, VERSION_HEADER};
+use super::rpc_body::VERSION_HEADER;
 use crate::auth::principal::Principal;
-use crate::mcp_request::McpRequest;
+use crate::mcp_request::{McpRequest, RpcRequest};
 use crate::middleware::Next;
 use crate::net::address::ConnectionPeer;
 use crate::response_guard::{self, ResponseGuard};

@@ -1,22 +1,13 @@
 //! Resolves the tools of a caller, over its roots and in its roles. The inner layers find the [`CallTarget`] in the request.
 
 use super::rpc_body::{INVALID_REQUEST, ROLE_HEADER};
-use crate::mcp_request::McpRequest;
+use crate::mcp_request::{CallTarget, McpRequest};
 use crate::middleware::Next;
 use crate::response;
 use crate::state::App;
 use axum::response::Response;
-use core_tools::mcp::Host;
 use http::{HeaderMap, StatusCode};
-use role_policy::Caller;
 use server_setup::error_chain::chain;
-
-/// The tools that a request may reach, and the caller as the policy knows it.
-#[derive(Clone, Debug)]
-pub(crate) struct CallTarget {
-    pub(crate) host: Host,
-    pub(crate) caller: Caller,
-}
 
 /// Refuses a caller whose roots cannot be served.
 pub(crate) async fn resolve_workspace(

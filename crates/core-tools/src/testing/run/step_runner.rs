@@ -48,7 +48,7 @@ pub(super) struct StepRunner<'a> {
 #[derive(Clone)]
 struct LiveResults(Arc<Mutex<StepParse>>);
 
-/// What is read of a running step: by which parser, and into which results.
+/// The reader of a running step's output: its parser and the results so far.
 struct StepParse {
     parser: Box<dyn LineParser>,
     results: TestResults,

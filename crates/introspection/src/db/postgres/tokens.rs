@@ -147,7 +147,7 @@ fn truncated(mut name: String) -> String {
     name
 }
 
-/// What is left of a statement while its tokens are read.
+/// The rest of a statement while its tokens are read.
 struct Scanner<'a> {
     rest: &'a str,
 }

@@ -95,7 +95,7 @@ const HARMLESS_OF_EXTENSIONS: [&str; 14] = [
     "uuid_generate_v4",
 ];
 
-/// What a seed may call beyond that: it changes rows, and so may take numbers for them.
+/// The functions that a seed may call beyond those: it changes rows, and so may take numbers for them.
 const HARMLESS_IN_SEEDS: [&str; 2] = ["nextval", "setval"];
 
 /// Lists functions that act and that the statement calls: the signature, whether PostgreSQL brought it along, the part

@@ -1,4 +1,4 @@
-//! What a Go program publishes by `expvar`, at a port of the process and without any setting.
+//! Reads the variables that a Go program publishes by `expvar`, at a port of the process and without any setting.
 //!
 //! Only a program that contains the path of `expvar` is asked: a request to any other would be one to the application.
 

@@ -20,7 +20,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(15);
 /// The number of times that py-spy is run before the reading fails.
 const MAX_ATTEMPTS: u32 = 5;
 
-/// What py-spy does not read, and the change that makes it readable.
+/// Describes values that py-spy does not read, and the change that makes them readable.
 const UNREADABLE: &str = "py-spy reads local variables of functions that run: numbers, texts, lists, tuples and \
                           dictionaries. For a global variable or the attributes of an object, let the program write them \
                           as JSON to .app-state.json (STATE_PATH), or serve them (STATE_URL)";
