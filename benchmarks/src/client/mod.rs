@@ -33,7 +33,7 @@ pub(crate) enum MeasureError {
     #[error("an error: {0}")]
     Refused(String),
     /// It answered something else.
-    #[error("not the answer: {0}")]
+    #[error("wrong answer: {0}")]
     Wrong(String),
 }
 

@@ -327,7 +327,7 @@ mod tests {
     #[test]
     fn every_pattern_there_is_matches_what_the_agents_print() {
         let catalog = AgentCatalog::builtin().unwrap();
-        assert_eq!(catalog.names().collect::<Vec<_>>(), ["claude", "codex", "opencode"]);
+        assert_eq!(catalog.names().collect::<Vec<_>>(), ["claude", "codex", "opencode", "gemini"]);
         assert_eq!(catalog.by_program("/usr/local/bin/codex").unwrap().name, "codex");
         assert!(catalog.by_program("claude-wrapper").is_none(), "no substring is an agent");
     }

@@ -60,7 +60,7 @@ pub(crate) struct SupervisorContext {
 }
 
 /// The context, with what the supervisor needs to begin its work.
-pub(crate) struct OpenedContext {
+pub(crate) struct OpenedSupervisor {
     pub(crate) context: Arc<SupervisorContext>,
     /// The sessions of the last supervisor.
     pub(crate) sessions: Vec<SessionRecord>,
@@ -71,7 +71,7 @@ pub(crate) struct OpenedContext {
 
 impl SupervisorContext {
     /// Opens the journal and the database in the state directory of `lock`.
-    pub(crate) async fn open(lock: StateLock, options: SupervisorOptions) -> Result<OpenedContext, Error> {
+    pub(crate) async fn open(lock: StateLock, options: SupervisorOptions) -> Result<OpenedSupervisor, Error> {
         let folder = lock.folder();
         let journal = Journal::open(folder, options.logs, options.redactor.clone())
             .map_err(|error| Error::broken("cannot open the log", &error))?;
@@ -100,7 +100,7 @@ impl SupervisorContext {
             successors: sender,
         });
         context.save().await;
-        Ok(OpenedContext { context, sessions, same_boot, successors })
+        Ok(OpenedSupervisor { context, sessions, same_boot, successors })
     }
 
     /// Returns the settings in effect.

@@ -1,7 +1,7 @@
 //! The supervisor: it starts sessions, and routes what is asked to them.
 
 use crate::clock;
-use crate::context::{OpenedContext, SuccessorRequest, SupervisorComponent, SupervisorContext};
+use crate::context::{OpenedSupervisor, SuccessorRequest, SupervisorComponent, SupervisorContext};
 use crate::error::{Error, ErrorCode, error_chain};
 use crate::lock::StateLock;
 use crate::log::LogLevel;
@@ -48,7 +48,7 @@ impl Supervisor {
     /// The database or the log cannot be opened, or this is not Linux.
     pub(crate) async fn start(lock: StateLock, options: SupervisorOptions) -> Result<Self, Error> {
         process::check_supported()?;
-        let OpenedContext { context, sessions, same_boot, successors } =
+        let OpenedSupervisor { context, sessions, same_boot, successors } =
             SupervisorContext::open(lock, options).await?;
         let registry = SessionRegistry::default();
         let supervisor = Self(Arc::new(SupervisorInner { context, registry, started: Instant::now() }));

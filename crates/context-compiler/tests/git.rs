@@ -344,7 +344,7 @@ fn the_document_has_statistics_first_small_changes_whole_and_untracked_files_as_
     fs::write(path("note"), "```\nfenced\n").unwrap();
     fs::write(path(".env"), "KEY=value\n").unwrap();
     let tree = FolderTree::open(project.path()).unwrap();
-    let request = ContextRequest::new("dev").changes(changes(project.path()));
+    let request = without_source_files().changes(changes(project.path()));
     let compiled = Compiler::new(&tree).cache(&cache()).compile(&request).unwrap();
     insta::assert_snapshot!(compiled.tail);
     let git = compiled.manifest.git.as_ref().unwrap();
@@ -359,6 +359,11 @@ fn the_document_has_statistics_first_small_changes_whole_and_untracked_files_as_
     assert!(stat.tail.contains("M a.txt +1 -40") && !stat.tail.contains("all new"));
     let off = request.diff_detail(DiffDetail::Off);
     assert!(!Compiler::new(&tree).cache(&cache()).compile(&off).unwrap().tail.contains("a.txt"));
+}
+
+/// Returns a request whose document has the changes as a diff only, and not the changed files as well.
+fn without_source_files() -> ContextRequest {
+    ContextRequest::new("dev").include::<String>([])
 }
 
 /// Compiles a request with the changes of the project.
@@ -387,7 +392,12 @@ fn files_with_names_of_secrets_and_those_of_contextignore_are_statistics_whether
         fs::write(path(name), format!("WORD of {name}\n")).unwrap();
     }
     fs::write(path(".contextignore"), "/private/\n").unwrap();
-    let tail = document(project.path(), ContextRequest::new("dev")).tail;
+    // As source files, those that are shown are shown a second time, and no other.
+    let whole = document(project.path(), ContextRequest::new("dev")).text();
+    for line in whole.lines().filter(|line| line.contains("WORD")) {
+        assert!(line.ends_with("WORD of .env.example") || line.ends_with("WORD of .env.sample"), "{whole}");
+    }
+    let tail = document(project.path(), without_source_files()).tail;
     let words: Vec<&str> = tail.lines().filter(|line| line.contains("WORD")).collect();
     assert_eq!(words, ["+WORD of .env.example", "+WORD of .env.sample"], "{tail}");
     assert!(tail.contains("M server.key +1 -1 (not shown: its name says that it holds secrets)\n"), "{tail}");
@@ -442,10 +452,10 @@ fn lines_of_a_key_are_masked_where_a_hunk_has_only_a_part_of_it() {
     run(project.path(), &["add", "."]);
     run(project.path(), &["commit", "--quiet", "--message=key"]);
     fs::write(&path, file(&body(0).replace(&line(14), &line(99)))).unwrap();
-    let tail = document(project.path(), ContextRequest::new("dev")).tail;
+    let tail = document(project.path(), without_source_files()).tail;
     assert!(tail.contains("+[redacted: a line of a key]\n") && !tail.contains("Ab9+"), "{tail}");
     // The armour is gone from the work tree, and in the lines that were removed.
     fs::write(&path, "name\n").unwrap();
-    let tail = document(project.path(), ContextRequest::new("dev")).tail;
+    let tail = document(project.path(), without_source_files()).tail;
     assert!(tail.contains("-plain words\n") && !tail.contains("Ab9+") && !tail.contains("AbC="), "{tail}");
 }

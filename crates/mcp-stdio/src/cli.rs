@@ -345,7 +345,7 @@ pub(crate) enum SessionSubcommand {
         /// Folder to run in. Default: the first root
         #[arg(long, value_name = "DIR")]
         cwd: Option<String>,
-        /// Agent to start if no command is given: claude, codex, opencode
+        /// Agent to start if no command is given: claude, codex, opencode, gemini
         #[arg(long)]
         agent: Option<String>,
         /// Run it in a terminal

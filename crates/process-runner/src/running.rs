@@ -9,7 +9,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::task::AbortHandle;
 
 use crate::capture::OutputSnapshot;
-use crate::driver::{RunResult, RunState, StopRequest};
+use crate::driver::{DriverResult, RunState, StopRequest};
 use crate::error::Error;
 use crate::events::EventReceiver;
 use crate::outcome::{Output, Stream};
@@ -216,11 +216,11 @@ impl Running {
 }
 
 /// Turns what the driver left into the answer of a wait, and resumes the panic of a line callback.
-fn to_outcome(shared: &RunState, result: Option<RunResult>) -> Result<Output, Error> {
+fn to_outcome(shared: &RunState, result: Option<DriverResult>) -> Result<Output, Error> {
     if let Some(panic) = shared.take_panic() {
         std::panic::resume_unwind(panic);
     }
-    let Some(RunResult { output, failure }) = result else {
+    let Some(DriverResult { output, failure }) = result else {
         return Err(Error::ShutDown); // does not occur: the driver always leaves a result
     };
     let output = Arc::unwrap_or_clone(output);

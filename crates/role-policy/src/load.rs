@@ -10,7 +10,7 @@ use crate::problem::{LoadError, PolicyProblem, Severity};
 use crate::quoted::quoted;
 use crate::read::{DraftRole, DraftRule, LocatedText, PolicyDraft, PolicyExample, read};
 use crate::rule::{Rule, ToolSelector};
-use crate::tool::{Call, OwnedFacts, ToolFacts};
+use crate::tool::{Call, OwnedToolFacts, ToolFacts};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -174,7 +174,7 @@ impl<'a> PolicyLoader<'a> {
                 .iter()
                 .map(|(command, role)| CommandRole { glob: command.text.clone(), role: role.text.clone() })
                 .collect(),
-            known: facts.iter().map(OwnedFacts::from).collect(),
+            known: facts.iter().map(OwnedToolFacts::from).collect(),
         };
         let policy = Policy { compiled: Arc::new(compiled) };
         self.check_ineffective_entries(&policy, &facts);

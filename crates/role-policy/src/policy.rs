@@ -7,7 +7,7 @@ use crate::limits::RoleLimits;
 use crate::quoted::quoted;
 use crate::rule::{Rule, ToolSelector};
 use crate::scope::CallScope;
-use crate::tool::{Call, Effect, OwnedFacts, ToolFacts};
+use crate::tool::{Call, Effect, OwnedToolFacts, ToolFacts};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -30,7 +30,7 @@ pub(crate) struct CompiledPolicy {
     pub(crate) derived: Vec<CommandRole>,
     pub(crate) dispatch: Vec<DispatchRule>,
     /// Every tool known when it was loaded, in the order given.
-    pub(crate) known: Vec<OwnedFacts>,
+    pub(crate) known: Vec<OwnedToolFacts>,
 }
 
 /// One role, with all that it extends.

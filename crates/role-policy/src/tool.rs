@@ -83,7 +83,7 @@ impl<'a> ToolFacts<'a> {
 
 /// The facts of a tool, kept by a policy.
 #[derive(Debug)]
-pub(crate) struct OwnedFacts {
+pub(crate) struct OwnedToolFacts {
     pub(crate) name: String,
     toolset: String,
     read_only: bool,
@@ -92,7 +92,7 @@ pub(crate) struct OwnedFacts {
     effects: Vec<Effect>,
 }
 
-impl OwnedFacts {
+impl OwnedToolFacts {
     pub(crate) fn facts(&self) -> ToolFacts<'_> {
         let Self { name, toolset, read_only, destructive, open_world, effects } = self;
         ToolFacts {
@@ -106,7 +106,7 @@ impl OwnedFacts {
     }
 }
 
-impl From<&ToolFacts<'_>> for OwnedFacts {
+impl From<&ToolFacts<'_>> for OwnedToolFacts {
     fn from(facts: &ToolFacts<'_>) -> Self {
         Self {
             name: facts.name.to_owned(),

@@ -1,6 +1,6 @@
 //! The actor of one session: the only owner of its record.
 
-use super::handle::{SessionCommand, SessionRef};
+use super::handle::{SessionActorCommand, SessionRef};
 use super::launch::{LaunchError, LaunchMode, PreparedLaunch, credential_expiry};
 use super::live::LiveProcess;
 use super::message;
@@ -38,7 +38,7 @@ const REPLACE_GRACE: Duration = Duration::from_secs(5);
 pub(crate) struct SessionActor {
     context: Arc<SupervisorContext>,
     record: OwnedRecord,
-    commands: mpsc::UnboundedReceiver<SessionCommand>,
+    commands: mpsc::UnboundedReceiver<SessionActorCommand>,
     output: Arc<SessionOutput>,
     /// The process and its recording, until [`supervise`](Self::supervise) takes them.
     live: Option<(LiveProcess, OutputRecording)>,
@@ -241,7 +241,7 @@ impl SessionActor {
     /// Handles a command. `live` is the process, while there is one. No command means that none can come any more.
     async fn handle_command(
         &mut self,
-        command: Option<SessionCommand>,
+        command: Option<SessionActorCommand>,
         live: Option<&LiveProcess>,
     ) -> ControlFlow<()> {
         let Some(command) = command else {
@@ -250,16 +250,16 @@ impl SessionActor {
             return ControlFlow::Continue(());
         };
         match command {
-            SessionCommand::End { grace, reason, reply } => {
+            SessionActorCommand::End { grace, reason, reply } => {
                 self.end(grace, &reason, EndWaiter::Ended(reply), live).await;
             }
-            SessionCommand::Send { text, reply } => self.send(text, reply, live),
-            SessionCommand::Replace { reply } => self.replace(reply, live).await,
-            SessionCommand::UpdatePause { reply } => {
+            SessionActorCommand::Send { text, reply } => self.send(text, reply, live),
+            SessionActorCommand::Replace { reply } => self.replace(reply, live).await,
+            SessionActorCommand::UpdatePause { reply } => {
                 self.follow_pause().await;
                 let _ = reply.send(());
             }
-            SessionCommand::Forget { reply } => {
+            SessionActorCommand::Forget { reply } => {
                 let is_over = self.record.state.is_over();
                 if is_over {
                     self.record.delete().await;
@@ -269,7 +269,7 @@ impl SessionActor {
                     return ControlFlow::Break(());
                 }
             }
-            SessionCommand::Shutdown { grace, reply } => {
+            SessionActorCommand::Shutdown { grace, reply } => {
                 self.closing = true;
                 if live.is_some() {
                     self.end(grace, "the supervisor ended", EndWaiter::ShutDown(reply), live).await;

@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 /// A command to a session. A session that is starting a process obeys once that has succeeded or failed.
 #[derive(Debug)]
-pub(super) enum SessionCommand {
+pub(super) enum SessionActorCommand {
     /// Ends the process, or cancels the scheduled action.
     End {
         /// The time between `SIGTERM` and `SIGKILL`.
@@ -38,14 +38,14 @@ pub(super) enum SessionCommand {
 /// A reference to a session. Cheap to clone; the session's actor ends once it is over and all references are gone.
 #[derive(Clone, Debug)]
 pub(crate) struct SessionRef {
-    commands: mpsc::UnboundedSender<SessionCommand>,
+    commands: mpsc::UnboundedSender<SessionActorCommand>,
     record: watch::Receiver<Arc<SessionRecord>>,
     output: Arc<SessionOutput>,
 }
 
 impl SessionRef {
     pub(super) fn new(
-        commands: mpsc::UnboundedSender<SessionCommand>,
+        commands: mpsc::UnboundedSender<SessionActorCommand>,
         record: watch::Receiver<Arc<SessionRecord>>,
         output: Arc<SessionOutput>,
     ) -> Self {
@@ -65,7 +65,7 @@ impl SessionRef {
     /// Ends the session, and waits until it is over.
     pub(crate) async fn end(&self, grace: Duration, reason: &str) -> Result<SessionEnded, Error> {
         let reason = reason.to_owned();
-        self.ask(|reply| SessionCommand::End { grace, reason, reply }).await.ok_or_else(|| self.gone())
+        self.ask(|reply| SessionActorCommand::End { grace, reason, reply }).await.ok_or_else(|| self.gone())
     }
 
     /// Delivers a message: by its standard input while it runs, or by starting its agent again.
@@ -73,31 +73,31 @@ impl SessionRef {
         let text = text.to_owned();
         // A reply that never comes: the session was ended before its agent had been started again.
         let ended = || Err(Error::new(ErrorCode::State, "it was ended meanwhile"));
-        self.ask(|reply| SessionCommand::Send { text, reply }).await.unwrap_or_else(ended)
+        self.ask(|reply| SessionActorCommand::Send { text, reply }).await.unwrap_or_else(ended)
     }
 
     /// Has another session continue the work, and ends this one.
     pub(crate) async fn replace(&self) -> Result<(), Error> {
-        self.ask(|reply| SessionCommand::Replace { reply }).await.unwrap_or_else(|| Err(self.gone()))
+        self.ask(|reply| SessionActorCommand::Replace { reply }).await.unwrap_or_else(|| Err(self.gone()))
     }
 
     /// Has the session follow a pause that began or ended.
     pub(crate) async fn update_pause(&self) {
-        self.ask(|reply| SessionCommand::UpdatePause { reply }).await;
+        self.ask(|reply| SessionActorCommand::UpdatePause { reply }).await;
     }
 
     /// Deletes the session if it is over. Tells whether it is gone.
     pub(crate) async fn forget(&self) -> bool {
-        self.ask(|reply| SessionCommand::Forget { reply }).await.unwrap_or(true)
+        self.ask(|reply| SessionActorCommand::Forget { reply }).await.unwrap_or(true)
     }
 
     /// Ends the session's process and its actor.
     pub(crate) async fn shut_down(&self, grace: Duration) {
-        self.ask(|reply| SessionCommand::Shutdown { grace, reply }).await;
+        self.ask(|reply| SessionActorCommand::Shutdown { grace, reply }).await;
     }
 
     /// Sends a command and waits for the reply. Returns nothing if the actor ends without one.
-    async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> SessionCommand) -> Option<T> {
+    async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> SessionActorCommand) -> Option<T> {
         let (reply, answer) = oneshot::channel();
         self.commands.send(command(reply)).ok()?;
         answer.await.ok()

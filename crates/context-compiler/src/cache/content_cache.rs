@@ -1,6 +1,6 @@
 //! The cache, in memory and optionally in a folder.
 
-use super::entries::{CacheEntries, ContentFacts, IndexEntry, QuoteKey, QuoteSize};
+use super::entries::{CacheEntries, ContentFacts, IndexEntry, QuoteKey, QuotedContentSize};
 #[cfg(unix)]
 use super::format;
 #[cfg(unix)]
@@ -173,11 +173,11 @@ impl ContentCache {
     }
 
     /// Returns the cached quote; `Some(None)` if there is nothing to quote.
-    pub(crate) fn cached_quote(&self, key: &QuoteKey) -> Option<Option<QuoteSize>> {
+    pub(crate) fn cached_quote(&self, key: &QuoteKey) -> Option<Option<QuotedContentSize>> {
         self.lock().quotes.get(key).copied()
     }
 
-    pub(crate) fn record_quote(&self, key: QuoteKey, quote: Option<QuoteSize>) {
+    pub(crate) fn record_quote(&self, key: QuoteKey, quote: Option<QuotedContentSize>) {
         self.lock().insert_quote(key, quote);
     }
 

@@ -33,7 +33,7 @@ pub(crate) struct ContentFacts {
 
 /// The size of a content once it is quoted, masked and escaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct QuoteSize {
+pub(crate) struct QuotedContentSize {
     /// The number of backticks of the fence around it.
     pub(crate) fence_len: usize,
     pub(crate) tokens: usize,
@@ -64,7 +64,7 @@ pub(super) struct CacheEntries {
     pub(super) facts: BoundedMap<ContentHash, ContentFacts>,
     pub(super) outlines: BoundedMap<(ContentHash, Language), Arc<Outline>>,
     /// `None` for an outline that does not exist.
-    pub(super) quotes: BoundedMap<QuoteKey, Option<QuoteSize>>,
+    pub(super) quotes: BoundedMap<QuoteKey, Option<QuotedContentSize>>,
     pub(super) facts_changed: bool,
     pub(super) outlines_changed: bool,
     /// True as long as the outlines of the folder are not loaded, which happens when one is asked for.
@@ -144,7 +144,7 @@ impl CacheEntries {
         self.outlines.insert(key, outline, bytes);
     }
 
-    pub(super) fn insert_quote(&mut self, key: QuoteKey, quote: Option<QuoteSize>) {
-        self.quotes.insert(key, quote, size_of::<(QuoteKey, QuoteSize)>());
+    pub(super) fn insert_quote(&mut self, key: QuoteKey, quote: Option<QuotedContentSize>) {
+        self.quotes.insert(key, quote, size_of::<(QuoteKey, QuotedContentSize)>());
     }
 }

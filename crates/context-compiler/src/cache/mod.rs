@@ -20,4 +20,4 @@ mod store;
 mod tests;
 
 pub use content_cache::ContentCache;
-pub(crate) use entries::{ContentKind, QuoteKey, QuoteSize};
+pub(crate) use entries::{ContentKind, QuoteKey, QuotedContentSize};

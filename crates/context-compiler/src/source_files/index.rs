@@ -3,7 +3,7 @@
 use super::measure::{MAX_SOURCE_BYTES, SourceFile, quote, section_cost};
 use super::outline_head::outline_head;
 use super::ranking::{FileRanking, RankingRequest};
-use crate::cache::{ContentCache, QuoteKey, QuoteSize};
+use crate::cache::{ContentCache, QuoteKey, QuotedContentSize};
 use crate::changes::Changes;
 use crate::detail_level::DetailLevel;
 use crate::hash::hash_content;
@@ -125,7 +125,7 @@ impl IndexedFiles<'_> {
     }
 
     /// Returns the size of the outline of a file once it is quoted; `None` if it has no outline.
-    fn outline_quote(&self, file: &SourceFile) -> Option<QuoteSize> {
+    fn outline_quote(&self, file: &SourceFile) -> Option<QuotedContentSize> {
         let language = Language::of_path(&file.path)?;
         let masking = self.loader.masking_key();
         let key = |hash| QuoteKey::new(hash, self.renderer.format, masking, Some(language));

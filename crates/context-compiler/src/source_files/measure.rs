@@ -1,6 +1,6 @@
 //! One source file, and what it costs to quote it.
 
-use crate::cache::{ContentCache, QuoteKey, QuoteSize};
+use crate::cache::{ContentCache, QuoteKey, QuotedContentSize};
 use crate::clock::now_ns;
 use crate::detail_level::DetailLevel;
 use crate::format::{SectionHeading, fence_len};
@@ -141,8 +141,8 @@ fn unchanged_file(
 }
 
 /// Returns the size of `text` once it is quoted.
-pub(super) fn quote(renderer: SectionRenderer<'_>, cache: &ContentCache, text: &str) -> QuoteSize {
-    QuoteSize { fence_len: fence_len(text), tokens: cache.tokens(&renderer.format.escape(text)) }
+pub(super) fn quote(renderer: SectionRenderer<'_>, cache: &ContentCache, text: &str) -> QuotedContentSize {
+    QuotedContentSize { fence_len: fence_len(text), tokens: cache.tokens(&renderer.format.escape(text)) }
 }
 
 /// Returns the tokens of a section that contains `quote`.
@@ -150,7 +150,7 @@ pub(super) fn section_cost(
     renderer: SectionRenderer<'_>,
     path: &str,
     level: DetailLevel,
-    quote: QuoteSize,
+    quote: QuotedContentSize,
 ) -> usize {
     let heading = SectionHeading { path, language: fence_language(path), level, fence_len: quote.fence_len };
     renderer.frame_cost(&heading) + quote.tokens

@@ -4,7 +4,7 @@ use super::index::{IndexedFiles, outline_text};
 use super::measure::{MAX_SOURCE_BYTES, SourceFile, quote, section_cost};
 use super::outline_head::{GAP_MARK, outline_head};
 use super::steps::{DetailStep, FileDetail};
-use crate::cache::QuoteSize;
+use crate::cache::QuotedContentSize;
 use crate::detail_level::DetailLevel;
 use crate::format::fence_len;
 use crate::outline::outline_with_bodies;
@@ -88,7 +88,7 @@ impl IndexedFiles<'_> {
     ) -> Option<PartialText> {
         let outline = outline_text(self.cache, &file.path, text)?;
         let level = DetailLevel::Outline;
-        let frame = QuoteSize { fence_len: fence_len(&outline), tokens: 0 };
+        let frame = QuotedContentSize { fence_len: fence_len(&outline), tokens: 0 };
         let frame = section_cost(self.renderer, &file.display_name, level, frame);
         let cost = |line: &str| self.renderer.escaped_cost(line);
         let text = outline_head(&outline, names, tokens.checked_sub(frame)?, cost)?;

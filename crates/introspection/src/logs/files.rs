@@ -43,7 +43,7 @@ pub(super) struct LogFile {
 
 /// The files of a source that are read, oldest first, and those that are not.
 #[derive(Debug)]
-pub(super) struct SourceFiles {
+pub(super) struct LogSourceFiles {
     pub(super) files: Vec<LogFile>,
     /// The number of older files beyond the limit.
     older_files: usize,
@@ -51,7 +51,7 @@ pub(super) struct SourceFiles {
     is_scan_cut: bool,
 }
 
-impl SourceFiles {
+impl LogSourceFiles {
     /// Returns what the caller has to be told of the files that are not read.
     pub(super) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
@@ -185,7 +185,7 @@ impl LogSource {
     ///
     /// # Errors
     /// None exists, or the folder cannot be read.
-    pub(super) fn files(&self) -> Result<SourceFiles, Error> {
+    pub(super) fn files(&self) -> Result<LogSourceFiles, Error> {
         match &self.location {
             LogLocation::File(path) => self.rotated(path),
             LogLocation::Glob { base, matcher, max_depth } => self.matching(base, matcher, *max_depth),
@@ -193,7 +193,7 @@ impl LogSource {
     }
 
     /// Opens the file at `path` and those that were rotated away from it.
-    fn rotated(&self, path: &ConfinedPath) -> Result<SourceFiles, Error> {
+    fn rotated(&self, path: &ConfinedPath) -> Result<LogSourceFiles, Error> {
         let (mut found, mut older_files) = (Vec::new(), 0);
         if let (Some(parent), Some(name)) = (path.parent(), path.relative().file_name())
             && let Ok(folder) = parent.open_folder()
@@ -224,7 +224,7 @@ impl LogSource {
             new
         });
         found.reverse();
-        Ok(SourceFiles { files: found, older_files, is_scan_cut: false })
+        Ok(LogSourceFiles { files: found, older_files, is_scan_cut: false })
     }
 
     /// Opens the files beneath `base` that match.
@@ -233,7 +233,7 @@ impl LogSource {
         base: &ConfinedPath,
         matcher: &GlobMatcher,
         max_depth: usize,
-    ) -> Result<SourceFiles, Error> {
+    ) -> Result<LogSourceFiles, Error> {
         let (paths, is_scan_cut) = self.matching_paths(base, matcher, max_depth)?;
         let mut files: Vec<LogFile> = paths.iter().filter_map(|path| open(path).ok()).collect();
         if files.is_empty() {
@@ -243,7 +243,7 @@ impl LogSource {
         files.sort_by(|a, b| (a.modified, &a.display_path).cmp(&(b.modified, &b.display_path)));
         let older_files = files.len().saturating_sub(MAX_FILES);
         files.drain(..older_files);
-        Ok(SourceFiles { files, older_files, is_scan_cut })
+        Ok(LogSourceFiles { files, older_files, is_scan_cut })
     }
 
     /// Returns the paths beneath `base` that match, and true if there are more names than are looked at.

@@ -23,7 +23,7 @@ const MAX_CONNECTIONS: usize = 100_000;
 
 /// The state of a TCP socket at one poll.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct TcpSocket {
+struct TcpSocketSample {
     inode: u64,
     state: u8,
     local: SocketAddr,
@@ -42,8 +42,8 @@ struct TcpTraffic {
 /// The first and the last state of a connection.
 #[derive(Clone, Copy, Debug)]
 struct TrackedConnection {
-    first: TcpSocket,
-    last: TcpSocket,
+    first: TcpSocketSample,
+    last: TcpSocketSample,
     /// True if it was open before the capture.
     preexisting: bool,
 }
@@ -134,7 +134,7 @@ fn peers(
 ) -> Vec<PeerSummary> {
     let mut peers: BTreeMap<(bool, String, Option<u16>), PeerSummary> = BTreeMap::new();
     for connection in connections.values() {
-        let TcpSocket { local, remote, .. } = connection.last;
+        let TcpSocketSample { local, remote, .. } = connection.last;
         // The kernel does not record who connected. A local port on which the target listens was not chosen by its
         // side.
         let is_incoming = listening.contains(&local.port());
@@ -171,12 +171,12 @@ fn peers(
 }
 
 /// Parses a line of `/proc/net/tcp`: `sl local remote st tx:rx tr:when retrnsmt uid timeout inode`.
-fn parse_table_row(line: &str) -> Option<TcpSocket> {
+fn parse_table_row(line: &str) -> Option<TcpSocketSample> {
     let mut fields = line.split_ascii_whitespace();
     let (local, remote) = (fields.nth(1)?, fields.next()?);
     let state = u8::from_str_radix(fields.next()?, 16).ok()?;
     let inode = fields.nth(5)?.parse().ok()?;
-    Some(TcpSocket {
+    Some(TcpSocketSample {
         inode,
         state,
         local: parse_address(local)?,
@@ -236,7 +236,7 @@ impl SockDiag {
     }
 
     /// Returns every TCP socket of this network namespace.
-    fn sockets(&self) -> io::Result<Vec<TcpSocket>> {
+    fn sockets(&self) -> io::Result<Vec<TcpSocketSample>> {
         let mut found = Vec::new();
         for family in ADDRESS_FAMILIES {
             self.send_request(family)?;
@@ -260,7 +260,7 @@ impl SockDiag {
         Ok(())
     }
 
-    fn receive_answer(&self, found: &mut Vec<TcpSocket>) -> io::Result<()> {
+    fn receive_answer(&self, found: &mut Vec<TcpSocketSample>) -> io::Result<()> {
         let mut buffer = vec![0; 256 << 10];
         loop {
             let (length, _) = recv(&self.0, &mut buffer[..], RecvFlags::empty())?;
@@ -288,7 +288,7 @@ fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
 }
 
 /// Parses the messages of one datagram. Returns false after the last one of an answer.
-fn parse_messages(mut bytes: &[u8], found: &mut Vec<TcpSocket>) -> io::Result<bool> {
+fn parse_messages(mut bytes: &[u8], found: &mut Vec<TcpSocketSample>) -> io::Result<bool> {
     while let (Some(length), Some(kind)) = (u32_at(bytes, 0), u16_at(bytes, 4)) {
         let length = usize::try_from(length).unwrap_or(usize::MAX);
         let Some(message) = bytes.get(NLMSG_HEADER_BYTES..length) else {
@@ -307,7 +307,7 @@ fn parse_messages(mut bytes: &[u8], found: &mut Vec<TcpSocket>) -> io::Result<bo
 }
 
 /// Parses an `inet_diag_msg` and the attributes after it.
-fn parse_socket(message: &[u8]) -> Option<TcpSocket> {
+fn parse_socket(message: &[u8]) -> Option<TcpSocketSample> {
     let (family, state) = (*message.first()?, *message.get(1)?);
     let size = if family == ADDRESS_FAMILIES[0] { 4 } else { 16 };
     let port = |offset| bytes_at(message, offset).map(u16::from_be_bytes);
@@ -325,7 +325,7 @@ fn parse_socket(message: &[u8]) -> Option<TcpSocket> {
         }
         rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
     }
-    Some(TcpSocket { inode, state, local, remote, traffic })
+    Some(TcpSocketSample { inode, state, local, remote, traffic })
 }
 
 /// Parses a `tcp_info`, whose length depends on the kernel.
@@ -370,7 +370,7 @@ mod tests {
 
     #[test]
     fn connections_are_told_by_peer_and_what_was_before_is_not_counted() {
-        let socket = |local: &str, remote: &str, inode, sent| TcpSocket {
+        let socket = |local: &str, remote: &str, inode, sent| TcpSocketSample {
             inode,
             state: 1,
             local: local.parse().unwrap(),

@@ -18,18 +18,18 @@ pub(super) const END_GRACE: Duration = Duration::from_millis(300);
 /// needs room waits there.
 #[derive(Debug)]
 pub(super) struct LineWriter {
-    lines: LineSender,
+    lines: LineWriterSender,
     task: JoinHandle<()>,
 }
 
 /// The sending half of a [`LineWriter`].
 #[derive(Clone, Debug)]
-pub(super) struct LineSender {
+pub(super) struct LineWriterSender {
     sender: mpsc::UnboundedSender<Vec<u8>>,
     ledger: Arc<RequestLedger>,
 }
 
-impl LineSender {
+impl LineWriterSender {
     /// Sends one line.
     ///
     /// # Errors
@@ -49,11 +49,11 @@ impl LineWriter {
     ) -> Self {
         let (sender, lines) = mpsc::unbounded_channel();
         let task = tokio::spawn(write(output, lines, Arc::clone(&ledger), client_gone));
-        Self { lines: LineSender { sender, ledger }, task }
+        Self { lines: LineWriterSender { sender, ledger }, task }
     }
 
     /// Returns the sending half.
-    pub(super) fn lines(&self) -> &LineSender {
+    pub(super) fn lines(&self) -> &LineWriterSender {
         &self.lines
     }
 

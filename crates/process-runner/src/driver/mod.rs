@@ -13,4 +13,4 @@ mod shared;
 mod stdin_copy;
 
 pub(crate) use run_loop::Driver;
-pub(crate) use shared::{RunResult, RunState, StopRequest};
+pub(crate) use shared::{DriverResult, RunState, StopRequest};

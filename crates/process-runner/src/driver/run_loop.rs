@@ -24,7 +24,7 @@ use crate::tree::{ExitWatch, LaunchedProgram, ReapedLeader};
 use super::deadline::DeadlineTimer;
 use super::output::{OutputProgress, OutputPump, OutputStream};
 use super::phase::{RunPhase, RunWakeup, StopReason};
-use super::shared::{RunFailure, RunResult, RunState, StopRequest};
+use super::shared::{DriverResult, RunFailure, RunState, StopRequest};
 use super::stdin_copy::StdinCopy;
 
 /// The time for which the streams are read on after their last holders were killed.
@@ -527,7 +527,7 @@ impl Driver {
             containment: self.shared.leader.containment(),
             confinement: self.confinement.take(),
         };
-        state.result = Some(RunResult { output: Arc::new(output), failure });
+        state.result = Some(DriverResult { output: Arc::new(output), failure });
         if let Some(panic) = progress.panic {
             state.panic.get_or_insert(panic);
         }

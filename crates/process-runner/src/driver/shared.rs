@@ -48,7 +48,7 @@ pub(super) struct LockedRunState {
     stop_requests: VecDeque<StopRequest>,
     /// The captures of both streams, until `result` has their contents.
     pub(super) captures: [Option<OutputCapture>; 2],
-    pub(super) result: Option<RunResult>,
+    pub(super) result: Option<DriverResult>,
     /// The panic of a line callback, to be resumed in the caller.
     pub(super) panic: Option<Box<dyn Any + Send>>,
 }
@@ -61,7 +61,7 @@ impl std::fmt::Debug for LockedRunState {
 
 /// The result of a run, as the driver leaves it.
 #[derive(Clone, Debug)]
-pub(crate) struct RunResult {
+pub(crate) struct DriverResult {
     pub(crate) output: Arc<Output>,
     /// Set if following the run failed, so that the output is incomplete.
     pub(crate) failure: Option<RunFailure>,
@@ -136,11 +136,11 @@ impl RunState {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn result(&self) -> Option<RunResult> {
+    pub(crate) fn result(&self) -> Option<DriverResult> {
         self.lock().result.clone()
     }
 
-    pub(crate) fn take_result(&self) -> Option<RunResult> {
+    pub(crate) fn take_result(&self) -> Option<DriverResult> {
         self.lock().result.take()
     }
 

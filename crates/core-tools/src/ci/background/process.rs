@@ -19,11 +19,12 @@ pub(super) struct BackgroundCommand {
     started: Instant,
     /// Wakes the readers when output came or the command ended.
     pub(super) changed: Notify,
-    progress: Mutex<CommandProgress>,
+    progress: Mutex<LockedCommandState>,
 }
 
+/// The process of a background command, its end and its transcript, under the lock of the command.
 #[derive(Debug)]
-struct CommandProgress {
+struct LockedCommandState {
     /// `None` once the command has ended: with it go its pipes.
     running: Option<Arc<Running>>,
     ended: Option<CommandEnd>,
@@ -52,11 +53,11 @@ impl BackgroundCommand {
             command,
             started: Instant::now(),
             changed: Notify::new(),
-            progress: Mutex::new(CommandProgress { running: Some(running), ended: None, transcript }),
+            progress: Mutex::new(LockedCommandState { running: Some(running), ended: None, transcript }),
         }
     }
 
-    fn progress(&self) -> MutexGuard<'_, CommandProgress> {
+    fn progress(&self) -> MutexGuard<'_, LockedCommandState> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -73,7 +74,7 @@ impl BackgroundCommand {
         self.state_of(&self.progress())
     }
 
-    fn state_of(&self, progress: &CommandProgress) -> BackgroundState {
+    fn state_of(&self, progress: &LockedCommandState) -> BackgroundState {
         let (status, exit, duration) = match progress.ended.clone() {
             Some(CommandEnd { status, exit, duration }) => (status, exit, duration),
             None => (BackgroundStatus::Running, ExitDetails::default(), self.started.elapsed()),

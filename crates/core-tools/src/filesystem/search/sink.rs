@@ -15,7 +15,7 @@ use crate::filesystem::limits::MAX_TEXT_BYTES;
 const LINE_OVERHEAD_BYTES: usize = 16;
 
 /// Counts the matching lines of one file, and keeps as many as can be shown.
-pub(super) struct LineSink<'a> {
+pub(super) struct SearchLineSink<'a> {
     query: &'a SearchQuery<'a>,
     /// The number of lines that match, kept or not.
     pub(super) matches: u64,
@@ -29,7 +29,7 @@ pub(super) struct LineSink<'a> {
     gap_pending: bool,
 }
 
-impl<'a> LineSink<'a> {
+impl<'a> SearchLineSink<'a> {
     pub(super) fn new(query: &'a SearchQuery<'a>, keeps_lines: bool) -> Self {
         Self {
             query,
@@ -57,7 +57,7 @@ impl<'a> LineSink<'a> {
     }
 }
 
-impl Sink for LineSink<'_> {
+impl Sink for SearchLineSink<'_> {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {

@@ -13,7 +13,7 @@ use super::collector::MatchCollector;
 use super::matches::FileMatches;
 use super::query::SearchQuery;
 use super::request::SearchMode;
-use super::sink::LineSink;
+use super::sink::SearchLineSink;
 use crate::filesystem::error::Error;
 use crate::filesystem::walk::{WalkEntry, WalkVisitor};
 use crate::workspace::{ConfinedPath, PathKind};
@@ -109,7 +109,7 @@ impl<'a> SearchWorker<'a> {
             return;
         }
         let keeps_lines = self.query.mode == SearchMode::Lines && self.collector.may_show(&self.key);
-        let mut sink = LineSink::new(self.query, keeps_lines);
+        let mut sink = SearchLineSink::new(self.query, keeps_lines);
         let searched = if is_whole {
             self.searcher.search_slice(&self.matcher, head, &mut sink)
         } else {
