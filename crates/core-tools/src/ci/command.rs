@@ -137,7 +137,10 @@ impl Commands {
             },
         };
         let folder = self.workspace.locate(folder.unwrap_or("."))?;
-        let mut command = self.command_in(program, &folder)?.args(arguments);
+        // An editor without a terminal does not end by itself: it would be waited for until the time limit. Tests do not get
+        // these variables, because they may look at them.
+        let editors = [("GIT_EDITOR", "true"), ("GIT_SEQUENCE_EDITOR", "true")];
+        let mut command = self.command_in(program, &folder)?.args(arguments).envs(editors);
         // Set after the policies, so that the variables of the call take precedence.
         if let Some(env) = env {
             command = command.envs(env.iter().map(|(key, value)| (key.as_str(), value.as_str())));

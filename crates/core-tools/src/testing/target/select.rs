@@ -94,6 +94,10 @@ fn select_failed(
             return Err(TestError::TwoSelections("failed_only", name));
         }
     }
+    // Without a name, a runner would run all tests.
+    if failed.is_empty() {
+        return Err(TestError::CannotRerun("the last run tells no failed test by its name".to_owned()));
+    }
     let base = Project::new(workspace.locate(&failed.folder)?);
     let filter = TestFilter { failed: failed.names.clone(), ..TestFilter::default() };
     in_folder(&base, &filter, Some(runner_of_name(request.runner.as_deref().unwrap_or(failed.runner))?))
