@@ -363,7 +363,7 @@ fn the_document_has_statistics_first_small_changes_whole_and_untracked_files_as_
 
 /// Returns a request whose document has the changes as a diff only, and not the changed files as well.
 fn without_source_files() -> ContextRequest {
-    ContextRequest::new("dev").include::<String>([])
+    ContextRequest::new("dev").include(Vec::<String>::new())
 }
 
 /// Compiles a request with the changes of the project.
