@@ -7,6 +7,12 @@
     packaging/package.py wheel   ... the Python wheel that carries mcp-stdio for one target
     packaging/package.py mcpb    ... the bundle for clients that install by a click
     packaging/package.py server-json --out dist [BUNDLE.mcpb ...]
+    packaging/package.py installer --out dist
+    packaging/package.py gemini-extension --out dist
+    packaging/package.py devcontainer --out dist
+    packaging/package.py homebrew --out dist dist/coretools-*.tar.gz
+    packaging/package.py winget --out dist dist/coretools-*.zip
+    packaging/package.py links
 
 Python's library alone. The version is that of Cargo.toml and stands nowhere else. The same input gives the same bytes.
 Each command prints the paths of what it wrote.
@@ -25,6 +31,7 @@ import sys
 import tarfile
 import zipfile
 from pathlib import Path
+from urllib.parse import urlencode
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -244,6 +251,99 @@ def server_json(options, _):
     return [path]
 
 
+def filled(path, repository):
+    """A text with the names of the repository in it."""
+    text = (HERE / path).read_text()
+    return text.replace("OWNER/REPOSITORY", repository).replace("OWNER", repository.split("/")[0])
+
+
+def released(text, archives, ending):
+    """A text with the version in it, and with the sum of the archive of each target that it names."""
+    sums = {}
+    for path in archives:
+        name = path.name.removesuffix(ending)
+        target = name.removeprefix(f"coretools-{version()}-")
+        if target == name or name == path.name:
+            sys.exit(f"{path} is no archive of version {version()}")
+        sums[target] = hashlib.sha256(path.read_bytes()).hexdigest()
+
+    def checksum(match):
+        if match[1] not in sums:
+            sys.exit(f"there is no archive for {match[1]} among {', '.join(map(str, archives))}")
+        return sums[match[1]]
+
+    return re.sub(r"SHA256 ([a-z0-9_-]+)", checksum, text).replace("VERSION", version())
+
+
+def installer(options, _):
+    """The script that installs an archive, with the name of the repository in it."""
+    path = options.out / "install.sh"
+    path.write_text(filled("install.sh", options.repository))
+    path.chmod(0o755)
+    return [path]
+
+
+def gemini_extension(options, _):
+    """The extension for Gemini CLI."""
+    manifest = template("gemini-extension/gemini-extension.json", options.repository)
+    manifest = {"name": manifest.pop("name"), "version": version(), **manifest}
+    files = [("gemini-extension.json", as_json(manifest), False), *licenses(".")]
+    return [tar(options.out / f"coretools-gemini-extension-{version()}.tar.gz", files)]
+
+
+def devcontainer(options, _):
+    """The feature for development containers, in the form in which it is published."""
+    manifest = template("devcontainer/devcontainer-feature.json", options.repository)
+    manifest = {"id": manifest.pop("id"), "version": version(), **manifest}
+    files = [
+        ("./devcontainer-feature.json", as_json(manifest), False),
+        ("./install.sh", (HERE / "devcontainer/install.sh").read_bytes(), True),
+        ("./coretools-install.sh", filled("install.sh", options.repository).encode(), True),
+    ]
+    return [tar(options.out / "devcontainer-feature-coretools.tgz", files)]
+
+
+def homebrew(options, _):
+    """The formula for Homebrew. A platform without an archive is left out of it."""
+    text = filled("homebrew/coretools.rb", options.repository)
+    packed = " ".join(path.name for path in options.archives)
+    for system in re.findall(r"  on_(?:macos|linux) do.*?\n  end\n", text, re.DOTALL):
+        blocks = re.findall(r"    on_\w+ do\n.*?\n    end\n", system, re.DOTALL)
+        without = [block for block in blocks if re.search(r"SHA256 ([a-z0-9_-]+)", block)[1] not in packed]
+        rest = system
+        for block in without:
+            rest = rest.replace(block, "")
+        text = text.replace(system, "" if len(without) == len(blocks) else rest)
+    path = options.out / "coretools.rb"
+    path.write_text(re.sub(r"\n{3,}", "\n\n", released(text, options.archives, ".tar.gz")))
+    return [path]
+
+
+def winget(options, _):
+    """The manifests for winget, in the folders in which its repository has them."""
+    owner = options.repository.split("/")[0]
+    folder = options.out / "winget" / "manifests" / owner[0].lower() / owner / "CoreTools" / version()
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, end in [("version", ""), ("installer", ".installer"), ("locale.en-US", ".locale.en-US")]:
+        path = folder / f"{owner}.CoreTools{end}.yaml"
+        path.write_text(released(filled(f"winget/{name}.yaml", options.repository), options.archives, ".zip"))
+        written.append(path)
+    return written
+
+
+def links(*_):
+    """The addresses that install the server in an editor by a click, for a README."""
+    start = {"command": "npx", "args": ["-y", NPM_NAME]}
+    compact = {"separators": (",", ":")}
+    cursor = base64.b64encode(json.dumps(start, **compact).encode()).decode()
+    vscode = json.dumps({"type": "stdio", **start}, **compact)
+    return [
+        "https://cursor.com/en/install-mcp?" + urlencode({"name": "coretools", "config": cursor}),
+        "https://insiders.vscode.dev/redirect/mcp/install?" + urlencode({"name": "coretools", "config": vscode}),
+    ]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
@@ -254,10 +354,16 @@ def main():
         "wheel": wheel,
         "mcpb": mcpb,
         "server-json": server_json,
+        "installer": installer,
+        "gemini-extension": gemini_extension,
+        "devcontainer": devcontainer,
+        "homebrew": homebrew,
+        "winget": winget,
+        "links": links,
     }.items():
         command = commands.add_parser(name, help=make.__doc__)
         command.set_defaults(make=make, target=None)
-        command.add_argument("--out", type=Path, required=True, help="folder for what is made")
+        command.add_argument("--out", type=Path, required=name != "links", help="folder for what is made")
         command.add_argument(
             "--repository",
             default=os.environ.get("GITHUB_REPOSITORY", "OWNER/REPOSITORY"),
@@ -268,10 +374,13 @@ def main():
             command.add_argument("--binaries", type=Path, required=True, help="folder of the built programs")
         if name == "npm-main":
             command.add_argument("packages", nargs="*", type=Path, help="the packages of the platforms")
+        if name in ("homebrew", "winget"):
+            command.add_argument("archives", nargs="+", type=Path, help="the archives of this release")
         if name == "server-json":
             command.add_argument("bundles", nargs="*", type=Path, help="the bundles of this release")
     options = parser.parse_args()
-    options.out.mkdir(parents=True, exist_ok=True)
+    if options.out:
+        options.out.mkdir(parents=True, exist_ok=True)
     for path in options.make(options, TARGETS.get(options.target)):
         print(path)
     return 0

@@ -5,7 +5,7 @@ use crate::model::{ScriptedModel, text};
 use serde_json::{Value, json};
 
 #[test]
-fn claude_code_connects_with_what_print_config_prints() {
+fn claude_code_connects_with_the_file_that_print_config_writes() {
     let Some(home) = ClientHome::with("claude") else { return };
     home.connect_stdio("claude");
     let listed = home.run("claude", &["mcp", "list"]);

@@ -5,12 +5,10 @@ use integration_tests::Project;
 use serde_json::{Value, json};
 use std::process::Command;
 
-/// Returns what `print-config` prints for a file: where it goes, and the JSON.
-fn printed(project: &Project, client: &str, arguments: &[&str]) -> (String, Value) {
+/// Returns what `print-config` prints.
+fn printed(project: &Project, client: &str, arguments: &[&str]) -> Value {
     let output = project.server().args(["print-config", client]).args(arguments).output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    let (comment, json) = text.split_once('\n').unwrap();
-    (comment.to_owned(), serde_json::from_str(json).unwrap())
+    serde_json::from_slice(&output.stdout).unwrap()
 }
 
 /// An object with these members and no others; the first ones are required.
@@ -19,7 +17,7 @@ fn object(required: &[&str], members: Value) -> Value {
 }
 
 /// The format of each: its key for servers, an entry that starts one, and an entry for one at an address.
-fn formats() -> [(&'static str, &'static str, Value, Value); 3] {
+fn formats() -> [(&'static str, &'static str, Value, Value); 7] {
     let (text, texts) = (json!({"type": "string"}), json!({"type": "array", "items": {"type": "string"}}));
     let (url, map) = (
         json!({"type": "string", "pattern": "^https?://"}),
@@ -50,6 +48,49 @@ fn formats() -> [(&'static str, &'static str, Value, Value); 3] {
             object(&["command"], json!({"command": text, "args": texts, "env": map})),
             object(&["url"], json!({"url": url, "headers": map})),
         ),
+        // https://docs.windsurf.com/windsurf/cascade/mcp
+        (
+            "windsurf",
+            "mcpServers",
+            object(
+                &["command"],
+                json!({"command": text, "args": texts, "env": map, "disabled": {"type": "boolean"}}),
+            ),
+            object(&["serverUrl"], json!({"serverUrl": url, "headers": map})),
+        ),
+        // https://docs.cline.bot/mcp/mcp-overview
+        (
+            "cline",
+            "mcpServers",
+            object(
+                &["command"],
+                json!({"command": text, "args": texts, "env": map, "disabled": {"type": "boolean"}}),
+            ),
+            object(
+                &["type", "url"],
+                json!({"type": {"enum": ["streamableHttp", "sse"]}, "url": url, "headers": map}),
+            ),
+        ),
+        // https://www.jetbrains.com/help/junie/model-context-protocol-mcp.html
+        (
+            "jetbrains",
+            "mcpServers",
+            object(&["command"], json!({"command": text, "args": texts, "env": map})),
+            object(&["url"], json!({"url": url, "headers": map})),
+        ),
+        // https://docs.github.com/en/copilot/how-tos/copilot-cli/customize-copilot/add-mcp-servers
+        (
+            "copilot",
+            "mcpServers",
+            object(
+                &["type", "command", "tools"],
+                json!({"type": {"enum": ["local", "stdio"]}, "command": text, "args": texts, "env": map, "tools": texts}),
+            ),
+            object(
+                &["type", "url", "tools"],
+                json!({"type": {"enum": ["http", "sse"]}, "url": url, "headers": map, "tools": texts}),
+            ),
+        ),
     ]
 }
 
@@ -58,7 +99,7 @@ fn each_editors_configuration_has_the_documented_format_and_starts_the_server() 
     let project = Project::with([("a.txt", "hello\n")]);
     let root = project.path().to_str().unwrap();
     for (editor, key, starts, _) in formats() {
-        let (_, config) = printed(&project, editor, &["--root", root, "--toolsets", "minimal"]);
+        let config = printed(&project, editor, &["--root", root, "--toolsets", "minimal"]);
         let server = &config[key]["coretools"];
         jsonschema::validate(&starts, server).unwrap_or_else(|error| panic!("{editor}: {error}"));
         let words = server["args"].as_array().unwrap().iter().map(|word| word.as_str().unwrap());
@@ -73,18 +114,18 @@ fn each_editors_configuration_has_the_documented_format_and_starts_the_server() 
 fn each_editors_configuration_of_a_remote_server_has_the_documented_format_and_no_token() {
     let project = Project::empty();
     for (editor, key, _, remote) in formats() {
-        let (_, config) = printed(&project, editor, &["--url", "https://tools.example/mcp"]);
+        let config = printed(&project, editor, &["--url", "https://tools.example/mcp"]);
         let server = &config[key]["coretools"];
         jsonschema::validate(&remote, server).unwrap_or_else(|error| panic!("{editor}: {error}"));
         let bearer = server["headers"]["Authorization"].as_str().unwrap();
         let expected = match editor {
-            "cursor" => "Bearer ${env:CORETOOLS_TOKEN}",
+            "cursor" | "windsurf" => "Bearer ${env:CORETOOLS_TOKEN}",
             "vscode" => "Bearer ${input:coretools-token}",
             _ => "Bearer <token>",
         };
         assert_eq!(bearer, expected, "{editor}");
     }
-    let (_, config) = printed(&project, "vscode", &["--url", "https://tools.example/mcp"]);
+    let config = printed(&project, "vscode", &["--url", "https://tools.example/mcp"]);
     let input = &config["inputs"][0];
     assert_eq!((&input["type"], &input["id"]), (&json!("promptString"), &json!("coretools-token")));
     assert_eq!(input["password"], true);

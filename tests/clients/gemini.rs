@@ -13,7 +13,7 @@ fn trusting() -> Option<ClientHome> {
 }
 
 #[test]
-fn gemini_connects_with_what_print_config_prints() {
+fn gemini_connects_with_the_file_that_print_config_writes() {
     let Some(home) = trusting() else { return };
     home.connect_stdio("gemini");
     let listed = home.run("gemini", &["mcp", "list"]);

@@ -79,20 +79,16 @@ impl ClientHome {
         said(&command.output().unwrap())
     }
 
-    /// Does what `print-config CLIENT` with these arguments says: runs the command line, or writes the file.
+    /// Has `print-config CLIENT --write` with these arguments write the client's file: that of the user, or of the project
+    /// where that has files of its own in these tests.
     pub(crate) fn connect(&self, client: &str, arguments: &[&str]) {
-        let output = self.project.server().args(["print-config", client]).args(arguments).output().unwrap();
-        let printed = String::from_utf8(output.stdout).unwrap();
-        let (comment, rest) = printed.split_once('\n').expect("a comment, and what it is about");
-        if let Some(path) =
-            comment.strip_prefix("// ").and_then(|comment| comment.split_once(" in the project"))
-        {
-            self.project.write(path.0, rest);
-        } else {
-            let line = rest.lines().next().unwrap();
-            assert!(line.starts_with(client), "{printed}");
-            self.run("sh", &["-c", line]);
+        let mut command = self.project.server();
+        command.args(["print-config", client, "--write"]).args(arguments).env("HOME", self.folder.path());
+        command.env_remove("XDG_CONFIG_HOME").env_remove("CODEX_HOME").env_remove("CLAUDE_CONFIG_DIR");
+        if ["gemini", "opencode"].contains(&client) {
+            command.arg("--project");
         }
+        said(&command.output().unwrap());
     }
 
     /// Connects it to the server on standard input and output, restricted to the project.

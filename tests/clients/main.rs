@@ -1,5 +1,5 @@
 //! The coding agents that people use, as they are installed from npm: each connects with the configuration that
-//! `mcp-stdio print-config` prints for it, applied as its user would, in an empty home, without an account, and with
+//! `mcp-stdio print-config --write` writes for it, in an empty home, without an account, and with
 //! nothing but loopback to be reached. And the official TypeScript client, in both eras.
 #![allow(
     clippy::unwrap_used,

@@ -5,7 +5,7 @@ use crate::model::{ScriptedModel, text};
 use serde_json::{Value, json};
 
 #[test]
-fn opencode_connects_with_what_print_config_prints() {
+fn opencode_connects_with_the_file_that_print_config_writes() {
     let Some(home) = ClientHome::with("opencode") else { return };
     home.connect_stdio("opencode");
     let listed = home.run("opencode", &["mcp", "list"]);

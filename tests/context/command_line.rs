@@ -172,3 +172,13 @@ fn a_pipe_that_nobody_writes_to_is_waited_for_until_an_interrupt() {
     rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
     wait_until(Duration::from_secs(60), "it ends", || waiting.try_wait().unwrap().is_some());
 }
+
+#[test]
+fn the_readmes_command_prints_a_document_of_this_repository() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let readme = std::fs::read_to_string(root.join("README.md")).unwrap();
+    let line = readme.lines().find_map(|line| line.strip_prefix("mcp-stdio context ")).expect("the command");
+    let arguments: Vec<_> = line.split('#').next().unwrap().split_whitespace().collect();
+    let text = printed(&Project::at(&root), &arguments);
+    assert!(text.contains("# Role: dev") && text.len() > 20_000, "{} bytes", text.len());
+}

@@ -36,6 +36,9 @@ fn project() -> Project {
     project.git(&["config", "user.email", "a@example.org"]);
     project.git(&["add", "."]);
     project.git(&["commit", "--quiet", "--message=first"]);
+    project.git(&["clone", "--quiet", "--bare", ".", "remote.git"]);
+    project.git(&["remote", "add", "origin", "./remote.git"]);
+    project.write(".git/info/exclude", "remote.git\n");
     project
 }
 
@@ -46,15 +49,26 @@ fn calls() -> Vec<(&'static str, Value)> {
         ("read_file", json!({"path": "README.md"})),
         ("read_file", json!({"path": "docs/notes.txt", "offset": 2, "limit": 1})),
         ("read_multiple_files", json!({"paths": ["README.md", "docs/notes.txt"]})),
+        (
+            "read_multiple_files",
+            json!({"paths": [{"path": "README.md", "offset": 1, "limit": 1}], "line_numbers": true}),
+        ),
         ("read_media_file", json!({"path": "pixel.png"})),
         ("write_file", json!({"path": "new/file.txt", "content": "text\n"})),
         ("write_file", json!({"path": "new/file.txt", "content": "more\n", "mode": "append"})),
         ("edit_file", json!({"path": "docs/notes.txt", "edits": [{"old_string": "two", "new_string": "2"}]})),
+        ("edit_file", json!({"path": "docs/notes.txt", "insert_line": 0, "new_string": "zero"})),
+        (
+            "apply_patch",
+            json!({"patch": "*** Begin Patch\n*** Add File: docs/patched.txt\n+one\n*** End Patch", "dry_run": false}),
+        ),
+        ("file_outline", json!({"paths": ["src"]})),
         ("list_directory", json!({})),
-        ("list_directory", json!({"path": "src", "depth": 2, "details": true, "limit": 5})),
+        ("list_directory", json!({"path": "src", "depth": 2, "details": true, "max_results": 5})),
         ("directory_tree", json!({"depth": 2})),
         ("find_files", json!({"pattern": "**/*.rs"})),
         ("search_files", json!({"pattern": "words"})),
+        ("search_files", json!({"pattern": "fn", "multiline": true, "symbol": true, "include": ["src"]})),
         ("move_file", json!({"source": "src/old.rs", "destination": "src/new.rs"})),
         ("delete_file", json!({"path": "src/gone.rs"})),
         ("create_directory", json!({"path": "a/b/c"})),
@@ -65,10 +79,12 @@ fn calls() -> Vec<(&'static str, Value)> {
         ("get_file_info", json!({"path": "README.md"})),
         ("get_file_info", json!({"path": "src"})),
         ("compile_context", json!({"role": "dev", "budget_tokens": 1000})),
+        ("find_tools", json!({"query": "who wrote a line"})),
+        ("find_tools", json!({"query": ""})),
         ("git_status", json!({})),
         ("git_status", json!({"repository_path": "src", "limit": 1})),
         ("git_log", json!({})),
-        ("git_log", json!({"max_count": 1, "revision": "HEAD", "paths": ["README.md"]})),
+        ("git_log", json!({"max_count": 1, "revision": "HEAD", "paths": ["README.md"], "stat": true})),
         ("git_diff", json!({})),
         ("git_diff", json!({"staged": true, "stat": true, "revision": "HEAD", "paths": ["."]})),
         ("git_show", json!({})),
@@ -77,15 +93,23 @@ fn calls() -> Vec<(&'static str, Value)> {
         ("git_blame", json!({"path": "README.md", "start_line": 1, "end_line": 2, "revision": "HEAD"})),
         ("git_list_branches", json!({})),
         ("git_current_branch", json!({})),
-        ("git_add", json!({"paths": ["new"]})),
+        ("git_add", json!({"files": ["new"]})),
         ("git_commit", json!({"message": "second"})),
         ("git_create_branch", json!({"name": "topic", "start_point": "HEAD~1"})),
         ("git_stash", json!({"action": "push", "message": "later", "include_untracked": true})),
         ("git_stash", json!({"action": "pop", "index": 0})),
         ("git_stash", json!({})),
-        ("git_restore", json!({"paths": ["src"], "staged": true, "source": "HEAD"})),
-        ("git_restore", json!({"paths": ["src"]})),
+        ("git_restore", json!({"files": ["src"], "staged": true, "source": "HEAD"})),
+        ("git_restore", json!({"files": ["src"]})),
         ("git_checkout", json!({"branch": "topic"})),
+        ("git_worktree", json!({"action": "add", "path": "tree", "branch": "side", "start_point": "HEAD"})),
+        ("git_worktree", json!({"action": "remove", "path": "tree", "force": true})),
+        ("git_worktree", json!({})),
+        ("git_merge", json!({"revision": "main", "message": "merged"})),
+        ("git_rebase", json!({"onto": "main"})),
+        ("git_fetch", json!({"remote": "origin", "prune": true, "all_tags": true})),
+        ("git_pull", json!({"branch": "main"})),
+        ("git_push", json!({"dry_run": true, "force_with_lease": false})),
         ("run_command", json!({"command": "echo hello"})),
         (
             "run_command",
@@ -94,15 +118,16 @@ fn calls() -> Vec<(&'static str, Value)> {
                 "stdin": "input", "env": {"A": "b"}, "max_output_bytes": 1000
             }),
         ),
+        // The output of the run above that had no room is kept as command 1.
         (
             "start_command",
             json!({"command": ["cat"], "working_directory": "src", "env": {"A": "b"}, "timeout_ms": 60_000}),
         ),
-        ("write_command_input", json!({"id": 1, "text": "hello\n"})),
-        ("read_command_output", json!({"id": 1, "cursor": 0, "wait_ms": 5000, "max_bytes": 1000})),
+        ("write_command_input", json!({"id": 2, "text": "hello\n"})),
+        ("read_command_output", json!({"id": 2, "cursor": 0, "wait_ms": 5000, "max_bytes": 1000})),
         ("list_commands", json!({})),
-        ("stop_command", json!({"id": 1, "grace_ms": 100})),
-        ("read_command_output", json!({"id": 1})),
+        ("stop_command", json!({"id": 2, "grace_ms": 100})),
+        ("read_command_output", json!({"id": 2})),
         ("list_commands", json!({})),
         ("get_diagnostics", json!({})),
         ("build", json!({"project_path": "Makefile", "ecosystem": "make", "timeout_ms": 60_000})),
@@ -120,7 +145,7 @@ fn calls() -> Vec<(&'static str, Value)> {
         ("status", json!({})),
         ("pause", json!({})),
         ("resume", json!({})),
-        ("new_session", json!({"command": ["sleep", "60"], "cwd": "src", "role": "worker"})),
+        ("new_session", json!({"command": ["sleep", "60"], "working_directory": "src", "role": "worker"})),
         ("run_agent_command", json!({"command": "/next-build", "args": "12"})),
         // To the session that was started last.
         ("send_message", json!({"session_id": "", "text": "hello"})),

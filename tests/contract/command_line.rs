@@ -38,7 +38,7 @@ fn stdout(project: &Project, arguments: &[&str]) -> String {
 fn help_is_as_recorded() {
     let project = Project::empty();
     insta::assert_snapshot!("help", stdout(&project, &["--help"]));
-    for command in ["tools", "call", "doctor", "print-config", "wrap", "completions"] {
+    for command in ["tools", "call", "doctor", "print-config", "policy", "wrap", "completions"] {
         insta::assert_snapshot!(format!("help_{command}"), stdout(&project, &[command, "--help"]));
     }
 }
@@ -52,17 +52,33 @@ fn the_version_is_the_packages() {
 #[test]
 fn each_clients_configuration_is_as_recorded() {
     let project = Project::with([("my project/coretools.toml", "")]);
-    let configurations: Vec<_> = ["claude", "codex", "opencode", "gemini", "cursor", "vscode", "zed"]
-        .into_iter()
-        .map(|client| {
-            let plain = stdout(&project, &["print-config", client]);
-            let arguments =
-                ["print-config", client, "--root", "my project", "--root", "/srv/it's", "--toolsets", "edit"];
-            let chosen = stdout(&project, &arguments);
-            let remote = stdout(&project, &["print-config", client, "--url", "https://tools.example/mcp"]);
-            format!("===== {client}\n{plain}\n----- with flags\n{chosen}\n----- of mcp-http\n{remote}")
-        })
-        .collect();
+    let configurations: Vec<_> = [
+        "claude",
+        "claude-desktop",
+        "codex",
+        "opencode",
+        "gemini",
+        "copilot",
+        "cursor",
+        "vscode",
+        "windsurf",
+        "cline",
+        "jetbrains",
+        "zed",
+    ]
+    .into_iter()
+    .map(|client| {
+        let chosen = ["--root", "my project", "--root", "/srv/it's", "--toolsets", "edit"];
+        let flags = stdout(&project, &[&["print-config", client][..], &chosen].concat());
+        // These need a root, or take no addresses.
+        let other = |arguments: &[&str]| match client {
+            "claude-desktop" => "refused".to_owned(),
+            _ => stdout(&project, &[&["print-config", client][..], arguments].concat()),
+        };
+        let (plain, remote) = (other(&[]), other(&["--url", "https://tools.example/mcp"]));
+        format!("===== {client}\n{plain}\n----- with flags\n{flags}\n----- of mcp-http\n{remote}")
+    })
+    .collect();
     insta::assert_snapshot!("print_config", configurations.join("\n"));
 }
 
@@ -70,12 +86,13 @@ fn each_clients_configuration_is_as_recorded() {
 fn a_printed_configuration_starts_the_server_it_describes() {
     let project = Project::with([("my project/a.txt", "")]);
     let arguments = ["print-config", "claude", "--root", "my project", "--toolsets", "read_file"];
-    let output = run(&project, &arguments);
-    let text = String::from_utf8(output.stdout).unwrap();
-    let line = text.lines().find_map(|line| line.split_once(" -- ")).expect("a command line").1;
-    let output = Command::new("sh").args(["-c", &format!("{line} tools")]).current_dir("/").output().unwrap();
+    let config: serde_json::Value = serde_json::from_slice(&run(&project, &arguments).stdout).unwrap();
+    let server = &config["mcpServers"]["coretools"];
+    let words = server["args"].as_array().unwrap().iter().map(|word| word.as_str().unwrap());
+    let mut command = Command::new(server["command"].as_str().unwrap());
+    let output = command.args(words).arg("tools").current_dir("/").output().unwrap();
     let listed = String::from_utf8(output.stdout).unwrap();
-    assert!(listed.contains("\n1 tools") || listed.contains("\n1 tool;"), "{line}: {listed}");
+    assert!(listed.contains("\n1 tools") || listed.contains("\n1 tool;"), "{listed}");
 }
 
 #[test]
@@ -108,9 +125,9 @@ fn a_call_ends_with_0_for_success_1_for_failure_and_2_where_there_was_nothing_to
     ] {
         let output = run(&project, arguments);
         assert_eq!(output.status.code(), Some(code), "{arguments:?}: {output:?}");
-        // What failed is said, and not where the answer would stand.
-        assert_eq!(output.stdout.is_empty(), code != 0, "{arguments:?}: {output:?}");
-        assert_eq!(output.stderr.is_empty(), code == 0, "{arguments:?}: {output:?}");
+        // An answer is on standard output, also that of work that failed. Without one, the reason is on standard error.
+        assert_eq!(output.stdout.is_empty(), code == 2, "{arguments:?}: {output:?}");
+        assert_eq!(output.stderr.is_empty(), code != 2, "{arguments:?}: {output:?}");
     }
 }
 
@@ -128,6 +145,45 @@ fn a_call_prints_the_whole_result_as_json_where_that_is_asked_for() {
 }
 
 #[test]
+fn help_behind_a_tool_prints_what_it_takes_and_only_to_a_role_that_sees_it() {
+    let project = Project::empty();
+    let help = stdout(&project, &["call", "search_files", "--help"]);
+    for words in [
+        "Usage: mcp-stdio call search_files '{\"pattern\"",
+        "  pattern  text, required",
+        "  max_results  integer",
+    ] {
+        assert!(help.contains(words), "{words}: {help}");
+    }
+    let hidden = run(&project, &["call", "--role", "readonly", "write_file", "--help"]);
+    let unknown = run(&project, &["call", "--role", "readonly", "wrzzz_fzzz", "--help"]);
+    assert_eq!((hidden.status.code(), hidden.stdout.len()), (Some(2), 0), "{hidden:?}");
+    let said = |output: &Output| printed(&project, &output.stderr);
+    assert_eq!(said(&hidden).replace("write_file", "NAME"), said(&unknown).replace("wrzzz_fzzz", "NAME"));
+    assert!(stdout(&project, &["call", "--help"]).contains("Usage: mcp-stdio call"));
+}
+
+#[test]
+fn the_help_of_a_subcommand_has_its_own_options_first_and_names_the_global_ones() {
+    let project = Project::empty();
+    let help = stdout(&project, &["tools", "--help"]);
+    assert!(help.lines().count() < 16 && help.find("--json") < help.find("Global options: --root"), "{help}");
+    assert!(!help.contains("Folder that tools may use"), "{help}");
+    // They are taken all the same, before and behind it.
+    for arguments in [&["--toolsets", "read_file", "tools"][..], &["tools", "--toolsets", "read_file"]] {
+        assert!(stdout(&project, arguments).contains("\n1 tools"));
+    }
+}
+
+#[test]
+fn a_call_of_the_sessions_leaves_no_supervisor_behind_for_doctor_to_find() {
+    let project = Project::empty();
+    assert!(run(&project, &["call", "status"]).status.success());
+    let doctor = stdout(&project, &["doctor"]);
+    assert!(!doctor.contains("supervisor"), "{doctor}");
+}
+
+#[test]
 fn a_call_gets_the_time_that_the_operator_allows() {
     let project = Project::with([("more.toml", "[limits]\nmax_timeout_ms = 700000\n")]);
     let call = |timeout: u64| {
@@ -137,7 +193,7 @@ fn a_call_gets_the_time_that_the_operator_allows() {
     assert!(call(650_000).status.success());
     let refused = call(700_001);
     assert_eq!(refused.status.code(), Some(1));
-    assert!(printed(&project, &refused.stderr).contains("from 1 to 700000"), "{refused:?}");
+    assert!(printed(&project, &refused.stdout).contains("from 1 to 700000"), "{refused:?}");
 }
 
 #[test]

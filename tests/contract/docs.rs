@@ -44,7 +44,15 @@ fn the_page_of_tools_is_what_the_server_says_of_them() {
         Every tool with every parameter, as `mcp-stdio --toolsets all tools --markdown` prints them; a test holds this\n\
         page against it. A parameter that is not required may be left out. What each toolset is for, with examples:\n\
         [files](filesystem.md), [commands](commands.md), [git](git.md), [testing](testing.md), [context](context.md),\n\
-        [logs](logs.md), [state](inspect.md), [databases](databases.md), [profiles](trace.md), [sessions](sessions.md).\n\n";
+        [logs](logs.md), [state](inspect.md), [databases](databases.md), [profiles](trace.md), [sessions](sessions.md).\n\n\
+        Models write the same call in many ways. Before a policy judges a call, its arguments are brought to the names and\n\
+        types of this page:\n\n\
+        - another word for a parameter, where it can mean one thing: `file_path`, `cmd`, `cwd`, `query`, `glob`, `from` and\n  \
+        `to`, `oldText` and `newText`, and many more, in camelCase as well;\n\
+        - a number or `true` in a string, a list as JSON in a string, one item for a list;\n\
+        - `start_line` and `end_line` for `offset` and `limit`, `args` beside `command`, seconds for milliseconds;\n\
+        - a `description`, `explanation` or `reason` beside the call is passed over.\n\n\
+        A word that can mean two things is an error that has the corrected call as JSON.\n\n";
     is_or_becomes("tools.md", &format!("{head}{}\n", reference.trim_end()));
 }
 
@@ -55,17 +63,18 @@ fn the_table_of_presets_has_the_tools_and_bytes_that_clients_get() {
         (tools.len(), json!({"tools": tools}).to_string().len())
     };
     let presets = [
-        ("minimal", "read, write and edit files, list, search, run", "5,000"),
-        ("edit", "what changing code takes: files, search, commands in the fore- and background", "12,000"),
-        ("introspect", "start a program, and look into it: state, database, profile, logs, source", "8,000"),
-        ("full", "the default: all but what is seldom asked for", "32,768"),
-        ("all", "every tool there is", ""),
+        ("standard", "the default: what an agent needs to work on a project"),
+        ("full", "everything"),
+        ("edit", "what changing code takes: files, search, commands in the fore- and background"),
+        ("introspect", "start a program, and look into it: state, database, profile, logs, source"),
+        ("minimal", "read, write and edit files, list, search, run"),
     ];
-    let mut table = "<!-- presets -->\n| preset | what for | tools | bytes of the list | at most |\n|---|---|---|---|---|\n".to_owned();
-    for (preset, what, limit) in presets {
+    let mut table =
+        "<!-- presets -->\n| preset | what for | tools | bytes of the list |\n|---|---|---|---|\n".to_owned();
+    for (preset, what) in presets {
         let (tools, bytes) = count(preset);
         let bytes = format!("{},{:03}", bytes / 1000, bytes % 1000);
-        table.push_str(&format!("| `{preset}` | {what} | {tools} | {bytes} | {limit} |\n"));
+        table.push_str(&format!("| `{preset}` | {what} | {tools} | {bytes} |\n"));
     }
     table.push_str("<!-- /presets -->");
     let page = fs::read_to_string(docs().join("configuration.md")).unwrap();
@@ -75,12 +84,16 @@ fn the_table_of_presets_has_the_tools_and_bytes_that_clients_get() {
 }
 
 /// The parts of answers that differ each time, in the tools and so in the pages. A page keeps the values that it has.
-const VARIES: [(&str, &str); 14] = [
+const VARIES: [(&str, &str); 15] = [
     (r"(after|in) [0-9.]+ ?s", "$1 …"),
     (r#"([a-z_]*(ms|pct)|[a-z_]*_seconds|samples|requests|unfinished)("?: ?)[0-9.]+"#, "$1$3…"),
     (r#""gc_pct":…,"#, ""),
     (r#"("([a-z_]*bytes|sockets)":)(\[[^\]]*\]|[0-9]+)"#, "$1…"),
     (r#","warnings":\[[^\]]*\]"#, ""),
+    (
+        r#""hot_lines":\[(\{"line":[0-9]+,"ms":[^,]*,"pct":[^,}]*(,"inlined":"[^"]*")?(,"text":"(\\.|[^"\\])*")?\},?)*\],?"#,
+        "",
+    ),
     (r#"("top_self":\[\{)"function":"[^"]*",("file":"[^"]*")[^\]]*\]"#, "$1$2…"),
     (r#""(top_total|top_allocators|routes|slowest)":\[[^\]]*\]"#, "$1…"),
     (r#"(pid|process|daemon|node)(:? ?|": ?)[0-9]+"#, "$1$2…"),

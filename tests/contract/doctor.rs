@@ -173,7 +173,7 @@ fn a_state_folder_that_is_none_or_open_to_others_is_told() {
 }
 
 #[test]
-fn a_socket_that_a_killed_supervisor_left_is_told() {
+fn a_socket_that_a_killed_supervisor_left_is_no_reason_for_a_note() {
     let project = Project::empty();
     let folder = project.state().join("coretools/sessions");
     fs::create_dir_all(&folder).unwrap();

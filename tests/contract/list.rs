@@ -1,13 +1,10 @@
 //! `tools/list`: what it says, and in how many bytes.
 
-use crate::{all, listed, name};
+use crate::{PRESETS, all, listed, name};
+use context_compiler::tokens::{O200kCounter, TokenCounter as _};
 use integration_tests::{Era, Project, Wire};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-
-fn bytes(tools: &[Value]) -> usize {
-    json!({"tools": tools}).to_string().len()
-}
 
 #[test]
 fn tools_are_listed_as_recorded() {
@@ -19,6 +16,7 @@ fn presets_and_toolsets_choose_tools_as_recorded() {
     let mut choices = Vec::new();
     for choice in [
         "all",
+        "standard",
         "full",
         "edit",
         "introspect",
@@ -36,11 +34,111 @@ fn presets_and_toolsets_choose_tools_as_recorded() {
 }
 
 #[test]
-fn a_preset_lists_a_tool_as_the_whole_list_does() {
+fn a_preset_lists_a_tool_as_the_whole_list_does_but_for_what_it_says_of_others() {
     let all = all();
-    for preset in ["full", "edit", "introspect", "minimal"] {
+    for preset in PRESETS {
         for tool in listed(&["--toolsets", preset], Era::Modern) {
-            assert!(all.contains(&tool), "{preset}: {tool}");
+            let whole =
+                all.iter().find(|other| name(other) == name(&tool)).expect("a tool of the whole list");
+            for key in ["title", "annotations", "outputSchema", "_meta"] {
+                assert_eq!(tool[key], whole[key], "{preset}: {}", name(&tool));
+            }
+            let sentences = |tool: &Value| tool["description"].as_str().unwrap().len();
+            assert!(sentences(&tool) <= sentences(whole), "{preset}: {tool}");
+        }
+    }
+}
+
+#[test]
+fn full_is_everything_and_all_is_another_name_of_it() {
+    assert_eq!(listed(&["--toolsets", "full"], Era::Modern), all());
+    let names: Vec<_> = all().iter().map(|tool| name(tool).to_owned()).collect();
+    for contract in ["file_exists", "directory_exists", "run_test_suite", "run_test_task", "get_file_info"] {
+        assert!(names.iter().any(|name| name == contract), "{contract}");
+    }
+}
+
+#[test]
+fn the_default_is_standard_and_what_it_leaves_out_can_be_called() {
+    let project = Project::with([("a.txt", "one\n")]);
+    let mut command = project.server();
+    command.env_remove("CORETOOLS_TOOLSETS");
+    let mut wire = Wire::connect(command, Era::Modern);
+    let tools = wire.request("tools/list", json!({}))["result"]["tools"].take();
+    let names: Vec<_> = tools.as_array().unwrap().iter().map(name).collect();
+    let standard = listed(&["--toolsets", "standard"], Era::Modern);
+    assert_eq!(names, standard.iter().map(name).collect::<Vec<_>>());
+    assert!(names.contains(&"find_tools") && !names.contains(&"file_exists"), "{names:?}");
+    assert_eq!(wire.call("file_exists", json!({"path": "a.txt"}))["structuredContent"]["exists"], true);
+    // Toolsets and tools that are named are all there is.
+    let mut command = project.server();
+    command.args(["--toolsets", "read_file,search_files"]);
+    let mut wire = Wire::connect(command, Era::Modern);
+    let answer = wire.request("tools/call", json!({"name": "file_exists", "arguments": {"path": "a.txt"}}));
+    assert!(answer["error"].is_object(), "{answer}");
+}
+
+#[test]
+fn sessions_are_in_the_default_list_where_a_supervisor_is_configured() {
+    // Such a file has to be named: one that lies in a project could start programs otherwise.
+    let config =
+        Project::with([("sessions.toml", "toolsets = \"standard\"\n[sessions]\ncommand = [\"cat\"]\n")]);
+    let project = Project::empty();
+    let names = |arguments: &[&str]| {
+        let mut command = project.server();
+        command.env_remove("CORETOOLS_TOOLSETS").args(arguments);
+        let mut wire = Wire::connect(command, Era::Modern);
+        let tools = wire.request("tools/list", json!({}))["result"]["tools"].take();
+        tools.as_array().unwrap().iter().map(|tool| name(tool).to_owned()).collect::<Vec<_>>()
+    };
+    let file = config.join("sessions.toml").display().to_string();
+    assert!(names(&["--config", &file]).contains(&"new_session".to_owned()));
+    assert!(!names(&[]).contains(&"new_session".to_owned()));
+}
+
+#[test]
+fn a_client_is_told_when_what_it_found_is_added_to_its_list() {
+    let project = Project::empty();
+    let mut command = project.server();
+    command.args(["--toolsets", "standard"]);
+    let mut wire = Wire::connect(command, Era::Initialize("2025-11-25"));
+    wire.text("find_tools", json!({"query": "git_blame"}));
+    let told = |wire: &mut Wire| {
+        wire.others().iter().filter(|message| message["method"] == "notifications/tools/list_changed").count()
+    };
+    assert_eq!(told(&mut wire), 1);
+    // What it knows already changes nothing.
+    wire.text("find_tools", json!({"query": "git_blame"}));
+    assert_eq!(told(&mut wire), 0);
+}
+
+#[test]
+fn what_is_not_listed_is_found_with_its_whole_definition() {
+    let project = Project::empty();
+    let mut command = project.server();
+    command.args(["--toolsets", "standard"]);
+    let mut wire = Wire::connect(command, Era::Modern);
+    let found: Value =
+        serde_json::from_str(&wire.text("find_tools", json!({"query": "who changed a line (blame)"})))
+            .unwrap();
+    let blame = &found["tools"][0];
+    assert_eq!(blame["name"], "git_blame", "{found}");
+    let whole = all().into_iter().find(|tool| name(tool) == "git_blame").unwrap();
+    assert_eq!(blame["inputSchema"], whole["inputSchema"]);
+    // It is listed from then on, since many clients let a model call nothing else.
+    let tools = wire.request("tools/list", json!({}))["result"]["tools"].take();
+    assert!(tools.as_array().unwrap().iter().any(|tool| name(tool) == "git_blame"), "{tools}");
+    // Of a tool that is listed the caller has the definition already.
+    let found: Value = serde_json::from_str(&wire.text("find_tools", json!({"query": "commit"}))).unwrap();
+    assert!(found["in_your_list"].to_string().contains("git_commit"), "{found}");
+    // What a role hides is found by none of its words.
+    let mut command = project.server();
+    command.args(["--toolsets", "minimal", "--role", "readonly"]);
+    let mut wire = Wire::connect(command, Era::Modern);
+    for query in ["write file", "run_command shell", "new_session agent", ""] {
+        let found = wire.text("find_tools", json!({"query": query}));
+        for hidden in ["write_file", "run_command", "new_session", "git_commit"] {
+            assert!(!found.contains(hidden), "{query}: {found}");
         }
     }
 }
@@ -66,17 +164,34 @@ fn every_version_lists_the_same_tools_in_the_same_order_whenever_it_is_asked() {
     }
 }
 
+/// The tokens of what a client gives its model of a list: name, description and input schema of each tool.
+fn tokens(tools: &[Value]) -> usize {
+    let given = |tool: &Value| json!({"name": tool["name"], "description": tool["description"], "input_schema": tool["inputSchema"]});
+    O200kCounter.count(&Value::Array(tools.iter().map(given).collect()).to_string())
+}
+
 #[test]
-fn the_list_and_its_presets_keep_within_their_bytes() {
-    let all = all();
-    let sizes: Vec<_> = all.iter().map(|tool| (name(tool), tool.to_string().len())).collect();
-    let average = sizes.iter().map(|(_, size)| size).sum::<usize>() / all.len();
-    assert!(average < 750, "{average} bytes a tool: {sizes:?}");
-    for (preset, limit) in [("full", 32 * 1024), ("edit", 12_000), ("introspect", 8_000), ("minimal", 5_000)]
-    {
-        let size = bytes(&listed(&["--toolsets", preset], Era::Modern));
-        assert!(size <= limit, "{preset}: {size} bytes");
+fn the_default_list_keeps_within_its_tokens() {
+    let standard = listed(&["--toolsets", "standard"], Era::Modern);
+    let each: Vec<_> = standard.iter().map(|tool| (tokens(std::slice::from_ref(tool)), name(tool))).collect();
+    let all = tokens(&standard);
+    assert!(all <= 10_000, "{all} tokens: {each:?}");
+    for preset in ["edit", "introspect", "minimal"] {
+        let size = tokens(&listed(&["--toolsets", preset], Era::Modern));
+        assert!(size < all, "{preset}: {size} tokens");
     }
+}
+
+#[test]
+fn clients_that_load_tools_on_demand_are_told_what_to_load_and_how_to_find_the_rest() {
+    let mut always = 0;
+    for tool in all() {
+        let meta = tool["_meta"].as_object().unwrap_or_else(|| panic!("{} has no _meta", name(&tool)));
+        always += usize::from(meta.get("anthropic/alwaysLoad") == Some(&json!(true)));
+        let hint = meta.get("anthropic/searchHint").and_then(Value::as_str).unwrap_or_default();
+        assert!(meta.len() == 1 && hint.len() < 80, "{}: {meta:?}", name(&tool));
+    }
+    assert_eq!(always, 6);
 }
 
 #[test]

@@ -13,6 +13,8 @@ mod docs;
 mod doctor;
 mod list;
 mod refusals;
+mod scores;
+mod words;
 
 use integration_tests::{Era, Project, Wire};
 use serde_json::{Value, json};
@@ -28,6 +30,9 @@ fn listed(arguments: &[&str], era: Era) -> Vec<Value> {
         other => panic!("no tools: {other}"),
     }
 }
+
+/// The presets, of which the first is the default.
+const PRESETS: [&str; 5] = ["standard", "full", "edit", "introspect", "minimal"];
 
 /// All tools.
 fn all() -> Vec<Value> {

@@ -150,6 +150,58 @@ fn a_seed_of_mariadb_is_all_or_nothing_and_can_be_tried() {
     assert_eq!((page["row_count"].as_u64(), page["truncated"].as_bool()), (Some(3), Some(true)));
 }
 
+/// After the rows of RETURNING the server sends no number.
+#[test]
+fn a_seed_of_mariadb_with_returning_counts_its_rows() {
+    let Some(server) = shop() else { return };
+    let (_project, mut wire) = connect(&server, "app");
+    let mut seed = |sql: &str, params: Value, dry_run: bool| {
+        answer(&mut wire, json!({"action": "seed", "payload": sql, "params": params, "dry_run": dry_run}))
+    };
+    let insert = "INSERT INTO users (name) VALUES (?) RETURNING id, name";
+    let inserted = seed(insert, json!([["x"], ["y"]]), false);
+    assert_eq!((inserted["affected"].as_u64(), inserted["last_insert_id"].as_u64()), (Some(2), Some(4)));
+    let delete = "DELETE FROM users WHERE name IN ('x', 'y') RETURNING id";
+    assert_eq!(seed(delete, json!([]), true)["affected"], 2);
+    assert_eq!(seed(delete, json!([]), false)["affected"], 2);
+    assert_eq!(seed(delete, json!([]), false)["affected"], 0);
+    assert_eq!(
+        seed("REPLACE INTO users (id, name) VALUES (9, 'z') RETURNING id", json!([]), false)["affected"],
+        1
+    );
+    assert_eq!(server.sql("SELECT COUNT(*) FROM users"), "3");
+}
+
+#[test]
+fn a_failed_seed_of_mariadb_says_what_a_table_without_transactions_keeps() {
+    let Some(server) = shop() else { return };
+    let (_project, mut wire) = connect(&server, "app");
+    server.sql("CREATE TABLE kept (id INT PRIMARY KEY) ENGINE = MyISAM");
+    let insert =
+        json!({"action": "seed", "payload": "INSERT INTO kept VALUES (?)", "params": [[1], [2], [2]]});
+    let said = error(&mut wire, insert);
+    assert!(said.contains("Duplicate entry") && said.contains("could NOT be taken back"), "{said}");
+    assert_eq!(server.sql("SELECT COUNT(*) FROM kept"), "2");
+    let first = json!({"action": "seed", "payload": "INSERT INTO kept VALUES (?)", "params": [[2], [3]]});
+    let said = error(&mut wire, first);
+    assert!(said.contains("Duplicate entry") && !said.contains("could NOT"), "{said}");
+}
+
+#[test]
+fn a_session_of_mariadb_keeps_the_time_zone_of_the_server() {
+    let Some(server) = shop() else { return };
+    server.sql("SET GLOBAL time_zone = '-05:00'; CREATE TABLE times (id INT, at TIMESTAMP NULL)");
+    let (_project, mut wire) = connect(&server, "app");
+    answer(
+        &mut wire,
+        json!({"action": "seed", "payload": "INSERT INTO times VALUES (1, '2026-11-23 10:00:00')"}),
+    );
+    assert_eq!(server.sql("SELECT UNIX_TIMESTAMP(at) FROM times"), "1795446000");
+    let read = answer(&mut wire, json!({"action": "query", "payload": "SELECT at FROM times"}));
+    assert_eq!(read["rows"], json!([{"at": "2026-11-23 10:00:00"}]));
+    assert!(read["notes"].to_string().contains("-05:00"), "{read}");
+}
+
 #[test]
 fn mariadb_is_told_to_stop_at_the_time_limit_when_cancelled_and_when_the_client_leaves() {
     let Some(server) = shop() else { return };

@@ -79,6 +79,8 @@ fn every_value_of_postgres_survives_there_and_back() {
         ("int4range(1, 5)", json!("[1,5)")),
         ("ROW(1, 'x')", json!("(1,x)")),
         ("B'101'", json!("101")),
+        ("'ab'::char(5)", json!("ab   ")),
+        (r#"'{"a":1,"a":2}'::json"#, json!(r#"{"a":1,"a":2}"#)),
         ("'ä😀'", json!("ä😀")),
     ];
     for (expression, value) in cases {
@@ -210,6 +212,64 @@ fn a_statement_of_postgres_that_goes_on_after_its_cancellation_is_ended() {
         ) == "0"
     });
     assert_eq!(rows(&mut wire, "SELECT 1 AS n", json!([])), json!([{"n": 1}]));
+}
+
+#[test]
+fn a_session_of_postgres_keeps_the_time_zone_and_the_order_of_dates_of_role_and_database() {
+    let Some(server) = shop() else { return };
+    server.sql("CREATE TABLE times (at timestamptz, day date); GRANT ALL ON times TO app");
+    server.sql(
+        "ALTER DATABASE shop SET timezone = 'America/New_York'; ALTER DATABASE shop SET datestyle = 'German'",
+    );
+    let (_project, mut wire) = connect(&server, "app");
+    let insert = "INSERT INTO times VALUES ('2026-11-23 10:00:00', '02.01.2026')";
+    answer(&mut wire, json!({"action": "seed", "payload": insert}));
+    assert_eq!(
+        server.sql("SELECT extract(epoch FROM at)::int, day = date '2026-01-02' FROM times"),
+        "1795446000|t"
+    );
+    let sql = "SELECT at, day, timestamptz '2026-11-23 03:00:00Z'::date AS evening FROM times";
+    let expected = json!([{"at": "2026-11-23 10:00:00-05", "day": "2026-01-02", "evening": "2026-11-22"}]);
+    assert_eq!(rows(&mut wire, sql, json!([])), expected);
+    server.sql("ALTER ROLE app SET timezone = 'Asia/Kolkata'");
+    assert_eq!(
+        rows(&mut wire, "SELECT at FROM times", json!([])),
+        json!([{"at": "2026-11-23 20:30:00+05:30"}])
+    );
+}
+
+#[test]
+fn a_time_zone_of_the_server_that_a_role_may_not_see_is_said() {
+    let Some(server) = shop() else { return };
+    server.sql("ALTER SYSTEM SET timezone = 'Asia/Kolkata'");
+    server.sql("ALTER SYSTEM SET log_timezone = 'Asia/Kolkata'");
+    server.sql("SELECT pg_reload_conf()");
+    wait_until(Duration::from_secs(20), "the settings are read", || {
+        server.sql("SHOW timezone") == "Asia/Kolkata"
+    });
+    let query =
+        json!({"action": "query", "payload": "SELECT timestamptz '2026-11-23 20:00:00Z'::date AS day"});
+    let (_project, mut wire) = connect(&server, "app");
+    let read = answer(&mut wire, query.clone());
+    assert_eq!(read["rows"], json!([{"day": "2026-11-23"}]));
+    assert!(read["notes"].to_string().contains("Asia/Kolkata"), "{read}");
+    let without_times = answer(&mut wire, json!({"action": "query", "payload": "SELECT 1 AS n"}));
+    assert_eq!(without_times["notes"], Value::Null);
+    // A superuser sees it, so the session has it.
+    let (_project, mut wire) = connect(&server, "boss");
+    assert_eq!(answer(&mut wire, query)["rows"], json!([{"day": "2026-11-24"}]));
+}
+
+#[test]
+fn a_type_that_cannot_be_read_is_named_and_reads_as_text() {
+    let Some(server) = shop() else { return };
+    let (_project, mut wire) = connect(&server, "reader");
+    for sql in ["SELECT '{[1,3)}'::int4multirange AS a", "SELECT array['{[1,3)}'::int4multirange] AS a"] {
+        let said = error(&mut wire, json!({"action": "query", "payload": sql}));
+        assert!(said.contains("multirange") && said.contains("`::text`"), "{said}");
+    }
+    let cast = "SELECT '{[1,3)}'::int4multirange::text AS a";
+    assert_eq!(rows(&mut wire, cast, json!([])), json!([{"a": "{[1,3)}"}]));
 }
 
 #[test]

@@ -379,3 +379,27 @@ fn a_role_that_may_only_read_databases_cannot_seed() {
     assert!(said.contains("databases are read only"), "{said}");
     assert_eq!(rows(&mut wire, "SELECT count(*) AS n FROM users", json!([])), json!([{"n": 2}]));
 }
+
+#[test]
+fn a_file_that_is_named_without_its_folder_is_found_and_one_that_is_not_there_names_the_others() {
+    let project = Project::empty();
+    std::fs::create_dir(project.join("data")).unwrap();
+    sqlite(&project.join("data/shop.db"), "CREATE TABLE t (a);;INSERT INTO t VALUES (7)");
+    let mut wire = serve(&project, &[]);
+    let query =
+        |database: &str| json!({"action": "query", "payload": "SELECT a FROM t", "database": database});
+    let found = answer(&mut wire, query("shop.db"));
+    assert_eq!(
+        (&found["rows"], &found["database"]),
+        (&json!([{"a": 7}]), &json!("data/shop.db (there is no shop.db)"))
+    );
+    let said = error(&mut wire, query("app.db"));
+    assert_eq!(
+        said,
+        "database file not found: app.db; the project has data/shop.db: give that as `database`, or leave `database` out"
+    );
+    // Nothing is written to a file that was not named.
+    let said = error(&mut wire, json!({"action": "seed", "payload": "DELETE FROM t", "database": "shop.db"}));
+    assert!(said.contains("the project has data/shop.db"), "{said}");
+    assert_eq!(sqlite(&project.join("data/shop.db"), "SELECT count(*) FROM t"), "(1,)\n");
+}

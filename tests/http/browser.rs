@@ -15,7 +15,7 @@ use std::process::{Child, Command, Stdio};
 use tokio_tungstenite::tungstenite::{Message, WebSocket, client};
 
 /// A browser with one page.
-struct Browser {
+pub(crate) struct Browser {
     child: Child,
     socket: WebSocket<TcpStream>,
     session: Option<String>,
@@ -34,7 +34,7 @@ impl Drop for Browser {
 
 impl Browser {
     /// None where there is no Chromium.
-    fn start() -> Option<Self> {
+    pub(crate) fn start() -> Option<Self> {
         let profile = tempfile::tempdir().unwrap();
         let start = |name: &str| {
             let mut command = Command::new(name);
@@ -66,7 +66,7 @@ impl Browser {
         Some(browser)
     }
 
-    fn call(&mut self, method: &str, params: Value) -> Value {
+    pub(crate) fn call(&mut self, method: &str, params: Value) -> Value {
         self.last += 1;
         let id = self.last;
         let mut message = json!({"id": id, "method": method, "params": params});
@@ -85,7 +85,7 @@ impl Browser {
         }
     }
 
-    fn eval(&mut self, expression: &str) -> Value {
+    pub(crate) fn eval(&mut self, expression: &str) -> Value {
         let params = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
         let answer = self.call("Runtime.evaluate", params);
         assert!(answer.get("exceptionDetails").is_none(), "{expression}: {answer}");
@@ -93,17 +93,17 @@ impl Browser {
     }
 
     /// Waits until this is true. The page may be between two documents.
-    fn wait(&mut self, expression: &str) {
+    pub(crate) fn wait(&mut self, expression: &str) {
         let guarded = format!("(() => {{ try {{ return !!({expression}); }} catch {{ return false; }} }})()");
         wait_until(SOON, expression, || self.eval(&guarded) == true);
     }
 
-    fn open(&mut self, url: &str) {
+    pub(crate) fn open(&mut self, url: &str) {
         self.call("Page.navigate", json!({"url": url}));
         self.wait(&format!("location.href === {url:?} && document.readyState === 'complete'"));
     }
 
-    fn press(&mut self, key: &str, text: &str) {
+    pub(crate) fn press(&mut self, key: &str, text: &str) {
         let code = if key == "Enter" { 13 } else { 9 };
         for kind in ["keyDown", "keyUp"] {
             let mut event = json!({"type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code});
@@ -124,7 +124,7 @@ impl Browser {
         self.call("Emulation.setDeviceMetricsOverride", size);
     }
 
-    fn picture(&mut self, name: &str) {
+    pub(crate) fn picture(&mut self, name: &str) {
         let Some(folder) = std::env::var_os("CORETOOLS_SCREENSHOTS") else { return };
         let answer = self.call("Page.captureScreenshot", json!({"format": "png"}));
         let bytes =
@@ -133,7 +133,7 @@ impl Browser {
     }
 
     /// Signs in by the form, with the keyboard.
-    fn sign_in(&mut self, server: &HttpServer, token: &str) {
+    pub(crate) fn sign_in(&mut self, server: &HttpServer, token: &str) {
         let page = format!("http://{}/ui", server.address());
         self.open(&page);
         assert_eq!(self.eval("document.activeElement.id"), "token", "one can type at once");
@@ -143,7 +143,7 @@ impl Browser {
     }
 
     /// Complaints: refused by the page's policy, broken scripts, missing files. A 401 is the form to sign in.
-    fn complaints(&self) -> Vec<String> {
+    pub(crate) fn complaints(&self) -> Vec<String> {
         let bad = |message: &&Value| match message["method"].as_str() {
             Some("Runtime.exceptionThrown") => true,
             Some("Log.entryAdded") => {

@@ -139,3 +139,36 @@ fn programs_do_not_read_what_the_server_alone_reads() {
     assert_eq!(denied["isError"], true, "{denied}");
     assert!(denied.to_string().contains("Permission denied"), "{denied}");
 }
+
+#[test]
+fn a_token_in_a_root_is_made_with_a_note_and_its_folder_too() {
+    let (project, outside) = (Project::empty(), Project::empty());
+    let make = |file: &std::path::Path| {
+        let mut command = project.server_as(integration_tests::http_server());
+        command.args([
+            "--tokens",
+            file.to_str().unwrap(),
+            "token",
+            "new",
+            "--name",
+            "ci",
+            "--role",
+            "worker",
+        ]);
+        command.output().unwrap()
+    };
+    let inside = make(&project.join("tokens.toml"));
+    let said = String::from_utf8_lossy(&inside.stderr).into_owned();
+    assert!(
+        inside.status.success() && said.contains("note: a server with this root would not start"),
+        "{said}"
+    );
+    assert!(said.contains("~/.config/mcp-http") && said.contains("--root"), "{said}");
+    let elsewhere = make(&outside.join("deep/folder/tokens.toml"));
+    let said = String::from_utf8_lossy(&elsewhere.stderr).into_owned();
+    assert!(elsewhere.status.success() && !said.contains("note"), "{said}");
+    let mode = std::os::unix::fs::PermissionsExt::mode(
+        &std::fs::metadata(outside.join("deep/folder")).unwrap().permissions(),
+    );
+    assert_eq!(mode & 0o777, 0o700);
+}

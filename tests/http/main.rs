@@ -20,6 +20,7 @@ mod conformance;
 mod ending;
 mod every_pair;
 mod exposure;
+mod flame_graph;
 mod http2;
 mod jwt;
 mod limits;

@@ -171,6 +171,19 @@ fn a_file_of_tokens_that_is_wrong_changes_nothing_and_says_so() {
 }
 
 #[test]
+fn the_instructions_name_the_roots_of_their_caller_and_no_others() {
+    let project = Project::with([("mine/a.txt", "a"), ("theirs/b.txt", "b")]);
+    let server = HttpServer::start(&project, &[]);
+    let mine = project.join("mine").canonicalize().unwrap().display().to_string();
+    let token = server.token("narrow", "readonly", &["--only-root", &mine]);
+    let mut client = server.connect(&token, Era::Modern);
+    let text = client.request("server/discover", json!({}))["result"]["instructions"].take();
+    let text = text.as_str().unwrap();
+    assert!(text.starts_with(&format!("Tools for the code base in {mine}. ")), "{text}");
+    assert!(!text.contains("theirs") && !text.contains("edit_file"), "{text}");
+}
+
+#[test]
 fn a_token_with_roots_of_its_own_reaches_those_and_no_other() {
     let project = Project::with([("ada/a.txt", "ada's\n"), ("bob/b.txt", "bob's\n"), ("c.txt", "all's\n")]);
     let server = HttpServer::start(&project, &[]);

@@ -18,7 +18,11 @@ fn start(project: &Project, options: &[&str]) -> Option<InspectedApp> {
 #[test]
 fn threads_properties_and_classes_are_read_once_signals_are_allowed() {
     let project = Project::empty();
-    let Some(mut app) = start(&project, &["-Dshop.mode=night", "-Dshop.password=swordfish"]) else { return };
+    let Some(mut app) =
+        start(&project, &["-Dshop.mode=night", "-Dshop.password=swordfish", "-Dshop.path=a\\b:c=d"])
+    else {
+        return;
+    };
     let mut wire = serve(&project, &[]);
     let said = said(&mut wire, json!({"path": "jvm.threads"}));
     assert!(said.contains("inspect.allow_signals"), "{said}");
@@ -32,6 +36,8 @@ fn threads_properties_and_classes_are_read_once_signals_are_allowed() {
     assert_eq!((&worker["daemon"], &worker["state"]), (&json!(true), &json!("TIMED_WAITING (sleeping)")));
     assert!(worker["stack"].to_string().contains("java.lang.Thread.sleep"), "{worker}");
     assert_eq!(value(&mut wire, "jvm.properties[\"shop.mode\"]"), "night");
+    assert_eq!(value(&mut wire, "jvm.properties[\"shop.path\"]"), "a\\b:c=d");
+    assert_eq!(value(&mut wire, "jvm.properties[\"line.separator\"]"), "\n");
     assert_eq!(
         value(&mut wire, "jvm.properties").get("shop.password").unwrap_or(&json!("[masked]")),
         "[masked]"
@@ -40,6 +46,11 @@ fn threads_properties_and_classes_are_read_once_signals_are_allowed() {
     assert!(value(&mut wire, "jvm.version").as_str().unwrap().contains("JDK"));
     let failed = failure(&mut wire, json!({"path": "jvm.nothing"}));
     assert_eq!((&failed["error"], &failed["failed_at"]), (&json!("Path not found"), &json!("nothing")));
+    // A field is not read; the answer names what would make it possible.
+    let target = format!("pid:{}", app.pid());
+    let failed = failure(&mut wire, json!({"path": "orders.open", "target": target}));
+    let note = failed["notes"][0].as_str().unwrap();
+    assert!(note.contains("no field of an object") && note.contains("STATE_URL"), "{failed}");
     assert!(app.is_running());
 
     // The socket stays, and needs no signal any more.

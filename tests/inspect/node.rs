@@ -37,6 +37,10 @@ fn every_kind_of_value_is_told_as_what_it_is() {
             ("map", json!({"$map": [["alice", {"age": 30}], [7, "seven"], [{"k": 1}, "object"]]})),
             ("map.alice.age", json!(30)),
             ("map[7]", json!("seven")),
+            ("map.get(7)", json!("seven")),
+            ("map.get('alice').age", json!(30)),
+            ("map.size", json!(3)),
+            ("set.size", json!(3)),
             ("set", json!({"$set": [1, "two", {"three": 3}]})),
             ("bytes", json!({"$type": "Buffer", "values": [104, 101, 108, 108, 111]})),
             ("floats", json!({"$type": "Float64Array", "values": [1.5, 2]})),
@@ -64,6 +68,30 @@ fn every_kind_of_value_is_told_as_what_it_is() {
         let error = value(wire, "state.error");
         assert_eq!(error["code"], "E_BOOM");
         assert!(error["$error"].as_str().unwrap().starts_with("TypeError: boom\n    at "), "{error}");
+    });
+}
+
+#[test]
+fn what_an_object_has_beside_its_elements_is_told_too() {
+    on_each(&[], |wire, _| {
+        for (name, expected) in [
+            ("map", json!({"$map": [["a", 1]], "extra": 1})),
+            ("set", json!({"$set": [1], "extra": 1})),
+            ("list", json!([1, {"$properties": {"extra": "q", "password": "[masked]"}}])),
+            ("bytes", json!({"$type": "Uint8Array", "values": [1], "extra": 1})),
+            ("called", json!({"$function": "() => 1", "calls": 7})),
+            ("no", json!({"$type": "Boolean", "$value": false})),
+            ("five", json!({"$type": "Number", "$value": 5})),
+        ] {
+            assert_eq!(value(wire, &format!("state.beside.{name}")), expected, "{name}");
+            let all = value(wire, "state.beside");
+            assert_eq!(all[name], expected, "{name} within");
+        }
+        let many = value(wire, "state.beside.many");
+        assert!(many["errors"][0]["$error"].as_str().unwrap().starts_with("Error: inner"), "{many}");
+        assert_eq!(value(wire, "state.beside.wrapped")["cause"], json!({"code": 7}));
+        let found = value(wire, "state.beside.match");
+        assert_eq!((&found[0], &found[2]["$properties"]["index"]), (&json!("bc"), &json!(1)), "{found}");
     });
 }
 
@@ -97,6 +125,11 @@ fn a_path_that_leads_nowhere_says_how_far_it_led_and_what_is_there() {
         assert_eq!(failed["keys"], json!(["items"]));
         let failed = failure(wire, json!({"path": "state.map.bob"}));
         assert_eq!(failed["keys"], json!(["alice", "7", "[Object]"]));
+        assert_eq!((failed.get("tried"), failed.get("keys_total")), (None, None), "{failed}");
+        let failed = failure(wire, json!({"path": "state.cart.item[0].name"}));
+        assert_eq!(failed["notes"], json!(["did you mean `state.cart.items[0].name`?"]));
+        let call = crate::said(wire, json!({"path": "state.map.keys().next()"}));
+        assert!(call.contains("`keys()` is a call") && call.contains("[KEY] or get(KEY)"), "{call}");
         let failed = failure(wire, json!({"path": "state.text.x"}));
         assert_eq!((&failed["resolved"], &failed["keys"]), (&json!("state.text"), &json!([])));
         let failed = failure(wire, json!({"path": "nowhere"}));
@@ -217,8 +250,8 @@ fn values_under_secret_like_names_are_masked_unless_the_leaf_itself_is_asked_for
             nested,
             &json!({"apiKey": "[masked]", "credentials": {"user": "[masked]", "pin": "[masked]"}})
         );
-        // And `dotted.key` and `line\nkey`, for their names.
-        assert_eq!(state["masked"], 7);
+        // And `dotted.key` and `line\nkey`, for their names, and the one beside a list.
+        assert_eq!(state["masked"], 8);
         assert_eq!(value(wire, "state.nested.apiKey"), "k-123");
     });
 }

@@ -11,6 +11,7 @@
 )]
 
 mod follow;
+mod groups;
 mod loggers;
 mod logs;
 

@@ -1,4 +1,5 @@
-//! The packages that users install: the manual, the npm package, the wheel, the bundle, the entry of the registry; made
+//! The packages that users install: the manual, the npm package, the wheel, the bundle, the entry of the registry, archives
+//! with their installer, and what clients and package managers install by themselves; made
 //! from the programs as they are built for the tests, installed from local files, and driven as a client does.
 #![cfg(target_os = "linux")]
 #![allow(
@@ -9,6 +10,9 @@
 )]
 
 mod bundle;
+mod clients;
+mod installer;
+mod managers;
 mod manual;
 mod npm;
 mod python;
@@ -41,7 +45,8 @@ fn repository(path: &str) -> PathBuf {
 
 /// Makes packages of one kind from the programs, and returns their paths.
 fn package(kind: &str, out: &Path, more: &[&str]) -> Vec<PathBuf> {
-    let binaries = if kind == "npm-main" || kind == "server-json" { out.to_owned() } else { stripped(out) };
+    let has_programs = ["archive", "npm", "wheel", "mcpb"].contains(&kind);
+    let binaries = if has_programs { stripped(out) } else { out.to_owned() };
     package_of(&binaries, kind, out, more)
 }
 
@@ -119,7 +124,7 @@ fn is_the_server(start: &dyn Fn(&Project) -> Command) {
         &["call", "read_file", r#"{"path": "a.txt"}"#][..],
         &["call", "read_file", r#"{"path": "nothing"}"#],
         &["call", "no_such_tool"],
-        &["completions", "zsh"],
+        &["--help"],
         &["call", "read_file", "-"],
         &["--version"],
     ] {

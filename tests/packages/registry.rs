@@ -59,9 +59,16 @@ fn the_packages_that_it_names_carry_its_name_and_every_version_is_that_of_the_cr
 
 #[test]
 fn the_version_stands_in_no_template() {
-    for template in ["npm/package.json", "mcpb/manifest.json", "server.json"] {
+    for template in [
+        "npm/package.json",
+        "mcpb/manifest.json",
+        "server.json",
+        "gemini-extension/gemini-extension.json",
+        "claude-plugin/.claude-plugin/plugin.json",
+        "devcontainer/devcontainer-feature.json",
+    ] {
         let text = fs::read_to_string(repository("packaging").join(template)).unwrap();
-        assert!(!text.contains("\"version\""), "{template} would have to be changed for each release");
+        assert!(!text.contains("\n  \"version\""), "{template} would have to be changed for each release");
     }
     let cargo = fs::read_to_string(repository("Cargo.toml")).unwrap();
     let own = cargo.lines().filter(|line| line.contains("path = \"crates/"));

@@ -289,7 +289,9 @@ fn a_program_is_the_file_that_starts_and_not_the_word_that_was_typed() {
         json!(["nohup", "echo", "hello"]),
         json!(["ECHO", "hello"]),
         json!(["echo ", "hello"]),
-        json!(["echo hello"]),
+        json!(["echo hell"]),
+        json!(["./echo hello"]),
+        json!([format!("{root}/echo hello")]),
         json!(["echo", "hell"]),
         json!(["echo", "hello2"]),
         json!(["echo"]),
@@ -325,7 +327,14 @@ fn a_program_is_the_file_that_starts_and_not_the_word_that_was_typed() {
         wire.call("run_command", json!({"command": line}));
         assert!(!judged.project.join("x").exists(), "{line}");
     }
-    for command in [json!("echo hello"), json!(["echo", "hello", "world"]), json!("  echo   hello")] {
+    for command in [
+        json!("echo hello"),
+        json!(["echo", "hello", "world"]),
+        json!("  echo   hello"),
+        // The words that run are those that were judged; nothing looks into the folder for a program of that name.
+        json!(["echo hello"]),
+        json!("[\"echo\", \"hello\"]"),
+    ] {
         assert!(
             allowed(&mut wire, "run_command", json!({"command": command})).contains("hello"),
             "{command}"
@@ -333,6 +342,23 @@ fn a_program_is_the_file_that_starts_and_not_the_word_that_was_typed() {
     }
     let where_ = json!({"command": "echo hello", "working_directory": "bin"});
     allowed(&mut wire, "run_command", where_);
+}
+
+#[test]
+fn a_line_of_a_shell_is_the_shell_and_no_way_around_a_rule() {
+    let judged = runner(r#"["echo", "touch"]"#);
+    let mut wire = judged.connect(Era::Modern);
+    for command in [json!("echo hello"), json!("touch x"), json!(["echo", "hello"]), json!(["touch x"])] {
+        for tool in ["run_command", "start_command"] {
+            refused(&mut wire, tool, json!({"command": command, "shell": true}));
+        }
+        assert!(!judged.project.join("x").exists(), "{command}");
+    }
+    allowed(&mut wire, "run_command", json!({"command": "echo hello", "shell": false}));
+    let judged = runner(r#"["bash", "sh"]"#);
+    let mut wire = judged.connect(Era::Modern);
+    let text = allowed(&mut wire, "run_command", json!({"command": "echo hel''lo | cat", "shell": true}));
+    assert!(text.contains("hello"), "{text}");
 }
 
 #[test]
@@ -377,4 +403,62 @@ fn a_program_that_lies_where_the_role_may_write_is_not_the_one_that_was_allowed(
         !judged.outside.join("ran").exists(),
         "a program from the writable root was run in the name of echo"
     );
+}
+
+#[test]
+fn a_patch_is_judged_file_by_file_and_changes_nothing_if_one_is_refused() {
+    let judged =
+        with_rule("tools = [\"*\"]\nread_within = [\"docs\", \"README.md\"]\nwrite_within = [\"docs\"]");
+    symlink("../src/main.rs", judged.project.join("docs/link.rs")).unwrap();
+    let mut wire = judged.connect(Era::Modern);
+    let own = "*** Update File: docs/a.md\n@@\n-in docs: needle\n+changed\n";
+    for part in [
+        "*** Add File: src/new.rs\n+x\n",
+        "*** Add File: docs/../src/new.rs\n+x\n",
+        "*** Update File: src/main.rs\n@@\n-in src: needle\n+x\n",
+        "*** Update File: docs/link.rs\n@@\n-in src: needle\n+x\n",
+        "*** Update File: README.md\n@@\n-readme needle\n+x\n",
+        "*** Delete File: secrets/key.txt\n",
+        "*** Update File: docs/deep/er/b.md\n*** Move to: src/b.md\n",
+        "*** Update File: src/main.rs\n*** Move to: docs/main.rs\n",
+        "*** Update File: README.md\n*** Move to: docs/README.md\n",
+    ] {
+        let patch = format!("*** Begin Patch\n{own}{part}*** End Patch");
+        refused(&mut wire, "apply_patch", json!({"patch": patch, "dry_run": true}));
+        refused(&mut wire, "apply_patch", json!({"patch": patch}));
+    }
+    for diff in [
+        "--- a/src/main.rs\n+++ b/src/main.rs\n@@ -1 +1 @@\n-in src: needle\n+x\n",
+        "diff --git a/src/main.rs b/docs/x\nsimilarity index 100%\nrename from src/main.rs\nrename to docs/x\n",
+        "--- /dev/null\n+++ b/src/new.rs\n@@ -0,0 +1 @@\n+x\n",
+        "--- a/secrets/key.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-in secrets: needle\n",
+    ] {
+        refused(&mut wire, "apply_patch", json!({"patch": diff}));
+    }
+    assert_eq!(judged.project.read("docs/a.md"), "in docs: needle\n");
+    let patch = format!("*** Begin Patch\n{own}*** Delete File: docs/deep/er/b.md\n*** End Patch");
+    allowed(&mut wire, "apply_patch", json!({"patch": patch}));
+    assert_eq!(judged.project.read("docs/a.md"), "changed\n");
+    assert!(!judged.project.join("docs/deep/er/b.md").exists());
+    for (path, content) in FILES.iter().filter(|(path, _)| !path.starts_with("docs/")) {
+        assert_eq!(judged.project.read(path), *content, "{path}");
+    }
+}
+
+#[test]
+fn ranges_and_outlines_are_judged_as_the_files_they_are_of() {
+    let judged = with_rule("tools = [\"*\"]\nread_within = [\"docs\"]");
+    let mut wire = judged.connect(Era::Modern);
+    allowed(
+        &mut wire,
+        "read_multiple_files",
+        json!({"paths": ["docs/a.md", {"path": "docs/a.md", "offset": 1}]}),
+    );
+    for paths in
+        [json!([{"path": "src/main.rs", "offset": 1}]), json!(["docs/a.md", {"path": "docs/../src/main.rs"}])]
+    {
+        refused(&mut wire, "read_multiple_files", json!({"paths": paths}));
+    }
+    refused(&mut wire, "file_outline", json!({"paths": ["src"]}));
+    refused(&mut wire, "file_outline", json!({"paths": ["docs", "src/main.rs"]}));
 }

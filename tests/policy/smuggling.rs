@@ -261,3 +261,30 @@ fn of_two_methods_and_two_params_the_judged_one_runs() {
         }
     }
 }
+
+/// A rule on `path` judges what comes under any other name for it: no alias is a way past the policy.
+#[test]
+fn another_name_for_a_judged_parameter_is_judged() {
+    let judged = judged();
+    for era in Era::BOTH {
+        let mut wire = judged.connect(era);
+        for name in ["file_path", "filePath", "filename", "file", "target_file", "file-path", "dir"] {
+            for path in ["src/new.txt", "docs/../src/new.txt"] {
+                let refused = wire.failure("write_file", json!({name: path, "content": "x"}));
+                assert!(refused.starts_with("refused by policy"), "{name}: {refused}");
+            }
+            untouched(&judged, name);
+            wire.text("write_file", json!({name: "docs/b.txt", "contents": "b"}));
+        }
+        // Nor do two names for one parameter make one of them invisible.
+        for both in [
+            json!({"path": "docs/b.txt", "file_path": "src/new.txt", "content": "x"}),
+            json!({"file_path": "docs/b.txt", "filename": "src/new.txt", "content": "x"}),
+            json!({"path": "docs/b.txt", "PATH": "src/new.txt", "content": "x"}),
+            json!({"path": ["src/new.txt"], "content": "x"}),
+        ] {
+            wire.failure("write_file", both);
+        }
+        untouched(&judged, "two names");
+    }
+}

@@ -83,7 +83,7 @@ fn pytest_has_the_options_of_the_project() {
             "checks/check_a.py",
             "import warnings\ndef add():\n    \"\"\"\n    >>> add()\n    3\n    \"\"\"\n    return 3\ndef test_warns():\n    warnings.warn('why')\n",
         );
-        counts(&sample, "python -m pytest -q", 1, 1);
+        counts(&sample, ".venv/bin/python -m pytest -q", 1, 1);
     }
 }
 
@@ -116,10 +116,10 @@ fn tox_and_nox_are_named_where_pytest_is_configured_and_a_part_of_the_tests_is_o
     let part = sample.run("", "test_a.py::test_passes");
     assert_eq!(
         (part.command.as_str(), part.success),
-        ("python -m pytest -q test_a.py::test_passes", Some(true))
+        (".venv/bin/python -m pytest -q test_a.py::test_passes", Some(true))
     );
     sample.write("pytest.ini", "[pytest]\n");
-    let report = counts(&sample, "python -m pytest -q", 1, 1);
+    let report = counts(&sample, ".venv/bin/python -m pytest -q", 1, 1);
     assert!(report.notes[0].contains("tests of tox, nox, which were not run"), "{}", report.to_text());
 }
 

@@ -27,3 +27,7 @@ mod runtimes;
 #[cfg(unix)]
 mod selection;
 mod support;
+#[cfg(unix)]
+mod swallowed;
+#[cfg(unix)]
+mod told;

@@ -11,12 +11,49 @@ fn folder(program: &str) -> Option<PathBuf> {
     require(found, &format!("no {program}; `.ci/run tools` installs it"))
 }
 
-/// Runs the tests of a project with the programs of `folder` before those in `PATH`.
-fn run(project: &Project, folder: &Path, arguments: Value) -> (Value, bool) {
+/// A server with the programs of `folder` before those in `PATH`.
+fn connect(project: &Project, folder: &Path) -> Wire {
     let mut server = project.server();
     let path = std::env::var("PATH").unwrap_or_default();
     server.env("PATH", format!("{}:{path}", folder.display())).env("DENO_DIR", project.state());
-    Wire::connect(server, Era::Modern).outcome("run_tests", arguments)
+    Wire::connect(server, Era::Modern)
+}
+
+/// Runs the tests of a project with the programs of `folder` before those in `PATH`.
+fn run(project: &Project, folder: &Path, arguments: Value) -> (Value, bool) {
+    connect(project, folder).outcome("run_tests", arguments)
+}
+
+/// Runs all tests of a project, one of which fails, and then that one alone.
+#[track_caller]
+fn check_failed_only(project: &Project, folder: &Path, runner: &str) {
+    let mut wire = connect(project, folder);
+    let (all, _) = wire.outcome("run_tests", json!({"runner": runner}));
+    assert_eq!((&all["passed"], &all["failed"]), (&json!(2), &json!(1)), "{all}");
+    let (again, _) = wire.outcome("run_tests", json!({"failed_only": true}));
+    assert_eq!((&again["passed"], &again["failed"]), (&json!(0), &json!(1)), "{again}");
+    assert_eq!(again["tests"][0]["name"], all["tests"][0]["name"], "{again}");
+}
+
+#[test]
+fn the_failed_tests_of_deno_and_bun_are_run_alone() {
+    let body = |test: &str| {
+        format!(
+            "{test}(\"passes\", () => {{}});\n{test}(\"fails (once) a+b\", () => {{ throw new Error(\"red\") }});\n{test}(\"fails\", () => {{}});\n"
+        )
+    };
+    if let Some(folder) = folder(".nodes/node_modules/deno/deno") {
+        let project = Project::with([("deno.json", "{}"), ("a_test.ts", body("Deno.test").as_str())]);
+        check_failed_only(&project, &folder, "deno");
+    }
+    if let Some(folder) = folder(".runners/managers/node_modules/bun/bin/bun") {
+        let programs = Project::empty();
+        std::os::unix::fs::symlink(folder.join("bun"), programs.join("bun")).unwrap();
+        let tests = format!("import {{ test }} from \"bun:test\";\n{}", body("test"));
+        let project =
+            Project::with([("package.json", "{}"), ("bun.lock", ""), ("a.test.js", tests.as_str())]);
+        check_failed_only(&project, programs.path(), "bun");
+    }
 }
 
 fn kind(report: &Value) -> &str {

@@ -15,14 +15,29 @@ fn failures(report: &TestReport) -> BTreeSet<String> {
 #[track_caller]
 fn check(project: &str, program: &str, runner: &str, pattern: &str, selected: (u64, u64)) {
     let Some(sample) = SampleProject::of(project, program) else { return };
+    check_failed_only(&sample, runner);
+    let part = sample.try_run(&RunTests::new().runner(runner).filter(pattern)).unwrap();
+    assert_eq!((part.passed, part.failed), selected, "{runner}: {}", part.to_text());
+}
+
+/// Runs all tests of a sample, and then those again that failed at first: the same fail, and fewer run.
+#[track_caller]
+fn check_failed_only(sample: &SampleProject, runner: &str) {
     let all = sample.run(runner, "");
     let again = sample.try_run(&RunTests::new().failed_tests(all.failed_tests.clone())).unwrap();
     assert!(!again.is_success(), "{}", again.to_text());
     assert_eq!(failures(&again), failures(&all), "{runner}: {}", again.to_text());
     assert!(again.passed < all.passed, "{runner}: {}", again.to_text());
     assert!(again.notes[0].contains("failed in the last run"), "{}", again.to_text());
-    let part = sample.try_run(&RunTests::new().runner(runner).filter(pattern)).unwrap();
-    assert_eq!((part.passed, part.failed), selected, "{runner}: {}", part.to_text());
+}
+
+#[test]
+fn the_failed_tests_of_mocha_node_and_maven_are_run_alone() {
+    for (project, program) in [("mocha", "mocha"), ("node", "node"), ("maven", "mvn")] {
+        if let Some(sample) = SampleProject::of(project, program) {
+            check_failed_only(&sample, if program == "mvn" { "maven" } else { program });
+        }
+    }
 }
 
 #[test]

@@ -23,7 +23,7 @@ fn each_refusal_says_what_to_do_and_leaves_nothing_behind() {
         &["new", "demo", "--name", "async"],
         &["new", "demo", "--name", "core_tools"],
         &["new", "demo", "--toolsets", "filesytem,git"],
-        &["new", "demo", "--toolsets", "edit"],
+        &["new", "demo", "--toolsets", "minmal"],
         &["new", "demo", "--toolsets", ""],
         &["new", "demo", "--path", "full"],
         &["new", "demo", "--path", "nowhere"],
@@ -68,6 +68,20 @@ fn an_empty_folder_is_filled_and_what_is_written_is_as_recorded() {
     insta::assert_snapshot!("files", tree(&project).join("\n"));
     for file in ["Cargo.toml", "src/lib.rs", "roles.toml", "README.md"] {
         insta::assert_snapshot!(file.replace('/', "_"), project.read(&format!("demo/{file}")));
+    }
+}
+
+#[test]
+fn a_preset_or_a_tool_stands_for_the_toolsets_of_its_tools() {
+    for (list, features) in [
+        ("minimal", r#"["filesystem", "ci"]"#),
+        ("introspect", r#"["filesystem", "ci", "introspection"]"#),
+        ("git_status,tests", r#"["git", "tests"]"#),
+    ] {
+        let project = Project::empty();
+        printed(&project, &["new", "demo", "--toolsets", list]);
+        let manifest = project.read("demo/Cargo.toml");
+        assert!(manifest.contains(&format!("features = {features} }}")), "{list}: {manifest}");
     }
 }
 

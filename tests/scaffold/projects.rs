@@ -19,6 +19,55 @@ fn call(program: &Path, folder: &Path, arguments: &[&str], tool: &str, input: Va
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
 
+/// Checks that nothing that the server prints names the program that it is made of, or a tool that it does not have.
+fn has_its_own_name_everywhere(folder: &Path) {
+    let program = target_folder().join("debug/scaffolded");
+    for arguments in [
+        &["--help"][..],
+        &["call", "--help"],
+        &["policy", "--help"],
+        &["print-config", "--help"],
+        &["print-config", "gemini"],
+        &["doctor"],
+        &["policy", "lint", "--policy", "nowhere.toml"],
+        &["index", "--check", "--out", "nowhere.md"],
+    ] {
+        let output = Project::at(folder).server_as(&program).args(arguments).output().expect("it runs");
+        let said =
+            format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(!said.contains("mcp-stdio") && !said.contains("run_command"), "{arguments:?}: {said}");
+        assert!(said.contains("scaffolded"), "{arguments:?}: {said}");
+    }
+}
+
+/// Runs what the README says, but for the port, which may be taken.
+fn the_readmes_commands_for_http_work(folder: &Path) {
+    let readme = std::fs::read_to_string(folder.join("README.md")).expect("a README");
+    let program = target_folder().join("debug/scaffolded-http");
+    let run = "cargo run --bin scaffolded-http --";
+    let lines = readme.lines().filter(|line| line.starts_with("tokens=") || line.starts_with(run));
+    let lines: Vec<String> =
+        lines.map(|line| line.replace(run, &format!("exec '{}'", program.display()))).collect();
+    let [tokens, new, serve] = &lines[..] else { panic!("{lines:?}") };
+    let serve = serve.split_once("    #").expect("a comment").0;
+    let home = tempfile::tempdir().expect("a folder");
+    let shell = |line: &str| {
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", &format!("{tokens}\n{line}")]).current_dir(folder).env("HOME", home.path());
+        command.env("XDG_STATE_HOME", home.path());
+        command
+    };
+    let made = shell(new).output().expect("sh is there");
+    assert!(made.status.success() && made.stdout.starts_with(b"ctk_"), "{made:?}");
+    let mut served = shell(&format!("{serve} --listen 127.0.0.1:0"));
+    let mut child = served.stderr(std::process::Stdio::piped()).spawn().expect("sh is there");
+    let mut said = std::io::BufRead::lines(std::io::BufReader::new(child.stderr.take().expect("a pipe")));
+    let first = said.next().and_then(Result::ok).unwrap_or_default();
+    child.kill().expect("it runs");
+    child.wait().expect("it ends");
+    assert!(first.starts_with("scaffolded: serving http://127.0.0.1:"), "{first}");
+}
+
 #[test]
 fn a_project_from_a_checkout_compiles_without_warnings_and_its_tests_pass_over_stdio_and_http() {
     let project = empty_folder("by-path");
@@ -27,6 +76,9 @@ fn a_project_from_a_checkout_compiles_without_warnings_and_its_tests_pass_over_s
     let said = cargo_outside(&project.join("scaffolded"), &["test"]);
     assert!(said.contains("test its_own_tool_answers ... ok"), "{said}");
     assert!(said.contains("test its_own_tool_answers_over_http ... ok"), "{said}");
+
+    has_its_own_name_everywhere(&project.join("scaffolded"));
+    the_readmes_commands_for_http_work(&project.join("scaffolded"));
 
     // An own tool with the name of one of the library takes its place, in lists, for old names, and before the policy.
     let tools = project.read("scaffolded/src/tools.rs");

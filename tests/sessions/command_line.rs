@@ -34,7 +34,7 @@ fn what_the_default_leaves_out_of_a_clients_list_is_there_for_the_command_line()
     };
     let listed = run(&["list"]);
     assert!(listed.status.success(), "{}", String::from_utf8_lossy(&listed.stderr));
-    let chosen = run(&["list", "--toolsets", "edit"]);
+    let chosen = run(&["list", "--toolsets", "filesystem"]);
     let said = String::from_utf8_lossy(&chosen.stderr).into_owned();
     assert!(!chosen.status.success() && said.contains("--toolsets leaves it out"), "{said}");
 }

@@ -159,3 +159,28 @@ fn one_connection_may_mix_requests_of_both_eras() {
     assert_eq!(wire.request("tools/list", params)["result"]["cacheScope"], "private");
     assert_eq!(wire.request("tools/list", json!({}))["result"].get("cacheScope"), None);
 }
+
+#[test]
+fn the_instructions_name_the_roots_and_only_tools_that_are_listed() {
+    let project = integration_tests::Project::empty();
+    std::fs::create_dir(project.join("second")).unwrap();
+    let root = project.path().canonicalize().unwrap().display().to_string();
+    for (arguments, has, has_not) in [
+        (
+            &["--toolsets", "standard"][..],
+            &["edit_file", "find_tools", "run_tests"][..],
+            &["new_session"][..],
+        ),
+        (&["--toolsets", "minimal"], &["run_command"], &["find_files", "run_tests"]),
+        (&["--role", "readonly"], &["search_files"], &["edit_file", "run_command", "git_commit"]),
+    ] {
+        let mut command = project.server();
+        command.args(arguments);
+        let mut wire = integration_tests::Wire::start(command);
+        let text = wire.request("initialize", initialize("2025-11-25"))["result"]["instructions"].take();
+        let text = text.as_str().unwrap();
+        assert!(text.contains(&root) && text.len() < 2048 && text.contains("[redacted]"), "{text}");
+        assert!(has.iter().all(|tool| text.contains(tool)), "{arguments:?}: {text}");
+        assert!(!has_not.iter().any(|tool| text.contains(tool)), "{arguments:?}: {text}");
+    }
+}

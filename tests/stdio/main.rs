@@ -9,14 +9,18 @@
 mod arguments;
 mod batches;
 mod cancellation;
+mod client_files;
 mod clients;
+mod completions;
 mod concurrency;
 mod ending;
 mod errors;
 mod handshake;
 mod malformed;
 mod progress;
+mod roots;
 mod streams;
+mod terminal;
 mod transport;
 
 use integration_tests::{Era, Project, Wire};

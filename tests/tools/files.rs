@@ -151,8 +151,8 @@ fn a_listing_is_sorted_bounded_and_says_what_it_leaves_out() {
     let names: Vec<_> = text.lines().filter(|line| !line.starts_with('[')).collect();
     assert_eq!(names.len(), 1000);
     assert!(names.is_sorted() && names[0] == "0000", "{names:?}");
-    assert!(text.contains("1500") && text.contains("limit"), "{}", &text[text.len() - 200..]);
-    let text = wire.text("list_directory", json!({"limit": 2000}));
+    assert!(text.contains("1500") && text.contains("max_results"), "{}", &text[text.len() - 200..]);
+    let text = wire.text("list_directory", json!({"max_results": 2000}));
     assert_eq!(text.lines().count(), 1500);
 }
 
@@ -169,7 +169,6 @@ fn names_that_are_no_plain_words_can_be_listed_read_and_deleted() {
         "new\nline",
         ".hidden",
         "ends.",
-        "a\\b",
     ] {
         wire.text("write_file", json!({"path": name, "content": "x"}));
         assert!(project.join(name).exists(), "{name:?}");
@@ -277,4 +276,139 @@ fn a_folder_that_is_removed_while_it_is_served_is_an_error_and_not_the_end() {
         let text = wire.failure(tool, arguments);
         assert!(text.contains("removed"), "{tool}: {text}");
     }
+}
+
+#[test]
+fn parts_of_several_files_come_in_one_answer() {
+    let lines: String = (1..=90).map(|number| format!("line {number}\n")).collect();
+    let (_project, mut wire) = serve([("a.txt", lines.as_str()), ("b.txt", "beta\n")]);
+    let paths = json!([{"path": "a.txt", "offset": 40, "limit": 2}, "b.txt", {"path": "a.txt", "offset": 90}, "none"]);
+    let text = wire.text("read_multiple_files", json!({"paths": paths, "line_numbers": true}));
+    assert!(text.starts_with("==> a.txt <==\n40\tline 40\n41\tline 41\n[lines 40-41 of 90; "), "{text}");
+    assert!(text.contains("==> b.txt <==\n1\tbeta\n") && text.contains("90\tline 90\n"), "{text}");
+    assert!(text.contains("`none` does not exist"), "{text}");
+    let fault = wire.failure("read_multiple_files", json!({"paths": [{"path": "a.txt", "lines": 3}]}));
+    assert!(fault.contains("unknown parameter `paths[0].lines`"), "{fault}");
+}
+
+#[test]
+fn one_edit_needs_no_list_and_lines_are_inserted() {
+    let (project, mut wire) = serve([("a.txt", "one\ntwo\n")]);
+    let diff = wire.text("edit_file", json!({"path": "a.txt", "old_string": "two", "new_string": "2"}));
+    assert!(diff.contains("-two\n+2\n"), "{diff}");
+    wire.text("edit_file", json!({"path": "a.txt", "insert_line": 1, "new_string": "1.5"}));
+    assert_eq!(project.read("a.txt"), "one\n1.5\n2\n");
+    let text = wire
+        .failure("edit_file", json!({"path": "a.txt", "old_string": "1\tone\n2\t1.5", "new_string": "x"}));
+    assert!(text.contains("old_string has line numbers in it (1 to 2)"), "{text}");
+    let text = wire.failure("edit_file", json!({"path": "a.txt"}));
+    assert!(text.contains("no change is given"), "{text}");
+}
+
+#[test]
+fn a_patch_changes_several_files_or_none() {
+    let (project, mut wire) = serve([("src/a.rs", "fn a() {}\n"), ("src/b.rs", "fn b() {}\n")]);
+    let patch = |b: &str| {
+        format!(
+            "*** Begin Patch\n*** Update File: src/a.rs\n@@\n-fn a() {{}}\n+fn a() -> u8 {{ 1 }}\n*** Update File: src/b.rs\n\
+             *** Move to: src/deep/c.rs\n@@\n-{b}\n+fn c() {{}}\n*** Add File: docs/new.md\n+# New\n*** End Patch\n"
+        )
+    };
+    let text = wire.failure("apply_patch", json!({"patch": patch("fn bb() {}")}));
+    assert!(text.contains("`src/b.rs`, hunk 1 of 1") && text.contains("1 in the file: fn b() {}"), "{text}");
+    assert_eq!(project.read("src/a.rs"), "fn a() {}\n");
+    assert!(!project.join("docs").exists());
+    let dry = wire.text("apply_patch", json!({"patch": patch("fn b() {}"), "dry_run": true}));
+    assert!(dry.contains("would change:") && dry.contains("+fn a() -> u8 { 1 }"), "{dry}");
+    let text = wire.text("apply_patch", json!({"patch": patch("fn b() {}")}));
+    assert_eq!(
+        text,
+        "changed:\nM src/a.rs (+1 -1)\nR src/b.rs -> src/deep/c.rs (+1 -1)\nA docs/new.md (+1 -0)\n"
+    );
+    assert_eq!(project.read("src/deep/c.rs"), "fn c() {}\n");
+    // What git itself prints.
+    project.git(&["init", "--quiet", "--initial-branch=main"]);
+    project.git(&["add", "."]);
+    project.write("src/a.rs", "fn a() -> u8 { 2 }\n");
+    std::fs::remove_file(project.join("docs/new.md")).unwrap();
+    project.write("src/new.rs", "mod x;\n");
+    project.git(&["add", "--intent-to-add", "src/new.rs"]);
+    let diff = project.git(&["diff"]);
+    project.git(&["checkout", "--quiet", "--", "src/a.rs", "docs/new.md"]);
+    std::fs::remove_file(project.join("src/new.rs")).unwrap();
+    wire.text("apply_patch", json!({"patch": diff}));
+    assert_eq!(project.read("src/a.rs"), "fn a() -> u8 { 2 }\n");
+    assert!(!project.join("docs/new.md").exists() && project.read("src/new.rs") == "mod x;\n");
+}
+
+#[test]
+fn an_outline_has_the_lines_to_read() {
+    let (_project, mut wire) = serve([
+        ("src/a.py", "class Shop:\n    def total(self):\n        return 1\n"),
+        ("src/note.txt", "no code\n"),
+    ]);
+    let text = wire.text("file_outline", json!({"paths": "src"}));
+    assert_eq!(text, "==> src/a.py (3 lines) <==\n1-3 class Shop\n  2-3 def total(self)\n");
+    let text = wire.failure("file_outline", json!({"paths": ["src/note.txt"]}));
+    assert!(text.contains("no grammar for this kind of file"), "{text}");
+    let text = wire.text("search_files", json!({"pattern": "return", "symbol": true}));
+    assert!(text.starts_with("src/a.py=2=class Shop > def total(self)\nsrc/a.py:3:"), "{text}");
+}
+
+#[test]
+fn what_git_keeps_is_read_and_not_written() {
+    let (project, mut wire) = serve([("a.txt", "a\n")]);
+    project.git(&["init", "--quiet", "--initial-branch=main"]);
+    let config = project.read(".git/config");
+    let patch = "*** Begin Patch\n*** Update File: a.txt\n*** Move to: .git/hooks/pre-commit\n*** End Patch";
+    for (tool, arguments) in [
+        ("write_file", json!({"path": ".git/hooks/pre-commit", "content": "#!/bin/sh\n"})),
+        ("write_file", json!({"path": ".GIT/hooks/pre-commit", "content": "#!/bin/sh\n"})),
+        ("write_file", json!({"path": "sub/.git", "content": "gitdir: ../x\n"})),
+        ("write_file", json!({"path": ".git/config", "content": "x\n", "mode": "append"})),
+        (
+            "edit_file",
+            json!({"path": ".git/config", "old_string": "[core]", "new_string": "[core]\nfsmonitor = x"}),
+        ),
+        ("apply_patch", json!({"patch": patch})),
+        ("move_file", json!({"source": "a.txt", "destination": ".git/hooks/pre-commit"})),
+        ("move_file", json!({"source": ".git", "destination": "git"})),
+        ("delete_file", json!({"path": ".git/config"})),
+        ("create_directory", json!({"path": ".git/x"})),
+    ] {
+        let text = wire.failure(tool, arguments.clone());
+        assert!(text.contains("belongs to git"), "{tool} {arguments}: {text}");
+    }
+    assert_eq!(project.read(".git/config"), config);
+    assert!(!project.join(".git/hooks/pre-commit").exists() && !project.join("sub").exists());
+    assert!(wire.text("read_file", json!({"path": ".git/HEAD"})).starts_with("ref: "));
+}
+
+#[test]
+fn paths_are_read_as_models_write_them_and_a_refusal_names_the_roots() {
+    let (project, mut wire) = serve([("src/main.rs", "fn main() {}\n")]);
+    assert!(wire.text("read_file", json!({"path": "src\\main.rs"})).starts_with("fn main"));
+    let text = wire.text("write_file", json!({"path": "new\\a.txt", "content": "x"}));
+    assert!(
+        text.contains("`new\\a.txt` was read as `new/a.txt`") && project.join("new/a.txt").exists(),
+        "{text}"
+    );
+    let root = project.path().canonicalize().unwrap().display().to_string();
+    for path in ["~/outside.txt", "/etc/passwd", "C:\\Users\\x.txt", "../x.txt"] {
+        let text = wire.failure("write_file", json!({"path": path, "content": "x"}));
+        assert!(text.contains("outside the allowed roots") && text.contains(&root), "{path}: {text}");
+    }
+    assert!(!project.join("~").exists() && !project.join("C:").exists());
+}
+
+#[test]
+fn a_folder_is_told_where_a_file_was_asked_for() {
+    let (_project, mut wire) = serve([("src/main.rs", "fn main() {}\n")]);
+    let text = wire.text("find_files", json!({"pattern": "src"}));
+    assert!(text.contains("`src` is a folder; `src/**` matches the files in it"), "{text}");
+    let result = wire.call("file_exists", json!({"path": "src"}));
+    assert_eq!(result["structuredContent"]["exists"], false);
+    assert_eq!(result["structuredContent"]["note"], "`src` is there: it is a directory, not a regular file");
+    let text = wire.text("search_files", json!({"pattern": "main", "include": ["src"]}));
+    assert!(text.starts_with("src/main.rs:1:fn main() {}"), "{text}");
 }

@@ -237,7 +237,7 @@ fn a_rebase_tells_its_branch_and_step_and_a_message_keeps_its_blank_line() {
     wire.text("git_add", json!({"files": ["b.txt"]}));
     assert_eq!(project.git(&["show", ":b.txt"]), "z\n");
     let said = wire.failure("git_add", json!({"paths": ["b.txt"], "files": ["c.txt"]}));
-    assert!(said.contains("paths"), "{said}");
+    assert!(said.contains("`files` is given twice"), "{said}");
 }
 
 #[test]

@@ -16,13 +16,26 @@ mod confinement;
 mod files;
 mod git;
 mod git_attacks;
+mod git_branches;
+mod git_commits;
+mod git_remote_attacks;
+mod git_remotes;
 mod git_settings;
 mod search;
 mod secrets;
+mod shell;
+mod terminal;
 
 use integration_tests::{Era, Project, Wire};
 
 /// A server for a project with these files.
 fn serve<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> (Project, Wire) {
     integration_tests::serve(files, Era::Modern)
+}
+
+/// Returns true if a program is in `PATH`. Without it a test is skipped.
+fn has_program(name: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file());
+    integration_tests::require(found, &format!("no {name} in PATH")).is_some()
 }

@@ -99,6 +99,17 @@ fn the_line_and_the_flame_graph_are_those_of_the_program() {
     assert_eq!(hottest["line"], line);
     assert!(hottest["file"].as_str().unwrap().ends_with("trace/apps/app.cjs"), "{hottest}");
     assert!(hottest["pct"].as_f64().unwrap() > 40.0, "{hottest}");
+    // The line that is hot, which is not that of the definition.
+    let hot_line = &hottest["hot_lines"][0];
+    assert_eq!(hot_line["line"], line + 3, "{hottest}");
+    assert!(hot_line["pct"].as_f64().unwrap() > 20.0, "{hottest}");
+    // Of the runtime's own functions only those that take much are entries.
+    let total = summary["top_total"].as_array().unwrap();
+    assert!(
+        total.iter().all(|hot| !hot["file"].as_str().unwrap_or_default().starts_with("node:")),
+        "{summary}"
+    );
+    assert!(profile["warnings"].to_string().contains("V8 has inlined"), "{profile}");
     // It waits for half of the time, more or less.
     let idle = summary["idle_pct"].as_f64().unwrap();
     assert!(idle > 1.0 && idle < 99.0, "{summary}");
@@ -111,7 +122,10 @@ fn the_line_and_the_flame_graph_are_those_of_the_program() {
     assert_eq!(profile["bytes"], file(&profile["path"]).len());
     let svg = String::from_utf8(file(&profile["flame_graph"])).unwrap();
     let svg = roxmltree::Document::parse(&svg).unwrap();
-    assert!(svg.descendants().all(|node| !node.has_tag_name("script")));
+    // The script that zooms is the only one, and nothing of the program is in it.
+    let scripts: Vec<_> = svg.descendants().filter(|node| node.has_tag_name("script")).collect();
+    let [script] = &scripts[..] else { panic!("{} scripts", scripts.len()) };
+    assert!(!script.text().unwrap_or_default().contains("alert"));
     assert!(
         svg.descendants().any(|node| node.text().is_some_and(|text| text.starts_with("burnTheProcessor (")))
     );

@@ -18,7 +18,13 @@ fn the_hot_function_is_told_with_file_and_line() {
     if !has("py-spy") {
         return;
     }
-    let (app, mut server) = (app(), TraceServer::start());
+    let mut server = TraceServer::start();
+    // Beneath the root, where the definition of a function can be read.
+    let file_of_app = server.project.join("app.py");
+    std::fs::copy(source("app.py"), &file_of_app).unwrap();
+    let mut command = Command::new("python3");
+    command.arg(&file_of_app).current_dir(server.project.path());
+    let app = ProfiledApp::start(command);
     let profile = server.profile(json!({"duration_ms": 1500, "type": "cpu", "target": app.target()}));
     assert_eq!((&profile["runtime"], &profile["format"]), (&json!("python"), &json!("speedscope")));
     let hottest = hot(&profile["summary"]["top_self"], "burn_the_processor");
@@ -26,7 +32,12 @@ fn the_hot_function_is_told_with_file_and_line() {
     let source_text = std::fs::read_to_string(source("app.py")).unwrap();
     let line = source_text.lines().position(|line| line.starts_with("def burn_the_processor")).unwrap() + 1;
     assert_eq!(hottest["line"], line, "{hottest}");
-    assert!(hottest["file"].as_str().unwrap().ends_with("trace/apps/app.py"), "{hottest}");
+    assert_eq!(hottest["file"], "app.py", "{hottest}");
+    let body = line..line + 8;
+    let hot_line = hottest["hot_lines"][0]["line"].as_u64().unwrap();
+    assert!(body.contains(&usize::try_from(hot_line).unwrap()) && hot_line > line as u64, "{hottest}");
+    let text = source_text.lines().nth(usize::try_from(hot_line).unwrap() - 1).unwrap().trim();
+    assert_eq!(hottest["hot_lines"][0]["text"], text, "{hottest}");
     assert_eq!(hot(&profile["summary"]["top_total"], "evil")["function"], "evil; <b>");
     assert!(profile["summary"]["idle_pct"].as_f64().is_some());
     assert!(profile["samples"].as_u64().unwrap() > 5, "{profile}");

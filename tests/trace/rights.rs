@@ -18,6 +18,8 @@ fn as_nobody(project: &Project) -> Option<Wire> {
     std::fs::set_permissions(project.path(), PermissionsExt::from_mode(0o777)).unwrap();
     let mut server = started_as(Command::new(own), &command(project));
     server.env("XDG_CACHE_HOME", project.join("cache")).env("HOME", project.path()).uid(NOBODY).gid(NOBODY);
+    // The home folder alone would be read-only.
+    server.arg("--root").arg(project.path());
     Some(Wire::connect(server, Era::Modern))
 }
 

@@ -1,7 +1,7 @@
 //! Dispatches requests: finds out who asks, checks that it may, and answers.
 
 use crate::error::{Error, ErrorCode};
-use crate::process;
+use crate::process_table;
 use crate::protocol::SupervisorRequest;
 use crate::record::SessionRecord;
 use crate::requester::SessionCaller;
@@ -46,15 +46,16 @@ impl Supervisor {
         if pid == supervisor_pid {
             return false;
         }
-        match process::is_restricted(pid) {
+        match process_table::is_restricted(pid) {
             // Gone before it could be looked at: nothing vouches for it.
             None => true,
             // Confined, and this process is not. No program can undo that (`PR_SET_NO_NEW_PRIVS`, which Landlock
             // needs).
-            Some(true) if process::is_restricted(supervisor_pid) == Some(false) => true,
+            Some(true) if process_table::is_restricted(supervisor_pid) == Some(false) => true,
             // A shared server runs programs for many: its descendants may be anybody's.
             Some(_) => {
-                self.0.context.options.shared_server && process::ancestors(pid).contains(&supervisor_pid)
+                self.0.context.options.shared_server
+                    && process_table::ancestors(pid).contains(&supervisor_pid)
             }
         }
     }
@@ -64,7 +65,7 @@ impl Supervisor {
         let records = self.0.registry.records(None);
         let leaders: HashMap<u32, &Arc<SessionRecord>> =
             records.iter().filter_map(|record| Some((record.state.process()?.pid, record))).collect();
-        process::ancestors(pid).iter().find_map(|pid| leaders.get(pid).map(|record| Arc::clone(record)))
+        process_table::ancestors(pid).iter().find_map(|pid| leaders.get(pid).map(|record| Arc::clone(record)))
     }
 
     /// Answers a request.

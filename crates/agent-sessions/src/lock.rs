@@ -1,7 +1,7 @@
 //! The lock of a state directory: its holder is the one supervisor there.
 
 use crate::directory::StateFolder;
-use crate::process::{self, ProcessIdentity};
+use crate::process_table::{self, ProcessIdentity};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -76,7 +76,7 @@ impl StateLock {
         }
         // Written for other processes to read who holds the lock. The lock itself does not depend on it.
         let pid = std::process::id();
-        let process = process::find(pid).unwrap_or(ProcessIdentity { pid, started: 0 });
+        let process = process_table::find(pid).unwrap_or(ProcessIdentity { pid, started: 0 });
         let holder = LockHolder { process, host, version: version.to_owned() };
         // Emptied first, or the end of a longer name would stay behind a shorter one.
         file.set_len(0)?;

@@ -1,13 +1,13 @@
 //! The questions that change nothing: status, list and logs.
 
 use crate::clock;
-use crate::context::SESSION_LOG_NAME;
 use crate::error::{Error, ErrorCode};
 use crate::journal::{JOURNAL_NAME, Journal};
 use crate::log::{LogQuery, RotatingLog, SessionLogPage};
 use crate::protocol::{LogAnswer, LogRequest, SessionList, SupervisorStatus};
 use crate::report::{self, StatusInput};
 use crate::supervisor::Supervisor;
+use crate::supervisor_context::SESSION_LOG_NAME;
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -2,7 +2,7 @@
 //! stay as they are.
 
 use crate::diagnosis::StopDiagnosis;
-use crate::process::ProcessIdentity;
+use crate::process_table::ProcessIdentity;
 use crate::state::SessionState;
 use process_runner::Confinement;
 use serde::{Deserialize, Serialize};

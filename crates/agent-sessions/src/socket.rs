@@ -2,7 +2,7 @@
 
 use crate::directory::StateFolder;
 use crate::error::{Error, ErrorCode};
-use crate::legacy::LegacyCommand;
+use crate::legacy_protocol::LegacyCommand;
 use crate::lock::{LockHolder, LockOutcome, StateLock};
 use crate::log::LogLevel;
 use crate::options::SupervisorOptions;

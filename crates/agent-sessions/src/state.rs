@@ -1,7 +1,7 @@
 //! The states of a session, and the transitions between them.
 
 use crate::diagnosis::StopDiagnosis;
-use crate::process::ProcessIdentity;
+use crate::process_table::ProcessIdentity;
 use crate::state_kind::SessionStateKind;
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -1,13 +1,12 @@
 //! The supervisor: it starts sessions, and routes what is asked to them.
 
 use crate::clock;
-use crate::context::{OpenedSupervisor, SuccessorRequest, SupervisorComponent, SupervisorContext};
 use crate::error::{Error, ErrorCode, error_chain};
 use crate::lock::StateLock;
 use crate::log::LogLevel;
 use crate::new_session::{MAX_TEXT_BYTES, new_record};
 use crate::options::SupervisorOptions;
-use crate::process;
+use crate::process_table;
 use crate::protocol::{
     MessageDelivery, NewSession, PauseChange, SessionEnded, SessionIdentity, SessionStarted,
 };
@@ -17,6 +16,7 @@ use crate::registry::SessionRegistry;
 use crate::report::activity;
 use crate::session::{SessionActor, SessionOutput, StartWaiter, recover};
 use crate::state::SessionState;
+use crate::supervisor_context::{OpenedSupervisor, SuccessorRequest, SupervisorComponent, SupervisorContext};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
@@ -47,7 +47,7 @@ impl Supervisor {
     /// # Errors
     /// The database or the log cannot be opened, or this is not Linux.
     pub(crate) async fn start(lock: StateLock, options: SupervisorOptions) -> Result<Self, Error> {
-        process::check_supported()?;
+        process_table::check_supported()?;
         let OpenedSupervisor { context, sessions, same_boot, successors } =
             SupervisorContext::open(lock, options).await?;
         let registry = SessionRegistry::default();

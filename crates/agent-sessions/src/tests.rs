@@ -108,7 +108,7 @@ async fn a_session_is_a_process_that_knows_who_it_is_before_it_runs() {
     let script = "cat \"$TMPDIR/coretools_role\" \"$TMPDIR/teleclaude_session_id\"; echo $CORETOOLS_SESSION_ID; echo $1; \
                   pwd; echo ghp_aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1eF3hJ5; sleep 60";
     let started = supervisor.new_session(fixture.session(shell(script), Some("do it"))).await.unwrap();
-    assert!(process::find(started.pid).is_some(), "it runs when the answer comes");
+    assert!(process_table::find(started.pid).is_some(), "it runs when the answer comes");
     assert_eq!((started.role.as_str(), started.owner), ("worker", HostKind::Daemon));
     let log = PathBuf::from(&started.log);
     wait_until("it has printed all", || fs::read_to_string(&log).unwrap().contains("redacted")).await;
@@ -121,7 +121,7 @@ async fn a_session_is_a_process_that_knows_who_it_is_before_it_runs() {
     assert_eq!((status.state.as_str(), status.current_session.as_deref()), ("monitoring", Some(id)));
     assert_eq!(status.sessions[0].pid, Some(started.pid));
     supervisor.shutdown(GRACE).await;
-    assert!(process::find(started.pid).is_none());
+    assert!(process_table::find(started.pid).is_none());
     assert_eq!(session_info(&supervisor, id).last_stop.unwrap().reason, StopCause::Ended);
 }
 
@@ -253,7 +253,7 @@ async fn an_exhausted_context_goes_on_in_a_new_session_with_the_next_step() {
     assert_eq!(old.last_stop.unwrap().reason, StopCause::ContextExhausted);
     let new = old.replaced_by.unwrap();
     assert_ne!(new, started.session_id);
-    assert!(process::find(session_info(&supervisor, &new).pid.unwrap()).is_some());
+    assert!(process_table::find(session_info(&supervisor, &new).pid.unwrap()).is_some());
     wait_until("it has been told", || fixture.read("args").lines().count() == 2).await;
     assert!(
         fixture
@@ -345,7 +345,7 @@ async fn whoever_asked_for_the_end_of_a_session_is_answered_also_where_several_d
     let end = || supervisor.end(&started.session_id, GRACE);
     let (first, second) = tokio::join!(end(), end());
     assert_eq!(first.unwrap(), second.unwrap());
-    assert!(process::find(started.pid).is_none());
+    assert!(process_table::find(started.pid).is_none());
     assert!(!end().await.unwrap().changed, "it was over before");
 }
 
@@ -400,15 +400,15 @@ async fn the_end_of_a_session_is_the_end_of_its_tree() {
     let script = "trap '' TERM; setsid sleep 200 & (trap '' TERM; sleep 200) & echo ready; sleep 200";
     let started = supervisor.new_session(fixture.session(shell(script), None)).await.unwrap();
     let id = started.session_id.as_str();
-    wait_until("its tree is there", || process::tree(Some(started.pid), id).len() >= 4).await;
+    wait_until("its tree is there", || process_table::tree(Some(started.pid), id).len() >= 4).await;
     let ended = supervisor.end(id, Duration::from_millis(200)).await.unwrap();
     assert_eq!((ended.state.as_str(), ended.left.len()), ("stopped", 0));
-    assert!(process::tree(Some(started.pid), id).is_empty());
+    assert!(process_table::tree(Some(started.pid), id).is_empty());
     // And what a process leaves behind that ends by itself.
     let started =
         supervisor.new_session(fixture.session(shell("setsid sleep 200 & echo bye"), None)).await.unwrap();
     wait_for_state(&supervisor, &started.session_id, "stopped").await;
-    assert!(process::tree(None, &started.session_id).is_empty());
+    assert!(process_table::tree(None, &started.session_id).is_empty());
 }
 
 #[tokio::test]
@@ -463,7 +463,7 @@ async fn a_session_with_a_terminal_sees_one_is_typed_to_and_hung_up() {
     wait_until("it has heard", || said().contains("heard hello there")).await;
     let ended = supervisor.end(id, Duration::from_millis(200)).await.unwrap();
     assert!(ended.state == SessionStateKind::Stopped && ended.left.is_empty());
-    assert!(process::tree(Some(started.pid), id).is_empty());
+    assert!(process_table::tree(Some(started.pid), id).is_empty());
     // Why one stopped is told from its words, without what paints them.
     let script = "printf '\\033[31mAPI Error: Repeated 529 Overloaded errors\\033[0m\\r\\n'; exit 1";
     let agent = fixture.agent("claude", script);
@@ -517,7 +517,7 @@ async fn two_hundred_sessions_run_at_once_and_all_end() {
     let started = starting.join_all().await;
     let pids: std::collections::BTreeSet<u32> = started.iter().map(|(_, started)| started.pid).collect();
     assert_eq!(pids.len(), 200);
-    assert!(pids.iter().all(|pid| process::find(*pid).is_some()));
+    assert!(pids.iter().all(|pid| process_table::find(*pid).is_some()));
     for (number, session) in &started {
         wait_until("it has said who it is", || {
             fs::read_to_string(&session.log).unwrap().contains(&format!("I am {number}\n"))
@@ -526,7 +526,7 @@ async fn two_hundred_sessions_run_at_once_and_all_end() {
     }
     assert_eq!(supervisor.status().sessions.len(), 200);
     supervisor.shutdown(Duration::from_secs(2)).await;
-    assert!(pids.iter().all(|pid| process::find(*pid).is_none()));
+    assert!(pids.iter().all(|pid| process_table::find(*pid).is_none()));
     assert!(supervisor.list(true).sessions.iter().all(|session| session.state == SessionStateKind::Stopped));
 }
 

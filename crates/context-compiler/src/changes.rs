@@ -105,6 +105,11 @@ impl ChangedFile {
 }
 
 impl ChangeKind {
+    /// Returns true for a file that was not there before.
+    pub(crate) fn is_new(self) -> bool {
+        matches!(self, Self::Added | Self::Untracked)
+    }
+
     /// Returns the letter that `git status --short` uses.
     pub(crate) fn letter(self) -> char {
         match self {

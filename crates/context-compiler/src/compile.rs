@@ -35,6 +35,8 @@ const DOCUMENT_WEIGHT: usize = 1;
 const PLAN_WEIGHT: usize = 4;
 const FAILURES_WEIGHT: usize = 3;
 const CHANGES_WEIGHT: usize = 3;
+/// The part of the budget that new files have at most, as its divisor, to be whole as source files and no additions.
+const NEW_FILES_SHARE: usize = 6;
 
 /// Compiles documents from the files of one project.
 ///
@@ -208,15 +210,6 @@ impl<'a> Compiler<'a> {
         if let Some(section) = failures.and_then(|output| test_failures_section(loader, output)) {
             contents.push_tail(section, FAILURES_WEIGHT);
         }
-        if let Some(list) = changes.list {
-            // The hunks of a file whose whole text is there would repeat it.
-            let included = contents.paths();
-            let included: Vec<&str> = included.iter().map(String::as_str).collect();
-            if let Some((section, omissions)) = changes_section(loader, list, changes.detail, &included) {
-                contents.push_tail(section, CHANGES_WEIGHT);
-                contents.omissions.extend(omissions);
-            }
-        }
         let selected = collect_source_files(
             loader,
             &self.cache,
@@ -237,12 +230,28 @@ impl<'a> Compiler<'a> {
             },
         )?;
         if let Some(selected) = selected {
-            if let Some(files) = &selected.files {
-                contents.included.push(format!("{} source files", group_digits(files.len())));
-            }
             contents.omissions.extend(selected.omissions);
             contents.diagnostics.extend(selected.diagnostics);
             contents.source_files = selected.files;
+        }
+        if let Some(list) = changes.list {
+            // The hunks of a file whose whole text is there would repeat it.
+            let mut included = contents.paths();
+            if let Some(files) = &contents.source_files {
+                // So would the addition of a new file, whose every line is new.
+                let is_new =
+                    |path: &str| list.files.iter().any(|file| file.path == path && file.kind.is_new());
+                let budget = request.budget_tokens.or(role.budget_tokens).unwrap_or(DEFAULT_BUDGET_TOKENS);
+                included.extend(files.surely_whole(budget / NEW_FILES_SHARE, is_new));
+            }
+            let included: Vec<&str> = included.iter().map(String::as_str).collect();
+            if let Some((section, omissions)) = changes_section(loader, list, changes.detail, &included) {
+                contents.push_tail(section, CHANGES_WEIGHT);
+                contents.omissions.extend(omissions);
+            }
+        }
+        if let Some(files) = &contents.source_files {
+            contents.included.push(format!("{} source files", group_digits(files.len())));
         }
         Ok(contents)
     }

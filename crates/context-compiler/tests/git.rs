@@ -459,3 +459,22 @@ fn lines_of_a_key_are_masked_where_a_hunk_has_only_a_part_of_it() {
     let tail = document(project.path(), without_source_files()).tail;
     assert!(tail.contains("-plain words\n") && !tail.contains("Ab9+") && !tail.contains("AbC="), "{tail}");
 }
+
+#[test]
+fn a_new_file_that_is_whole_is_no_addition_as_well() {
+    let project = repository();
+    fs::create_dir(project.path().join("src")).unwrap();
+    let line = "pub fn only_once() {}\n";
+    fs::write(project.path().join("src/new.rs"), line).unwrap();
+    let text = document(project.path(), ContextRequest::new("dev")).text();
+    assert_eq!(text.matches("pub fn only_once").count(), 1, "{text}");
+    assert!(text.contains("? src/new.rs +1 -0"), "the statistics name it: {text}");
+    // Without source files the addition is all there is.
+    let text = document(project.path(), without_source_files()).text();
+    assert!(text.contains("+pub fn only_once"), "{text}");
+    // Of a file that has no room in the budget, a part is there.
+    let long: String = (0..4_000).map(|index| format!("pub fn number_{index}() {{}}\n")).collect();
+    fs::write(project.path().join("src/new.rs"), &long).unwrap();
+    let text = document(project.path(), ContextRequest::new("dev")).text();
+    assert!(text.contains("pub fn number_0()"), "{text}");
+}

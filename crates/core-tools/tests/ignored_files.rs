@@ -151,7 +151,7 @@ fn compare(root: &Path) -> Result<(), TestCaseError> {
     prop_assert_eq!(search_files(&workspace, &search, &cancel).unwrap().files, number);
 
     let mut tree = DirectoryTree::default();
-    (tree.hidden, tree.depth, tree.limit) = (true, Some(20), Some(10_000));
+    (tree.hidden, tree.depth, tree.max_results) = (true, Some(20), Some(10_000));
     // A tree shows `.git`, closed.
     let dot_git = u64::from(root.join(".git").is_file());
     prop_assert_eq!(directory_tree(&workspace, &tree, &cancel).unwrap().files, number + dot_git);

@@ -1,6 +1,7 @@
 //! The `.env` files of a project: the variables that its application is started with.
 
 use std::io::Read;
+use std::path::{Path, PathBuf};
 use workspace::Workspace;
 
 /// The files, in the order in which they are read; a later one does not replace a variable of an earlier one.
@@ -14,17 +15,29 @@ pub(crate) struct EnvFileVariable {
     pub(crate) name: String,
     pub(crate) value: String,
     /// The file, as messages show it.
-    pub(crate) file: &'static str,
+    pub(crate) file: String,
+    /// The root that it lies in, from which a relative path in it starts.
+    pub(crate) root: PathBuf,
 }
 
-/// Returns the variables of the `.env` files in the first root. A file that is missing or may not be read has none.
+/// Returns the variables of the `.env` files in all roots. A file that is missing or may not be read has none; of a root's
+/// variables with one name, the first counts.
 pub(crate) fn read_env_files(workspace: &Workspace) -> Vec<EnvFileVariable> {
     let mut variables: Vec<EnvFileVariable> = Vec::new();
-    for file in ENV_FILES {
-        let text = read_settings_file(workspace, file).unwrap_or_default();
-        for (name, value) in text.lines().filter_map(parse_line) {
-            if !variables.iter().any(|known| known.name == name) {
-                variables.push(EnvFileVariable { name, value, file });
+    for root in workspace.roots() {
+        for name in ENV_FILES {
+            let path = root.join(name);
+            let Some(text) = read_settings_file(workspace, &path) else { continue };
+            let file = workspace.locate(&path).map_or_else(|_| name.to_owned(), |path| path.display_path());
+            for (name, value) in text.lines().filter_map(parse_line) {
+                if !variables.iter().any(|known| known.name == name && known.root == root) {
+                    variables.push(EnvFileVariable {
+                        name,
+                        value,
+                        file: file.clone(),
+                        root: root.to_owned(),
+                    });
+                }
             }
         }
     }
@@ -32,7 +45,7 @@ pub(crate) fn read_env_files(workspace: &Workspace) -> Vec<EnvFileVariable> {
 }
 
 /// Returns the beginning of a settings file; `None` where it is missing, not text, or may not be read.
-pub(crate) fn read_settings_file(workspace: &Workspace, path: &str) -> Option<String> {
+pub(crate) fn read_settings_file(workspace: &Workspace, path: &Path) -> Option<String> {
     let (file, _) = workspace.locate(path).ok()?.open_read().ok()?;
     let mut bytes = Vec::new();
     file.take(MAX_SETTINGS_BYTES).read_to_end(&mut bytes).ok()?;

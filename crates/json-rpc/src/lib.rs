@@ -1,7 +1,7 @@
 //! Reads and writes JSON-RPC 2.0 messages strictly.
 //!
 //! [`json::Json`] keeps every member and every number as written and refuses what two parsers could read
-//! differently. [`message::Message`] classifies a value as a request, notification or response. [`outline`]
+//! differently. [`message::Message`] classifies a value as a request, notification or response. [`message_outline`]
 //! finds the id of a line that cannot be parsed, so that its sender gets an answer. [`line_buffer`] cuts a stream
 //! into lines in bounded memory.
 
@@ -14,4 +14,4 @@ mod id;
 pub mod json;
 pub mod line_buffer;
 pub mod message;
-pub mod outline;
+pub mod message_outline;

@@ -1,7 +1,7 @@
 //! Cuts a stream into lines, in bounded memory. The reader of the stream, blocking or not, fills the buffer and takes lines
 //! from it.
 
-use crate::outline::{MessageOutline, OutlineScanner};
+use crate::message_outline::{MessageOutline, OutlineScanner};
 use std::ops::Range;
 
 /// The capacity of a pipe on Linux: no read returns more.

@@ -3,7 +3,7 @@
 use super::error_code::{INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR};
 pub use super::id::Id;
 use super::json::{Json, JsonObject};
-use super::outline::MessageOutline;
+use super::message_outline::MessageOutline;
 use std::borrow::Cow;
 use std::fmt;
 
@@ -258,7 +258,7 @@ impl InvalidMessage {
     }
 
     fn unreadable(line: &[u8], code: i32, problem: String) -> Self {
-        let outline = super::outline::outline(line);
+        let outline = super::message_outline::outline(line);
         Self { is_answered: outline.is_answered(), id: outline.id, code, problem }
     }
 }

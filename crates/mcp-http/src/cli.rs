@@ -1,10 +1,12 @@
 //! The command line.
 #![allow(clippy::doc_markdown, reason = "the comments are what --help prints")]
 
+use crate::console_output::DEFAULT_NAME;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
-use server_setup::Program;
+use core_tools::mcp::PRESETS;
 use server_setup::config::Flags;
 use server_setup::manual::{ManualArguments, Shell};
+use server_setup::{Program, help};
 use std::path::PathBuf;
 
 /// Tools for coding agents, for many callers on one machine.
@@ -26,20 +28,26 @@ pub(crate) fn parse(program: Program) -> Cli {
     Cli::from_arg_matches_mut(&mut command(program).get_matches()).unwrap_or_else(|error| error.exit())
 }
 
-/// Returns the command line of `program`.
+/// Returns the command line of `program`, with its name in the help texts.
 pub(crate) fn command(program: Program) -> clap::Command {
-    let command = Cli::command().version(program.version);
-    if program.name == env!("CARGO_PKG_NAME") {
+    let toolsets = format!(
+        "Tools to offer: presets ({}), toolsets or single tools, separated by commas",
+        PRESETS.join(", ")
+    );
+    let command =
+        Cli::command().version(program.version).mut_arg("toolsets", |argument| argument.help(toolsets));
+    let command = help::with_short_global_options(command, DEFAULT_NAME);
+    if program.name == DEFAULT_NAME {
         return command;
     }
-    let help = EXAMPLES.replace(env!("CARGO_PKG_NAME"), program.name);
-    command.after_help(help).name(program.name).bin_name(program.name)
+    let command = help::with_changed_texts(command, &|text| text.replace(DEFAULT_NAME, program.name));
+    command.name(program.name).bin_name(program.name)
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  mcp-http --tokens tokens.toml token new --name ci --role worker --expires 30d
-  mcp-http --root /srv/projects --tokens tokens.toml
+  mcp-http --tokens ~/.config/mcp-http/tokens.toml token new --name ci --role worker --expires 30d
+  mcp-http --root /srv/projects --tokens ~/.config/mcp-http/tokens.toml
   mcp-http --config coretools.toml
   mcp-http --listen unix:/run/coretools.sock --peer 1000=dev
   mcp-http --listen 10.0.0.5:8717 --tokens tokens.toml --tls-certificate cert.pem --tls-key key.pem
@@ -54,7 +62,7 @@ pub(crate) struct Options {
     #[arg(long = "root", value_name = "DIR", global = true)]
     roots: Vec<PathBuf>,
 
-    /// Tools to offer: presets (all, full, edit, introspect, minimal), toolsets or single tools, separated by commas
+    /// Tools to offer: presets (standard, full, edit, introspect, minimal), toolsets or single tools, separated by commas
     #[arg(long, value_name = "LIST", global = true)]
     toolsets: Option<String>,
 

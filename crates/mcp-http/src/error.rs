@@ -7,6 +7,7 @@ use crate::auth::jwt::JwtError;
 use crate::auth::token_file::TokenFileError;
 use crate::commands::health::HealthError;
 use crate::commands::token::TokenError;
+use crate::console_output::OutputError;
 use crate::net::address::AddressError;
 use crate::net::listener::BindError;
 use crate::net::tls::TlsError;
@@ -14,7 +15,6 @@ use crate::oauth::PublicUrlError;
 use crate::server::audit_database::UnsetVariableError;
 use crate::server::exposure::ExposureError;
 use crate::telemetry::TelemetryError;
-use crate::terminal::OutputError;
 use crate::workspaces::WorkspacesError;
 use std::io;
 

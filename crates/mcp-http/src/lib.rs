@@ -11,6 +11,7 @@ mod audit_store;
 mod auth;
 mod cli;
 mod commands;
+mod console_output;
 mod error;
 mod flame_graphs;
 mod layers;
@@ -33,12 +34,12 @@ mod server;
 mod sessions;
 mod state;
 mod telemetry;
-mod terminal;
 mod ui;
 mod unauthenticated_peers;
 mod workspaces;
 
 use cli::{Cli, Command};
+use console_output::{print, say};
 use error::Error;
 use server_setup::config::Flags;
 use server_setup::error_chain::chain;
@@ -47,7 +48,6 @@ pub use server_setup::{Program, Resources};
 use server_setup::{log, manual, open_file_limit, read_settings};
 use std::process::ExitCode;
 use telemetry::Telemetry;
-use terminal::{print, say};
 
 /// Runs `program` as the arguments of the process say; without a subcommand it serves. The exit code is 2 if it could not
 /// start.
@@ -56,11 +56,12 @@ use terminal::{print, say};
 pub fn main(program: Program) -> ExitCode {
     // In the guardian, which ends what a killed server leaves running, this never returns.
     process_runner::guardian::run_if_requested();
+    console_output::set_name(program.name);
     let cli = cli::parse(program);
     // The first process of a container gets the orphans of all others. The server runs below one that reaps them.
     #[cfg(target_os = "linux")]
     if cli.command.is_none() {
-        match server_setup::init::run_below() {
+        match server_setup::container_init::run_below() {
             Ok(Some(code)) => return code,
             Ok(None) => {}
             Err(error) => {

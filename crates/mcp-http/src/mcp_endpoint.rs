@@ -39,7 +39,7 @@ impl McpEndpoint {
             },
             program.name,
             program.version,
-            instructions::instructions,
+            |context| instructions::instructions(&context.host, &context.caller),
         );
         let manager = Arc::clone(&sessions.manager);
         Self { service: StreamableHttpService::new(move || Ok(connection.new_session()), manager, config) }

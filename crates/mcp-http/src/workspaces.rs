@@ -60,7 +60,7 @@ impl Workspaces {
         settings: Settings,
         reread: impl Fn() -> Result<Settings, server_setup::Error> + Send + Sync + 'static,
     ) -> Result<Self, WorkspacesError> {
-        let workspace = Arc::new(resources::workspace(&settings)?);
+        let workspace = Arc::new(resources::workspace(&settings)?.for_remote_callers());
         let runner = resources::runner(&settings)?;
         let facts = toolsets::facts(&settings, &workspace, &runner)?;
         let loaded = policy::configured(&settings, &facts)?;
@@ -70,7 +70,7 @@ impl Workspaces {
         check_policy(&loaded.policy, &workspace, &effects)?;
         let confine = confinement::confine_all(&settings, &workspace)?;
         let (confinement, is_confined) = (confine.to_string(), confine.is_enforced());
-        let mut host = setup::host(&settings, loaded.policy);
+        let mut host = setup::host(&settings, loaded.policy).roots(workspace.roots());
         let agents = sessions::of_many(&settings, reread);
         let callers = toolsets::Callers::Many(&agents);
         for toolset in toolsets::all(&settings, &workspace, &runner, confine, callers)? {
@@ -131,12 +131,13 @@ impl Workspaces {
                 return Err(WorkspacesError::RootOutside { root: root.clone() });
             }
         }
-        let workspace = Arc::new(resources::workspace_of(&self.settings, roots)?);
+        let workspace = Arc::new(resources::workspace_of(&self.settings, roots)?.for_remote_callers());
         let effects = WorkspaceEffects::new(Arc::clone(&workspace), std::env::var_os("PATH"));
         let confine = confinement::confine_all(&self.settings, &workspace)?;
         let callers = toolsets::Callers::Many(&self.agents);
         let toolsets = toolsets::all(&self.settings, &workspace, &self.runner, confine, callers)?;
-        Ok(self.full_host.for_workspace(toolsets, Arc::new(effects))?)
+        let roots = workspace.roots().map(Path::to_owned).collect();
+        Ok(self.full_host.for_workspace(toolsets, Arc::new(effects), roots)?)
     }
 
     /// Returns true if `root` is the real path of a folder in one of the server's roots: a link in a root may lead

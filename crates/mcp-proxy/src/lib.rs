@@ -34,7 +34,6 @@ struct Readme;
 
 mod authorizer;
 mod backoff;
-mod child;
 mod error;
 #[cfg(feature = "url")]
 mod event_reader;
@@ -46,20 +45,21 @@ mod output_queue;
 mod pinned_tools;
 mod proxy;
 mod reader_thread;
-#[cfg(feature = "url")]
-mod remote;
 mod server;
 mod server_tool;
 mod session;
+#[cfg(feature = "url")]
+mod upstream_http;
+mod upstream_process;
 
 pub use authorizer::{PolicyHandle, ToolFilter};
-pub use child::UpstreamCommand;
 pub use error::Error;
 pub use limits::ProxyLimits;
 pub use methods::ProtocolArea;
 pub use observer::{CallEnd, CallOutcome, ObservedCall, ProxyDecision, ProxyObserver};
 pub use pinned_tools::{PinError, PinFileProblem, PinMode};
 pub use proxy::Proxy;
-#[cfg(feature = "url")]
-pub use remote::{RemoteError, RemoteServer};
 pub use server::Upstream;
+#[cfg(feature = "url")]
+pub use upstream_http::{RemoteError, RemoteServer};
+pub use upstream_process::UpstreamCommand;

@@ -1,7 +1,6 @@
 //! The proxy: one client, one server and the policy between them.
 
 use super::authorizer::{Authorizer, PolicyHandle, ToolFilter};
-use super::child;
 use super::error::Error;
 use super::limits::ProxyLimits;
 use super::line_reader::LineReader;
@@ -9,10 +8,11 @@ use super::observer::ProxyObserver;
 use super::output_queue::{MAX_QUEUE_BYTES, OutputQueue};
 use super::pinned_tools::{PinMode, PinnedTools};
 use super::reader_thread::ReaderThread;
-#[cfg(feature = "url")]
-use super::remote;
 use super::server::Upstream;
 use super::session::ProxySession;
+#[cfg(feature = "url")]
+use super::upstream_http;
+use super::upstream_process;
 use process_runner::CancellationToken;
 use role_policy::{Caller, EffectResolver, LexicalResolver};
 use std::os::fd::OwnedFd;
@@ -129,10 +129,12 @@ impl Proxy {
         let served = async {
             match &server {
                 Upstream::Child(child, runner) => {
-                    child::supervise(&session, &reader_thread, child, runner, &end).await;
+                    upstream_process::supervise(&session, &reader_thread, child, runner, &end).await;
                 }
                 #[cfg(feature = "url")]
-                Upstream::Remote(remote) => remote::supervise(&session, remote, max_timeout, &end).await,
+                Upstream::Remote(remote) => {
+                    upstream_http::supervise(&session, remote, max_timeout, &end).await;
+                }
             }
         };
         tokio::select! {

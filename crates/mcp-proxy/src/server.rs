@@ -1,8 +1,8 @@
 //! The server behind the proxy, as the caller of [`Proxy::run`](crate::Proxy::run) names it.
 
-use super::child::UpstreamCommand;
 #[cfg(feature = "url")]
-use super::remote::RemoteServer;
+use super::upstream_http::RemoteServer;
+use super::upstream_process::UpstreamCommand;
 use process_runner::Runner;
 
 /// The server behind the proxy.

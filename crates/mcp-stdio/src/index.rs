@@ -2,6 +2,7 @@
 //! they connect. The same tools give the same bytes; the whole file is written each time.
 #![allow(clippy::disallowed_methods, reason = "the file belongs to the user who runs the command")]
 
+use crate::atomic_file;
 use crate::error::Error;
 use crate::output::{name, print, print_error};
 use clap::Args;
@@ -12,7 +13,6 @@ use server_setup::toolsets;
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -81,7 +81,8 @@ pub(crate) fn index(settings: Settings, arguments: &IndexArguments) -> Result<Ex
         Ok(current) if current == text => return Ok(print(&format!("{} is up to date", path.display()))),
         _ => {}
     }
-    write(&path, &text).map_err(Error::system(format!("cannot write {}", path.display())))?;
+    atomic_file::replace(&path, &text, None)
+        .map_err(Error::system(format!("cannot write {}", path.display())))?;
     Ok(print(&format!("wrote {}: {} tools", path.display(), entries.len())))
 }
 
@@ -134,28 +135,6 @@ fn difference(old: &str, new: &str) -> String {
 }
 
 /// Writes the file whole or not at all: a reader never sees half of it.
-fn write(path: &Path, text: &str) -> std::io::Result<()> {
-    let folder = match path.parent() {
-        Some(folder) if folder != Path::new("") => folder,
-        _ => Path::new("."),
-    };
-    std::fs::create_dir_all(folder)?;
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.new", std::process::id()));
-    let new: PathBuf = folder.join(name);
-    let written = std::fs::File::options()
-        .write(true)
-        .create_new(true)
-        .open(&new)
-        // Synchronized before it takes the place of the old one: after a power loss one of the two is there.
-        .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))
-        .and_then(|()| std::fs::rename(&new, path));
-    if written.is_err() {
-        let _ = std::fs::remove_file(&new);
-    }
-    written
-}
-
 /// Returns an entry for each tool that the server's caller sees.
 pub(crate) fn entries(server: &LocalServer) -> Vec<ToolIndexEntry> {
     let toolsets = server.host.toolsets(&server.caller);
@@ -164,6 +143,12 @@ pub(crate) fn entries(server: &LocalServer) -> Vec<ToolIndexEntry> {
 }
 
 impl ToolIndexEntry {
+    /// Returns the name of the tool.
+    #[cfg(feature = "new")]
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Returns true if the tool belongs to `toolset`.
     #[cfg(feature = "new")]
     pub(crate) fn is_in(&self, toolset: &str) -> bool {

@@ -20,8 +20,10 @@
 #[cfg(feature = "new")]
 extern crate self as mcp_stdio;
 
+mod atomic_file;
 mod call;
 mod cli;
+mod completions;
 #[cfg(feature = "context")]
 mod context;
 mod doctor;
@@ -35,6 +37,7 @@ mod print_config;
 mod serve;
 #[cfg(all(feature = "sessions", unix))]
 mod session;
+mod terminal;
 mod transport;
 #[cfg(all(feature = "wrap", unix))]
 mod wrap;
@@ -44,7 +47,8 @@ use error::Error;
 use output::{name, print, print_error};
 use server_setup::error_chain::chain;
 pub use server_setup::{Program, Resources};
-use server_setup::{log, manual, read_settings, setup};
+use server_setup::{log, read_settings, setup};
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 /// Runs `program` as the arguments of the process say; without a subcommand it serves. Errors are written to standard
@@ -57,11 +61,14 @@ pub fn main(program: Program) -> ExitCode {
     process_runner::guardian::run_if_requested();
     output::set_name(program.name);
     let cli = cli::parse(program);
+    if cli.command.is_none() && nobody_speaks_to_it() {
+        return print(&cli::introduction(program));
+    }
     // As the first process of a container (`docker run -i`) it must wait for orphaned processes, and the server cannot do
     // so without taking the exit codes of its own children: so the server runs in a child of this process.
     #[cfg(target_os = "linux")]
     if cli.command.is_none() {
-        match server_setup::init::run_below() {
+        match server_setup::container_init::run_below() {
             Ok(Some(code)) => return code,
             Ok(None) => {}
             Err(error) => {
@@ -78,20 +85,21 @@ pub fn main(program: Program) -> ExitCode {
     }
 }
 
+/// Returns true on a terminal: a person has started the program, and no client.
+fn nobody_speaks_to_it() -> bool {
+    std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
+}
+
 /// Runs the subcommand, or serves.
 fn run(program: Program, cli: Cli) -> Result<ExitCode, Error> {
     match cli.command {
-        Some(Command::PrintConfig { client, url: Some(url) }) => {
-            return Ok(print(&print_config::remote(client, &url, &cli.options)?));
-        }
-        Some(Command::PrintConfig { client, url: None }) => {
-            let executable = std::env::current_exe()
-                .map_err(Error::system("cannot find out which file this program was started from"))?;
-            return Ok(print(&print_config::print_config(client, &executable, &cli.options)?));
+        Some(Command::PrintConfig(arguments)) => {
+            return print_config::print_config(&arguments, &cli.options);
         }
         Some(Command::Completions { shell }) => {
-            return Ok(print(&manual::completions(shell, &mut cli::command(program))));
+            return Ok(print(&completions::script(program, shell, &cli.options.flags())));
         }
+        Some(Command::Call { tool: None, .. }) => return Ok(print(&cli::call_help(program))),
         Some(Command::Man(man)) => return Ok(print(&man.run(cli::command(program))?)),
         #[cfg(feature = "new")]
         Some(Command::New(arguments)) => return new::new(&arguments),
@@ -130,7 +138,10 @@ fn run(program: Program, cli: Cli) -> Result<ExitCode, Error> {
         }
         Some(Command::Tools { json, markdown }) => Ok(call::tools(&setup::server(settings)?, json, markdown)),
         Some(Command::Index(arguments)) => index::index(settings, &arguments),
-        Some(Command::Call { tool, arguments, json }) => {
+        Some(Command::Call { tool: Some(tool), help: true, .. }) => {
+            call::parameters(&setup::server(settings)?, &tool)
+        }
+        Some(Command::Call { tool: Some(tool), arguments, json, .. }) => {
             let server = setup::server(settings)?;
             runtime.block_on(call::call(server, &tool, &arguments, json))
         }

@@ -2,7 +2,7 @@
 
 use crate::cli::SessionSubcommand;
 use crate::error::Error;
-use crate::output::{name, print, print_error};
+use crate::output::{DEFAULT_NAME, name, print, print_error};
 use core_tools::mcp::CallContext;
 use core_tools::sessions::{
     ErrorCode, HostKind, LogAnswer, LogRequest, MessageDelivery, OptionsLoader, PauseChange, SessionEnded,
@@ -10,7 +10,6 @@ use core_tools::sessions::{
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
-use server_setup::config::{SettingSource, ToolPreset, Toolsets};
 use server_setup::settings::Settings;
 use server_setup::{open_file_limit, sessions, setup};
 use std::fmt::Write as _;
@@ -93,7 +92,7 @@ async fn daemon(
 }
 
 /// Asks the supervisor, if the caller may call the tool that does the same.
-async fn ask(mut settings: Settings, command: SessionSubcommand) -> Result<CommandResult, Error> {
+async fn ask(settings: Settings, command: SessionSubcommand) -> Result<CommandResult, Error> {
     let client = SupervisorClient::new(sessions::state_folder(&settings)?);
     // The policy speaks of tools: a caller may do here what it may do by one.
     let tool = match &command {
@@ -111,17 +110,15 @@ async fn ask(mut settings: Settings, command: SessionSubcommand) -> Result<Comma
     if let Err(error) = client.ask(&SupervisorRequest::Status {}).await
         && error.code == ErrorCode::NotRunning
     {
-        return Ok(CommandResult::NotRunning(error.message));
-    }
-    // The default preset leaves tools out only to keep a client's list short. A choice of the user holds here too.
-    if settings.config.toolsets.source == SettingSource::Default {
-        settings.config.toolsets.value = Toolsets::Preset(ToolPreset::All);
+        return Ok(CommandResult::NotRunning(error.message.replace(DEFAULT_NAME, name())));
     }
     let server = setup::server(settings)?;
-    if !server.host.names(&server.caller).contains(&tool) {
+    // A preset leaves tools out only to keep a client's list short. A choice of toolsets holds here too.
+    if !server.host.callable_names(&server.caller).contains(&tool) {
         return Err(Error::Forbidden(format!(
-            "the role {} has no `{tool}`, or --toolsets leaves it out; `mcp-stdio policy matrix` shows who has it",
-            server.caller.role()
+            "the role {} has no `{tool}`, or --toolsets leaves it out; `{} policy matrix` shows who has it",
+            server.caller.role(),
+            name()
         )));
     }
     match command {

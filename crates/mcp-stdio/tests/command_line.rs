@@ -93,7 +93,7 @@ fn the_tools_cannot_make_the_configuration_that_the_next_start_would_find() {
         let arguments = format!(r#"{{"path": "{path}", "content": "roots = []"}}"#);
         let output = server(&folder).args(["call", "write_file", &arguments]).output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{output:?}");
-        assert!(text(&output.stderr).contains("protected"), "{output:?}");
+        assert!(text(&output.stdout).contains("protected"), "{output:?}");
         assert!(!folder.path().join(path).exists());
     }
 }
@@ -111,7 +111,9 @@ fn the_preset_minimal_has_as_many_tools_as_the_help_says() {
 fn the_printed_configuration_carries_the_level_of_the_log() {
     let folder = folder();
     let output = server(&folder).args(["--log", "debug", "print-config", "claude"]).output().unwrap();
-    assert!(text(&output.stdout).trim_end().ends_with("--log debug"), "{output:?}");
+    let config: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let arguments = &config["mcpServers"]["coretools"]["args"];
+    assert_eq!(*arguments, serde_json::json!(["--log", "debug"]), "{output:?}");
 }
 
 #[test]

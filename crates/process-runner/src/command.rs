@@ -32,6 +32,7 @@ pub struct Command {
     pub(crate) stdin: Stdin,
     #[cfg(unix)]
     pub(crate) stdout: Option<Arc<File>>,
+    pub(crate) terminal: Option<TerminalSize>,
     pub(crate) merge_stderr: bool,
     pub(crate) limits: Option<Limits>,
     pub(crate) cancel: CancellationToken,
@@ -41,6 +42,22 @@ pub struct Command {
     pub(crate) confinement: Option<Confinement>,
     pub(crate) events: Option<EventOptions>,
     pub(crate) on_line: Option<LineCallback>,
+}
+
+/// The size of a terminal's window, in characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TerminalSize {
+    /// The number of columns.
+    pub columns: u16,
+    /// The number of rows.
+    pub rows: u16,
+}
+
+impl Default for TerminalSize {
+    /// Returns the size that programs expect of a terminal: 80 columns and 24 rows.
+    fn default() -> Self {
+        Self { columns: 80, rows: 24 }
+    }
 }
 
 /// A function that is called with each line of output.
@@ -80,6 +97,7 @@ impl Command {
             stdin: Stdin::default(),
             #[cfg(unix)]
             stdout: None,
+            terminal: None,
             merge_stderr: false,
             limits: None,
             cancel: CancellationToken::new(),
@@ -197,6 +215,19 @@ impl Command {
     /// then in [`Output::stdout`](crate::Output::stdout).
     #[must_use]
     pub fn merge_stderr(mut self) -> Self {
+        self.merge_stderr = true;
+        self
+    }
+
+    /// Gives the program a new terminal of this size for all three streams, which controls its session. The default is
+    /// none. It takes the place of [`Command::stdout`] and of a [`Stdin::File`](crate::Stdin::File).
+    ///
+    /// What the program prints, and what the terminal echoes, is its standard output. What is written to a
+    /// [`Stdin::Piped`](crate::Stdin::Piped) is typed; closing that types nothing, so type `\x04` to end the input.
+    /// When the run is over the terminal hangs up. On Windows the command does not start.
+    #[must_use]
+    pub fn terminal(mut self, size: TerminalSize) -> Self {
+        self.terminal = Some(size);
         self.merge_stderr = true;
         self
     }
@@ -319,6 +350,10 @@ impl Command {
             if let Some(value) = value {
                 check(&|| format!("the environment value of `{key_text}`"), value)?;
             }
+        }
+        if self.terminal.is_some() && !cfg!(unix) {
+            let (part, problem) = ("the terminal".to_owned(), "is not to be had on this system");
+            return Err(self.error(SpawnErrorKind::InvalidInput { part, problem }, None));
         }
         if let Some(Err(problem)) = self.confinement.as_ref().map(Confinement::check) {
             return Err(self.error(SpawnErrorKind::Confinement { problem }, None));

@@ -33,7 +33,10 @@ pub struct CommandLine {
     pub program: String,
     /// The other words.
     pub args: Vec<String>,
-    shell_syntax: Option<ShellSyntax>,
+    /// The first of each kind, in the order in which they were found.
+    shell_syntax: Vec<ShellSyntax>,
+    /// The indices of the words with globs, the program being 0.
+    glob_words: Vec<usize>,
 }
 
 /// The reason that a text is not a command. Positions are byte offsets into it.
@@ -103,6 +106,8 @@ pub enum ShellSyntaxKind {
     Assignment,
     /// They make the rest of the line a comment: `#` at the start of a word.
     Comment,
+    /// They become several words, in most shells: `{a,b}`, `{1..9}`.
+    Braces,
 }
 
 impl fmt::Display for ShellSyntax {
@@ -115,6 +120,7 @@ impl fmt::Display for ShellSyntax {
             ShellSyntaxKind::Home => "means a home folder only in a shell",
             ShellSyntaxKind::Assignment => "sets a variable only in a shell",
             ShellSyntaxKind::Comment => "begins a comment only in a shell",
+            ShellSyntaxKind::Braces => "becomes several words only in a shell",
         };
         write!(f, "`{}` at byte {} {effect}", self.token, self.position)
     }
@@ -131,26 +137,46 @@ impl CommandLine {
             offset: 0,
             words: Vec::new(),
             word: None,
-            shell_syntax: None,
+            shell_syntax: Vec::new(),
+            glob_words: Vec::new(),
             newline: None,
         };
         parser.run()?;
-        let CommandLineParser { words, shell_syntax, .. } = parser;
+        let CommandLineParser { words, shell_syntax, glob_words, .. } = parser;
         let mut words = words.into_iter();
         match words.next() {
             Some(first) if !first.text.is_empty() => {
                 let args = words.map(|word| word.text).collect();
-                Ok(Self { program: first.text, args, shell_syntax })
+                Ok(Self { program: first.text, args, shell_syntax, glob_words })
             }
             Some(first) => Err(CommandSplitError::Empty { position: first.start }),
             None => Err(CommandSplitError::Empty { position: text.len() }),
         }
     }
 
-    /// Returns the first unquoted characters that a POSIX shell would not have taken literally. `None` if a shell
+    /// Returns the first unquoted characters that a shell would not have taken literally. `None` if a shell
     /// would run the same program with the same arguments, apart from its keywords, builtins and aliases.
     pub fn shell_syntax(&self) -> Option<&ShellSyntax> {
-        self.shell_syntax.as_ref()
+        self.shell_syntax.first()
+    }
+
+    /// Returns the first unquoted characters of this kind.
+    pub fn shell_syntax_of(&self, kind: ShellSyntaxKind) -> Option<&ShellSyntax> {
+        self.shell_syntax.iter().find(|found| found.kind == kind)
+    }
+
+    /// Returns the first shell syntax that is not a glob. A shell takes a glob literally too, where no file matches
+    /// it; see [`glob_words`](Self::glob_words).
+    pub fn shell_syntax_but_globs(&self) -> Option<&ShellSyntax> {
+        self.shell_syntax.iter().find(|found| found.kind != ShellSyntaxKind::Glob)
+    }
+
+    /// Returns the words in which `*`, `?` or `[` stands unquoted, without their quotes.
+    pub fn glob_words(&self) -> impl Iterator<Item = &str> {
+        self.glob_words.iter().filter_map(|index| match index.checked_sub(1) {
+            None => Some(self.program.as_str()),
+            Some(index) => self.args.get(index).map(String::as_str),
+        })
     }
 }
 
@@ -158,6 +184,13 @@ impl CommandLine {
 /// program `[`.
 fn closes_bracket(rest: &str) -> bool {
     rest.split([' ', '\t', '\n']).next().is_some_and(|word| word.contains(']'))
+}
+
+/// Returns true if the brace that `rest` begins with is closed within its word, and a list or a range is in between.
+fn closes_brace(rest: &str) -> bool {
+    let word = rest.split([' ', '\t', '\n']).next().unwrap_or_default();
+    let inner = word[1..].split_once('}').map_or("", |(inner, _)| inner);
+    !inner.contains('{') && (inner.contains(',') || inner.contains(".."))
 }
 
 /// A word whose end has not come yet, or one that is complete.
@@ -175,7 +208,8 @@ struct CommandLineParser<'t> {
     offset: usize,
     words: Vec<CommandWord>,
     word: Option<CommandWord>,
-    shell_syntax: Option<ShellSyntax>,
+    shell_syntax: Vec<ShellSyntax>,
+    glob_words: Vec<usize>,
     /// The position of a newline after a word. It separates commands in a shell if another word follows.
     newline: Option<usize>,
 }
@@ -287,7 +321,13 @@ impl CommandLineParser<'_> {
             // `$'...'` and `$"..."` are quotes of their own in most shells.
             self.note_syntax(ShellSyntaxKind::Expansion, &rest[..1], start);
         } else if matches!(c, '*' | '?') || c == '[' && closes_bracket(rest) {
+            let index = self.words.len();
+            if self.glob_words.last() != Some(&index) {
+                self.glob_words.push(index);
+            }
             self.note_syntax(ShellSyntaxKind::Glob, &rest[..1], start);
+        } else if c == '{' && closes_brace(rest) {
+            self.note_syntax(ShellSyntaxKind::Braces, &rest[..1], start);
         } else if c == '~' && at_start {
             self.note_syntax(ShellSyntaxKind::Home, "~", start);
         } else if c == '#' && at_start {
@@ -309,206 +349,13 @@ impl CommandLineParser<'_> {
             && self.word.as_ref().is_some_and(|word| word.name_so_far && !word.text.is_empty())
     }
 
-    /// Notes shell syntax. Only the first is kept.
+    /// Notes shell syntax. Only the first of each kind is kept, so that a text of any length leaves few.
     fn note_syntax(&mut self, kind: ShellSyntaxKind, token: &str, position: usize) {
-        self.shell_syntax.get_or_insert_with(|| ShellSyntax { kind, token: token.to_owned(), position });
+        if self.shell_syntax.iter().all(|noted| noted.kind != kind) {
+            self.shell_syntax.push(ShellSyntax { kind, token: token.to_owned(), position });
+        }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn words(text: &str) -> Vec<String> {
-        let line = CommandLine::parse(text).unwrap_or_else(|error| panic!("{text:?}: {error}"));
-        std::iter::once(line.program).chain(line.args).collect()
-    }
-
-    fn error(text: &str) -> CommandSplitError {
-        CommandLine::parse(text).expect_err(text)
-    }
-
-    fn hint(text: &str) -> Option<(ShellSyntaxKind, String, usize)> {
-        let line = CommandLine::parse(text).unwrap_or_else(|error| panic!("{text:?}: {error}"));
-        line.shell_syntax().map(|found| (found.kind, found.token.clone(), found.position))
-    }
-
-    #[test]
-    fn blanks_tabs_and_newlines_separate_words() {
-        assert_eq!(words("  a b\tc\n\n d\t "), ["a", "b", "c", "d"]);
-    }
-
-    #[test]
-    fn other_white_space_is_part_of_a_word() {
-        assert_eq!(words("a\u{a0}b\rc\u{b}d"), ["a\u{a0}b\rc\u{b}d"]);
-    }
-
-    #[test]
-    fn quotes_group_and_join_with_what_touches_them() {
-        assert_eq!(words(r#"a 'b c'd"e f" "g"'h'"#), ["a", "b cde f", "gh"]);
-    }
-
-    #[test]
-    fn empty_quotes_are_arguments() {
-        assert_eq!(words(r#"a "" '' b"" """#), ["a", "", "", "b", ""]);
-    }
-
-    #[test]
-    fn single_quotes_keep_everything() {
-        assert_eq!(words(r#"a '\ "$x" `y` \'"#), ["a", r#"\ "$x" `y` \"#]);
-    }
-
-    #[test]
-    fn in_double_quotes_a_backslash_escapes_four_characters_and_newline_only() {
-        assert_eq!(words("a \"\\$ \\` \\\" \\\\ \\n \\' x\\\ny\""), ["a", "$ ` \" \\ \\n \\' xy"]);
-    }
-
-    #[test]
-    fn outside_quotes_a_backslash_escapes_anything_and_joins_lines() {
-        assert_eq!(words("a\\ b \\' \\\" \\\\ \\é c\\\nd \\\n e"), ["a b", "'", "\"", "\\", "é", "cd", "e"]);
-    }
-
-    #[test]
-    fn a_joined_line_alone_is_no_argument() {
-        assert_eq!(words("a \\\n b"), ["a", "b"]);
-    }
-
-    #[test]
-    fn nothing_is_expanded() {
-        let text = "echo $HOME ${x} $(y) `z` * ? [a] ~ ~/b # c ; d | e && f > g < h & i ! {j,k}";
-        assert_eq!(words(text), text.split(' ').collect::<Vec<_>>());
-    }
-
-    #[test]
-    fn errors_give_the_position_in_bytes() {
-        assert_eq!(error(""), CommandSplitError::Empty { position: 0 });
-        assert_eq!(error(" \n\t"), CommandSplitError::Empty { position: 3 });
-        assert_eq!(error(" '' a"), CommandSplitError::Empty { position: 1 });
-        assert_eq!(error("\\\n"), CommandSplitError::Empty { position: 2 });
-        assert_eq!(error("é 'b"), CommandSplitError::UnclosedQuote { quote: '\'', position: 3 });
-        assert_eq!(error("a \"b' \\\""), CommandSplitError::UnclosedQuote { quote: '"', position: 2 });
-        assert_eq!(error("a \"b\\"), CommandSplitError::UnclosedQuote { quote: '"', position: 2 });
-        assert_eq!(error("é b\\"), CommandSplitError::TrailingBackslash { position: 4 });
-        assert_eq!(error("é 'b").position(), 3);
-    }
-
-    #[test]
-    fn messages_say_what_and_where() {
-        assert_eq!(error("a 'b").to_string(), "the ' at byte 2 is never closed");
-        assert_eq!(error(" ").to_string(), "no program at byte 1: the command is empty");
-        let line = CommandLine::parse("make && make test").expect("parses");
-        let found = line.shell_syntax().expect("found").to_string();
-        assert_eq!(found, "`&&` at byte 5 joins commands only in a shell");
-    }
-
-    #[test]
-    fn the_first_thing_that_needs_a_shell_is_found() {
-        use ShellSyntaxKind::*;
-        for (text, kind, token, position) in [
-            ("a | b", Operator, "|", 2),
-            ("a || b && c", Operator, "||", 2),
-            ("a&&b", Operator, "&&", 1),
-            ("a; b", Operator, ";", 1),
-            ("(a)", Operator, "(", 0),
-            ("cd x\nmake", Operator, "newline", 4),
-            ("a > b", Redirection, ">", 2),
-            ("a 2>&1", Redirection, ">&", 3),
-            ("a << b", Redirection, "<<", 2),
-            ("é $HOME", Expansion, "$", 3),
-            ("a \"x $(y)\"", Expansion, "$", 5),
-            ("a \"`y`\"", Expansion, "`", 3),
-            ("a $'b'", Expansion, "$", 2),
-            ("ls *.rs", Glob, "*", 3),
-            ("ls [ab].rs", Glob, "[", 3),
-            ("ls a?", Glob, "?", 4),
-            ("ls ~/x", Home, "~", 3),
-            ("A_1=b make", Assignment, "A_1=", 0),
-            ("a # b", Comment, "#", 2),
-        ] {
-            assert_eq!(hint(text), Some((kind, token.to_owned(), position)), "{text:?}");
-        }
-    }
-
-    #[test]
-    fn what_a_shell_takes_literally_is_not_reported() {
-        for text in [
-            "git log --format='%h > $x'",
-            "a \\| \\> \\$x \\* \\~ \\# \\; \\(",
-            "a \"| > * ~ # ;\" \"\\$x\"",
-            "a b~c d#e f=g --h=~",
-            "a $ 5$",
-            "[ -f x ]",
-            "\n a b \n",
-            "1A=b make",
-            "\"A\"=b make",
-        ] {
-            assert_eq!(hint(text), None, "{text:?}");
-        }
-    }
-
-    /// Returns the words that a real `sh` reads in `text`, or `None` if it finds a syntax error.
-    #[allow(clippy::disallowed_methods, reason = "the independent judge of this parser is a shell")]
-    fn words_of_sh(text: &str) -> Option<Vec<String>> {
-        let output = std::process::Command::new("sh")
-            .args(["-c", &format!("printf '%s\\0' {text}")])
-            .output()
-            .expect("this test needs sh");
-        if !output.status.success() {
-            return None;
-        }
-        let text = String::from_utf8(output.stdout).expect("the words are UTF-8");
-        Some(text.strip_suffix('\0').expect("printf ends each word").split('\0').map(str::to_owned).collect())
-    }
-
-    /// Returns a piece of a command, for this parser and for `sh`, to which a newline would separate commands.
-    fn piece() -> impl Strategy<Value = (String, String)> {
-        let same = |text: String| (text.clone(), text);
-        prop_oneof![
-            prop_oneof![Just(" "), Just("\t"), Just("\n")]
-                .prop_map(|separator| (separator.to_owned(), separator.replace('\n', " "))),
-            "[a-z0-9é,.:/+@%^_-]{1,4}".prop_map(same),
-            "\\\\[ -~\n\té]".prop_map(same),
-            "'[ -&(-~\n\té]{0,6}'".prop_map(same),
-            r#""([ !#%-\[\]^_a-~\té\n]|\\[ -~\n]){0,6}""#.prop_map(same),
-        ]
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(400))]
-
-        #[test]
-        fn words_are_those_of_sh_for_text_made_of_quotes_and_escapes(pieces in prop::collection::vec(piece(), 1..8)) {
-            let (ours, theirs): (String, String) = pieces.into_iter().unzip();
-            let Ok(line) = CommandLine::parse(&format!("x{ours}")) else {
-                return Err(TestCaseError::fail("every piece is complete"));
-            };
-            let words: Vec<_> = std::iter::once(line.program).chain(line.args).collect();
-            prop_assert_eq!(Some(words), words_of_sh(&format!("x{theirs}")));
-        }
-
-        #[test]
-        fn words_and_errors_are_those_of_sh_for_any_mix_of_quotes(text in r#"[ \t'"\\abé=]{1,16}"#) {
-            match CommandLine::parse(&format!("x{text}")) {
-                Ok(line) => {
-                    let words: Vec<_> = std::iter::once(line.program).chain(line.args).collect();
-                    prop_assert_eq!(Some(words), words_of_sh(&format!("x{text}")));
-                }
-                // Shells differ about a backslash at the very end: some keep it.
-                Err(CommandSplitError::TrailingBackslash { position }) => prop_assert_eq!(position, text.len()),
-                Err(_) => prop_assert_eq!(None, words_of_sh(&format!("x{text}"))),
-            }
-        }
-
-        #[test]
-        fn any_text_is_split_or_refused_at_a_position_within_it(text in any::<String>()) {
-            match CommandLine::parse(&text) {
-                Ok(line) => prop_assert!(!line.program.is_empty()),
-                Err(error) => {
-                    prop_assert!(error.position() <= text.len());
-                    prop_assert!(text.is_char_boundary(error.position()));
-                }
-            }
-        }
-    }
-}
+mod tests;

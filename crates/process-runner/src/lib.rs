@@ -38,8 +38,8 @@
 //!   holds a pipe open does not delay it further.
 //! - Memory is bounded by [`Limits::capture`] for each stream. The head and the tail are kept, and the rest is
 //!   counted; [`Limits::spill`] writes the whole stream to a file.
-//! - The program gets descriptors 0, 1 and 2, a session of its own, default signal actions, no blocked signals and no
-//!   terminal. It never gets this process's standard input.
+//! - The program gets descriptors 0, 1 and 2, a session of its own, default signal actions and no blocked signals. It has
+//!   no terminal unless [`Command::terminal`] gives it one. It never gets this process's standard input.
 //! - A program that has started gives an [`Output`], however it ended. An [`Error`] says exactly why a program did not
 //!   start, or that following it failed. After a start nothing is tried again.
 //!
@@ -76,14 +76,16 @@ mod signal;
 mod spill;
 mod starter;
 mod stdin;
+#[cfg(unix)]
 mod terminal;
+mod terminal_text;
 mod text;
 mod tree;
 #[cfg(windows)]
 use tree::reaper;
 
 pub use capture::{CapturedStream, OutputSnapshot};
-pub use command::Command;
+pub use command::{Command, TerminalSize};
 pub use command_line::{CommandLine, CommandSplitError, ShellSyntax, ShellSyntaxKind};
 pub use confine::{Confinement, ConfinementProblem, ConfinementStatus, ConfinementUnavailable, Protection};
 pub use environment::EnvPolicy;
@@ -100,7 +102,9 @@ pub use secrets::Secrets;
 pub use signal::signal_name;
 pub use spill::SpillOptions;
 pub use stdin::{SharedReader, Stdin};
-pub use terminal::clean;
+#[cfg(unix)]
+pub use terminal::{PseudoTerminal, TerminalDevice, TerminalWriteError};
+pub use terminal_text::clean;
 pub use tokio_util::sync::CancellationToken;
 
 // Nobody but the benchmark `streams` uses these from outside. They are no part of the API and may change at any time.

@@ -260,7 +260,7 @@ impl Output {
         // Most programs say on standard error why they fail; test runners say it on standard output.
         let (name, text) = if stderr.trim().is_empty() { ("stdout", stdout) } else { ("stderr", stderr) };
         // A progress bar would otherwise fill the message with its states.
-        let text = crate::terminal::clean(text.trim_end());
+        let text = crate::terminal_text::clean(text.trim_end());
         if text.is_empty() {
             return f.write_str("; it printed nothing");
         }

@@ -9,6 +9,9 @@
 //!   that is nothing but three or more lines from its middle;
 //! - values that look made by a machine beside a name such as `password`, `api_key` or `connection_string`,
 //!   in environment files, JSON, YAML, TOML, XML, code and command lines;
+//! - passwords of at least six characters, with a digit or a sign in them, that a person made up, beside a name that
+//!   ends in `password`, `passwd`, `pwd` or `secret`, and the members `token`, `apiKey`, `authorization` and `cookie`
+//!   of an object: literals only, no expressions, types or texts that stand for a value;
 //! - the values it was given, as they stand and as JSON, percent-encoding and base64 write them.
 //!
 //! ```
@@ -45,8 +48,10 @@ mod redactor;
 mod runs;
 mod secret_name;
 mod span;
+mod template;
 mod tokens;
 mod url;
+mod written;
 mod written_forms;
 
 #[cfg(test)]

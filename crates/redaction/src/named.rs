@@ -7,9 +7,12 @@ use crate::randomness::{MAX_JUDGED_BYTES, is_random};
 use crate::runs::{ALNUM, HEX, VALUE, WORD, end_of, is, is_at, start_of};
 use crate::secret_name::{MAX_NAME_BYTES, secret_name};
 use crate::span::SecretSpan;
+use crate::template::is_template;
+use crate::written::{self, ValueForm};
 
 /// The shortest value that is taken for a secret, in bytes.
 const MIN_VALUE_BYTES: usize = 16;
+
 /// Returns the secret value around the run from `start` to `end`, if a name before it says that it is one.
 pub(crate) fn at_run(bytes: &[u8], start: usize, end: usize) -> Option<SecretSpan> {
     // Identifiers and words are most of the long runs, and have no digit.
@@ -39,8 +42,9 @@ pub(crate) fn at_run(bytes: &[u8], start: usize, end: usize) -> Option<SecretSpa
 pub(crate) fn at_name(bytes: &[u8], at: usize) -> Option<SecretSpan> {
     let name_start = start_of(bytes, at, WORD, MAX_NAME_BYTES);
     let name_end = end_of(bytes, at, WORD, MAX_NAME_BYTES);
-    let kind = secret_name(&bytes[name_start..name_end])?;
+    let name = &bytes[name_start..name_end];
     let mut at = skip_quote(bytes, name_end);
+    let quoted_name = at > name_end;
     if bytes.get(at) == Some(&b']') {
         at += 1;
     }
@@ -52,6 +56,8 @@ pub(crate) fn at_name(bytes: &[u8], at: usize) -> Option<SecretSpan> {
     if at == separator {
         return None;
     }
+    let signs = &bytes[separator..at];
+    let blank = at;
     at = skip_blanks(bytes, at);
     let start = skip_quote(bytes, at);
     let end = if start > at {
@@ -73,12 +79,63 @@ pub(crate) fn at_name(bytes: &[u8], at: usize) -> Option<SecretSpan> {
         start + length
     };
     let value = bytes.get(start..end)?;
+    let form = match (start > at, quoted_name, signs) {
+        (true, true, b":") => Some(ValueForm::Member),
+        (true, ..) => Some(ValueForm::Quoted),
+        // Blanks before the sign are code, or a setting's.
+        (false, _, b"=") if at == blank && separator == name_end => Some(ValueForm::Pair),
+        (false, false, b":") if separator == name_end => Some(ValueForm::Header),
+        _ => None,
+    };
+    if let Some(form) = form {
+        let header =
+            if form == ValueForm::Header { header_value(bytes, name_start, name, start) } else { None };
+        let form = if header.is_some() { ValueForm::HeaderValue } else { form };
+        let (start, end) = header.unwrap_or((start, end));
+        if let Some(kind) = written::kind_of(name, &bytes[start..end], form, bytes.get(end).copied()) {
+            return Some(SecretSpan { start, end, kind });
+        }
+    }
+    let kind = secret_name(name)?;
     let is_code = value.iter().any(|byte| matches!(byte, b'(' | b'{' | b'[' | b' ' | b'<'));
     (!is_code && is_secret(value, kind)).then_some(SecretSpan { start, end, kind })
 }
 
+/// Returns the place of the secret in the header `name`, whose value begins at `start`: behind the scheme of
+/// `Authorization`, and the values of `Cookie` and `Set-Cookie`.
+fn header_value(bytes: &[u8], name_start: usize, name: &[u8], start: usize) -> Option<(usize, usize)> {
+    let is_end = |byte: &u8| matches!(byte, b'"' | b'\'' | b'`' | b'\\') || byte.is_ascii_control();
+    let rest = &bytes[start..];
+    let line = match rest.iter().take(8 * MAX_JUDGED_BYTES).position(is_end) {
+        Some(length) => &rest[..length],
+        None if rest.len() <= 8 * MAX_JUDGED_BYTES => rest,
+        None => return None,
+    };
+    if name.eq_ignore_ascii_case(b"authorization") {
+        let blank = line.iter().position(|byte| *byte == b' ')?;
+        // `url::basic` looks into the other one.
+        let is_scheme = line[..blank].iter().all(|&byte| is(byte, ALNUM))
+            && !line[..blank].eq_ignore_ascii_case(b"basic");
+        let value = &line[blank + 1..];
+        let length = value.iter().position(|byte| *byte == b' ').unwrap_or(value.len());
+        return is_scheme.then_some((start + blank + 1, start + blank + 1 + length));
+    }
+    if !name.eq_ignore_ascii_case(b"cookie") {
+        return None;
+    }
+    let equals = line.iter().position(|byte| *byte == b'=')?;
+    let value = &line[equals + 1..];
+    // The attributes of a cookie that is set are no secret.
+    let is_set = name_start >= 4 && bytes[name_start - 4..name_start].eq_ignore_ascii_case(b"set-");
+    let length = if is_set { value.iter().position(|byte| *byte == b';') } else { None };
+    Some((start + equals + 1, start + equals + 1 + length.unwrap_or(value.len())))
+}
+
 /// Returns the kind of secret that a member of an object holds, if both its name and its value say that it is one.
 pub(crate) fn member(name: &str, value: &str) -> Option<&'static str> {
+    if let Some(kind) = written::kind_of(name.as_bytes(), value.as_bytes(), ValueForm::Member, None) {
+        return Some(kind);
+    }
     let kind = secret_name(name.as_bytes())?;
     (!value.contains([' ', '\n', '(', '{', '[', '<']) && is_secret(value.as_bytes(), kind)).then_some(kind)
 }
@@ -225,16 +282,6 @@ fn is_secret(value: &[u8], kind: &str) -> bool {
         return matches!(kind, "api-key" | "secret" | "password" | "access-key");
     }
     is_random(value, 0.2)
-}
-
-/// Returns true if this stands for a value that is put in later: `$NAME`, `${{ … }}`, `%s`, `***`.
-pub(crate) fn is_template(value: &[u8]) -> bool {
-    match value {
-        [] | [b'$' | b'{' | b'<' | b'[', ..] | [b'%', b's' | b'(' | b'{', ..] => true,
-        [first, rest @ ..] => {
-            matches!(first, b'*' | b'.' | b'x' | b'X') && rest.iter().all(|byte| byte == first)
-        }
-    }
 }
 
 fn is_uuid(value: &[u8]) -> bool {

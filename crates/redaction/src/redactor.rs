@@ -16,8 +16,37 @@ use crate::{named, pem, runs, tokens, url};
 
 /// Texts near which there may be a secret without a long run of token characters. Each is rare in ordinary text.
 // Words lack their first letter, so that one text finds `Password` and `password`.
-const SIGNS: [&str; 11] =
-    ["://", "PRIVATE KEY", "asic ", "ASIC ", "assw", "ASSW", "assphrase", "ecret", "ECRET", "pwd", "PWD"];
+const SIGNS: [&str; 27] = [
+    "://",
+    "PRIVATE KEY",
+    "asic ",
+    "ASIC ",
+    "assw",
+    "ASSW",
+    "assphrase",
+    "ecret",
+    "ECRET",
+    "pwd",
+    "PWD",
+    // Members of objects, also in a text that is quoted itself.
+    "oken\"",
+    "oken\\\"",
+    "piKey\"",
+    "pi_key\"",
+    "pikey\"",
+    "uthorization\"",
+    "uthorization\\\"",
+    "uthorization'",
+    "ookie\"",
+    "ookie\\\"",
+    "ookie'",
+    // Headers, and the cookies of frameworks.
+    "ookie: ",
+    "JSESSIONID=",
+    "PHPSESSID=",
+    "NET_SessionId=",
+    "uthorization: ",
+];
 const ADDRESS: usize = 0;
 const KEY: usize = 1;
 const BASIC: std::ops::RangeInclusive<usize> = 2..=3;
@@ -69,6 +98,11 @@ impl Redactor {
             signs: Literals::new(&SIGNS).map_err(error)?,
             values: if forms.is_empty() { None } else { Some(Literals::new(&forms).map_err(error)?) },
         })
+    }
+
+    /// Returns true if it masks anything: a setting may switch it off.
+    pub fn is_enabled(&self) -> bool {
+        self.enabled
     }
 
     /// Returns `text` with a mark in the place of every secret; `text` itself if there is none.

@@ -174,6 +174,31 @@ fn secrets() -> Vec<SecretSample> {
     );
     add("authorization", "_auth=", random(52, BASE64, 40), "\n");
     add("signature", "&X-Amz-Signature=", random(53, LOWER_HEX, 64), "");
+
+    // Made up by a person, beside a name that can hold nothing else.
+    for written in
+        ["hunter2secret", "kJ8s9dfKJH23kjh", "correct-horse-battery-staple-99", "Tr0ub4dor&3xYz!", "h2s3cr"]
+    {
+        add("password", "{\"level\":\"error\",\"password\":\"", written.to_owned(), "\",\"n\":1}");
+        add("password", "{'passwd': '", written.to_owned(), "'}");
+        add("password", "db.password = \"", written.to_owned(), "\"");
+    }
+    add("password", "level=error msg=x password=", "hunter2secret".to_owned(), " n=1");
+    add("password", "msg=\"pay failed\" password=", "hunter2secret".to_owned(), "\n");
+    add("password", "login failed, password: ", "hunter2secret".to_owned(), "\n");
+    add("password", "jdbc:mysql://db/x?user=a&password=", "kJ8s9dfKJH23".to_owned(), "&ssl=true");
+    add("password", "Server=db;User=sa;Password=", "kJ8s9dfKJH23kj".to_owned(), ";Encrypt=true");
+    add("password", "{\"pwd\":\"", "12345678901234567890".to_owned(), "\"}");
+    add("password", r#"{\"password\":\""#, "hunter2secret".to_owned(), r#"\"}"#);
+    add("secret", "{\"clientSecret\": \"", "hunter2secret".to_owned(), "\"}");
+    add("token", "{\"token\":\"", "abc123def456".to_owned(), "\"}");
+    add("api-key", "{\"apiKey\": \"", "abc123def456".to_owned(), "\"}");
+    add("authorization", "{\"authorization\":\"", "Bearer abc123def456".to_owned(), "\"}");
+    add("cookie", "{\"cookie\":\"", "sid=s%3AkJ8s9dfKJH23kjhQ72nZ.abcdefgh".to_owned(), "\"}");
+    add("cookie", "Set-Cookie: sid=", "kJ8s9dfKJH23".to_owned(), "; Path=/\r\n");
+    add("cookie", "Cookie: theme=", "dark; sid=kJ8s9dfKJH23".to_owned(), "\r\n");
+    add("authorization", "Authorization: Bearer ", "abc123def456".to_owned(), "\r\n");
+    add("session", "GET /;JSESSIONID=", "ab12cd34ef".to_owned(), "");
     all
 }
 
@@ -223,6 +248,39 @@ fn harmless() -> Vec<String> {
         "pub ImportMasterKey: SslImportMasterKeyFn,",
         "pub const D3D12_FLAG_SUSPENDING_PASS: D3D12_RENDER_PASS_FLAGS = D3D12_RENDER_PASS_FLAGS(2);",
         "pub trait IX509PrivateKey2: IX509PrivateKey_Impl {",
+        // Literals that are no secret, expressions and types.
+        "password: String256,",
+        "password: Uint8Array",
+        "password: Uint8Array;",
+        "connect(user=user, password=password2)",
+        "connect(user=user, password=self.password2, port=1)",
+        "let password = password2;",
+        "password = read_password_v2()",
+        "password=None",
+        "password: str",
+        "password = argon2id_hash",
+        "password=${PASSWORD1}",
+        "\"password\": \"Forgot your password?\"",
+        "\"password\": \"Kennwort\"",
+        "\"password\": \"****\"",
+        "\"password\": \"\"",
+        "\"password\": null",
+        "\"password\": \"changeme1\"",
+        "\"password\": \"<password1>\"",
+        "\"password\": \"{password1}\"",
+        "password: '/run/secrets/db1'",
+        "password=[FILTERED]",
+        "PASSWORD_V2 = \"DB_PASSWORD_2\"",
+        "\"secret\": \"my-tls-secret-2\"",
+        "\"secret\": \"tls-certificate-2024\"",
+        "\"token\": \"550e8400-e29b-41d4-a716-446655440000\"",
+        "\"token\": \"NUMBER_2\"",
+        "token = \"abc123def456\"",
+        "{\"session_id\":\"s-1a2b3c4d\"}",
+        "Cookie: <cookie>",
+        "\"cookie\": \"Cookies\"",
+        "\"authorization\": \"Bearer ${TOKEN1}\"",
+        "authorization: authorizationHeader2,",
         // Identifiers that begin like a token.
         "sk-fading-circle-something-or-other-2",
         ".sk-ant-design-menu-item-selected-title {",

@@ -17,6 +17,9 @@ pub enum ResolveError {
     /// The command line has quotes or backslashes, which two readers would read in two ways.
     #[error("it has quotes, which only a server can read; give an array of words")]
     Quoted,
+    /// The text is a patch, and the resolver reads none.
+    #[error("the paths in a patch cannot be judged here")]
+    Patch,
     /// The error of a resolver of one's own, whose message and source it has.
     #[error(transparent)]
     Other(Box<dyn std::error::Error + Send + Sync>),
@@ -64,6 +67,48 @@ pub trait EffectResolver {
     /// # Errors
     /// The line cannot be split.
     fn split_command(&self, line: &str) -> Result<Vec<String>, ResolveError>;
+
+    /// Returns the paths in the text of a patch, exactly as it will be applied, with the use it makes of each.
+    ///
+    /// The default refuses, which is right for a server without such a tool.
+    ///
+    /// # Errors
+    /// The text is no patch.
+    fn patched_paths(&self, patch: &str) -> Result<Vec<PatchedPath>, ResolveError> {
+        let _ = patch;
+        Err(ResolveError::Patch)
+    }
+
+    /// Returns the words that a command runs as which was given as an array. The default is the same words, which is
+    /// wrong for a server that runs anything else: one that splits `["cargo test"]`, for example.
+    ///
+    /// # Errors
+    /// The server would not run it.
+    fn vector_words(&self, words: Vec<String>) -> Result<Vec<String>, ResolveError> {
+        Ok(words)
+    }
+
+    /// Returns the words that run `line` in a shell, exactly as they will be run. The default is `sh -c`.
+    ///
+    /// # Errors
+    /// There is no shell.
+    fn shell_words(&self, line: &str) -> Result<Vec<String>, ResolveError> {
+        Ok(vec!["sh".to_owned(), "-c".to_owned(), line.to_owned()])
+    }
+}
+
+/// A path in a patch, with the use that the patch makes of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PatchedPath {
+    /// The file is read and written.
+    Edited(String),
+    /// The file is created, or replaced unread.
+    Created(String),
+    /// The file is removed.
+    Removed(String),
+    /// The file goes elsewhere with its content.
+    Moved(String),
 }
 
 /// Judges text alone, with no file system and no programs: paths are normalised and must stay relative, a

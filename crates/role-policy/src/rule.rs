@@ -1,13 +1,12 @@
 //! Selectors, which choose tools by name or kind, and rules, which judge arguments.
 
 use crate::access::Access;
-use crate::effect_resolver::EffectResolver;
+use crate::effect_resolver::{EffectResolver, PatchedPath};
 use crate::path_rule::PathRule;
 use crate::scope::CallScope;
 use crate::tool::{Effect, ToolFacts};
 use crate::violation::RuleViolation;
 use serde_json::{Map, Value};
-use std::borrow::Cow;
 use std::sync::Arc;
 
 /// A choice of tools, as an entry of `allow`, `deny` or `tools` makes it.
@@ -224,11 +223,15 @@ impl Rule {
                 Effect::Moves(name) => {
                     self.check_name(&[Access::Read, Access::Write], name, arguments, effects)?;
                 }
+                Effect::Patches(name) => self.check_patch(name, arguments, effects)?,
                 Effect::Runs { command, environment } => {
                     if let Some(rule) = &self.commands {
-                        rule.check(command, environment, arguments, effects)?;
+                        let shell = in_shell(tool, arguments);
+                        rule.check(command, environment, shell, arguments, effects)?;
                     }
                 }
+                // It changes what `Runs` is judged by.
+                Effect::Shell(_) => {}
                 Effect::Sql(name) => {
                     if self.sql_read_only
                         && !matches!(
@@ -279,15 +282,15 @@ impl Rule {
             // Left out, a path is the primary root: see `Effect::Reads`.
             None | Some(Value::Null) => rule.check_argument(access, name, ".", effects),
             Some(Value::String(path)) => rule.check_argument(access, name, path, effects),
-            Some(Value::Array(paths)) => paths.iter().try_for_each(|path| match path {
-                Value::String(path) => rule.check_argument(access, name, path, effects),
-                _ => Err(RuleViolation::NotPaths { argument: name.to_owned() }),
+            Some(Value::Array(paths)) => paths.iter().try_for_each(|element| match element_path(element) {
+                Some(path) => rule.check_argument(access, name, path, effects),
+                None => Err(RuleViolation::NotPaths { argument: name.to_owned() }),
             }),
             Some(_) => Err(RuleViolation::NotAPath { argument: name.to_owned() }),
         }
     }
 
-    /// Judges a path by where its own name stands, and with all that lies beneath it.
+    /// Judges the path that an argument is, by where its own name stands.
     fn check_name(
         &self,
         accesses: &[Access],
@@ -295,22 +298,75 @@ impl Rule {
         arguments: &Map<String, Value>,
         effects: &dyn EffectResolver,
     ) -> Result<(), RuleViolation> {
-        let Some(rule) =
-            self.paths.as_ref().filter(|rule| accesses.iter().any(|access| rule.limits(*access)))
-        else {
-            return Ok(());
-        };
+        let Some(rule) = self.name_rule(accesses) else { return Ok(()) };
         let Some(Value::String(path)) = arguments.get(name) else {
             return Err(RuleViolation::NotAPath { argument: name.to_owned() });
         };
-        // The cause would tell what lies out of reach.
-        let resolved = effects
-            .resolve_name(path)
-            .map_err(|_| RuleViolation::Unreachable { argument: name.to_owned() })?;
-        rule.check_holds(&resolved)
-            .and_then(|()| accesses.iter().try_for_each(|access| rule.check(*access, &resolved)))
-            .map_err(RuleViolation::path(name))
+        check_own_name(rule, accesses, name, path, effects)
     }
+
+    /// Returns the rule for paths if it limits one of `accesses`.
+    fn name_rule(&self, accesses: &[Access]) -> Option<&PathRule> {
+        self.paths.as_deref().filter(|rule| accesses.iter().any(|access| rule.limits(*access)))
+    }
+
+    /// Judges each path in a patch as the argument of a tool that does the same to it.
+    fn check_patch(
+        &self,
+        name: &str,
+        arguments: &Map<String, Value>,
+        effects: &dyn EffectResolver,
+    ) -> Result<(), RuleViolation> {
+        let Some(rule) = self.name_rule(&[Access::Read, Access::Write]) else { return Ok(()) };
+        let Some(Value::String(patch)) = arguments.get(name) else {
+            return Err(RuleViolation::NotAPath { argument: name.to_owned() });
+        };
+        let paths = effects.patched_paths(patch).map_err(RuleViolation::unresolved(name))?;
+        paths.iter().try_for_each(|patched| match patched {
+            PatchedPath::Edited(path) => {
+                rule.check_argument(Access::Read, name, path, effects)?;
+                rule.check_argument(Access::Write, name, path, effects)
+            }
+            PatchedPath::Created(path) => rule.check_argument(Access::Write, name, path, effects),
+            PatchedPath::Removed(path) => check_own_name(rule, &[Access::Write], name, path, effects),
+            PatchedPath::Moved(path) => {
+                check_own_name(rule, &[Access::Read, Access::Write], name, path, effects)
+            }
+        })
+    }
+}
+
+/// Returns the path that an element of an array of paths is, or has as its member `path`.
+fn element_path(element: &Value) -> Option<&str> {
+    match element {
+        Value::String(path) => Some(path),
+        Value::Object(members) => members.get("path")?.as_str(),
+        _ => None,
+    }
+}
+
+/// Judges a path by where its own name stands, and with all that lies beneath it.
+fn check_own_name(
+    rule: &PathRule,
+    accesses: &[Access],
+    name: &str,
+    path: &str,
+    effects: &dyn EffectResolver,
+) -> Result<(), RuleViolation> {
+    // The cause would tell what lies out of reach.
+    let resolved =
+        effects.resolve_name(path).map_err(|_| RuleViolation::Unreachable { argument: name.to_owned() })?;
+    rule.check_holds(&resolved)
+        .and_then(|()| accesses.iter().try_for_each(|access| rule.check(*access, &resolved)))
+        .map_err(RuleViolation::path(name))
+}
+
+/// Returns true if the command of a call runs in a shell. Whatever is not plainly false counts as true.
+fn in_shell(tool: &ToolFacts<'_>, arguments: &Map<String, Value>) -> bool {
+    tool.effects.iter().any(|effect| match effect {
+        Effect::Shell(name) => !matches!(arguments.get(*name), None | Some(Value::Null | Value::Bool(false))),
+        _ => false,
+    })
 }
 
 impl CommandRule {
@@ -318,6 +374,7 @@ impl CommandRule {
         &self,
         command: &str,
         environment: &str,
+        shell: bool,
         arguments: &Map<String, Value>,
         effects: &dyn EffectResolver,
     ) -> Result<(), RuleViolation> {
@@ -335,24 +392,7 @@ impl CommandRule {
             }
             Some(_) => return Err(RuleViolation::NotVariables { argument: environment.to_owned() }),
         }
-        let words: Vec<Cow<'_, str>> = match arguments.get(command) {
-            Some(Value::String(line)) => {
-                let words = effects.split_command(line).map_err(RuleViolation::unresolved(command))?;
-                words.into_iter().map(Cow::Owned).collect()
-            }
-            Some(Value::Array(words)) => words
-                .iter()
-                .map(|word| word.as_str().map(Cow::Borrowed))
-                .collect::<Option<_>>()
-                .ok_or_else(|| RuleViolation::NotWords { argument: command.to_owned() })?,
-            // Left out, the tool would run a default of its own, which this rule cannot see.
-            _ => {
-                return Err(RuleViolation::NoCommand {
-                    argument: command.to_owned(),
-                    allowed: self.allowed.clone(),
-                });
-            }
-        };
+        let words = self.words(command, shell, arguments, effects)?;
         let Some((program, rest)) = words.split_first() else {
             return Err(RuleViolation::EmptyCommand { argument: command.to_owned() });
         };
@@ -375,6 +415,36 @@ impl CommandRule {
             }
         }
         Err(RuleViolation::Program { argument: command.to_owned(), allowed: self.allowed.clone() })
+    }
+
+    /// Returns the words that would run: those of the command, or those of the shell that it is a line of.
+    fn words(
+        &self,
+        command: &str,
+        shell: bool,
+        arguments: &Map<String, Value>,
+        effects: &dyn EffectResolver,
+    ) -> Result<Vec<String>, RuleViolation> {
+        let words = match arguments.get(command) {
+            Some(Value::String(line)) if shell => effects.shell_words(line),
+            Some(Value::String(line)) => effects.split_command(line),
+            Some(Value::Array(words)) => {
+                let words: Vec<String> = words
+                    .iter()
+                    .map(|word| word.as_str().map(str::to_owned))
+                    .collect::<Option<_>>()
+                    .ok_or_else(|| RuleViolation::NotWords { argument: command.to_owned() })?;
+                if shell { effects.shell_words(&words.join(" ")) } else { effects.vector_words(words) }
+            }
+            // Left out, the tool would run a default of its own, which this rule cannot see.
+            _ => {
+                return Err(RuleViolation::NoCommand {
+                    argument: command.to_owned(),
+                    allowed: self.allowed.clone(),
+                });
+            }
+        };
+        words.map_err(RuleViolation::unresolved(command))
     }
 }
 

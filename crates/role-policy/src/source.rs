@@ -22,7 +22,7 @@
 
 use crate::caller::Caller;
 use crate::policy::Policy;
-use crate::read::wrong_role_name;
+use crate::policy_file::wrong_role_name;
 use std::fmt;
 
 mod marker;

@@ -124,10 +124,15 @@ impl From<&ToolFacts<'_>> for OwnedToolFacts {
 #[non_exhaustive]
 pub enum Effect {
     /// The argument is a path, or an array of paths, that is read; of a folder, whatever in it may be read. Left
-    /// out, it is the primary root.
+    /// out, it is the primary root. An element of the array may be an object with the path as its member `path`.
     Reads(&'static str),
-    /// The argument is a path, or an array of paths, that is written. Left out, it is the primary root.
+    /// The argument is a path, or an array of paths, that is written, as in [`Reads`](Self::Reads). Left out, it is the
+    /// primary root.
     Writes(&'static str),
+    /// The argument is a patch: a text with the paths of the files that it changes, which
+    /// [`EffectResolver::patched_paths`](crate::EffectResolver::patched_paths) finds. Each is judged as the argument of
+    /// another tool would be.
+    Patches(&'static str),
     /// The argument is a path whose name is made, replaced or removed: what a link leads to stays, the link
     /// itself is what changes.
     Replaces(&'static str),
@@ -141,6 +146,9 @@ pub enum Effect {
         /// The argument that holds environment variables, by name. Empty if there is none.
         environment: &'static str,
     },
+    /// The argument, if it is true, has the command of [`Runs`](Self::Runs) run as one line of a shell. The program
+    /// that is judged is then the shell: see [`EffectResolver::shell_words`](crate::EffectResolver::shell_words).
+    Shell(&'static str),
     /// The argument says what is done with a database: `query`, `schema` and `explain` read, all else writes.
     Sql(&'static str),
     /// The argument names a role to act as, or to start another agent as.

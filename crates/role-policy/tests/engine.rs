@@ -2,8 +2,8 @@
 #![allow(clippy::expect_used, clippy::panic, reason = "a test says what is wrong by ending")]
 
 use role_policy::{
-    Access, Call, CallScope, Caller, Effect, EffectResolver, ExplainVerdict, LexicalResolver, Policy,
-    Refusal, ResolveError, ToolFacts,
+    Access, Call, CallScope, Caller, Effect, EffectResolver, ExplainVerdict, LexicalResolver, PatchedPath,
+    Policy, Refusal, ResolveError, ToolFacts,
 };
 use serde_json::{Map, Value, json};
 
@@ -16,8 +16,11 @@ const WRITE: ToolFacts<'static> =
 const MOVE: ToolFacts<'static> = ToolFacts::new("move_file", "filesystem")
     .open_world(false)
     .effects(&[Effect::Moves("source"), Effect::Replaces("destination")]);
-const RUN: ToolFacts<'static> = ToolFacts::new("run_command", "ci")
-    .effects(&[Effect::Reads("working_directory"), Effect::Runs { command: "command", environment: "env" }]);
+const RUN: ToolFacts<'static> = ToolFacts::new("run_command", "ci").effects(&[
+    Effect::Reads("working_directory"),
+    Effect::Runs { command: "command", environment: "env" },
+    Effect::Shell("shell"),
+]);
 const DATABASE: ToolFacts<'static> =
     ToolFacts::new("db_bridge", "introspection").open_world(false).effects(&[Effect::Sql("action")]);
 const AGENT: ToolFacts<'static> =
@@ -250,6 +253,7 @@ impl EffectResolver for LinkedFileSystem {
             "cargo" | "/usr/bin/cargo" | "/usr/bin/../bin/cargo" => Ok("/usr/bin/cargo".to_owned()),
             "./cargo" => Ok("/home/me/project/cargo".to_owned()),
             "git" => Ok("/usr/bin/git".to_owned()),
+            "sh" => Ok("/usr/bin/sh".to_owned()),
             word => Err(ResolveError::other(format!("there is no program `{word}`"))),
         }
     }
@@ -317,6 +321,22 @@ fn commands_are_judged_by_the_program_that_would_start_and_its_first_arguments()
     assert!(may_run(rule, json!({ "command": "cargo test;" })).unwrap_err().contains("`cargo test`"));
     assert!(may_run(rule, json!({})).is_err());
     assert!(may_run("commands = []", json!({ "command": "cargo test" })).unwrap_err().contains("no program"));
+}
+
+#[test]
+fn a_line_of_a_shell_is_judged_as_the_shell() {
+    let line = |shell: Value| json!({ "command": "cargo test", "shell": shell });
+    for shell in [json!(true), json!("yes"), json!(1), json!([])] {
+        assert!(may_run("commands = [\"cargo\"]", line(shell.clone())).is_err(), "{shell}");
+        assert!(may_run("commands = [\"sh\"]", line(shell.clone())).is_ok(), "{shell}");
+        assert!(may_run("commands = [[\"sh\", \"-c\", \"cargo test\"]]", line(shell)).is_ok());
+    }
+    for shell in [json!(false), Value::Null] {
+        assert!(may_run("commands = [\"cargo\"]", line(shell.clone())).is_ok(), "{shell}");
+        assert!(may_run("commands = [\"sh\"]", line(shell)).is_err());
+    }
+    let words = json!({ "command": ["cargo", "test"], "shell": true });
+    assert!(may_run("commands = [\"cargo\"]", words).is_err());
 }
 
 #[test]
@@ -562,4 +582,83 @@ fn what_is_moved_is_reached_with_all_that_it_holds() {
     assert!(judge("a", moves, json!({"path": "b", "to": "a/c"})));
     assert!(!judge("b", moves, json!({"path": "src", "to": "docs/src"})), "moving is reading");
     assert!(judge("b", moves, json!({"path": "docs/a", "to": "src/a"})));
+}
+
+/// Reads a patch with a word and a path on each line.
+struct PatchResolver;
+
+impl EffectResolver for PatchResolver {
+    fn resolve_path(&self, path: &str) -> Result<String, ResolveError> {
+        LexicalResolver.resolve_path(path)
+    }
+
+    fn resolve_program(&self, word: &str) -> Result<String, ResolveError> {
+        LexicalResolver.resolve_program(word)
+    }
+
+    fn split_command(&self, line: &str) -> Result<Vec<String>, ResolveError> {
+        LexicalResolver.split_command(line)
+    }
+
+    fn patched_paths(&self, patch: &str) -> Result<Vec<PatchedPath>, ResolveError> {
+        let lines = patch.lines().map(|line| match line.split_once(' ') {
+            Some(("edit", path)) => Ok(PatchedPath::Edited(path.to_owned())),
+            Some(("create", path)) => Ok(PatchedPath::Created(path.to_owned())),
+            Some(("remove", path)) => Ok(PatchedPath::Removed(path.to_owned())),
+            Some(("move", path)) => Ok(PatchedPath::Moved(path.to_owned())),
+            _ => Err(ResolveError::other("no patch")),
+        });
+        lines.collect()
+    }
+}
+
+#[test]
+fn every_path_in_a_patch_is_judged_by_its_use() {
+    let patch = WRITE.effects(&[Effect::Patches("patch")]);
+    let policy = load(
+        "[roles.a]\nallow = [\"*\"]\n[[roles.a.require]]\nid = \"r\"\ntools = [\"*\"]\nread_within = [\"docs\", \"src\"]\n\
+         write_within = [\"docs\", \"new\"]\nnot_within = [\"docs/secret\"]\n[roles.b]\nallow = [\"*\"]",
+    );
+    let judge = |role: &str, text: &str, resolver: &dyn EffectResolver| {
+        let call = Call::new(patch.name, object(json!({"patch": text})));
+        policy.authorize(&Caller::new(role), &patch, call, resolver).is_ok()
+    };
+    for text in ["edit docs/a", "create new/a", "remove docs/a", "move docs/a", "edit docs/a\ncreate new/b"] {
+        assert!(judge("a", text, &PatchResolver), "{text}");
+    }
+    for text in [
+        "edit src/a",
+        "edit new/a",
+        "create src/a",
+        "remove src/a",
+        "remove docs",
+        "move src/a",
+        "move new/a",
+        "edit docs/secret/a",
+        "create docs/../src/a",
+        "edit docs/a\nremove src/a",
+        "something else",
+    ] {
+        assert!(!judge("a", text, &PatchResolver), "{text}");
+        assert!(judge("b", text, &PatchResolver), "nothing is limited: {text}");
+    }
+    assert!(!judge("a", "edit docs/a", &LexicalResolver), "a resolver that reads no patches");
+}
+
+#[test]
+fn a_path_in_an_object_is_judged_as_a_path() {
+    let read = READ.effects(&[Effect::Reads("paths")]);
+    let policy = load(
+        "[roles.a]\nallow = [\"*\"]\n[[roles.a.require]]\nid = \"r\"\ntools = [\"*\"]\nread_within = [\"docs\"]",
+    );
+    let judge = |paths| judge(&policy, &Caller::new("a"), read, json!({"paths": paths})).is_ok();
+    assert!(judge(json!(["docs/a", {"path": "docs/b", "offset": 3}])));
+    for paths in [
+        json!([{"path": "src/a"}]),
+        json!([{"file": "docs/a"}]),
+        json!([{"path": 1}]),
+        json!({"path": "docs/a"}),
+    ] {
+        assert!(!judge(paths.clone()), "{paths}");
+    }
 }

@@ -8,17 +8,20 @@
 //! [`manual`] prints the manual and completion scripts.
 
 pub mod audit;
+mod broad_root;
 pub mod config;
 pub mod confinement;
+#[cfg(target_os = "linux")]
+pub mod container_init;
 mod error;
 pub mod error_chain;
 pub mod file_stamp;
+pub mod help;
 pub mod identity;
-#[cfg(target_os = "linux")]
-pub mod init;
 pub mod instructions;
 pub mod log;
 pub mod manual;
+mod narrowing;
 #[cfg(unix)]
 pub mod open_file_limit;
 pub mod policy;
@@ -34,6 +37,7 @@ pub mod setup;
 pub mod toolsets;
 pub mod trusted_text;
 
+pub use broad_root::BroadRoot;
 #[cfg(feature = "context")]
 pub use error::CatalogueFileError;
 pub use error::Error;

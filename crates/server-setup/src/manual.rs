@@ -9,6 +9,7 @@ use crate::error::Error;
 use clap::{Args, Command};
 use clap_mangen::Man as Page;
 use clap_mangen::roff::{Roff, roman};
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -45,8 +46,56 @@ pub fn completions(shell: Shell, command: &mut Command) -> String {
     let name = command.get_name().to_owned();
     // Not straight to standard output: the generator panics where it cannot write.
     let mut script = Vec::new();
-    clap_complete::generate(shell, command, name, &mut script);
-    String::from_utf8_lossy(&script).into_owned()
+    clap_complete::generate(shell, command, &name, &mut script);
+    let script = String::from_utf8_lossy(&script).into_owned();
+    match shell {
+        Shell::Bash => with_one_name_each(script, command),
+        Shell::Fish => script + &fish_words(command),
+        _ => script,
+    }
+}
+
+/// Gives each command one name in a script for bash. The generator (clap_complete 4.6) looks for a command with a dash
+/// under another name than the one that it has given it, and so completes none of its subcommands.
+fn with_one_name_each(script: String, command: &Command) -> String {
+    let mut commands = vec![command];
+    let mut script = script;
+    while let Some(command) = commands.pop() {
+        let name = command.get_name();
+        if name.contains('-') {
+            script = script.replace(&name.replace('-', "__subcmd__"), &name.replace('-', "__"));
+        }
+        commands.extend(command.get_subcommands());
+    }
+    script
+}
+
+/// Returns lines for fish that complete the words of arguments without a flag, which the generator leaves out.
+fn fish_words(command: &Command) -> String {
+    let name = command.get_name();
+    let mut lines = String::new();
+    for subcommand in command.get_subcommands() {
+        for argument in subcommand.get_positionals() {
+            let words: Vec<_> = argument
+                .get_possible_values()
+                .iter()
+                .filter(|value| !value.is_hide_set())
+                .map(|value| {
+                    let help = value.get_help().map(ToString::to_string).unwrap_or_default();
+                    format!("{}\\t'{}'", value.get_name(), help.replace('\'', "\\\\'"))
+                })
+                .collect();
+            if !words.is_empty() {
+                let _ = writeln!(
+                    lines,
+                    "complete -c {name} -n \"__fish_seen_subcommand_from {}\" -f -a \"{}\"",
+                    subcommand.get_name(),
+                    words.join("\n").replace(['"', '$', '`'], "")
+                );
+            }
+        }
+    }
+    lines
 }
 
 fn write(folder: &Path, pages: &[(String, String)]) -> io::Result<Vec<String>> {

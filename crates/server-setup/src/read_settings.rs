@@ -1,7 +1,10 @@
 //! Reading the settings of a server from flags, environment and configuration.
 
+use crate::broad_root::BroadRoot;
 use crate::config::{Config, Flags, VARIABLE_PREFIX};
 use crate::error::Error;
+#[cfg(all(feature = "sessions", unix))]
+use crate::narrowing::roots_of_session;
 use crate::program::Program;
 #[cfg(all(feature = "sessions", unix))]
 use crate::session_identity;
@@ -25,6 +28,7 @@ pub fn read(program: Program, flags: &Flags, agent_command: Option<String>) -> R
     let folder = program.default_root(folder);
     let variables = variables(std::env::vars_os())?;
     let mut config = Config::load(&folder, variables.iter().cloned(), flags)?;
+    let broad_root = if config.roots.is_empty() { BroadRoot::of(&folder) } else { None };
     let roots = if config.roots.is_empty() { vec![folder] } else { config.roots.to_vec() };
     let values = secret_values(&mut config, &variables);
     // The runner hides these values before it cuts output: the redactor would not find half of one.
@@ -37,6 +41,7 @@ pub fn read(program: Program, flags: &Flags, agent_command: Option<String>) -> R
         program,
         config,
         roots,
+        broad_root,
         redactor,
         secrets,
         temporary_folder,
@@ -50,7 +55,7 @@ pub fn read(program: Program, flags: &Flags, agent_command: Option<String>) -> R
         if let Ok(session) = &session
             && !session.roots.is_empty()
         {
-            settings.roots = narrowed(&settings.roots, &session.roots)?;
+            settings.roots = roots_of_session(&settings.roots, &session.roots)?;
         }
         settings.session = Some(session.map_err(Arc::new));
     }
@@ -67,6 +72,7 @@ pub fn defaults(program: Program) -> Result<Settings, Error> {
         program,
         config: Config::default(),
         roots: vec![folder],
+        broad_root: None,
         redactor: Redactor::new(redact::RedactionOptions::default())?,
         secrets: Secrets::default(),
         temporary_folder: None,
@@ -74,29 +80,6 @@ pub fn defaults(program: Program) -> Result<Settings, Error> {
         session: None,
         withheld: Vec::new(),
     })
-}
-
-/// Returns the parts of `roots` that lie in `within`, the roots of a session.
-#[cfg(all(feature = "sessions", unix))]
-fn narrowed(roots: &[PathBuf], within: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
-    let mut narrowed: Vec<PathBuf> = Vec::new();
-    for root in roots {
-        // Compared by where they lead, since a root may be given through a link. One that is not there grants nothing.
-        let Ok(real) = root.canonicalize() else { continue };
-        let common = within.iter().filter_map(|outer| match real.starts_with(outer) {
-            true => Some(&real),
-            false => outer.starts_with(&real).then_some(outer),
-        });
-        for common in common {
-            if !narrowed.contains(common) {
-                narrowed.push(common.clone());
-            }
-        }
-    }
-    if narrowed.is_empty() {
-        return Err(Error::NoSharedRoot { session_roots: within.to_vec() });
-    }
-    Ok(narrowed)
 }
 
 /// Returns the environment as text.

@@ -35,12 +35,19 @@ pub fn workspace(settings: &Settings) -> Result<Workspace, Error> {
     workspace_of(settings, &settings.roots)
 }
 
-/// Opens `roots`, which are some of those folders or lie in them.
+/// Opens `roots`, which are some of those folders or lie in them. The workspace is for a caller on this machine, who knows
+/// where they lie and has a home folder; a server for others changes that.
 ///
 /// # Errors
 /// One of them is no folder.
 pub fn workspace_of(settings: &Settings, roots: &[PathBuf]) -> Result<Workspace, Error> {
     let workspace = Workspace::new(roots)?;
     // By name as well, or a tool could write the file that is found at the next start.
-    Ok(workspace.protect(protected_files::protected(settings)).protect_name(FILE_NAME))
+    let workspace = workspace.protect(protected_files::protected(settings)).protect_name(FILE_NAME);
+    Ok(workspace.for_local_caller(home()))
+}
+
+/// Returns the home folder of the user that the server runs as.
+fn home() -> Option<PathBuf> {
+    std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
 }

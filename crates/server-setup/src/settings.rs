@@ -1,5 +1,6 @@
 //! [`Settings`]: the result of reading flags, environment and configuration.
 
+use crate::broad_root::BroadRoot;
 use crate::config::Config;
 use crate::error::Error;
 use crate::program::Program;
@@ -18,6 +19,8 @@ pub struct Settings {
     pub config: Config,
     /// The folders that tools may use.
     pub roots: Vec<PathBuf>,
+    /// The folder that is served only because the server was started there, if it is too much to change.
+    pub broad_root: Option<BroadRoot>,
     /// The redactor that masks secrets in everything that leaves.
     pub redactor: Redactor,
     /// Values that must not leave, which the runner hides before any output is cut.

@@ -1,8 +1,10 @@
 //! From settings to a server that is ready to serve.
 
-use crate::config::{ResultFormat, ToolPreset, Toolsets};
+use crate::broad_root::BroadRoot;
+use crate::config::{ResultFormat, Toolsets};
 use crate::error::Error;
 use crate::instructions::instructions;
+use crate::narrowing::Narrowing;
 use crate::program::Program;
 use crate::resources::{runner, workspace};
 use crate::sessions::{self, SessionHandle};
@@ -39,18 +41,21 @@ pub struct LocalServer {
     pub facts: Vec<ToolFacts<'static>>,
     /// The service for sessions, including those that end with this server.
     pub sessions: SessionHandle,
+    narrowing: Arc<Narrowing>,
 }
 
 impl LocalServer {
     /// Returns the connection that a transport serves.
     pub fn connection(&self) -> Connection {
+        let narrowing = Arc::clone(&self.narrowing);
         Connection::new(
             self.host.clone(),
             self.caller.clone(),
             self.program.name,
             self.program.version,
-            instructions(&self.host.names(&self.caller)),
+            instructions(&self.host, &self.caller),
         )
+        .narrowed_by_client(move |offered| narrowing.host(offered))
     }
 }
 
@@ -83,13 +88,32 @@ pub fn server(settings: Settings) -> Result<LocalServer, Error> {
     let confinement = confine.to_string();
     deferred.set(confine);
     let checked = (Arc::clone(&workspace), effects.clone());
-    let mut host = host(&settings, loaded.policy);
+    let mut host = host(&settings, loaded.policy).roots(workspace.roots());
     for toolset in toolsets {
         host = host.toolset(toolset);
     }
     let host = host.effects(Arc::new(effects)).audit(audit).build()?;
-    let (program, policy_file) = (settings.program, settings.config.policy.file.value);
-    Ok(LocalServer { program, host, caller, runner, confinement, policy_file, facts, checked, sessions })
+    let (program, policy_file) = (settings.program, settings.config.policy.file.value.clone());
+    let narrowing = Arc::new(Narrowing {
+        settings,
+        runner: runner.clone(),
+        sessions: sessions.clone(),
+        host: host.clone(),
+        caller: caller.clone(),
+        facts: facts.clone(),
+    });
+    Ok(LocalServer {
+        program,
+        host,
+        caller,
+        runner,
+        confinement,
+        policy_file,
+        facts,
+        checked,
+        sessions,
+        narrowing,
+    })
 }
 
 /// Returns the builder of a host with the limits and the selection of `settings`, as yet without tools.
@@ -101,15 +125,25 @@ pub fn host(settings: &Settings, policy: Policy) -> HostBuilder {
     limits.max_timeout = Duration::from_millis(*config.limits.max_timeout_ms);
     limits.max_answer_bytes = usize::try_from(*config.limits.max_output_bytes).unwrap_or(usize::MAX);
     let selection = match &config.toolsets.value {
-        Toolsets::Preset(ToolPreset::All) => ToolSelection::default(),
-        Toolsets::Preset(ToolPreset::Full) => ToolSelection::new(["full"]),
-        Toolsets::Preset(ToolPreset::Edit) => ToolSelection::new(["edit"]),
-        Toolsets::Preset(ToolPreset::Introspect) => ToolSelection::new(["introspect"]),
-        Toolsets::Preset(ToolPreset::Minimal) => ToolSelection::new(["minimal"]),
+        Toolsets::Preset(preset) => ToolSelection::new([preset.name()]),
         Toolsets::Chosen(words) => ToolSelection::new(words),
     };
+    let notice = settings.broad_root.as_ref().map(BroadRoot::notice);
+    if let Some(notice) = &notice {
+        tracing::warn!("{notice}");
+    }
     Host::builder(policy, settings.redactor.clone())
-        .selection(selection)
+        .selection(selection.supervised(has_supervisor(settings)).read_only(notice.is_some()))
+        .notice(notice)
         .limits(limits)
         .text_only(*config.results == ResultFormat::Text)
+}
+
+/// Returns true if this server is set up for agents: the settings name a command or agents, or it runs in a session.
+fn has_supervisor(settings: &Settings) -> bool {
+    let sessions = &settings.config.sessions;
+    !sessions.command.is_empty()
+        || sessions.agents.is_some()
+        || sessions.state_dir.is_some()
+        || settings.session.as_ref().is_some_and(Result::is_ok)
 }

@@ -1,5 +1,7 @@
 //! The toolsets of a server, and what each of them is given.
 
+#[cfg(feature = "ci")]
+use crate::broad_root::BroadRoot;
 use crate::config::{Config, EnvironmentMode};
 #[cfg(feature = "context")]
 use crate::error::CatalogueFileError;
@@ -136,7 +138,11 @@ fn library(
     #[cfg(feature = "context")]
     toolsets.push(mcp::context::toolset(&project_documents(config, workspace, commands.clone())?));
     #[cfg(feature = "ci")]
-    toolsets.push(mcp::ci::toolset(commands.clone(), server_facts(settings.program), max_timeout));
+    {
+        let notice = settings.broad_root.as_ref().map(BroadRoot::notice);
+        let facts = server_facts(settings.program).notice(notice);
+        toolsets.push(mcp::ci::toolset(commands.clone(), facts, max_timeout));
+    }
     #[cfg(feature = "introspection")]
     toolsets.push(mcp::introspection::toolset(
         workspace,
@@ -150,6 +156,7 @@ fn library(
         let (Callers::One(sessions) | Callers::Many(sessions)) = callers;
         toolsets.push(mcp::sessions::toolset(commands, sessions));
     }
+    toolsets.push(mcp::discovery::toolset());
     Ok(toolsets)
 }
 

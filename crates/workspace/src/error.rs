@@ -1,4 +1,5 @@
-//! The errors of the workspace. Every message says what to do, and none shows where a root lies.
+//! The errors of the workspace. Every message says what to do, and none shows where a root lies, unless the caller may
+//! know.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,7 +9,8 @@ use crate::metadata::PathKind;
 /// The reason why a [`Workspace`](crate::Workspace) refused a path, or why an operation on it failed.
 ///
 /// Paths in messages are relative to their root: never the root's own place, never a place outside.
-/// The one exception is [`Error::Root`], which only the operator sees, at start.
+/// The exceptions are [`Error::Root`], which only the operator sees, at start, and the roots in [`Error::Outside`] for a
+/// caller who [may know them](crate::Workspace::for_local_caller).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -33,11 +35,13 @@ pub enum Error {
     },
     /// The path leads out of every root, as an absolute path or by `..`.
     #[error(
-        "{given} leads outside the allowed roots; use a path relative to the first root, or an absolute path beneath a root"
+        "{given} leads outside the allowed roots{roots}; use a path relative to the first root, or an absolute path beneath a root"
     )]
     Outside {
         /// The relative path, or the words "the absolute path given".
         given: String,
+        /// The roots as the caller may know them, in parentheses after a blank; empty for a single one without a path.
+        roots: String,
     },
     /// A symbolic link on the way leads out of every root.
     #[error(
@@ -100,6 +104,15 @@ pub enum Error {
     /// The file holds settings of this server, which its own tools may not change.
     #[error("`{path}` is protected: it holds this server's own settings, which tools may not change")]
     Protected {
+        /// The path asked for.
+        path: String,
+    },
+    /// The path belongs to git, which keeps programs in such folders that it runs itself.
+    #[error(
+        "`{path}` belongs to git: file tools read what git keeps and never change it, because hooks and settings in it \
+         run programs; use the git tools"
+    )]
+    GitFolder {
         /// The path asked for.
         path: String,
     },

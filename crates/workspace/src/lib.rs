@@ -30,6 +30,9 @@
 //! refused. Opening never waits and wakes nothing: pipes, sockets and devices are refused by their kind
 //! before they are opened.
 //!
+//! What git keeps (`.git`, and every folder with the layout of a git directory) can be read and not changed, because
+//! hooks and settings in it run programs.
+//!
 //! # What does not
 //!
 //! A hard link to a file outside is that file: no operating system tells the two apart. Whoever can make
@@ -41,8 +44,10 @@
 struct Readme;
 
 mod access_limit;
+mod changes;
 mod error;
 mod folder;
+mod git_folder;
 mod hint;
 pub mod ignore_rules;
 mod metadata;
@@ -52,6 +57,8 @@ mod protection;
 mod resolve;
 mod root;
 mod root_set;
+mod spelling;
+mod staged;
 mod target;
 mod workspace;
 
@@ -65,5 +72,6 @@ pub use folder::{DirEntry, Folder, FolderEntries};
 pub use metadata::{FileRevision, Metadata, PathKind};
 pub use path::ConfinedPath;
 pub use path_text::printable;
-pub use target::{ReplaceCondition, TargetFile, TargetLock};
+pub use staged::{ReplaceCondition, SetAsideFile, StagedFile};
+pub use target::{TargetFile, TargetLock, TargetLocks};
 pub use workspace::Workspace;

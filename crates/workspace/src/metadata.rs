@@ -77,7 +77,7 @@ pub struct FileRevision {
 
 impl FileRevision {
     /// Returns true if both are certainly the same file, in whatever state.
-    pub(crate) fn same_file(self, other: Self) -> bool {
+    pub fn same_file(self, other: Self) -> bool {
         // An inode of 0 stands for no identity (`portable.rs`).
         self.inode != 0 && (self.device, self.inode) == (other.device, other.inode)
     }

@@ -10,13 +10,15 @@ use crate::error::Error;
 use crate::folder::Folder;
 #[cfg(target_os = "linux")]
 use crate::folder::openat2;
+use crate::git_folder;
 use crate::metadata::{Metadata, PathKind};
 use crate::path_text::{check_text, normalize};
 use crate::resolve::{FinalSymlink, ResolvedPath, walk};
 #[cfg(target_os = "linux")]
 use crate::root::AllowedRoot;
 use crate::root_set::RootSet;
-use crate::target::{ReplaceCondition, TargetFile};
+use crate::staged::ReplaceCondition;
+use crate::target::TargetFile;
 
 /// A path beneath an allowed root, existing or not. The only way to a file.
 ///
@@ -33,7 +35,7 @@ pub struct ConfinedPath {
 impl ConfinedPath {
     pub(crate) fn new(root_set: RootSet, root: usize, relative: &Path) -> Result<Self, Error> {
         let Some(relative) = normalize(relative) else {
-            return Err(Error::Outside { given: "the absolute path given".to_owned() });
+            return Err(root_set.outside("the absolute path given"));
         };
         Ok(Self { root_set, root, relative })
     }
@@ -65,7 +67,7 @@ impl ConfinedPath {
     pub fn join<P: AsRef<OsStr> + ?Sized>(&self, relative: &P) -> Result<Self, Error> {
         let path = self.relative.join(
             normalize(Path::new(relative.as_ref()))
-                .ok_or_else(|| Error::Outside { given: "the absolute path given".to_owned() })?,
+                .ok_or_else(|| self.root_set.outside("the absolute path given"))?,
         );
         if !path.as_os_str().is_empty() {
             check_text(path.as_os_str())?;
@@ -160,6 +162,11 @@ impl ConfinedPath {
             Err(error) if error.is_not_found() => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// Returns true if anything has this name, a link that leads nowhere included.
+    pub fn is_there(&self) -> bool {
+        self.stat(FinalSymlink::NoFollow).is_ok()
     }
 
     /// Returns the target of the link at this path, as it is written, or `None` if it is no link.
@@ -276,17 +283,23 @@ impl ConfinedPath {
         self.target_at(FinalSymlink::Follow)
     }
 
-    /// Returns the target of this path's own name, which may be a link.
-    fn target_no_follow(&self) -> Result<TargetFile, Error> {
+    /// Returns what has this path's own name, which may be a link: as [`target`](Self::target), but a link at the end is
+    /// not followed.
+    ///
+    /// # Errors
+    /// As for [`target`](Self::target).
+    pub fn own_target(&self) -> Result<TargetFile, Error> {
         self.target_at(FinalSymlink::NoFollow)
     }
 
     fn target_at(&self, last: FinalSymlink) -> Result<TargetFile, Error> {
-        let resolved = self.resolve(last)?;
+        // By the walk, which tells where links lead: a change is judged by that.
+        let resolved = walk(&self.root_set, self.root, &self.relative, last)?;
         match resolved.name {
             Some(name) => Ok(TargetFile::new(
                 self.root_set.clone(),
                 resolved.root,
+                resolved.path,
                 resolved.folder,
                 name,
                 self.display_path(),
@@ -302,7 +315,7 @@ impl ConfinedPath {
     /// [`Error::Protected`], [`Error::Io`] with the reason, and everything that keeps a path from being
     /// resolved.
     pub fn check_changeable(&self) -> Result<(), Error> {
-        match self.target_no_follow() {
+        match self.own_target() {
             Ok(target) => target.check_unprotected(),
             // Its folder does not exist, so it can only be judged by its names.
             Err(error) if error.is_not_found() => {
@@ -329,7 +342,7 @@ impl ConfinedPath {
     /// # Errors
     /// [`Error::WrongKind`], [`Error::NotFound`], [`Error::Protected`].
     pub fn remove_file(&self) -> Result<(), Error> {
-        let target = self.with_hint(self.target_no_follow())?;
+        let target = self.with_hint(self.own_target())?;
         let _lock = target.lock();
         self.with_hint(target.remove_file())
     }
@@ -337,8 +350,19 @@ impl ConfinedPath {
     /// Creates the folder and those it lies in. Says whether it was created; existing is fine.
     ///
     /// # Errors
-    /// [`Error::AlreadyExists`] if a file has the name, [`Error::NotAFolder`] if one is on the way.
+    /// [`Error::AlreadyExists`] if a file has the name, [`Error::NotAFolder`] if one is on the way, [`Error::GitFolder`].
     pub fn create_folder_all(&self) -> Result<bool, Error> {
+        Ok(!self.create_folders()?.is_empty())
+    }
+
+    /// Removes the folder at this path if it is empty, and says whether it was.
+    pub fn remove_empty_folder(&self) -> bool {
+        let removed = self.own_target().map(|target| target.remove_empty_folder());
+        matches!(removed, Ok(Ok(())))
+    }
+
+    /// Creates the folder and those it lies in. Returns those that were missing, the outermost first.
+    fn create_folders(&self) -> Result<Vec<Self>, Error> {
         let mut missing = Vec::new();
         let mut existing = self.relative.as_path();
         let mut folder = loop {
@@ -354,8 +378,19 @@ impl ConfinedPath {
                 Err(error) => return Err(error),
             }
         };
+        if missing.is_empty() {
+            return Ok(Vec::new());
+        }
+        git_folder::check_new_names(missing.iter().copied(), &self.display_path())?;
+        let mut place = self.with_relative(existing);
+        // Where the links on the way lead.
+        let mut resolved = walk(&self.root_set, self.root, existing, FinalSymlink::Follow)?;
+        resolved.path.extend(resolved.name);
+        let mut created = Vec::new();
         for &name in missing.iter().rev() {
             self.root_set.protected.check_entry(&folder, name, &self.display_path())?;
+            let root = self.root_set.get(resolved.root)?;
+            git_folder::check_change(root, &resolved.path, &folder, name, &self.display_path())?;
             match folder.create_child(name) {
                 Ok(()) => {}
                 // Another process created it meanwhile.
@@ -365,21 +400,26 @@ impl ConfinedPath {
             // Opened from its parent's handle and without following links: a name that was swapped for a link is
             // refused.
             folder = folder.child(name).map_err(|error| self.io_error("create", error))?;
+            place = place.with_relative(&place.relative.join(name));
+            resolved.path.push(name);
+            created.push(place.clone());
         }
-        Ok(!missing.is_empty())
+        Ok(created)
     }
 
-    /// Creates the folders this path lies in.
+    /// Creates the folders this path lies in. Returns those that were missing, the outermost first.
     ///
     /// # Errors
     /// As for [`create_folder_all`](Self::create_folder_all).
-    pub fn create_parents(&self) -> Result<(), Error> {
+    pub fn create_parents(&self) -> Result<Vec<Self>, Error> {
         match self.parent() {
             // Usually the folder exists, which one resolution tells.
             Some(parent) if self.resolve(FinalSymlink::NoFollow).is_err() => {
-                parent.create_folder_all().map(|_| ())
+                // The name is new as well.
+                git_folder::check_new_names(self.relative.file_name(), &self.display_path())?;
+                parent.create_folders()
             }
-            _ => Ok(()),
+            _ => Ok(Vec::new()),
         }
     }
 
@@ -390,26 +430,27 @@ impl ConfinedPath {
     /// [`Error::AlreadyExists`], [`Error::NotFound`], [`Error::Protected`], [`Error::IntoItself`], or
     /// [`Error::Io`]: a folder cannot move to another file system.
     pub fn rename_to(&self, destination: &Self, overwrite: bool) -> Result<(), Error> {
-        let source = self.with_hint(self.target_no_follow())?;
+        let source = self.with_hint(self.own_target())?;
         // Checked before folders are created for a source that does not exist.
         let found =
             self.with_hint(source.metadata().and_then(|found| {
                 found.ok_or_else(|| self.io_error("move", io::ErrorKind::NotFound.into()))
             }))?;
+        source.check_changeable()?;
         if found.kind == PathKind::Directory
             && let (_, source_path) = self.open_canonical()?
             && destination.canonical_parent().is_some_and(|parent| parent.starts_with(source_path))
         {
             // A protected file is refused as protected, wherever it would have moved.
             source.check_unprotected()?;
-            if let Ok(target) = destination.target_no_follow() {
+            if let Ok(target) = destination.own_target() {
                 target.check_unprotected()?;
             }
             return Err(Error::IntoItself { path: self.display_path() });
         }
         destination.create_parents()?;
         let _lock = source.lock();
-        source.rename_to(&destination.target_no_follow()?, overwrite)
+        source.rename_to(&destination.own_target()?, overwrite)
     }
 
     fn stat(&self, last: FinalSymlink) -> Result<Metadata, Error> {

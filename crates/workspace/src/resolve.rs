@@ -226,7 +226,7 @@ impl PathWalk<'_> {
     fn outside(&self) -> Error {
         match &self.last_link {
             Some(link) => Error::LinkOutside { link: link.clone() },
-            None => Error::Outside { given: format!("`{}`", self.requested) },
+            None => self.root_set.outside(format!("`{}`", self.requested)),
         }
     }
 

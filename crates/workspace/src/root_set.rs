@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::Error;
@@ -12,12 +12,21 @@ use crate::path_text::printable;
 use crate::protection::ProtectedFiles;
 use crate::root::AllowedRoot;
 
-/// The allowed roots and the files in them that no operation may change. Cloning it copies two pointers.
+/// The facts about a caller who works on the machine of the server.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LocalCaller {
+    /// The folder that `~` stands for.
+    pub(crate) home: Option<PathBuf>,
+}
+
+/// The allowed roots and the files in them that no operation may change. Cloning it copies three pointers.
 #[derive(Clone, Debug)]
 pub(crate) struct RootSet {
     /// The primary root first.
     pub(crate) roots: Arc<[AllowedRoot]>,
     pub(crate) protected: Arc<ProtectedFiles>,
+    /// The local caller, who may know where the roots lie; none if callers are elsewhere.
+    pub(crate) local_caller: Option<Arc<LocalCaller>>,
     /// True if `openat2(2)` resolves whole paths in the kernel; otherwise the walk resolves them.
     #[cfg(target_os = "linux")]
     pub(crate) by_kernel: bool,
@@ -49,6 +58,7 @@ impl RootSet {
             by_kernel: openat2::is_available(&first.folder),
             roots: roots.into(),
             protected,
+            local_caller: None,
         })
     }
 
@@ -69,6 +79,25 @@ impl RootSet {
             Some(found) if root > 0 => format!("{}:{shown}", found.name),
             _ => shown,
         }
+    }
+
+    /// Returns the error for a path that leads outside, which names the roots as far as the caller may know them.
+    pub(crate) fn outside(&self, given: impl Into<String>) -> Error {
+        Error::Outside { given: given.into(), roots: self.describe_roots() }
+    }
+
+    /// Returns the roots in parentheses: by their paths for a local caller, otherwise by the names that paths in them have.
+    fn describe_roots(&self) -> String {
+        let roots: Vec<String> = match (&self.local_caller, &*self.roots) {
+            (Some(_), roots) => {
+                roots.iter().map(|root| format!("`{}`", printable(root.canonical.as_os_str()))).collect()
+            }
+            (None, [_]) => return String::new(),
+            (None, roots) => (0..roots.len())
+                .map(|index| format!("`{}`", self.display_path(index, Path::new(""))))
+                .collect(),
+        };
+        format!(" ({})", roots.join(", "))
     }
 
     /// Returns the error for an operation that the operating system refused. If the root was removed, that is the

@@ -9,7 +9,8 @@ use crate::error::Error;
 use crate::path::ConfinedPath;
 use crate::path_text::check_text;
 use crate::root::AllowedRoot;
-use crate::root_set::RootSet;
+use crate::root_set::{LocalCaller, RootSet};
+use crate::spelling;
 
 /// The allowed roots, and the files in them that tools may not change. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -59,7 +60,24 @@ impl Workspace {
                 Ok(AllowedRoot::new(folder, canonical.clone(), canonical))
             })
             .collect::<Result<_, Error>>()?;
-        Ok(Self { root_set: RootSet::new(roots, Arc::clone(&self.root_set.protected))? })
+        let narrowed = RootSet::new(roots, Arc::clone(&self.root_set.protected))?;
+        Ok(Self { root_set: RootSet { local_caller: self.root_set.local_caller.clone(), ..narrowed } })
+    }
+
+    /// Returns this workspace for a caller on the same machine: errors name the roots by their paths, and `~` stands for
+    /// `home`, if there is one.
+    #[must_use]
+    pub fn for_local_caller(mut self, home: Option<PathBuf>) -> Self {
+        self.root_set.local_caller = Some(Arc::new(LocalCaller { home }));
+        self
+    }
+
+    /// Returns this workspace for callers who may not know where its roots lie, and who have no home here. A new
+    /// workspace is for them.
+    #[must_use]
+    pub fn for_remote_callers(mut self) -> Self {
+        self.root_set.local_caller = None;
+        self
     }
 
     /// Returns this workspace for one call, which may reach only what `limit` allows. What is opened is judged by where
@@ -79,6 +97,7 @@ impl Workspace {
             root_set: RootSet {
                 roots: roots.collect::<Result<_, Error>>()?,
                 protected: Arc::clone(&self.root_set.protected),
+                local_caller: self.root_set.local_caller.clone(),
                 // The limit judges where a path leads, and `openat2` does not say where it arrived.
                 #[cfg(target_os = "linux")]
                 by_kernel: false,
@@ -86,19 +105,45 @@ impl Workspace {
         })
     }
 
-    /// Finds the root that `path` belongs to and the path beneath it. It is a matter of text: nothing is opened, and
-    /// the path need not exist.
+    /// Finds the root that `path` belongs to and the path beneath it. It is a matter of text, and the path need not exist.
     ///
     /// A relative path belongs to the first root, unless it has the form `name:path` in which paths of the
     /// other roots are shown. An absolute path must begin, component by component, with
     /// a root's path, either resolved or as the root was given; the longest root wins. `..` is left to the
     /// opening, which knows what it means behind a link.
     ///
+    /// `~` and what begins with `~/` is the home folder of a local caller, and for others outside; `./~` is the name. Where
+    /// `\` separates nothing, a path with it that does not exist is read with `/` in its place; a path with a drive leads
+    /// outside.
+    ///
     /// # Errors
     /// [`Error::Invalid`] for text that is no path, [`Error::Outside`] for an absolute path beneath no root.
     pub fn locate<P: AsRef<OsStr> + ?Sized>(&self, path: &P) -> Result<ConfinedPath, Error> {
         let text = path.as_ref();
         check_text(text)?;
+        if let Some(below) = spelling::below_home(text) {
+            let home = self.root_set.local_caller.as_ref().and_then(|caller| caller.home.as_ref());
+            let home = home.ok_or_else(|| self.root_set.outside("`~`, a home folder,"))?;
+            return self.locate_spelled(home.join(below).as_os_str());
+        }
+        if cfg!(windows) {
+            return self.locate_spelled(text);
+        }
+        if spelling::has_drive(text) {
+            return Err(self.root_set.outside("the path given, with a drive of Windows,"));
+        }
+        let located = self.locate_spelled(text);
+        match spelling::with_slashes(text) {
+            // A name may well have a backslash in it.
+            Some(slashed) if !located.as_ref().is_ok_and(ConfinedPath::is_there) => {
+                self.locate_spelled(&slashed)
+            }
+            _ => located,
+        }
+    }
+
+    /// Finds the root and the path beneath it of a path that is written as this system writes paths.
+    fn locate_spelled(&self, text: &OsStr) -> Result<ConfinedPath, Error> {
         let path = Path::new(text);
         let (root, relative) = if path.has_root() || path.is_absolute() {
             let found = self.root_set.roots.iter().enumerate().filter_map(|(index, root)| {
@@ -108,7 +153,7 @@ impl Workspace {
             // The innermost root, and the first of two with the same path.
             match found.max_by_key(|(depth, index, _)| (*depth, usize::MAX - index)) {
                 Some((_, index, relative)) => (index, relative),
-                None => return Err(Error::Outside { given: "the absolute path given".to_owned() }),
+                None => return Err(self.root_set.outside("the absolute path given")),
             }
         } else {
             self.root_set.find_named(text).unwrap_or((0, path))

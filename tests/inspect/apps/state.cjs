@@ -35,6 +35,15 @@ const state = {
   password: 'hunter2-hunter2', nested: { apiKey: 'k-123', credentials: { user: 'ada', pin: 1234 } },
   'set-cookie': 'sid=1', key: 'an ordinary key',
 };
+// What has properties beside its elements.
+const called = () => 1;
+state.beside = {
+  map: Object.assign(new (class Registry extends Map {})([['a', 1]]), { extra: 1 }),
+  set: Object.assign(new Set([1]), { extra: 1 }), list: Object.assign([1], { extra: 'q', password: 'hunter2' }),
+  bytes: Object.assign(new Uint8Array([1]), { extra: 1 }), called: Object.assign(called, { calls: 7 }),
+  no: new Boolean(false), five: new Number(5), many: new AggregateError([new Error('inner')], 'outer'),
+  wrapped: new Error('outer', { cause: { code: 7 } }), match: /b(c)/.exec('abc'),
+};
 state.self = state;
 state.again = state.cart;
 Object.defineProperty(state, 'getter', { enumerable: true, get: () => (trap(), 'never') });

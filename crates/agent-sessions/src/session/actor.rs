@@ -12,15 +12,15 @@ use super::successor;
 use super::waiters::{EndWaiter, StartWaiter};
 use crate::catalog::AgentDefinition;
 use crate::clock;
-use crate::context::SupervisorContext;
 use crate::diagnosis::{StopCause, StopDiagnosis};
 use crate::error::{Error, ErrorCode};
-use crate::process::{self, ProcessIdentity};
+use crate::process_table::{self, ProcessIdentity};
 use crate::protocol::{MessageDelivery, SessionEnded, SessionStarted};
 use crate::random::random_fraction;
 use crate::record::SessionRecord;
 use crate::restart_policy::RestartDecision;
 use crate::state::{ScheduledAction, SessionAction, SessionEvent, SessionState};
+use crate::supervisor_context::SupervisorContext;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -301,8 +301,8 @@ impl SessionActor {
     /// Describes the session that is over, after whatever is left of its processes has been ended.
     async fn ended(&self, changed: bool) -> SessionEnded {
         let id = &self.record.id;
-        process::end_tree(self.record.process, id, Duration::ZERO).await;
-        let survivors = process::tree(None, id).into_iter().map(|process| process.pid).collect();
+        process_table::end_tree(self.record.process, id, Duration::ZERO).await;
+        let survivors = process_table::tree(None, id).into_iter().map(|process| process.pid).collect();
         let state = self.record.state.kind();
         SessionEnded { session_id: id.clone(), changed, state, left: survivors }
     }
@@ -403,7 +403,7 @@ impl SessionActor {
         // A credential of a process that did not start would stay valid otherwise.
         let launched =
             prepared.start(&self.context).await.inspect_err(|_| self.record.revoke_credential())?;
-        let process = process::identify(launched.pid);
+        let process = process_table::identify(launched.pid);
         let terminal = launched.source.terminal();
         let recording = self.record_output(launched.source, Some(launched.secret));
         self.live = Some((LiveProcess::started(launched.running, terminal), recording));

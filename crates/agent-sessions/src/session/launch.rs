@@ -3,14 +3,16 @@
 use super::recorder::OutputSource;
 use crate::catalog::{AgentCatalog, ArgumentPlaceholders};
 use crate::clock;
-use crate::context::SupervisorContext;
 use crate::directory::{SessionFolder, SessionMarkers};
 use crate::error::{Error, error_chain};
 use crate::random::SessionCredential;
 use crate::record::SessionRecord;
-use crate::terminal::{PseudoTerminal, TerminalDevice};
+use crate::supervisor_context::SupervisorContext;
 use crate::variables::{AGENT_COMMAND_VARIABLE, CREDENTIAL_VARIABLE, SESSION_VARIABLE, STATE_VARIABLE};
-use process_runner::{Command, Confinement, LeftoverPolicy, Limits, Running, Stdin};
+use process_runner::{
+    Command, Confinement, LeftoverPolicy, Limits, PseudoTerminal, Running, Stdin, TerminalDevice,
+    TerminalSize,
+};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +21,8 @@ use std::time::Duration;
 const MAX_MARKER_LIFETIME: Duration = Duration::from_secs(86_400);
 /// The bytes of output that the runner itself keeps. The output goes elsewhere, so it is next to nothing.
 const CAPTURE_BYTES: usize = 4096;
+/// The size of a session's terminal.
+const TERMINAL_SIZE: TerminalSize = TerminalSize { columns: 120, rows: 40 };
 
 /// The arguments with which a process is started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,7 +154,8 @@ fn with_terminal(
     folder: &SessionFolder,
     record: &SessionRecord,
 ) -> Result<(Command, OutputSource), LaunchError> {
-    let (terminal, TerminalDevice { path, file }) = PseudoTerminal::open().map_err(LaunchError::Terminal)?;
+    let (terminal, TerminalDevice { path, file }) =
+        PseudoTerminal::open(TERMINAL_SIZE).map_err(LaunchError::Terminal)?;
     let command = confined(command.stdout(file), folder, record, Some(&path));
     Ok((command.env("TERM", "xterm-256color").stdin(Stdin::Terminal(path)), OutputSource::Terminal(terminal)))
 }

@@ -1,9 +1,8 @@
 //! A process that runs for a session.
 
 use crate::diagnosis::ObservedExit;
-use crate::process::{self, ProcessIdentity};
-use crate::terminal::PseudoTerminal;
-use process_runner::{ExitStatus, Running};
+use crate::process_table::{self, ProcessIdentity};
+use process_runner::{ExitStatus, PseudoTerminal, Running};
 use std::time::Duration;
 
 /// The interval at which a process is looked for that an earlier supervisor started.
@@ -48,11 +47,11 @@ impl LiveProcess {
                 }
             }
             AgentProcess::Adopted(process) => {
-                while process::is_alive(*process) {
+                while process_table::is_alive(*process) {
                     tokio::time::sleep(POLL_INTERVAL).await;
                 }
                 // The leader is gone, so the rest is found by the session's id in its environment.
-                process::end_tree(None, id, Duration::ZERO).await;
+                process_table::end_tree(None, id, Duration::ZERO).await;
                 ObservedExit::default()
             }
         }
@@ -65,7 +64,7 @@ impl LiveProcess {
             AgentProcess::Adopted(process) => {
                 let (process, id) = (*process, id.to_owned());
                 // A task of its own: the actor goes on to wait for the exit.
-                tokio::spawn(async move { process::end_tree(Some(process), &id, grace).await });
+                tokio::spawn(async move { process_table::end_tree(Some(process), &id, grace).await });
             }
         }
     }

@@ -1,12 +1,12 @@
 //! Delivers messages to a process that reads its standard input or has a terminal.
 
-use crate::context::SupervisorContext;
 use crate::error::{Error, ErrorCode};
 use crate::log::LogLevel;
-use crate::process::ProcessIdentity;
+use crate::process_table::ProcessIdentity;
 use crate::protocol::{DeliveryMethod, MessageDelivery};
 use crate::record::SessionRecord;
-use crate::terminal::PseudoTerminal;
+use crate::supervisor_context::SupervisorContext;
+use process_runner::PseudoTerminal;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,7 +46,9 @@ async fn type_into(terminal: Option<PseudoTerminal>, text: &str) -> Result<(), E
     let Some(terminal) = terminal else {
         return Err(Error::new(ErrorCode::State, "its terminal is gone with the supervisor that had it"));
     };
-    terminal.type_line(text).await.map_err(|error| {
+    // Enter sends a carriage return.
+    let line = format!("{}\r", text.trim_end_matches('\n'));
+    terminal.write(line.as_bytes(), WRITE_TIMEOUT).await.map_err(|error| {
         let message =
             format!("the session does not read: it took {} bytes, then {}", error.written, error.source);
         Error::new(ErrorCode::State, message)

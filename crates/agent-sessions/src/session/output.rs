@@ -1,7 +1,7 @@
 //! The output of a session: its log, and the last lines as the agent printed them.
 
-use crate::context::{SESSION_LOG_NAME, SupervisorContext};
 use crate::log::{PROCESS_START_MARK, RotatingLog, last_printed};
+use crate::supervisor_context::{SESSION_LOG_NAME, SupervisorContext};
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};

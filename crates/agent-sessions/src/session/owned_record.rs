@@ -1,11 +1,11 @@
 //! The record of a session in the hands of its owner: changed, published and stored.
 
 use crate::clock;
-use crate::context::SupervisorContext;
 use crate::error::{Error, ErrorCode};
 use crate::log::LogLevel;
 use crate::record::SessionRecord;
 use crate::state::{SessionEvent, SessionState, StateMachine, StateTransition};
+use crate::supervisor_context::SupervisorContext;
 use std::ops::Deref;
 use std::sync::Arc;
 use tokio::sync::watch;

@@ -2,10 +2,10 @@
 
 use super::output::SessionOutput;
 use crate::catalog::AgentDefinition;
-use crate::context::{SupervisorComponent, SupervisorContext};
 use crate::directory::SessionFolder;
 use crate::line_buffer::LineBuffer;
-use crate::terminal::PseudoTerminal;
+use crate::supervisor_context::{SupervisorComponent, SupervisorContext};
+use process_runner::PseudoTerminal;
 use redaction::LineRedactor;
 use std::io;
 use std::sync::Arc;

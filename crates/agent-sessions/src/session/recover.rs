@@ -4,7 +4,7 @@ use super::actor::SessionActor;
 use super::recorder::OutputSource;
 use crate::diagnosis::{StopCause, StopDiagnosis};
 use crate::log::LogLevel;
-use crate::process;
+use crate::process_table;
 use crate::state::{SessionAction, SessionEvent, SessionState};
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ const ORPHAN_GRACE: Duration = Duration::from_millis(500);
 /// Recovers a session. `same_boot` tells that process ids still mean what they meant when they were recorded.
 pub(crate) async fn recover(session: &mut SessionActor, same_boot: bool) {
     match session.record().state.clone() {
-        SessionState::Running { process } if same_boot && process::is_alive(process) => {
+        SessionState::Running { process } if same_boot && process_table::is_alive(process) => {
             session.record().log(LogLevel::Info, &format!("process {} runs, and was adopted", process.pid));
             let folder = session.context().lock.folder().existing(&session.record().id);
             // Without its pipe the session goes on unrecorded.
@@ -55,9 +55,9 @@ impl SessionActor {
 
 /// Ends the processes of a session that has no process any more.
 async fn end_orphans(session: &SessionActor) {
-    let orphans = process::tree(None, &session.record().id).len();
+    let orphans = process_table::tree(None, &session.record().id).len();
     if orphans > 0 {
         session.record().log(LogLevel::Warn, &format!("{orphans} processes without an owner were ended"));
-        process::end_tree(None, &session.record().id, ORPHAN_GRACE).await;
+        process_table::end_tree(None, &session.record().id, ORPHAN_GRACE).await;
     }
 }

@@ -2,10 +2,10 @@
 
 use crate::classify::classify;
 use crate::clock;
-use crate::context::SupervisorContext;
 use crate::diagnosis::{ObservedExit, RetryHint, RetrySource, RetryTime, StopCause, StopDiagnosis};
 use crate::record::SessionRecord;
 use crate::restart_policy::{RestartHistory, RestartPolicy};
+use crate::supervisor_context::SupervisorContext;
 
 /// Finds out why the process of a session ended that printed `lines` last. `end_reason` is the reason for which it was
 /// ended, if it was.

@@ -4,13 +4,13 @@ use super::launch::LaunchError;
 use super::owned_record::OwnedRecord;
 use crate::backup::back_up;
 use crate::clock;
-use crate::context::SupervisorContext;
 use crate::error::error_chain;
 use crate::log::LogLevel;
 use crate::next_step::next_prompt;
 use crate::random::new_session_id;
 use crate::record::SessionRecord;
 use crate::state::SessionState;
+use crate::supervisor_context::SupervisorContext;
 use std::path::Path;
 
 /// Starts a session that continues the work of the one that `record` describes, and returns its id.

@@ -4,15 +4,12 @@ use super::cuts::{OutlineCut, apply_cuts};
 use super::grammar::Rule;
 use super::language::Language;
 use super::nodes::{contains_definition, docstring, is_c_function, last_row, name_of};
+use super::parse::{MAX_DEPTH, MAX_TEXT_BYTES, parse};
 use super::symbol::{Outline, Symbol, SymbolKind};
 use std::collections::BTreeMap;
-use std::ops::{ControlFlow, Range};
-use tree_sitter::{Node, ParseOptions, ParseState, Parser, Tree};
+use std::ops::Range;
+use tree_sitter::{Node, Tree};
 
-/// The longest text that is parsed. A longer one is generated code, and parsing it takes seconds.
-const MAX_TEXT_BYTES: usize = 1 << 20;
-/// Nested definitions that are looked into. Each level costs stack, and generated code can nest without end.
-const MAX_DEPTH: usize = 48;
 /// The most lines of documentation that are kept.
 const MAX_DOC_LINES: usize = 4;
 /// A value of more bytes is left out.
@@ -78,22 +75,6 @@ pub(super) fn extract_with_bodies(
     let total = cuts.len();
     cuts.drain(..restored.min(total));
     Some((apply_cuts(text, &cuts), total))
-}
-
-/// Parses `text`. The number of steps is limited instead of the time, so that the result does not depend on the speed of
-/// the machine.
-fn parse(language: Language, text: &str) -> Option<Tree> {
-    let mut parser = Parser::new();
-    parser.set_language(&language.grammar()).ok()?;
-    // The parser calls back every hundred steps; a sensible text takes about one step per byte.
-    let mut remaining_calls = 1000 + text.len() / 4;
-    let mut progress = |_: &ParseState| {
-        remaining_calls = remaining_calls.saturating_sub(1);
-        if remaining_calls == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    };
-    let bytes = text.as_bytes();
-    let mut read = |offset: usize, _| bytes.get(offset..).unwrap_or_default();
-    parser.parse_with_options(&mut read, None, Some(ParseOptions::new().progress_callback(&mut progress)))
 }
 
 /// The surroundings of a definition.

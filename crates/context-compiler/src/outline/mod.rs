@@ -14,16 +14,20 @@
 #[cfg(feature = "outline")]
 mod cuts;
 #[cfg(feature = "outline")]
+mod definitions;
+#[cfg(feature = "outline")]
 mod extract;
 #[cfg(feature = "outline")]
 mod grammar;
 mod language;
 #[cfg(feature = "outline")]
 mod nodes;
+#[cfg(feature = "outline")]
+mod parse;
 mod symbol;
 
 pub use language::Language;
-pub use symbol::{Outline, Symbol, SymbolKind};
+pub use symbol::{Definition, FileDefinitions, Outline, Symbol, SymbolKind};
 
 /// Returns the outline of `text`, the content of the file at `path`.
 ///
@@ -37,6 +41,21 @@ pub fn outline(path: &str, text: &str) -> Option<Outline> {
     let language = Language::of_path(path)?;
     #[cfg(feature = "outline")]
     return extract::extract(language, text);
+    #[cfg(not(feature = "outline"))]
+    {
+        let _ = (language, text);
+        None
+    }
+}
+
+/// Returns the definitions in `text`, the content of the file at `path`, in its order: with the lines that each takes and the
+/// number of definitions around it. A file with syntax errors has those that the parser recognizes.
+///
+/// Returns `None` where [`outline()`] does.
+pub fn definitions(path: &str, text: &str) -> Option<FileDefinitions> {
+    let language = Language::of_path(path)?;
+    #[cfg(feature = "outline")]
+    return definitions::definitions(language, text);
     #[cfg(not(feature = "outline"))]
     {
         let _ = (language, text);

@@ -33,6 +33,32 @@ pub struct Symbol {
     pub exported: bool,
 }
 
+/// The definitions in a file, in its order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FileDefinitions {
+    /// The definitions; a nested one follows the one that it stands in.
+    pub definitions: Vec<Definition>,
+    /// True if the parser did not understand all of the text, so that definitions may be missing.
+    pub has_errors: bool,
+}
+
+/// A definition in a file, with the lines that it takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Definition {
+    /// Its text before its body, on one line and without the sign that begins the body. A long one ends in `…`.
+    pub signature: String,
+    /// The kind of what it defines. An `impl` block of Rust counts as a module.
+    pub kind: SymbolKind,
+    /// Its first line, from 1, without the comments and attributes above it.
+    pub first_line: usize,
+    /// Its last line.
+    pub last_line: usize,
+    /// The number of definitions that it stands in.
+    pub depth: usize,
+}
+
 /// The kind of a symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]

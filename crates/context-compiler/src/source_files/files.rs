@@ -109,6 +109,27 @@ impl<'a> SourceFiles<'a> {
         self.files.len()
     }
 
+    /// Returns the paths of the changed files that `is_wanted` selects and that are whole in the document: they come first
+    /// in the budget, and have at most `max_tokens` together.
+    pub(crate) fn surely_whole(&self, max_tokens: usize, is_wanted: impl Fn(&str) -> bool) -> Vec<String> {
+        if !self.may_be_whole() {
+            return Vec::new();
+        }
+        let wanted = self
+            .files
+            .iter()
+            .filter(|file| self.wishes.changed.contains(&file.path) && is_wanted(&file.path));
+        let mut costs: Vec<(usize, &str)> =
+            wanted.filter_map(|file| Some((file.whole_cost()?, file.path.as_str()))).collect();
+        costs.sort_unstable();
+        let mut tokens = 0;
+        let fitting = costs.into_iter().take_while(|(cost, _)| {
+            tokens += cost;
+            tokens <= max_tokens
+        });
+        fitting.map(|(_, path)| path.to_owned()).collect()
+    }
+
     fn indexed(&self) -> IndexedFiles<'_> {
         IndexedFiles {
             loader: self.loader,

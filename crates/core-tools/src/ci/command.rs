@@ -1,26 +1,18 @@
 //! The way from a requested command to a process that is ready to start.
 
+use super::command_words::{CommandText, ProgramLookup};
 use super::confinement::{CommandScope, ConfinementPolicy};
 use super::environment::{EnvironmentPolicy, terminal_environment};
 use super::error::CommandError;
+use super::glob_match::matches_a_file;
+use super::shell_only::{PlainLine, line_advice};
+use super::terminal::with_terminal;
 use crate::redact::Redactor;
 use crate::workspace::{ConfinedPath, Workspace};
-use process_runner::{Command, CommandLine, Confinement, Runner, ShellSyntax, ShellSyntaxKind};
-use schemars::JsonSchema;
-use serde::Deserialize;
+use process_runner::{Command, CommandLine, Confinement, Runner, ShellSyntax, ShellSyntaxKind, TerminalSize};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::sync::Arc;
-
-/// A command: an array of program and arguments, or one line that is split as a shell splits words.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(untagged)]
-pub enum CommandText {
-    /// One line.
-    Line(String),
-    /// Program and arguments.
-    Vector(#[schemars(length(min = 1))] Vec<String>),
-}
 
 /// Prepares and runs commands: in which folders, with which environment, and behind which confinement.
 ///
@@ -34,11 +26,63 @@ pub struct Commands {
     confinement: ConfinementPolicy,
 }
 
+/// A command as a caller requested it, in the foreground or the background.
+#[derive(Clone, Copy)]
+pub(super) struct CommandRequest<'a> {
+    pub(super) text: &'a CommandText,
+    /// True if the text is one line of a shell.
+    pub(super) shell: bool,
+    pub(super) working_directory: Option<&'a str>,
+    pub(super) env: Option<&'a BTreeMap<String, String>>,
+    /// The size of the terminal that the program gets, if any.
+    pub(super) terminal: Option<TerminalSize>,
+}
+
 /// A command that is ready to start.
 pub(super) struct PreparedCommand {
     pub(super) command: Command,
-    /// Shell syntax in the command line that was passed on literally. Worth a note if the command fails.
-    pub(super) literal_syntax: Option<ShellSyntax>,
+    /// The shell that runs it.
+    pub(super) shell: Option<&'static str>,
+    /// A glob in the command line that was passed on literally. Worth a note if the command fails.
+    pub(super) literal_glob: Option<ShellSyntax>,
+}
+
+/// Program and arguments, and how they came about.
+struct RequestedWords {
+    program: String,
+    arguments: Vec<String>,
+    shell: Option<&'static str>,
+    literal_glob: Option<ShellSyntax>,
+}
+
+impl RequestedWords {
+    fn of_vector(words: &[String]) -> Result<Self, CommandError> {
+        match words.split_first() {
+            Some((program, arguments)) if !program.is_empty() => Ok(Self {
+                program: program.clone(),
+                arguments: arguments.to_vec(),
+                shell: None,
+                literal_glob: None,
+            }),
+            _ => Err(CommandError::Empty),
+        }
+    }
+
+    fn of_shell_line(line: &str, shell: &'static str) -> Result<Self, CommandError> {
+        if line.trim().is_empty() {
+            return Err(CommandError::Empty);
+        }
+        let arguments = vec!["-c".to_owned(), line.to_owned()];
+        Ok(Self { program: shell.to_owned(), arguments, shell: Some(shell), literal_glob: None })
+    }
+
+    fn of_line(text: &str, request: CommandRequest<'_>, folder: &ConfinedPath) -> Result<Self, CommandError> {
+        let parsed = CommandLine::parse(text)?;
+        let line = PlainLine { text, parsed: &parsed, working_directory: request.working_directory };
+        line.check(|glob| matches_a_file(folder, glob)).map_err(CommandError::NeedsShell)?;
+        let literal_glob = parsed.shell_syntax_of(ShellSyntaxKind::Glob).cloned();
+        Ok(Self { program: parsed.program, arguments: parsed.args, shell: None, literal_glob })
+    }
 }
 
 impl Commands {
@@ -90,8 +134,11 @@ impl Commands {
 
     /// Returns the confinement of every command, or `None` where it is off.
     #[cfg_attr(
-        not(all(feature = "sessions", feature = "mcp")),
-        allow(dead_code, reason = "agent sessions run behind the same confinement")
+        not(any(feature = "git", all(feature = "sessions", feature = "mcp"))),
+        allow(
+            dead_code,
+            reason = "agent sessions run behind the same confinement, and git asks if it may connect"
+        )
     )]
     pub(crate) fn confinement(&self) -> Option<Confinement> {
         self.confinement.confinement()
@@ -114,38 +161,39 @@ impl Commands {
     }
 
     /// Prepares the command that a caller requested.
-    pub(super) fn prepare(
-        &self,
-        text: &CommandText,
-        folder: Option<&str>,
-        env: Option<&BTreeMap<String, String>>,
-    ) -> Result<PreparedCommand, CommandError> {
-        let (program, arguments, literal_syntax) = match text {
-            CommandText::Line(line) => {
-                let line = CommandLine::parse(line)?;
-                let syntax = line.shell_syntax().cloned();
-                if let Some(syntax) = syntax.clone().filter(is_surely_for_a_shell) {
-                    return Err(CommandError::NeedsShell(syntax));
-                }
-                (line.program, line.args, syntax)
-            }
-            CommandText::Vector(words) => match words.split_first() {
-                Some((program, arguments)) if !program.is_empty() => {
-                    (program.clone(), arguments.to_vec(), None)
-                }
-                _ => return Err(CommandError::Empty),
-            },
+    pub(super) fn prepare(&self, request: CommandRequest<'_>) -> Result<PreparedCommand, CommandError> {
+        let folder = self.workspace.locate(request.working_directory.unwrap_or("."))?;
+        let RequestedWords { program, arguments, shell, literal_glob } = self.words(request, &folder)?;
+        let mut command = self.command_in(program, &folder)?.args(arguments);
+        command = match request.terminal {
+            Some(size) => with_terminal(command, size),
+            // An editor without a terminal does not end by itself: it would be waited for until the time limit. Tests do
+            // not get these variables, because they may look at them.
+            None => command.envs([("GIT_EDITOR", "true"), ("GIT_SEQUENCE_EDITOR", "true")]),
         };
-        let folder = self.workspace.locate(folder.unwrap_or("."))?;
-        // An editor without a terminal does not end by itself: it would be waited for until the time limit. Tests do not get
-        // these variables, because they may look at them.
-        let editors = [("GIT_EDITOR", "true"), ("GIT_SEQUENCE_EDITOR", "true")];
-        let mut command = self.command_in(program, &folder)?.args(arguments).envs(editors);
         // Set after the policies, so that the variables of the call take precedence.
-        if let Some(env) = env {
+        if let Some(env) = request.env {
             command = command.envs(env.iter().map(|(key, value)| (key.as_str(), value.as_str())));
         }
-        Ok(PreparedCommand { command, literal_syntax })
+        Ok(PreparedCommand { command, shell, literal_glob })
+    }
+
+    fn words(
+        &self,
+        request: CommandRequest<'_>,
+        folder: &ConfinedPath,
+    ) -> Result<RequestedWords, CommandError> {
+        let absolute = folder.to_absolute();
+        let programs = ProgramLookup::new(self.runner.environment_value("PATH"), &absolute);
+        match (request.text.understood(programs).as_ref(), request.shell) {
+            (CommandText::Line(line), true) => RequestedWords::of_shell_line(line, programs.shell()),
+            (CommandText::Line(line), false) => RequestedWords::of_line(line, request, folder),
+            (CommandText::Vector(words), false) => RequestedWords::of_vector(words),
+            (CommandText::Vector(words), true) => match words.as_slice() {
+                [line] => RequestedWords::of_shell_line(line, programs.shell()),
+                _ => Err(CommandError::ShellTakesLine { advice: line_advice(words) }),
+            },
+        }
     }
 
     /// Returns a command that runs in `folder`, with the environment and the confinement of every command. Tests get
@@ -202,12 +250,4 @@ impl Commands {
             line.chars().take(MAX_CHARS).chain("…".chars()).collect()
         }
     }
-}
-
-/// Returns true for syntax that nobody means literally: an operator, a redirection, an assignment.
-fn is_surely_for_a_shell(syntax: &ShellSyntax) -> bool {
-    matches!(
-        syntax.kind,
-        ShellSyntaxKind::Operator | ShellSyntaxKind::Redirection | ShellSyntaxKind::Assignment
-    )
 }

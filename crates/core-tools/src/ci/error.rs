@@ -1,7 +1,8 @@
 //! The errors of running a command, and their messages.
 
+use super::shell_only::{NeedsShell, is_builtin};
 use crate::workspace;
-use process_runner::{CommandSplitError, ShellSyntax, ShellSyntaxKind, SpawnErrorKind};
+use process_runner::{CommandSplitError, SpawnErrorKind};
 use std::io;
 use std::path::PathBuf;
 
@@ -14,9 +15,15 @@ pub enum CommandError {
     /// The line cannot be split into words.
     #[error("cannot split the command")]
     Split(#[from] CommandSplitError),
-    /// The line uses syntax of a shell, and commands run without one.
-    #[error("{}", needs_shell(.0))]
-    NeedsShell(ShellSyntax),
+    /// The line needs a shell, and was to run without one.
+    #[error("{0}")]
+    NeedsShell(NeedsShell),
+    /// Words were given where a line of a shell was expected.
+    #[error("with `shell`, `command` is one line of text, and it is an array of words: {advice}")]
+    ShellTakesLine {
+        /// The call to make instead.
+        advice: String,
+    },
     /// The array names no program.
     #[error("`command` is empty: expected a program and its arguments")]
     Empty,
@@ -49,6 +56,20 @@ pub enum CommandError {
     TooManyRunning {
         /// The number of background commands that may run at once.
         max: usize,
+    },
+    /// The port to wait for is in use before the command was started.
+    #[error(
+        "port {port} is in use already, so nothing was started: stop what listens there, or let the command use another"
+    )]
+    PortInUse {
+        /// The port.
+        port: u16,
+    },
+    /// The call that started a command was cancelled while it waited.
+    #[error("cancelled while it waited for command {id}, which was ended")]
+    StartCancelled {
+        /// The id that the command had.
+        id: u32,
     },
     /// The command did not take all of its input.
     #[error("command {id} took {written} bytes of input and not the other {remaining}")]
@@ -93,17 +114,6 @@ fn known_ids(ids: &[u32]) -> String {
     format!("there are {}", ids.join(", "))
 }
 
-fn needs_shell(syntax: &ShellSyntax) -> String {
-    let advice = match syntax.kind {
-        ShellSyntaxKind::Assignment => "set the variable with `env`",
-        _ => {
-            "run a shell by name if one is meant ([\"sh\", \"-c\", \"…\"]), or quote it, or give the command as an \
-             array, if it is meant literally"
-        }
-    };
-    format!("{syntax}, and commands run without one: {advice}")
-}
-
 /// Returns the error, its sources and the advice that goes with it, on one line.
 fn run_error(error: &process_runner::Error) -> String {
     if let process_runner::Error::Spawn(error) = error
@@ -131,6 +141,10 @@ fn program_not_found(program: &str, searched: &[PathBuf], nearest_name: Option<&
         searched.iter().take(MAX_FOLDERS_SHOWN).map(|folder| folder.display().to_string()).collect();
     let more = if searched.len() > MAX_FOLDERS_SHOWN { ", …" } else { "" };
     let advice = match nearest_name {
+        _ if is_builtin(program) => {
+            ". Shells have a command of this name: give the whole line as `command`, with \"shell\": true"
+                .to_owned()
+        }
         Some(name) => format!("; did you mean `{name}`?"),
         None => ". Install it, or add its folder to the PATH of the process that starts it.".to_owned(),
     };

@@ -20,30 +20,39 @@
 mod background;
 mod build;
 mod command;
+pub(crate) mod command_words;
 mod compiler;
 mod confinement;
 mod ecosystem;
 mod environment;
 mod error;
 mod exit;
+mod glob_match;
 pub(crate) mod node;
 mod progress;
 pub(crate) mod project;
-pub(crate) mod quote;
+mod recorded_output;
 mod report;
 mod run;
 mod server_diagnostics;
 mod server_facts;
+mod shell_only;
+pub(crate) mod shell_quote;
 mod success_output;
+mod terminal;
+mod terminal_run;
+mod terminal_screen;
 mod timeout;
 mod toolchains;
+mod transcript;
 
 pub use background::{
     BackgroundCommands, BackgroundOutput, BackgroundState, BackgroundStatus, CommandList, ListCommands,
-    ReadCommandOutput, StartCommand, StartedCommand, StopCommand, WriteCommandInput,
+    ReadCommandOutput, StartCommand, StartContext, StartedCommand, StopCommand, WriteCommandInput,
 };
 pub use build::{BuildError, BuildGoal, BuildReport, BuildRequest, build};
-pub use command::{CommandText, Commands};
+pub use command::Commands;
+pub use command_words::CommandText;
 pub use compiler::{Diagnostic, DiagnosticReader, DiagnosticSeverity};
 pub use confinement::{CommandScope, ConfinementPolicy, DeferredConfinement, PrivateTempDir, ToolchainPaths};
 pub use ecosystem::Ecosystem;
@@ -53,5 +62,7 @@ pub use report::{CommandOutcome, CommandReport};
 pub use run::RunCommand;
 pub use server_diagnostics::{GetDiagnostics, ServerDiagnostics, diagnose};
 pub use server_facts::ServerFacts;
+pub use shell_only::NeedsShell;
 pub use success_output::SuccessOutput;
+pub use terminal_screen::ScreenText;
 pub use toolchains::{Toolchain, toolchains};

@@ -21,6 +21,9 @@ pub struct CommandReport {
     /// The signal that ended the program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<String>,
+    /// The shell that ran the line, with `shell`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shell: Option<String>,
     /// Standard output: the beginning and the end, with a line between them that says what is left out.
     pub stdout: String,
     /// Standard error, in the same form.
@@ -32,6 +35,18 @@ pub struct CommandReport {
     /// Further facts: the limit that ended the command, processes that were left over.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// The whole output, where something of it was left out.
+    #[serde(skip)]
+    full_output: Option<FullOutput>,
+}
+
+/// The output of a command as far as it was captured, masked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct FullOutput {
+    /// Standard output, and then standard error.
+    pub(super) text: String,
+    /// The position of the first byte that was left out of the report.
+    pub(super) cut_at: usize,
 }
 
 /// The way in which a command ended.
@@ -96,6 +111,9 @@ impl CommandReport {
             (_, None, None) => outcome.to_owned(),
         };
         let _ = write!(text, " after {}.{:03} s", self.duration_ms / 1000, self.duration_ms % 1000);
+        if let Some(shell) = &self.shell {
+            let _ = write!(text, " in {shell}");
+        }
         for note in &self.notes {
             let _ = write!(text, "\nnote: {note}");
         }
@@ -108,31 +126,10 @@ impl CommandReport {
     }
 
     /// Creates the report, with at most `max_bytes` of each stream.
-    pub(super) fn new(
-        output: &Output,
-        literal_syntax: Option<&ShellSyntax>,
-        redactor: &Redactor,
-        max_bytes: usize,
-    ) -> Self {
-        let exit = ExitDetails::from(output);
+    pub(super) fn new(output: &Output, redactor: &Redactor, max_bytes: usize) -> Self {
         let stdout = ReportExcerpt::new(&output.stdout, redactor, max_bytes);
         let stderr = ReportExcerpt::new(&output.stderr, redactor, max_bytes);
-        let mut report = Self {
-            outcome: CommandOutcome::from(&output.termination),
-            exit_code: exit.code,
-            signal: exit.signal,
-            truncated: stdout.is_cut || stderr.is_cut,
-            stdout: stdout.text,
-            stderr: stderr.text,
-            duration_ms: as_millis(output.to_exit.unwrap_or(output.elapsed)),
-            notes: termination_notes(output),
-        };
-        if report.truncated {
-            report.notes.push(format!(
-                "stdout had {} bytes, stderr {}; ask for more with max_output_bytes, or have the command write to a file",
-                output.stdout.total_bytes, output.stderr.total_bytes
-            ));
-        }
+        let mut report = Self::of_excerpts(output, stdout, stderr);
         if output.stdout.binary || output.stderr.binary {
             report.notes.push("the output is not text; what is shown of it is approximate".to_owned());
         }
@@ -142,11 +139,54 @@ impl CommandReport {
                 .notes
                 .push(format!("the program read {} bytes of its input and no more", output.stdin.written));
         }
-        // Only after a failure: a word such as `*` may be meant as it is.
-        if let Some(syntax) = literal_syntax.filter(|_| !report.is_success()) {
-            report.notes.push(format!("{syntax}, and this ran without one"));
-        }
         report
+    }
+
+    /// Creates the report on a program with a terminal, which printed `text`, masked already.
+    pub(super) fn of_terminal(output: &Output, text: String, max_bytes: usize) -> Self {
+        let text = ReportExcerpt::of_text(text, max_bytes);
+        Self::of_excerpts(output, text, ReportExcerpt::default())
+    }
+
+    fn of_excerpts(output: &Output, stdout: ReportExcerpt, stderr: ReportExcerpt) -> Self {
+        let exit = ExitDetails::from(output);
+        let mut notes = termination_notes(output);
+        let cut: Vec<_> = [("stdout", &stdout), ("stderr", &stderr)]
+            .into_iter()
+            .filter(|(_, excerpt)| excerpt.is_cut)
+            .map(|(name, excerpt)| format!("{name} had {} bytes", excerpt.total_bytes))
+            .collect();
+        if !cut.is_empty() {
+            notes.push(format!("{}; max_output_bytes sets how much of it is shown", cut.join(", ")));
+        }
+        let full_output = FullOutput::of(&stdout, &stderr);
+        Self {
+            outcome: CommandOutcome::from(&output.termination),
+            exit_code: exit.code,
+            signal: exit.signal,
+            shell: None,
+            truncated: stdout.is_cut || stderr.is_cut,
+            stdout: stdout.text,
+            stderr: stderr.text,
+            duration_ms: as_millis(output.to_exit.unwrap_or(output.elapsed)),
+            notes,
+            full_output,
+        }
+    }
+
+    /// Takes the whole output out of the report, where something of it was left out.
+    pub(super) fn take_full_output(&mut self) -> Option<FullOutput> {
+        self.full_output.take()
+    }
+
+    /// Adds how the words of the command came about: the shell that read them, a glob that nothing replaced.
+    pub(super) fn with_words(mut self, shell: Option<&str>, literal_glob: Option<&ShellSyntax>) -> Self {
+        self.shell = shell.map(str::to_owned);
+        // Only after a failure: a word such as `*` may be meant as it is.
+        if let Some(syntax) = literal_glob.filter(|_| !self.is_success()) {
+            self.notes.push(format!("{syntax}, and this ran without one; no file matched there"));
+        }
+        self
     }
 }
 
@@ -160,41 +200,103 @@ pub(super) fn capture_bytes(max_bytes: usize) -> usize {
     max_bytes + max_bytes / 2 + 4 * REDACTION_MARGIN_BYTES
 }
 
+impl FullOutput {
+    /// Joins both streams. `None` if nothing was left out of them.
+    fn of(stdout: &ReportExcerpt, stderr: &ReportExcerpt) -> Option<Self> {
+        const BETWEEN: &str = "\n--- stderr ---\n";
+        let whole = |excerpt: &ReportExcerpt| excerpt.whole.clone().unwrap_or_else(|| excerpt.text.clone());
+        let (out, err) = (whole(stdout), whole(stderr));
+        let cut_at = match (stdout.is_cut, stderr.is_cut) {
+            (true, _) => stdout.head_bytes,
+            (false, true) => out.len() + BETWEEN.len() + stderr.head_bytes,
+            (false, false) => return None,
+        };
+        let text = if err.is_empty() { out } else { format!("{out}{BETWEEN}{err}") };
+        Some(Self { text, cut_at })
+    }
+}
+
 /// A captured stream as text: cleaned, masked, and then cut.
+#[derive(Default)]
 struct ReportExcerpt {
     text: String,
     is_cut: bool,
+    /// The text before the cut, as far as it was captured.
+    whole: Option<String>,
+    /// The bytes of the text before the part that is left out.
+    head_bytes: usize,
+    /// The bytes that the program printed.
+    total_bytes: u64,
 }
 
 impl ReportExcerpt {
-    /// Cuts a stream to `max_bytes`, a quarter of them from its beginning: the end of a failed command's output
-    /// says more than its beginning.
+    /// Cuts a stream to `max_bytes`.
     fn new(stream: &CapturedStream, redactor: &Redactor, max_bytes: usize) -> Self {
         let masked = |bytes: &[u8]| {
             let text = String::from_utf8_lossy(bytes);
             redactor.redact(&clean(&text)).into_owned()
         };
-        let (head, tail, margin) = if stream.truncated() {
-            (masked(stream.head()), masked(stream.tail()), REDACTION_MARGIN_BYTES)
-        } else {
+        if !stream.truncated() {
             let whole = masked(stream.bytes());
-            if whole.len() <= max_bytes {
-                return Self { text: whole, is_cut: false };
-            }
-            (whole.clone(), whole, 0)
-        };
+            return Self { total_bytes: stream.total_bytes, ..Self::of_text(whole, max_bytes) };
+        }
+        let (head, tail) = (masked(stream.head()), masked(stream.tail()));
         // The margin is left out even where masking has made the text shorter than what may be shown: in it may be the
         // rest of a secret whose beginning was not captured.
-        let head_end = head.floor_char_boundary(Ord::min(max_bytes / 4, head.len().saturating_sub(margin)));
-        let tail_start = Ord::max(tail.len().saturating_sub(max_bytes - max_bytes / 4), margin);
-        let tail_start = tail.ceil_char_boundary(Ord::min(tail_start, tail.len()));
-        let (head, tail) = (&head[..head_end], &tail[tail_start..]);
-        let omitted = stream.total_bytes.saturating_sub((head.len() + tail.len()) as u64);
-        let line_end = if head.is_empty() || head.ends_with('\n') { "" } else { "\n" };
-        let text = format!("{head}{line_end}[... about {omitted} bytes left out ...]\n{tail}");
-        Self { text, is_cut: true }
+        let head = &head[..head.floor_char_boundary(head.len().saturating_sub(REDACTION_MARGIN_BYTES))];
+        let tail = &tail[tail.ceil_char_boundary(Ord::min(REDACTION_MARGIN_BYTES, tail.len()))..];
+        Self::cut(head, tail, true, stream.total_bytes, max_bytes)
+    }
+
+    /// Cuts a text that is masked to `max_bytes`.
+    fn of_text(text: String, max_bytes: usize) -> Self {
+        let total_bytes = text.len() as u64;
+        if text.len() <= max_bytes {
+            return Self { text, total_bytes, ..Self::default() };
+        }
+        Self::cut(&text, &text, false, total_bytes, max_bytes)
+    }
+
+    /// Joins the beginning of `head` and the end of `tail`. A quarter is from the beginning: the end of a failed command's
+    /// output says more than its beginning. `gap` says that something between the two was not captured.
+    fn cut(head: &str, tail: &str, gap: bool, total_bytes: u64, max_bytes: usize) -> Self {
+        let whole = if gap { join_around_gap(head, tail, total_bytes) } else { head.to_owned() };
+        let head_end = head.floor_char_boundary(Ord::min(max_bytes / 4, head.len()));
+        let tail_start = tail.ceil_char_boundary(tail.len().saturating_sub(max_bytes - max_bytes / 4));
+        let (head, tail) = (whole_lines_before(&head[..head_end]), whole_lines_after(tail, tail_start));
+        let text = join_around_gap(head, tail, total_bytes);
+        Self { text, is_cut: true, whole: Some(whole), head_bytes: head.len(), total_bytes }
     }
 }
+
+/// Joins the beginning and the end of a text with a line that says how much is left out.
+fn join_around_gap(head: &str, tail: &str, total_bytes: u64) -> String {
+    let omitted = total_bytes.saturating_sub((head.len() + tail.len()) as u64);
+    let line_end = if head.is_empty() || head.ends_with('\n') { "" } else { "\n" };
+    format!("{head}{line_end}[... about {omitted} bytes left out ...]\n{tail}")
+}
+
+/// Returns `text` up to its last line end, if that is near.
+fn whole_lines_before(text: &str) -> &str {
+    match text.rfind('\n') {
+        Some(at) if text.len() - at < MAX_PART_OF_LINE => &text[..=at],
+        _ => text,
+    }
+}
+
+/// Returns `text` from the first start of a line at `start` or after it, if that is near.
+fn whole_lines_after(text: &str, start: usize) -> &str {
+    if text[..start].ends_with('\n') {
+        return &text[start..];
+    }
+    match text[start..].find('\n') {
+        Some(at) if at < MAX_PART_OF_LINE => &text[start + at + 1..],
+        _ => &text[start..],
+    }
+}
+
+/// The length of a piece of a line that is left out, so that an excerpt begins and ends with whole lines.
+const MAX_PART_OF_LINE: usize = 400;
 
 /// Returns what is worth knowing of the end: the limit, and processes that were ended or could not be.
 fn termination_notes(output: &Output) -> Vec<String> {

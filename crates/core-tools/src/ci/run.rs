@@ -1,8 +1,12 @@
 //! One command, run to its end.
 
-use super::command::{CommandText, Commands, PreparedCommand};
+#![allow(clippy::doc_markdown, reason = "the comments on inputs are what a client reads")]
+
+use super::command::{CommandRequest, Commands, PreparedCommand};
+use super::command_words::CommandText;
 use super::error::CommandError;
 use super::report::{CommandReport, capture_bytes};
+use super::terminal::terminal_size;
 use super::timeout::effective_timeout;
 use process_runner::{Limits, Stdin};
 use schemars::JsonSchema;
@@ -16,20 +20,30 @@ use tokio_util::sync::CancellationToken;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct RunCommand {
-    /// Program and arguments, or one line (no shell)
+    /// The program and its arguments: an array such as ["git", "log", "-n", "3"], whose words are taken literally, or one line, which is split at blanks and quotes. A line with pipes, `&&`, `>`, `$VAR`, `*` or `cd` needs `shell`.
     pub command: CommandText,
-    /// Default: the first root
+    /// Runs `command`, then one line of text, with `bash -c`, or with `sh -c` where there is no bash. Default: false.
+    pub shell: Option<bool>,
+    /// The folder to run in, relative to the first root, which is the default.
     pub working_directory: Option<String>,
-    /// Time limit; default 120000
+    /// The time limit in milliseconds. Default: 120000.
     #[schemars(range(min = 1, max = 86_400_000))]
     pub timeout_ms: Option<u64>,
-    /// Standard input
+    /// Text for standard input, which is empty by default; with `pty` it is typed.
     pub stdin: Option<String>,
-    /// Variables to set
+    /// Environment variables to set besides the inherited ones, such as {"RUST_LOG": "debug"}.
     pub env: Option<BTreeMap<String, String>>,
-    /// Kept of each stream; default 20000
+    /// The most bytes of each stream in the answer. Default: 20000.
     #[schemars(range(min = 1_000, max = 1_000_000))]
     pub max_output_bytes: Option<usize>,
+    /// Gives the program a terminal, for one that refuses to work without; the answer is what it drew, as text. Default: false.
+    pub pty: Option<bool>,
+    /// The columns of the terminal. Default: 80.
+    #[schemars(range(min = 20, max = 500))]
+    pub columns: Option<u16>,
+    /// The rows of the terminal. Default: 24.
+    #[schemars(range(min = 5, max = 200))]
+    pub rows: Option<u16>,
 }
 
 impl RunCommand {
@@ -37,17 +51,23 @@ impl RunCommand {
     pub fn new(line: impl Into<String>) -> Self {
         Self {
             command: CommandText::Line(line.into()),
+            shell: None,
             working_directory: None,
             timeout_ms: None,
             stdin: None,
             env: None,
             max_output_bytes: None,
+            pty: None,
+            columns: None,
+            rows: None,
         }
     }
 }
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
 const DEFAULT_OUTPUT_BYTES: usize = 20_000;
+/// The bytes of each stream that are kept beyond what is shown, for a caller that wants to see the rest.
+const KEPT_OUTPUT_BYTES: usize = 1 << 20;
 
 impl Commands {
     /// Runs a command to its end, and everything it starts with it. `max_timeout` is the longest time limit the
@@ -65,17 +85,32 @@ impl Commands {
         cancel: &CancellationToken,
         on_progress: impl Fn(&str),
     ) -> Result<CommandReport, CommandError> {
-        let PreparedCommand { command, literal_syntax } =
-            self.prepare(&input.command, input.working_directory.as_deref(), input.env.as_ref())?;
+        let terminal = terminal_size(input.pty, input.columns, input.rows);
+        let PreparedCommand { command, shell, literal_glob } = self.prepare(CommandRequest {
+            text: &input.command,
+            shell: input.shell == Some(true),
+            working_directory: input.working_directory.as_deref(),
+            env: input.env.as_ref(),
+            terminal,
+        })?;
         let timeout = effective_timeout(input.timeout_ms, DEFAULT_TIMEOUT, max_timeout)?;
         let max_bytes = input.max_output_bytes.unwrap_or(DEFAULT_OUTPUT_BYTES);
-        let limits = Limits::default().timeout(timeout).capture(capture_bytes(max_bytes));
-        let mut command = command.limits(limits).cancel(cancel.clone());
-        if let Some(text) = &input.stdin {
-            command = command.stdin(Stdin::bytes(text.as_bytes()));
-        }
-        let running = self.runner.start(command).await?;
-        let output = self.wait_with_progress(running, on_progress).await?;
-        Ok(CommandReport::new(&output, literal_syntax.as_ref(), &self.redactor, max_bytes))
+        let captured = capture_bytes(max_bytes).max(KEPT_OUTPUT_BYTES);
+        let limits = Limits::default().timeout(timeout).capture(captured);
+        let command = command.limits(limits).cancel(cancel.clone());
+        let report = if let Some(size) = terminal {
+            let (output, text) =
+                self.run_in_terminal(command, size, input.stdin.as_deref(), on_progress).await?;
+            CommandReport::of_terminal(&output, text, max_bytes)
+        } else {
+            let command = match &input.stdin {
+                Some(text) => command.stdin(Stdin::bytes(text.as_bytes())),
+                None => command,
+            };
+            let running = self.runner.start(command).await?;
+            let output = self.wait_with_progress(running, on_progress).await?;
+            CommandReport::new(&output, &self.redactor, max_bytes)
+        };
+        Ok(report.with_words(shell, literal_glob.as_ref()))
     }
 }

@@ -29,6 +29,9 @@ pub struct ServerDiagnostics {
     pub cpus: usize,
     /// The folders that paths must lie in. Relative paths start at the first.
     pub roots: Vec<String>,
+    /// A restriction of the whole server, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub notice: Option<String>,
     /// The confinement of commands: `off: …`, what is in force, or `not available: …`.
     pub confinement: String,
     /// The programs found, in the order they are looked for.
@@ -50,6 +53,7 @@ pub fn diagnose(
         os: operating_system(),
         cpus: std::thread::available_parallelism().map_or(1, usize::from),
         roots: commands.workspace.roots().map(|root| root.display().to_string()).collect(),
+        notice: facts.notice.clone(),
         confinement: commands.confinement_summary(),
         toolchains,
     }

@@ -15,18 +15,27 @@ pub struct ServerFacts {
     pub started: Instant,
     /// The folders where programs are searched: the value of `PATH`.
     pub path: Option<OsString>,
+    /// A restriction of the whole server that its callers should know.
+    pub notice: Option<String>,
 }
 
 impl ServerFacts {
     /// Creates the facts of a server that starts now and finds no programs.
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
-        Self { name: name.into(), version: version.into(), started: Instant::now(), path: None }
+        Self { name: name.into(), version: version.into(), started: Instant::now(), path: None, notice: None }
     }
 
     /// Sets the value of `PATH`, in which toolchains are searched. Without it, none is found.
     #[must_use]
     pub fn path(mut self, path: Option<OsString>) -> Self {
         self.path = path;
+        self
+    }
+
+    /// Sets a restriction of the whole server that its callers should know. None by default.
+    #[must_use]
+    pub fn notice(mut self, notice: Option<String>) -> Self {
+        self.notice = notice;
         self
     }
 }

@@ -34,32 +34,30 @@ use tokio_util::sync::CancellationToken;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct CompileContext {
-    /// If not yours
+    /// The role that the document is for, such as `dev` or `qa`. Your own role by default.
     pub role: Option<String>,
-    /// Its plans
+    /// The number of the phase whose plans are included. By default no plan of a phase is.
     pub phase: Option<u32>,
-    /// Instead: this plan
+    /// A plan to include instead of those of a phase, as a path below the first root.
     pub plan_path: Option<String>,
-    /// Default: 12000
+    /// The most tokens of the document. 12000 by default.
     pub budget_tokens: Option<u32>,
-    /// Ranks code
+    /// The work in a sentence: the code that it names is included first.
     pub task: Option<String>,
-    /// Code globs
+    /// Globs of source files that are wanted, such as `src/**/*.rs`. By default the task and the changes choose them.
     pub include: Option<Vec<String>>,
-    /// Not these
+    /// Globs of files that are left out.
     pub exclude: Option<Vec<String>>,
-    /// Of text
+    /// The form of the document. `markdown` by default.
     #[serde(default)]
     pub format: DocumentFormatInput,
-    /// Default: HEAD
+    /// The revision since which changes are shown. HEAD by default, which shows what is not committed.
     pub since: Option<String>,
-    /// prefix_hash you have
+    /// The `prefix_hash` of an earlier answer: while the stable part is the same, it is not sent again.
     pub known_prefix: Option<String>,
-    /// Output of the last test run about its failures, for the tail
-    #[schemars(extend("unlisted" = true))]
+    /// The output of a failed test run, to be included with the code that it names.
     pub test_failures: Option<String>,
-    /// True to get the list of sections with path, detail, tokens, sha256 and why, and of what was left out
-    #[schemars(extend("unlisted" = true))]
+    /// True adds to the last line every section with its tokens and reason, and what was left out. False by default.
     #[serde(default)]
     pub manifest: bool,
 }

@@ -1,7 +1,9 @@
 //! The errors of the filesystem tools.
 
-use std::{fmt, io};
+use std::io;
 
+use super::edit::EditProblem;
+use super::patch::PatchProblem;
 use crate::workspace;
 
 /// The reason that a filesystem tool gave no result.
@@ -89,6 +91,30 @@ pub enum Error {
         /// The problem with it.
         problem: EditProblem,
     },
+    /// A text is no patch.
+    #[error("`patch`{}: {problem}", .line.map(|line| format!(", line {line}")).unwrap_or_default())]
+    PatchSyntax {
+        /// The line of the text, from 1, if the problem has one.
+        line: Option<usize>,
+        /// The problem with it.
+        problem: String,
+    },
+    /// Parts of a patch do not fit; nothing was changed.
+    #[error("{}", describe_problems(.problems, *.total))]
+    Patch {
+        /// The first of them.
+        problems: Vec<PatchProblem>,
+        /// The number of all of them.
+        total: usize,
+    },
+    /// A change failed, and one that was made before it could not be undone.
+    #[error("{cause}; a change made before it could not be undone: {failed}")]
+    NotUndone {
+        /// The message of the failure to undo it.
+        failed: String,
+        /// The first failure.
+        cause: Box<Error>,
+    },
     /// A glob cannot be read.
     #[error("`{parameter}`: `{pattern}` is no glob: {reason}")]
     Glob {
@@ -124,62 +150,28 @@ impl Error {
     }
 }
 
-/// A reason why one edit does not fit the file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum EditProblem {
-    /// `old_string` is empty.
-    Empty,
-    /// Both strings are the same.
-    Same,
-    /// `old_string` contains a mask, which stands for text the caller has not seen.
-    Masked,
-    /// `old_string` does not occur. Holds the lines that come nearest, with their numbers.
-    NotFound {
-        /// Number and text of the nearest lines; empty if none is near.
-        nearest: Vec<(usize, String)>,
-        /// True if they differ in blanks only.
-        blanks_only: bool,
-    },
-    /// `old_string` occurs more than once.
-    NotUnique {
-        /// The number of occurrences.
-        matches: usize,
-        /// The lines where it begins, the first ten.
-        lines: Vec<usize>,
-    },
+fn describe_problems(problems: &[PatchProblem], total: usize) -> String {
+    if let ([problem], 1) = (problems, total) {
+        return format!("nothing was changed: {problem}");
+    }
+    let mut text = format!("nothing was changed; {total} parts of the patch do not fit:");
+    for problem in problems {
+        text.push_str(&format!("\n- {problem}"));
+    }
+    if total > problems.len() {
+        text.push_str(&format!("\nand {} more", total - problems.len()));
+    }
+    text
 }
 
-impl fmt::Display for EditProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Empty => {
-                f.write_str("old_string is empty; give the text to replace (write_file creates or appends)")
-            }
-            Self::Same => f.write_str("old_string and new_string are the same"),
-            Self::Masked => f.write_str(
-                "old_string contains [redacted:…], a mask shown in place of a secret; choose text beside it",
-            ),
-            Self::NotFound { nearest, .. } if nearest.is_empty() => {
-                f.write_str("old_string was not found, nor anything like it; read the file again")
-            }
-            Self::NotFound { nearest, blanks_only } => {
-                let difference = if *blanks_only { "with other blanks or indentation " } else { "" };
-                write!(f, "old_string was not found; the nearest text stands {difference}at")?;
-                for (number, line) in nearest {
-                    write!(f, "\n{number}: {line}")?;
-                }
-                Ok(())
-            }
-            Self::NotUnique { matches, lines } => {
-                let more = if *matches > lines.len() { " and more" } else { "" };
-                let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
-                write!(
-                    f,
-                    "old_string occurs {matches} times, on lines {}{more}; add text around it until it is unique, or set replace_all",
-                    lines.join(", ")
-                )
-            }
-        }
+/// Returns the message of an error and of its causes.
+pub(super) fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
     }
+    text
 }

@@ -11,7 +11,7 @@ use crate::workspace::{ConfinedPath, PathKind, Workspace};
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct CheckExistence {
-    /// Path to look for
+    /// Path to look for, relative to the first root or absolute beneath a root.
     pub path: String,
 }
 
@@ -33,6 +33,9 @@ pub struct Existence {
     /// The kind of what is there, links followed; absent if nothing is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<PathKind>,
+    /// A remark, if something else has the name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 /// Tells if `path` is a regular file, or a link to one. A dangling link is no file.
@@ -71,7 +74,11 @@ fn exists(workspace: &Workspace, input: &CheckExistence, wanted: PathKind) -> Re
 }
 
 fn existence(path: &ConfinedPath, kind: Option<PathKind>, wanted: PathKind) -> Existence {
-    Existence { path: path.display_path(), exists: kind == Some(wanted), kind }
+    let path = path.display_path();
+    let exists = kind == Some(wanted);
+    let other = kind.filter(|_| !exists);
+    let note = other.map(|kind| format!("`{path}` is there: it is {}, not {}", kind.noun(), wanted.noun()));
+    Existence { path, exists, kind, note }
 }
 
 #[cfg(test)]
@@ -95,6 +102,9 @@ mod tests {
         assert_eq!(ask("absent/f"), (Some(false), Some(false)));
         assert_eq!(ask("folder/f/below"), (Some(false), Some(false)));
         assert_eq!(ask("."), (Some(false), Some(true)));
+        let folder = file_exists(&project.workspace, &CheckExistence::new("folder")).unwrap();
+        assert_eq!(folder.note.as_deref(), Some("`folder` is there: it is a directory, not a regular file"));
+        assert_eq!(directory_exists(&project.workspace, &CheckExistence::new("folder")).unwrap().note, None);
         for path in ["..", "/etc/passwd", "folder/../../x", ""] {
             assert_eq!(ask(path), (None, None), "{path}");
         }

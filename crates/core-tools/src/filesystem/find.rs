@@ -20,22 +20,23 @@ use crate::workspace::{PathKind, Workspace};
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct FindFiles {
-    /// Glob: `*.rs`, `src/**/*.ts`
+    /// Glob. Without a slash it is on names at any depth (`*.rs`, `Cargo.*`), with one on paths below `path`
+    /// (`src/**/*.ts`). `{a,b}` is either.
     pub pattern: String,
-    /// Folder
+    /// Folder to look in, relative to the first root or absolute beneath a root. Default: the first root.
     #[serde(default = "primary_root")]
     pub path: String,
-    /// Default file
+    /// The kind of entries to find: `file`, `directory` or `any`. Default: file.
     #[serde(default)]
     pub kind: FindKind,
-    /// Include what .gitignore names
+    /// Also finds what .gitignore names.
     #[schemars(extend("unlisted" = true))]
     #[serde(default)]
     pub include_ignored: bool,
-    /// Include dot names; default true
+    /// Also finds names that begin with a dot. Default true.
     #[schemars(extend("unlisted" = true))]
     pub hidden: Option<bool>,
-    /// Default 1000
+    /// The most paths in the answer. Default 1000.
     #[schemars(range(min = 1, max = 100_000))]
     pub max_results: Option<i64>,
 }
@@ -121,11 +122,13 @@ pub fn find_files(
             max_results,
             first: BinaryHeap::new(),
             total: 0,
+            folder: None,
             key: Vec::new(),
             path: PathBuf::new(),
         })?;
 
     let total: u64 = finders.iter().map(|finder| finder.total).sum();
+    let folder = finders.iter().filter_map(|finder| finder.folder.as_ref()).min().cloned();
     let mut keys: Vec<Vec<u8>> = finders.into_iter().flat_map(|finder| finder.first).collect();
     // Each thread kept the first of its own; the first of all are among them.
     keys.sort_unstable();
@@ -151,7 +154,14 @@ pub fn find_files(
             paths.len()
         ));
     }
-    if total == 0 {
+    if total == 0
+        && let Some(folder) = &folder
+    {
+        let folder = display_path(&start, folder);
+        notes.push(format!(
+            "no file matches, and `{folder}` is a folder; `{folder}/**` matches the files in it"
+        ));
+    } else if total == 0 {
         let is_plain_name = !input.pattern.contains(['*', '?', '[', '{', '/']);
         let part = if is_plain_name {
             format!("; for a part of a name use `*{}*`", input.pattern)
@@ -176,6 +186,8 @@ struct FileFinder<'a> {
     /// The sort keys of the first in order. A max-heap, so that the one to replace next is on top.
     first: BinaryHeap<Vec<u8>>,
     total: u64,
+    /// The sort key of the first folder that matches where files are wanted.
+    folder: Option<Vec<u8>>,
     /// Buffers, reused for every entry.
     key: Vec<u8>,
     path: PathBuf,
@@ -188,11 +200,21 @@ impl WalkVisitor for FileFinder<'_> {
             FindKind::Directory => entry.kind == PathKind::Directory,
             FindKind::Any => true,
         };
-        if !is_wanted_kind {
+        let is_other_folder = self.kind == FindKind::File && entry.kind == PathKind::Directory;
+        if !is_wanted_kind && !is_other_folder {
             return ControlFlow::Continue(());
         }
         if self.globs.need_path() {
             entry.write_path(&mut self.path);
+        }
+        if is_other_folder {
+            if self.globs.match_entry(entry.name, &self.path) {
+                entry.write_key(&mut self.key);
+                if self.folder.as_ref().is_none_or(|folder| *folder > self.key) {
+                    self.folder = Some(self.key.clone());
+                }
+            }
+            return ControlFlow::Continue(());
         }
         if self.globs.match_entry(entry.name, &self.path) {
             self.total += 1;

@@ -9,6 +9,12 @@ use serde::Deserialize;
 
 use super::error::Error;
 
+/// The longest glob, in bytes: the longest path. To compile a longer one takes minutes.
+const MAX_GLOB_BYTES: usize = 4096;
+
+/// The most bytes of all globs of one list.
+const MAX_GLOBS_BYTES: usize = 32 << 10;
+
 /// A set of globs. One without a slash matches names at any depth, one with a slash whole paths.
 #[derive(Clone, Debug)]
 pub(super) struct GlobFilter {
@@ -19,10 +25,32 @@ pub(super) struct GlobFilter {
 impl GlobFilter {
     /// Compiles `patterns`. Errors name `parameter`.
     pub(super) fn new(parameter: &'static str, patterns: &[String]) -> Result<Self, Error> {
+        Self::compile(parameter, patterns, false)
+    }
+
+    /// Compiles `patterns`, each of which also matches everything in a folder that it names: `src` the files below it.
+    pub(super) fn with_folders(parameter: &'static str, patterns: &[String]) -> Result<Self, Error> {
+        Self::compile(parameter, patterns, true)
+    }
+
+    fn compile(parameter: &'static str, patterns: &[String], with_folders: bool) -> Result<Self, Error> {
+        let bytes: usize = patterns.iter().map(String::len).sum();
+        if bytes > MAX_GLOBS_BYTES {
+            let reason =
+                format!("together the globs have {bytes} bytes; at most {MAX_GLOBS_BYTES} are taken");
+            let first = patterns.first().map(String::as_str).unwrap_or_default();
+            let pattern = first.chars().take(40).chain(['…']).collect();
+            return Err(Error::Glob { parameter, pattern, reason });
+        }
         let mut names = GlobSetBuilder::new();
         let mut paths = GlobSetBuilder::new();
         for pattern in patterns {
             let invalid = |reason: String| Error::Glob { parameter, pattern: pattern.clone(), reason };
+            if pattern.len() > MAX_GLOB_BYTES {
+                let pattern = pattern.chars().take(40).chain(['…']).collect();
+                let reason = format!("it is longer than {MAX_GLOB_BYTES} bytes, as no path is");
+                return Err(Error::Glob { parameter, pattern, reason });
+            }
             let relative = pattern.trim_start_matches("./");
             if relative.starts_with('/') || relative.split('/').any(|part| part == "..") {
                 return Err(invalid("a glob is relative to `path`; name the folder there".to_owned()));
@@ -32,10 +60,19 @@ impl GlobFilter {
             }
             // `dir/` matches the folder, and the walk sees the folder's name without the slash.
             let relative = relative.trim_end_matches('/');
-            let glob = GlobBuilder::new(relative)
-                .literal_separator(true)
-                .build()
-                .map_err(|error| invalid(error.kind().to_string()))?;
+            let build = |pattern: &str| {
+                let glob = GlobBuilder::new(pattern).literal_separator(true).build();
+                glob.map_err(|error| invalid(error.kind().to_string()))
+            };
+            let glob = build(relative)?;
+            // `src/*` means the files in it, and `src` may only be meant as a folder.
+            let last = relative.rsplit('/').next().unwrap_or(relative);
+            if with_folders && !last.contains(['*', '?', '[', '{']) {
+                paths.add(build(&format!("{relative}/**"))?);
+                if !relative.contains('/') {
+                    paths.add(build(&format!("**/{relative}/**"))?);
+                }
+            }
             if relative.contains('/') {
                 paths.add(glob)
             } else {
@@ -134,6 +171,30 @@ mod tests {
     }
 
     #[test]
+    fn a_folder_may_stand_for_everything_in_it() {
+        let matches = |pattern: &str, path: &str| {
+            let path = Path::new(path);
+            let globs = GlobFilter::with_folders("include", &[pattern.to_owned()]).unwrap();
+            globs.match_entry(path.file_name().unwrap(), path)
+        };
+        for (pattern, path) in [
+            ("src", "src/a/b.rs"),
+            ("src/", "src/b.rs"),
+            ("./src", "src/b.rs"),
+            ("src", "crates/x/src/b.rs"),
+            ("crates/x", "crates/x/src/b.rs"),
+            ("Makefile", "sub/Makefile"),
+        ] {
+            assert!(matches(pattern, path), "{pattern} {path}");
+        }
+        for (pattern, path) in
+            [("src", "srcs/b.rs"), ("crates/x", "y/crates/x/b.rs"), ("src/*", "src/a/b.rs"), ("*", "")]
+        {
+            assert!(path.is_empty() || !matches(pattern, path), "{pattern} {path}");
+        }
+    }
+
+    #[test]
     fn a_bad_glob_is_named_with_the_reason() {
         let error =
             |pattern: &str| GlobFilter::new("include", &[pattern.to_owned()]).unwrap_err().to_string();
@@ -141,6 +202,7 @@ mod tests {
         insta::assert_snapshot!(error("{a,b"), @"`include`: `{a,b` is no glob: unclosed alternate group; missing '}' (maybe escape '{' with '[{]'?)");
         insta::assert_snapshot!(error("/etc/*"), @"`include`: `/etc/*` is no glob: a glob is relative to `path`; name the folder there");
         insta::assert_snapshot!(error("../*"), @"`include`: `../*` is no glob: a glob is relative to `path`; name the folder there");
+        insta::assert_snapshot!(error(&"x".repeat(4097)), @"`include`: `xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…` is no glob: it is longer than 4096 bytes, as no path is");
         insta::assert_snapshot!(error(""), @"`include`: `` is no glob: it is empty; `*` matches every name");
     }
 }

@@ -24,27 +24,27 @@ const MAX_HELD_ENTRIES: usize = 200_000;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ListDirectory {
-    /// Folder
+    /// Folder to list, relative to the first root or absolute beneath a root. Default: the first root.
     #[serde(default = "primary_root")]
     pub path: String,
-    /// Levels; default 1
+    /// Number of levels: 2 also lists what is in the folders found. Default 1.
     #[schemars(range(min = 1, max = 10))]
     pub depth: Option<i64>,
-    /// Include dot names; default true
+    /// Also lists names that begin with a dot. Default true.
     #[schemars(extend("unlisted" = true))]
     pub hidden: Option<bool>,
-    /// Add size and time of change
+    /// Adds size in bytes and time of the last change, after tabs. Default false.
     #[serde(default)]
     pub details: bool,
-    /// Default 1000
-    #[schemars(range(min = 1, max = 100_000))]
-    pub limit: Option<i64>,
+    /// The most entries in the answer. Default 1000.
+    #[schemars(range(min = 1, max = 100_000), extend("alias" = "limit"))]
+    pub max_results: Option<i64>,
 }
 
 impl ListDirectory {
     /// An input that lists the folder at `path`, one level deep and without details.
     pub fn new(path: impl Into<String>) -> Self {
-        Self { path: path.into(), depth: None, hidden: None, details: false, limit: None }
+        Self { path: path.into(), depth: None, hidden: None, details: false, max_results: None }
     }
 }
 
@@ -61,7 +61,7 @@ impl Default for ListDirectory {
 pub struct DirectoryListing {
     /// The directory, relative to its root.
     pub path: String,
-    /// The entries, at most `limit`.
+    /// The entries, at most `max_results`.
     pub entries: Vec<ListedEntry>,
     /// The number of entries in all.
     pub total: u64,
@@ -124,7 +124,7 @@ pub fn list_directory(
     cancel: &CancellationToken,
 ) -> Result<DirectoryListing, Error> {
     let depth = check_range("depth", input.depth, 10, 1, "from 1 to 10")?;
-    let limit = check_range("limit", input.limit, 100_000, 1000, "from 1 to 100000")?;
+    let limit = check_range("max_results", input.max_results, 100_000, 1000, "from 1 to 100000")?;
     let path = workspace.locate(&input.path)?;
     let folder = path.open_folder()?;
     let mut lister = DirectoryLister {
@@ -145,7 +145,7 @@ pub fn list_directory(
     if lister.total > lister.entries.len() as u64 {
         let more = if lister.total >= MAX_COUNTED_ENTRIES { "more than " } else { "" };
         notes.push(format!(
-            "{} of {more}{} entries given; raise limit (to at most 100000), or list a directory below",
+            "{} of {more}{} entries given; raise max_results (to at most 100000), or list a directory below",
             lister.entries.len(),
             lister.total
         ));
@@ -342,9 +342,10 @@ mod tests {
         assert_eq!((listing.entries.len(), listing.total), (1000, 1500));
         assert_eq!(listing.entries[999].name, "f0999");
         assert!(listing.to_text().ends_with(
-            "[1000 of 1500 entries given; raise limit (to at most 100000), or list a directory below]\n"
+            "[1000 of 1500 entries given; raise max_results (to at most 100000), or list a directory below]\n"
         ));
-        let all = list(&project, ListDirectory { limit: Some(1500), ..ListDirectory::default() }).unwrap();
+        let all =
+            list(&project, ListDirectory { max_results: Some(1500), ..ListDirectory::default() }).unwrap();
         assert_eq!((all.entries.len(), all.notes.len()), (1500, 0));
     }
 
@@ -353,8 +354,8 @@ mod tests {
         let project = project();
         let depth = ListDirectory { depth: Some(11), ..ListDirectory::default() };
         assert_eq!(list(&project, depth).unwrap_err(), "`depth` must be from 1 to 10; 11 was given");
-        let limit = ListDirectory { limit: Some(0), ..ListDirectory::default() };
-        assert_eq!(list(&project, limit).unwrap_err(), "`limit` must be from 1 to 100000; 0 was given");
+        let limit = ListDirectory { max_results: Some(0), ..ListDirectory::default() };
+        assert_eq!(list(&project, limit).unwrap_err(), "`max_results` must be from 1 to 100000; 0 was given");
         let file = ListDirectory { path: "a.txt".into(), ..ListDirectory::default() };
         assert_eq!(list(&project, file).unwrap_err(), "`a.txt` is a regular file, not a directory");
         let missing = ListDirectory { path: "scr".into(), ..ListDirectory::default() };

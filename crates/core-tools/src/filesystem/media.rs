@@ -19,7 +19,7 @@ const MAX_BYTES: u64 = 10 << 20;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ReadMediaFile {
-    /// Image, audio or PDF file, at most 10 MiB
+    /// Path of the image, audio or PDF file, relative to the first root or absolute beneath a root.
     pub path: String,
 }
 

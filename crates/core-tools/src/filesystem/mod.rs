@@ -33,7 +33,10 @@ mod list;
 mod mask;
 mod media;
 mod move_file;
+#[cfg(feature = "context")]
+mod outline;
 mod parameters;
+mod patch;
 mod read;
 mod read_multiple;
 #[cfg(test)]
@@ -49,8 +52,8 @@ mod write;
 
 pub use create_directory::{CreateDirectory, CreateDirectoryResult, create_directory};
 pub use delete_file::{DeleteFile, DeleteResult, delete_file};
-pub use edit::{Edit, EditFile, EditResult, edit_file};
-pub use error::{EditProblem, Error};
+pub use edit::{Edit, EditFile, EditProblem, EditResult, edit_file};
+pub use error::Error;
 #[cfg(feature = "mcp")]
 pub(crate) use exists::exists_if_cached;
 pub use exists::{CheckExistence, Existence, directory_exists, file_exists};
@@ -61,8 +64,15 @@ pub use limits::MAX_TEXT_BYTES;
 pub use list::{DirectoryListing, ListDirectory, ListedEntry, list_directory};
 pub use media::{MediaFile, MediaKind, ReadMediaFile, read_media_file};
 pub use move_file::{MoveFile, MoveResult, move_file};
+#[cfg(feature = "context")]
+pub use outline::{FileOutline, OutlineDefinition, OutlinedFile, OutlinedFiles, file_outline};
+#[cfg(feature = "mcp")]
+pub(crate) use patch::patched_paths;
+pub use patch::{ApplyPatch, HunkProblem, PatchAction, PatchProblem, PatchResult, PatchedFile, apply_patch};
 pub use read::{ReadFile, TextFile, read_file};
-pub use read_multiple::{FileOrError, MultipleFiles, ReadMultipleFiles, read_multiple_files};
+pub use read_multiple::{
+    FileOrError, FileToRead, LinesToRead, MultipleFiles, ReadMultipleFiles, read_multiple_files,
+};
 pub use search::{CaseMode, SearchFiles, SearchMode, SearchResult, search_files};
 pub use tree::{DirectoryTree, RenderedTree, directory_tree};
 pub use write::{WriteFile, WriteMode, WriteResult, write_file};

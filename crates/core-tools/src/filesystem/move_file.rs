@@ -11,11 +11,11 @@ use crate::workspace::Workspace;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct MoveFile {
-    /// File or folder
+    /// Path of the file, folder or link to move, relative to the first root or absolute beneath a root.
     pub source: String,
-    /// Its new path in full
+    /// Its new path in full, with its new name. Missing folders are created.
     pub destination: String,
-    /// Replace an existing file
+    /// Replaces a file at the new path; never a folder. Default false.
     #[serde(default)]
     pub overwrite: bool,
 }

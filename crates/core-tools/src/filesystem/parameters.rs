@@ -1,6 +1,7 @@
 //! Defaults and checks of parameters that several tools share.
 
 use super::error::Error;
+use crate::workspace::ConfinedPath;
 
 /// Returns the path of the primary root: the default of inputs whose path may be left out.
 pub(super) fn primary_root() -> String {
@@ -25,4 +26,11 @@ pub(super) fn check_range(
         Ok(number) if number >= 1 && value <= max => Ok(number),
         _ => Err(Error::Range { parameter, expected, got: value }),
     }
+}
+
+/// Returns a note where `given` was read with `/` for its backslashes.
+pub(super) fn note_on_spelling(given: &str, path: &ConfinedPath) -> Option<String> {
+    let shown = path.display_path();
+    let is_respelled = given.contains('\\') && !shown.contains('\\');
+    is_respelled.then(|| format!("`{given}` was read as `{shown}`: paths are written with `/` here"))
 }

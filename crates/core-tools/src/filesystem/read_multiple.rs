@@ -1,31 +1,94 @@
-//! `read_multiple_files`: reads the starts of several text files in one call.
+//! `read_multiple_files`: reads several text files, or lines of them, in one call.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use super::error::Error;
+use super::error::{Error, with_causes};
 use super::limits::MAX_TEXT_BYTES;
-use super::read::{LineSelection, TextFile, read_lines};
+use super::read::{LineSelection, TextFile, read_lines_numbered};
 use crate::workspace::Workspace;
 
 /// The most files in one call: with more, each would get too few lines to be of use.
 const MAX_FILES: usize = 100;
 
-/// Text files to read.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+/// Text files to read, each whole or by lines.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ReadMultipleFiles {
-    /// They share 40 KB
-    #[schemars(length(min = 1, max = 100))]
-    pub paths: Vec<String>,
+    /// Up to 100 files, each a path or an object with the lines to read:
+    /// `["src/a.rs", {"path": "src/b.rs", "offset": 40, "limit": 60}]`. One file may be named several times.
+    #[schemars(length(min = 1, max = 100), extend("alias" = "files"))]
+    pub paths: Vec<FileToRead>,
+    /// Begins each line with its number and a tab. Default false.
+    #[serde(default)]
+    pub line_numbers: bool,
 }
 
 impl ReadMultipleFiles {
     /// An input that reads the files at `paths`.
-    pub fn new<P: Into<String>>(paths: impl IntoIterator<Item = P>) -> Self {
-        Self { paths: paths.into_iter().map(Into::into).collect() }
+    pub fn new<P: Into<FileToRead>>(paths: impl IntoIterator<Item = P>) -> Self {
+        Self { paths: paths.into_iter().map(Into::into).collect(), line_numbers: false }
+    }
+}
+
+/// A file to read: its path, or lines of it.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum FileToRead {
+    /// The path of a file, which is read from its start.
+    Path(String),
+    /// Lines of a file.
+    Lines(LinesToRead),
+}
+
+/// Lines of a file to read.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+#[non_exhaustive]
+pub struct LinesToRead {
+    /// Path of the file.
+    pub path: String,
+    /// First line, from 1.
+    #[schemars(range(min = 1))]
+    pub offset: Option<i64>,
+    /// Number of lines.
+    #[schemars(range(min = 1))]
+    pub limit: Option<i64>,
+}
+
+impl FileToRead {
+    /// Lines of the file at `path`: `limit` of them, from line `offset` on.
+    pub fn lines(path: impl Into<String>, offset: i64, limit: i64) -> Self {
+        Self::Lines(LinesToRead { path: path.into(), offset: Some(offset), limit: Some(limit) })
+    }
+
+    fn path(&self) -> &str {
+        match self {
+            Self::Path(path) => path,
+            Self::Lines(lines) => &lines.path,
+        }
+    }
+
+    fn selection(&self) -> Result<LineSelection, Error> {
+        match self {
+            Self::Path(_) => LineSelection::range(None, None),
+            Self::Lines(lines) => LineSelection::range(lines.offset, lines.limit),
+        }
+    }
+}
+
+impl From<&str> for FileToRead {
+    fn from(path: &str) -> Self {
+        Self::Path(path.to_owned())
+    }
+}
+
+impl From<String> for FileToRead {
+    fn from(path: String) -> Self {
+        Self::Path(path)
     }
 }
 
@@ -81,7 +144,7 @@ impl MultipleFiles {
     }
 }
 
-/// Reads the first lines of several text files. A file that cannot be read is reported in its place.
+/// Reads several text files, each from its start or by lines. One that cannot be read is reported in its place.
 ///
 /// All together give at most [`MAX_TEXT_BYTES`]: each gets an equal share of the bytes that those before it left.
 ///
@@ -97,12 +160,12 @@ pub fn read_multiple_files(
     }
     let mut free_bytes = MAX_TEXT_BYTES;
     let mut files = Vec::with_capacity(input.paths.len());
-    for (index, path) in input.paths.iter().enumerate() {
+    for (index, file) in input.paths.iter().enumerate() {
         let share = free_bytes / (input.paths.len() - index);
-        let read = workspace
-            .locate(path)
-            .map_err(Error::from)
-            .and_then(|path| read_lines(&path, LineSelection::START, share, cancel));
+        let read = file.selection().and_then(|selection| {
+            let path = workspace.locate(file.path())?;
+            read_lines_numbered(&path, selection, share, input.line_numbers, cancel)
+        });
         files.push(match read {
             Ok(file) => {
                 // The text may be longer than its bytes: U+FFFD takes three for one that is no UTF-8.
@@ -110,7 +173,7 @@ pub fn read_multiple_files(
                 FileOrError::File(file)
             }
             Err(Error::Cancelled) => return Err(Error::Cancelled),
-            Err(error) => FileOrError::Error { path: shorten_path(path), error: with_causes(&error) },
+            Err(error) => FileOrError::Error { path: shorten_path(file.path()), error: with_causes(&error) },
         });
     }
     Ok(MultipleFiles { files })
@@ -125,18 +188,6 @@ fn shorten_path(path: &str) -> String {
     }
 }
 
-/// Returns the message of the error and of its causes.
-fn with_causes(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::testing::ProjectFixture;
@@ -145,9 +196,8 @@ mod tests {
     #[test]
     fn each_file_has_its_own_answer_in_the_order_asked_for() {
         let project = ProjectFixture::with(&[("a", "A\n"), ("b", "B")]);
-        let paths = ["b", "gone", "a", "/etc/passwd"].map(String::from).to_vec();
-        let read =
-            read_multiple_files(&project.workspace, &ReadMultipleFiles { paths }, &project.cancel).unwrap();
+        let input = ReadMultipleFiles::new(["b", "gone", "a", "/etc/passwd"]);
+        let read = read_multiple_files(&project.workspace, &input, &project.cancel).unwrap();
         assert_eq!(read.failures(), 2);
         assert_eq!(
             read.to_text(),
@@ -161,9 +211,8 @@ mod tests {
     fn all_files_together_stay_within_the_bound_and_small_ones_leave_room() {
         let project =
             ProjectFixture::with(&[("big", "0123456789\n".repeat(9000)), ("small", "x\n".to_owned())]);
-        let paths = ["small", "big", "big", "small"].map(String::from).to_vec();
-        let read =
-            read_multiple_files(&project.workspace, &ReadMultipleFiles { paths }, &project.cancel).unwrap();
+        let input = ReadMultipleFiles::new(["small", "big", "big", "small"]);
+        let read = read_multiple_files(&project.workspace, &input, &project.cancel).unwrap();
         let sizes: Vec<usize> = read
             .files
             .iter()
@@ -178,12 +227,33 @@ mod tests {
     }
 
     #[test]
+    fn a_file_is_given_by_lines_and_a_range_that_does_not_fit_is_an_error_in_its_place() {
+        let project = ProjectFixture::with(&[("a", "1\n2\n3\n4\n")]);
+        let paths = serde_json::json!({ "paths": [
+            { "path": "a", "offset": 2, "limit": 2 }, "a", { "path": "a", "offset": 9 }, { "path": "a", "limit": 0 },
+        ]});
+        let input: ReadMultipleFiles = serde_json::from_value(paths).unwrap();
+        let read = read_multiple_files(&project.workspace, &input, &project.cancel).unwrap();
+        assert_eq!(
+            read.to_text(),
+            "==> a <==\n2\n3\n[lines 2-3 of 4; continue with offset=4]\n\n==> a <==\n1\n2\n3\n4\n\n==> a <==\n\
+             [error: `a` has only 4 lines, so there is no line 9]\n\n==> a <==\n\
+             [error: `limit` must be 1 or more; 0 was given]\n"
+        );
+        let numbered = ReadMultipleFiles {
+            line_numbers: true,
+            ..ReadMultipleFiles::new([FileToRead::lines("a", 3, 9)])
+        };
+        let read = read_multiple_files(&project.workspace, &numbered, &project.cancel).unwrap();
+        assert_eq!(read.to_text(), "==> a <==\n3\t3\n4\t4\n[lines 3-4 of 4]\n");
+    }
+
+    #[test]
     fn no_paths_and_too_many_are_refused() {
         let project = ProjectFixture::new();
-        for paths in [vec![], vec!["a".to_owned(); 101]] {
-            let error =
-                read_multiple_files(&project.workspace, &ReadMultipleFiles { paths }, &project.cancel)
-                    .unwrap_err();
+        for paths in [vec![], vec!["a"; 101]] {
+            let input = ReadMultipleFiles::new(paths);
+            let error = read_multiple_files(&project.workspace, &input, &project.cancel).unwrap_err();
             assert_eq!(error.to_string(), "`paths` must name 1 to 100 files");
         }
     }

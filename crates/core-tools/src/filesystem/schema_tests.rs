@@ -29,14 +29,16 @@ fn every_result_fits_the_schema_of_its_type() {
     let read = |limit| ReadFile { path: path(), limit, ..ReadFile::default() };
     assert_fits_its_schema(&read_file(workspace, &read(None), cancel).unwrap());
     assert_fits_its_schema(&read_file(workspace, &read(Some(1)), cancel).unwrap());
-    let paths = ReadMultipleFiles::new([path(), "absent".into()]);
+    let paths = ReadMultipleFiles::new([path(), "absent".to_owned()]);
     assert_fits_its_schema(&read_multiple_files(workspace, &paths, cancel).unwrap());
     assert_fits_its_schema(&read_media_file(workspace, &ReadMediaFile::new("x.pdf")).unwrap());
     let write = WriteFile { mode: WriteMode::Create, ..WriteFile::new("new", "x") };
     assert_fits_its_schema(&write_file(workspace, &write).unwrap());
     let edit = EditFile::new(path(), vec![Edit::new("one", "1")]);
     assert_fits_its_schema(&edit_file(workspace, &edit).unwrap());
-    let list = ListDirectory { details: true, limit: Some(1), ..ListDirectory::default() };
+    let patch = ApplyPatch::new("*** Begin Patch\n*** Add File: p\n+x\n*** Delete File: p\n*** End Patch");
+    assert_fits_its_schema(&apply_patch(workspace, &patch).unwrap());
+    let list = ListDirectory { details: true, max_results: Some(1), ..ListDirectory::default() };
     assert_fits_its_schema(&list_directory(workspace, &list, cancel).unwrap());
     assert_fits_its_schema(&directory_tree(workspace, &DirectoryTree::default(), cancel).unwrap());
     assert_fits_its_schema(&file_exists(workspace, &CheckExistence::new(path())).unwrap());

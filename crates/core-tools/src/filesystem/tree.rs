@@ -19,26 +19,26 @@ const MAX_COUNTED_ENTRIES: u64 = 1_000_000;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct DirectoryTree {
-    /// Folder
+    /// Folder to show, relative to the first root or absolute beneath a root. Default: the first root.
     #[serde(default = "primary_root")]
     pub path: String,
-    /// Levels; default 3
+    /// Number of levels. Default 3.
     #[schemars(range(min = 1, max = 20))]
     pub depth: Option<i64>,
-    /// Include dot names
+    /// Also shows names that begin with a dot. Default false.
     #[serde(default)]
     pub hidden: bool,
-    /// Leave out what .gitignore names; default true
+    /// Leaves out what .gitignore names. Default true.
     pub gitignore: Option<bool>,
-    /// Default 1000
-    #[schemars(range(min = 1, max = 10_000))]
-    pub limit: Option<i64>,
+    /// The most entries in the answer. Default 1000.
+    #[schemars(range(min = 1, max = 10_000), extend("alias" = "limit"))]
+    pub max_results: Option<i64>,
 }
 
 impl DirectoryTree {
     /// An input that shows three levels of the folder at `path`, without hidden and ignored entries.
     pub fn new(path: impl Into<String>) -> Self {
-        Self { path: path.into(), depth: None, hidden: false, gitignore: None, limit: None }
+        Self { path: path.into(), depth: None, hidden: false, gitignore: None, max_results: None }
     }
 }
 
@@ -96,7 +96,7 @@ pub fn directory_tree(
     cancel: &CancellationToken,
 ) -> Result<RenderedTree, Error> {
     let depth = check_range("depth", input.depth, 20, 3, "from 1 to 20")?;
-    let limit = check_range("limit", input.limit, 10_000, 1000, "from 1 to 10000")?;
+    let limit = check_range("max_results", input.max_results, 10_000, 1000, "from 1 to 10000")?;
     let path = workspace.locate(&input.path)?;
     let folder = path.open_folder()?;
     let gitignore = input.gitignore.unwrap_or(true);
@@ -124,7 +124,7 @@ pub fn directory_tree(
     if renderer.shown < total {
         let more = if renderer.examined >= MAX_COUNTED_ENTRIES { "more than " } else { "" };
         notes.push(format!(
-            "{} of {more}{total} entries shown; raise limit (to at most 10000), lower depth, or choose a directory below",
+            "{} of {more}{total} entries shown; raise max_results (to at most 10000), lower depth, or choose a directory below",
             renderer.shown
         ));
     }
@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn a_tree_over_the_limit_says_how_much_there_is() {
-        let input = DirectoryTree { limit: Some(2), ..DirectoryTree::default() };
+        let input = DirectoryTree { max_results: Some(2), ..DirectoryTree::default() };
         let tree = tree(&project(), input).unwrap();
         assert_eq!(tree.text, "  keep.log\n  src/\n");
         assert!(tree.notes[0].starts_with("2 of 7 entries shown"), "{:?}", tree.notes);

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::Error;
 use super::mask;
+use super::parameters::note_on_spelling;
 use crate::workspace::{ReplaceCondition, TargetFile, Workspace};
 
 /// A file and its new content.
@@ -14,11 +15,11 @@ use crate::workspace::{ReplaceCondition, TargetFile, Workspace};
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct WriteFile {
-    /// Missing folders are created
+    /// Path of the file, relative to the first root or absolute beneath a root. Missing folders are created.
     pub path: String,
-    /// The text
+    /// The whole new text, or for `append` the text to add.
     pub content: String,
-    /// Default overwrite
+    /// `overwrite` replaces a file, `create` refuses where one exists, `append` adds to its end. Default overwrite.
     #[serde(default)]
     pub mode: WriteMode,
 }
@@ -93,6 +94,7 @@ pub fn write_file(workspace: &Workspace, input: &WriteFile) -> Result<WriteResul
     if has_mask && (created || input.mode == WriteMode::Append) {
         notes.push("the text contains [redacted:…]: the mask itself was written, not the secret".to_owned());
     }
+    notes.extend(note_on_spelling(&input.path, &path));
     Ok(WriteResult { path: path.display_path(), bytes: content.len() as u64, created, notes })
 }
 

@@ -17,18 +17,28 @@ use tokio_util::sync::CancellationToken;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct GitAdd {
-    /// Files or folders
-    #[schemars(length(min = 1), extend("alias" = "files"))]
-    pub paths: Vec<String>,
-    /// Folder
+    /// The files or folders to stage, such as `["src/main.rs"]`, relative to `repository_path`; `.` is everything. Names
+    /// are literal: `*` is no pattern. A deleted file is staged as deleted.
+    #[schemars(length(min = 1), extend("alias" = "paths"))]
+    pub files: Vec<String>,
+    /// A folder of the repository, such as `services/api`; other paths are relative to it. Default: the first root.
     pub repository_path: Option<String>,
 }
 
 impl GitAdd {
-    /// An input that stages the files and folders `paths`.
-    pub fn new<P: Into<String>>(paths: impl IntoIterator<Item = P>) -> Self {
-        Self { paths: paths.into_iter().map(Into::into).collect(), repository_path: None }
+    /// An input that stages these files and folders.
+    pub fn new<P: Into<String>>(files: impl IntoIterator<Item = P>) -> Self {
+        Self { files: files.into_iter().map(Into::into).collect(), repository_path: None }
     }
+}
+
+/// The files that a call stages.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Staging<'a> {
+    /// These files and folders, new ones too.
+    Named(&'a [String]),
+    /// All files that git tracks.
+    Tracked,
 }
 
 /// The result of staging.
@@ -60,30 +70,45 @@ impl Git {
     pub async fn add(&self, input: &GitAdd, cancel: &CancellationToken) -> Result<AddResult, Error> {
         let repository = self.repository(input.repository_path.as_deref())?;
         repository.top_level("git_add")?;
-        check_paths("paths", &input.paths)?;
-        if input.paths.is_empty() {
-            return Err(Error::InvalidArgument { name: "paths", reason: "it names no file".to_owned() });
-        }
-        repository.check_writable()?;
-        self.refuse_configured_programs(&repository, "git_add", cancel).await?;
-        let invocation =
-            GitInvocation::new(&repository, GitAccess::Write, cancel, &["add"]).paths(&input.paths);
-        let output = self.run(invocation).await?;
-        let message = if output.stderr.is_empty() && output.success() {
-            String::new()
-        } else {
-            self.messages(&repository.workspace, &output)
-        };
-        if !output.success() {
-            return Err(Error::Failed { action: "git_add", message });
-        }
-        Ok(AddResult { staged: self.count_staged(&repository, cancel).await?, message })
+        let message = self.stage(&repository, Staging::Named(&input.files), "git_add", cancel).await?;
+        Ok(AddResult { staged: self.count_staged(&repository, &[], cancel).await?, message })
     }
 
-    /// Returns the number of paths that are staged.
+    /// Stages files for `action`. Returns the warnings of git.
+    pub(super) async fn stage(
+        &self,
+        repository: &Repository,
+        staging: Staging<'_>,
+        action: &'static str,
+        cancel: &CancellationToken,
+    ) -> Result<String, Error> {
+        let mut invocation = GitInvocation::new(repository, GitAccess::Write, cancel, &["add"]);
+        invocation = match staging {
+            Staging::Named(files) => {
+                check_paths("files", files)?;
+                if files.is_empty() {
+                    let reason = "it names no file; `.` is everything".to_owned();
+                    return Err(Error::InvalidArgument { name: "files", reason });
+                }
+                invocation.paths(files)
+            }
+            Staging::Tracked => invocation.args(["--update", "--", ":/"]),
+        };
+        repository.check_writable()?;
+        self.refuse_configured_programs(repository, action, cancel).await?;
+        let output = self.run(invocation).await?;
+        if output.stderr.is_empty() && output.success() {
+            return Ok(String::new());
+        }
+        let message = self.messages(&repository.workspace, &output);
+        if output.success() { Ok(message) } else { Err(Error::Failed { action, message }) }
+    }
+
+    /// Returns the number of paths that are staged, of all or of `paths`.
     pub(super) async fn count_staged(
         &self,
         repository: &Repository,
+        paths: &[String],
         cancel: &CancellationToken,
     ) -> Result<usize, Error> {
         let words = [
@@ -96,10 +121,9 @@ impl Git {
             "--ignore-submodules=dirty",
             "-z",
         ];
-        let listed = self
-            .run_checked("git_add", GitInvocation::new(repository, GitAccess::Read, cancel, &words))
-            .await?
-            .bytes;
+        let invocation = GitInvocation::new(repository, GitAccess::Read, cancel, &words);
+        let invocation = if paths.is_empty() { invocation } else { invocation.paths(paths) };
+        let listed = self.run_checked("counting what is staged", invocation).await?.bytes;
         Ok(nul_fields(&listed).count())
     }
 }

@@ -19,17 +19,17 @@ use tokio_util::sync::CancellationToken;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct GitBlame {
-    /// File
+    /// The file, relative to `repository_path`.
     pub path: String,
-    /// From 1
+    /// The first line, counted from 1. Default: 1.
     #[schemars(range(min = 1))]
     pub start_line: Option<usize>,
-    /// Default: 300 lines
+    /// The last line. Default: 300 lines from the first on.
     #[schemars(range(min = 1))]
     pub end_line: Option<usize>,
-    /// Default: now
+    /// Look at the file as it was in this commit, branch or tag. Default: as it is now, with changes not committed.
     pub revision: Option<String>,
-    /// Folder
+    /// A folder of the repository, such as `services/api`; other paths are relative to it. Default: the first root.
     pub repository_path: Option<String>,
 }
 

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct GitListBranches {
-    /// Folder
+    /// A folder of the repository, such as `services/api`; other paths are relative to it. Default: the first root.
     pub repository_path: Option<String>,
 }
 
@@ -28,7 +28,7 @@ const MAX_LISTED: usize = 1_000;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct GitCurrentBranch {
-    /// Folder
+    /// A folder of the repository, such as `services/api`; other paths are relative to it. Default: the first root.
     pub repository_path: Option<String>,
 }
 
@@ -37,11 +37,11 @@ pub struct GitCurrentBranch {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct GitCreateBranch {
-    /// The new name
+    /// The name of the new branch, such as `fix/login`.
     pub name: String,
-    /// Default HEAD
+    /// The commit, branch or tag at which it begins. Default: `HEAD`.
     pub start_point: Option<String>,
-    /// Folder
+    /// A folder of the repository, such as `services/api`; other paths are relative to it. Default: the first root.
     pub repository_path: Option<String>,
 }
 

@@ -16,9 +16,10 @@ use tokio_util::sync::CancellationToken;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct GitCheckout {
-    /// Also a commit
+    /// The branch to switch to, such as `topic`; a branch that only one remote has is created to follow it. Also a commit
+    /// or a tag, which is checked out without a branch.
     pub branch: String,
-    /// Folder
+    /// A folder of the repository, such as `services/api`; other paths are relative to it. Default: the first root.
     pub repository_path: Option<String>,
 }
 

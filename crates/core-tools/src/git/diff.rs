@@ -3,7 +3,6 @@
 
 use super::change_kind::GitChangeKind;
 use super::error::Error;
-
 use super::invocation::{ConfigOverrides, GitAccess, GitInvocation};
 use super::repository::Repository;
 use super::revision::{RevisionRange, check_paths};
@@ -20,16 +19,18 @@ use tokio_util::sync::CancellationToken;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct GitDiff {
-    /// Folder
+    /// A folder of the repository, such as `services/api`; other paths are relative to it. Default: the first root.
     pub repository_path: Option<String>,
-    /// Index against HEAD
+    /// Compare what is staged with the last commit, or with `revision`: what a commit would contain. Default: false, the
+    /// changes that are not staged.
     pub staged: Option<bool>,
-    /// Also A..B
+    /// A commit, branch or tag to compare the files with, such as `HEAD`; or `A..B`, two commits; or `A...B`, what B has
+    /// changed since it left A, as a pull request shows it (`main...HEAD`). An end that is left out is `HEAD`.
     pub revision: Option<String>,
-    /// Only these
+    /// Only these files or folders. One file alone is shown up to 200,000 bytes.
     #[schemars(extend("alias" = "files"))]
     pub paths: Option<Vec<String>>,
-    /// Statistics only
+    /// Only the list of files with their counts of lines, without the patch.
     pub stat: Option<bool>,
 }
 
@@ -81,7 +82,7 @@ pub struct FileDiff {
 
 /// Parses `--raw --numstat -z` (git-diff(1), "Raw output format", "Other diff formats"): entries of the first begin with
 /// a colon, those of the second with a number.
-fn parse(listed: &[u8], prefix: &[u8]) -> DiffResult {
+pub(super) fn parse(listed: &[u8], prefix: &[u8]) -> DiffResult {
     let mut diff = DiffResult::default();
     let mut indexes: HashMap<&[u8], usize> = HashMap::new();
     let mut fields = nul_fields(listed);
@@ -183,6 +184,24 @@ fn shorten_patch(
     text
 }
 
+impl FileDiff {
+    /// Returns the change in one line: `modified src/main.rs +1 -2`.
+    pub(super) fn to_text(&self) -> String {
+        let mut text = format!("{} {}", self.change, printable_line(&self.path));
+        if let Some(from) = &self.from {
+            let _ = write!(text, " from {}", printable_line(from));
+        }
+        match (self.insertions, self.deletions) {
+            (Some(insertions), Some(deletions)) => {
+                let _ = write!(text, " +{insertions} -{deletions}");
+            }
+            _ if self.change != GitChangeKind::Unmerged => text.push_str(" (binary)"),
+            _ => {}
+        }
+        text
+    }
+}
+
 impl DiffResult {
     /// Returns the result as text, for people and for clients that show no structured content.
     pub fn to_text(&self) -> String {
@@ -192,17 +211,8 @@ impl DiffResult {
         let mut text =
             format!("{}, +{} -{}", count_of(self.total, "file", "files"), self.insertions, self.deletions);
         for file in &self.files {
-            let _ = write!(text, "\n{} {}", file.change, printable_line(&file.path));
-            if let Some(from) = &file.from {
-                let _ = write!(text, " from {}", printable_line(from));
-            }
-            match (file.insertions, file.deletions) {
-                (Some(insertions), Some(deletions)) => {
-                    let _ = write!(text, " +{insertions} -{deletions}");
-                }
-                _ if file.change != GitChangeKind::Unmerged => text.push_str(" (binary)"),
-                _ => {}
-            }
+            text.push('\n');
+            text.push_str(&file.to_text());
         }
         if self.files.len() < self.total {
             let _ = write!(

@@ -115,3 +115,62 @@ pub(super) const COMMIT_CONFIGURATION: [&str; 6] = [
     // The encoding in which the message is given.
     "i18n.commitEncoding=UTF-8",
 ];
+
+/// The variables that git needs besides to reach another repository: the way out, the certificates that are trusted,
+/// and the agents that keep keys and passwords.
+pub(super) const REMOTE_ENVIRONMENT: [&str; 15] = [
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "all_proxy",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "ALL_PROXY",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "CURL_CA_BUNDLE",
+    "SSH_AUTH_SOCK",
+    // Where credential helpers find the user's keyring.
+    "DBUS_SESSION_BUS_ADDRESS",
+    "XDG_RUNTIME_DIR",
+    "XDG_DATA_HOME",
+];
+
+/// Settings for reading from another repository: what [`NO_PROGRAMS`] has, without what forbids to connect. What the
+/// repository itself sets for connections is overridden in [`super::remote_settings`].
+pub(super) const FETCH_CONFIGURATION: [&str; 15] = [
+    "core.fsmonitor=false",
+    "core.hooksPath=/dev/null",
+    "core.pager=cat",
+    "core.editor=false",
+    "core.quotePath=false",
+    "color.ui=false",
+    "submodule.recurse=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    // Tags are the user's own: pruning takes away branches of the remote alone.
+    "fetch.pruneTags=false",
+    "fetch.writeCommitGraph=false",
+    "transfer.bundleURI=false",
+    "log.showSignature=false",
+    "gpg.program=false",
+    "gpg.ssh.program=false",
+];
+
+/// Settings for writing to another repository, besides [`COMMIT_CONFIGURATION`].
+pub(super) const PUSH_CONFIGURATION: [&str; 4] =
+    ["color.ui=false", "submodule.recurse=false", "core.quotePath=false", "push.recurseSubmodules=no"];
+
+/// Settings for merges and rebases, besides [`COMMIT_CONFIGURATION`]: they do what the call says, and nothing that the
+/// configuration adds.
+pub(super) const INTEGRATION_CONFIGURATION: [(&str, &str); 8] = [
+    ("submodule.recurse", "false"),
+    ("core.quotePath", "false"),
+    ("color.ui", "false"),
+    ("merge.autoStash", "false"),
+    ("merge.stat", "false"),
+    ("rebase.autoStash", "false"),
+    ("rebase.updateRefs", "false"),
+    ("rebase.stat", "false"),
+];

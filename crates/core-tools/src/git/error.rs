@@ -1,6 +1,8 @@
 //! The errors of git operations.
 
-use super::text::printable_line;
+use super::conflict::Conflict;
+use super::operation::UnfinishedOperation;
+use super::text::{count_of, printable_line};
 use crate::ci::CommandError;
 use crate::workspace;
 use std::time::Duration;
@@ -96,6 +98,43 @@ pub enum Error {
         /// The output of git and its hooks.
         message: String,
     },
+    /// Files are in conflict.
+    #[error("{}", conflict_text(conflicts, *total))]
+    Conflicts {
+        /// The first of them.
+        conflicts: Vec<Conflict>,
+        /// The number of all of them.
+        total: usize,
+    },
+    /// The address of a remote is not used.
+    #[error("refused: the remote's address `{url}` is not used: {reason}")]
+    RemoteRefused {
+        /// The address, without passwords.
+        url: String,
+        /// The problem with it.
+        reason: String,
+    },
+    /// A branch and the one that it follows have different commits, so it cannot move forward.
+    #[error(
+        "{branch} cannot move forward to {tracked}: {} here and {} there are not in the other. They were fetched: rebase \
+         {branch} onto {tracked}, or merge it", count_of(*ahead, "commit", "commits"), count_of(*behind, "commit", "commits")
+    )]
+    Diverged {
+        /// The local branch.
+        branch: String,
+        /// The branch of the remote.
+        tracked: String,
+        /// The number of commits that only the local branch has.
+        ahead: usize,
+        /// The number of commits that only the branch of the remote has.
+        behind: usize,
+    },
+    /// An operation is in progress that has to be finished first.
+    #[error("a {0} is in progress: continue or abort it first")]
+    InProgress(UnfinishedOperation),
+    /// An operation that is to be continued or aborted is not in progress.
+    #[error("no {0} is in progress; action `start` begins one")]
+    NotInProgress(UnfinishedOperation),
     /// There is nothing to do. Holds the reason and what to do first.
     #[error("{0}")]
     NothingToDo(&'static str),
@@ -114,4 +153,15 @@ pub enum Error {
     /// git's output has an unknown form. Holds the command.
     #[error("git's answer to {0} was not understood; get_diagnostics tells its version")]
     UnexpectedOutput(&'static str),
+}
+
+/// Returns the message about files in conflict.
+fn conflict_text(conflicts: &[Conflict], total: usize) -> String {
+    let files = count_of(total, "file", "files");
+    let mut text = format!("there are conflicts in {files}; resolve them and stage the files first:");
+    for conflict in conflicts {
+        text.push('\n');
+        text.push_str(&conflict.to_text());
+    }
+    text
 }

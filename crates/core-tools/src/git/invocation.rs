@@ -1,9 +1,13 @@
 //! One run of git: its arguments, its limits, and what it may do.
 
-use super::environment::{COMMIT_CONFIGURATION, COMMIT_ENVIRONMENT, ENVIRONMENT, NO_PROGRAMS, PLAIN_OUTPUT};
+use super::environment::{
+    COMMIT_CONFIGURATION, COMMIT_ENVIRONMENT, ENVIRONMENT, FETCH_CONFIGURATION, NO_PROGRAMS, PLAIN_OUTPUT,
+    PUSH_CONFIGURATION, REMOTE_ENVIRONMENT,
+};
 use super::error::Error;
 use super::repository::Repository;
 use process_runner::{Command, EnvPolicy, Limits, OverLimit, Stdin};
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -15,8 +19,11 @@ const READ_TIMEOUT: Duration = Duration::from_secs(60);
 /// The time limit of a run that writes: a checkout of a large tree takes long.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(120);
 
+/// The protocols by which git may reach a repository. Others are programs that a repository could name (`ext::`).
+const ALLOWED_PROTOCOLS: &str = "file:git:http:https:ssh";
+
 /// Configuration for one run: keys and values.
-pub(super) type ConfigOverrides = Vec<(String, &'static str)>;
+pub(super) type ConfigOverrides = Vec<(String, Cow<'static, str>)>;
 
 /// The access that a run of git has. It decides which programs git may start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +34,38 @@ pub(super) enum GitAccess {
     Write,
     /// As in a terminal: hooks and signatures run.
     Commit,
+    /// Another repository is read from; no program of this repository is run.
+    Fetch,
+    /// Another repository is written to. Hooks run, as in a terminal: some of them send files (`git lfs`).
+    Push,
+}
+
+impl GitAccess {
+    /// Returns true if hooks run.
+    fn runs_hooks(self) -> bool {
+        matches!(self, Self::Commit | Self::Push)
+    }
+
+    /// Returns true if git may connect to another repository.
+    fn connects(self) -> bool {
+        matches!(self, Self::Fetch | Self::Push)
+    }
+
+    fn settings(self) -> [&'static [&'static str]; 2] {
+        match self {
+            Self::Read | Self::Write => [&NO_PROGRAMS, &PLAIN_OUTPUT],
+            Self::Commit => [&COMMIT_CONFIGURATION, &[]],
+            Self::Fetch => [&FETCH_CONFIGURATION, &[]],
+            Self::Push => [&COMMIT_CONFIGURATION, &PUSH_CONFIGURATION],
+        }
+    }
+
+    /// Returns the names of the variables that git gets from the server's environment.
+    fn environment(self) -> Vec<OsString> {
+        let hooks: &[&str] = if self.runs_hooks() { &COMMIT_ENVIRONMENT } else { &[] };
+        let remote: &[&str] = if self.connects() { &REMOTE_ENVIRONMENT } else { &[] };
+        ENVIRONMENT.iter().chain(hooks).chain(remote).map(OsString::from).collect()
+    }
 }
 
 /// One run of git.
@@ -43,6 +82,7 @@ pub(super) struct GitInvocation<'a> {
     /// git finds the repository itself, and judges whose it is.
     discovers_repository: bool,
     config: ConfigOverrides,
+    variables: Vec<(&'static str, String)>,
 }
 
 impl<'a> GitInvocation<'a> {
@@ -62,8 +102,9 @@ impl<'a> GitInvocation<'a> {
             stdin: None,
             timeout: if access == GitAccess::Read { READ_TIMEOUT } else { WRITE_TIMEOUT },
             literal_paths: false,
-            discovers_repository: access == GitAccess::Commit,
+            discovers_repository: access.runs_hooks(),
             config: Vec::new(),
+            variables: Vec::new(),
         }
     }
 
@@ -104,8 +145,14 @@ impl<'a> GitInvocation<'a> {
     }
 
     /// Adds configuration that wins over every file.
-    pub(super) fn config(mut self, overrides: &[(String, &'static str)]) -> Self {
+    pub(super) fn config(mut self, overrides: &[(String, Cow<'static, str>)]) -> Self {
         self.config.extend_from_slice(overrides);
+        self
+    }
+
+    /// Sets an environment variable.
+    pub(super) fn variable(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.variables.push((name, value.into()));
         self
     }
 
@@ -125,7 +172,7 @@ impl<'a> GitInvocation<'a> {
         let mut command = self
             .with_environment(self.in_folder()?)
             .arg("--no-pager")
-            .args(self.settings().flat_map(|setting| ["-c", setting]))
+            .args(self.access.settings().into_iter().flatten().flat_map(|setting| ["-c", setting]))
             .args(self.arguments)
             .limits(limits)
             .cancel(self.cancel.clone())
@@ -150,22 +197,10 @@ impl<'a> GitInvocation<'a> {
         Ok(Command::new("git", self.repository.folder.to_absolute()))
     }
 
-    fn settings(&self) -> impl Iterator<Item = &'static str> + use<> {
-        let settings: [&[&str]; 2] = match self.access {
-            GitAccess::Commit => [&COMMIT_CONFIGURATION, &[]],
-            GitAccess::Read | GitAccess::Write => [&NO_PROGRAMS, &PLAIN_OUTPUT],
-        };
-        settings.into_iter().flatten().copied()
-    }
-
     fn with_environment(&self, command: Command) -> Command {
         let repository = self.repository;
-        let mut allowed: Vec<OsString> = ENVIRONMENT.map(OsString::from).to_vec();
-        if self.access == GitAccess::Commit {
-            allowed.extend(COMMIT_ENVIRONMENT.map(OsString::from));
-        }
         let mut command = command
-            .env_policy(EnvPolicy::Allow(allowed))
+            .env_policy(EnvPolicy::Allow(self.access.environment()))
             .noninteractive()
             .env("GIT_EDITOR", "false")
             .env("GIT_SEQUENCE_EDITOR", "false")
@@ -177,7 +212,10 @@ impl<'a> GitInvocation<'a> {
         if let Some(root) = repository.workspace.roots().find(|root| folder.starts_with(root)) {
             command = command.env("GIT_CEILING_DIRECTORIES", root.parent().unwrap_or(root));
         }
-        if self.access != GitAccess::Commit {
+        if self.access.connects() {
+            command = command.env("GIT_ALLOW_PROTOCOL", ALLOWED_PROTOCOLS);
+        }
+        if !self.access.runs_hooks() {
             // Writing does without optional locks too: git refreshes the indexes of submodules on the way, which
             // stay as they are.
             command = command.env("LC_ALL", "C").env("GIT_OPTIONAL_LOCKS", "0");
@@ -193,6 +231,7 @@ impl<'a> GitInvocation<'a> {
         if self.literal_paths {
             command = command.env("GIT_LITERAL_PATHSPECS", "1");
         }
+        command = command.envs(self.variables.iter().map(|(name, value)| (*name, value.as_str())));
         if self.config.is_empty() {
             return command;
         }
@@ -201,7 +240,7 @@ impl<'a> GitInvocation<'a> {
         for (index, (key, value)) in self.config.iter().enumerate() {
             command = command
                 .env(format!("GIT_CONFIG_KEY_{index}"), key)
-                .env(format!("GIT_CONFIG_VALUE_{index}"), *value);
+                .env(format!("GIT_CONFIG_VALUE_{index}"), value.as_ref());
         }
         command
     }

@@ -1,6 +1,7 @@
 //! `git_log`: lists commits.
 #![allow(clippy::doc_markdown, reason = "the comments on inputs are what a client reads")]
 
+use super::commit_stat::CommitStat;
 use super::error::Error;
 use super::invocation::{GitAccess, GitInvocation};
 use super::repository::Repository;
@@ -17,16 +18,21 @@ use tokio_util::sync::CancellationToken;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct GitLog {
-    /// Folder
+    /// A folder of the repository, such as `services/api`; other paths are relative to it. Default: the first root.
     pub repository_path: Option<String>,
-    /// Default 10
+    /// The most commits to list. Default: 10. The answer says how many there are.
     #[schemars(range(min = 1, max = 1_000))]
     pub max_count: Option<usize>,
-    /// Also A..B
+    /// The commit, branch or tag to begin with, or a range: `main..topic` is what topic has and main has not. Default:
+    /// `HEAD`.
     pub revision: Option<String>,
-    /// Only these
+    /// Only commits that change these files or folders.
     #[schemars(extend("alias" = "files"))]
     pub paths: Option<Vec<String>>,
+    /// List the files that each commit changes, with their counts of lines added and removed.
+    pub stat: Option<bool>,
+    /// Begin with every branch and tag, those of remotes too, instead of one `revision`.
+    pub all: Option<bool>,
 }
 
 const DEFAULT_COUNT: usize = 10;
@@ -65,6 +71,9 @@ pub struct CommitEntry {
     /// The rest of the message, its first 2,000 bytes.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub body: String,
+    /// The files that it changes, where the call asked for them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stat: Option<CommitStat>,
 }
 
 /// Seven fields, each ended by NUL; NUL is in no commit message (git-commit-tree(1)).
@@ -94,6 +103,7 @@ fn parse(listed: &[u8], mask: impl Fn(&[u8]) -> String) -> Vec<CommitEntry> {
                 refs: words(refs, ", "),
                 subject: lossy(subject),
                 body: if kept.len() == body.len() { kept.to_owned() } else { format!("{kept}[...]") },
+                stat: None,
             })
         })
         .collect()
@@ -121,6 +131,9 @@ impl CommitEntry {
         }
         for part in self.body.lines() {
             let _ = write!(text, "\n    {}", printable_line(part));
+        }
+        if let Some(stat) = &self.stat {
+            text.push_str(&stat.to_text());
         }
         text
     }
@@ -155,39 +168,69 @@ impl Git {
         let repository = self.repository(input.repository_path.as_deref())?;
         let paths = input.paths.as_deref().unwrap_or_default();
         check_paths("paths", paths)?;
-        let revision = match &input.revision {
-            Some(revision) => self.resolve_range(&repository, revision, cancel).await?.to_argument(),
-            None => match self.head_commit(&repository, cancel).await? {
-                Some(head) => head,
-                None => return Ok(CommitLog { commits: Vec::new(), total: 0 }),
-            },
+        let Some(start) = self.log_start(&repository, input, cancel).await? else {
+            return Ok(CommitLog { commits: Vec::new(), total: 0 });
         };
         let count = input.max_count.unwrap_or(DEFAULT_COUNT);
         // One more than is listed tells if there are more; only then they are counted, which walks the history.
-        let commits = self.commits(&repository, &revision, count + 1, paths, cancel).await?;
+        let mut commits = self.commits(&repository, &start, count + 1, paths, cancel).await?;
         let total = if commits.len() > count {
-            let invocation =
-                GitInvocation::new(&repository, GitAccess::Read, cancel, &["rev-list", "--count"]);
-            let invocation = invocation
-                .arg(format!("--max-count={MAX_COUNTED_COMMITS}"))
-                .arg("--end-of-options")
-                .arg(&revision);
-            let counted = self.run_checked("git_log", invocation.paths(paths)).await?.bytes;
-            let counted =
-                lossy(counted.trim_ascii()).parse().map_err(|_| Error::UnexpectedOutput("git rev-list"))?;
-            Ord::max(counted, commits.len())
+            Ord::max(self.count_commits(&repository, &start, paths, cancel).await?, commits.len())
         } else {
             commits.len()
         };
-        let commits = commits.into_iter().take(count).collect();
+        commits.truncate(count);
+        if input.stat == Some(true) && !commits.is_empty() {
+            self.add_stats(&repository, &mut commits, paths, cancel).await?;
+        }
         Ok(CommitLog { commits, total })
     }
 
-    /// Returns at most `count` commits that lead to `revision` and change `paths`.
+    /// Returns the arguments that say where a log begins; `None` where there are no commits yet.
+    async fn log_start(
+        &self,
+        repository: &Repository,
+        input: &GitLog,
+        cancel: &CancellationToken,
+    ) -> Result<Option<Vec<String>>, Error> {
+        let all = input.all == Some(true);
+        if let Some(revision) = &input.revision {
+            if all {
+                let reason = "`revision` says where to begin already; give one of the two".to_owned();
+                return Err(Error::InvalidArgument { name: "all", reason });
+            }
+            return Ok(Some(vec![self.resolve_range(repository, revision, cancel).await?.to_argument()]));
+        }
+        let head = self.head_commit(repository, cancel).await?;
+        if !all {
+            return Ok(head.map(|head| vec![head]));
+        }
+        // Not by `--all`, which has stashes and notes too.
+        let every = ["--branches", "--remotes", "--tags"].map(str::to_owned);
+        Ok(Some(every.into_iter().chain(head).collect()))
+    }
+
+    /// Returns the number of commits that lead to `start` and change `paths`, up to [`MAX_COUNTED_COMMITS`].
+    async fn count_commits(
+        &self,
+        repository: &Repository,
+        start: &[String],
+        paths: &[String],
+        cancel: &CancellationToken,
+    ) -> Result<usize, Error> {
+        let invocation = GitInvocation::new(repository, GitAccess::Read, cancel, &["rev-list", "--count"])
+            .arg(format!("--max-count={MAX_COUNTED_COMMITS}"))
+            .args(start);
+        let counted = self.run_checked("git_log", invocation.paths(paths)).await?.bytes;
+        lossy(counted.trim_ascii()).parse().map_err(|_| Error::UnexpectedOutput("git rev-list"))
+    }
+
+    /// Returns at most `count` commits that lead to `start` and change `paths`. `start` has object names and options, no
+    /// text of a caller's.
     pub(super) async fn commits(
         &self,
         repository: &Repository,
-        revision: &str,
+        start: &[String],
         count: usize,
         paths: &[String],
         cancel: &CancellationToken,
@@ -213,7 +256,7 @@ impl Git {
         ];
         let invocation = GitInvocation::new(repository, GitAccess::Read, cancel, &words)
             .arg(format!("--max-count={count}"))
-            .args(["--end-of-options", revision]);
+            .args(start);
         let listed = self.run_checked("git_log", invocation.paths(paths)).await?.bytes;
         Ok(parse(&listed, |text| self.mask(text)))
     }

@@ -13,16 +13,31 @@ const MAX_SUBMODULES: usize = 1_000;
 /// The most output of a list of the index, in bytes: a million paths fit.
 const MAX_INDEX_BYTES: usize = 256 * 1024 * 1024;
 
-/// Parses `git config --null --list --show-scope`: keys and values of the repository's own scopes. The user's and the
-/// system's are trusted.
-fn repository_settings(listed: &[u8]) -> impl Iterator<Item = (String, Option<&[u8]>)> {
+/// One setting of the configuration.
+pub(super) struct ConfigSetting<'a> {
+    /// True if the repository itself sets it. The user's settings and the system's are trusted.
+    pub(super) is_own: bool,
+    /// Its key; section and last part are in lower case.
+    pub(super) key: String,
+    /// Its value. `None` for a key without `=`, which means true.
+    pub(super) value: Option<&'a [u8]>,
+}
+
+/// Parses `git config --null --list --show-scope`, in the order in which git reads it: the last of a key counts. What the
+/// command that lists it was given itself is left out.
+pub(super) fn config_settings(listed: &[u8]) -> impl Iterator<Item = ConfigSetting<'_>> {
     let mut fields = nul_fields(listed);
-    std::iter::from_fn(move || Some((fields.next()?, fields.next()?)))
-        .filter(|(scope, _)| matches!(*scope, b"local" | b"worktree"))
-        .map(|(_, entry)| {
-            let mut parts = entry.splitn(2, |byte| *byte == b'\n');
-            (lossy(parts.next().unwrap_or_default()), parts.next())
-        })
+    let entries = std::iter::from_fn(move || Some((fields.next()?, fields.next()?)));
+    entries.filter(|(scope, _)| *scope != b"command").map(|(scope, entry)| {
+        let mut parts = entry.splitn(2, |byte| *byte == b'\n');
+        let key = lossy(parts.next().unwrap_or_default());
+        ConfigSetting { is_own: matches!(scope, b"local" | b"worktree"), key, value: parts.next() }
+    })
+}
+
+/// Returns keys and values that the repository itself sets.
+fn repository_settings(listed: &[u8]) -> impl Iterator<Item = (String, Option<&[u8]>)> {
+    config_settings(listed).filter(|setting| setting.is_own).map(|setting| (setting.key, setting.value))
 }
 
 /// Returns the keys of [`repository_settings`] that name filters and merge drivers.
@@ -51,7 +66,7 @@ fn gitlinks(listed: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 impl Git {
     /// Returns the configuration that holds in the repository.
-    async fn configuration(
+    pub(super) async fn configuration(
         &self,
         repository: &Repository,
         cancel: &CancellationToken,
@@ -101,8 +116,8 @@ impl Git {
                     ));
                 }
                 // An empty `process` turns `clean` and `smudge` off as well.
-                overrides.push((format!("{section}.process"), ""));
-                overrides.push((format!("{section}.required"), "false"));
+                overrides.push((format!("{section}.process"), "".into()));
+                overrides.push((format!("{section}.required"), "false".into()));
             }
         }
         Ok(overrides)

@@ -17,21 +17,22 @@ use tokio_util::sync::CancellationToken;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct GitRestore {
-    /// Files or folders
-    #[schemars(length(min = 1), extend("alias" = "files"))]
-    pub paths: Vec<String>,
-    /// Unstage instead
+    /// The files or folders, relative to `repository_path`; `.` is everything.
+    #[schemars(length(min = 1), extend("alias" = "paths"))]
+    pub files: Vec<String>,
+    /// Unstage the files instead, which stay as they are. Default: false.
     pub staged: Option<bool>,
-    /// Revision
+    /// The commit, branch or tag to take the content from, such as `HEAD~1` or `main`. Default: what is staged; with
+    /// `staged`, the last commit.
     pub source: Option<String>,
-    /// Folder
+    /// A folder of the repository, such as `services/api`; other paths are relative to it. Default: the first root.
     pub repository_path: Option<String>,
 }
 
 impl GitRestore {
-    /// An input that discards the unstaged changes of `paths`.
-    pub fn new<P: Into<String>>(paths: impl IntoIterator<Item = P>) -> Self {
-        Self { paths: paths.into_iter().map(Into::into).collect(), ..Self::default() }
+    /// An input that discards the unstaged changes of these files and folders.
+    pub fn new<P: Into<String>>(files: impl IntoIterator<Item = P>) -> Self {
+        Self { files: files.into_iter().map(Into::into).collect(), ..Self::default() }
     }
 }
 
@@ -68,9 +69,9 @@ impl Git {
         let repository = self.repository(input.repository_path.as_deref())?;
         let top = repository.top_level("git_restore")?;
         repository.check_writable()?;
-        check_paths("paths", &input.paths)?;
-        if input.paths.is_empty() {
-            return Err(Error::InvalidArgument { name: "paths", reason: "it names no file".to_owned() });
+        check_paths("files", &input.files)?;
+        if input.files.is_empty() {
+            return Err(Error::InvalidArgument { name: "files", reason: "it names no file".to_owned() });
         }
         let staged = input.staged == Some(true);
         let source = match &input.source {
@@ -81,14 +82,14 @@ impl Git {
         let invocation = |access, words: &[&str]| GitInvocation::new(&repository, access, cancel, words);
         // All paths that are named, and not only those that differ: git may take a changed file for unchanged.
         let named = invocation(GitAccess::Read, &["ls-files", "-z", "--full-name", "--deduplicate"])
-            .paths(&input.paths);
+            .paths(&input.files);
         let GitOutput { bytes: mut touched, mut is_complete } =
             self.run_checked("git_restore", named).await?;
         let index_bytes = touched.len();
         if let Some(source) = &source {
             let named = invocation(GitAccess::Read, &["ls-files", "-z", "--full-name", "--deduplicate"])
                 .arg(format!("--with-tree={source}"))
-                .paths(&input.paths);
+                .paths(&input.files);
             let more = self.run_checked("git_restore", named).await?;
             touched.extend(more.bytes);
             is_complete &= more.is_complete;
@@ -121,7 +122,7 @@ impl Git {
                 None => run,
             }
         };
-        self.run_checked("git_restore", run.paths(&input.paths)).await?;
+        self.run_checked("git_restore", run.paths(&input.files)).await?;
         Ok(RestoreResult { paths: unique.len(), staged })
     }
 }

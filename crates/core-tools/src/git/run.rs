@@ -6,7 +6,7 @@ use super::repository::Repository;
 use super::text::printable_line;
 use crate::ci::{CommandError, CommandScope, Commands};
 use crate::workspace::Workspace;
-use process_runner::{Output, Termination, clean};
+use process_runner::{CapturedStream, Output, Termination, clean};
 
 /// The most bytes of git's messages that an error or a result shows.
 const MAX_MESSAGE_BYTES: usize = 2_000;
@@ -14,7 +14,7 @@ const MAX_MESSAGE_BYTES: usize = 2_000;
 /// git, in repositories beneath the roots of a workspace.
 #[derive(Clone, Debug)]
 pub struct Git {
-    commands: Commands,
+    pub(super) commands: Commands,
 }
 
 /// The standard output of a run that succeeded.
@@ -106,10 +106,21 @@ impl Git {
         Ok(GitOutput { bytes, is_complete })
     }
 
-    /// Returns what git and its hooks printed on both streams, masked, with paths relative to the roots.
+    /// Returns what git and its hooks printed on both streams, masked, with paths relative to the roots; a summary of the
+    /// run where that is nothing.
     pub(super) fn messages(&self, workspace: &Workspace, output: &Output) -> String {
+        let text = self.printed(workspace, &[&output.stderr, &output.stdout]);
+        if text.is_empty() { printable_line(&output.summary()) } else { text }
+    }
+
+    /// Returns what git and its hooks printed on standard error, masked; empty where that is nothing.
+    pub(super) fn error_output(&self, repository: &Repository, output: &Output) -> String {
+        self.printed(&repository.workspace, &[&output.stderr])
+    }
+
+    fn printed(&self, workspace: &Workspace, streams: &[&CapturedStream]) -> String {
         let mut text = String::new();
-        for stream in [&output.stderr, &output.stdout] {
+        for stream in streams {
             let part = self.mask(clean(&String::from_utf8_lossy(stream.bytes())).as_bytes());
             let part = part.trim();
             if !part.is_empty() {
@@ -129,6 +140,6 @@ impl Git {
             let start = text.ceil_char_boundary(text.len() - MAX_MESSAGE_BYTES);
             text = format!("[...] {}", text.get(start..).unwrap_or_default());
         }
-        if text.is_empty() { printable_line(&output.summary()) } else { text }
+        text
     }
 }

@@ -16,11 +16,12 @@ use tokio_util::sync::CancellationToken;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct GitShow {
-    /// Commit or COMMIT:path
+    /// A commit, branch or tag, or `COMMIT:path` for a file or folder as it was, such as `HEAD~3:src/main.rs` (a path from
+    /// the top of the repository). Default: `HEAD`.
     pub revision: Option<String>,
-    /// Folder
+    /// A folder of the repository, such as `services/api`; other paths are relative to it. Default: the first root.
     pub repository_path: Option<String>,
-    /// Default 30000
+    /// The most bytes of a file to show. Default: 30,000.
     #[schemars(range(min = 1_000, max = 1_000_000))]
     pub max_bytes: Option<usize>,
 }
@@ -115,7 +116,7 @@ impl Git {
             }
             _ => {
                 let commit = self.resolve_commit(&repository, &object, cancel).await?;
-                let found = self.commits(&repository, &commit, 1, &[], cancel).await?;
+                let found = self.commits(&repository, std::slice::from_ref(&commit), 1, &[], cancel).await?;
                 let entry = found.into_iter().next().ok_or(Error::UnexpectedOutput("git log"))?;
                 let request = DiffRequest {
                     command: "show",

@@ -1,4 +1,4 @@
-//! `git_stash`: stashes changes, applies and lists stashes.
+//! `git_stash`: lists and applies stashes; [`super::stash_push`] makes them.
 #![allow(clippy::doc_markdown, reason = "the comments on inputs are what a client reads")]
 
 use super::error::Error;
@@ -6,10 +6,8 @@ use super::invocation::{GitAccess, GitInvocation};
 use super::repository::Repository;
 use super::run::{Git, GitOutput};
 use super::text::{count_of, lossy, nul_fields, printable_line};
-use super::untracked::refuse_existing;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::HashSet;
 use std::fmt::Write as _;
 use tokio_util::sync::CancellationToken;
 
@@ -18,16 +16,20 @@ use tokio_util::sync::CancellationToken;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct GitStash {
-    /// Default list
+    /// `push` puts changes aside, and the files are as in the last commit; `pop` applies a stash and drops it, `apply`
+    /// keeps it; `list`, the default, only lists them.
     pub action: Option<StashAction>,
-    /// For push
+    /// With `push`: put only the changes of these files or folders aside. Default: all changes.
+    #[schemars(length(min = 1), extend("alias" = "paths"))]
+    pub files: Option<Vec<String>>,
+    /// With `push`: a note that the list shows.
     pub message: Option<String>,
-    /// For push
+    /// With `push`: take files along that git does not track. Default: false.
     pub include_untracked: Option<bool>,
-    /// Default 0
+    /// With `pop` and `apply`: which stash of the list. Default: 0, the latest.
     #[schemars(range(min = 0, max = 999))]
     pub index: Option<u32>,
-    /// Folder
+    /// A folder of the repository, such as `services/api`; other paths are relative to it. Default: the first root.
     pub repository_path: Option<String>,
 }
 
@@ -112,7 +114,12 @@ impl Git {
     /// repository's own configuration names filters, or git fails.
     pub async fn stash(&self, input: &GitStash, cancel: &CancellationToken) -> Result<StashResult, Error> {
         let repository = self.repository(input.repository_path.as_deref())?;
-        let (summary, conflicts) = match input.action.unwrap_or_default() {
+        let action = input.action.unwrap_or_default();
+        if input.files.is_some() && action != StashAction::Push {
+            let reason = "only `push` takes some files; a stash is applied as a whole".to_owned();
+            return Err(Error::InvalidArgument { name: "files", reason });
+        }
+        let (summary, conflicts) = match action {
             StashAction::List => (String::new(), false),
             StashAction::Push => (self.stash_push(&repository, input, cancel).await?, false),
             action => self.stash_apply(&repository, action, input.index.unwrap_or(0), cancel).await?,
@@ -150,7 +157,7 @@ impl Git {
     }
 
     /// Returns the commit of the latest stash.
-    async fn latest_stash(
+    pub(super) async fn latest_stash(
         &self,
         repository: &Repository,
         cancel: &CancellationToken,
@@ -162,70 +169,6 @@ impl Git {
         }
     }
 
-    /// Stashes all changes. Returns the summary.
-    async fn stash_push(
-        &self,
-        repository: &Repository,
-        input: &GitStash,
-        cancel: &CancellationToken,
-    ) -> Result<String, Error> {
-        let top = repository.top_level("git_stash")?;
-        repository.check_writable()?;
-        self.refuse_configured_programs(repository, "git_stash", cancel).await?;
-        let Some(head) = self.head_commit(repository, cancel).await? else {
-            return Err(Error::NothingToDo(
-                "there are no commits yet, so there is nothing to put changes aside from",
-            ));
-        };
-        let include_untracked = input.include_untracked == Some(true);
-        let words = [
-            "diff",
-            "-z",
-            "--name-only",
-            "--no-renames",
-            "--no-ext-diff",
-            "--no-textconv",
-            "--no-relative",
-            "--ignore-submodules=dirty",
-            &head,
-        ];
-        let GitOutput { bytes: mut touched, mut is_complete } = self
-            .run_checked("git_stash", GitInvocation::new(repository, GitAccess::Read, cancel, &words))
-            .await?;
-        self.refuse_untracked(repository, top, nul_fields(&touched), "git_stash", cancel).await?;
-        if include_untracked {
-            let more = self
-                .run_checked(
-                    "git_stash",
-                    GitInvocation::new(repository, GitAccess::Read, cancel, &LIST_UNTRACKED),
-                )
-                .await?;
-            touched.extend(untracked_paths(&more.bytes));
-            is_complete &= more.is_complete;
-        }
-        if !is_complete {
-            return Err(Error::TooLarge("too many files have changed to see whether others would be lost; run git itself for that (run_command)".to_owned()));
-        }
-        if touched.is_empty() && self.count_staged(repository, cancel).await? == 0 {
-            return Err(Error::NothingToDo(NOTHING_TO_STASH));
-        }
-        repository.check_changes(top, nul_fields(&touched))?;
-        let invocation =
-            GitInvocation::new(repository, GitAccess::Write, cancel, &["stash", "push", "--quiet"]);
-        let invocation = if include_untracked { invocation.arg("--include-untracked") } else { invocation };
-        let invocation = match &input.message {
-            Some(message) => invocation.arg(format!("--message={}", message.replace(char::is_control, " "))),
-            None => invocation,
-        };
-        // git exits with success even if there was nothing that it can stash.
-        let before = self.latest_stash(repository, cancel).await?;
-        self.run_checked("git_stash", invocation).await?;
-        if self.latest_stash(repository, cancel).await? == before {
-            return Err(Error::NothingToDo(NOTHING_TO_STASH));
-        }
-        Ok(format!("put aside the changes of {}", count_of(nul_fields(&touched).count(), "path", "paths")))
-    }
-
     /// Applies the stash with this index. Returns the summary, and true if there were conflicts.
     async fn stash_apply(
         &self,
@@ -234,7 +177,7 @@ impl Git {
         index: u32,
         cancel: &CancellationToken,
     ) -> Result<(String, bool), Error> {
-        let top = repository.top_level("git_stash")?;
+        repository.top_level("git_stash")?;
         repository.check_writable()?;
         self.refuse_configured_programs(repository, "git_stash", cancel).await?;
         let name = format!("stash@{{{index}}}");
@@ -264,29 +207,16 @@ impl Git {
             touched.extend(more.bytes);
             is_complete &= more.is_complete;
         }
-        if !is_complete {
-            return Err(Error::TooLarge("the stash has too many files to see whether others would be lost; run git itself for that (run_command)".to_owned()));
-        }
-        repository.check_changes(top, nul_fields(&touched))?;
-        // git refuses to overwrite untracked files, but not ignored ones.
-        let words = ["ls-files", "-z", "--full-name", "--deduplicate", "--", ":/"];
-        let invocation = GitInvocation::new(repository, GitAccess::Read, cancel, &words);
-        let GitOutput { bytes: indexed, is_complete } = self.run_checked("git_stash", invocation).await?;
-        if !is_complete {
-            return Err(Error::TooLarge("the repository has too many files to see whether others would be lost; run git itself for that (run_command)".to_owned()));
-        }
-        let indexed: HashSet<_> = nul_fields(&indexed).collect();
-        let new = nul_fields(&touched).filter(|path| !indexed.contains(path));
-        self.refuse_untracked(repository, top, new.clone(), "git_stash", cancel).await?;
-        refuse_existing(repository, top, new, "git_stash")?;
+        let touched = GitOutput { bytes: touched, is_complete };
+        self.check_written(repository, &touched, "git_stash", cancel).await?;
         let verb = if action == StashAction::Pop { "pop" } else { "apply" };
         // Without renames: a change would follow a file to its new name, which was not checked above.
         let overrides =
-            [("merge.renames".to_owned(), "false"), ("merge.directoryRenames".to_owned(), "false")];
+            ["merge.renames", "merge.directoryRenames"].map(|key| (key.to_owned(), "false".into()));
         let invocation =
             GitInvocation::new(repository, GitAccess::Write, cancel, &["stash", verb, "--quiet", &name]);
         let output = self.run(invocation.config(&overrides)).await?;
-        let count = count_of(nul_fields(&touched).count(), "path", "paths");
+        let count = count_of(nul_fields(&touched.bytes).count(), "path", "paths");
         if output.success() {
             return Ok((format!("applied {name} to {count}"), false));
         }
@@ -302,38 +232,15 @@ impl Git {
     }
 }
 
-/// The reason that nothing is stashed. If anything has changed, it is submodules.
-const NOTHING_TO_STASH: &str =
-    "there is nothing to put aside; submodules and repositories within this one stay as they are";
-
-/// Lists untracked files, also those in untracked folders.
-// By `status`, which leaves out ignored files as `stash` does.
-const LIST_UNTRACKED: [&str; 6] =
-    ["status", "--porcelain=v1", "-z", "--untracked-files=all", "--ignore-submodules=all", "--no-renames"];
-
-/// Returns the untracked paths in the output of [`LIST_UNTRACKED`], each ended by NUL. A folder there is another
-/// repository, which no stash takes.
-fn untracked_paths(listed: &[u8]) -> Vec<u8> {
-    let paths = nul_fields(listed).filter_map(|entry| entry.strip_prefix(b"?? "));
-    let paths = paths.filter(|path| !path.ends_with(b"/"));
-    paths.flat_map(|path| path.iter().copied().chain([0])).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    #[test]
-    fn untracked_files_are_those_with_question_marks() {
-        assert_eq!(untracked_paths(b" M a\0?? b c\0?? nested/\0?? ?? d\0"), b"b c\0?? d\0");
-    }
-
     proptest! {
         #[test]
         fn no_listing_is_a_panic(listed: Vec<u8>) {
             parse(&listed);
-            untracked_paths(&listed);
         }
     }
 }

@@ -5,6 +5,7 @@ use super::change_kind::{ConflictKind, GitChangeKind};
 use super::error::Error;
 use super::invocation::{GitAccess, GitInvocation};
 use super::operation::{OperationProgress, UnfinishedOperation};
+use super::repository::Repository;
 use super::run::{Git, GitOutput};
 use super::text::{count_of, lossy, nul_fields, printable_line, relative_to};
 use schemars::JsonSchema;
@@ -17,9 +18,9 @@ use tokio_util::sync::CancellationToken;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct GitStatus {
-    /// Folder
+    /// A folder of the repository, such as `services/api`; other paths are relative to it. Default: the first root.
     pub repository_path: Option<String>,
-    /// Default 300
+    /// The most paths to list. Default: 300. The answer says how many there are.
     #[schemars(range(min = 1, max = 10_000))]
     pub limit: Option<usize>,
 }
@@ -179,6 +180,22 @@ impl ChangedPath {
             _ => 2,
         }
     }
+
+    /// Returns the path and its states in one line: `a.txt (staged: modified; deleted)`.
+    pub(super) fn to_text(&self) -> String {
+        let states = [
+            self.conflict.map(|kind| format!("conflict: {kind}")),
+            self.staged.map(|kind| format!("staged: {kind}")),
+            self.unstaged.map(|kind| kind.to_string()),
+        ];
+        let states: Vec<_> = states.into_iter().flatten().collect();
+        let mut text = format!("{} ({}", printable_line(&self.path), states.join("; "));
+        if let Some(from) = &self.from {
+            let _ = write!(text, " from {}", printable_line(from));
+        }
+        text.push(')');
+        text
+    }
 }
 
 impl HeadStatus {
@@ -223,17 +240,8 @@ impl WorkTreeStatus {
             text.push_str(", and more");
         }
         for change in &self.changes {
-            let states = [
-                change.conflict.map(|kind| format!("conflict: {kind}")),
-                change.staged.map(|kind| format!("staged: {kind}")),
-                change.unstaged.map(|kind| kind.to_string()),
-            ];
-            let states: Vec<_> = states.into_iter().flatten().collect();
-            let _ = write!(text, "\n{} ({}", printable_line(&change.path), states.join("; "));
-            if let Some(from) = &change.from {
-                let _ = write!(text, " from {}", printable_line(from));
-            }
-            text.push(')');
+            text.push('\n');
+            text.push_str(&change.to_text());
         }
         if self.changes.len() < self.total {
             let _ = write!(text, "\n[{} more; `limit` lists more]", self.total - self.changes.len());
@@ -255,6 +263,17 @@ impl Git {
         cancel: &CancellationToken,
     ) -> Result<WorkTreeStatus, Error> {
         let repository = self.repository(input.repository_path.as_deref())?;
+        let mut status = self.whole_status(&repository, cancel).await?;
+        status.changes.truncate(input.limit.unwrap_or(DEFAULT_LIMIT));
+        Ok(status)
+    }
+
+    /// Returns all changes since the last commit.
+    pub(super) async fn whole_status(
+        &self,
+        repository: &Repository,
+        cancel: &CancellationToken,
+    ) -> Result<WorkTreeStatus, Error> {
         repository.top_level("git_status")?;
         let words = [
             "status",
@@ -269,8 +288,8 @@ impl Git {
             "--ignore-submodules=dirty",
             "--find-renames",
         ];
-        let overrides = self.filter_overrides(&repository, cancel).await?;
-        let invocation = GitInvocation::new(&repository, GitAccess::Read, cancel, &words).config(&overrides);
+        let overrides = self.filter_overrides(repository, cancel).await?;
+        let invocation = GitInvocation::new(repository, GitAccess::Read, cancel, &words).config(&overrides);
         let GitOutput { bytes: listed, is_complete } = self.run_checked("git_status", invocation).await?;
         let mut status = parse(&listed, &repository.prefix);
         status.has_more = !is_complete;
@@ -280,7 +299,6 @@ impl Git {
         }
         // A stable sort: within a group paths stay in the order of git, by name.
         status.changes.sort_by_key(ChangedPath::sort_rank);
-        status.changes.truncate(input.limit.unwrap_or(DEFAULT_LIMIT));
         Ok(status)
     }
 }

@@ -2,10 +2,12 @@
 
 use super::answer::ToolError;
 use super::effects::ScopeLimit;
+use super::found_tools::FoundTools;
 use super::limits::HostLimits;
 use super::observer::CallObserver;
 use super::permits::{CallPermit, ProcessPermits};
 use super::progress::ProgressReporter;
+use super::tool_directory::ToolDirectory;
 use crate::workspace::{AccessLimit, Workspace};
 use role_policy::{CallScope, Caller, Policy, RoleLimits};
 use std::sync::Arc;
@@ -45,6 +47,10 @@ pub struct CallContext {
     /// The principal whose background programs and sessions the call is about; the caller's own by default. The code
     /// that sets it checks first that the caller may act for that principal.
     pub owner: Option<String>,
+    /// The tools that the caller may call, for a tool that searches among them. None for others.
+    pub(super) directory: Option<ToolDirectory>,
+    /// The tools that the client has found beyond its list.
+    pub(super) found: FoundTools,
 }
 
 impl CallContext {
@@ -64,6 +70,8 @@ impl CallContext {
             unrestricted: false,
             policy: None,
             owner: None,
+            directory: None,
+            found: FoundTools::default(),
         }
     }
 

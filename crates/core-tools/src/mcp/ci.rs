@@ -8,7 +8,7 @@ use super::toolset::Toolset;
 use crate::ci::{
     BackgroundCommands, BackgroundStatus, BuildError, BuildGoal, BuildRequest, CommandError, CommandList,
     CommandReport, CommandScope, Commands, GetDiagnostics, ListCommands, ReadCommandOutput, RunCommand,
-    ServerDiagnostics, ServerFacts, StartCommand, StartedCommand, StopCommand, SuccessOutput,
+    ServerDiagnostics, ServerFacts, StartCommand, StartContext, StartedCommand, StopCommand, SuccessOutput,
     WriteCommandInput, build, diagnose, toolchains,
 };
 use role_policy::{Access, Effect};
@@ -36,7 +36,7 @@ pub fn toolset(commands: Commands, facts: ServerFacts, max_timeout: Duration) ->
     Toolset {
         name: "ci",
         tools: vec![
-            run_command(commands.clone(), max_timeout),
+            run_command(commands.clone(), Arc::clone(&background), max_timeout),
             start_command(started, Arc::clone(&background)),
             read_command_output(Arc::clone(&background)),
             write_command_input(Arc::clone(&background)),
@@ -50,25 +50,34 @@ pub fn toolset(commands: Commands, facts: ServerFacts, max_timeout: Duration) ->
 }
 
 /// The effects of a command on the workspace, for the policy: the folder that it runs in, and the program.
-const COMMAND: &[Effect] =
-    &[Effect::Reads("working_directory"), Effect::Runs { command: "command", environment: "env" }];
+const COMMAND: &[Effect] = &[
+    Effect::Reads("working_directory"),
+    Effect::Runs { command: "command", environment: "env" },
+    Effect::Shell("shell"),
+];
 
-fn run_command(commands: Commands, max_timeout: Duration) -> Tool {
+fn run_command(commands: Commands, background: Arc<BackgroundCommands>, max_timeout: Duration) -> Tool {
     Tool::new(
         "run_command",
         "Run a command",
-        "Runs a program to its end, or to the time limit. No shell: name one for pipes. Servers: start_command.",
+        "Runs a program to its end and returns its exit code, standard output and standard error. Use it for \
+         programs that end within minutes. Prefer `start_command` for servers, watchers and longer work, and `run_tests` \
+         for test suites, whose failures it names one by one. There is no shell unless `shell` is true. At \
+         `timeout_ms` the program is ended with everything it started, and what it had printed is returned. A long \
+         output keeps its beginning and its end, and the answer says how to read the rest.",
         move |input: RunCommand, context: CallContext| {
             let commands = command_scope(&commands, &context).map(|scope| commands.narrowed(&scope));
+            let background = Arc::clone(&background);
             async move {
                 let commands = commands?;
                 let progress = context.progress.clone();
                 let on_progress = move |line: &str| {
                     if !line.trim().is_empty() {
-                        progress.update(line);
+                        progress.output_line(line);
                     }
                 };
-                let report = commands.run(&input, context.max_timeout, &context.cancel, on_progress).await?;
+                let mut report = commands.run(&input, context.max_timeout, &context.cancel, on_progress).await?;
+                background.keep_output(owner(&context), &input.command, &mut report);
                 Ok(Answer::report(&report, report.to_text())?.failed_if(!report.is_success()))
             }
         },
@@ -82,24 +91,45 @@ fn run_command(commands: Commands, max_timeout: Duration) -> Tool {
     .answers::<CommandReport>()
 }
 
+/// The time that a call needs to answer after a wait.
+const ANSWER_MARGIN_MS: u64 = 1_000;
+
+/// Returns true if a start waits for the command to be ready.
+fn waits(input: &StartCommand) -> bool {
+    input.wait_for_port.is_some() || input.wait_for_output.is_some()
+}
+
 fn start_command(commands: Commands, background: Arc<BackgroundCommands>) -> Tool {
     Tool::new(
         "start_command",
         "Start a background command",
-        "Starts a program that outlives this call and ends with the server.",
+        "Starts a program that goes on after this call, such as a server, a watcher or a REPL, and returns its `id` \
+         for `read_command_output`, `write_command_input` and `stop_command`. With `wait_for_port` or \
+         `wait_for_output` it answers when the program is ready, or else says whether it ended or the time was up. \
+         The program ends with `stop_command`, at its `timeout_ms`, and when this server ends, which for a local \
+         server is the end of the conversation. At most 32 run at once. Prefer `run_command` for \
+         programs that end.",
         move |mut input: StartCommand, context: CallContext| {
             // The command outlives the call, so the limit of the caller's role becomes its own.
             if let Some(role_limit) = context.role_limit {
                 let max = u64::try_from(role_limit.as_millis()).unwrap_or(u64::MAX);
                 input.timeout_ms = Some(input.timeout_ms.map_or(max, |requested| requested.min(max)));
+                // The call itself has the same limit, and must answer before it.
+                let max_wait = max.saturating_sub(ANSWER_MARGIN_MS);
+                input.wait_ms = input.wait_ms.or(Some(max_wait).filter(|wait| *wait < 30_000 && waits(&input)));
+                input.wait_ms = input.wait_ms.map(|wait| wait.min(max_wait));
             }
             let background = Arc::clone(&background);
             let scope = command_scope(&commands, &context);
             async move {
                 let permit = context.process_permits.as_ref().map(ProcessPermits::try_acquire).transpose();
                 let permit = permit.map_err(|error| ToolError::from_error(&error))?;
-                let started = background.start_within(&input, owner(&context), &scope?, permit).await?;
-                Answer::structured(&started)
+                let mut start = StartContext::new(owner(&context));
+                start.scope = scope?;
+                start.permit = permit;
+                start.cancel = context.cancel.clone();
+                let started = background.start(&input, start).await?;
+                Ok(Answer::report(&started, started.to_text().to_owned())?.failed_if(started.is_failed()))
             }
         },
     )
@@ -113,7 +143,11 @@ fn read_command_output(background: Arc<BackgroundCommands>) -> Tool {
     Tool::new(
         "read_command_output",
         "Read background output",
-        "What a background command printed, from a cursor on, and whether it runs.",
+        "Returns what a background command has printed since the last read, and whether it runs or how it ended. It \
+         waits until there is something new or the command has ended, at most `wait_ms`. Standard output and \
+         standard error come together, in the order in which they were printed. Of a command with `pty` it returns \
+         the lines that have left the screen since, and the screen as it is now. The last 1 MiB is kept, also after \
+         the end.",
         move |input: ReadCommandOutput, context: CallContext| {
             let background = Arc::clone(&background);
             async move {
@@ -128,10 +162,12 @@ fn write_command_input(background: Arc<BackgroundCommands>) -> Tool {
     Tool::new(
         "write_command_input",
         "Write to a background command",
-        "Writes to the standard input of a background command. Add the line end.",
+        "Writes text to the standard input of a background command, or types it into its terminal. A program that \
+         reads lines sees nothing before a line end, so end each line with \"\\n\". With `wait_ms` the answer has what \
+         the program prints in reply, which saves a read.",
         move |input: WriteCommandInput, context: CallContext| {
             let background = Arc::clone(&background);
-            async move { Ok(Answer::text(background.write(&input, owner(&context)).await?)) }
+            async move { Ok(Answer::text(background.write(&input, owner(&context), &context.cancel).await?)) }
         },
     )
     .destroys()
@@ -145,7 +181,9 @@ fn stop_command(background: Arc<BackgroundCommands>) -> Tool {
     Tool::new(
         "stop_command",
         "Stop a background command",
-        "Ends a background command and everything it started; returns its last output.",
+        "Ends a background command and everything that it started, and returns the end of its output and how it \
+         ended. The program is asked to end (SIGTERM) and killed after `grace_ms`. For a command that has ended \
+         already it returns the same.",
         move |input: StopCommand, context: CallContext| {
             let background = Arc::clone(&background);
             async move { Ok(Answer::text(background.stop(&input, owner(&context)).await?.to_text())) }
@@ -162,7 +200,9 @@ fn list_commands(background: Arc<BackgroundCommands>) -> Tool {
     Tool::new(
         "list_commands",
         "List background commands",
-        "Background commands, running and ended.",
+        "Lists the background commands of this caller, the latest last: `id`, command line, whether it runs or how it \
+         ended, and for how long. Use it when an `id` is lost, or to see what still runs. Of those that have ended, the \
+         last 32 are kept.",
         move |_: ListCommands, context: CallContext| {
             let background = Arc::clone(&background);
             async move { Answer::structured(&background.list(owner(&context))) }
@@ -188,7 +228,10 @@ fn get_diagnostics(commands: Commands, facts: ServerFacts) -> Tool {
     Tool::new(
         "get_diagnostics",
         "Server and toolchains",
-        "Server, system, roots, role, toolchains found.",
+        "Returns facts of this server and its machine: version, operating system, processors, the roots that paths \
+         must lie in, the role of the caller, the confinement of programs, and the toolchains that were found, each \
+         with its version and path. Use it when a program is missing or may not do something. It runs nothing of the \
+         project.",
         move |_: GetDiagnostics, context: CallContext| {
             let shared = Arc::clone(&shared);
             async move {
@@ -204,13 +247,27 @@ fn get_diagnostics(commands: Commands, facts: ServerFacts) -> Tool {
 
 fn build_or_restore(commands: Commands, goal: BuildGoal, max_timeout: Duration) -> Tool {
     let (name, title, description) = match goal {
-        BuildGoal::Build => ("build", "Build a project", "Builds; reports compiler errors."),
-        BuildGoal::Restore => ("restore", "Fetch dependencies", "Fetches what a project depends on."),
+        BuildGoal::Build => (
+            "build",
+            "Build a project",
+            "Builds a project with the tool that its files name (Cargo, npm, Go, Maven, Gradle, .NET, Python, CMake, \
+             make, just) and returns the compiler's errors and warnings, each with file, line, code and message, \
+             errors first. Use it in place of the build command: the answer is short and has the places to mend. \
+             Where no error could be read it has the end of the output. For tests, `run_tests` builds what it needs.",
+        ),
+        BuildGoal::Restore => (
+            "restore",
+            "Fetch dependencies",
+            "Fetches what a project depends on, with the package manager that its files name, such as `cargo fetch`, \
+             `npm install`, `uv sync` or `go mod download`. Use it once after a checkout, or when a build says that a \
+             package is missing; it needs the network. Returns the command that ran, its exit code, and the end of \
+             the output if it failed.",
+        ),
     };
     Tool::new(name, title, description, move |input: BuildRequest, context: CallContext| {
         let commands = command_scope(&commands, &context).map(|scope| commands.narrowed(&scope));
         async move {
-            let on_progress = |line: &str| context.progress.update(line);
+            let on_progress = |line: &str| context.progress.output_line(line);
             let report =
                 build(&commands?, goal, &input, context.max_timeout, &context.cancel, on_progress).await?;
             Ok(Answer::report(&report, report.to_text())?.failed_if(!report.success))

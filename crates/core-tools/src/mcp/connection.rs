@@ -1,13 +1,16 @@
 //! A connection: a host, and who calls it.
 
+use super::client_roots::ClientRoots;
 use super::errors;
+use super::found_tools::FoundTools;
 use super::host::Host;
 use super::observer::CallObserver;
 use super::permits::{CallPermit, ProcessPermits};
 use rmcp::ErrorData;
-use rmcp::model::{Extensions, Implementation};
+use rmcp::model::{Extensions, Icon, Implementation};
 use role_policy::{Caller, RoleLimits};
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio_util::sync::CancellationToken;
@@ -19,6 +22,10 @@ pub struct Connection {
     pub(super) server: Implementation,
     /// True if a task already tells the client of a changed list.
     watches_list: Arc<AtomicBool>,
+    /// The roots of the one client, where they narrow those of the server.
+    client_roots: Option<Arc<ClientRoots>>,
+    /// The tools that the client has found beyond its list.
+    pub(super) found: FoundTools,
 }
 
 /// The context of one request: its caller, the host it is for, and the caller's limits.
@@ -52,8 +59,14 @@ impl RequestContext {
 /// Looks up the context that a transport has put beside a request.
 type ContextLookup = Arc<dyn Fn(&Extensions) -> Option<RequestContext> + Send + Sync>;
 
-/// Writes the instructions for a caller that sees these tools.
-type WriteInstructions = fn(&[&str]) -> String;
+/// Writes the instructions for the caller of a request.
+type WriteInstructions = Arc<dyn Fn(&RequestContext) -> String + Send + Sync>;
+
+/// The picture that clients show beside the name: a prompt. Not compressed, as it is short either way and scanners take
+/// compressed text for a secret.
+const ICON: &str = "data:image/png;base64,\
+    iVBORw0KGgoAAAANSUhEUgAAABAAAAAQAQAAAAA3iMLMAAAAO0lEQVR4AQEwAM//AAAAAAAAAAAAAGAAADAAABgAAAwAAAYAAAwAABgAADAAAGD8\
+    AAD8AAAAAAAAAAAAPAADZ2Qstg0AAAAASUVORK5CYII=";
 
 #[derive(Clone)]
 enum ContextSource {
@@ -87,32 +100,65 @@ impl Connection {
     }
 
     /// A connection that carries the requests of many callers. `lookup` returns the context of each, by what the
-    /// transport has put beside it; a request without one is refused. `instructions` are written from the names of the
-    /// tools that the caller sees.
+    /// transport has put beside it; a request without one is refused. `instructions` are written for each caller.
     pub fn shared(
         lookup: impl Fn(&Extensions) -> Option<RequestContext> + Send + Sync + 'static,
         name: &str,
         version: &str,
-        instructions: fn(&[&str]) -> String,
+        instructions: impl Fn(&RequestContext) -> String + Send + Sync + 'static,
     ) -> Self {
-        Self::from_source(ContextSource::PerRequest { lookup: Arc::new(lookup), instructions }, name, version)
+        let (lookup, instructions) = (Arc::new(lookup), Arc::new(instructions));
+        Self::from_source(ContextSource::PerRequest { lookup, instructions }, name, version)
     }
 
     fn from_source(source: ContextSource, name: &str, version: &str) -> Self {
         let mut server = Implementation::new(name, version);
         server.title = Some("CoreTools".to_owned());
-        Self { source, server, watches_list: Arc::default() }
+        // Known to a build on GitHub alone: its repository has the documentation.
+        server.website_url =
+            option_env!("GITHUB_REPOSITORY").map(|repository| format!("https://github.com/{repository}"));
+        let mut icon = Icon::new(ICON);
+        (icon.mime_type, icon.sizes) = (Some("image/png".to_owned()), Some(vec!["16x16".to_owned()]));
+        server.icons = Some(vec![icon]);
+        Self {
+            source,
+            server,
+            watches_list: Arc::default(),
+            client_roots: None,
+            found: FoundTools::default(),
+        }
+    }
+
+    /// Lets the roots that the client offers narrow those of the server. `narrow` returns the host over what both have in
+    /// common, or nothing if that is all of the server's. Not by default: for a connection with one client alone.
+    #[must_use]
+    pub fn narrowed_by_client(
+        mut self,
+        narrow: impl Fn(&[PathBuf]) -> Option<Host> + Send + Sync + 'static,
+    ) -> Self {
+        self.client_roots = Some(Arc::new(ClientRoots::new(narrow)));
+        self
+    }
+
+    pub(super) fn client_roots(&self) -> Option<&Arc<ClientRoots>> {
+        self.client_roots.as_ref()
     }
 
     /// Returns a connection for another session, with the same host and callers.
     #[must_use]
     pub fn new_session(&self) -> Self {
-        Self { watches_list: Arc::default(), ..self.clone() }
+        Self { watches_list: Arc::default(), found: FoundTools::default(), ..self.clone() }
     }
 
     pub(super) fn request_context(&self, extensions: &Extensions) -> Result<RequestContext, ErrorData> {
         match &self.source {
-            ContextSource::Fixed { context, .. } => Ok(RequestContext::clone(context)),
+            ContextSource::Fixed { context, .. } => {
+                let mut context = RequestContext::clone(context);
+                if let Some(host) = self.client_roots.as_ref().and_then(|roots| roots.host()) {
+                    context.host = host;
+                }
+                Ok(context)
+            }
             ContextSource::PerRequest { lookup, .. } => {
                 lookup(extensions).ok_or_else(errors::not_authenticated)
             }
@@ -124,8 +170,7 @@ impl Connection {
         match &self.source {
             ContextSource::Fixed { instructions, .. } => Ok(instructions.clone()),
             ContextSource::PerRequest { instructions, .. } => {
-                let context = self.request_context(extensions)?;
-                Ok(instructions(&context.host.names(&context.caller)))
+                Ok(instructions(&self.request_context(extensions)?))
             }
         }
     }

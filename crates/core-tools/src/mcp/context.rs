@@ -35,8 +35,11 @@ fn compile_context(compiler: &WorkspaceCompiler) -> Tool {
     let compiler = compiler.clone();
     Tool::new(
         "compile_context",
-        "Context",
-        "Plans, rules, changes and code for a role, in a token budget.",
+        "Compile the context",
+        "Compiles what one needs to know before working on a task: the project's plans and conventions, the uncommitted \
+         changes, and the code that the task is about, as one document in a token budget. Use it at the beginning of work, \
+         or to hand work to another agent; to look at single files read them instead. Returns a stable part, a part that \
+         changes with the work tree, and a last line of JSON with the tokens used.",
         move |input: CompileContext, context: CallContext| {
             let compiler = compiler.clone();
             async move {

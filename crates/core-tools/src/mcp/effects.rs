@@ -1,8 +1,14 @@
 //! Paths and programs in arguments, resolved for a policy to judge.
 
+#[cfg(feature = "ci")]
+use crate::ci::CommandText;
+#[cfg(feature = "ci")]
+use crate::ci::command_words::{ProgramLookup, shell_words};
 use crate::workspace::{AccessDenied, AccessLimit, Workspace};
 #[cfg(not(feature = "ci"))]
 use role_policy::LexicalResolver;
+#[cfg(feature = "filesystem")]
+use role_policy::PatchedPath;
 use role_policy::{Access, CallScope, EffectResolver, ResolveError};
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -19,6 +25,13 @@ impl WorkspaceEffects {
     /// Resolves paths in `workspace`, and programs in `path`: the value of `PATH` that commands get.
     pub fn new(workspace: Arc<Workspace>, path: Option<OsString>) -> Self {
         Self { workspace, path }
+    }
+
+    /// Returns the programs that a word may name. The folder does not matter: a program that is given as a relative path
+    /// is refused however its words are read.
+    #[cfg(feature = "ci")]
+    fn programs(&self) -> ProgramLookup<'_> {
+        ProgramLookup::new(self.path.as_deref(), std::path::Path::new("/"))
     }
 }
 
@@ -103,13 +116,27 @@ impl EffectResolver for WorkspaceEffects {
 
     #[cfg(feature = "ci")]
     fn split_command(&self, line: &str) -> Result<Vec<String>, ResolveError> {
-        let parsed = process_runner::CommandLine::parse(line).map_err(ResolveError::other)?;
-        Ok(std::iter::once(parsed.program).chain(parsed.args).collect())
+        CommandText::Line(line.to_owned()).words(self.programs()).map_err(ResolveError::other)
+    }
+
+    #[cfg(feature = "ci")]
+    fn vector_words(&self, words: Vec<String>) -> Result<Vec<String>, ResolveError> {
+        CommandText::Vector(words).words(self.programs()).map_err(ResolveError::other)
+    }
+
+    #[cfg(feature = "ci")]
+    fn shell_words(&self, line: &str) -> Result<Vec<String>, ResolveError> {
+        Ok(shell_words(line, self.programs()))
     }
 
     #[cfg(not(feature = "ci"))]
     fn split_command(&self, line: &str) -> Result<Vec<String>, ResolveError> {
         LexicalResolver.split_command(line)
+    }
+
+    #[cfg(feature = "filesystem")]
+    fn patched_paths(&self, patch: &str) -> Result<Vec<PatchedPath>, ResolveError> {
+        crate::filesystem::patched_paths(patch).map_err(ResolveError::other)
     }
 }
 

@@ -4,9 +4,11 @@ use super::answer::{Answer, AnswerMedia, ToolError};
 use super::call_context::CallContext;
 use super::tool::Tool;
 use super::toolset::Toolset;
+#[cfg(feature = "context")]
+use crate::filesystem::FileOutline;
 use crate::filesystem::{
-    self, CheckExistence, CreateDirectory, DeleteFile, DirectoryTree, EditFile, Existence, FindFiles,
-    FoundFiles, GetFileInfo, ListDirectory, MoveFile, ReadFile, ReadMediaFile, ReadMultipleFiles,
+    self, ApplyPatch, CheckExistence, CreateDirectory, DeleteFile, DirectoryTree, EditFile, Existence,
+    FindFiles, FoundFiles, GetFileInfo, ListDirectory, MoveFile, ReadFile, ReadMediaFile, ReadMultipleFiles,
     SearchFiles, WriteFile,
 };
 use crate::workspace::{PathKind, Workspace};
@@ -32,6 +34,9 @@ pub fn toolset(workspace: &Arc<Workspace>) -> Toolset {
             read_media_file(workspace),
             write_file(workspace),
             edit_file(workspace),
+            apply_patch(workspace),
+            #[cfg(feature = "context")]
+            file_outline(workspace),
             list_directory(workspace),
             directory_tree(workspace),
             find_files(workspace),
@@ -112,7 +117,10 @@ fn read_file(workspace: &Arc<Workspace>) -> Tool {
         (
             "read_file",
             "Read a file",
-            "Reads a text file, whole or by lines. Images and PDFs: read_media_file.",
+            "Reads a text file, whole or by lines. Use it for one file; read_multiple_files reads several, or several \
+             ranges, in one call, and search_files finds the lines to read. Returns the text as it stands, at most 2,000 \
+             lines and 40,000 bytes, and below it in brackets the lines given, how many there are and the offset to \
+             continue with. A binary file is refused with its kind and size.",
         ),
         workspace,
         |workspace, input, cancel| {
@@ -129,7 +137,10 @@ fn read_multiple_files(workspace: &Arc<Workspace>) -> Tool {
     tool(
         "read_multiple_files",
         "Read several files",
-        "Reads several text files; one that fails does not stop the others.",
+        "Reads several text files, each whole or by a range of lines, in one call: cheaper than several calls of read_file. \
+         Returns each under a line `==> path <==` in the order asked for; one that cannot be read has its error there and \
+         does not stop the others. All together give at most 40,000 bytes, which small files leave to large ones; where \
+         a file is cut, the offset to continue with is given.",
         workspace,
         |workspace, input: &ReadMultipleFiles, cancel| {
             let read = filesystem::read_multiple_files(workspace, input, cancel)?;
@@ -143,7 +154,8 @@ fn read_media_file(workspace: &Arc<Workspace>) -> Tool {
     tool(
         "read_media_file",
         "Read an image, sound or PDF",
-        "Reads an image, audio or PDF file. Text: read_file.",
+        "Reads an image, sound or PDF of at most 10 MiB, for a client that can show or play it. Use read_file for text. \
+         Returns the content with its type and size; a file of any other kind is refused, with its kind.",
         workspace,
         |workspace, input: &ReadMediaFile, _| {
             let file = filesystem::read_media_file(workspace, input)?;
@@ -169,7 +181,10 @@ fn write_file(workspace: &Arc<Workspace>) -> Tool {
     tool(
         "write_file",
         "Write a file",
-        "Creates, replaces or extends a text file, atomically. To change a part use edit_file.",
+        "Writes a whole text file, or appends to one. Use it for new files and complete rewrites; edit_file and apply_patch \
+         change parts of a file in fewer words. Returns the path and the bytes written, and says if the file is new. A \
+         file is replaced in one step and keeps its permissions; on any failure the old one stays. A masked secret is \
+         never written over the real one.",
         workspace,
         |workspace, input: &WriteFile, _| {
             let written = filesystem::write_file(workspace, input)?;
@@ -191,7 +206,10 @@ fn edit_file(workspace: &Arc<Workspace>) -> Tool {
     tool(
         "edit_file",
         "Edit a file",
-        "Replaces exact pieces of text in a file and returns a unified diff.",
+        "Changes a text file: replaces exact text (`old_string` by `new_string`), inserts lines after a line \
+         (`insert_line`), or makes several replacements (`edits`). Use apply_patch for changes in several files. Text \
+         must match byte by byte and occur once, unless `replace_all` is set; if it does not, nothing is written, and \
+         the answer shows the nearest lines with their numbers. Returns a unified diff. Line ends and permissions stay.",
         workspace,
         |workspace, input: &EditFile, _| Ok(Answer::text(filesystem::edit_file(workspace, input)?.to_text())),
     )
@@ -200,11 +218,51 @@ fn edit_file(workspace: &Arc<Workspace>) -> Tool {
     .destroys()
 }
 
+fn apply_patch(workspace: &Arc<Workspace>) -> Tool {
+    tool(
+        "apply_patch",
+        "Change several files",
+        "Changes, creates, moves and deletes several text files by one patch, all or none: where one hunk does not fit, \
+         nothing is written, and the answer names every such hunk with the nearest text and how it differs. Use it for \
+         changes in more than one place; a single replacement is shorter with edit_file. A hunk is found by its lines, so \
+         line numbers may be wrong; blanks at line ends do not count. Returns one line for each file. Line ends and \
+         permissions stay; paths are relative to the first root.",
+        workspace,
+        |workspace, input: &ApplyPatch, _| {
+            Ok(Answer::text(filesystem::apply_patch(workspace, input)?.to_text()))
+        },
+    )
+    .effects(&[Effect::Patches("patch")])
+    .destroys()
+}
+
+#[cfg(feature = "context")]
+fn file_outline(workspace: &Arc<Workspace>) -> Tool {
+    tool(
+        "file_outline",
+        "Outline source files",
+        "Lists what source files define, without reading them whole: functions, methods, types and constants with their \
+         signatures and lines, nested by indentation. Use it before reading a long file or an unknown folder, then read the \
+         lines of interest with read_multiple_files. Knows Rust, Python, JavaScript, TypeScript, Go, Java, C#, C and C++; \
+         says so for others. Returns `12-40 signature` under each file, at most 40,000 bytes: nested definitions are left \
+         out first, then files.",
+        workspace,
+        |workspace, input: &FileOutline, cancel| {
+            let outlined = filesystem::file_outline(workspace, input, cancel)?;
+            let all_failed = !outlined.files.is_empty() && outlined.failures() == outlined.files.len();
+            Ok(Answer::text(outlined.to_text()).failed_if(all_failed))
+        },
+    )
+    .effects(&[Effect::Reads("paths")])
+}
+
 fn list_directory(workspace: &Arc<Workspace>) -> Tool {
     tool(
         "list_directory",
         "List a folder",
-        "Lists a folder, sorted. By name: find_files.",
+        "Lists what is in a folder, sorted by name, hidden names included. Use find_files to look for a name at any depth. \
+         Returns one entry a line, with `/` after folders and `@` after links, at most 1,000 unless told otherwise, and \
+         says how many there are. Links and `.git` are listed and not entered.",
         workspace,
         |workspace, input: &ListDirectory, cancel| {
             Ok(Answer::text(filesystem::list_directory(workspace, input, cancel)?.to_text()))
@@ -217,7 +275,9 @@ fn directory_tree(workspace: &Arc<Workspace>) -> Tool {
     tool(
         "directory_tree",
         "Show a folder tree",
-        "Shows a folder as an indented tree.",
+        "Shows a folder and what is below it as an indented tree, without hidden names and what .gitignore names. Use \
+         list_directory for one level, or with sizes. Returns at most 1,000 entries and 40,000 bytes, and the number of \
+         all folders and files.",
         workspace,
         |workspace, input: &DirectoryTree, cancel| {
             Ok(Answer::text(filesystem::directory_tree(workspace, input, cancel)?.to_text()))
@@ -230,7 +290,9 @@ fn find_files(workspace: &Arc<Workspace>) -> Tool {
     tool(
         "find_files",
         "Find files by name",
-        "Finds files by a glob, without what .gitignore names (or include_ignored). By content: search_files.",
+        "Finds files or folders by a glob on their names or paths. Use search_files to look for what files contain. Leaves \
+         out what .gitignore names, and `.git`; links are not followed. Returns sorted paths relative to the root, one a \
+         line, at most 1,000 unless told otherwise, and says how many match in all.",
         workspace,
         |workspace, input: &FindFiles, cancel| {
             let found = filesystem::find_files(workspace, input, cancel)?;
@@ -245,7 +307,10 @@ fn search_files(workspace: &Arc<Workspace>) -> Tool {
     tool(
         "search_files",
         "Search contents",
-        "Searches the lines of text files, without what .gitignore names (or include_ignored). By name: find_files.",
+        "Searches the content of text files with a regular expression, or plain text with `literal`. Use find_files to \
+         look for names, and file_outline to see what a file defines. Leaves out binary files, what .gitignore names, \
+         and `.git`. Returns `path:line:text` sorted by path, at most 200 lines unless told otherwise and 40,000 bytes, \
+         with the number of all matches. Patterns never take long.",
         workspace,
         |workspace, input: &SearchFiles, cancel| {
             Ok(Answer::text(filesystem::search_files(workspace, input, cancel)?.to_text()))
@@ -258,7 +323,8 @@ fn move_file(workspace: &Arc<Workspace>) -> Tool {
     tool(
         "move_file",
         "Move or rename",
-        "Moves or renames a file or folder.",
+        "Moves or renames a file, a folder or a link. Use apply_patch to move a file and change it at once. Nothing is \
+         replaced unless `overwrite` is set, and never a folder. Returns both paths.",
         workspace,
         |workspace, input: &MoveFile, _| {
             let moved = filesystem::move_file(workspace, input)?;
@@ -273,7 +339,8 @@ fn delete_file(workspace: &Arc<Workspace>) -> Tool {
     tool(
         "delete_file",
         "Delete a file",
-        "Deletes a file or a symbolic link, not a folder.",
+        "Deletes a file or a symbolic link, whose target stays. It cannot be undone except by version control. Folders are \
+         refused. Returns the path.",
         workspace,
         |workspace, input: &DeleteFile, _| {
             Ok(Answer::text(format!("deleted `{}`", filesystem::delete_file(workspace, input)?.path)))
@@ -287,7 +354,8 @@ fn create_directory(workspace: &Arc<Workspace>) -> Tool {
     tool(
         "create_directory",
         "Create a folder",
-        "Creates a folder and those above it; one that is there is fine.",
+        "Creates a folder, and those above it that are missing. It is rarely needed: write_file creates missing folders \
+         itself. A folder that is there already is no error, and the answer says so.",
         workspace,
         |workspace, input: &CreateDirectory, _| {
             let result = filesystem::create_directory(workspace, input)?;
@@ -305,7 +373,12 @@ fn create_directory(workspace: &Arc<Workspace>) -> Tool {
 
 fn file_exists(workspace: &Arc<Workspace>) -> Tool {
     tool_with_fast_path(
-        ("file_exists", "Is it a file?", "Whether a file is there."),
+        (
+            "file_exists",
+            "Is it a file?",
+            "Says if a regular file, or a link to one, is at a path. Use list_directory to see several names at once. \
+             Returns `exists`, and the kind of what is there otherwise; a path outside the roots is an error.",
+        ),
         workspace,
         |workspace, input, _| {
             let existence = filesystem::exists_if_cached(workspace, input, PathKind::File)?;
@@ -321,7 +394,12 @@ fn file_exists(workspace: &Arc<Workspace>) -> Tool {
 
 fn directory_exists(workspace: &Arc<Workspace>) -> Tool {
     tool_with_fast_path(
-        ("directory_exists", "Is it a folder?", "Whether a folder is there."),
+        (
+            "directory_exists",
+            "Is it a folder?",
+            "Says if a folder, or a link to one, is at a path. Use list_directory to see what is in it. Returns `exists`, \
+             and the kind of what is there otherwise; a path outside the roots is an error.",
+        ),
         workspace,
         |workspace, input, _| {
             let existence = filesystem::exists_if_cached(workspace, input, PathKind::Directory)?;
@@ -339,7 +417,8 @@ fn get_file_info(workspace: &Arc<Workspace>) -> Tool {
     tool(
         "get_file_info",
         "File information",
-        "Kind, size, permissions, time of change, link target.",
+        "Describes a file, folder or link without reading it: kind, size, permissions, time of the last change, target of a \
+         link. Use list_directory with `details` for several at once. A link is described itself.",
         workspace,
         |workspace, input: &GetFileInfo, _| Answer::lines(&filesystem::get_file_info(workspace, input)?),
     )

@@ -12,12 +12,13 @@ use rmcp::ServerHandler;
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod,
     CompleteRequestParams, CompleteResult, CustomRequest, CustomResult, DiscoverResult,
-    InitializeRequestParams, InitializeResult, ListPromptsRequestMethod, ListPromptsResult,
-    ListResourceTemplatesRequestMethod, ListResourceTemplatesResult, ListResourcesRequestMethod,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion, ServerCapabilities,
-    ServerConfig, SubscriptionFilter, Tool,
+    InitializeRequestParams, InitializeResult, InputRequiredResult, ListPromptsRequestMethod,
+    ListPromptsResult, ListResourceTemplatesRequestMethod, ListResourceTemplatesResult,
+    ListResourcesRequestMethod, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ProtocolVersion, ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
 };
 use rmcp::service::{MaybeSendFuture, NotificationContext, SubscriptionContext};
+use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 /// rmcp's context of a request, as opposed to ours.
@@ -39,6 +40,9 @@ impl ServerHandler for Connection {
         Box::pin(async move {
             request.peer.set_peer_info(params.clone());
             let mut result = self.negotiate_initialize(&params)?;
+            if let Some(roots) = self.client_roots().filter(|_| params.capabilities.roots.is_some()) {
+                roots.expect();
+            }
             result.instructions = Some(self.instructions(&request.extensions)?);
             Ok(result)
         })
@@ -61,11 +65,12 @@ impl ServerHandler for Connection {
         request: RmcpContext,
     ) -> impl Future<Output = Result<ListToolsResult, ErrorData>> + MaybeSendFuture + '_ {
         Box::pin(async move {
+            self.settle_roots().await;
             let RequestContext { host, caller, .. } = self.request_context(&request.extensions)?;
             if let Some(cursor) = params.and_then(|params| params.cursor) {
                 return Err(errors::invalid_cursor(&host.redactor().redact(&cursor)));
             }
-            let mut tools = host.list(&caller);
+            let mut tools = host.list_with(&caller, &self.found);
             if !takes_structured(&request) {
                 // A client would look for the object that the schema promises, and these get none.
                 tools.iter_mut().for_each(|tool| tool.output_schema = None);
@@ -82,11 +87,16 @@ impl ServerHandler for Connection {
 
     /// Tells a client of the `initialize` era of changes of its list, on its connection.
     async fn on_initialized(&self, notification: NotificationContext<RoleServer>) {
+        self.ask_for_roots(&notification);
         if self.starts_list_watch()
             && let Ok(context) = self.request_context(&notification.extensions)
         {
             tokio::spawn(list_changes::notify_peer(notification.peer, context));
         }
+    }
+
+    async fn on_roots_list_changed(&self, notification: NotificationContext<RoleServer>) {
+        self.ask_for_roots(&notification);
     }
 
     /// Accepts what a client of 2026-07-28 subscribes to, as far as there is such a thing.
@@ -111,6 +121,10 @@ impl ServerHandler for Connection {
         request: RmcpContext,
     ) -> impl Future<Output = Result<CallToolResponse, ErrorData>> + MaybeSendFuture + '_ {
         Box::pin(async move {
+            if let Some(question) = self.question_for_roots(&params, &request) {
+                return Ok(CallToolResponse::InputRequired(question));
+            }
+            self.settle_roots().await;
             let RequestContext { host, caller, limits, call_permit, process_permits, observer, cancel } =
                 self.request_context(&request.extensions)?;
             let format = match takes_structured(&request) {
@@ -119,6 +133,8 @@ impl ServerHandler for Connection {
             };
             let mut context = CallContext::new(caller, request.ct.child_token());
             (context.limits, context.observer) = (limits, observer);
+            context.found = self.found.clone();
+            let found_before = self.found.len();
             (context.call_permit, context.process_permits) = (call_permit, process_permits);
             let progress_token = request.meta.get_progress_token();
             if progress_token.is_some() {
@@ -132,6 +148,10 @@ impl ServerHandler for Connection {
                 Some(token) => with_progress(call, &progress, token, &request, host.redactor()).await,
                 None => call.await,
             };
+            if self.found.len() > found_before && !is_modern(&request) {
+                // A client that cannot be told asks for the list when it pleases.
+                let _ = request.peer.notify_tool_list_changed().await;
+            }
             match answer {
                 Ok(answer) => Ok(CallToolResult::into(answer.into_result(format))),
                 Err(error) => Err(errors::no_such_tool(&error, request.protocol_version().as_ref())),
@@ -188,6 +208,33 @@ impl ServerHandler for Connection {
         _request: RmcpContext,
     ) -> Result<CompleteResult, ErrorData> {
         Err(ErrorData::method_not_found::<CompleteRequestMethod>())
+    }
+}
+
+impl Connection {
+    /// Waits until the client has named the roots that it says it has.
+    async fn settle_roots(&self) {
+        if let Some(roots) = self.client_roots() {
+            roots.settled().await;
+        }
+    }
+
+    /// Asks a client of the `initialize` era for its roots, in a task of its own.
+    fn ask_for_roots(&self, notification: &NotificationContext<RoleServer>) {
+        if let Some(roots) = self.client_roots() {
+            tokio::spawn(Arc::clone(roots).ask(notification.peer.clone()));
+        }
+    }
+
+    /// Returns the question for the roots of a client of 2026-07-28 that has some, as the answer to its first call.
+    fn question_for_roots(
+        &self,
+        params: &CallToolRequestParams,
+        request: &RmcpContext,
+    ) -> Option<InputRequiredResult> {
+        let roots = self.client_roots().filter(|_| is_modern(request))?;
+        request.meta.client_capabilities()?.roots?;
+        roots.question(params.input_responses.as_ref())
     }
 }
 

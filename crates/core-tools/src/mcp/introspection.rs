@@ -54,8 +54,11 @@ fn inspect_state(workspace: &Arc<Workspace>, inspector: Inspector) -> Tool {
     let workspace = Arc::clone(workspace);
     Tool::new(
         "inspect_state",
-        "State",
-        "Live app state.",
+        "Read live state",
+        "Reads variables of the running application from outside, without stopping it or running its code. Use it to see \
+         the value that a process has now, where a log or the source does not show it. Works with Node.js and Deno \
+         through the inspector, Python, the JVM, Go's expvar and JSON state files. Returns the value as JSON, at most \
+         5,000 values and 40 KB; if the path leads nowhere, how far it led and which names are there.",
         move |request: InspectState, context: CallContext| {
             let inspector = context
                 .within(&workspace)
@@ -71,10 +74,11 @@ fn inspect_state(workspace: &Arc<Workspace>, inspector: Inspector) -> Tool {
     .checks_unrestricted()
 }
 
-/// The part of an answer that is in the listed schema, which every conversation pays for.
+/// The part of an answer that is in the listed schema.
 #[derive(Serialize, JsonSchema)]
 #[allow(dead_code, reason = "only its schema is used")]
 struct DbAnswer {
+    /// The rows of a query or of a plan, each an object with a member for each column.
     #[schemars(with = "Vec<()>")]
     #[serde(skip_serializing_if = "Option::is_none")]
     rows: Option<()>,
@@ -85,8 +89,10 @@ fn db_bridge(workspace: &Arc<Workspace>, databases: Databases) -> Tool {
     let workspace = Arc::clone(workspace);
     let tool = Tool::new(
         "db_bridge",
-        "Database",
-        "The app's SQL database.",
+        "Query the database",
+        "Queries, describes and changes the application's own SQL database: SQLite, PostgreSQL or MySQL. Use one query that \
+         joins, groups and sorts instead of several, and `schema` first if the tables are unknown. Returns rows with their \
+         columns, at most `limit` and about 40 KB. Only `seed` inserts, changes or deletes anything, in one transaction.",
         move |mut request: DbBridge, context: CallContext| {
             let databases = context.within(&workspace).map(|workspace| databases.within(workspace));
             async move {
@@ -114,8 +120,10 @@ fn get_logs(workspace: &Arc<Workspace>, logs: Logs) -> Tool {
     let workspace = Arc::clone(workspace);
     Tool::new(
         "get_logs",
-        "Logs",
-        "App log entries; also contains, until, exact.",
+        "Read logs",
+        "Reads the application's log files: parsed entries with time, level, message and fields, the newest that match, \
+         oldest first. Use it instead of searching the files, since it knows JSON, logfmt, the formats of web servers and \
+         loggers, and entries of several lines. An answer has at most about 36 KB and says what was left out.",
         move |query: GetLogs, context: CallContext| {
             let logs = context.within(&workspace).map(|workspace| logs.within(workspace));
             async move {
@@ -142,7 +150,9 @@ fn capture_trace(workspace: &Arc<Workspace>, traces: Profiler) -> Tool {
     let tool = Tool::new(
         "capture_trace",
         "Profile",
-        "Profile the running app.",
+        "Profiles the running application without restarting it: which functions take its time, what takes its memory, or \
+         which requests it makes. Use it to find what is slow while it is slow. Works with Node.js, Deno, Python, Go, the \
+         JVM and native programs. Returns the functions with file, line and share, and the path of the whole profile.",
         move |request: CaptureTrace, context: CallContext| {
             let traces = context
                 .within(&workspace)

@@ -38,24 +38,32 @@ mod answer;
 mod arguments;
 mod audit;
 mod call_context;
+mod client_roots;
 mod connection;
+pub mod discovery;
 mod effects;
 mod errors;
+mod found_tools;
 mod handler;
 mod host;
 #[cfg(feature = "testing")]
 mod last_test_runs;
 mod limits;
 mod list_changes;
+mod mentions;
 mod observer;
 mod permits;
+mod presets;
 mod progress;
 mod progress_notifications;
 mod rate_limiter;
 mod reference;
 mod schema;
+mod search_hints;
 mod selection;
 mod tool;
+mod tool_directory;
+mod tool_ranking;
 mod toolset;
 
 #[cfg(feature = "ci")]
@@ -83,11 +91,12 @@ pub use host::{Host, HostBuilder, HostError, NoSuchTool};
 pub use limits::HostLimits;
 pub use observer::CallObserver;
 pub use permits::{CallPermit, CallPermits, NoPermit, Permit, ProcessPermits, ResourceClass};
-pub use progress::ProgressReporter;
+pub use presets::PRESETS;
+pub use progress::{ProgressEvent, ProgressReporter};
 /// The effect of an argument of a tool: the paths, programs or roles that it reaches, declared for policies to judge.
 pub use role_policy::Effect;
 /// The token bucket behind every limit of so many in a span of time.
 pub use role_policy::TokenBucket;
-pub use selection::{PRESETS, ToolSelection, UnknownSelection};
+pub use selection::{ToolSelection, UnknownSelection};
 pub use tool::{BackgroundProcess, Tool};
 pub use toolset::{PreparedCall, Toolset};

@@ -1,14 +1,28 @@
 //! The progress of a call, for a client that waits.
 
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// A listener to the progress of a call.
+type Listener = dyn Fn(ProgressEvent<'_>) + Send + Sync;
+
+/// One report of progress, as a listener gets it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProgressEvent<'a> {
+    /// The state of the work, such as the tests that are done; it takes the place of the state before.
+    Status(&'a str),
+    /// A line of output, in addition to those before.
+    Line(&'a str),
+}
 
 /// The latest progress of a running tool, which the host sends to a client that asked for it. Cheap to clone.
 ///
 /// Only the newest message is kept. The host sends it at its own pace, so a chatty tool costs nothing, and
-/// sends a heartbeat when the tool is silent.
-#[derive(Clone, Debug, Default)]
+/// sends a heartbeat when the tool is silent. A listener gets every report at once instead.
+#[derive(Clone, Default)]
 pub struct ProgressReporter {
     latest: Arc<Mutex<Option<String>>>,
+    listener: Option<Arc<Listener>>,
     requested: bool,
 }
 
@@ -18,6 +32,12 @@ impl ProgressReporter {
         Self { requested: true, ..Self::default() }
     }
 
+    /// The progress of a call whose caller shows each report as it comes, as a terminal does. `listener` is called from
+    /// within the tool, so it must not wait, and masks secrets itself.
+    pub fn to_listener(listener: impl Fn(ProgressEvent<'_>) + Send + Sync + 'static) -> Self {
+        Self { listener: Some(Arc::new(listener)), requested: true, ..Self::default() }
+    }
+
     /// Returns true if the client asked for it. What is reported is discarded otherwise.
     pub fn is_requested(&self) -> bool {
         self.requested
@@ -25,6 +45,9 @@ impl ProgressReporter {
 
     /// Adds a line to what the client has not been sent yet, so that none is lost. The tool bounds how many.
     pub fn append_line(&self, line: &str) {
+        if let Some(listener) = &self.listener {
+            return listener(ProgressEvent::Line(line));
+        }
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         match latest.as_mut() {
             Some(text) => {
@@ -37,11 +60,51 @@ impl ProgressReporter {
 
     /// Replaces what the client has not been sent yet.
     pub fn update(&self, message: impl Into<String>) {
-        *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(message.into());
+        let message = message.into();
+        match &self.listener {
+            Some(listener) => listener(ProgressEvent::Status(&message)),
+            None => *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(message),
+        }
+    }
+
+    /// Reports a line of a program's output. A client is sent the newest line, a listener every line.
+    pub fn output_line(&self, line: &str) {
+        match &self.listener {
+            Some(listener) => listener(ProgressEvent::Line(line)),
+            None => self.update(line),
+        }
     }
 
     /// Takes what was reported since the last call of this.
     pub(crate) fn take(&self) -> Option<String> {
         self.latest.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl fmt::Debug for ProgressReporter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProgressReporter").field("requested", &self.requested).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_is_sent_the_newest_line_of_output_and_a_listener_gets_each() {
+        let client = ProgressReporter::requested();
+        client.output_line("one");
+        client.output_line("two");
+        assert_eq!(client.take().as_deref(), Some("two"));
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&heard);
+        let listened =
+            ProgressReporter::to_listener(move |event| log.lock().unwrap().push(format!("{event:?}")));
+        listened.output_line("one");
+        listened.update("1 done");
+        listened.append_line("two");
+        assert!(listened.is_requested() && listened.take().is_none());
+        assert_eq!(*heard.lock().unwrap(), ["Line(\"one\")", "Status(\"1 done\")", "Line(\"two\")"]);
     }
 }

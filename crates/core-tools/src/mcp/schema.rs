@@ -22,7 +22,7 @@ pub(crate) fn input<T: JsonSchema>() -> JsonSchemaObject {
     generate::<T>(SchemaSettings::draft2020_12().for_deserialize().into_generator(), true)
 }
 
-/// Returns the schema of an answer: names and types, without descriptions, which no client shows to anybody.
+/// Returns the schema of an answer: names, types and descriptions.
 pub(crate) fn output<T: JsonSchema>() -> JsonSchemaObject {
     generate::<T>(SchemaSettings::draft2020_12().for_serialize().into_generator(), false)
 }
@@ -82,11 +82,11 @@ fn shorten(schema: &mut Value, described: bool) {
     }
 }
 
-fn generate<T: JsonSchema>(generator: SchemaGenerator, descriptions: bool) -> JsonSchemaObject {
+fn generate<T: JsonSchema>(generator: SchemaGenerator, constraints: bool) -> JsonSchemaObject {
     let mut schema = generator.into_root_schema_for::<T>().to_value();
     let definitions = schema.as_object_mut().and_then(|object| object.remove("$defs")).unwrap_or(Value::Null);
     inline(&mut schema, &definitions, 0);
-    compact(&mut schema, descriptions, true);
+    compact(&mut schema, constraints, true);
     match schema {
         Value::Object(mut object) => {
             object.entry("type").or_insert_with(|| "object".into());
@@ -122,7 +122,7 @@ fn inline(schema: &mut Value, definitions: &Value, depth: usize) {
     }
 }
 
-fn compact(schema: &mut Value, descriptions: bool, root: bool) {
+fn compact(schema: &mut Value, constraints: bool, root: bool) {
     let Value::Object(object) = schema else { return };
     if get(object, "format").and_then(Value::as_str) == Some("uint32") {
         object.entry("maximum").or_insert_with(|| u32::MAX.into());
@@ -130,7 +130,7 @@ fn compact(schema: &mut Value, descriptions: bool, root: bool) {
     for key in ["$schema", "title", "format"] {
         remove(object, key);
     }
-    if !descriptions || root {
+    if root {
         remove(object, "description");
     }
     if get(object, "default") == Some(&Value::Null) {
@@ -138,26 +138,23 @@ fn compact(schema: &mut Value, descriptions: bool, root: bool) {
     }
     drop_null(object);
     flatten_enum(object);
-    if !descriptions {
-        remove(object, "description"); // of what an `anyOf` with null had inside
-    }
     for key in ["properties", "patternProperties"] {
         if let Some(Value::Object(properties)) = get_mut(object, key) {
-            properties.values_mut().for_each(|value| compact(value, descriptions, false));
+            properties.values_mut().for_each(|value| compact(value, constraints, false));
         }
     }
     for key in ["items", "additionalProperties"] {
         if let Some(value) = get_mut(object, key) {
-            compact(value, descriptions, false);
+            compact(value, constraints, false);
         }
     }
     for key in ["anyOf", "oneOf", "allOf"] {
         if let Some(Value::Array(values)) = get_mut(object, key) {
-            values.iter_mut().for_each(|value| compact(value, descriptions, false));
+            values.iter_mut().for_each(|value| compact(value, constraints, false));
         }
     }
-    if !descriptions {
-        // The list gives names and types of an answer. `tests/contract` checks the rest.
+    if !constraints {
+        // The list says what an answer has, for those who look for it. `tests/contract` checks the rest.
         for key in ["additionalProperties", "minimum", "maximum", "required", "enum", "items"] {
             remove(object, key);
         }
@@ -307,16 +304,18 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_listed_with_names_and_types() {
+    fn an_answer_is_listed_with_names_types_and_descriptions() {
         insta::assert_json_snapshot!(output::<SampleInput>(), @r#"
         {
           "type": "object",
           "properties": {
             "path": {
-              "type": "string"
+              "type": "string",
+              "description": "Where."
             },
             "limit": {
-              "type": "integer"
+              "type": "integer",
+              "description": "How many lines."
             },
             "mode": {
               "type": "string"

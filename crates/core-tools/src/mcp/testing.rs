@@ -12,6 +12,7 @@ use role_policy::Effect;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,24 +31,28 @@ const TASK_TIME_LIMIT: Duration = Duration::from_secs(120);
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RunTestsInput {
-    /// Default: the first root
+    /// The project: its folder, or a file in it. Default: the first root.
     project_path: Option<String>,
-    /// File, folder, `file::name`, name; default: all
+    /// The tests to run: a file, a folder, `FILE::NAME`, or a test's name or part of it. Default: all, by the project's
+    /// own test command.
     test_path: Option<String>,
-    /// Pattern for the runner's -k, -t, -run, --grep
+    /// A pattern of test names as the runner's own option takes it: pytest -k, go -run, jest -t, mocha --grep.
     filter: Option<String>,
-    /// For the runner
+    /// Further arguments for the runner, such as ["--doctest-modules"] or ["--features", "tls"].
     #[serde(default)]
     args: Vec<String>,
-    /// Those that failed in the last run
+    /// Environment variables to set for the run, such as `{"RUST_BACKTRACE": "1"}`.
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    /// Run only the tests that failed in your last run of this project.
     #[serde(default)]
     failed_only: bool,
-    /// Default: found
+    /// The runner, such as pytest, cargo, nextest, jest. Default: found from the project's files.
     runner: Option<String>,
-    /// Default 600000
+    /// Time limit of the whole run. Default: 600000.
     #[schemars(range(min = 1, max = 86_400_000))]
     timeout_ms: Option<u64>,
-    /// Default json
+    /// The form of the answer. Default: json.
     #[serde(default)]
     reporter: TestReporter,
 }
@@ -60,6 +65,19 @@ enum TestReporter {
     Json,
     Tap,
 }
+
+const RUN_TESTS: &str = "Runs a project's tests and reports each result; prefer it to a shell command for tests. Without \
+    a selection it runs the project's own test command (npm test, cargo, pytest, go test, make test ...); test_path, \
+    filter, args or failed_only run a part directly. The answer has the counts, all failed tests by name and place, the \
+    message of each, the commands that ran and the files that they left. Failing tests make the call fail; no test \
+    executed is never a success.";
+const RUN_TEST_SUITE: &str = "Runs the tests that test_path names, for the loop of changing code and running one file \
+    again; without it, all tests of the first root, as the project itself runs them. The answer has the counts, all \
+    failed tests by name and place, and the message of each. It has no time limit below ten minutes unless timeout_ms \
+    sets one.";
+const RUN_TEST_TASK: &str = "Runs tests and ends them after 120 seconds at the latest, with the results until then: for \
+    a check that must answer in time. The tests that were running at the limit are reported as timed out. With \
+    reporter tap the answer is TAP 14, otherwise the counts, all failed tests and their messages.";
 
 /// The part of a report that the output schema promises.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -84,20 +102,13 @@ pub fn toolset(commands: &Commands, max_timeout: Duration) -> Toolset {
         test_tool(name, title, description, limit, commands, &last_runs).maximum("timeout_ms", max_ms)
     };
     let tools = vec![
-        tool("run_tests", "Run all tests", "Runs the project's test command, or some of its tests.", None)
+        tool("run_tests", "Run tests", RUN_TESTS, None)
             .effects(&[Effect::Reads("project_path")])
             .on_release_caller(move |owner| released.forget(owner)),
-        tool("run_test_suite", "Run some tests", "run_tests, meant for test_path.", None)
-            .parameters_as_in("run_tests")
+        tool("run_test_suite", "Run one test file or all", RUN_TEST_SUITE, None)
             .effects(&[Effect::Reads("test_path")]),
-        tool(
-            "run_test_task",
-            "Run tests within 120 s",
-            "run_tests, always ended at 120 s.",
-            Some(TASK_TIME_LIMIT),
-        )
-        .parameters_as_in("run_tests")
-        .effects(&[Effect::Reads("test_path")]),
+        tool("run_test_task", "Run tests within 120 s", RUN_TEST_TASK, Some(TASK_TIME_LIMIT))
+            .effects(&[Effect::Reads("test_path")]),
     ];
     Toolset { name: "tests", tools }
 }
@@ -125,7 +136,7 @@ fn test_tool(
             let mut request = RunTests::new().args(input.args);
             request.time_limit = time_limit(input.timeout_ms, max_timeout)?;
             (request.project_path, request.test_path) = (input.project_path, input.test_path);
-            (request.filter, request.runner) = (input.filter, input.runner);
+            (request.filter, request.runner, request.env) = (input.filter, input.runner, input.env);
             if input.failed_only {
                 request.failed_tests = Some(last_runs.failed_tests(run.as_ref())?);
             }

@@ -4,6 +4,7 @@ use super::answer::{Answer, AnswerFormat, ToolError};
 use super::call_context::CallContext;
 use super::permits::ResourceClass;
 use super::schema::{self, JsonSchemaObject};
+use super::search_hints;
 use futures_util::future::{BoxFuture, FutureExt};
 use rmcp::model::ToolAnnotations;
 use role_policy::{Authorized, Call, Effect, ToolFacts};
@@ -37,6 +38,7 @@ pub struct Tool {
     deadline: DeadlineOwner,
     resources: ResourceClass,
     unrestricted: UnrestrictedCheck,
+    directory: DirectoryUse,
     release_caller: Option<Arc<ReleaseCaller>>,
     list_background: Option<Arc<ListBackground>>,
     handler: Arc<ToolHandler>,
@@ -105,6 +107,13 @@ enum UnrestrictedCheck {
     Made,
 }
 
+/// The use of the list of tools by a tool. It is made for those alone that search in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum DirectoryUse {
+    None,
+    Searched,
+}
+
 impl Tool {
     /// A tool that only reads, runs to the host's deadline and answers with text.
     ///
@@ -140,6 +149,7 @@ impl Tool {
             deadline: DeadlineOwner::Host,
             resources: ResourceClass::Call,
             unrestricted: UnrestrictedCheck::Skipped,
+            directory: DirectoryUse::None,
             release_caller: None,
             list_background: None,
             handler: Arc::new(handler),
@@ -211,6 +221,13 @@ impl Tool {
         self
     }
 
+    /// Gives the tool the list of all tools that its caller may call.
+    #[must_use]
+    pub(super) fn searches_tools(mut self) -> Self {
+        self.directory = DirectoryUse::Searched;
+        self
+    }
+
     /// Lets calls run without a call permit ([`ResourceClass::Unmetered`]), for a tool that answers at once or waits: a
     /// command can then be stopped while every permit is taken.
     #[must_use]
@@ -254,17 +271,6 @@ impl Tool {
         self
     }
 
-    /// Describes every parameter by a reference to another tool, which takes the same.
-    #[cfg(feature = "testing")]
-    pub(super) fn parameters_as_in(mut self, tool: &str) -> Self {
-        if let Some(Value::Object(properties)) = Arc::make_mut(&mut self.input).get_mut("properties") {
-            for schema in properties.values_mut().filter_map(Value::as_object_mut) {
-                schema.insert("description".to_owned(), format!("See {tool}").into());
-            }
-        }
-        self
-    }
-
     /// Returns the canonical name.
     pub fn name(&self) -> &'static str {
         self.name
@@ -291,6 +297,10 @@ impl Tool {
 
     pub(crate) fn wants_unrestricted(&self) -> bool {
         self.unrestricted == UnrestrictedCheck::Made
+    }
+
+    pub(crate) fn wants_directory(&self) -> bool {
+        self.directory == DirectoryUse::Searched
     }
 
     pub(crate) fn deadline(&self) -> DeadlineOwner {
@@ -335,6 +345,7 @@ impl Tool {
         tool.title = Some(self.title.to_owned());
         // A client checks every answer against this schema, so it is only there where answers are structured.
         tool.output_schema = self.output.clone().filter(|_| format == AnswerFormat::Structured);
+        tool.meta = search_hints::meta(self.name);
         tool.annotations = Some(
             ToolAnnotations::new()
                 .read_only(self.change == ToolChange::None)

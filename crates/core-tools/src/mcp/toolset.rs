@@ -71,7 +71,7 @@ impl Toolset {
     ) -> Option<Result<PreparedCall, InvalidArguments>> {
         let tool =
             self.tools.iter().find(|tool| tool.name() == name || tool.alias_names().contains(&name))?;
-        let normalised = arguments::normalise(tool.input(), arguments);
+        let normalised = arguments::normalise(tool.name(), tool.input(), arguments);
         Some(normalised.map(|arguments| PreparedCall { tool: tool.facts(self.name), arguments }))
     }
 }

@@ -59,7 +59,7 @@ pub fn read_report(format: ReportFormat, report: &[u8]) -> ParsedReport {
         ReportFormat::Tap => Box::new(TapParser::default()),
         ReportFormat::GoJson => Box::new(GoParser::default()),
         ReportFormat::Libtest => Box::new(LibtestParser::default()),
-        ReportFormat::NextestJson => Box::new(NextestParser),
+        ReportFormat::NextestJson => Box::new(NextestParser::default()),
         ReportFormat::Events => Box::new(EventsParser),
     };
     for line in String::from_utf8_lossy(report).lines() {

@@ -1,6 +1,7 @@
 //! The request for a run of tests.
 
 use super::results::FailedTests;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// A request to run tests: which tests, with which runner, and for how long.
@@ -24,6 +25,8 @@ pub struct RunTests {
     pub filter: Option<String>,
     /// Further arguments for the runner, as they are.
     pub args: Vec<String>,
+    /// The variables to set for the run, over those that it inherits.
+    pub env: BTreeMap<String, String>,
     /// The tests to run again, of an earlier [`TestReport`](super::TestReport); nothing else selects then.
     pub failed_tests: Option<FailedTests>,
     /// The runner, by its name. Found from the project's files if absent.
@@ -42,6 +45,7 @@ impl Default for RunTests {
             test_path: None,
             filter: None,
             args: Vec::new(),
+            env: BTreeMap::new(),
             failed_tests: None,
             runner: None,
             time_limit: Duration::from_secs(600),
@@ -81,6 +85,13 @@ impl RunTests {
     #[must_use]
     pub fn args(mut self, arguments: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.args = arguments.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets a variable for the run, over one that it inherits. None by default.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.env.insert(name.into(), value.into());
         self
     }
 

@@ -4,17 +4,17 @@
 //! that a file of the project names is told and never connected to: whoever may write that file would choose the server.
 
 use super::Error;
-use crate::env_file::{read_env_files, read_settings_file};
+use crate::env_file::{EnvFileVariable, read_env_files, read_settings_file};
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::io::Read;
 use std::path::Path;
 use workspace::{PathKind, Workspace};
 
-/// The folders in which frameworks put a SQLite file, beneath the first root.
+/// The folders in which frameworks put a SQLite file, beneath each root.
 const USUAL_FOLDERS: [&str; 9] =
     [".", "data", "database", "db", "instance", "prisma", "storage", "tmp", "var"];
-/// The folders that a relative name in a setting may start from, beside the first root.
+/// The folders that a relative name in a setting may start from, beside its root.
 const RELATIVE_TO: [&str; 4] = ["", "prisma/", "instance/", "db/"];
 /// The extensions of SQLite files.
 const EXTENSIONS: [&str; 4] = ["db", "db3", "sqlite", "sqlite3"];
@@ -40,12 +40,12 @@ struct NamedDatabases {
     servers: Vec<String>,
 }
 
-/// Returns the database file of the project in the first root of `workspace`; `default_file` where it exists.
+/// Returns the database file of the project in the roots of `workspace`; `default_file` where it exists.
 ///
 /// # Errors
 /// [`Error::NotFound`] that lists what there is, where there is not exactly one.
 pub(super) fn discover(workspace: &Workspace, default_file: &str) -> Result<DiscoveredFile, Error> {
-    if is_file(workspace, default_file) {
+    if is_file(workspace, Path::new(default_file)) {
         return Ok(DiscoveredFile { path: default_file.to_owned(), origin: String::new() });
     }
     let named = named_databases(workspace);
@@ -61,9 +61,7 @@ pub(super) fn discover(workspace: &Workspace, default_file: &str) -> Result<Disc
     }
     let mut hint = String::new();
     if !found.is_empty() {
-        let names: Vec<&str> = found.iter().take(MAX_LISTED).map(|file| file.path.as_str()).collect();
-        let more = if found.len() > MAX_LISTED { ", …" } else { "" };
-        hint = format!("; there are {}{more}: give one as `database`", names.join(", "));
+        hint = format!("; there are {}: give one as `database`", list(&found));
     }
     if !named.servers.is_empty() {
         let servers = named.servers.join("; ");
@@ -82,7 +80,25 @@ pub(super) fn discover(workspace: &Workspace, default_file: &str) -> Result<Disc
     Err(Error::NotFound { path: default_file.to_owned(), hint })
 }
 
-fn is_file(workspace: &Workspace, path: &str) -> bool {
+/// Returns the SQLite files that the project's settings name, and those in the usual folders of all roots.
+pub(super) fn project_files(workspace: &Workspace) -> Vec<DiscoveredFile> {
+    let mut files = named_databases(workspace).files;
+    for file in files_in_usual_folders(workspace) {
+        if !files.iter().any(|known| known.path == file.path) {
+            files.push(file);
+        }
+    }
+    files
+}
+
+/// Returns the paths of `files` for a message, as many as it has room for.
+pub(super) fn list(files: &[DiscoveredFile]) -> String {
+    let names: Vec<&str> = files.iter().take(MAX_LISTED).map(|file| file.path.as_str()).collect();
+    let more = if files.len() > MAX_LISTED { ", …" } else { "" };
+    format!("{}{more}", names.join(", "))
+}
+
+fn is_file(workspace: &Workspace, path: &Path) -> bool {
     let metadata = workspace.locate(path).and_then(|path| path.metadata());
     metadata.is_ok_and(|metadata| metadata.kind == PathKind::File)
 }
@@ -90,32 +106,32 @@ fn is_file(workspace: &Workspace, path: &str) -> bool {
 /// Reads the settings that frameworks have in files.
 fn named_databases(workspace: &Workspace) -> NamedDatabases {
     let mut named = NamedDatabases::default();
-    for variable in read_env_files(workspace) {
-        named.add(workspace, &variable.value, &format!("{} in {}", variable.name, variable.file));
+    for EnvFileVariable { name, value, file, root } in read_env_files(workspace) {
+        named.add(workspace, &root, &value, &format!("{name} in {file}"));
     }
-    if let Some(text) = read_settings_file(workspace, "config/database.yml") {
+    for root in workspace.roots() {
+        let text = read_settings_file(workspace, &root.join("config/database.yml")).unwrap_or_default();
         for (section, key, value) in yaml_values(&text) {
             let origin = format!("config/database.yml ({section})");
             match (key, value) {
                 ("adapter", "postgresql") => named.add_server("PostgreSQL", &origin),
                 ("adapter", "mysql2" | "trilogy") => named.add_server("MySQL", &origin),
-                ("database" | "url", value) => named.add(workspace, value, &origin),
+                ("database" | "url", value) => named.add(workspace, root, value, &origin),
                 _ => {}
             }
         }
-    }
-    if let Some(text) = read_settings_file(workspace, "prisma/schema.prisma") {
+        let text = read_settings_file(workspace, &root.join("prisma/schema.prisma")).unwrap_or_default();
         let values = text.lines().filter_map(|line| line.trim().strip_prefix("url")?.split('"').nth(1));
         for value in values {
-            named.add(workspace, value, "prisma/schema.prisma");
+            named.add(workspace, root, value, "prisma/schema.prisma");
         }
     }
     named
 }
 
 impl NamedDatabases {
-    /// Adds the database that the value of a setting names: a URL, or the name of a SQLite file.
-    fn add(&mut self, workspace: &Workspace, value: &str, origin: &str) {
+    /// Adds the database that the value of a setting in `root` names: a URL, or the name of a SQLite file.
+    fn add(&mut self, workspace: &Workspace, root: &Path, value: &str, origin: &str) {
         let (scheme, rest) = value.split_once(':').unwrap_or(("", value));
         // SQLAlchemy names its driver too: `postgresql+asyncpg`.
         let file = match scheme.split('+').next().unwrap_or_default() {
@@ -127,9 +143,9 @@ impl NamedDatabases {
         };
         // `sqlite:///app.db` is relative for SQLAlchemy and absolute for others.
         let relative = file.trim_start_matches('/').trim_start_matches("./");
-        let absolute = file.starts_with('/').then(|| format!("/{relative}"));
-        let candidates =
-            absolute.into_iter().chain(RELATIVE_TO.iter().map(|folder| format!("{folder}{relative}")));
+        let absolute = file.starts_with('/').then(|| Path::new("/").join(relative));
+        let in_folders = RELATIVE_TO.iter().map(|folder| root.join(folder).join(relative));
+        let candidates = absolute.into_iter().chain(in_folders);
         let file = candidates.filter(|path| is_file(workspace, path)).find_map(|path| {
             // As other answers name it, without the place of a root.
             Some(workspace.locate(&path).ok()?.display_path())
@@ -174,8 +190,9 @@ fn has_extension(path: &Path) -> bool {
 /// Returns the SQLite files in the usual folders, in the order of the folders and of their names.
 fn files_in_usual_folders(workspace: &Workspace) -> Vec<DiscoveredFile> {
     let mut found = Vec::new();
-    for name in USUAL_FOLDERS {
-        let Ok(base) = workspace.locate(name) else { continue };
+    let roots: Vec<_> = workspace.roots().map(Path::to_owned).collect();
+    let folders = roots.iter().flat_map(|root| USUAL_FOLDERS.iter().map(|name| root.join(name)));
+    for base in folders.filter_map(|folder| workspace.locate(&folder).ok()) {
         let Ok(folder) = base.open_folder() else { continue };
         let entries = folder.entries().into_iter().flatten().flatten().take(MAX_ENTRIES);
         let files =
@@ -249,6 +266,17 @@ mod tests {
         ] {
             assert_eq!(found(&files), Ok((path.to_owned(), origin.to_owned())), "{files:?}");
         }
+    }
+
+    #[test]
+    fn all_roots_are_searched() {
+        let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        std::fs::create_dir(second.path().join("data")).unwrap();
+        std::fs::write(second.path().join("data/shop.db"), "SQLite format 3\0").unwrap();
+        let workspace = Workspace::new([first.path(), second.path()]).unwrap();
+        let expected = format!("{}:data/shop.db", second.path().file_name().unwrap().to_str().unwrap());
+        assert_eq!(discover(&workspace, "app.db").unwrap().path, expected);
+        assert_eq!(list(&project_files(&workspace)), expected);
     }
 
     #[test]

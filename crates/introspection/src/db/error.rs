@@ -154,6 +154,11 @@ impl Error {
             sqlx::Error::Encode(error) | sqlx::Error::Decode(error) => error.to_string(),
             sqlx::Error::Protocol(message) => message,
             sqlx::Error::Tls(error) => format!("no TLS with the server: {error}"),
+            // The type of a column or parameter is of a kind that sqlx does not know.
+            sqlx::Error::ColumnDecode { source, .. } => format!(
+                "a type of the statement cannot be read here, such as a multirange ({source}); write `::text` behind \
+                 each column or parameter of that type"
+            ),
             _ => "the database did not answer".to_owned(),
         })
     }

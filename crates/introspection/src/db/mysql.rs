@@ -92,8 +92,15 @@ impl DatabaseServer for MySqlServer<'_> {
 fn parse_options(name: &str, url: &str) -> Result<MySqlConnectOptions, Error> {
     // sqlx knows only the scheme `mysql`.
     let url = url.strip_prefix("mariadb:").map_or_else(|| url.to_owned(), |rest| format!("mysql:{rest}"));
-    let options = MySqlConnectOptions::from_str(&url).map_err(|_| Error::unreadable_url(name))?;
-    // sqlx would change `sql_mode`. Statements have to mean what they mean to the application.
+    let mut options = MySqlConnectOptions::from_str(&url).map_err(|_| Error::unreadable_url(name))?;
+    // sqlx would change the time zone and `sql_mode`. Statements have to mean what they mean to the application.
+    let settings = url.split_once('?').map_or("", |(_, settings)| settings);
+    if !settings
+        .split('&')
+        .any(|setting| setting.starts_with("timezone=") || setting.starts_with("time-zone="))
+    {
+        options = options.timezone(None);
+    }
     Ok(options
         .pipes_as_concat(false)
         .no_engine_substitution(false)
@@ -209,9 +216,13 @@ async fn query(connection: &mut MySqlConnection, request: &DbBridge) -> Result<R
         prepare(connection, statement, lists.first().copied().unwrap_or_default(), parameters).await?;
     // One more than is answered, to know that there are more.
     execute(connection, format!("SET SESSION sql_select_limit = {}", limit + 1)).await?;
+    let has_timestamp = columns.iter().any(|column| column.kind == "timestamp");
     let mut rows = RowCollector::new(columns, limit);
     if let Some(warning) = warning {
         rows.add_note(warning);
+    }
+    if has_timestamp {
+        rows.add_note(time_zone_note(connection).await?);
     }
     collect(connection, execute_sql, &mut rows).await.map_err(failed)?;
     Ok(rows.finish())
@@ -249,34 +260,85 @@ async fn seed(
     {
         return Err(not_permitted(statement, Action::Seed));
     }
+    let outcome = run_seed(connection, request, statement, parameters).await;
+    // BENCHMARK and SLEEP that are interrupted return a value, and the statement goes on with that.
+    let outcome = match outcome {
+        Ok(_) if cancel.is_cancelled() => Err(Error::Cancelled),
+        outcome => outcome,
+    };
+    if outcome.is_ok() && !request.dry_run {
+        execute(connection, "COMMIT").await?;
+        return outcome;
+    }
+    match (roll_back(connection).await, outcome) {
+        (Ok(true), outcome) => outcome,
+        (Ok(false), Ok(_)) => {
+            Err(Error::engine_message("the table has no transactions: the change could NOT be taken back"))
+        }
+        (Ok(false), Err(Error::Engine { message, code })) => Err(Error::Engine {
+            message: format!(
+                "{message}; the table has no transactions: what was changed before this could NOT be taken back"
+            ),
+            code,
+        }),
+        // The error of the statement says more than that of the rollback, which a broken connection does by itself.
+        (_, Err(error)) | (Err(error), Ok(_)) => Err(error),
+    }
+}
+
+/// Runs the statement of a seed once for each list of its parameters.
+async fn run_seed(
+    connection: &mut MySqlConnection,
+    request: &DbBridge,
+    statement: &str,
+    parameters: usize,
+) -> Result<SeedReport, Error> {
     let mut report = SeedReport { dry_run: request.dry_run, ..SeedReport::default() };
     for list in request.parameters()? {
         let execute_sql = prepare(connection, statement, list, parameters).await?;
-        let result =
-            sqlx::raw_sql(AssertSqlSafe(execute_sql)).execute(&mut *connection).await.map_err(failed)?;
-        report.affected += result.rows_affected();
+        let (affected, last_insert_id) = run_change(connection, execute_sql)
+            .await
+            .map_err(|error| translate(error, statement, Action::Seed))?;
+        report.affected += affected;
         // The server sends 0 if the statement generated no key.
-        report.last_insert_id = i64::try_from(result.last_insert_id()).ok().filter(|id| *id != 0);
-    }
-    // BENCHMARK and SLEEP that are interrupted return a value, and the statement goes on with that.
-    if cancel.is_cancelled() {
-        return Err(Error::Cancelled);
-    }
-    if !request.dry_run {
-        execute(connection, "COMMIT").await?;
-        return Ok(report);
-    }
-    execute(connection, "ROLLBACK").await?;
-    // Tables without transactions, such as those of MyISAM, keep their changes, and the server only warns.
-    let warnings = sqlx::raw_sql("SHOW WARNINGS").fetch_all(&mut *connection).await.map_err(Error::engine)?;
-    if warnings.iter().any(|warning| {
-        text(warning, 1).is_some_and(|code| code == ER_WARNING_NOT_COMPLETE_ROLLBACK.to_string())
-    }) {
-        return Err(Error::engine_message(
-            "the table has no transactions: the change could NOT be taken back",
-        ));
+        report.last_insert_id = i64::try_from(last_insert_id).ok().filter(|id| *id != 0);
     }
     Ok(report)
+}
+
+/// Runs a statement that changes rows, and returns their number and the key that was generated.
+async fn run_change(
+    connection: &mut MySqlConnection,
+    execute_sql: String,
+) -> Result<(u64, u64), sqlx::Error> {
+    let (mut affected, mut last_insert_id, mut returned) = (0, 0, 0);
+    let mut results = sqlx::raw_sql(AssertSqlSafe(execute_sql)).fetch_many(&mut *connection);
+    while let Some(result) = results.try_next().await? {
+        match result {
+            Either::Left(done) => {
+                affected += done.rows_affected();
+                last_insert_id = done.last_insert_id();
+            }
+            Either::Right(_) => returned += 1,
+        }
+    }
+    drop(results);
+    // After rows, which are those of RETURNING, the server sends neither number nor key.
+    if returned > 0 && affected == 0 {
+        affected = returned;
+        let id = sqlx::raw_sql("SELECT LAST_INSERT_ID()").fetch_one(connection).await?;
+        last_insert_id = text(&id, 0).and_then(|id| id.parse().ok()).unwrap_or_default();
+    }
+    Ok((affected, last_insert_id))
+}
+
+/// Takes the changes of the transaction back. Returns false if some of them remain: tables without transactions, such as
+/// those of `MyISAM`, keep them, and the server only warns.
+async fn roll_back(connection: &mut MySqlConnection) -> Result<bool, Error> {
+    execute(connection, "ROLLBACK").await?;
+    let warnings = sqlx::raw_sql("SHOW WARNINGS").fetch_all(connection).await.map_err(Error::engine)?;
+    let incomplete = ER_WARNING_NOT_COMPLETE_ROLLBACK.to_string();
+    Ok(!warnings.iter().any(|warning| text(warning, 1).is_some_and(|code| code == incomplete)))
 }
 
 /// Prepares the statement under a name, sets its parameters as variables of the session, and returns the `EXECUTE` that
@@ -378,6 +440,16 @@ fn text(row: &MySqlRow, index: usize) -> Option<String> {
     Some(String::from_utf8_lossy(bytes).into_owned())
 }
 
+/// Returns a note with the time zone of the session, in which the server writes a `TIMESTAMP`, without an offset.
+async fn time_zone_note(connection: &mut MySqlConnection) -> Result<String, Error> {
+    let zones = "SELECT IF(@@session.time_zone = 'SYSTEM', CONCAT('SYSTEM, ', @@system_time_zone), @@session.time_zone)";
+    let row = sqlx::raw_sql(zones).fetch_one(connection).await.map_err(Error::engine)?;
+    Ok(format!(
+        "values of type timestamp are in the time zone of the session ({})",
+        text(&row, 0).unwrap_or_default()
+    ))
+}
+
 /// Returns a warning if the user has the privilege FILE, whose use no transaction forbids.
 async fn file_privilege_warning(connection: &mut MySqlConnection) -> Result<Option<String>, Error> {
     let grants: i64 = sqlx::query_scalar(
@@ -428,8 +500,13 @@ fn not_permitted(statement: &str, action: Action) -> Error {
     let reason = match action {
         Action::Seed => format!("`{word}`; a seed is INSERT, UPDATE, DELETE or REPLACE"),
         Action::Explain => format!("`{word}`; the session of a plan only reads, so explain a SELECT"),
+        Action::Query | Action::Schema if matches!(word.as_str(), "select" | "values" | "table" | "with") => {
+            format!(
+                "`{word}` with INTO, FOR UPDATE, LOCK IN SHARE MODE or a change of rows; a query only reads"
+            )
+        }
         Action::Query | Action::Schema => {
-            format!("`{word}`, or INTO; a query is SELECT, VALUES, TABLE or WITH; for a plan see `explain`")
+            format!("`{word}`; a query is SELECT, VALUES, TABLE or WITH; for a plan see `explain`")
         }
     };
     Error::NotPermitted { action, reason }

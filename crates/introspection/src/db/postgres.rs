@@ -4,6 +4,7 @@
 //! sends no more of a value than is answered. Everything uses the extended protocol, which allows one statement. What the
 //! statement calls is looked up in the catalog first (`volatile`).
 
+mod session;
 mod tokens;
 mod volatile;
 
@@ -16,6 +17,7 @@ use super::value::{self, MAX_VALUE_LENGTH, ValueCell};
 use super::{Action, Column, DbBridge, Error, Rows};
 use futures_util::TryStreamExt;
 use serde_json::Value;
+use session::restore_settings;
 use sqlx::postgres::{PgArgumentBuffer, PgArguments, PgConnectOptions, PgConnection, PgTypeInfo};
 use sqlx::{
     Arguments, AssertSqlSafe, ConnectOptions, Connection, Either, Encode, Executor, Postgres, Row, Statement,
@@ -77,7 +79,7 @@ impl DatabaseServer for PostgresServer<'_> {
         // If this process is killed, the server notices within a second and ends the statement. PostgreSQL before 14 does
         // not know the setting.
         let _ = execute(connection, "SET client_connection_check_interval = 1000").await;
-        execute_request(connection, request, cancel).await
+        execute_request(connection, request, self.options.get_options(), cancel).await
     }
 }
 
@@ -95,16 +97,18 @@ fn parse_options(name: &str, url: &str) -> Result<PgConnectOptions, Error> {
 async fn execute_request(
     connection: &mut PgConnection,
     request: &DbBridge,
+    options: Option<&str>,
     cancel: &CancellationToken,
 ) -> Result<DbResponse, Error> {
     let limit = (request.time_limit() + SERVER_LIMIT_MARGIN).as_millis();
     // Written out in both cases: the default of the role or database (`default_transaction_read_only`) may be either.
     let begin = if request.action == Action::Seed { "BEGIN READ WRITE" } else { "BEGIN READ ONLY" };
     execute(connection, begin).await?;
+    let zone_note = restore_settings(connection, options.unwrap_or_default()).await?;
     // After its first query a transaction can no longer be made to write.
     sqlx::query(
         // `true` limits each setting to this transaction. Dates are answered in the ISO form, whatever the database is
-        // configured to, and strings are as `tokens` reads them.
+        // configured to, which leaves the order of day and month in its texts; and strings are as `tokens` reads them.
         "SELECT set_config('statement_timeout', $1, true), set_config('lock_timeout', $1, true), \
          set_config('idle_in_transaction_session_timeout', $1, true), set_config('DateStyle', 'ISO', true), \
          set_config('standard_conforming_strings', 'on', true)",
@@ -119,8 +123,19 @@ async fn execute_request(
     }
     match request.action {
         Action::Schema => schema(connection, &request.payload).await.map(DbResponse::Schema),
-        Action::Query => query(connection, request, warning).await.map(DbResponse::Rows),
-        Action::Explain => explain(connection, request).await.map(DbResponse::Rows),
+        Action::Query => query(connection, request, [warning, zone_note]).await.map(DbResponse::Rows),
+        Action::Explain => match explain(connection, request).await {
+            Err(Error::Engine { message, code })
+                if warning.is_some() && code.as_deref() == Some(NO_PRIVILEGE) =>
+            {
+                let message = format!(
+                    "{message}; a superuser's statement is planned as pg_read_all_data, which may only read: explain the \
+                     SELECT of the same rows"
+                );
+                Err(Error::Engine { message, code })
+            }
+            planned => planned.map(DbResponse::Rows),
+        },
         Action::Seed => seed(connection, request, cancel).await.map(DbResponse::Seed),
     }
 }
@@ -193,7 +208,7 @@ async fn describe(connection: &mut PgConnection, statement: &str) -> Result<Stat
 async fn query(
     connection: &mut PgConnection,
     request: &DbBridge,
-    warning: Option<String>,
+    [warning, zone_note]: [Option<String>; 2],
 ) -> Result<Rows, Error> {
     let statement = request.statement()?;
     let limit = request.row_limit()?;
@@ -224,10 +239,11 @@ async fn query(
         limit + 1
     );
     let kinds: Vec<Option<u32>> = described.columns.iter().map(|(_, kind)| *kind).collect();
+    let has_times = kinds.iter().flatten().any(|kind| TIMES.contains(kind));
     let mut rows =
         RowCollector::new(described.columns.into_iter().map(|(column, _)| column).collect(), limit);
-    if let Some(warning) = warning {
-        rows.add_note(warning);
+    for note in warning.into_iter().chain(zone_note.filter(|_| has_times)) {
+        rows.add_note(note);
     }
     let mut stream = sqlx::query_with(AssertSqlSafe(wrapped), arguments).fetch(&mut *connection);
     loop {
@@ -251,9 +267,12 @@ async fn query(
 // <https://github.com/postgres/postgres/blob/master/src/include/catalog/pg_type.dat>
 const BOOL: u32 = 16;
 const BYTEA: u32 = 17;
+const BPCHAR: u32 = 1042;
 const INTEGERS: [u32; 4] = [20, 21, 23, 26];
 const FLOATS: [u32; 2] = [700, 701];
 const JSON: [u32; 2] = [114, 3802];
+/// Dates and times, and arrays of them: those that may depend on the time zone.
+const TIMES: [u32; 10] = [1082, 1083, 1114, 1184, 1266, 1182, 1183, 1115, 1185, 1270];
 
 /// Returns the expression that selects a column as text, cut by the server at the longest value of an answer.
 fn expression(kind: Option<u32>, index: usize) -> String {
@@ -269,6 +288,8 @@ fn expression(kind: Option<u32>, index: usize) -> String {
             // then answered as text.
             format!("left(to_json(c{index}::text[])::text, 16000)")
         }
+        // A cast would drop the blanks at its end; `concat` writes it as it is, and NULL as an empty text.
+        Some(BPCHAR) => format!("CASE WHEN c{index} IS NOT NULL THEN left(concat(c{index}), {more}) END"),
         _ => format!("left(c{index}::text, {more})"),
     }
 }
@@ -491,6 +512,7 @@ async fn seed(
 
 // <https://www.postgresql.org/docs/current/errcodes-appendix.html>
 const SYNTAX_ERROR: &str = "42601";
+const NO_PRIVILEGE: &str = "42501";
 /// Codes for a statement that cannot be prepared, be a subquery, or run in a read-only transaction.
 const WRONG_KIND: [&str; 4] = [SYNTAX_ERROR, "25006", "0A000", "42P14"];
 

@@ -12,27 +12,29 @@ use std::time::Duration;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct DbBridge {
-    /// seed writes
+    /// `query` runs one SELECT; `schema` describes the tables; `explain` shows the plan of a statement without running it;
+    /// `seed` runs one INSERT, UPDATE or DELETE.
     pub action: Action,
-    /// Statement; schema: table
+    /// One SQL statement. For `schema` it is empty, the name of a table or a pattern such as `order*`.
     #[serde(default)]
     pub payload: String,
-    /// To bind
+    /// The values of the placeholders: `?` in SQLite and MySQL, `$1` in PostgreSQL. For `seed` it may be a list of lists;
+    /// the statement then runs once for each, all or nothing.
     #[serde(default)]
     pub params: Option<Vec<Value>>,
-    /// Name or SQLite file
+    /// The database, if there are several: its name in the server's settings, or the path of an SQLite file below a root,
+    /// such as `data/app.db`. By default it is found.
     #[serde(default)]
     pub database: Option<String>,
-    /// Rows; 200
+    /// The most rows to return. 200 by default; the answer says if there are more.
     #[schemars(range(min = 1, max = 5000))]
     #[serde(default)]
     pub limit: Option<u32>,
-    /// Take a seed back after it ran.
-    #[schemars(extend("unlisted" = true))]
+    /// True rolls a seed back after it ran, and so shows how many rows it would change. False by default.
     #[serde(default)]
     pub dry_run: bool,
-    /// Default 10000.
-    #[schemars(range(min = 1, max = 600_000), extend("unlisted" = true))]
+    /// The time limit of the statement, in milliseconds. 10000 by default.
+    #[schemars(range(min = 1, max = 600_000))]
     #[serde(default)]
     pub timeout_ms: Option<u64>,
 }

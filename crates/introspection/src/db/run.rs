@@ -3,7 +3,7 @@
 #[cfg(feature = "sqlite")]
 use super::Action;
 #[cfg(feature = "sqlite")]
-use super::discovery::discover;
+use super::discovery::{discover, list, project_files};
 use super::response::DbResponse;
 #[cfg(feature = "sqlite")]
 use super::source::DEFAULT_FILE;
@@ -57,7 +57,12 @@ impl Databases {
                 Ok(response)
             }
             #[cfg(feature = "sqlite")]
-            DatabaseLocation::File(path) => super::sqlite::run(self, path, request, cancel).await,
+            DatabaseLocation::File(path) => match super::sqlite::run(self, path, request, cancel).await {
+                Err(missing @ Error::NotFound { .. }) if request.database.as_deref() == Some(path) => {
+                    self.run_on_similar(path, missing, request, cancel).await
+                }
+                result => result,
+            },
             #[cfg(feature = "postgres")]
             DatabaseLocation::Postgres { name, url } => {
                 super::postgres::run(name, url, request, cancel).await
@@ -69,6 +74,49 @@ impl Databases {
                 name: request.database.clone().unwrap_or_default(),
                 reason: "this program was built without support for such databases".to_owned(),
             }),
+        }
+    }
+
+    /// Runs a request whose file is `missing` on the only file of the project with the same name, and tells so; a seed only
+    /// names it. Otherwise the error names the files that there are.
+    #[cfg(feature = "sqlite")]
+    async fn run_on_similar(
+        &self,
+        requested: &str,
+        missing: Error,
+        request: &DbBridge,
+        cancel: &CancellationToken,
+    ) -> Result<DbResponse, Error> {
+        let workspace = Arc::clone(&self.workspace);
+        let files = tokio::task::spawn_blocking(move || project_files(&workspace)).await;
+        let files = files.map_err(|_| Error::Cancelled)?;
+        let name = |path: &str| path.rsplit(['/', ':']).next().unwrap_or_default().to_owned();
+        // Only a relative path may have left out a folder.
+        let may_stand_for = !requested.contains([':', '?']) && !requested.starts_with(['/', '.']);
+        let mut same_name = files.iter().filter(|file| may_stand_for && name(&file.path) == name(requested));
+        if let (Some(file), None) = (same_name.next(), same_name.next())
+            && request.action != Action::Seed
+        {
+            let mut response = super::sqlite::run(self, &file.path, request, cancel).await?;
+            response.set_database(format!("{} (there is no {requested})", file.path));
+            return Ok(response);
+        }
+        match (missing, files.as_slice()) {
+            (missing @ Error::NotFound { .. }, _) if missing.to_string().contains("; did you mean ") => {
+                Err(missing)
+            }
+            (Error::NotFound { path, .. }, [only]) => Err(Error::NotFound {
+                path,
+                hint: format!(
+                    "; the project has {}: give that as `database`, or leave `database` out",
+                    only.path
+                ),
+            }),
+            (Error::NotFound { path, .. }, [_, _, ..]) => {
+                let hint = format!("; the project has {}: give one of them as `database`", list(&files));
+                Err(Error::NotFound { path, hint })
+            }
+            (missing, _) => Err(missing),
         }
     }
 }

@@ -45,11 +45,12 @@ fn skip_comment(mut rest: &str) -> &str {
 /// Returns true if a statement, which an engine has refused, looks like DDL. This chooses the error message only.
 pub(super) fn is_ddl(statement: &str) -> bool {
     let word = first_word(statement);
-    // `EXPLAIN ANALYZE CREATE …`: the word follows the options of EXPLAIN.
+    // `EXPLAIN ANALYZE CREATE …`: the word follows the options of EXPLAIN, of which ANALYZE is one.
     let inner = if word == "explain" { statement.to_ascii_lowercase() } else { String::new() };
     DDL_KEYWORDS.contains(&word.as_str())
         || DDL_KEYWORDS
             .iter()
+            .filter(|word| **word != "analyze")
             .any(|word| inner.split_whitespace().skip(1).take(3).any(|inner| inner == *word))
 }
 
@@ -78,5 +79,6 @@ mod tests {
     fn ddl_is_recognised_by_its_first_word() {
         assert!(is_ddl("TRUNCATE t") && is_ddl("explain analyze create table t as select 1"));
         assert!(!is_ddl("SELECT 'drop'") && !is_ddl("delete from t"));
+        assert!(!is_ddl("explain analyze delete from t") && is_ddl("analyze t"));
     }
 }

@@ -85,7 +85,37 @@ pub(super) fn json_text(document: &str) -> ValueCell {
     if document.len() > MAX_VALUE_LENGTH || rounds {
         return text(document);
     }
-    serde_json::from_str::<Value>(document).map_or_else(|_| text(document), ValueCell::whole)
+    match serde_json::from_str::<Value>(document) {
+        // Of members with one name, an object here keeps only the last.
+        Ok(value) if count_members(&value) == count_colons(document) => ValueCell::whole(value),
+        _ => text(document),
+    }
+}
+
+/// Returns the number of the members of all objects in a value.
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+fn count_members(value: &Value) -> usize {
+    match value {
+        Value::Array(values) => values.iter().map(count_members).sum(),
+        Value::Object(members) => members.len() + members.values().map(count_members).sum::<usize>(),
+        _ => 0,
+    }
+}
+
+/// Returns the number of colons outside of texts in a JSON document: one for each member.
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+fn count_colons(document: &str) -> usize {
+    let (mut colons, mut is_text, mut is_escaped) = (0, false, false);
+    for byte in document.bytes() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_text => is_escaped = true,
+            b'"' => is_text = !is_text,
+            b':' if !is_text => colons += 1,
+            _ => {}
+        }
+    }
+    colons
 }
 
 /// Decodes `{"$base64": …}`; `None` for any other value.
@@ -145,6 +175,10 @@ mod tests {
     #[test]
     fn json_is_itself_unless_a_number_would_be_rounded() {
         assert_eq!(json_text(r#"{"a": [1, null]}"#).value, json!({"a": [1, null]}));
+        let tricky = r#"{"a:\"b": {"c": ["\\", ":"]}}"#;
+        assert_eq!(json_text(tricky).value, json!({"a:\"b": {"c": ["\\", ":"]}}));
+        // A key that stands twice.
+        assert_eq!(json_text(r#"{"a":2,"a":3}"#).value, json!(r#"{"a":2,"a":3}"#));
         assert_eq!(json_text("[12345678901234567890]").value, json!("[12345678901234567890]"));
     }
 }

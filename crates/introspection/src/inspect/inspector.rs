@@ -1,7 +1,7 @@
 //! [`Inspector`]: the providers, asked in turn.
 
 use super::Error;
-use super::finding::ProviderError;
+use super::advice::advice;
 use super::path::StatePath;
 use super::provider::{Provider, StateRequest};
 use super::providers::expvar::ExpvarProvider;
@@ -15,6 +15,7 @@ use super::providers::python::PythonProvider;
 use super::providers::server_env::ServerEnvProvider;
 use super::request::InspectState;
 use super::response::{ProviderAttempt, StateResponse};
+use super::state_value::ProviderError;
 use super::target::{InspectTarget, InvalidTarget, Url};
 use super::tree::{DEFAULT_DEPTH, MAX_DEPTH};
 use process_runner::Runner;
@@ -219,12 +220,13 @@ impl Inspector {
             port_process: OnceCell::new(),
         };
         // The first provider of each kind decides the error: it is the nearest to what was asked for.
-        let (mut tried, mut not_found, mut failed) = (Vec::new(), None, None);
+        let (mut tried, mut failures, mut not_found, mut failed) = (Vec::new(), Vec::new(), None, None);
         for provider in self.providers.iter() {
             let why = match provider.read(&state_request).await {
+                Err(ProviderError::NotAsked(_)) => continue,
                 Ok(mut value) => {
                     value.notes.extend(state_request.port_note());
-                    return Ok(StateResponse::found(value, tried, self.unrestricted));
+                    return Ok(StateResponse::found(value, failures, self.unrestricted));
                 }
                 Err(ProviderError::NotApplicable(reason)) => reason,
                 Err(ProviderError::PathNotFound(missing)) => {
@@ -235,6 +237,7 @@ impl Inspector {
                 Err(ProviderError::Failed(error)) => {
                     let message = error_chain(&error);
                     failed.get_or_insert_with(|| message.clone());
+                    failures.push(ProviderAttempt { provider: provider.name(), why: message.clone() });
                     message
                 }
             };
@@ -242,9 +245,22 @@ impl Inspector {
         }
         let mut response = match (not_found, failed) {
             // A path that led some way says more than a failure elsewhere.
-            (Some(not_found), _) => StateResponse::not_found(not_found, tried),
-            (None, Some(failed)) => StateResponse::failed(failed, tried),
-            (None, None) => StateResponse::nothing_to_inspect(tried),
+            (Some(not_found), _) => StateResponse::not_found(not_found, &path),
+            (None, Some(failed)) => {
+                tried.retain(|attempt: &ProviderAttempt| attempt.why != failed);
+                let mut response = StateResponse::failed(failed, tried);
+                // An error of the port alone does not say who listens there.
+                if matches!(target, Some(InspectTarget::Port(_)))
+                    && let Some(process) = state_request.any_process().await
+                {
+                    response.notes.push(advice(Some(&process), target.as_ref()));
+                }
+                response
+            }
+            (None, None) => {
+                let advice = advice(state_request.any_process().await.as_ref(), target.as_ref());
+                StateResponse::nothing_to_inspect(tried, advice)
+            }
         };
         response.notes.extend(state_request.port_note());
         Ok(response)

@@ -1,8 +1,8 @@
 //! The value under a path in a JSON document, within the bounds of an answer.
 
-use super::finding::{PathNotFound, ProviderError, StateValue};
 use super::mask::{MASK, is_secret};
 use super::path::StatePath;
+use super::state_value::{PathNotFound, ProviderError, StateValue};
 use super::tree::{MAX_KEY_CHARS, MAX_KEYS, MAX_LEAF_CHARS, MAX_TEXT_CHARS, ValueTree};
 use serde_json::Value;
 use std::collections::VecDeque;
@@ -39,15 +39,18 @@ pub(super) fn find(
 
 /// Describes the failure to find segment `index` of `path` in `value`.
 fn not_found(path: &StatePath, index: usize, source: String, value: &Value) -> PathNotFound {
-    let keys = match value {
+    let (keys, total) = match value {
         Value::Object(members) => {
-            members.keys().take(MAX_KEYS).map(|key| key.chars().take(MAX_KEY_CHARS).collect()).collect()
+            let keys = members.keys().take(MAX_KEYS).map(|key| key.chars().take(MAX_KEY_CHARS).collect());
+            (keys.collect(), members.len() as u64)
         }
-        Value::Array(elements) => vec![format!("0 to {}", elements.len().saturating_sub(1))],
-        _ => Vec::new(),
+        Value::Array(elements) => {
+            (vec![format!("0 to {}", elements.len().saturating_sub(1))], elements.len() as u64)
+        }
+        _ => (Vec::new(), 0),
     };
     let failed_at = path.segments.get(index).cloned().unwrap_or_default();
-    PathNotFound { source, resolved: path.prefix(index), failed_at, keys, note: None }
+    PathNotFound { source, resolved: path.prefix(index), failed_at, keys, total, note: None }
 }
 
 /// Copies `root` breadth first, within the bounds of an answer. Breadth first, so that an answer that gets full has all

@@ -59,9 +59,9 @@
 //! [`allow_signals`](Inspector::allow_signals) is set, for an unrestricted caller, and to a process that is proven to run
 //! the runtime in question and has a handler for it.
 
+mod advice;
 pub(crate) mod cdp;
 mod error;
-mod finding;
 pub(crate) mod http;
 mod inspector;
 mod json;
@@ -77,12 +77,12 @@ mod providers;
 mod py_spy_value;
 mod request;
 mod response;
+mod state_value;
 pub(crate) mod target;
 mod tree;
 
 pub use cdp::CdpError as InspectorError;
 pub use error::Error;
-pub use finding::{PathNotFound, ProviderError, StateValue};
 pub use http::HttpGetError as HttpError;
 pub use inspector::{Inspector, InvalidStateUrl};
 #[cfg(unix)]
@@ -91,4 +91,5 @@ pub use path::{InvalidPath, StatePath};
 pub use provider::{Provider, ProviderFuture, StateRequest};
 pub use request::InspectState;
 pub use response::{ProviderAttempt, StateResponse};
+pub use state_value::{PathNotFound, ProviderError, StateValue};
 pub use target::{InvalidTarget, SignalError, TargetError};

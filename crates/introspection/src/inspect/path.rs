@@ -102,7 +102,10 @@ fn parse_names(text: &str) -> Result<Vec<String>, InvalidPath> {
     let mut rest = text;
     let mut after_dot = false;
     while !rest.is_empty() {
-        if let Some(inner) = rest.strip_prefix('[').filter(|_| !after_dot) {
+        if let Some((name, remainder)) = entry_of_map(rest).filter(|_| after_dot) {
+            names.push(name);
+            rest = remainder;
+        } else if let Some(inner) = rest.strip_prefix('[').filter(|_| !after_dot) {
             let end = if inner.starts_with('"') {
                 // The parser of JSON finds the end of the string: it may hold brackets and escaped quotes.
                 let mut strings = serde_json::Deserializer::from_str(inner).into_iter::<String>();
@@ -111,6 +114,9 @@ fn parse_names(text: &str) -> Result<Vec<String>, InvalidPath> {
                     _ => return Err(invalid(format!("`[{}` has no end", excerpt(inner)))),
                 }
                 strings.byte_offset()
+            } else if let Some((name, end)) = single_quoted(inner) {
+                names.push(name.to_owned());
+                end
             } else {
                 let end = inner.find(']').unwrap_or(inner.len());
                 let name = inner.get(..end).unwrap_or_default();
@@ -133,6 +139,13 @@ fn parse_names(text: &str) -> Result<Vec<String>, InvalidPath> {
             if name.is_empty() {
                 return Err(invalid(format!("there is no name before `{}`", excerpt(rest))));
             }
+            if name.contains(['(', ')']) {
+                return Err(invalid(format!(
+                    "`{}` is a call, and nothing of the application is run: name properties only; an entry of a Map is \
+                     [KEY] or get(KEY), its number of entries size",
+                    excerpt(name)
+                )));
+            }
             if name.contains([']', '"']) {
                 return Err(invalid(format!("`{}` must be written in brackets and quotes", excerpt(name))));
             }
@@ -150,6 +163,29 @@ fn parse_names(text: &str) -> Result<Vec<String>, InvalidPath> {
         }
     }
     Ok(names)
+}
+
+/// Reads `get(KEY)` at the beginning of `text`, as JavaScript names an entry of a `Map`; `KEY` is a number or a string in
+/// quotes. Returns the key and what follows.
+fn entry_of_map(text: &str) -> Option<(String, &str)> {
+    let inner = text.strip_prefix("get(")?.trim_start();
+    let (key, end) = if inner.starts_with('"') {
+        let mut strings = serde_json::Deserializer::from_str(inner).into_iter::<String>();
+        (strings.next()?.ok()?, strings.byte_offset())
+    } else if let Some((key, end)) = single_quoted(inner) {
+        (key.to_owned(), end)
+    } else {
+        let end = inner.find(|c: char| !c.is_ascii_digit()).filter(|end| *end > 0)?;
+        (inner.get(..end)?.to_owned(), end)
+    };
+    Some((key, inner.get(end..)?.trim_start().strip_prefix(')')?))
+}
+
+/// Reads a text in single quotes without escapes. Returns it, and the offset after it.
+fn single_quoted(text: &str) -> Option<(&str, usize)> {
+    let inner = text.strip_prefix('\'')?;
+    let end = inner.find('\'').filter(|end| !inner[..*end].contains('\\'))?;
+    Some((inner.get(..end)?, end + 2))
 }
 
 /// Returns the start of a text, for an error message.
@@ -175,6 +211,17 @@ mod tests {
         assert_eq!(parsed(r#"["a.b"].c["\n]\"x"]"#), ["a.b", "c", "\n]\"x"]);
         assert_eq!(parsed("__proto__.a b-c"), ["__proto__", "a b-c"]);
         assert_eq!(parsed("ключ.日本"), ["ключ", "日本"]);
+    }
+
+    #[test]
+    fn an_entry_of_a_map_is_named_as_javascript_does() {
+        assert_eq!(parsed("shop.carts.get(42).items[0]"), ["shop", "carts", "42", "items", "0"]);
+        assert_eq!(parsed(r#"a.get("x.y)").get('z')['q.r']"#), ["a", "x.y)", "z", "q.r"]);
+        assert_eq!(parsed(r#"a["get(42)"]"#), ["a", "get(42)"]);
+        assert_eq!(parsed("a.get.b"), ["a", "get", "b"]);
+        let error = StatePath::parse("shop.carts.values().next()").unwrap_err().to_string();
+        assert!(error.contains("`values()` is a call") && error.contains("[KEY] or get(KEY)"), "{error}");
+        assert!(StatePath::parse("a.get(42").is_err() && StatePath::parse("a.get(x)").is_err());
     }
 
     #[test]

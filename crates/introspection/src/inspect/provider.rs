@@ -1,12 +1,12 @@
 //! The interface of a source of state, and the request that it answers.
 
 use super::Error;
-use super::finding::{ProviderError, StateValue};
 use super::json::{self, OutlineOptions};
 use super::mask::is_secret;
 use super::named;
 use super::path::StatePath;
 use super::port::{self, PortProcess};
+use super::state_value::{ProviderError, StateValue};
 use super::target::{self, InspectTarget, LanguageRuntime, Process};
 use serde_json::Value;
 use std::pin::Pin;
@@ -115,6 +115,22 @@ impl StateRequest<'_> {
         Ok(chosen.as_ref().map(|chosen| chosen.process.clone()))
     }
 
+    /// Returns the process that the request is about, whatever its runtime: that of the target, else the only one under the
+    /// roots. `None` if there is none, or it may not be looked into.
+    pub(super) async fn any_process(&self) -> Option<Process> {
+        let process = match self.target {
+            Some(InspectTarget::Pid(pid)) => Process::find(*pid).ok()?,
+            Some(InspectTarget::Port(port)) => self.process_behind(*port).await.ok()??,
+            Some(InspectTarget::Named(name)) => named::find(name, self.required_workspace()).ok()?,
+            Some(_) => return None,
+            None => match self.processes() {
+                [only] => only.clone(),
+                _ => return None,
+            },
+        };
+        process.within(self.required_workspace(), String::new).ok()
+    }
+
     /// Returns the choice in words, if several processes serve the port of the target.
     pub(super) fn port_note(&self) -> Option<String> {
         self.port_process.get()?.as_ref()?.note.clone()
@@ -129,7 +145,7 @@ impl StateRequest<'_> {
             Some(InspectTarget::Named(name)) => {
                 Some(named::find(name, self.required_workspace()).map_err(Error::from)?)
             }
-            Some(_) => return not_applicable("the target is no process".to_owned()),
+            Some(_) => return Err(ProviderError::NotAsked("the target is no process")),
             None => None,
         };
         if let Some(process) = of_target {
@@ -140,7 +156,7 @@ impl StateRequest<'_> {
             return if runtimes.contains(&process.runtime) {
                 Ok(process)
             } else {
-                not_applicable(format!("{} is none", process.display_name()))
+                Err(ProviderError::NotAsked("the target is a process of another runtime"))
             };
         }
         // Only a port comes this far: its listener may be held by a process whose descriptors this server may not read.
@@ -149,7 +165,7 @@ impl StateRequest<'_> {
         }
         let mut matching = self.processes().iter().filter(|process| runtimes.contains(&process.runtime));
         match (matching.next(), matching.next()) {
-            (None, _) => not_applicable("none runs under the roots".to_owned()),
+            (None, _) => Err(ProviderError::NotAsked("none runs under the roots")),
             (Some(process), None) => Ok(process.clone()),
             (Some(first), Some(second)) => {
                 let names: Vec<String> =

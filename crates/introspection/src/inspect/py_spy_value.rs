@@ -4,6 +4,7 @@
 //! address: `<Shop at 0x7f53e40a7050>`. It does not escape quotes inside of texts, so the end of a text is a quote before
 //! a separator.
 
+use super::tree::mark;
 use serde_json::{Map, Number, Value};
 
 /// The depth to which lists and dictionaries are opened.
@@ -117,6 +118,9 @@ impl PySpyValueParser<'_> {
         Some(match word {
             "" => return None,
             "None" => Value::Null,
+            "+bigint" | "-bigint" => {
+                mark("unread", "a whole number of more than 64 bits, which py-spy does not show")
+            }
             "True" => true.into(),
             "False" => false.into(),
             word => number().or_else(decimal).map_or_else(|| word.into(), Value::Number),
@@ -139,7 +143,10 @@ mod tests {
             ("None", json!(null)),
             ("()", json!([])),
             ("{}", json!({})),
-            ("+bigint", json!("+bigint")),
+            (
+                "[+bigint]",
+                json!([{"$unread": "a whole number of more than 64 bits, which py-spy does not show"}]),
+            ),
             ("<Shop at 0x7f53e40a7050>", json!("<Shop at 0x7f53e40a7050>")),
             ("\"ünï, 😀\"", json!("ünï, 😀")),
             ("[0, 1, ...]", json!([0, 1, "..."])),

@@ -1,6 +1,7 @@
 //! The answers of `inspect_state`.
 
-use super::finding::{PathNotFound, StateValue};
+use super::path::{StatePath, join};
+use super::state_value::{PathNotFound, StateValue};
 use super::tree::TruncationCounts;
 use serde::Serialize;
 use serde_json::Value;
@@ -30,7 +31,7 @@ pub struct StateResponse {
     /// The part of the path that exists, if the path leads nowhere.
     #[serde(flatten)]
     pub(super) not_found: Option<NotFoundFields>,
-    /// The providers that were asked before, in turn.
+    /// The providers that failed before; where there is no value, also those that had nothing to look into.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tried: Vec<ProviderAttempt>,
     /// Counts of the parts that were left out.
@@ -54,11 +55,14 @@ pub(super) struct NotFoundFields {
     resolved: String,
     failed_at: String,
     keys: Vec<String>,
+    /// The number of all names, where more exist than are listed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    keys_total: Option<u64>,
 }
 
 impl StateResponse {
-    /// The answer with a value.
-    pub(super) fn found(found: StateValue, tried: Vec<ProviderAttempt>, unrestricted: bool) -> Self {
+    /// The answer with a value, which was found after the `failures` of other providers.
+    pub(super) fn found(found: StateValue, failures: Vec<ProviderAttempt>, unrestricted: bool) -> Self {
         let mut notes = found.notes;
         if found.masked > 0 {
             notes.push(match unrestricted {
@@ -74,21 +78,37 @@ impl StateResponse {
             error: None,
             source: Some(found.source),
             not_found: None,
-            tried,
+            tried: failures,
             truncated: found.truncation,
             masked: found.masked,
             notes,
         }
     }
 
-    /// The answer for a path that leads nowhere.
-    pub(super) fn not_found(not_found: PathNotFound, tried: Vec<ProviderAttempt>) -> Self {
-        let PathNotFound { source, resolved, failed_at, keys, note } = not_found;
+    /// The answer for `path`, which leads nowhere.
+    pub(super) fn not_found(not_found: PathNotFound, path: &StatePath) -> Self {
+        let PathNotFound { source, resolved, failed_at, keys, total, note } = not_found;
+        let mut notes: Vec<String> = note.into_iter().collect();
+        if let Some(near) = did_you_mean::nearest(&failed_at, keys.iter().map(String::as_str)) {
+            let rest = path.segments.iter().skip_while(|name| **name != failed_at).skip(1);
+            // The variables of a file have a slash before their names.
+            let local = path.file.as_ref().map(|file| format!("local:{file}"));
+            let near = match local.filter(|local| resolved.trim_end_matches('/') == local) {
+                Some(local) => format!("{local}/{}", join("", near)),
+                None => join(&resolved, near),
+            };
+            let suggestion = rest.fold(near, |path, name| join(&path, name));
+            notes.push(format!("did you mean `{suggestion}`?"));
+        }
+        let keys_total = (total > keys.len() as u64 && keys.len() > 1).then_some(total);
+        if let Some(total) = keys_total {
+            notes.push(format!("`keys` lists the first {} of {total} names", keys.len()));
+        }
         Self {
             source: Some(source),
-            not_found: Some(NotFoundFields { resolved, failed_at, keys }),
-            notes: note.into_iter().collect(),
-            ..Self::failed("Path not found".to_owned(), tried)
+            not_found: Some(NotFoundFields { resolved, failed_at, keys, keys_total }),
+            notes,
+            ..Self::failed("Path not found".to_owned(), Vec::new())
         }
     }
 
@@ -106,14 +126,9 @@ impl StateResponse {
         }
     }
 
-    /// The answer if no provider had anything to look into.
-    pub(super) fn nothing_to_inspect(tried: Vec<ProviderAttempt>) -> Self {
-        let notes = vec![
-            "start the app so that it can be inspected: node --inspect=127.0.0.1:0 app.js; deno run --inspect=127.0.0.1:0; \
-             or let it write its state as JSON to .app-state.json (STATE_PATH), or serve it (STATE_URL, as Go's expvar)"
-                .to_owned(),
-        ];
-        Self { notes, ..Self::failed("No inspectable process".to_owned(), tried) }
+    /// The answer if no provider had anything to look into. `advice` says what would make it possible.
+    pub(super) fn nothing_to_inspect(tried: Vec<ProviderAttempt>, advice: String) -> Self {
+        Self { notes: vec![advice], ..Self::failed("No inspectable process".to_owned(), tried) }
     }
 
     /// Returns true if there is no value.

@@ -6,7 +6,8 @@
 //! truncated.
 
 use super::forward::{EntrySpan, ReadLimits, classify_line, is_blank};
-use super::line::{EntryHead, LineClassifier, LineRole, PreviousLine};
+use super::line::{EntryHead, LineClassifier, LineRole, PrecedingLines, PreviousLine};
+use super::preceding::read_preceding;
 use super::read_at::ReadAt;
 use std::io;
 
@@ -143,7 +144,7 @@ impl<'a, S: ReadAt + ?Sized> BackwardReader<'a, S> {
         hits: &mut Vec<MatchingEntry>,
         wanted: &mut impl FnMut(&EntrySpan, &[u8]) -> bool,
     ) -> io::Result<()> {
-        let mut previous = (start == 0).then_some(PreviousLine::Other);
+        let mut preceding = (start == 0).then_some(PrecedingLines::none(0, self.limits.text_distance()));
         // True while the lines belong to an entry that was asked for.
         let mut open = false;
         let (mut beginning, mut rest) = (None, None);
@@ -158,8 +159,9 @@ impl<'a, S: ReadAt + ?Sized> BackwardReader<'a, S> {
                 self.classifier.remembered_head(raw).filter(|_| raw.len() <= self.limits.max_line_bytes)
             {
                 // A prefix is remembered of JSON alone, after which an exception begins its own entry.
-                previous = Some(PreviousLine::Other);
                 let line_start = start + at as u64;
+                let line_end = line_start + raw.len() as u64 + 1;
+                preceding = Some(PrecedingLines::none(line_end, self.limits.text_distance()));
                 if open && let Some(hit) = hits.last_mut() {
                     hit.span.end = line_start;
                 }
@@ -182,17 +184,26 @@ impl<'a, S: ReadAt + ?Sized> BackwardReader<'a, S> {
             } else {
                 self.classifier.classify(line)
             };
-            let previous_line = match previous {
-                Some(previous) => previous,
-                // Only these depend on the line before the region, so it is read only for them.
-                None if kind.depends_on_previous() => read_previous_line(self.source, start, self.limits)?,
-                None => PreviousLine::Other,
+            let raw_start = start + at as u64;
+            let line_start = raw_start + zeros as u64;
+            let raw_end = raw_start + raw.len() as u64 + u64::from(feed.is_some());
+            let role = if kind.is_transparent() {
+                LineRole::Blank
+            } else {
+                let before = match preceding {
+                    Some(preceding) => preceding,
+                    // Only these depend on the lines before the region, so they are read only for them.
+                    None if kind.depends_on_previous() => {
+                        read_preceding(self.source, start, raw_start, self.limits)?
+                    }
+                    None => PrecedingLines::none(start, self.limits.text_distance()),
+                };
+                let after = preceding.insert(before);
+                let role = kind.role(after.at(raw_start));
+                after.add(kind, raw_start, raw_end);
+                role
             };
-            let line_start = start + (at + zeros) as u64;
-            if !kind.is_transparent() {
-                previous = Some(kind.as_previous());
-            }
-            match kind.role(previous_line) {
+            match role {
                 LineRole::Blank => {}
                 LineRole::Continuation => {
                     if beginning.is_none() {
@@ -279,7 +290,7 @@ impl<'a, S: ReadAt + ?Sized> BackwardReader<'a, S> {
         let (kept, line_start) = self.beginning(begin, stop)?;
         let kind = classify_line(&mut self.classifier, &kept, stop - begin, blank, self.limits);
         let previous_line = match kind.depends_on_previous() {
-            true => read_previous_line(self.source, begin, self.limits)?,
+            true => read_preceding(self.source, begin, begin, self.limits)?.at(begin),
             false => PreviousLine::Other,
         };
         let lines = self.lines + u64::from(ended);
@@ -314,45 +325,6 @@ impl<'a, S: ReadAt + ?Sized> BackwardReader<'a, S> {
             }
         }
     }
-}
-
-/// Reads the last line before `end` that is not blank, and returns how it takes an exception.
-fn read_previous_line<S: ReadAt + ?Sized>(
-    source: &S,
-    end: u64,
-    limits: ReadLimits,
-) -> io::Result<PreviousLine> {
-    let read = |start: u64, end: u64| {
-        let mut buffer = vec![0; usize::try_from(end - start).unwrap_or_default()];
-        match source.read_at(&mut buffer, start)? < buffer.len() {
-            true => Err(io::Error::from(io::ErrorKind::UnexpectedEof)),
-            false => Ok(buffer),
-        }
-    };
-    let mut stop = end;
-    let last = loop {
-        if stop == 0 {
-            return Ok(PreviousLine::Other);
-        }
-        let start = stop.saturating_sub(4096);
-        match read(start, stop)?.iter().rposition(|byte| !is_blank(&[*byte])) {
-            Some(last) => break start + last as u64,
-            None => stop = start,
-        }
-    };
-    // A longer line counts as cut off, exactly as when reading forward.
-    let start = last.saturating_sub(limits.max_line_bytes as u64 + 1);
-    let window = read(start, end.min(last + limits.max_line_bytes as u64 + 2))?;
-    let (head, tail) = window.split_at(usize::try_from(last - start).unwrap_or_default());
-    let begin = memchr::memrchr(b'\n', head).map(|feed| feed + 1).or((start == 0).then_some(0));
-    let feed = memchr::memchr(b'\n', tail).map(|feed| feed + head.len());
-    let (Some(begin), Some(feed)) = (begin, feed) else { return Ok(PreviousLine::Other) };
-    let line = window.get(begin..feed).unwrap_or_default();
-    if line.len() > limits.max_line_bytes {
-        return Ok(PreviousLine::Other);
-    }
-    let zeros = line.iter().take_while(|byte| **byte == 0).count();
-    Ok(LineClassifier::default().classify(line.get(zeros..).unwrap_or_default()).as_previous())
 }
 
 #[cfg(test)]
@@ -427,7 +399,13 @@ mod tests {
             "Caused by: y",
             "main.serve",
             "text",
+            "more text",
             "\u{feff}text",
+            "E, [2026-11-20T10:00:00.123456 #7] ERROR -- : a.rb:6:in `f': x (RuntimeError)",
+            "2026-11-20 10:00:00 UTC [7] STATEMENT:  x",
+            "2026-11-20T10:00:00Z stderr F 2026-11-20 10:00:00 ERROR x",
+            "2026-11-20T10:00:00Z stderr F text",
+            "2026-11-20T10:00:00Z stderr F ",
             "2026-11-20T10:00:00Z stdout P {\"level\":",
             "2026-11-20T10:00:00Z stdout F 50}",
             "2026-11-20T10:00:00Z stderr F   at x",

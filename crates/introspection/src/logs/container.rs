@@ -2,7 +2,7 @@
 //! names that docker compose and PM2 put in front.
 
 use super::level::EntryLevel;
-use super::moment::LogTime;
+use super::log_time::LogTime;
 use std::borrow::Cow;
 
 /// A line of a container, without what its runtime added.

@@ -3,8 +3,8 @@
 use super::head::FormatFamily;
 use super::level::EntryLevel;
 use super::line::{EntryHead, LineFormat, trim_start, without_colour};
+use super::log_time::LogTime;
 use super::message::{self, MAX_CONTENT_BYTES};
-use super::moment::LogTime;
 use super::{container, journal, json, logfmt, plain, syslog, web_server};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -171,7 +171,8 @@ impl EntryParts {
             }
             FormatFamily::Syslog => self.fields = syslog::fields(text),
             FormatFamily::JavaUtil => {
-                let second = lines.next().unwrap_or_default();
+                // Without the second line, this is a message that looks like a class and a method.
+                let Some(second) = lines.next().filter(|line| !line.trim_ascii().is_empty()) else { return };
                 let second = second.trim_ascii_end();
                 let own = plain::head(second);
                 self.level = own.and_then(|own| own.level);

@@ -1,7 +1,7 @@
 //! The files of a source, oldest first: the one that is written to, and those that were rotated away.
 
 use super::error::Error;
-use super::moment::LogTime;
+use super::log_time::LogTime;
 use super::read_at::ReadAt;
 use super::utf16::{Utf16Order, Utf16Reader};
 use globset::{GlobBuilder, GlobMatcher};
@@ -49,6 +49,8 @@ pub(super) struct LogSourceFiles {
     older_files: usize,
     /// The glob was not compared with every name: there are too many.
     is_scan_cut: bool,
+    /// The names of files of the source that are in a form that is not read.
+    unread: Vec<String>,
 }
 
 impl LogSourceFiles {
@@ -65,6 +67,17 @@ impl LogSourceFiles {
         if self.is_scan_cut {
             notes.push(format!(
                 "the glob was compared with the first {MAX_SCANNED_ENTRIES} names only; begin it with a folder"
+            ));
+        }
+        if !self.unread.is_empty() {
+            let named: Vec<&str> = self.unread.iter().take(5).map(String::as_str).collect();
+            let more = match self.unread.len() - named.len() {
+                0 => String::new(),
+                count => format!(" and {count} more"),
+            };
+            notes.push(format!(
+                "not read: {}{more}; only plain files and .gz are, and names that end in a number or a date",
+                named.join(", ")
             ));
         }
         notes
@@ -104,6 +117,12 @@ impl LogSource {
         let display_path = if name.starts_with('/') { "`source`" } else { name };
         let path = |source| Error::Path { path: display_path.to_owned(), source };
         let location = match text.find(['*', '?', '[', '{']) {
+            None if is_packed(text) => {
+                let reason = format!(
+                    "{display_path} is compressed in a form that is not read; unpack it, or pack it as .gz"
+                );
+                return Err(Error::Argument { parameter: "source", reason });
+            }
             None => LogLocation::File(workspace.locate(text).map_err(path)?),
             Some(meta) => {
                 let split =
@@ -145,7 +164,8 @@ impl LogSource {
         let LogLocation::Glob { base, matcher, max_depth } = &self.location else {
             return Ok(vec![self.clone()]);
         };
-        let (paths, _) = self.matching_paths(base, matcher, *max_depth)?;
+        let (mut paths, _) = self.matching_paths(base, matcher, *max_depth)?;
+        paths.retain(|path| !is_packed(&path.display_path()));
         let name = |path: &ConfinedPath| Some(path.relative().file_name()?.to_str()?.to_owned());
         let names: Vec<(Option<&Path>, Option<String>)> =
             paths.iter().map(|path| (path.relative().parent(), name(path))).collect();
@@ -194,15 +214,22 @@ impl LogSource {
 
     /// Opens the file at `path` and those that were rotated away from it.
     fn rotated(&self, path: &ConfinedPath) -> Result<LogSourceFiles, Error> {
-        let (mut found, mut older_files) = (Vec::new(), 0);
+        let (mut found, mut older_files, mut unread) = (Vec::new(), 0, Vec::new());
         if let (Some(parent), Some(name)) = (path.parent(), path.relative().file_name())
             && let Ok(folder) = parent.open_folder()
         {
             // Rotated files lie beside the file: no other folder is searched.
-            let names = folder.entries().into_iter().flatten().flatten().map(|entry| entry.name);
-            let mut names: Vec<(RotationKey, OsString)> = names
-                .filter_map(|other| Some((RotationKey::of(name.to_str()?, other.to_str()?)?, other)))
-                .collect();
+            let entries = folder.entries().into_iter().flatten().flatten();
+            let mut names: Vec<(RotationKey, OsString)> = Vec::new();
+            for entry in entries {
+                let (Some(name), Some(other)) = (name.to_str(), entry.name.to_str()) else { continue };
+                if let Some(key) = RotationKey::of(name, other) {
+                    names.push((key, entry.name));
+                } else if entry.kind == PathKind::File && is_unread_rotation(name, other) {
+                    unread.push(printable(&entry.name));
+                }
+            }
+            unread.sort();
             names.sort();
             older_files = names.len().saturating_sub(MAX_FILES);
             names.drain(..older_files);
@@ -224,7 +251,7 @@ impl LogSource {
             new
         });
         found.reverse();
-        Ok(LogSourceFiles { files: found, older_files, is_scan_cut: false })
+        Ok(LogSourceFiles { files: found, older_files, is_scan_cut: false, unread })
     }
 
     /// Opens the files beneath `base` that match.
@@ -234,7 +261,16 @@ impl LogSource {
         matcher: &GlobMatcher,
         max_depth: usize,
     ) -> Result<LogSourceFiles, Error> {
-        let (paths, is_scan_cut) = self.matching_paths(base, matcher, max_depth)?;
+        let (mut paths, is_scan_cut) = self.matching_paths(base, matcher, max_depth)?;
+        let mut unread = Vec::new();
+        paths.retain(|path| {
+            let name = path.display_path();
+            let is_read = !is_packed(&name);
+            if !is_read {
+                unread.push(name);
+            }
+            is_read
+        });
         let mut files: Vec<LogFile> = paths.iter().filter_map(|path| open(path).ok()).collect();
         if files.is_empty() {
             let path = self.name.clone();
@@ -243,7 +279,7 @@ impl LogSource {
         files.sort_by(|a, b| (a.modified, &a.display_path).cmp(&(b.modified, &b.display_path)));
         let older_files = files.len().saturating_sub(MAX_FILES);
         files.drain(..older_files);
-        Ok(LogSourceFiles { files, older_files, is_scan_cut })
+        Ok(LogSourceFiles { files, older_files, is_scan_cut, unread })
     }
 
     /// Returns the paths beneath `base` that match, and true if there are more names than are looked at.
@@ -281,6 +317,25 @@ impl LogSource {
             ),
         }
     }
+}
+
+/// The endings of the names of files that are compressed in a form that is not read.
+const PACKED_ENDINGS: [&str; 9] = [".xz", ".bz2", ".zst", ".lz4", ".lzma", ".br", ".zip", ".7z", ".Z"];
+
+/// Returns whether the file with this name is compressed in a form that is not read.
+fn is_packed(name: &str) -> bool {
+    PACKED_ENDINGS.iter().any(|ending| name.ends_with(ending))
+}
+
+/// Returns whether `other` was rotated away from `name`, by its name, and is not read.
+fn is_unread_rotation(name: &str, other: &str) -> bool {
+    const KEPT_ENDINGS: [&str; 4] = [".old", ".bak", ".prev", "~"];
+    let strip = |endings: &[&str]| endings.iter().find_map(|ending| other.strip_suffix(ending));
+    if let Some(rest) = strip(&PACKED_ENDINGS) {
+        return rest == name || RotationKey::of(name, rest).is_some();
+    }
+    let other = other.strip_suffix(".gz").unwrap_or(other);
+    KEPT_ENDINGS.iter().any(|ending| other.strip_suffix(ending) == Some(name))
 }
 
 /// Collects the paths beneath `folder` that match, relative to the folder that the glob begins at. Returns false if more
@@ -499,5 +554,22 @@ mod tests {
             ["app.log-20261119.gz", "app.log-20261120", "app-2026-11-20T10-00-00.000.log"]
         );
         assert_eq!(sorted("log", &["log.1", "log.2", "logs"]), ["log.2", "log.1"]);
+    }
+
+    #[test]
+    fn rotated_files_that_are_not_read_are_told_from_other_files() {
+        for other in [
+            "app.log.3.xz",
+            "app.log.4.bz2",
+            "app.log.5.zst",
+            "app.log.old",
+            "app-2026-11-20.log.xz",
+            "app.log.xz",
+        ] {
+            assert!(is_unread_rotation("app.log", other), "{other}");
+        }
+        for other in ["app.log", "app.log.1", "app.log.2.gz", "other.log.3.xz", "app.log.json", "app.old"] {
+            assert!(!is_unread_rotation("app.log", other), "{other}");
+        }
     }
 }

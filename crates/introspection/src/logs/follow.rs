@@ -12,7 +12,7 @@ use super::error::Error;
 use super::files::{FileId, LogFile, LogSource};
 use super::forward::{ForwardReader, ReadLimits};
 use super::line::LineFormat;
-use super::moment::LogTime;
+use super::log_time::LogTime;
 use super::page::MAX_PAGE_BYTES;
 use super::query::{EntryFilter, OmittedCounts};
 use super::read_at;
@@ -507,17 +507,37 @@ pub(super) fn unfinished_line_start(file: &LogFile) -> io::Result<u64> {
 
 /// Returns the offset after the last line feed in the text of a file that is decoded.
 pub(super) fn decoded_line_start(file: &LogFile) -> io::Result<u64> {
+    Ok(last_decoded_line(file)?.start)
+}
+
+/// The last line of a text that is decoded, if it has no line feed.
+#[derive(Debug, Default)]
+pub(super) struct UnfinishedLine {
+    pub(super) start: u64,
+    /// The end of the text.
+    pub(super) end: u64,
+    /// The first bytes of the line, at most as many as a line may have.
+    pub(super) content: Vec<u8>,
+}
+
+/// Reads the decoded text of `file` and returns what follows its last line feed.
+pub(super) fn last_decoded_line(file: &LogFile) -> io::Result<UnfinishedLine> {
     let mut content = file.decoded();
     let mut buffer = vec![0; 64 << 10];
-    let (mut at, mut line_start) = (0_u64, 0);
+    let mut line = UnfinishedLine::default();
     loop {
         let read = content.read(&mut buffer)?;
         if read == 0 {
-            return Ok(line_start);
+            return Ok(line);
         }
-        if let Some(feed) = memchr::memrchr(b'\n', buffer.get(..read).unwrap_or_default()) {
-            line_start = at + feed as u64 + 1;
+        let mut rest = buffer.get(..read).unwrap_or_default();
+        if let Some(feed) = memchr::memrchr(b'\n', rest) {
+            line.start = line.end + feed as u64 + 1;
+            line.content.clear();
+            rest = rest.get(feed + 1..).unwrap_or_default();
         }
-        at += read as u64;
+        let free_bytes = ReadLimits::DEFAULT.max_line_bytes.saturating_sub(line.content.len());
+        line.content.extend(rest.iter().take(free_bytes));
+        line.end += read as u64;
     }
 }

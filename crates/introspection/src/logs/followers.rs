@@ -5,7 +5,7 @@ use super::entry::LogEntry;
 use super::error::Error;
 use super::files::LogSource;
 use super::follow::LogFollower;
-use super::moment::LogTime;
+use super::log_time::LogTime;
 use super::page::LogPage;
 use super::query::{EntryFilter, OmittedCounts};
 use std::time::{Duration, SystemTime};

@@ -1,6 +1,7 @@
 //! Reads entries in the order they were written: from compressed files, and from what is new in a followed one.
 
-use super::line::{EntryHead, LineClassifier, LineKind, LineRole, PreviousLine};
+use super::journal;
+use super::line::{EntryHead, LineClassifier, LineKind, LineRole, PrecedingLines};
 use std::io::{self, Read};
 
 /// The limits on the memory of both readers.
@@ -16,6 +17,12 @@ impl ReadLimits {
     /// Chunks of 2 MiB and lines of 1 MiB.
     // With smaller chunks the reading and the searching thread spend their time waking each other.
     pub(super) const DEFAULT: Self = Self { chunk_bytes: 2 << 20, max_line_bytes: 1 << 20 };
+
+    // What stands before a region is read again where it is read backward.
+    /// Returns how far behind the head of an entry lines in no known format continue it: at most 64 KiB.
+    pub(super) fn text_distance(self) -> u64 {
+        self.max_line_bytes.min(64 << 10) as u64
+    }
 }
 
 /// The bytes that an entry takes in its file, and the head it begins with.
@@ -53,7 +60,7 @@ pub(super) struct ForwardReader<R> {
     /// The offset of the next line.
     offset: u64,
     lines: u64,
-    previous: PreviousLine,
+    preceding: PrecedingLines,
     /// The entry whose lines are being read, if one has begun.
     open: Option<RawEntry>,
 }
@@ -78,7 +85,7 @@ impl<R: Read> ForwardReader<R> {
             filled: 0,
             offset,
             lines,
-            previous: PreviousLine::Other,
+            preceding: PrecedingLines::none(offset, limits.text_distance()),
             open: None,
         }
     }
@@ -86,12 +93,10 @@ impl<R: Read> ForwardReader<R> {
     /// Returns the next entry, or `None` at the end.
     pub(super) fn next(&mut self) -> io::Result<Option<RawEntry>> {
         loop {
-            let lines = self.lines;
+            let (lines, raw_start) = (self.lines, self.offset);
             let Some(line) = self.line()? else { return Ok(self.open.take()) };
-            let mut role = line.kind.role(self.previous);
-            if !line.kind.is_transparent() {
-                self.previous = line.kind.as_previous();
-            }
+            let mut role = line.kind.role(self.preceding.at(raw_start));
+            self.preceding.add(line.kind, raw_start, self.offset);
             if role == LineRole::Continuation && self.open.is_none() {
                 role = LineRole::Head(EntryHead::UNRECOGNIZED);
             }
@@ -113,7 +118,9 @@ impl<R: Read> ForwardReader<R> {
                 LineRole::Continuation | LineRole::Blank => {
                     if let Some(open) = &mut self.open {
                         let free_bytes = self.limits.max_line_bytes.saturating_sub(open.bytes.len() + 1);
-                        if free_bytes > 0 && !line.content.is_empty() {
+                        // The lengths of binary values count blank lines too.
+                        let is_kept = !line.content.is_empty() || journal::is_head(&open.bytes);
+                        if free_bytes > 0 && is_kept {
                             open.bytes.push(b'\n');
                             open.bytes.extend(line.content.iter().take(free_bytes));
                         }

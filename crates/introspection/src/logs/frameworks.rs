@@ -3,7 +3,7 @@
 
 use super::head::{FormatFamily, TextHead};
 use super::level::EntryLevel;
-use super::moment::{LogTime, WrittenTime};
+use super::log_time::{LogTime, WrittenTime};
 
 /// Parses `1:M 20 Nov 2026 10:00:00.123 # message` of Redis, whose sign is the level.
 pub(super) fn redis(line: &[u8]) -> Option<TextHead> {
@@ -29,6 +29,7 @@ pub(super) fn redis(line: &[u8]) -> Option<TextHead> {
 pub(super) fn words(line: &[u8]) -> Option<TextHead> {
     match line.first()? {
         b't' | b'd' | b'f' | b'c' => dotnet(line),
+        b'T' | b'D' | b'I' | b'W' | b'E' | b'F' | b'P' if line.get(4) == Some(&b'[') => logrus(line),
         b'P' => php(line),
         b'(' => node_warning(line),
         b'C' => rails_completed(line),
@@ -38,7 +39,7 @@ pub(super) fn words(line: &[u8]) -> Option<TextHead> {
 }
 
 /// Parses `fail: Shop.Orders[13]` of ASP.NET Core; `info:` and `warn:` are words of other programs too.
-fn dotnet(line: &[u8]) -> Option<TextHead> {
+pub(super) fn dotnet(line: &[u8]) -> Option<TextHead> {
     let level = match line.get(..6)? {
         b"trce: " => EntryLevel::Trace,
         b"dbug: " => EntryLevel::Debug,
@@ -47,6 +48,30 @@ fn dotnet(line: &[u8]) -> Option<TextHead> {
         _ => return None,
     };
     Some(TextHead::untimed(Some(level), 6))
+}
+
+/// Parses `ERRO[2026-11-20T10:00:00Z] message` and `ERRO[0012] message` of logrus at a terminal: four letters of the
+/// level, then the time or the seconds since the program began.
+fn logrus(line: &[u8]) -> Option<TextHead> {
+    let level = match line.get(..4)? {
+        b"TRAC" => EntryLevel::Trace,
+        b"DEBU" => EntryLevel::Debug,
+        b"INFO" => EntryLevel::Info,
+        b"WARN" => EntryLevel::Warn,
+        b"ERRO" => EntryLevel::Error,
+        b"FATA" | b"PANI" => EntryLevel::Fatal,
+        _ => return None,
+    };
+    let inner = line.get(5..line.len().min(60))?;
+    let inner = inner.get(..memchr::memchr(b']', inner)?)?;
+    let stamp = match WrittenTime::parse_prefix(inner) {
+        Some((stamp, used)) => Some(stamp).filter(|_| used == inner.len())?,
+        None if inner.len() >= 4 && inner.iter().all(u8::is_ascii_digit) => WrittenTime::Unplaced,
+        None => return None,
+    };
+    let message = 5 + inner.len() + 1;
+    let message = message + usize::from(line.get(message) == Some(&b' '));
+    Some(TextHead { stamp: Some(stamp), level: Some(level), message, family: FormatFamily::Plain })
 }
 
 /// Parses `PHP Fatal error:  message`.
@@ -115,6 +140,8 @@ mod tests {
             ("1:M 20 Nov 2026 10:00:00.123 # boom", EntryLevel::Warn, "boom"),
             ("fail: Shop.Orders[13]", EntryLevel::Error, "Shop.Orders[13]"),
             ("PHP Fatal error:  Uncaught Exception: x", EntryLevel::Fatal, "Uncaught Exception: x"),
+            ("ERRO[0012] refused", EntryLevel::Error, "refused"),
+            ("INFO[2026-11-20T10:00:00Z] retry after ERROR 5", EntryLevel::Info, "retry after ERROR 5"),
             ("(node:7) Warning: x", EntryLevel::Warn, "Warning: x"),
             (
                 "Completed 500 Internal Server Error in 5ms",
@@ -125,9 +152,15 @@ mod tests {
             let head = redis(line.as_bytes()).or_else(|| words(line.as_bytes())).unwrap();
             assert_eq!((head.level, &line[head.message..]), (Some(level), message), "{line}");
         }
-        for line in
-            ["fails: 3", "PHP is up", "(node) x", "Completed 500 orders", "Started the server", "1:M x"]
-        {
+        for line in [
+            "fails: 3",
+            "INFO[x] up",
+            "PHP is up",
+            "(node) x",
+            "Completed 500 orders",
+            "Started the server",
+            "1:M x",
+        ] {
             assert!(redis(line.as_bytes()).or_else(|| words(line.as_bytes())).is_none(), "{line}");
         }
     }
@@ -135,7 +168,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
-            for start in [&b""[..], b"1:M 20 Nov 2026 10:00:00", b"PHP Warning: ", b"(node:", b"Completed ", b"Started G at "] {
+            for start in [&b""[..], b"1:M 20 Nov 2026 10:00:00", b"INFO[2026-11-20T10:00:00Z", b"PHP Warning: ", b"(node:", b"Completed ", b"Started G at "] {
                 let line = [start, &bytes].concat();
                 if let Some(head) = redis(&line).or_else(|| words(&line)) {
                     prop_assert!(head.message <= line.len());

@@ -1,7 +1,7 @@
 //! [`TextHead`]: the first line of an entry in text, as the parser of its family of formats read it.
 
 use super::level::EntryLevel;
-use super::moment::WrittenTime;
+use super::log_time::WrittenTime;
 
 /// The time and the level at the beginning of a line of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

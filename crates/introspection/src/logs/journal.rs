@@ -3,7 +3,7 @@
 //! A value with a line feed is binary: the name on a line of its own, its length as 64 bits, and the bytes.
 
 use super::level::{EntryLevel, LevelScale};
-use super::moment::LogTime;
+use super::log_time::LogTime;
 use serde_json::{Map, Value};
 
 /// Returns whether `line` begins an entry.

@@ -3,7 +3,7 @@
 //! `MongoDB`, Google Cloud, `HashiCorp`.
 
 use super::level::{EntryLevel, LevelScale};
-use super::moment::LogTime;
+use super::log_time::LogTime;
 use serde_json::{Map, Value};
 
 /// The result of scanning a line for its level.

@@ -2,7 +2,7 @@
 
 use super::head::{FormatFamily, TextHead};
 use super::level::EntryLevel;
-use super::moment::{LogTime, WrittenTime, clock, yearless_prefix};
+use super::log_time::{LogTime, WrittenTime, clock, yearless_prefix};
 
 fn level(letter: u8) -> Option<EntryLevel> {
     Some(match letter {

@@ -64,7 +64,7 @@ impl EntryLevel {
         lower.copy_from_slice(name);
         lower.make_ascii_lowercase();
         Some(match &*lower {
-            b"trace" | b"trc" | b"silly" | b"finest" | b"finer" | b"t" => Self::Trace,
+            b"trace" | b"trc" | b"vrb" | b"silly" | b"finest" | b"finer" | b"t" => Self::Trace,
             b"debug" | b"dbg" | b"dbug" | b"verbose" | b"fine" | b"d" | b"v" => Self::Debug,
             b"info" | b"inf" | b"information" | b"informational" | b"notice" | b"http" | b"log"
             | b"success" | b"config" | b"default" | b"i" => Self::Info,

@@ -14,6 +14,17 @@ const MAX_GROUP_BYTES: usize = 160;
 /// A word in brackets is a level only if it fills them: `[http-nio-8080-exec-1]` and `[error-handler-1]` are names of
 /// threads.
 pub(super) fn find_level(rest: &[u8], timed: bool) -> Option<(EntryLevel, Option<usize>)> {
+    search(rest, timed, false)
+}
+
+/// Returns the level that a message begins with. Words of the message are not searched: before the level there are only
+/// groups in brackets, numbers and what ends with a separator, as in `app - ERROR - message`.
+pub(super) fn leading_level(message: &[u8]) -> Option<EntryLevel> {
+    search(message, false, true).map(|(level, _)| level)
+}
+
+/// Finds a level, with `strict` only where no ordinary word stands before it.
+fn search(rest: &[u8], timed: bool, strict: bool) -> Option<(EntryLevel, Option<usize>)> {
     let (mut at, mut remaining) = (0, WINDOW_BYTES);
     // True while nothing but groups in brackets was seen, and while nothing at all was.
     let (mut only_groups, mut first) = (true, true);
@@ -34,11 +45,24 @@ pub(super) fn find_level(rest: &[u8], timed: bool) -> Option<(EntryLevel, Option
         if let Some((level, used)) = token_level(token, length, timed && first, only_groups) {
             return Some((level, first.then_some(at + used).filter(|_| used > 0)));
         }
+        if strict && !is_column(token, length) {
+            return None;
+        }
         (first, only_groups) = (false, false);
         at += length;
         remaining = remaining.saturating_sub(length);
     }
     None
+}
+
+/// Returns whether the word of `length` bytes that `token` begins with is no word of a message: it is a number or a time,
+/// or a separator follows.
+fn is_column(token: &[u8], length: usize) -> bool {
+    let after = token.get(length..).unwrap_or_default().trim_ascii_start();
+    let separators = |byte: Option<&u8>| matches!(byte, Some(b'|' | b'-' | b':' | b'>' | b','));
+    token.first().is_some_and(u8::is_ascii_digit)
+        || separators(after.first())
+        || separators(token.get(..length).and_then(<[u8]>::last))
 }
 
 fn is_separator(byte: u8) -> bool {
@@ -64,6 +88,10 @@ fn group_level(inner: &[u8]) -> Option<EntryLevel> {
         Some(colon) if colon + 1 < inner.len() => inner.get(colon + 1..)?,
         _ => inner,
     };
+    // MariaDB: in a line of text it is an ordinary word, as in rustc's `note: `.
+    if name.eq_ignore_ascii_case(b"note") {
+        return Some(EntryLevel::Info);
+    }
     if (3..=13).contains(&name.len())
         && name.iter().all(u8::is_ascii_alphabetic)
         && let Some(level) = EntryLevel::from_name(name)

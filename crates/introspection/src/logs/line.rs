@@ -17,6 +17,8 @@ pub(super) struct LineKind {
     piece: Option<LinePiece>,
     /// How the line takes the one after it.
     next: PreviousLine,
+    /// True if the line is longer than the limit, so that it is not read for the lines after it.
+    is_cut: bool,
 }
 
 /// The look of a line.
@@ -30,7 +32,7 @@ pub(super) enum LineShape {
     Exception,
     /// A line that looks like the name of a function or like a cause: part of a stack trace, or text.
     Frame,
-    /// Text in no known format: the message of a panic, or an entry of its own.
+    /// Text in no known format: a line of the message before it, or an entry of its own.
     Text,
     /// A level and a message: the second line of an entry of java.util.logging, or an entry of its own.
     LevelLine(EntryHead),
@@ -75,7 +77,10 @@ impl EntryHead {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PreviousLine {
     /// The line is part of a stack trace, or a warning in text: an exception continues it.
-    TakesException,
+    TakesException {
+        /// The lines in no known format that continue it too.
+        text: TextLines,
+    },
     /// The line announces a panic whose message stands on the next line.
     TakesMessage,
     /// The line is the first of two of java.util.logging.
@@ -87,6 +92,21 @@ pub(super) enum PreviousLine {
     },
     /// The line is another one, or there is none: an exception begins its own entry.
     Other,
+}
+
+/// The lines in no known format that continue an entry. They do where a time begins the entry: its message, or that of
+/// an exception, has several lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TextLines {
+    /// None: the entry has no time, so that nothing tells its lines from those of others.
+    None,
+    /// Those of the file itself.
+    Plain,
+    /// Those that a container's runtime wrapped, of this stream.
+    Stream {
+        /// True for the error stream.
+        stderr: bool,
+    },
 }
 
 /// The part that a line has in an entry, once the line before it is known.
@@ -106,26 +126,50 @@ impl LineKind {
 
     const fn new(shape: LineShape) -> Self {
         let next = match shape {
-            LineShape::Continuation | LineShape::Exception | LineShape::Frame => PreviousLine::TakesException,
+            LineShape::Continuation | LineShape::Exception | LineShape::Frame => {
+                PreviousLine::TAKES_EXCEPTION
+            }
             LineShape::LevelLine(head) | LineShape::Head(head) => match (head.format, head.level) {
                 (
                     LineFormat::Text | LineFormat::Logfmt,
                     Some(EntryLevel::Warn | EntryLevel::Error | EntryLevel::Fatal),
-                ) => PreviousLine::TakesException,
+                ) => PreviousLine::TAKES_EXCEPTION,
                 _ => PreviousLine::Other,
             },
             LineShape::Text | LineShape::Blank => PreviousLine::Other,
         };
-        Self { shape, piece: None, next }
+        Self { shape, piece: None, next, is_cut: false }
     }
 
     const fn head(level: Option<EntryLevel>, format: LineFormat) -> Self {
         Self::new(LineShape::Head(EntryHead { level, format }))
     }
 
+    /// Returns the same kind, for a line with a time: text continues it where an exception does.
+    fn timed(self) -> Self {
+        match self.next {
+            PreviousLine::TakesException { .. } => {
+                Self { next: PreviousLine::TakesException { text: TextLines::Plain }, ..self }
+            }
+            _ => self,
+        }
+    }
+
+    /// Returns the kind of a line that is longer than the limit.
+    pub(super) fn cut(self) -> Self {
+        let shape = if self.shape == LineShape::Blank { LineShape::Continuation } else { self.shape };
+        Self { shape, next: PreviousLine::Other, is_cut: true, ..self }
+    }
+
     /// Returns the kind of a line whose content is this one, and which is a `piece`.
-    fn wrapped(self, piece: LinePiece, content: &[u8]) -> Self {
+    fn wrapped(self, piece: LinePiece, content: &[u8], is_named: bool) -> Self {
         let mut kind = Self { piece: Some(piece), ..self };
+        if let PreviousLine::TakesException { text: TextLines::Plain } = kind.next {
+            // The names of services do not tell whose line the next one is.
+            let stream = TextLines::Stream { stderr: piece.stderr };
+            let text = if is_named { TextLines::None } else { stream };
+            kind.next = PreviousLine::TakesException { text };
+        }
         if piece.partial {
             // The rest of the object is in the pieces after this one.
             if let LineShape::Head(EntryHead { format: LineFormat::Malformed, .. }) = kind.shape {
@@ -135,12 +179,6 @@ impl LineKind {
             kind.next = PreviousLine::Partial { stderr: piece.stderr };
         }
         kind
-    }
-
-    /// Returns the same kind for a line of which only the part that was kept may be blank.
-    fn never_blank(self) -> Self {
-        let shape = if self.shape == LineShape::Blank { LineShape::Continuation } else { self.shape };
-        Self { shape, ..self }
     }
 
     /// Returns whether the line changes nothing for the lines around it.
@@ -153,8 +191,24 @@ impl LineKind {
         self.piece.is_some()
             || matches!(
                 self.shape,
-                LineShape::Exception | LineShape::Frame | LineShape::Text | LineShape::LevelLine(_)
+                LineShape::Continuation
+                    | LineShape::Exception
+                    | LineShape::Frame
+                    | LineShape::Text
+                    | LineShape::LevelLine(_)
             )
+    }
+
+    /// Returns whether the line alone tells how the line after it is taken, or nearly: no line before the one before it
+    /// matters.
+    pub(super) fn is_anchor(self) -> bool {
+        self.is_cut || matches!(self.shape, LineShape::Head(_) | LineShape::LevelLine(_))
+    }
+
+    /// Returns whether the line, which is in no known format, continues an entry with the line `previous`.
+    fn is_text_of(self, previous: PreviousLine) -> bool {
+        let own = self.piece.map_or(TextLines::Plain, |piece| TextLines::Stream { stderr: piece.stderr });
+        matches!(previous, PreviousLine::TakesException { text } if text == own)
     }
 
     /// Returns the part that the line has after the line `previous`.
@@ -164,13 +218,15 @@ impl LineKind {
         {
             return LineRole::Continuation;
         }
-        let joins = matches!(previous, PreviousLine::TakesException | PreviousLine::TakesMessage);
+        let joins = matches!(previous, PreviousLine::TakesException { .. } | PreviousLine::TakesMessage);
         match self.shape {
             LineShape::Blank => LineRole::Blank,
             LineShape::Head(head) => LineRole::Head(head),
             LineShape::LevelLine(_) if previous == PreviousLine::TakesLevel => LineRole::Continuation,
             LineShape::LevelLine(head) => LineRole::Head(head),
-            LineShape::Text if previous == PreviousLine::TakesMessage => LineRole::Continuation,
+            LineShape::Text if previous == PreviousLine::TakesMessage || self.is_text_of(previous) => {
+                LineRole::Continuation
+            }
             LineShape::Exception | LineShape::Frame if joins => LineRole::Continuation,
             LineShape::Exception => LineRole::Head(EntryHead::EXCEPTION),
             LineShape::Frame | LineShape::Text => LineRole::Head(EntryHead::UNRECOGNIZED),
@@ -178,9 +234,71 @@ impl LineKind {
         }
     }
 
-    /// Returns how this line takes the line after it.
+    /// Returns how this line alone takes the line after it.
     pub(super) fn as_previous(self) -> PreviousLine {
         self.next
+    }
+
+    /// Returns how the line after this one is taken, where `previous` is how this one was.
+    fn following(self, previous: PreviousLine) -> PreviousLine {
+        let goes_on = self.is_cut || self.piece.is_some_and(|piece| piece.partial);
+        let joined = matches!(self.next, PreviousLine::TakesException { .. });
+        match self.shape {
+            _ if goes_on => self.next,
+            // The second line of java.util.logging has the level, and the first the time.
+            LineShape::LevelLine(_) if previous == PreviousLine::TakesLevel && joined => self.timed().next,
+            LineShape::Blank
+            | LineShape::Text
+            | LineShape::Continuation
+            | LineShape::Exception
+            | LineShape::Frame
+                if self.is_text_of(previous) =>
+            {
+                previous
+            }
+            _ => self.next,
+        }
+    }
+}
+
+impl PreviousLine {
+    /// A line that an exception continues, and text does not.
+    pub(super) const TAKES_EXCEPTION: Self = Self::TakesException { text: TextLines::None };
+}
+
+/// The lines before a line, as far as they tell how it is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PrecedingLines {
+    /// How the last line takes the next one, as a line of its entry.
+    carried: PreviousLine,
+    /// How the last line alone takes the next one.
+    own: PreviousLine,
+    /// The end of the last line that is an anchor.
+    anchor_end: u64,
+    /// How far behind an anchor text still continues its entry, in bytes.
+    max_distance: u64,
+}
+
+impl PrecedingLines {
+    /// Nothing that matters stands before the offset. Text continues an entry up to `max_distance` behind its head.
+    pub(super) fn none(offset: u64, max_distance: u64) -> Self {
+        Self { carried: PreviousLine::Other, own: PreviousLine::Other, anchor_end: offset, max_distance }
+    }
+
+    /// Returns how the line that begins at `offset` is taken.
+    pub(super) fn at(&self, offset: u64) -> PreviousLine {
+        if offset.saturating_sub(self.anchor_end) > self.max_distance { self.own } else { self.carried }
+    }
+
+    /// Adds the line from `start` to `end`.
+    pub(super) fn add(&mut self, kind: LineKind, start: u64, end: u64) {
+        if kind.is_transparent() {
+            return;
+        }
+        (self.carried, self.own) = (kind.following(self.at(start)), kind.as_previous());
+        if kind.is_anchor() {
+            self.anchor_end = end;
+        }
     }
 }
 
@@ -230,7 +348,10 @@ impl LineClassifier {
     /// Classifies `line`, which comes without its line feed and without zeros in front.
     pub(super) fn classify(&mut self, line: &[u8]) -> LineKind {
         match container::open(line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line)) {
-            Some(wrapped) => self.content(&wrapped.content).wrapped(wrapped.piece, &wrapped.content),
+            Some(wrapped) => {
+                let is_named = wrapped.field.0 == "service";
+                self.content(&wrapped.content).wrapped(wrapped.piece, &wrapped.content, is_named)
+            }
             None => self.content(line),
         }
     }
@@ -239,14 +360,14 @@ impl LineClassifier {
     pub(super) fn classify_cut(&mut self, line: &[u8]) -> LineKind {
         let content = trim_start(line);
         if content.first() == Some(&b'{') && !matches!(line.first(), Some(b' ' | b'\t')) {
-            return LineKind::head(first_level(content), LineFormat::Cut);
+            return LineKind::head(first_level(content), LineFormat::Cut).cut();
         }
-        LineKind { next: PreviousLine::Other, ..self.classify(line) }.never_blank()
+        self.classify(line).cut()
     }
 
     /// Classifies a line whose hole of zeros is longer than the limit, and whose text is not.
     pub(super) fn classify_after_hole(&mut self, line: &[u8]) -> LineKind {
-        LineKind { next: PreviousLine::Other, ..self.classify(line) }.never_blank()
+        self.classify(line).cut()
     }
 
     /// Classifies what an application wrote.
@@ -345,10 +466,21 @@ fn classify_indented(line: &[u8], content: &[u8]) -> LineKind {
     let padded = line.len() - content.len() == 1 && line.first() == Some(&b' ');
     let kind = classify_text(content);
     match kind.shape {
-        LineShape::Head(EntryHead { level: Some(_), .. }) if padded => kind,
+        LineShape::Head(EntryHead { level: Some(_), .. }) if padded || is_pretty(line, content) => kind,
         _ if line.first() == Some(&0xef) || content.starts_with(b"+ Exception Group Traceback") => kind,
         _ => LineKind::new(LineShape::Continuation),
     }
+}
+
+/// Returns whether `line` is the first of a record that `tracing-subscriber` writes `pretty`: two spaces, and a time
+/// like `2026-11-20T10:00:00.123456Z`.
+fn is_pretty(line: &[u8], content: &[u8]) -> bool {
+    let plain = without_colour(content);
+    let content = plain.as_deref().unwrap_or(content);
+    line.starts_with(b"  ")
+        && line.get(2).is_some_and(|byte| *byte != b' ')
+        && content.get(10) == Some(&b'T')
+        && plain::is_timed(content)
 }
 
 /// Classifies a line of text.
@@ -359,12 +491,17 @@ fn classify_text(line: &[u8]) -> LineKind {
     if let Some(pairs) = logfmt::pairs(line) {
         return LineKind::head(logfmt::level(&pairs), LineFormat::Logfmt);
     }
-    if stack_trace::is_exception(line) {
+    // A logger may write an exception's line behind its own time.
+    if stack_trace::is_exception(line) && !plain::is_timed(line) {
         return LineKind::new(LineShape::Exception);
     }
     if journal::is_part(line) {
         return match journal::is_head(line) {
-            true => LineKind::head(None, LineFormat::Late),
+            // A binary value may have any lines.
+            true => LineKind {
+                next: PreviousLine::TakesException { text: TextLines::Plain },
+                ..LineKind::head(None, LineFormat::Late)
+            },
             false => LineKind::new(LineShape::Continuation),
         };
     }
@@ -378,7 +515,12 @@ fn classify_text(line: &[u8]) -> LineKind {
                 FormatFamily::Syslog => embedded_level(line, head.message).or(head.level),
                 _ => head.level.or_else(|| embedded_level(line, head.message)),
             };
+            if level.is_none() && is_postgres_detail(line, head.message) {
+                return LineKind::new(LineShape::Continuation);
+            }
             let kind = LineKind::head(level, LineFormat::Text);
+            let is_timed = head.stamp.is_some() && head.family == FormatFamily::Plain;
+            let kind = if is_timed { kind.timed() } else { kind };
             match kind.shape {
                 LineShape::Head(head) if is_level_line(line) => {
                     LineKind { shape: LineShape::LevelLine(head), ..kind }
@@ -403,6 +545,18 @@ fn embedded_level(line: &[u8], message: usize) -> Option<EntryLevel> {
         LevelScan::Absent => None,
         LevelScan::Undecided => json::parse(object)?.level,
     }
+}
+
+/// Returns whether `line` is one of those that PostgreSQL writes behind an error, each with a time of its own:
+/// `2026-11-20 10:00:00.123 UTC [7] STATEMENT:  SELECT 1/0`. It writes them at once, so nothing stands between.
+fn is_postgres_detail(line: &[u8], message: usize) -> bool {
+    const NAMES: [&[u8]; 7] =
+        [b"DETAIL", b"HINT", b"QUERY", b"CONTEXT", b"LOCATION", b"STATEMENT", b"BACKTRACE"];
+    let window = line.get(message..line.len().min(message + 200)).unwrap_or_default();
+    let Some(colon) = memchr::memmem::find(window, b":  ") else { return false };
+    let before = window.get(..colon).unwrap_or_default();
+    let is_word = |at: usize| at == 0 || before.get(at - 1) == Some(&b' ');
+    NAMES.iter().any(|name| before.ends_with(name) && is_word(before.len() - name.len()))
 }
 
 /// Returns whether `line` begins as the second line of an entry of java.util.logging: `SEVERE: message`.

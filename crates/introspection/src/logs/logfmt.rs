@@ -1,7 +1,7 @@
 //! Parses lines of `key=value` pairs: logrus, slog's text, Go kit, Heroku.
 
 use super::level::{EntryLevel, LevelScale};
-use super::moment::LogTime;
+use super::log_time::LogTime;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 

@@ -10,10 +10,11 @@ use super::error::Error;
 use super::files::LogFile;
 use super::forward::{ForwardReader, ReadLimits};
 use super::line::LineFormat;
-use super::moment::LogTime;
+use super::log_time::LogTime;
 use super::page::{LogPage, MAX_PAGE_BYTES};
 use super::query::{EntryFilter, OmittedCounts};
 use super::read_at::ReadAt as _;
+use super::recency::ReadingFloor;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
@@ -45,6 +46,7 @@ struct FileTail<'a> {
     last_key: LogTime,
     /// True if all earlier entries are older than `since`.
     too_old: bool,
+    floor: ReadingFloor,
     finished: bool,
 }
 
@@ -78,6 +80,7 @@ pub(super) fn read(
             bound: None,
             last_key: file.reference_time(),
             too_old: false,
+            floor: ReadingFloor::default(),
             finished: *end == 0,
         })
         .collect();
@@ -234,7 +237,9 @@ impl FileTail<'_> {
             })?;
             read += position - reader.position();
             // Entries are written in about the order of their times.
-            self.too_old |= earliest.is_some_and(|earliest| filter.ends_before(earliest));
+            if earliest.is_some_and(|earliest| filter.ends_before(earliest)) {
+                self.too_old |= self.floor.may_end(self.file, reader.position(), filter)?;
+            }
             self.bound = Some(earliest.unwrap_or(self.last_key));
         }
     }

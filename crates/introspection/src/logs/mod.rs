@@ -35,8 +35,8 @@
 //!
 //! Times without an offset count as UTC, and a time without a year is the last one before the file changed. What a
 //! query leaves out because its time or its level is not understood is counted in [`LogPage::not_understood`]. With
-//! `since`, reading ends at entries that are more than five seconds older, as entries are written in about the order of
-//! their times.
+//! `since`, reading ends at entries that are more than five seconds older where the rest of the file, read or looked at
+//! in places, has no newer ones.
 
 mod backward;
 mod container;
@@ -45,11 +45,14 @@ mod discovery;
 mod entry;
 mod error;
 mod files;
+mod fold;
 mod follow;
 mod followers;
 mod forward;
 mod frameworks;
+mod groups;
 mod head;
+mod iis_haproxy;
 mod journal;
 mod json;
 mod klog;
@@ -58,16 +61,19 @@ mod level_words;
 mod line;
 #[cfg(all(test, unix))]
 mod log_corpus;
+mod log_group;
+mod log_time;
 mod logfmt;
 mod merge;
 mod message;
-mod moment;
 mod page;
 mod plain;
+mod preceding;
 mod prefetch;
 mod query;
 mod read_at;
 mod reader;
+mod recency;
 mod skipped;
 mod stack_trace;
 mod syslog;
@@ -80,6 +86,7 @@ mod web_server;
 pub use entry::LogEntry;
 pub use error::Error;
 pub use level::EntryLevel;
+pub use log_group::{LogGroup, MessageCount};
 pub use page::LogPage;
 pub use query::GetLogs;
 pub use reader::Logs;

@@ -1,6 +1,7 @@
 //! [`LogPage`]: a page of entries, and its text form.
 
 use super::entry::LogEntry;
+use super::log_group::LogGroup;
 use super::query::{EntryFilter, OmittedCounts};
 use super::skipped::{NotUnderstood, UnknownPart};
 use serde::Serialize;
@@ -11,6 +12,12 @@ use serde::Serialize;
 pub struct LogPage {
     /// The entries, oldest first.
     pub entries: Vec<LogEntry>,
+    /// The groups of entries, the largest first, where entries were counted and not answered.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<LogGroup>,
+    /// The number of entries that match, where all of them were read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total: Option<u64>,
     /// The number of lines read that begin as JSON objects and are not.
     pub malformed: u64,
     /// The entries that were left out because their level or their time was not understood.
@@ -63,16 +70,20 @@ impl LogPage {
         }
     }
 
-    /// Formats the page as one JSON object with one entry a line.
+    /// Formats the page as one JSON object with one entry, or one group, a line.
     pub fn to_text(&self) -> String {
-        let entries: Vec<String> = self.entries.iter().map(LogEntry::to_text).collect();
-        let rest = serde_json::to_string(&Self { entries: Vec::new(), ..self.clone() }).unwrap_or_default();
-        if entries.is_empty() {
+        let (lines, member): (Vec<String>, &str) = match self.groups.is_empty() {
+            true => (self.entries.iter().map(LogEntry::to_text).collect(), "entries"),
+            false => (self.groups.iter().map(LogGroup::to_text).collect(), "groups"),
+        };
+        let empty = Self { entries: Vec::new(), groups: Vec::new(), ..self.clone() };
+        let rest = serde_json::to_string(&empty).unwrap_or_default();
+        if lines.is_empty() {
             return rest;
         }
         // One entry a line lets a reader search the answer by lines. The first match is the empty list, as
         // `entries` is the first field.
-        rest.replacen(r#""entries":[]"#, &format!("\"entries\":[\n{}\n]", entries.join(",\n")), 1)
+        rest.replacen(r#""entries":[]"#, &format!("\"{member}\":[\n{}\n]", lines.join(",\n")), 1)
     }
 }
 

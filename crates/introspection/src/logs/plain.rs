@@ -3,8 +3,8 @@
 use super::head::{FormatFamily, TextHead};
 use super::level::EntryLevel;
 use super::level_words::find_level;
-use super::moment::{LogTime, WrittenTime, clock_prefix, yearless_prefix};
-use super::{frameworks, klog, stack_trace, syslog, web_server};
+use super::log_time::{LogTime, WrittenTime, clock_prefix, yearless_prefix};
+use super::{frameworks, iis_haproxy, klog, stack_trace, syslog, web_server};
 
 /// Parses the head of an entry: a line with a time in front, or with a level near its beginning.
 // The order is from what the first bytes decide to what has to search.
@@ -14,16 +14,21 @@ pub(super) fn head(line: &[u8]) -> Option<TextHead> {
     }
     let (mut at, priority) = syslog::priority(line).map_or((0, None), |(at, level)| (at, Some(level)));
     if let Some(head) = syslog_head(line, priority.is_some()) {
-        return Some(head);
+        // HAProxy logs by syslog, whose level is that of the program and not of the request.
+        let request = line.get(head.message..).and_then(iis_haproxy::haproxy);
+        return Some(match request {
+            Some(request) => TextHead { level: request.level, ..head },
+            None => head,
+        });
     }
     let bracket = usize::from(matches!(line.get(at), Some(b'[' | b'(')));
     let timed = line.get(at + bracket..).unwrap_or_default();
-    let stamp = LogTime::parse_prefix(timed)
-        .map(|(moment, used)| (WrittenTime::Full(moment), used))
+    let written = WrittenTime::parse_prefix(timed)
         .or_else(|| yearless_prefix(timed))
-        .or_else(|| epoch_prefix(timed));
-    let clock = stamp.map(|(_, used)| used).or_else(|| clock_prefix(timed));
-    let Some(used) = clock else { return untimed(line, at, priority) };
+        .or_else(|| epoch_prefix(timed))
+        .or_else(|| Some((WrittenTime::Unplaced, clock_prefix(timed)?)));
+    let Some((stamp, used)) = written else { return untimed(line, at, priority) };
+    let stamp = Some(stamp);
     if bracket == 1
         && let Some(head) = web_server::head(line)
     {
@@ -31,21 +36,22 @@ pub(super) fn head(line: &[u8]) -> Option<TextHead> {
     }
     let after_time = at + bracket + used;
     if is_java_util(timed, used) {
-        let stamp = stamp.map(|(stamp, _)| stamp);
         let message = skip_separators(line, after_time);
         return Some(TextHead { stamp, level: None, message, family: FormatFamily::JavaUtil });
     }
-    // PHP names the time zone after a place, whose offset is not known here: so the time is not either.
-    let place = if bracket == 1 { place_length(line.get(after_time..).unwrap_or_default()) } else { 0 };
-    at = skip_separators(line, after_time + place);
-    let stamp = stamp.map(|(stamp, _)| stamp).filter(|_| place == 0);
+    at = skip_separators(line, after_time);
     let rest = line.get(at..).unwrap_or_default();
-    let own =
-        frameworks::php(rest).or_else(|| frameworks::rails_completed(rest)).or_else(|| panic_message(rest));
+    let own = frameworks::php(rest)
+        .or_else(|| frameworks::dotnet(rest))
+        .or_else(|| frameworks::rails_completed(rest))
+        .or_else(|| panic_message(rest));
     if let Some(own) = own {
         return Some(TextHead { stamp, message: at + own.message, ..own });
     }
     let head = |level, message| Some(TextHead { stamp, level, message, family: FormatFamily::Plain });
+    if let Some((level, request)) = iis_haproxy::iis(rest) {
+        return head(Some(level), at + request);
+    }
     match (find_level(rest, true), priority) {
         (Some((level, after)), _) => {
             head(Some(level), after.map_or(at, |after| skip_separators(line, at + after)))
@@ -69,8 +75,10 @@ fn syslog_head(line: &[u8], prioritized: bool) -> Option<TextHead> {
 
 /// Parses the head of a line without a time in front.
 fn untimed(line: &[u8], at: usize, priority: Option<EntryLevel>) -> Option<TextHead> {
-    if let Some(head) =
-        web_server::head(line).or_else(|| frameworks::redis(line)).or_else(|| frameworks::words(line))
+    if let Some(head) = web_server::head(line)
+        .or_else(|| iis_haproxy::haproxy(line))
+        .or_else(|| frameworks::redis(line))
+        .or_else(|| frameworks::words(line))
     {
         return Some(head);
     }
@@ -81,16 +89,11 @@ fn untimed(line: &[u8], at: usize, priority: Option<EntryLevel>) -> Option<TextH
             let message = skip_separators(line, at + after);
             let bracket = usize::from(line.get(message) == Some(&b'['));
             let timed = line.get(message + bracket..).unwrap_or_default();
-            let Some((moment, used)) = LogTime::parse_prefix(timed) else {
+            let Some((stamp, used)) = WrittenTime::parse_prefix(timed) else {
                 return Some(TextHead::untimed(Some(level), message));
             };
             let message = skip_separators(line, message + bracket + used);
-            Some(TextHead {
-                stamp: Some(WrittenTime::Full(moment)),
-                level: Some(level),
-                message,
-                family: FormatFamily::Plain,
-            })
+            Some(TextHead { stamp: Some(stamp), level: Some(level), message, family: FormatFamily::Plain })
         }
         (None, Some(level)) => Some(TextHead::untimed(Some(level), at)),
         (None, None) => None,
@@ -113,25 +116,24 @@ fn epoch_prefix(text: &[u8]) -> Option<(WrittenTime, usize)> {
     Some((WrittenTime::Full(LogTime::parse(number)?), 11 + fraction))
 }
 
-/// Returns whether the line is the first of two of java.util.logging: its time has twelve hours, and a class and a
-/// method follow.
+/// Returns whether the line may be the first of two of java.util.logging: its time has twelve hours, and a class and a
+/// method follow, or the name of a logger.
 fn is_java_util(timed: &[u8], used: usize) -> bool {
     let half = timed.get(used.saturating_sub(2)..used);
     let (words, rest) = (timed.get(used..).unwrap_or_default().trim_ascii(), timed.first());
+    let is_name =
+        |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'$' | b'<' | b'>');
+    let mut names = words.split(|byte| *byte == b' ');
     matches!(half, Some(b"AM" | b"PM"))
         && rest.is_some_and(u8::is_ascii_uppercase)
-        && words.iter().filter(|byte| **byte == b' ').count() <= 1
-        && words.contains(&b'.')
+        && names.clone().count() <= 2
+        && names.all(|name| !name.is_empty() && name.iter().all(is_name))
+        && find_level(words, true).is_none()
 }
 
-/// Returns the length of a place that names a time zone, ` Europe/Berlin`, and 0 where there is none.
-fn place_length(rest: &[u8]) -> usize {
-    let window = rest.get(..rest.len().min(40)).unwrap_or_default();
-    let Some(close) = memchr::memchr(b']', window) else { return 0 };
-    let name = window.get(1..close).unwrap_or_default();
-    let is_place = name.contains(&b'/')
-        && name.iter().all(|byte| byte.is_ascii_alphabetic() || matches!(byte, b'/' | b'_' | b'-'));
-    if is_place && rest.first() == Some(&b' ') { close } else { 0 }
+/// Returns whether `line` begins with a time, so that it begins an entry whatever follows.
+pub(super) fn is_timed(line: &[u8]) -> bool {
+    klog::head(line).is_some() || WrittenTime::parse_prefix(line).is_some() || yearless_prefix(line).is_some()
 }
 
 /// Returns the offset of the first byte from `at` on that is no separator.

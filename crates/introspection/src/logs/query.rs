@@ -5,7 +5,7 @@ use super::entry::{self, LogEntry};
 use super::forward::EntrySpan;
 use super::level::EntryLevel;
 use super::line::{EntryHead, LineFormat};
-use super::moment::{LogTime, parse_bound};
+use super::log_time::{LogTime, parse_bound};
 use super::skipped::SkippedEntries;
 use redaction::Redactor;
 use schemars::JsonSchema;
@@ -21,41 +21,45 @@ use std::time::Duration;
 #[non_exhaustive]
 pub struct GetLogs {
     /// The lowest level to return; `info` by default. Entries without a level count as `info`.
-    // `debug` returns everything, so the schema leaves out `trace`. The schema has words of its own, as every
-    // conversation pays for them.
-    #[schemars(with = "MinimumLevel", description = "Or worse; info")]
+    // `debug` returns everything, so the schema leaves out `trace`.
+    #[schemars(
+        with = "MinimumLevel",
+        description = "The lowest level to return: this one and worse. `info` by default; an entry without a level counts as `info`."
+    )]
     #[serde(default)]
     pub level: Option<EntryLevel>,
-    /// Default 100
+    /// The most entries to return, the newest, or the most groups. 100 by default; the answer has a cursor for the others.
     #[schemars(range(min = 1, max = 500))]
     #[serde(default)]
     pub limit: Option<u32>,
-    /// Wait for new
+    /// True waits for entries that are written from now on, for about ten seconds. False by default.
     #[serde(default)]
     pub follow: bool,
-    /// Name or glob
+    /// The log: its name in the server's settings, a file, or a glob below a root such as `logs/*.log`. By default the
+    /// application's log is found, and the answer names it.
     #[serde(default)]
     pub source: Option<String>,
-    /// RFC 3339 or 10m
+    /// The earliest time: RFC 3339 (`2026-11-20T10:00:00Z`) or how long ago (`90s`, `10m`, `2h`, `1d`).
     #[serde(default)]
     pub since: Option<String>,
-    /// As `since`.
-    #[schemars(extend("unlisted" = true))]
+    /// The latest time, in the forms of `since`.
     #[serde(default)]
     pub until: Option<String>,
-    /// Text that an entry must have.
-    #[schemars(extend("unlisted" = true))]
+    /// Text that an entry must contain, in its message or its fields. Case counts, and it is no pattern.
     #[serde(default)]
     pub contains: Option<String>,
-    /// As answered
+    /// Counts the entries instead of listing them: `message` folds messages that differ only in numbers and ids, and gives
+    /// each with its count, first and last time and a sample; also `level`, `minute`, `hour`, `day`, `file`, or the name
+    /// of a field.
+    #[serde(default)]
+    pub group_by: Option<String>,
+    /// A cursor of an earlier answer: `older_cursor` for the entries before it, `newer_cursor` for those since.
     #[serde(default)]
     pub cursor: Option<String>,
-    /// Exactly `level`.
-    #[schemars(extend("unlisted" = true))]
+    /// True leaves out entries that are worse than `level`. False by default.
     #[serde(default)]
     pub exact: bool,
-    /// Show broken lines.
-    #[schemars(extend("unlisted" = true))]
+    /// True shows lines that begin like JSON and are none. False by default; they are always counted.
     #[serde(default)]
     pub malformed: bool,
 }
@@ -100,6 +104,14 @@ impl GetLogs {
     #[must_use]
     pub fn until(mut self, until: impl Into<String>) -> Self {
         self.until = Some(until.into());
+        self
+    }
+
+    /// Counts the entries in groups instead of returning them: `message`, `level`, `minute`, `hour`, `day`, `file`, or the
+    /// name of a field.
+    #[must_use]
+    pub fn group_by(mut self, property: impl Into<String>) -> Self {
+        self.group_by = Some(property.into());
         self
     }
 
@@ -328,6 +340,11 @@ impl EntryFilter {
         masked.contains(text)
             || masked.contains(quoted)
             || matches!(masked, Cow::Borrowed(_)) && masked_line.contains(text)
+    }
+
+    /// Returns whether the redactor that masks the answers masks anything in `text`.
+    pub(super) fn masks(&self, text: &str) -> bool {
+        self.redactor.as_ref().is_some_and(|redactor| matches!(redactor.redact(text), Cow::Owned(_)))
     }
 
     /// Returns whether malformed lines are answered too.

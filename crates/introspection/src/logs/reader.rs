@@ -5,8 +5,9 @@ use super::discovery::{self, discover};
 use super::entry::LogEntry;
 use super::error::Error;
 use super::files::{LogFile, LogSource};
-use super::follow::{decoded_line_start, unfinished_line_start};
+use super::follow::{last_decoded_line, unfinished_line_start};
 use super::followers::{SourceFollowers, newer_cursor};
+use super::groups::{self, GroupBy};
 use super::line;
 use super::merge;
 use super::page::LogPage;
@@ -25,6 +26,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 const FOLLOW_TIMEOUT: Duration = Duration::from_secs(60);
 /// The time for which a caller that gets only the answer waits for a new entry.
 pub(super) const FIRST_ENTRY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The size of the files of a source up to which all matching entries are counted for a page of the last ones.
+const MAX_COUNTED_BYTES: u64 = 8 << 20;
 
 /// The file that is read where neither the query nor the settings name a source.
 const DEFAULT_FILE: &str = "app.log";
@@ -83,6 +87,7 @@ impl Logs {
     /// The source does not exist or may not be read, or an argument is invalid.
     pub fn read(&self, query: &GetLogs, cancel: &CancellationToken) -> Result<LogPage, Error> {
         let filter = EntryFilter::new(query)?.redactor(self.redactor.clone());
+        let group_by = group_by(query)?;
         let (source, note) = self.source(query)?;
         let cursor = self.cursor(query, &source)?;
         if let Some(cursor) = cursor.as_ref().filter(|cursor| cursor.direction == CursorDirection::Newer) {
@@ -98,10 +103,18 @@ impl Logs {
         })?;
         let mut notes: Vec<String> = note.into_iter().chain(found.notes()).collect();
         let files = found.files;
+        if let Some(by) = group_by {
+            let mut page = groups::read(&files, &by, &filter, cancel)?;
+            page.notes.splice(0..0, notes);
+            return Ok(page);
+        }
         let (mut page, rest, newer) = match (&cursor, source.is_glob() && files.len() > 1) {
-            (None, false) => read_last(&files, &filter, cancel)?,
             (Some(cursor), false) => read_older(&source, files, cursor, &filter, cancel)?,
-            (cursor, true) => read_merged(&source, &files, cursor.as_ref(), &filter, cancel)?,
+            (None, false) => with_total(read_last(&files, &filter, cancel)?, &files, &filter, cancel)?,
+            (Some(cursor), true) => read_merged(&source, &files, Some(cursor), &filter, cancel)?,
+            (None, true) => {
+                with_total(read_merged(&source, &files, None, &filter, cancel)?, &files, &filter, cancel)?
+            }
         };
         notes.append(&mut page.notes);
         page.notes = notes;
@@ -114,6 +127,9 @@ impl Logs {
             issued_ms: 0,
         };
         page.older_cursor = (!rest.is_empty()).then(|| older(rest).to_string());
+        if page.older_cursor.is_some() && page.total.is_none() {
+            page.notes.push("`group_by` counts all entries".to_owned());
+        }
         Ok(page)
     }
 
@@ -133,6 +149,10 @@ impl Logs {
         mut on_entry: Option<&mut (dyn FnMut(&LogEntry) + Send)>,
     ) -> Result<LogPage, Error> {
         let filter = EntryFilter::new(query)?.redactor(self.redactor.clone());
+        if query.group_by.is_some() {
+            let reason = "entries that are waited for are not counted; leave out `follow`, or this";
+            return Err(Error::Argument { parameter: "group_by", reason: reason.to_owned() });
+        }
         let (source, note) = self.source(query)?;
         let cursor = self.cursor(query, &source)?;
         if cursor.as_ref().is_some_and(|cursor| cursor.direction == CursorDirection::Older) {
@@ -183,8 +203,44 @@ impl Logs {
             (None, None, Some((name, text))) => (text.as_str(), name.as_str()),
             (None, None, None) => return self.discovered_source(),
         };
-        let source = LogSource::new(&self.workspace, text, name);
-        Ok((source.map_err(|error| self.with_source_names(error, query))?, None))
+        let source = LogSource::new(&self.workspace, text, name)
+            .map_err(|error| self.with_source_names(error, query))?;
+        // Only a relative path may have left out a folder; one that leads outside is refused where it is opened.
+        let may_stand_for = query.source.is_some() && named(text).is_none() && !source.is_glob();
+        let is_beneath = !text.starts_with('/') && !text.contains("..");
+        if may_stand_for
+            && is_beneath
+            && matches!(self.workspace.locate(text).map(|path| path.kind()), Ok(Ok(None)))
+        {
+            return self.stand_in(source, text);
+        }
+        Ok((source, None))
+    }
+
+    /// Returns the log of the same name in a usual folder for one that does not exist, if it is the only one, and tells so.
+    fn stand_in(&self, missing: LogSource, text: &str) -> Result<(LogSource, Option<String>), Error> {
+        if missing.files().is_ok() {
+            // Those that were rotated away from it are there.
+            return Ok((missing, None));
+        }
+        let similar = discovery::similar(&self.workspace, text);
+        match similar.same_name.as_slice() {
+            [only] => {
+                let note = format!("there is no {}: this is {only}", missing.name);
+                Ok((LogSource::new(&self.workspace, only, only)?, Some(note)))
+            }
+            _ => {
+                const MAX_NAMED: usize = 10;
+                // Those beside it are in the error already.
+                let folder = |path: &str| path.rsplit_once('/').map_or("", |(folder, _)| folder).to_owned();
+                let elsewhere = similar.all.iter().filter(|path| folder(path) != folder(text));
+                let named: Vec<_> = elsewhere.take(MAX_NAMED).map(String::as_str).collect();
+                // A file that is missing may have rotated predecessors, or be written later.
+                let note =
+                    (!named.is_empty()).then(|| format!("the logs of the project are {}", named.join(", ")));
+                Ok((missing, note))
+            }
+        }
     }
 
     /// Finds the logs of the project; the default file, which may be written later, where there are none.
@@ -226,8 +282,35 @@ impl Logs {
     }
 }
 
+/// Returns the property by which `query` groups, if it does.
+fn group_by(query: &GetLogs) -> Result<Option<GroupBy>, Error> {
+    let Some(property) = query.group_by.as_deref().filter(|property| !property.is_empty()) else {
+        return Ok(None);
+    };
+    if query.cursor.is_some() {
+        let reason =
+            "a cursor leads to entries, and groups are counted over all of them; leave one of the two out";
+        return Err(Error::Argument { parameter: "group_by", reason: reason.to_owned() });
+    }
+    Ok(Some(GroupBy::parse(property)))
+}
+
 /// A page without cursors, the positions that lead to older entries, and those that lead to newer ones.
 type PageParts = (LogPage, Vec<FilePosition>, Option<Vec<FilePosition>>);
+
+/// Adds the number of all matching entries to the page of the last ones, where counting them costs little.
+fn with_total(
+    (mut page, rest, newer): PageParts,
+    files: &[LogFile],
+    filter: &EntryFilter,
+    cancel: &CancellationToken,
+) -> Result<PageParts, Error> {
+    page.total = match rest.is_empty() {
+        true => Some(page.entries.len() as u64),
+        false => groups::total(files, MAX_COUNTED_BYTES, filter, cancel)?,
+    };
+    Ok((page, rest, newer))
+}
 
 /// Reads the last entries of a file and those that were rotated away from it.
 fn read_last(
@@ -313,7 +396,19 @@ fn read_merged(
 
 /// Returns the offset up to which `file` is read.
 fn readable_end(file: &LogFile) -> std::io::Result<u64> {
-    if file.is_decoded() { decoded_line_start(file) } else { complete_end(file) }
+    if !file.is_decoded() {
+        return complete_end(file);
+    }
+    let line = last_decoded_line(file)?;
+    Ok(if is_partial_object(&line.content) { line.start } else { line.end })
+}
+
+/// Returns whether `line`, which has no line feed, begins as a JSON object and is not a whole one.
+// A logger may write a line in two steps. Half an object would count as malformed, so it is left for the next call; a
+// line of text may stay without a line feed for good, so it is read.
+fn is_partial_object(line: &[u8]) -> bool {
+    let line = line::trim_start(line);
+    line.first() == Some(&b'{') && serde_json::from_slice::<serde::de::IgnoredAny>(line).is_err()
 }
 
 /// Returns the end of `file`, without a last line that is still being written: one without a line feed that begins as
@@ -324,10 +419,7 @@ fn complete_end(file: &LogFile) -> std::io::Result<u64> {
     let mut line = vec![0; length];
     let read = file.file.read_at(&mut line, start)?;
     line.truncate(read);
-    // A logger may write a line in two steps. Half an object would count as malformed, so it is left for the next call;
-    // a line of text may stay without a line feed for good, so it is read.
-    let is_partial = line::trim_start(&line).first() == Some(&b'{')
-        && serde_json::from_slice::<serde::de::IgnoredAny>(line::trim_start(&line)).is_err();
+    let is_partial = is_partial_object(&line);
     if start + (read as u64) < end {
         // Of a line longer than the limit the last byte is all that can be checked.
         let mut last = [0; 1];

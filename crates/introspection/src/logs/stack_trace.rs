@@ -70,6 +70,7 @@ fn is_source_line(line: &[u8]) -> bool {
 pub(super) fn continues(line: &[u8]) -> bool {
     const STARTS: &[&str] = &[
         "at ",
+        "> File \"",
         "Caused by",
         "Wrapped by",
         "... ",
@@ -107,7 +108,20 @@ fn is_ruby_frame(line: &[u8]) -> bool {
     let before = window.get(..at).unwrap_or_default();
     let digits = before.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
     let file = before.get(..before.len() - digits).unwrap_or_default();
-    matches!(window.get(at + 4), Some(b'`' | b'\'')) && digits > 0 && file.last() == Some(&b':')
+    matches!(window.get(at + 4), Some(b'`' | b'\''))
+        && digits > 0
+        && file.last() == Some(&b':')
+        && is_path(file)
+}
+
+/// Returns whether `file`, which ends with a colon, is a path alone: of a logger's line the time, the level or the
+/// program would stand before it.
+fn is_path(file: &[u8]) -> bool {
+    let rooted = matches!(file, [b'/' | b'.', ..] | [_, b':', b'\\' | b'/', ..]);
+    match file.contains(&b' ') {
+        true => rooted && !file.windows(2).any(|two| matches!(two, b": " | b"] ")),
+        false => true,
+    }
 }
 
 /// Returns whether `line` names an exception, as above or below a stack trace: `ValueError: bad`,

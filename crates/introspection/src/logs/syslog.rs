@@ -2,8 +2,8 @@
 
 use super::head::{FormatFamily, TextHead};
 use super::level::{EntryLevel, LevelScale};
-use super::level_words::find_level;
-use super::moment::{LogTime, WrittenTime, yearless_prefix};
+use super::level_words::leading_level;
+use super::log_time::{LogTime, WrittenTime, yearless_prefix};
 use serde_json::{Map, Value};
 
 /// The parts of a line before its message.
@@ -135,7 +135,7 @@ fn structured_data(line: &[u8], at: usize) -> Option<(&[u8], usize)> {
 /// Parses the head of a line. Without a priority, the level is the one that the message begins with.
 pub(super) fn head(line: &[u8]) -> Option<TextHead> {
     let SyslogHeader { stamp, priority, message, .. } = parse(line)?;
-    let named = || find_level(line.get(message..)?, false).map(|(level, _)| level);
+    let named = || leading_level(line.get(message..)?);
     Some(TextHead { stamp, level: priority.or_else(named), message, family: FormatFamily::Syslog })
 }
 
@@ -164,6 +164,14 @@ mod tests {
             (
                 "Nov 20 10:00:00 web1 sshd[812]: error: no key",
                 r#"error error: no key {"host":"web1","app":"sshd","pid":"812"}"#,
+            ),
+            (
+                "Nov 20 10:00:00 web1 app: retry after ERROR 5",
+                r#"- retry after ERROR 5 {"host":"web1","app":"app"}"#,
+            ),
+            (
+                "Nov 20 10:00:00 web1 app: 2026-11-20 10:00:00,123 - root - ERROR - boom",
+                r#"error 2026-11-20 10:00:00,123 - root - ERROR - boom {"host":"web1","app":"app"}"#,
             ),
             ("Nov  2 10:00:00 web1 kernel: up", r#"- up {"host":"web1","app":"kernel"}"#),
             ("<11>Nov 20 10:00:00 web1 app: boom", r#"error boom {"host":"web1","app":"app"}"#),

@@ -11,6 +11,7 @@ use super::page::{LogPage, MAX_PAGE_BYTES};
 use super::prefetch::PrefetchedFile;
 use super::query::{EntryFilter, OmittedCounts};
 use super::read_at::ReadAt;
+use super::recency::ReadingFloor;
 use std::collections::VecDeque;
 use std::io;
 use tokio_util::sync::CancellationToken;
@@ -45,8 +46,12 @@ pub(super) fn read(
         oldest: None,
         names_files,
     };
-    let mut rest = None;
+    let (mut rest, mut too_old) = (None, false);
     for (index, file) in files.iter().enumerate().take(newest + 1).rev() {
+        // A file that was changed later has newer entries, whatever the clock of its writer said.
+        if too_old && filter.ends_before(file.reference_time()) {
+            break;
+        }
         let end = match index == newest {
             true => end,
             false if file.is_decoded() => u64::MAX,
@@ -63,7 +68,10 @@ pub(super) fn read(
         match stopped {
             StopReason::StartOfFile => continue,
             StopReason::PageFull => {}
-            StopReason::TooOld => break,
+            StopReason::TooOld => {
+                too_old = true;
+                continue;
+            }
             StopReason::Cancelled(offset) => {
                 builder.page.notes.push("stopped before all was read; go on with older_cursor".to_owned());
                 // A compressed file is read from its beginning, so no position before its end is known: go on from
@@ -130,6 +138,7 @@ impl PageBuilder<'_> {
         let mut reader = BackwardReader::new(source, end, limits);
         let mut hits = Vec::new();
         let mut lines_after = Vec::new();
+        let mut floor = ReadingFloor::default();
         let stopped = loop {
             if reader.position() == 0 {
                 break StopReason::StartOfFile;
@@ -185,7 +194,9 @@ impl PageBuilder<'_> {
             }
             match too_old {
                 _ if full => break StopReason::PageFull,
-                Some(true) => break StopReason::TooOld,
+                Some(true) if floor.may_end(file, reader.position(), self.filter)? => {
+                    break StopReason::TooOld;
+                }
                 _ if self.page.entries.len() == self.filter.limit => break StopReason::PageFull,
                 _ => {}
             }

@@ -11,7 +11,7 @@ use super::files::LogSource;
 use super::followers::{MergedBatch, SourceFollowers};
 use super::query::EntryFilter;
 use super::reader::FIRST_ENTRY_TIMEOUT;
-use super::{EntryLevel, GetLogs, LogEntry, LogPage, Logs};
+use super::{EntryLevel, GetLogs, LogEntry, LogPage, Logs, UnknownPart};
 use proptest::prelude::*;
 use std::fs::{self, File};
 use std::io::Write;
@@ -195,6 +195,63 @@ fn since_ends_the_reading_early() {
 }
 
 #[test]
+fn since_finds_an_entry_before_a_long_stretch_of_older_ones() {
+    let padding = "p".repeat(3000);
+    let stretch = |lines: usize| {
+        let old = |line| {
+            format!("2026-11-22 08:{:02}:{:02} ERROR old{line} {padding}\n", line / 60 % 60, line % 60)
+        };
+        (0..lines).map(old).collect::<String>()
+    };
+    let since = || GetLogs { since: Some("2026-11-23T11:00:00Z".to_owned()), ..at(EntryLevel::Error) };
+    let wanted = "2026-11-23 12:00:00 ERROR wanted\n";
+    for text in [format!("{wanted}{}", stretch(1_600)), format!("{}{wanted}{}", stretch(600), stretch(600))] {
+        assert_eq!(messages(&LoggingApplication::with(&text).read(since())), ["wanted"]);
+    }
+    // A larger file is looked at in places.
+    let recent: String =
+        (0..100).map(|line| format!("2026-11-23 12:00:00 ERROR wanted{line} {padding}\n")).collect();
+    let text = format!("{}{recent}{}", stretch(3_000), stretch(3_000));
+    let application = LoggingApplication::with(&text);
+    let more = application.read(GetLogs { limit: Some(3), ..since() });
+    assert!(more.entries[2].message.starts_with("wanted99 "), "{more:?}");
+    application.write("other.log", wanted);
+    let both = application.read(GetLogs { source: Some("*.log".to_owned()), limit: Some(2), ..since() });
+    assert!(both.entries.iter().all(|entry| entry.message.starts_with("wanted")), "{both:?}");
+    assert_eq!(both.entries.len(), 2);
+}
+
+#[test]
+fn rotated_files_that_are_not_read_are_told() {
+    let application = LoggingApplication::with("2026-11-20 10:00:00 ERROR now\n");
+    for name in ["app.log.3.xz", "app.log.4.bz2", "app.log.5.zst", "app.log.old", "other.log"] {
+        application.write(name, "2026-11-20 09:00:00 ERROR before\n");
+    }
+    let page = application.read(at(EntryLevel::Error));
+    assert_eq!(messages(&page), ["now"]);
+    let note = page.notes.iter().find(|note| note.starts_with("not read: ")).unwrap();
+    assert!(note.contains("app.log.3.xz, app.log.4.bz2, app.log.5.zst, app.log.old;"), "{note}");
+    let glob = application.read(GetLogs { source: Some("app.log*".to_owned()), ..at(EntryLevel::Error) });
+    assert!(glob.notes.iter().any(|note| note.contains("app.log.3.xz")), "{:?}", glob.notes);
+    assert!(!glob.files.iter().any(|file| file.ends_with(".xz")), "{:?}", glob.files);
+    let error = application.error(GetLogs { source: Some("app.log.3.xz".to_owned()), ..GetLogs::default() });
+    assert!(error.contains("app.log.3.xz is compressed in a form that is not read"), "{error}");
+}
+
+#[test]
+fn a_time_in_a_zone_that_is_not_known_is_told_and_others_are_converted() {
+    let application = LoggingApplication::with(
+        "2026-11-23 14:40:36.755 -03 [1] ERROR:  division by zero\n2026-11-23 23:10:37 IST [2] ERROR:  again\n",
+    );
+    let since = GetLogs { since: Some("2026-11-23T17:40:00Z".to_owned()), ..at(EntryLevel::Error) };
+    let page = application.read(since);
+    assert_eq!(messages(&page), ["[1] ERROR:  division by zero"]);
+    assert_eq!(page.entries[0].timestamp.as_deref(), Some("2026-11-23T17:40:36.755Z"));
+    assert_eq!(page.not_understood.len(), 1);
+    assert_eq!((page.not_understood[0].part, page.not_understood[0].count), (UnknownPart::Time, 1));
+}
+
+#[test]
 fn older_cursors_lead_through_all_rotated_files_once() {
     let application = LoggingApplication::new();
     application.write("app.log.3", &lines(0..1000));
@@ -327,7 +384,7 @@ fn new_entries_of_several_files_are_merged_and_none_comes_twice() {
 
 #[test]
 fn entries_whose_time_or_level_is_not_understood_are_told() {
-    let application = LoggingApplication::with("10:00:00 ERROR whichever day\nsomething broke\n");
+    let application = LoggingApplication::with("something broke\n10:00:00 ERROR whichever day\n");
     let page = application.read(GetLogs { since: Some("10m".to_owned()), ..at(EntryLevel::Error) });
     assert_eq!(messages(&page), Vec::<&str>::new());
     let told = serde_json::to_value(&page.not_understood).unwrap();
@@ -439,6 +496,8 @@ fn utf_16_is_read_and_followed() {
     write("2026-11-20 10:00:02 ERROR again\r\n");
     let page = application.read(GetLogs { cursor: page.newer_cursor, ..GetLogs::default() });
     assert_eq!(messages(&page), ["again"]);
+    write("2026-11-20 10:00:03 ERROR unended");
+    assert_eq!(application.read(GetLogs::default()).entries[3].message, "unended");
     let page = application.read(GetLogs { cursor: page.newer_cursor, ..GetLogs::default() });
     assert_eq!(messages(&page), Vec::<&str>::new());
 }

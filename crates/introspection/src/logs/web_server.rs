@@ -2,7 +2,7 @@
 
 use super::head::{FormatFamily, TextHead};
 use super::level::EntryLevel;
-use super::moment::{LogTime, WrittenTime};
+use super::log_time::{LogTime, WrittenTime};
 use serde_json::{Map, Value};
 
 /// How far from the beginning of a line its time may stand.

@@ -1,7 +1,8 @@
 //! [`Profiler`]: takes a profile with the profiler that fits the target.
 
 use super::artifacts::{ProfileFiles, ProfileFolder};
-use super::calls::SourceLocation;
+use super::call_tree::SourceLocation;
+use super::capture_run::{CaptureOutput, CaptureRun, blocking, cpu_time, micros, millis};
 use super::error::Error;
 use super::flame::{self, GraphTitle};
 #[cfg(unix)]
@@ -12,7 +13,6 @@ use super::profile::{self, CpuSummary, ProfileData, ProfileSummary};
 use super::programs::ProfilerPrograms;
 use super::request::{CaptureTrace, TraceType};
 use super::resolve::{ResolvedTarget, TargetResolver};
-use super::run::{CaptureOutput, CaptureRun, blocking, cpu_time, micros, millis};
 #[cfg(target_os = "linux")]
 use super::sockets;
 use super::{go, memory, node, python};
@@ -20,8 +20,9 @@ use crate::inspect::target::{LanguageRuntime, Url};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use process_runner::Runner;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -30,6 +31,10 @@ use workspace::Workspace;
 
 /// The time that a capture may take beyond its duration without a warning.
 const MAX_OVERHEAD: Duration = Duration::from_millis(1500);
+/// The maximum size of a source whose lines are shown, in bytes.
+const MAX_SOURCE_BYTES: u64 = 4 << 20;
+/// The length of such a line, in characters.
+const MAX_LINE_CHARS: usize = 120;
 /// The maximum size of a profile that is answered in base64, in bytes.
 const MAX_INLINE_BYTES: u64 = 64 << 10;
 
@@ -154,7 +159,7 @@ impl Profiler {
         let profiled = profiling.elapsed();
         let measured = before.zip(after).map(|(before, after)| after.saturating_sub(before));
         let used_cpu = captured.used_cpu.or(measured);
-        let drawn = match captured.cpu.take() {
+        let mut drawn = match captured.cpu.take() {
             Some(cpu) => {
                 let title = title(runtime, pid, captured.elapsed, cpu.samples);
                 let (locations, elapsed) = (std::mem::take(&mut captured.locations), captured.elapsed);
@@ -167,6 +172,12 @@ impl Profiler {
             None => None,
         };
         let stored = self.store(request, &files, &captured, drawn.as_ref())?;
+        let is_v8 = matches!(target.runtime(), Some(LanguageRuntime::Node | LanguageRuntime::Deno))
+            || target.inspector.is_some();
+        if let Some(drawn) = &mut drawn {
+            captured.warnings.extend(cpu_notes(&drawn.summary, drawn.sampled, is_v8));
+            self.add_texts(&mut drawn.summary);
+        }
         let (summary, image) = match (drawn, captured.summary.take()) {
             (Some(drawn), _) => (ProfileSummary::Cpu(drawn.summary), drawn.image),
             (None, Some(summary)) => (summary, None),
@@ -300,6 +311,28 @@ impl Profiler {
         }
     }
 
+    /// Adds the text of hot lines. With several roots a relative path does not tell which one it is beneath.
+    fn add_texts(&self, summary: &mut CpuSummary) {
+        let workspace = &self.programs.workspace;
+        if workspace.roots().len() > 1 {
+            return;
+        }
+        let mut texts: HashMap<String, Option<String>> = HashMap::new();
+        summary.add_texts(|file, line| {
+            if file.starts_with('/') || file.contains(':') {
+                return None;
+            }
+            let text = texts.entry(file.to_owned()).or_insert_with(|| {
+                let (source, _) = workspace.locate(file).ok()?.open_read().ok()?;
+                let mut bytes = Vec::new();
+                source.take(MAX_SOURCE_BYTES).read_to_end(&mut bytes).ok()?;
+                Some(String::from_utf8_lossy(&bytes).into_owned())
+            });
+            let line = text.as_deref()?.lines().nth(usize::try_from(line.checked_sub(1)?).ok()?)?.trim();
+            Some(line.chars().take(MAX_LINE_CHARS).collect())
+        });
+    }
+
     /// Stores the flame graph, and reads a small profile for the answer.
     fn store(
         &self,
@@ -365,9 +398,29 @@ struct StoredProfile {
 /// The summary and the drawings of a CPU profile.
 struct DrawnProfile {
     summary: CpuSummary,
+    /// The time of all samples that were not idle.
+    sampled: Duration,
     folded: String,
     svg: String,
     image: Option<Vec<u8>>,
+}
+
+/// Returns what a reader has to know to understand the numbers of a CPU profile.
+fn cpu_notes(summary: &CpuSummary, sampled: Duration, is_v8: bool) -> Vec<String> {
+    let mut notes = Vec::new();
+    if is_v8 {
+        let note = "a function that V8 has inlined counts for its caller; `hot_lines` are the lines that ran, also those of \
+                    inlined functions";
+        notes.push(note.to_owned());
+    }
+    let sampled_ms = millis(sampled);
+    if let Some(cpu_ms) = summary.cpu_ms.filter(|cpu_ms| *cpu_ms > sampled_ms + sampled_ms / 3 + 20) {
+        notes.push(format!(
+            "cpu_ms is the processor time of the whole process, {cpu_ms} ms, with the threads of the compiler, the garbage \
+             collector and the profiler; the {sampled_ms} ms of the functions are those of the sampled thread"
+        ));
+    }
+    notes
 }
 
 /// Returns the title of a flame graph.
@@ -407,6 +460,7 @@ fn draw(
     let format_weight = |micros: u64| format!("{}.{} ms", micros / 1000, micros % 1000 / 100);
     DrawnProfile {
         summary,
+        sampled: Duration::from_micros(cpu.tree.total()),
         folded: cpu.tree.to_folded(),
         svg: flame::svg(&cpu.tree, title, format_weight),
         image: image.then(|| flame::png(&cpu.tree, title, format_weight)),

@@ -1,10 +1,10 @@
 //! Profiles of Go programs that serve `net/http/pprof`.
 
+use super::capture_run::{CaptureOutput, CaptureRun, WaitOutcome, blocking, millis};
 use super::error::Error;
 use super::parse::CpuProfile;
 use super::parse::pprof::{self, Profile};
 use super::profile::{HeapSummary, ProfileSummary};
-use super::run::{CaptureOutput, CaptureRun, WaitOutcome, blocking, millis};
 use crate::inspect::http;
 use crate::inspect::target::{Process, Url};
 use std::time::{Duration, Instant};

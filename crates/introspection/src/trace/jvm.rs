@@ -1,11 +1,11 @@
 //! Profiles of Java virtual machines by their attach socket: Flight Recorder, and histograms of classes.
 
+use super::capture_run::{CaptureOutput, CaptureRun, WaitOutcome, blocking, cpu_time, millis};
 use super::error::Error;
 use super::parse::heap_snapshot::HeapContents;
 use super::parse::{histogram, jfr};
 use super::profile::{HeapSummary, ProfileSummary};
 use super::programs::{ProfilerPrograms, last_lines, was_cancelled};
-use super::run::{CaptureOutput, CaptureRun, WaitOutcome, blocking, cpu_time, millis};
 use crate::inspect::jvm::{AttachedJvm, JvmError};
 use std::time::{Duration, Instant};
 

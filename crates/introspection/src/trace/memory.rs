@@ -1,9 +1,9 @@
 //! Memory profiles by the system's map of a process (`proc_pid_smaps(5)`), for runtimes without a heap profiler.
 
+use super::capture_run::{CaptureOutput, CaptureRun, WaitOutcome, millis};
 use super::error::Error;
 use super::parse::heap_snapshot::{HeapContents, HeapGroup};
 use super::profile::{HeapSummary, ProfileSummary};
-use super::run::{CaptureOutput, CaptureRun, WaitOutcome, millis};
 use crate::inspect::proc;
 use std::collections::HashMap;
 use std::time::Instant;
@@ -80,7 +80,7 @@ fn parse(text: &str) -> HeapContents {
     for (name, (count, bytes)) in groups {
         heap.bytes = heap.bytes.saturating_add(bytes);
         heap.count += count;
-        let name = super::calls::ProfiledFunction::new(&name, None, None).function;
+        let name = super::call_tree::ProfiledFunction::new(&name, None, None).function;
         heap.groups.push(HeapGroup { name, count, bytes });
     }
     // The map comes from a hash map: sort it completely, so that equal maps give equal answers.

@@ -42,8 +42,9 @@
 //! longer.
 
 mod artifacts;
-mod calls;
+mod call_tree;
 mod capture;
+mod capture_run;
 mod error;
 pub mod flame;
 mod go;
@@ -59,13 +60,12 @@ mod programs;
 mod python;
 mod request;
 mod resolve;
-mod run;
 #[cfg(target_os = "linux")]
 mod sockets;
 
-pub use calls::{CallNode, CallTree, FunctionCost, ProfiledFunction};
+pub use call_tree::{CallNode, CallTree, FunctionCost, ProfiledFunction};
 pub use capture::{CapturedTrace, Profiler};
 pub use error::{Error, ErrorReport, FailureKind};
 pub use network::{NetworkSummary, PeerSummary, RouteSummary, SlowRequest};
-pub use profile::{CpuSummary, HeapSummary, HotFunction, MemoryGroup, ProfileData, ProfileSummary};
+pub use profile::{CpuSummary, HeapSummary, HotFunction, HotLine, MemoryGroup, ProfileData, ProfileSummary};
 pub use request::{CaptureTrace, TraceType};

@@ -1,11 +1,11 @@
 //! CPU profiles of any process by `perf` (perf-record(1)). It samples by the software clock, which needs no hardware
 //! counters and so works in virtual machines and containers.
 
-use super::calls::{FunctionCost, ProfiledFunction, SourceLocation};
+use super::call_tree::{FunctionCost, ProfiledFunction, SourceLocation};
+use super::capture_run::{CaptureOutput, CaptureRun, WaitOutcome, blocking, millis};
 use super::error::Error;
 use super::parse::perf;
 use super::programs::{ProfilerPrograms, last_lines, was_cancelled};
-use super::run::{CaptureOutput, CaptureRun, WaitOutcome, blocking, millis};
 use process_runner::Output;
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -177,7 +177,11 @@ fn route(path: &str) -> String {
             || part.len() >= 20 && digits > 0
             || part.len() > 48
             || part.contains(['@', '%', '=']);
-        if is_key { ":id".to_owned() } else { super::calls::ProfiledFunction::new(part, None, None).function }
+        if is_key {
+            ":id".to_owned()
+        } else {
+            super::call_tree::ProfiledFunction::new(part, None, None).function
+        }
     };
     let parts = path.split('/').map(|text| if text.is_empty() { String::new() } else { part(text) });
     parts.collect::<Vec<_>>().join("/").chars().take(200).collect()

@@ -1,11 +1,11 @@
 //! Profiles of Node.js and Deno by the inspector protocol. Only a heap snapshot pauses the target.
 
+use super::capture_run::{CaptureOutput, CaptureRun, WaitOutcome, blocking};
 use super::error::Error;
 use super::network::{HttpExchange, NetworkSummary};
 use super::parse::{cpuprofile, heap_sampling, heap_snapshot};
 use super::profile::{HeapSummary, ProfileSummary};
 use super::request::TraceType;
-use super::run::{CaptureOutput, CaptureRun, WaitOutcome, blocking};
 use crate::inspect::cdp::{self, CdpSession};
 use crate::inspect::proc;
 use crate::inspect::target::{Process, Url};
@@ -169,7 +169,7 @@ impl NodeCapture<'_> {
         is_early.then(|| {
             format!(
                 "the target ended after {} ms; the profile is of the time before",
-                super::run::millis(elapsed)
+                super::capture_run::millis(elapsed)
             )
         })
     }

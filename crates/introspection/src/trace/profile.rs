@@ -1,6 +1,6 @@
 //! [`ProfileData`], the answer of a capture, and its summaries.
 
-use super::calls::{CallTree, FunctionCost, SourceLocation};
+use super::call_tree::{CallTree, FunctionCost, ProfiledFunction, SourceLocation};
 use super::parse::heap_snapshot::HeapContents;
 use super::request::TraceType;
 use serde::Serialize;
@@ -74,9 +74,10 @@ pub struct CpuSummary {
     /// The CPU time that the system counted for the target during the capture, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_ms: Option<u64>,
-    /// The functions with the most time of their own. Shares are of the time that was not idle.
+    /// The functions with the most time of their own. Shares are of the time that was not idle. The smaller functions of
+    /// the language's runtime are one entry.
     pub top_self: Vec<HotFunction>,
-    /// The functions with the most time including their callees.
+    /// The functions with the most time including their callees, without those of the language's runtime.
     pub top_total: Vec<HotFunction>,
 }
 
@@ -89,9 +90,12 @@ pub struct HotFunction {
     /// The file, relative to its root where it lies beneath one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// The line in that file.
+    /// The line in that file at which the function begins; where the profiler does not tell, one that ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
+    /// The lines of the function that took most of its own time, where the profiler tells them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hot_lines: Vec<HotLine>,
     /// The time in milliseconds, in a CPU profile.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ms: Option<f64>,
@@ -100,6 +104,24 @@ pub struct HotFunction {
     pub bytes: Option<u64>,
     /// The share of the whole profile, in percent.
     pub pct: f64,
+}
+
+/// A line of a function, and its own time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct HotLine {
+    /// The line, from 1.
+    pub line: u32,
+    /// The time in milliseconds.
+    pub ms: f64,
+    /// The share of the whole profile, in percent.
+    pub pct: f64,
+    /// The function that the line is in, where the engine has inlined it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inlined: Option<String>,
+    /// The text of the line, where its file lies beneath the root.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
 }
 
 /// A summary of memory.
@@ -140,8 +162,79 @@ pub struct MemoryGroup {
 
 /// The maximum number of functions in each list.
 const MAX_FUNCTIONS: usize = 15;
+/// The number of functions that are listed however little time they took, and the share from which others are, in
+/// percent.
+const MIN_FUNCTIONS: usize = 5;
+const MIN_PCT: f64 = 0.5;
 /// The maximum number of constructors, classes or kinds.
 const MAX_GROUPS: usize = 20;
+
+/// The share from which a function of the runtime is an entry of its own, in percent.
+const MIN_RUNTIME_PCT: f64 = 5.0;
+/// The maximum number of lines of a function.
+const MAX_HOT_LINES: usize = 3;
+/// The share from which the lines of a function are listed, in percent.
+const MIN_FUNCTION_PCT: f64 = 1.0;
+/// The share of a function's own time from which a line is listed, in percent.
+const MIN_LINE_PCT: f64 = 5.0;
+
+/// Returns true for a function of the language's own runtime and standard library.
+fn is_of_runtime(frame: &ProfiledFunction) -> bool {
+    let Some(file) = frame.file.as_deref() else { return false };
+    let is_python = file.contains("/lib/python3")
+        && !file.contains("/site-packages/")
+        && !file.contains("/dist-packages/");
+    let is_go =
+        file.contains("/go/src/") || file.contains("/lib/go-") || frame.function.starts_with("runtime.");
+    let prefixes = ["node:", "ext:", "<frozen ", "java/", "javax/", "jdk/", "sun/"];
+    is_python || is_go || prefixes.iter().any(|prefix| file.starts_with(prefix))
+}
+
+/// Returns true for what a profiler names without being a function: `(program)`, `(garbage collector)`.
+fn is_mark(frame: &ProfiledFunction) -> bool {
+    frame.file.is_none() && frame.function.starts_with('(') && frame.function != "(anonymous)"
+}
+
+/// Returns the lines of a function that took most of its own time.
+fn hot_lines(tree: &CallTree, cost: &FunctionCost<'_>, whole: u64) -> Vec<HotLine> {
+    let Some(file) = cost.frame.file.as_deref() else { return Vec::new() };
+    if percent(cost.self_weight, whole) < MIN_FUNCTION_PCT {
+        return Vec::new();
+    }
+    let lines = tree.lines(cost.frame).into_iter().take(MAX_HOT_LINES);
+    let hot = lines.filter(|(_, micros)| percent(*micros, cost.self_weight) >= MIN_LINE_PCT);
+    hot.map(|(line, micros)| HotLine {
+        line,
+        ms: milliseconds(micros),
+        pct: percent(micros, whole),
+        inlined: inlined_function(tree, cost.frame, file, line),
+        text: None,
+    })
+    .collect()
+}
+
+/// Returns the name of the function that a line before the beginning of `function` is in: its code runs within that of
+/// `function`.
+fn inlined_function(tree: &CallTree, function: &ProfiledFunction, file: &str, line: u32) -> Option<String> {
+    function.line.filter(|start| line < *start)?;
+    // Of a module, the code outside of functions begins at its first line.
+    let inlined = tree.function_at(file, line).filter(|inlined| inlined.function != "(anonymous)");
+    Some(inlined.map_or_else(|| "another function".to_owned(), |inlined| inlined.function.clone()))
+}
+
+/// Returns one entry for functions that are not listed one by one.
+fn folded_entry(folded: &[FunctionCost<'_>], whole: u64) -> Option<HotFunction> {
+    let micros = folded.iter().fold(0_u64, |sum, cost| sum.saturating_add(cost.self_weight));
+    (micros > 0).then(|| HotFunction {
+        function: format!("({} functions of the runtime)", folded.len()),
+        file: None,
+        line: None,
+        hot_lines: Vec::new(),
+        ms: Some(milliseconds(micros)),
+        bytes: None,
+        pct: percent(micros, whole),
+    })
+}
 
 /// Returns a share in percent, with one decimal.
 #[allow(clippy::cast_precision_loss, reason = "one decimal is kept")]
@@ -172,18 +265,45 @@ impl CpuSummary {
             function: cost.frame.function.clone(),
             file: cost.frame.file.as_deref().map(|file| display_path(file, roots)),
             line: cost.frame.line,
+            hot_lines: Vec::new(),
             ms: Some(milliseconds(micros)),
             bytes: None,
             pct: percent(micros, whole),
         };
         let mut functions = tree.functions();
-        let with_own_time = functions.iter().filter(|cost| cost.self_weight > 0).take(MAX_FUNCTIONS);
-        let top_self = with_own_time.map(|cost| hot_function(cost, cost.self_weight)).collect();
+        let (folded, own): (Vec<_>, Vec<_>) =
+            functions.iter().copied().filter(|cost| cost.self_weight > 0).partition(|cost| {
+                is_of_runtime(cost.frame) && percent(cost.self_weight, whole) < MIN_RUNTIME_PCT
+            });
+        let is_worth_it = |(index, cost): &(usize, &FunctionCost<'_>)| {
+            *index < MIN_FUNCTIONS || percent(cost.self_weight, whole) >= MIN_PCT
+        };
+        let listed = own.iter().enumerate().filter(is_worth_it).map(|(_, cost)| cost);
+        let mut top_self: Vec<HotFunction> = listed
+            .take(MAX_FUNCTIONS)
+            .map(|cost| HotFunction {
+                hot_lines: hot_lines(tree, cost, whole),
+                ..hot_function(cost, cost.self_weight)
+            })
+            .collect();
+        top_self.extend(folded_entry(&folded, whole));
         // Ties break by name, so that equal profiles give equal answers.
         functions.sort_by(|a, b| (b.total, b.self_weight, a.frame).cmp(&(a.total, a.self_weight, b.frame)));
-        let top_total =
-            functions.iter().take(MAX_FUNCTIONS).map(|cost| hot_function(cost, cost.total)).collect();
+        let is_shown = |cost: &&FunctionCost<'_>| !is_of_runtime(cost.frame) && !is_mark(cost.frame);
+        let has_own = functions.iter().any(|cost| is_shown(&cost));
+        let shown = functions.iter().filter(|cost| !has_own || is_shown(cost));
+        let top_total = shown.take(MAX_FUNCTIONS).map(|cost| hot_function(cost, cost.total)).collect();
         Self { top_self, top_total, ..Self::default() }
+    }
+
+    /// Adds the text of the hot lines whose files `read_line` can read.
+    pub(super) fn add_texts(&mut self, mut read_line: impl FnMut(&str, u32) -> Option<String>) {
+        for hot in &mut self.top_self {
+            let Some(file) = &hot.file else { continue };
+            for at in &mut hot.hot_lines {
+                at.text = read_line(file, at.line);
+            }
+        }
     }
 
     /// Replaces the library of functions with their source location, where it is known.
@@ -211,6 +331,7 @@ impl HeapSummary {
                 function: cost.frame.function.clone(),
                 file: cost.frame.file.as_deref().map(|file| display_path(file, roots)),
                 line: cost.frame.line,
+                hot_lines: Vec::new(),
                 ms: None,
                 bytes: Some(cost.self_weight),
                 pct: percent(cost.self_weight, whole),
@@ -236,5 +357,48 @@ impl HeapSummary {
             })
             .collect();
         Self { total_bytes: heap.bytes, objects: Some(heap.count), biggest, ..Self::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_runtime_is_folded_and_the_hot_lines_of_a_function_are_told() {
+        let mut tree = CallTree::default();
+        let frame = |tree: &mut CallTree, name: &str, file: Option<&str>| {
+            tree.frame(ProfiledFunction::new(name, file, Some(2)))
+        };
+        let emit = frame(&mut tree, "emit", Some("node:events"));
+        let tick = frame(&mut tree, "tick", Some("node:internal/process/task_queues"));
+        let burn = frame(&mut tree, "burn", Some("/app/lib/burn.js"));
+        let program = frame(&mut tree, "(program)", None);
+        tree.add(&[emit, burn], 900_000);
+        // Inlined from `add`, which begins at line 1.
+        tree.frame(ProfiledFunction::new("add", Some("/app/lib/burn.js"), Some(1)));
+        tree.add_line(burn, 7, 700_000);
+        tree.add_line(burn, 1, 190_000);
+        tree.add_line(burn, 9, 10_000);
+        tree.add(&[emit], 20_000);
+        tree.add(&[tick], 30_000);
+        tree.add(&[program], 50_000);
+        let mut summary = CpuSummary::from_tree(&tree, &[Path::new("/app")]);
+        let names: Vec<_> = summary.top_self.iter().map(|hot| (hot.function.as_str(), hot.pct)).collect();
+        assert_eq!(names, [("burn", 90.0), ("(program)", 5.0), ("(2 functions of the runtime)", 5.0)]);
+        let total: Vec<_> = summary.top_total.iter().map(|hot| hot.function.as_str()).collect();
+        assert_eq!(total, ["burn"]);
+        summary.add_texts(|file, line| Some(format!("{file}:{line}")));
+        let line = |line, ms, pct, inlined: Option<&str>| HotLine {
+            line,
+            ms,
+            pct,
+            inlined: inlined.map(str::to_owned),
+            text: Some(format!("lib/burn.js:{line}")),
+        };
+        assert_eq!(
+            summary.top_self[0].hot_lines,
+            [line(7, 700.0, 70.0, None), line(1, 190.0, 19.0, Some("add"))]
+        );
     }
 }

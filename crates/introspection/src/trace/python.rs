@@ -1,14 +1,17 @@
 //! CPU profiles of Python by py-spy, which reads the interpreter's stacks from outside: nothing runs in the target,
 //! which is halted for a moment at each sample.
 
+use super::capture_run::{CaptureOutput, CaptureRun, WaitOutcome, blocking, micros, millis};
 use super::error::Error;
 use super::parse::speedscope::{self, WaitingSamples};
 use super::programs::{ProfilerPrograms, last_lines, was_cancelled};
-use super::run::{CaptureOutput, CaptureRun, WaitOutcome, blocking, micros, millis};
 use crate::inspect::proc::{self, ProcessStatus};
 use process_runner::{Output, Running, Stream};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::io::Read as _;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+use workspace::Workspace;
 
 /// The number of samples a second, py-spy's default.
 const RATE: u64 = 100;
@@ -19,6 +22,8 @@ const START_TIMEOUT: Duration = Duration::from_secs(10);
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The maximum size of the file that is read, in bytes.
 const MAX_FILE_BYTES: u64 = 64 << 20;
+/// The maximum size of a source that is searched for definitions, in bytes.
+const MAX_SOURCE_BYTES: u64 = 4 << 20;
 const REMEDY: &str = "allow this server to trace it: run it as root or with CAP_SYS_PTRACE, or `sysctl \
                       kernel.yama.ptrace_scope=0`; in a container add SYS_PTRACE";
 
@@ -42,8 +47,8 @@ pub(super) async fn cpu(run: &CaptureRun<'_>) -> Result<CaptureOutput, Error> {
     let limit = run.duration + START_TIMEOUT + WRITE_TIMEOUT;
     let command = ProfilerPrograms::command(&program, limit, 64 << 10)
         .args(["record", "--pid", &run.pid().to_string(), "--rate", &RATE.to_string()])
-        // `--function` gives the first line of a function, so that all its samples count as one function.
-        .args(["--function", "--full-filenames", "--format", "speedscope", "--output"])
+        // Without `--function`, which would give the first line of a function in place of the line that ran.
+        .args(["--full-filenames", "--format", "speedscope", "--output"])
         .arg(run.files.path(FILE))
         .cancel(run.cancel.clone());
     let failed = |error: process_runner::Error| Error::failed("py-spy", error.to_string());
@@ -92,12 +97,53 @@ pub(super) async fn cpu(run: &CaptureRun<'_>) -> Result<CaptureOutput, Error> {
         return Err(run.target_exited(elapsed));
     }
     let bytes = run.files.read(FILE, MAX_FILE_BYTES).map_err(|error| run.store_error(error))?;
-    let cpu = blocking(move || speedscope::read(&bytes, 1_000_000 / RATE, &used)).await?;
+    let mut sources = PythonSources::new(Arc::clone(&run.programs.workspace));
+    let cpu = blocking(move || {
+        speedscope::read(&bytes, 1_000_000 / RATE, &used, |file, name, first| {
+            sources.definition(file, name, first)
+        })
+    })
+    .await?;
     let (cpu, waiting) = cpu.map_err(|error| Error::failed("reading py-spy's file", error.to_string()))?;
     captured.warnings.extend(waiting_warning(&waiting));
     captured.samples = Some(cpu.samples);
     captured.cpu = Some(cpu);
     Ok(captured)
+}
+
+/// The sources of the profiled program beneath the roots.
+struct PythonSources {
+    workspace: Arc<Workspace>,
+    texts: HashMap<String, Option<String>>,
+}
+
+impl PythonSources {
+    fn new(workspace: Arc<Workspace>) -> Self {
+        Self { workspace, texts: HashMap::new() }
+    }
+
+    /// Returns the line of `def NAME` at or before `first`, a line of the function's body. `None` for a file that may not be
+    /// read, and for code without a definition of its own.
+    fn definition(&mut self, file: &str, name: &str, first: u32) -> Option<u32> {
+        let name = name.rsplit('.').next().unwrap_or(name);
+        let workspace = &self.workspace;
+        let text = self.texts.entry(file.to_owned()).or_insert_with(|| {
+            let (source, _) = workspace.locate(file).ok()?.open_read().ok()?;
+            let mut text = Vec::new();
+            source.take(MAX_SOURCE_BYTES).read_to_end(&mut text).ok()?;
+            Some(String::from_utf8_lossy(&text).into_owned())
+        });
+        let text = text.as_deref()?;
+        let before = usize::try_from(first).ok()?;
+        let mut lines = text.lines().take(before).enumerate().collect::<Vec<_>>().into_iter().rev();
+        let begins = |line: &str| {
+            let line = line.trim_start();
+            let rest = line.strip_prefix("async ").unwrap_or(line).strip_prefix("def ")?;
+            rest.trim_start().strip_prefix(name)?.trim_start().starts_with(['(', '[']).then_some(())
+        };
+        let (index, _) = lines.find(|(_, line)| begins(line).is_some())?;
+        u32::try_from(index + 1).ok()
+    }
 }
 
 /// Returns the processor time that each thread has used since `before`, in microseconds. Threads that ended are left out.

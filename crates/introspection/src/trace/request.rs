@@ -8,7 +8,10 @@ use std::time::Duration;
 /// The kind of a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-#[schemars(description = "Of what", inline)]
+#[schemars(
+    description = "What to measure: `cpu` for the time by function and line, `heap` for the memory by class or function, `network` for HTTP requests and connections.",
+    inline
+)]
 #[non_exhaustive]
 pub enum TraceType {
     /// CPU time by function.
@@ -35,25 +38,24 @@ impl TraceType {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct CaptureTrace {
-    /// Time
+    /// How long to observe, in milliseconds. 3000 is enough for a process that is busy.
     #[schemars(range(min = 100, max = 30_000))]
     pub duration_ms: u64,
     #[allow(missing_docs, reason = "its name and values say it, and every conversation pays for words")]
     #[serde(rename = "type")]
     pub kind: TraceType,
-    /// pid:, port:, process:, server
+    /// The process, if there is more than one application below the roots: `pid:N`, `port:N` for the one that listens
+    /// there, `process:NAME` for its program or script, or the URL of its inspector. By default it is found.
     #[serde(default)]
     pub target: Option<String>,
-    /// Answer the flame graph of a `cpu` profile as a picture too.
-    #[schemars(extend("unlisted" = true))]
+    /// True returns the flame graph of a `cpu` profile as a picture too. False by default.
     #[serde(default)]
     pub image: bool,
-    /// Of `heap`: everything that is in the heap, for which the application stands still.
-    #[schemars(extend("unlisted" = true))]
+    /// True makes a `heap` profile of everything in the heap, for which the application stands still, and not of samples.
+    /// False by default.
     #[serde(default)]
     pub snapshot: bool,
     /// Answer the profile itself too, in base64, where it has at most 64 KiB.
-    #[schemars(extend("unlisted" = true))]
     #[serde(default)]
     pub data: bool,
 }

@@ -1,9 +1,9 @@
 //! [`TargetResolver`]: finds the process and the profiling endpoints for the name of a target.
 
+use super::capture_run::blocking;
 use super::error::Error;
 use super::go::PprofEndpoint;
 use super::node;
-use super::run::blocking;
 use crate::inspect::proc::ProcessStatus;
 use crate::inspect::target::{self, InspectTarget, LanguageRuntime, Process, TargetError, Url};
 use crate::inspect::{named, port};

@@ -1,10 +1,10 @@
 //! The TCP connections of any process, by the kernel's statistics (`sock_diag(7)`): nothing is attached, and no content
 //! is seen. The sockets are polled four times a second, so shorter connections may be missed.
 
+use super::capture_run::{CaptureOutput, CaptureRun, WaitOutcome, millis};
 use super::error::Error;
 use super::network::{NetworkSummary, PeerSummary};
 use super::profile::ProfileSummary;
-use super::run::{CaptureOutput, CaptureRun, WaitOutcome, millis};
 use crate::inspect::proc;
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, sendto, socket_with, sockopt,

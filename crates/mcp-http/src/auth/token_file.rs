@@ -2,9 +2,11 @@
 
 use super::bearer::TokenId;
 use crate::atomic_file;
+use crate::console_output::name;
 use serde::{Deserialize, Serialize};
 use server_setup::trusted_text;
 use std::collections::HashSet;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// The contents of the file.
@@ -74,7 +76,8 @@ pub(crate) enum TokenProblem {
     RelativeRoot { root: PathBuf, token: String },
     #[error(
         "the hash of `{0}` is not a SHA-256 in hexadecimal; remove the entry, and make its token anew with \
-         `mcp-http token new`"
+         `{name} token new`",
+        name = name()
     )]
     Hash(String),
 }
@@ -121,12 +124,22 @@ pub(crate) fn is_name(name: &str) -> bool {
     letters && (1..=64).contains(&name.len())
 }
 
+/// Makes the folder of the file at `path` where it is missing, for its owner alone.
+#[allow(clippy::disallowed_methods, reason = "the folder is the operator's; no client names it")]
+fn make_folder(path: &Path) -> std::io::Result<()> {
+    match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        Some(folder) => std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder),
+        None => Ok(()),
+    }
+}
+
 /// Changes the file at `path`, which is made if it is missing. An error of `change` leaves it as it is.
 pub(crate) fn change<E: From<TokenFileError>>(
     path: &Path,
     change: impl FnOnce(&mut TokenFile) -> Result<(), E>,
 ) -> Result<(), E> {
     let failed = |source| TokenFileError::Change { path: path.to_owned(), source };
+    make_folder(path).map_err(failed)?;
     // Locked before it is read: two commands at once would otherwise each write back what they had read.
     let _lock = atomic_file::lock(path).map_err(failed)?;
     let mut file = match path.symlink_metadata() {
@@ -138,7 +151,7 @@ pub(crate) fn change<E: From<TokenFileError>>(
     change(&mut file)?;
     let text = toml::to_string(&file).map_err(TokenFileError::Serialize)?;
     let text =
-        format!("# Tokens of mcp-http; `mcp-http token` changes this file. Only hashes are kept.\n{text}");
+        format!("# Tokens of {0}; `{0} token` changes this file. Only hashes are kept.\n{text}", name());
     // Where the path is a link, the file that it leads to is replaced and the link stays.
     let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     Ok(atomic_file::replace(&real, text.as_bytes()).map_err(failed)?)

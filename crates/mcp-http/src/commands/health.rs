@@ -1,8 +1,8 @@
 //! `mcp-http health`: asks the server for its health, for containers without curl.
 
 use crate::cli::HealthArgs;
+use crate::console_output::{name, say};
 use crate::net::address::{AddressError, ListenAddress};
-use crate::terminal::say;
 use server_setup::config::Http;
 use server_setup::settings::Settings;
 use std::io::{self, Read, Write};
@@ -35,7 +35,7 @@ pub(crate) fn run(settings: &Settings, arguments: &HealthArgs) -> Result<ExitCod
         Ok(status) => format!("{path} answers {status}"),
         Err(error) => format!("no answer: {error}"),
     };
-    say(&format!("mcp-http: {address}: {why}"));
+    say(&format!("{}: {address}: {why}", name()));
     Ok(ExitCode::from(1))
 }
 

@@ -3,7 +3,8 @@
 use crate::auth::bearer::{self, NewToken};
 use crate::auth::token_file::{self, TokenEntry, TokenFileError, is_name};
 use crate::cli::{NewTokenArgs, TokenCommand};
-use crate::terminal::{OutputError, print, say};
+use crate::console_output::{OutputError, name, print, say};
+use crate::server::exposure;
 use server_setup::settings::Settings;
 use server_setup::{policy, resources, toolsets};
 use std::fmt::Write as _;
@@ -23,7 +24,7 @@ pub(crate) enum TokenError {
     Name(String),
     #[error("there is a token `{0}`; revoke it first, or choose another name")]
     NameTaken(String),
-    #[error("there is no token `{0}`; `mcp-http token list` shows the tokens")]
+    #[error("there is no token `{0}`; `{name} token list` shows the tokens", name = name())]
     NoToken(String),
     #[error("the policy declares no role `{role}`; it has {declared}")]
     Role { role: String, declared: String },
@@ -90,6 +91,12 @@ fn create(settings: &Settings, path: &Path, arguments: &NewTokenArgs) -> Result<
         });
         Ok(())
     })?;
+    // Another server may have other roots, so the token is made all the same.
+    if let Err(error) = exposure::check_outside_roots(settings, "http.tokens", path) {
+        say(&format!(
+            "note: a server with this root would not start: {error}, or serve another folder with --root"
+        ));
+    }
     // Only now, when the file has the hash: a token that was shown and then not stored would never work.
     say("The token is printed this once, and not kept:");
     Ok(print(&token)?)

@@ -2,18 +2,20 @@
 //! the roots.
 
 use super::audit_database::{self, UnsetVariableError};
+use crate::console_output::name;
 use crate::net::address::ListenAddress;
 use crate::workspaces::Workspaces;
 use server_setup::config::Http;
 use server_setup::settings::Settings;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The error of a configuration with which callers could do what they should not.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ExposureError {
     #[error(
-        "no caller could be identified: make a token (`mcp-http --tokens FILE token new --name NAME --role ROLE`) and name \
-         its file with --tokens"
+        "no caller could be identified: make a token (`{} --tokens FILE token new --name NAME --role ROLE`) and name its \
+         file with --tokens",
+        name()
     )]
     NoCallers,
     #[error("http.metrics_listen: {0} is not on loopback, and callers are not identified there")]
@@ -31,7 +33,11 @@ pub(crate) enum ExposureError {
     PublicWithoutTls { public: String },
     #[error(transparent)]
     AuditDatabase(#[from] UnsetVariableError),
-    #[error("{key} {} lies in a root, where the programs of callers can reach it", .path.display())]
+    #[error(
+        "{key} {} lies in a root, where the programs of callers can reach it; keep it elsewhere, such as in ~/.config/{}",
+        .path.display(),
+        name()
+    )]
     FileInRoot { key: &'static str, path: PathBuf },
     #[error("the policy declares no role `{role}`; it has {declared}")]
     Role { role: String, declared: String },
@@ -87,16 +93,29 @@ pub(super) fn check_secret_files(settings: &Settings, http: &Http) -> Result<(),
         ("policy.audit", settings.config.policy.audit.value.clone()),
     ];
     for (key, path) in named {
-        let Some(path) = path else { continue };
-        // A file that does not exist yet will be where its folder is.
-        let folder = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
-        let real = path.canonicalize().ok().or_else(folder).unwrap_or(path);
-        let inside = |root: &PathBuf| root.canonicalize().is_ok_and(|root| real.starts_with(root));
-        if settings.roots.iter().any(inside) {
-            return Err(ExposureError::FileInRoot { key, path: real });
+        if let Some(path) = path {
+            check_outside_roots(settings, key, &path)?;
         }
     }
     Ok(())
+}
+
+/// Refuses a file that lies in a root.
+pub(crate) fn check_outside_roots(
+    settings: &Settings,
+    key: &'static str,
+    path: &Path,
+) -> Result<(), ExposureError> {
+    // A file that does not exist yet will be where its folder is.
+    let folder = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
+    let real = path.canonicalize().ok().or_else(folder);
+    // Nor may that folder exist: then it will be where the path says.
+    let real = real.or_else(|| std::path::absolute(path).ok()).unwrap_or_else(|| path.to_owned());
+    let inside = |root: &PathBuf| root.canonicalize().is_ok_and(|root| real.starts_with(root));
+    match settings.roots.iter().any(inside) {
+        true => Err(ExposureError::FileInRoot { key, path: real }),
+        false => Ok(()),
+    }
 }
 
 /// Refuses a role that is given to callers and that the policy does not declare: they would get the minimal role, and nobody

@@ -7,6 +7,7 @@ use crate::audit_store::AuditStore;
 use crate::auth::authenticator::Authenticator;
 use crate::auth::jwt::JwtVerifier;
 use crate::auth::tokens::ActiveTokens;
+use crate::console_output::{name, say};
 use crate::error::Error;
 use crate::limits::admission::AdmissionControl;
 use crate::limits::caller_limits::{CallerLimits, SharedLimits};
@@ -24,7 +25,6 @@ use crate::router::Routes;
 use crate::sessions::ClientSessions;
 use crate::state::{App, AppState};
 use crate::telemetry::RequestTracer;
-use crate::terminal::say;
 use crate::unauthenticated_peers::UnauthenticatedPeers;
 use crate::workspaces::Workspaces;
 use core_tools::mcp::CallObserver;
@@ -229,10 +229,10 @@ fn announce(listeners: &[HttpListener], bound: &[ListenAddress], has_tls: bool) 
     for (listener, address) in listeners.iter().zip(bound) {
         say(&match (listener.audience(), address) {
             (ListenerAudience::Callers, ListenAddress::Tcp(address)) => {
-                format!("mcp-http: serving {scheme}://{address}/mcp")
+                format!("{}: serving {scheme}://{address}/mcp", name())
             }
-            (ListenerAudience::Callers, ListenAddress::Unix(_)) => format!("mcp-http: serving {address}"),
-            (ListenerAudience::Monitoring, address) => format!("mcp-http: metrics at {address}"),
+            (ListenerAudience::Callers, ListenAddress::Unix(_)) => format!("{}: serving {address}", name()),
+            (ListenerAudience::Monitoring, address) => format!("{}: metrics at {address}", name()),
         });
     }
 }

@@ -24,9 +24,19 @@ static CONTENT_SECURITY_POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
     HeaderValue::from_str(&policy).unwrap_or_else(|_| HeaderValue::from_static("default-src 'none'"))
 });
 
-/// Allows a picture its own styles, and nothing that could act.
-const PICTURE_SECURITY_POLICY: HeaderValue =
-    HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'; sandbox");
+/// Allows a picture its own styles and the script of every flame graph, which acts on nothing but the picture: in a sandbox
+/// it has no cookies and no origin.
+static PICTURE_SECURITY_POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
+    #[cfg(feature = "introspection")]
+    let script = {
+        let hash = STANDARD.encode(Sha256::digest(core_tools::trace::flame::SCRIPT.as_bytes()));
+        format!("script-src 'sha256-{hash}'; sandbox allow-scripts")
+    };
+    #[cfg(not(feature = "introspection"))]
+    let script = "sandbox";
+    let policy = format!("default-src 'none'; style-src 'unsafe-inline'; {script}");
+    HeaderValue::from_str(&policy).unwrap_or_else(|_| HeaderValue::from_static("default-src 'none'; sandbox"))
+});
 
 /// Makes a page.
 pub(super) fn html(status: StatusCode, markup: Markup) -> Response {
@@ -44,7 +54,7 @@ pub(super) fn script() -> Response {
 /// Makes an answer with a picture.
 pub(super) fn svg(picture: String) -> Response {
     let mut response = isolated(response::document(StatusCode::OK, "image/svg+xml", picture));
-    response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, PICTURE_SECURITY_POLICY);
+    response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, PICTURE_SECURITY_POLICY.clone());
     response
 }
 

@@ -20,7 +20,7 @@ use super::output_queue::OutputQueue;
 use super::pinned_tools::PinnedTools;
 use json_rpc::json::JsonObject;
 use json_rpc::message::{InvalidMessage, Message};
-use json_rpc::outline::MessageOutline;
+use json_rpc::message_outline::MessageOutline;
 use state::{ProxySessionState, ServerState, SupervisorWork};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -7,7 +7,8 @@ mod permissions;
 mod programs;
 
 use crate::error::Error;
-use crate::output::print;
+use crate::output::{name, print};
+use crate::terminal::colours;
 
 use core_tools::ci::{Commands, Toolchain, diagnose, toolchains};
 use core_tools::workspace::Workspace;
@@ -122,7 +123,7 @@ fn role(settings: &Settings, workspace: &Arc<Workspace>, runner: &Runner) -> Vec
             return vec![broken(
                 "policy",
                 chain(&error),
-                "`mcp-stdio policy lint` names all that is wrong in it",
+                format!("`{} policy lint` names all that is wrong in it", name()),
             )];
         }
     };
@@ -133,15 +134,17 @@ fn role(settings: &Settings, workspace: &Arc<Workspace>, runner: &Runner) -> Vec
     };
     let mut findings = vec![ok("role", format!("{}, by {policy}", resolved.caller.role()))];
     for warning in &loaded.warnings {
-        findings.push(note("policy", warning.to_string(), "`mcp-stdio policy lint` shows where"));
+        findings.push(note("policy", warning.to_string(), format!("`{} policy lint` shows where", name())));
     }
     let declared: Vec<_> = loaded.policy.roles().collect();
     for evidence in resolved.evidence {
         let Some(why) = evidence.distrust else { continue };
         let remedy = match evidence.source {
             RoleSource::Marker => {
-                "have whoever starts the agent write it anew: `mcp-stdio policy marker --role ROLE FOLDER`"
-                    .to_owned()
+                format!(
+                    "have the program that starts the agent write it anew: `{} policy marker --role ROLE FOLDER`",
+                    name()
+                )
             }
             _ => format!("name one of the roles there are: {}", declared.join(", ")),
         };
@@ -153,9 +156,9 @@ fn role(settings: &Settings, workspace: &Arc<Workspace>, runner: &Runner) -> Vec
 
 fn toolchain(tool: &Toolchain) -> DoctorFinding {
     let detail = format!("{}: {} ({})", tool.name, tool.version, tool.path);
-    match tool.version.starts_with("unusable") {
-        true => note("toolchain", detail, format!("install {} anew, or take it out of PATH", tool.name)),
-        false => ok("toolchain", detail),
+    match tool.version.strip_prefix("unusable: ") {
+        Some(reason) => note("toolchain", detail, programs::repair(&tool.name, reason)),
+        None => ok("toolchain", detail),
     }
 }
 
@@ -215,12 +218,13 @@ async fn processes(runner: &Runner) -> DoctorFinding {
 }
 
 fn table(findings: &[DoctorFinding], healthy: bool) -> String {
+    let colours = colours(&std::io::stdout());
     let mut text = String::new();
     for finding in findings {
         let mark = match finding.state {
-            CheckHealth::Ok => "ok    ",
-            CheckHealth::Note => "note  ",
-            CheckHealth::Broken => "BROKEN",
+            CheckHealth::Ok => colours.green("ok    "),
+            CheckHealth::Note => colours.yellow("note  "),
+            CheckHealth::Broken => colours.red("BROKEN"),
         };
         let _ = writeln!(text, "{mark}  {:13}  {}", finding.what, finding.detail);
         if let Some(remedy) = &finding.remedy {

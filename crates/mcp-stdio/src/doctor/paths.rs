@@ -5,6 +5,8 @@
 )]
 
 use super::finding::{DoctorFinding, broken, note, ok};
+#[cfg(all(feature = "sessions", unix))]
+use crate::output::name;
 use server_setup::config::SettingSource;
 #[cfg(all(feature = "sessions", unix))]
 use server_setup::error_chain::chain;
@@ -138,10 +140,14 @@ fn supervisor(socket: &Path) -> Option<DoctorFinding> {
     match std::os::unix::net::UnixStream::connect(socket) {
         Ok(_) => Some(ok("sessions", format!("a supervisor answers at {shown}"))),
         Err(error) if error.kind() == ErrorKind::NotFound => None,
+        Err(error) if error.kind() == ErrorKind::ConnectionRefused => Some(ok(
+            "sessions",
+            format!("no supervisor runs; an earlier one left {shown}, and the next takes it over"),
+        )),
         Err(error) => Some(note(
             "sessions",
-            format!("{shown}: nobody answers there ({error}): its supervisor has been killed"),
-            "nothing: the next supervisor takes it over; to start one now: `mcp-stdio session daemon`",
+            format!("{shown}: cannot connect: {error}"),
+            format!("let this user connect to it; `{} session status` shows if a supervisor runs", name()),
         )),
     }
 }

@@ -39,6 +39,29 @@ fn version(text: &str) -> Option<(u32, u32)> {
     Some((parts.next()??, parts.next()??))
 }
 
+/// Returns what to do about a program that does not say its version, but `reason`. It may be as it should be, and something
+/// that it needs is not.
+pub(super) fn repair(program: &str, reason: &str) -> String {
+    let lower = reason.to_lowercase();
+    let says = |words: &[&str]| words.iter().any(|word| lower.contains(word));
+    if says(&["could not create home directory", ".rustup"]) {
+        return "rustup cannot use its folder below $HOME: give the server a HOME that it may write to, or RUSTUP_HOME \
+                with the folder that has the toolchains"
+            .to_owned();
+    }
+    if says(&["no default is configured", "no default toolchain"]) {
+        return "this user has no toolchain of rustup: `rustup default stable`, or give the server RUSTUP_HOME with the \
+                folder that has some"
+            .to_owned();
+    }
+    if says(&["read-only file system", "permission denied", "no space left"]) {
+        return format!("{program} cannot write where it must: give the server a HOME that it may write to");
+    }
+    format!(
+        "run `{program} --version` in a terminal: if it fails there too, install {program} anew, or take it out of PATH"
+    )
+}
+
 /// Programs that are often installed by a tool which only the login shell knows of.
 const PROGRAMS: [&str; 16] = [
     "cargo", "node", "npm", "pnpm", "bun", "deno", "python3", "uv", "poetry", "go", "java", "mvn", "gradle",
@@ -90,7 +113,24 @@ pub(super) async fn login_shell(runner: &Runner) -> Option<DoctorFinding> {
 
 #[cfg(test)]
 mod tests {
-    use super::version;
+    use super::{repair, version};
+
+    #[test]
+    fn a_program_whose_folder_cannot_be_written_need_not_be_installed_anew() {
+        for (reason, remedy) in [
+            ("error: could not create home directory: '/home/u/.rustup'", "RUSTUP_HOME"),
+            (
+                "error: rustup could not choose a version of cargo to run, because one wasn't specified explicitly, and no \
+              default is configured.",
+                "rustup default stable",
+            ),
+            ("EROFS: read-only file system, mkdir '/home/u/.npm'", "HOME"),
+        ] {
+            let said = repair("cargo", reason);
+            assert!(said.contains(remedy) && !said.contains("anew"), "{said}");
+        }
+        assert!(repair("node", "exit code 127").contains("install node anew"));
+    }
 
     #[test]
     fn the_version_of_git_is_read_in_each_form_that_it_has() {

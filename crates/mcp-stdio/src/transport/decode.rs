@@ -1,7 +1,7 @@
 //! Decodes one line into one message, or into the error that answers it.
 
 use json_rpc::message::Id;
-use json_rpc::outline::{MessageOutline, outline};
+use json_rpc::message_outline::{MessageOutline, outline};
 use rmcp::ErrorData;
 use rmcp::model::{ClientJsonRpcMessage, ErrorCode, RequestId};
 use serde::Deserialize;

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use super::snapshot::{OutputSnapshot, snapshot};
-use crate::{terminal, text};
+use crate::{terminal_text, text};
 
 /// One stream of a run that is over: its head, its tail, and the size of the rest.
 #[derive(Clone, PartialEq, Eq)]
@@ -114,8 +114,8 @@ impl CapturedStream {
     /// returns and backspaces applied, so that a progress bar is shown in its last state. See [`clean`](crate::clean).
     pub fn clean(&self) -> Cow<'_, str> {
         match self.text() {
-            Cow::Borrowed(text) => terminal::clean(text),
-            Cow::Owned(text) => Cow::Owned(terminal::clean(&text).into_owned()),
+            Cow::Borrowed(text) => terminal_text::clean(text),
+            Cow::Owned(text) => Cow::Owned(terminal_text::clean(&text).into_owned()),
         }
     }
 

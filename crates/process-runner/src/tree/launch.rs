@@ -5,12 +5,15 @@ use std::ffi::{CStr, CString, OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::process::Pid;
+use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::unix::pipe;
 
 use super::descriptors::{dev_null, duplicate_above_stdio, pipe_above_stdio};
@@ -20,16 +23,42 @@ use super::resources::exhausted_resource;
 use super::run_id::RunId;
 use super::sys::{self, ChildFolder, SpawnRequest};
 use super::{StartFailure, confined};
-use crate::command::Command;
+use crate::command::{Command, TerminalSize};
 use crate::confine::ConfinementProblem;
 use crate::environment::{EnvironmentEntry, InheritedEnv, c_variable};
 use crate::error::{SpawnError, SpawnErrorKind};
 use crate::stdin::Stdin;
+use crate::terminal::{PseudoTerminal, TerminalDevice};
 
 /// Our end of the child's standard input.
 pub(crate) type StdinPipe = pipe::Sender;
 /// Our end of one of the child's output streams.
-pub(crate) type OutputPipe = pipe::Receiver;
+pub(crate) enum OutputPipe {
+    Pipe(pipe::Receiver),
+    Terminal(PseudoTerminal),
+}
+
+impl AsyncRead for OutputPipe {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Pipe(pipe) => Pin::new(pipe).poll_read(context, buffer),
+            Self::Terminal(terminal) => terminal.poll_read_buf(context, buffer),
+        }
+    }
+}
+
+impl AsFd for OutputPipe {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Pipe(pipe) => pipe.as_fd(),
+            Self::Terminal(terminal) => terminal.as_fd(),
+        }
+    }
+}
 
 /// The descriptors that become the child's standard streams: ends of pipes, or files of the caller.
 pub(crate) struct ChildPipeEnds {
@@ -38,6 +67,8 @@ pub(crate) struct ChildPipeEnds {
     stdout: OwnedFd,
     /// `None` for the same as `stdout`.
     stderr: Option<OwnedFd>,
+    /// The terminal that the child opens as its standard input.
+    terminal: Option<PathBuf>,
 }
 
 /// The ends of the pipes that stay in this process.
@@ -142,6 +173,9 @@ pub(crate) fn validate(command: &Command, inherited: &InheritedEnv) -> Result<()
 // Before the start and apart from it: what fails here has started nothing, and nothing here can hang.
 pub(crate) fn open_pipes(command: &Command) -> Result<(ChildPipeEnds, ParentPipeEnds), SpawnError> {
     let open = || -> io::Result<_> {
+        if let Some(size) = command.terminal {
+            return open_terminal(&command.stdin, size);
+        }
         let (our_stdout, stdout) = pipe_above_stdio()?;
         let stdout = match &command.stdout {
             // Nobody holds the writing end of the run's own pipe then, so it reads as ended.
@@ -161,9 +195,27 @@ pub(crate) fn open_pipes(command: &Command) -> Result<(ChildPipeEnds, ParentPipe
             stdout: receiver(our_stdout)?,
             stderr: our_stderr.map(receiver).transpose()?,
         };
-        Ok((ChildPipeEnds { stdin, stdout, stderr }, parent_ends))
+        let terminal = match &command.stdin {
+            Stdin::Terminal(path) => Some(path.clone()),
+            _ => None,
+        };
+        Ok((ChildPipeEnds { stdin, stdout, stderr, terminal }, parent_ends))
     };
     open().map_err(|error| resource_error(command, error))
+}
+
+/// Opens a terminal in place of pipes.
+fn open_terminal(stdin: &Stdin, size: TerminalSize) -> io::Result<(ChildPipeEnds, ParentPipeEnds)> {
+    let (ours, TerminalDevice { path, file }) = PseudoTerminal::open(size)?;
+    let typed = match stdin {
+        Stdin::Bytes(_) | Stdin::Reader(_) | Stdin::Piped => Some(sender(ours.duplicate()?)?),
+        Stdin::Null | Stdin::File(_) | Stdin::Terminal(_) => None,
+    };
+    let stdout = duplicate_above_stdio(file.as_fd())?;
+    Ok((
+        ChildPipeEnds { stdin: None, stdout, stderr: None, terminal: Some(path) },
+        ParentPipeEnds { stdin: typed, stdout: OutputPipe::Terminal(ours), stderr: None },
+    ))
 }
 
 /// Starts a command. It blocks for as long as the system takes, so it is called on a thread of its own.
@@ -182,12 +234,19 @@ pub(crate) fn launch(
         Some(stdin) => stdin.as_fd(),
         None => dev_null().map_err(|error| resource_error(command, error))?,
     };
-    let terminal = match &command.stdin {
-        Stdin::Terminal(path) => Some(CString::new(path.as_os_str().as_bytes()).map_err(|_| {
+    let terminal = match &ends.terminal {
+        Some(path) => Some(CString::new(path.as_os_str().as_bytes()).map_err(|_| {
             let part = "the terminal".to_owned();
             command.error(SpawnErrorKind::InvalidInput { part, problem: "has a NUL byte" }, None)
         })?),
-        _ => None,
+        None => None,
+    };
+    // Nobody else can name the terminal that was opened for this run.
+    let confinement = match (&command.confinement, &ends.terminal) {
+        (Some(confinement), Some(path)) if command.terminal.is_some() => {
+            Some(Cow::Owned(confinement.clone().write(path)))
+        }
+        (confinement, _) => confinement.as_ref().map(Cow::Borrowed),
     };
     let request = SpawnRequest {
         program: &prepared.program,
@@ -201,8 +260,7 @@ pub(crate) fn launch(
         stdio: [stdin, ends.stdout.as_fd(), ends.stderr.as_ref().unwrap_or(&ends.stdout).as_fd()],
         terminal: terminal.as_deref(),
     };
-    let started =
-        confined(command.confinement.as_ref(), || spawn_with_retries(&request, busy_retry, is_abandoned));
+    let started = confined(confinement.as_deref(), || spawn_with_retries(&request, busy_retry, is_abandoned));
     // The child has its ends. Ours would only count against our limit, and keep the pipes from ending.
     drop(ends);
     let (pid, at) = started.map_err(|failure| match failure {
@@ -315,9 +373,9 @@ fn resource_error(command: &Command, error: io::Error) -> SpawnError {
     command.error(kind, Some(error))
 }
 
-fn receiver(descriptor: OwnedFd) -> io::Result<pipe::Receiver> {
+fn receiver(descriptor: OwnedFd) -> io::Result<OutputPipe> {
     rustix::io::ioctl_fionbio(&descriptor, true)?;
-    pipe::Receiver::from_owned_fd_unchecked(descriptor)
+    Ok(OutputPipe::Pipe(pipe::Receiver::from_owned_fd_unchecked(descriptor)?))
 }
 
 fn sender(descriptor: OwnedFd) -> io::Result<pipe::Sender> {

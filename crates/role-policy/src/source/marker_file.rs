@@ -1,7 +1,7 @@
 //! Reads and writes marker files: whoever starts an agent writes one, and the agent's server reads it once.
 
 use super::marker::{MARKER_NAMES, MIN_KEY_BYTES, MarkerError, RoleMarker, SESSION_MARKER_NAME};
-use crate::read::wrong_role_name;
+use crate::policy_file::wrong_role_name;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use std::fmt::Write as _;

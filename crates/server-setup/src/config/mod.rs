@@ -5,7 +5,7 @@
 //!
 //! ```toml
 //! roots = ["."]                  # folders that tools may use; relative to this file
-//! toolsets = "full"              # a preset (all, full, edit, introspect, minimal) or a list of toolsets
+//! toolsets = "standard"          # a preset (standard, full, edit, introspect, minimal) or a list of toolsets
 //! role = "worker"                # who calls; together with the role from a flag, a variable, a marker
 //! results = "auto"               # "text": no structured results, for clients that show only text
 //!

@@ -17,7 +17,7 @@ pub struct Config {
     pub file: Option<PathBuf>,
     /// Folders that tools may use. Empty: the folder the server was started in.
     pub roots: Setting<Vec<PathBuf>>,
-    /// The tools that are offered. The preset `full` by default.
+    /// The tools that are offered. The preset `standard` by default.
     pub toolsets: Setting<Toolsets>,
     /// The form of results. `auto` by default.
     pub results: Setting<ResultFormat>,
@@ -208,7 +208,7 @@ impl Default for Config {
         Self {
             file: None,
             roots: default(Vec::new()),
-            toolsets: default(Toolsets::Preset(ToolPreset::Full)),
+            toolsets: default(Toolsets::Preset(ToolPreset::Standard)),
             results: default(ResultFormat::Auto),
             roles: Vec::new(),
             policy: PolicyTable {

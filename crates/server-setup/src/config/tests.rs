@@ -69,7 +69,7 @@ fn without_file_variables_and_flags_every_key_has_its_documented_default() {
         .collect();
     insta::assert_snapshot!(entries.join("\n"), @r#"
     roots = [] (default)
-    toolsets = "full" (default)
+    toolsets = "standard" (default)
     results = "auto" (default)
     limits.call_timeout_ms = 120000 (default)
     limits.max_timeout_ms = 600000 (default)
@@ -356,7 +356,7 @@ fn an_unknown_key_is_an_error_with_its_place_and_the_nearest_key() {
 fn a_value_of_the_wrong_type_or_size_says_what_was_expected() {
     insta::assert_snapshot!(error("roots = \"src\"\n"), @r#"$P/coretools.toml:1:9: `roots` must be a list of folders, not the text "src""#);
     insta::assert_snapshot!(error("roots = [1]\n"), @"$P/coretools.toml:1:9: `roots` must be a list of folders, not a list that holds the number 1");
-    insta::assert_snapshot!(error("toolsets = \"everything\"\n"), @r#"$P/coretools.toml:1:12: `toolsets` must be "all" or "full" or "edit" or "introspect" or "minimal" or a list of toolsets that is not empty, not the text "everything""#);
+    insta::assert_snapshot!(error("toolsets = \"everything\"\n"), @r#"$P/coretools.toml:1:12: `toolsets` must be "standard" or "full" or "edit" or "introspect" or "minimal" or "all" or a list of toolsets that is not empty, not the text "everything""#);
     insta::assert_snapshot!(error("results = true\n"), @r#"$P/coretools.toml:1:11: `results` must be "auto" or "text", not true"#);
     insta::assert_snapshot!(error("limits = 3\n"), @"$P/coretools.toml:1:10: `limits` must be a table, not the number 3");
     insta::assert_snapshot!(error("[limits]\ncall_timeout_ms = \"2m\"\n"), @r#"$P/coretools.toml:2:19: `limits.call_timeout_ms` must be a whole number of milliseconds from 1 to 86400000, not the text "2m""#);
@@ -524,8 +524,8 @@ fn a_found_file_says_nothing_of_sessions_and_a_named_one_may() {
 
 #[test]
 fn a_choice_of_no_toolset_is_an_error_and_not_all_of_them() {
-    insta::assert_snapshot!(ConfiguredProject::new("").error(&[("CORETOOLS_TOOLSETS", "")]), @r#"environment variable CORETOOLS_TOOLSETS: `toolsets` must be "all" or "full" or "edit" or "introspect" or "minimal" or a list of toolsets that is not empty, not """#);
-    insta::assert_snapshot!(error("toolsets = []\n"), @r#"$P/coretools.toml:1:12: `toolsets` must be "all" or "full" or "edit" or "introspect" or "minimal" or a list of toolsets that is not empty, not an empty list"#);
+    insta::assert_snapshot!(ConfiguredProject::new("").error(&[("CORETOOLS_TOOLSETS", "")]), @r#"environment variable CORETOOLS_TOOLSETS: `toolsets` must be "standard" or "full" or "edit" or "introspect" or "minimal" or "all" or a list of toolsets that is not empty, not """#);
+    insta::assert_snapshot!(error("toolsets = []\n"), @r#"$P/coretools.toml:1:12: `toolsets` must be "standard" or "full" or "edit" or "introspect" or "minimal" or "all" or a list of toolsets that is not empty, not an empty list"#);
     for text in ["", " ", " , ", ",,"] {
         let flags = Flags { toolsets: Some(text.to_owned()), ..Flags::default() };
         assert!(

@@ -7,9 +7,9 @@ use toml::de::DeValue;
 /// A named choice of tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToolPreset {
+    /// The tools that an agent needs to work on a project. The default.
+    Standard,
     /// Every tool of every toolset.
-    All,
-    /// The tools of every toolset, without those that are seldom needed.
     Full,
     /// The tools for editing a project.
     Edit,
@@ -17,6 +17,8 @@ pub enum ToolPreset {
     Introspect,
     /// The fewest tools that are of use.
     Minimal,
+    /// Another name of `full`.
+    All,
 }
 
 /// The choice of the tools that are offered.
@@ -217,12 +219,20 @@ trait KeywordValue: Copy + PartialEq + 'static {
 
 impl KeywordValue for ToolPreset {
     const ALL: &'static [(&'static str, Self)] = &[
-        ("all", Self::All),
+        ("standard", Self::Standard),
         ("full", Self::Full),
         ("edit", Self::Edit),
         ("introspect", Self::Introspect),
         ("minimal", Self::Minimal),
+        ("all", Self::All),
     ];
+}
+
+impl ToolPreset {
+    /// Returns its name.
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(_, preset)| *preset == self).map_or("standard", |(name, _)| name)
+    }
 }
 
 impl KeywordValue for ResultFormat {

@@ -5,6 +5,7 @@
 
 mod files;
 mod generated;
+mod git_folders;
 mod limits;
 mod links;
 mod paths;

@@ -93,20 +93,7 @@ fn names_are_bytes_whatever_they_look_like() {
         }
         workspace.locate("cafe\u{301}").unwrap().write(b"nfd").unwrap();
         assert_eq!(read(&workspace.locate("caf\u{e9}").unwrap()).unwrap(), "nfc");
-        for odd in [
-            "...",
-            "-rf",
-            " ",
-            "a\\b",
-            "~",
-            "$HOME",
-            "\u{202e}txt",
-            "C:",
-            "*",
-            "..\u{2044}x",
-            "．．",
-            "%2e%2e",
-        ] {
+        for odd in ["...", "-rf", " ", "$HOME", "\u{202e}txt", "C:", "*", "..\u{2044}x", "．．", "%2e%2e"] {
             workspace.locate(odd).unwrap().write(b"odd").unwrap();
             assert!(world.at("root").join(odd).is_file(), "{odd}");
         }
@@ -127,5 +114,54 @@ fn case_distinguishes_names_where_the_file_system_says_so() {
         assert_eq!(error.to_string(), "`SRC/LIB.rs` does not exist: there is no `SRC`; did you mean `src`?");
         let error = workspace.locate("src/Lib.rs").unwrap().open_read().unwrap_err();
         assert_eq!(error.to_string(), "`src/Lib.rs` does not exist; did you mean `src/lib.rs`?");
+    }
+}
+
+#[test]
+fn a_home_folder_is_that_of_a_local_caller_and_never_a_name() {
+    let world = RootsFixture::new();
+    let remote = world.workspaces();
+    for workspace in &remote {
+        for path in ["~", "~/", "~/x.txt", "~//etc/passwd", "~\\x.txt"] {
+            let error = workspace.locate(path).unwrap_err();
+            let expected = "`~`, a home folder, leads outside the allowed roots (`.`, `other:.`); use a path";
+            assert!(error.is_outside() && error.to_string().starts_with(expected), "{error}");
+        }
+        // Its own name can still be written.
+        workspace.locate("./~/x.txt").unwrap().write(b"x").unwrap();
+        assert_eq!(read(&workspace.locate("./~/x.txt").unwrap()).unwrap(), "x");
+    }
+    for workspace in remote {
+        let inside = workspace.clone().for_local_caller(Some(world.at("root")));
+        assert_eq!(inside.locate("~/src/lib.rs").unwrap().display_path(), "src/lib.rs");
+        assert_eq!(inside.locate("~").unwrap().display_path(), ".");
+        let outside = workspace.clone().for_local_caller(Some(world.at("outside")));
+        let error = outside.locate("~/secret.txt").unwrap_err().to_string();
+        assert!(error.contains(&format!("(`{}`", world.at("root").display())), "{error}");
+        assert!(
+            outside.locate("~/../other/guide.md").is_err(),
+            "`..` is left to the opening, which does not begin outside"
+        );
+        assert!(workspace.for_local_caller(None).locate("~/x").unwrap_err().is_outside());
+    }
+}
+
+#[test]
+fn backslashes_separate_names_where_no_name_has_them() {
+    let world = RootsFixture::new();
+    for workspace in world.workspaces() {
+        let located = workspace.locate("src\\lib.rs").unwrap();
+        assert_eq!(located.display_path(), "src/lib.rs");
+        assert_eq!(read(&located).unwrap(), "pub fn f() {}\n");
+        assert_eq!(workspace.locate("new\\a\\ b.txt").unwrap().display_path(), "new/a b.txt");
+        for path in ["C:\\Users\\me", "c:/Users/me", "D:\\"] {
+            let error = workspace.locate(path).unwrap_err();
+            assert!(error.is_outside() && error.to_string().contains("a drive of Windows"), "{error}");
+        }
+        assert_all_refused(&workspace, "..\\outside\\secret.txt");
+        // A name with a backslash that is there is that name.
+        std::fs::write(world.at("root/a\\b"), "odd").unwrap();
+        assert_eq!(read(&workspace.locate("a\\b").unwrap()).unwrap(), "odd");
+        std::fs::remove_file(world.at("root/a\\b")).unwrap();
     }
 }

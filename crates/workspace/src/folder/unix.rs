@@ -93,6 +93,11 @@ impl Folder {
     /// What `fstatat(2)` says.
     pub fn metadata(&self, name: &OsStr) -> io::Result<Metadata> {
         self.location.as_ref().map_or(Ok(()), |location| location.check_metadata(name))?;
+        self.unjudged_metadata(name)
+    }
+
+    /// Returns the metadata of `name` whatever the limit of the call says: for decisions of this crate, never for a caller.
+    pub(crate) fn unjudged_metadata(&self, name: &OsStr) -> io::Result<Metadata> {
         Ok(from_stat(&rustix::fs::statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW)?))
     }
 
@@ -152,6 +157,10 @@ impl Folder {
 
     pub(crate) fn remove_file(&self, name: &OsStr) -> io::Result<()> {
         Ok(rustix::fs::unlinkat(&self.handle, name, AtFlags::empty())?)
+    }
+
+    pub(crate) fn remove_empty_child(&self, name: &OsStr) -> io::Result<()> {
+        Ok(rustix::fs::unlinkat(&self.handle, name, AtFlags::REMOVEDIR)?)
     }
 
     pub(crate) fn create_child(&self, name: &OsStr) -> io::Result<()> {

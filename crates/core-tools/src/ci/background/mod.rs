@@ -1,12 +1,15 @@
 //! Commands that outlive the call that started them.
 
+mod port;
 mod process;
 mod quota;
 mod registry;
 mod report;
 mod request;
-mod transcript;
+mod start;
+mod wait;
 
 pub use registry::BackgroundCommands;
 pub use report::{BackgroundOutput, BackgroundState, BackgroundStatus, CommandList, StartedCommand};
 pub use request::{ListCommands, ReadCommandOutput, StartCommand, StopCommand, WriteCommandInput};
+pub use start::StartContext;

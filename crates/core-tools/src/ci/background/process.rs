@@ -1,19 +1,33 @@
 //! One background command: its transcript, and how it ended.
 
 use super::report::{BackgroundOutput, BackgroundState, BackgroundStatus};
-use super::transcript::Transcript;
+use crate::ci::error::StdinError;
 use crate::ci::exit::ExitDetails;
+use crate::ci::recorded_output::RecordedOutput;
+use crate::ci::report::{CommandOutcome, CommandReport};
+use crate::ci::terminal::typed;
 use crate::ci::timeout::as_millis;
 use process_runner::{EventReceiver, RunEvent, Running};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
+/// The time that a command has to take a piece of its input.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(2);
+/// The size of a piece of input. A pipe takes so much in one piece or not at all (`PIPE_BUF`, pipe(7)), so the
+/// number of bytes that the command took is known exactly.
+const INPUT_PIECE_BYTES: usize = 4096;
+
 /// A background command that runs or has run.
 #[derive(Debug)]
 pub(super) struct BackgroundCommand {
     pub(super) id: u32,
     pub(super) owner: String,
+    pub(super) pid: u32,
+    /// True if it has a terminal.
+    pub(super) is_terminal: bool,
+    /// True if it ran in the foreground, and its output was cut.
+    pub(super) is_kept_output: bool,
     /// The command line, masked and shortened.
     command: String,
     started: Instant,
@@ -22,13 +36,26 @@ pub(super) struct BackgroundCommand {
     progress: Mutex<LockedCommandState>,
 }
 
-/// The process of a background command, its end and its transcript, under the lock of the command.
+/// The process of a background command, its end and its output, under the lock of the command.
 #[derive(Debug)]
 struct LockedCommandState {
     /// `None` once the command has ended: with it go its pipes.
     running: Option<Arc<Running>>,
     ended: Option<CommandEnd>,
-    transcript: Transcript,
+    output: RecordedOutput,
+    /// The position after the last line that was read.
+    read_lines: u64,
+    /// The count of changes at the last read.
+    read_changes: u64,
+}
+
+/// The place where a read begins.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum ReadStart {
+    /// A cursor that an earlier read gave out.
+    Cursor(u64),
+    /// The end of the last read.
+    LastRead,
 }
 
 #[derive(Clone, Debug)]
@@ -45,15 +72,24 @@ impl BackgroundCommand {
         owner: &str,
         command: String,
         running: Arc<Running>,
-        transcript: Transcript,
+        output: RecordedOutput,
     ) -> Self {
         Self {
             id,
             owner: owner.to_owned(),
+            pid: running.pid().unwrap_or_default(),
+            is_terminal: output.screen().is_some(),
+            is_kept_output: false,
             command,
             started: Instant::now(),
             changed: Notify::new(),
-            progress: Mutex::new(LockedCommandState { running: Some(running), ended: None, transcript }),
+            progress: Mutex::new(LockedCommandState {
+                running: Some(running),
+                ended: None,
+                output,
+                read_lines: 0,
+                read_changes: 0,
+            }),
         }
     }
 
@@ -89,25 +125,146 @@ impl BackgroundCommand {
         }
     }
 
-    /// Returns at most `max_bytes` of output from `cursor` on, and the state at the same moment.
-    pub(super) fn read(&self, cursor: u64, max_bytes: usize) -> BackgroundOutput {
+    /// Returns at most `max_bytes` of output from `from` on, and the state at the same moment. What it returns counts as
+    /// read.
+    pub(super) fn read(&self, from: ReadStart, max_bytes: usize) -> BackgroundOutput {
         // Output and state under one lock: a command that ends in between would look finished with output missing.
-        let progress = self.progress();
-        let part = progress.transcript.read(cursor, max_bytes);
+        let mut progress = self.progress();
+        let part = match from {
+            ReadStart::Cursor(cursor) => progress.output.lines.read(cursor, max_bytes),
+            // A prompt that was read already is not new.
+            ReadStart::LastRead if progress.read_changes == progress.output.changes() => {
+                progress.output.lines.read_lines(progress.read_lines, max_bytes)
+            }
+            ReadStart::LastRead => progress.output.lines.read(progress.read_lines, max_bytes),
+        };
+        progress.read_lines = progress.read_lines.max(part.next_cursor);
+        progress.read_changes = progress.output.changes();
         BackgroundOutput {
             state: self.state_of(&progress),
             output: part.text,
             next_cursor: part.next_cursor,
+            remaining_bytes: progress.output.lines.end().saturating_sub(part.next_cursor),
             lost_bytes: part.lost_bytes,
+            screen: progress.output.screen(),
         }
     }
 
     /// Returns the last `max_bytes` of output.
     pub(super) fn read_end(&self, max_bytes: usize) -> BackgroundOutput {
-        let cursor = self.progress().transcript.start_of_last(max_bytes);
-        self.read(cursor, max_bytes)
+        let cursor = self.progress().output.lines.start_of_last(max_bytes);
+        self.read(ReadStart::Cursor(cursor), max_bytes)
+    }
+
+    /// Returns true if a read from `from` on has anything to return that an earlier one had not.
+    pub(super) fn has_news(&self, from: ReadStart) -> bool {
+        let progress = self.progress();
+        let lines = &progress.output.lines;
+        let changed = progress.output.changes() != progress.read_changes;
+        match from {
+            _ if self.is_terminal && changed => true,
+            ReadStart::Cursor(cursor) => lines.end() > cursor || lines.has_open_line(),
+            ReadStart::LastRead => lines.end() > progress.read_lines || changed && lines.has_open_line(),
+        }
+    }
+
+    /// Creates the record of a command that has ended, whose output was cut in its answer.
+    pub(super) fn ended(
+        id: u32,
+        owner: &str,
+        command: String,
+        report: &CommandReport,
+        output: RecordedOutput,
+    ) -> Self {
+        let status = match report.outcome {
+            CommandOutcome::Exited => BackgroundStatus::Exited,
+            CommandOutcome::Signaled => BackgroundStatus::Signaled,
+            CommandOutcome::TimedOut => BackgroundStatus::TimedOut,
+            CommandOutcome::Cancelled => BackgroundStatus::Stopped,
+            CommandOutcome::Unkillable => BackgroundStatus::Unkillable,
+            CommandOutcome::Unknown => BackgroundStatus::Unknown,
+        };
+        let exit = ExitDetails { code: report.exit_code, signal: report.signal.clone() };
+        let duration = Duration::from_millis(report.duration_ms);
+        Self {
+            id,
+            owner: owner.to_owned(),
+            pid: 0,
+            is_terminal: false,
+            is_kept_output: true,
+            command,
+            started: Instant::now(),
+            changed: Notify::new(),
+            progress: Mutex::new(LockedCommandState {
+                running: None,
+                ended: Some(CommandEnd { status, exit, duration }),
+                output,
+                read_lines: 0,
+                read_changes: 0,
+            }),
+        }
+    }
+
+    /// Writes to standard input, or types into the terminal. Returns the number of bytes that were taken; an error has it
+    /// too.
+    pub(super) async fn write_input(&self, text: &str, close: bool) -> Result<usize, (usize, StdinError)> {
+        let running = self.running().ok_or((0, StdinError::Ended))?;
+        let typed = if self.is_terminal { typed(text) } else { text.to_owned() };
+        let mut written = 0;
+        for piece in typed.as_bytes().chunks(INPUT_PIECE_BYTES) {
+            // A program that does not read fills its pipe; without a limit this would wait for ever.
+            match tokio::time::timeout(WRITE_TIMEOUT, running.write_stdin(piece)).await {
+                Ok(Ok(())) => written += piece.len(),
+                Ok(Err(error)) => return Err((written.min(text.len()), error.into())),
+                Err(_) => return Err((written.min(text.len()), StdinError::PipeFull)),
+            }
+        }
+        match (close, self.is_terminal) {
+            (false, _) => {}
+            (true, false) => running.close_stdin().await,
+            // A terminal is not closed: Ctrl-D ends the input of who reads it now.
+            (true, true) => {
+                let _ = tokio::time::timeout(WRITE_TIMEOUT, running.write_stdin(b"\x04")).await;
+            }
+        }
+        Ok(text.len())
+    }
+
+    /// Ends the command and everything it started, and waits for the end.
+    pub(super) async fn stop(&self, grace: Duration) {
+        if let Some(running) = self.running() {
+            running.terminate_within(grace);
+        }
+        loop {
+            let changed = self.changed.notified();
+            let mut changed = std::pin::pin!(changed);
+            // Registered before the look: a change between look and wait would be missed otherwise.
+            changed.as_mut().enable();
+            if self.has_ended() {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    /// Returns the length of the output of a command that has ended.
+    pub(super) fn kept_bytes(&self) -> u64 {
+        self.progress().output.lines.end()
+    }
+
+    /// Returns the number of times that there was output.
+    pub(super) fn changes(&self) -> u64 {
+        self.progress().output.changes()
+    }
+
+    /// Returns true if `text` was printed.
+    pub(super) fn has_printed(&self, text: &str) -> bool {
+        self.progress().output.contains_since(0, text)
     }
 }
+
+/// The time that a program has to read what its terminal answers it.
+const REPLY_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// Records what a command prints, and how it ended. `permits` are dropped when it has ended.
 ///
@@ -126,14 +283,17 @@ pub(super) async fn record(
         // Upgraded for each event only: a handle that is held while waiting would keep the command alive.
         let Some(process) = process.upgrade() else { return };
         if let RunEvent::Chunk { bytes, .. } = event {
-            process.progress().transcript.push(&bytes);
+            let replies = process.progress().output.push(&bytes);
             process.changed.notify_waiters();
+            if let Some(running) = running.upgrade().filter(|_| !replies.is_empty()) {
+                let _ = tokio::time::timeout(REPLY_TIMEOUT, running.write_stdin(&replies)).await;
+            }
         }
     }
     let (Some(process), Some(running)) = (process.upgrade(), running.upgrade()) else { return };
     let output = running.output();
     let mut progress = process.progress();
-    progress.transcript.finish();
+    progress.output.finish();
     progress.ended = Some(match output.as_deref() {
         Some(output) => CommandEnd {
             status: BackgroundStatus::from(&output.termination),

@@ -1,15 +1,15 @@
 //! The background commands of one server, by owner.
 
-use super::process::{BackgroundCommand, record};
+use super::process::{BackgroundCommand, ReadStart};
 use super::quota::BackgroundQuota;
-use super::report::{BackgroundOutput, BackgroundState, BackgroundStatus, CommandList, StartedCommand};
-use super::request::{ReadCommandOutput, StartCommand, StopCommand, WriteCommandInput};
-use super::transcript::Transcript;
+use super::report::{BackgroundOutput, BackgroundState, CommandList};
+use super::request::{ReadCommandOutput, StopCommand, WriteCommandInput};
+use super::wait::WaitLimit;
 use crate::ci::command::Commands;
-use crate::ci::confinement::CommandScope;
-use crate::ci::error::{CommandError, StdinError};
-use process_runner::{EventGranularity, EventOptions, LagPolicy, Limits, Stdin};
-use std::any::Any;
+use crate::ci::command_words::CommandText;
+use crate::ci::error::CommandError;
+use crate::ci::recorded_output::RecordedOutput;
+use crate::ci::report::{CommandReport, FullOutput};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -17,23 +17,24 @@ use tokio_util::sync::CancellationToken;
 
 /// The number of ended commands of one owner whose output can still be read; older ones are forgotten.
 const MAX_ENDED_PER_OWNER: usize = 32;
+/// The number of outputs of commands in the foreground that are kept for one owner, because they were cut.
+const MAX_KEPT_PER_OWNER: usize = 4;
+/// The bytes of such outputs that are kept for all owners together.
+const MAX_KEPT_BYTES: u64 = 64 << 20;
 /// The number of bytes that one read returns by default.
 const DEFAULT_READ_BYTES: usize = 20_000;
+/// The time that a read waits for output by default.
+const DEFAULT_READ_WAIT: Duration = Duration::from_secs(1);
 /// The time that a stopped command has to end by itself.
-const DEFAULT_GRACE: Duration = Duration::from_secs(2);
-/// The time that a command has to take a piece of its input.
-const WRITE_TIMEOUT: Duration = Duration::from_secs(2);
-/// The size of a piece of input. A pipe takes so much in one piece or not at all (`PIPE_BUF`, pipe(7)), so the
-/// number of bytes that the command took is known exactly.
-const INPUT_PIECE_BYTES: usize = 4096;
+pub(super) const DEFAULT_GRACE: Duration = Duration::from_secs(2);
 
 /// The background commands of one server.
 ///
 /// Each belongs to an owner, and no other caller can reach it. Dropping the registry ends them all.
 #[derive(Debug)]
 pub struct BackgroundCommands {
-    commands: Commands,
-    quota: BackgroundQuota,
+    pub(super) commands: Commands,
+    pub(super) quota: BackgroundQuota,
     table: Mutex<CommandTable>,
 }
 
@@ -59,74 +60,42 @@ impl BackgroundCommands {
         match table.processes.get(&id).filter(|process| process.owner == owner) {
             Some(process) => Ok(Arc::clone(process)),
             None => {
-                let known = table.of_owner(owner).map(|process| process.id).collect();
+                let known = table
+                    .of_owner(owner)
+                    .filter(|process| !process.is_kept_output)
+                    .map(|process| process.id)
+                    .collect();
                 Err(CommandError::UnknownId { id, known })
             }
         }
     }
 
-    /// Starts a command. It ends when it is stopped, at its own time limit, or with the registry.
-    ///
-    /// # Errors
-    ///
-    /// The command was refused or did not start, or 32 of the owner's are running.
-    pub async fn start(&self, input: &StartCommand, owner: &str) -> Result<StartedCommand, CommandError> {
-        self.start_within(input, owner, &CommandScope::default(), None).await
+    /// Records a command that has started.
+    pub(super) fn add(&self, new: impl FnOnce(u32) -> BackgroundCommand) -> Arc<BackgroundCommand> {
+        let mut table = self.table();
+        table.last_id += 1;
+        let process = Arc::new(new(table.last_id));
+        table.processes.insert(process.id, Arc::clone(&process));
+        table.forget_oldest_ended(&process.owner);
+        process
     }
 
-    /// Starts a command for a caller whose commands may reach less. `permit` is dropped when the command ends.
-    ///
-    /// # Errors
-    ///
-    /// As [`start`](Self::start).
-    pub async fn start_within(
-        &self,
-        input: &StartCommand,
-        owner: &str,
-        scope: &CommandScope,
-        permit: Option<Box<dyn Any + Send + Sync>>,
-    ) -> Result<StartedCommand, CommandError> {
-        // Before the start, so that a command over the limit never runs.
-        let quota_permit = self.quota.try_acquire(owner)?;
-        let prepared = self.commands.narrowed(scope).prepare(
-            &input.command,
-            input.working_directory.as_deref(),
-            input.env.as_ref(),
-        )?;
-        // The transcript keeps the output; the runner need not keep it too.
-        let mut limits = Limits::default().capture(INPUT_PIECE_BYTES);
-        limits.timeout = input.timeout_ms.map(Duration::from_millis);
-        let mut options = EventOptions::default();
-        // `Block`: if the transcript falls behind, the program waits. A dropped chunk would be a hole in its lines.
-        options = options.granularity(EventGranularity::Chunk).lag(LagPolicy::Block);
-        // One pipe for both streams keeps the order in which they were written.
-        let command = prepared.command.limits(limits).merge_stderr().stdin(Stdin::Piped).events(options);
-        let mut running = self.commands.runner.start(command).await?;
-        let events = running.events();
-        let running = Arc::new(running);
-        let pid = running.pid().unwrap_or_default();
-        let process = {
-            let mut table = self.table();
-            table.last_id += 1;
-            let process = Arc::new(BackgroundCommand::new(
-                table.last_id,
-                owner,
-                self.commands.display_line(&input.command),
-                Arc::clone(&running),
-                Transcript::new(self.commands.redactor.lines()),
-            ));
-            table.processes.insert(process.id, Arc::clone(&process));
-            table.forget_oldest_ended(owner);
-            process
-        };
-        let started = StartedCommand { id: process.id, pid };
-        let permits = (quota_permit, permit);
-        tokio::spawn(record(Arc::downgrade(&process), Arc::downgrade(&running), events, permits));
-        Ok(started)
+    /// Keeps the output of a command that ran in the foreground, if some of it was left out of `report`, and says there how
+    /// it is read.
+    pub fn keep_output(&self, owner: &str, command: &CommandText, report: &mut CommandReport) {
+        let Some(FullOutput { text, cut_at }) = report.take_full_output() else { return };
+        let line = self.commands.display_line(command);
+        let output = RecordedOutput::of_masked(&self.commands.redactor, &text);
+        let kept = self.add(|id| BackgroundCommand::ended(id, owner, line, report, output));
+        self.table().forget_oldest_kept(owner);
+        report.notes.push(format!(
+            "what is left out is kept for a while: read_command_output {{\"id\": {}, \"cursor\": {cut_at}}} begins there",
+            kept.id
+        ));
     }
 
-    /// Reads output from a cursor on. If the request says so, waits until there is some, the command has ended,
-    /// or the call is cancelled.
+    /// Reads output from a cursor on, or what is new since the last read. Waits as long as the request says until there
+    /// is some, the command has ended, or the call is cancelled.
     ///
     /// # Errors
     ///
@@ -138,54 +107,46 @@ impl BackgroundCommands {
         cancel: &CancellationToken,
     ) -> Result<BackgroundOutput, CommandError> {
         let process = self.find(input.id, owner)?;
-        let deadline = tokio::time::Instant::now() + Duration::from_millis(input.wait_ms.unwrap_or(0));
-        let (cursor, max_bytes) = (input.cursor.unwrap_or(0), input.max_bytes.unwrap_or(DEFAULT_READ_BYTES));
-        loop {
-            let changed = process.changed.notified();
-            let mut changed = std::pin::pin!(changed);
-            // Registered before the look: a change between look and wait would be missed otherwise.
-            changed.as_mut().enable();
-            let output = process.read(cursor, max_bytes);
-            if output.state.state != BackgroundStatus::Running || !output.output.is_empty() {
-                return Ok(output);
-            }
-            tokio::select! {
-                () = changed => {}
-                () = tokio::time::sleep_until(deadline) => return Ok(output),
-                () = cancel.cancelled() => return Ok(output),
-            }
+        let wait = input.wait_ms.map_or(DEFAULT_READ_WAIT, Duration::from_millis);
+        let limit = WaitLimit::new(wait, cancel);
+        let from = input.cursor.map_or(ReadStart::LastRead, ReadStart::Cursor);
+        match input.wait_for_exit {
+            Some(true) => process.wait_for_end(limit).await,
+            _ => process.wait_for_output(from, limit).await,
         }
+        Ok(process.read(from, input.max_bytes.unwrap_or(DEFAULT_READ_BYTES)))
     }
 
-    /// Writes to the standard input of a command, and returns a sentence that says how much was written.
+    /// Writes to the standard input of a command, and returns a sentence that says how much was written. If the request
+    /// says so, waits for what the command prints then, and returns that too.
     ///
     /// # Errors
     ///
     /// `owner` has no such command, or it did not take everything; the error says how much it took.
-    pub async fn write(&self, input: &WriteCommandInput, owner: &str) -> Result<String, CommandError> {
+    pub async fn write(
+        &self,
+        input: &WriteCommandInput,
+        owner: &str,
+        cancel: &CancellationToken,
+    ) -> Result<String, CommandError> {
         let process = self.find(input.id, owner)?;
-        let text = input.text.as_deref().unwrap_or_default().as_bytes();
-        let mut written = 0;
-        let not_taken = |written: usize, source: StdinError| CommandError::InputNotTaken {
-            id: input.id,
-            written,
-            remaining: text.len() - written,
-            source,
-        };
-        let running = process.running().ok_or_else(|| not_taken(0, StdinError::Ended))?;
-        for piece in text.chunks(INPUT_PIECE_BYTES) {
-            // A program that does not read fills its pipe; without a limit this would wait for ever.
-            match tokio::time::timeout(WRITE_TIMEOUT, running.write_stdin(piece)).await {
-                Ok(Ok(())) => written += piece.len(),
-                Ok(Err(error)) => return Err(not_taken(written, error.into())),
-                Err(_) => return Err(not_taken(written, StdinError::PipeFull)),
-            }
-        }
+        let text = input.text.as_deref().unwrap_or_default();
         let close = input.close == Some(true);
-        if close {
-            running.close_stdin().await;
+        let seen = process.changes();
+        let written = process.write_input(text, close).await.map_err(|(written, source)| {
+            CommandError::InputNotTaken { id: input.id, written, remaining: text.len() - written, source }
+        })?;
+        let mut answer =
+            format!("wrote {written} bytes{}", if close { " and closed standard input" } else { "" });
+        if let Some(wait) = input.wait_ms.filter(|wait| *wait > 0) {
+            let limit = WaitLimit::new(Duration::from_millis(wait), cancel);
+            // What was printed before is no reply.
+            process.wait_until(limit, |process| process.changes() != seen).await;
+            process.settle(limit).await;
+            let output = process.read(ReadStart::LastRead, DEFAULT_READ_BYTES);
+            answer = format!("{answer}; {}", output.to_text());
         }
-        Ok(format!("wrote {written} bytes{}", if close { " and closed standard input" } else { "" }))
+        Ok(answer)
     }
 
     /// Ends a command and everything it started, and returns the end of its output.
@@ -195,19 +156,8 @@ impl BackgroundCommands {
     /// `owner` has no such command.
     pub async fn stop(&self, input: &StopCommand, owner: &str) -> Result<BackgroundOutput, CommandError> {
         let process = self.find(input.id, owner)?;
-        if let Some(running) = process.running() {
-            running.terminate_within(input.grace_ms.map_or(DEFAULT_GRACE, Duration::from_millis));
-        }
-        loop {
-            let changed = process.changed.notified();
-            let mut changed = std::pin::pin!(changed);
-            // Registered before the look, as in `read`.
-            changed.as_mut().enable();
-            if process.has_ended() {
-                return Ok(process.read_end(DEFAULT_READ_BYTES));
-            }
-            changed.await;
-        }
+        process.stop(input.grace_ms.map_or(DEFAULT_GRACE, Duration::from_millis)).await;
+        Ok(process.read_end(DEFAULT_READ_BYTES))
     }
 
     /// Ends all commands of `owner` without waiting for their end, and forgets their output.
@@ -224,12 +174,15 @@ impl BackgroundCommands {
     /// Returns the commands of all owners, each with its owner.
     pub fn all(&self) -> Vec<(String, BackgroundState)> {
         let table = self.table();
-        table.processes.values().map(|process| (process.owner.clone(), process.state())).collect()
+        let processes = table.processes.values().filter(|process| !process.is_kept_output);
+        processes.map(|process| (process.owner.clone(), process.state())).collect()
     }
 
     /// Returns the commands of `owner`.
     pub fn list(&self, owner: &str) -> CommandList {
-        CommandList { commands: self.table().of_owner(owner).map(|process| process.state()).collect() }
+        let table = self.table();
+        let processes = table.of_owner(owner).filter(|process| !process.is_kept_output);
+        CommandList { commands: processes.map(|process| process.state()).collect() }
     }
 }
 
@@ -239,9 +192,30 @@ impl CommandTable {
     }
 
     fn forget_oldest_ended(&mut self, owner: &str) {
-        let ended: Vec<_> =
-            self.of_owner(owner).filter(|process| process.has_ended()).map(|process| process.id).collect();
-        for id in ended.iter().take(ended.len().saturating_sub(MAX_ENDED_PER_OWNER)) {
+        self.forget_oldest(owner, MAX_ENDED_PER_OWNER, |process| {
+            process.has_ended() && !process.is_kept_output
+        });
+    }
+
+    fn forget_oldest_kept(&mut self, owner: &str) {
+        self.forget_oldest(owner, MAX_KEPT_PER_OWNER, |process| process.is_kept_output);
+        let kept = self.processes.values().filter(|process| process.is_kept_output);
+        let sizes: Vec<_> = kept.map(|process| (process.id, process.kept_bytes())).collect();
+        let mut total: u64 = sizes.iter().map(|(_, bytes)| bytes).sum();
+        for (id, bytes) in sizes {
+            if total <= MAX_KEPT_BYTES {
+                break;
+            }
+            self.processes.remove(&id);
+            total -= bytes;
+        }
+    }
+
+    /// Forgets all but the last `max` commands of `owner` that are `counted`.
+    fn forget_oldest(&mut self, owner: &str, max: usize, counted: impl Fn(&BackgroundCommand) -> bool) {
+        let ids: Vec<_> =
+            self.of_owner(owner).filter(|process| counted(process)).map(|process| process.id).collect();
+        for id in ids.iter().take(ids.len().saturating_sub(max)) {
             self.processes.remove(id);
         }
     }

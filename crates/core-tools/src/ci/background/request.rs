@@ -2,7 +2,7 @@
 
 #![allow(clippy::doc_markdown, reason = "the comments on inputs are what a client reads")]
 
-use crate::ci::command::CommandText;
+use crate::ci::command_words::CommandText;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -12,15 +12,53 @@ use std::collections::BTreeMap;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct StartCommand {
-    /// Program and arguments, or one line (no shell)
+    /// The program and its arguments: an array such as ["npm", "run", "dev"], whose words are taken literally, or one line, which is split at blanks and quotes. A line with pipes, `&&`, `$VAR` or `cd` needs `shell`.
     pub command: CommandText,
-    /// Default: the first root
+    /// Runs `command`, then one line of text, with `bash -c`, or with `sh -c` where there is no bash. Default: false.
+    pub shell: Option<bool>,
+    /// The folder to run in, relative to the first root, which is the default.
     pub working_directory: Option<String>,
-    /// Time limit; default: none
+    /// The time in milliseconds after which the program is ended. Default: none.
     #[schemars(range(min = 1, max = 86_400_000))]
     pub timeout_ms: Option<u64>,
-    /// Variables to set
+    /// Environment variables to set besides the inherited ones, such as {"PORT": "3000"}.
     pub env: Option<BTreeMap<String, String>>,
+    /// Answers only when a process listens on this TCP port of this machine. A port that is in use already is an error.
+    #[schemars(range(min = 1, max = 65_535))]
+    pub wait_for_port: Option<u16>,
+    /// Answers only when the program has printed this text, such as "Listening on".
+    #[schemars(length(min = 1, max = 1_000))]
+    pub wait_for_output: Option<String>,
+    /// The longest wait in milliseconds. Default: 30000 with `wait_for_port` or `wait_for_output`, otherwise 0; without them a wait ends with the first output.
+    #[schemars(range(min = 0, max = 60_000))]
+    pub wait_ms: Option<u64>,
+    /// Gives the program a terminal, which REPLs, menus and progress displays need. Default: false.
+    pub pty: Option<bool>,
+    /// The columns of the terminal. Default: 80.
+    #[schemars(range(min = 20, max = 500))]
+    pub columns: Option<u16>,
+    /// The rows of the terminal. Default: 24.
+    #[schemars(range(min = 5, max = 200))]
+    pub rows: Option<u16>,
+}
+
+impl StartCommand {
+    /// Creates a request to start `line` in the first root, which answers as soon as it runs.
+    pub fn new(line: impl Into<String>) -> Self {
+        Self {
+            command: CommandText::Line(line.into()),
+            shell: None,
+            working_directory: None,
+            timeout_ms: None,
+            env: None,
+            wait_for_port: None,
+            wait_for_output: None,
+            wait_ms: None,
+            pty: None,
+            columns: None,
+            rows: None,
+        }
+    }
 }
 
 /// Output to read from a background command.
@@ -28,14 +66,16 @@ pub struct StartCommand {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ReadCommandOutput {
-    /// Background command
+    /// The number of the command. `start_command` returned it as `id`.
     pub id: u32,
-    /// next_cursor of the last read; default 0
+    /// Reads from this position on, in place of what is new: a `next_cursor` of an earlier answer, or 0 for the beginning.
     pub cursor: Option<u64>,
-    /// Wait for more; default 0
-    #[schemars(range(min = 0, max = 30_000))]
+    /// The longest wait in milliseconds for something new. Default: 1000.
+    #[schemars(range(min = 0, max = 60_000))]
     pub wait_ms: Option<u64>,
-    /// Default 20000
+    /// Waits until the command has ended, and not only until it prints. Default: false.
+    pub wait_for_exit: Option<bool>,
+    /// The most output to return, in bytes; the next read goes on behind it. Default: 20000.
     #[schemars(range(min = 1_000, max = 1_000_000))]
     pub max_bytes: Option<usize>,
 }
@@ -45,12 +85,15 @@ pub struct ReadCommandOutput {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct WriteCommandInput {
-    /// Background command
+    /// The number of the command. `start_command` returned it as `id`.
     pub id: u32,
-    /// Text to write
+    /// The text to write, such as "print(1)\n". In a terminal "\n" is the Enter key, "\u0003" Ctrl-C and "\u001b[A" the up key.
     pub text: Option<String>,
-    /// Close it afterwards
+    /// Ends the input after the text; in a terminal this types Ctrl-D. Default: false.
     pub close: Option<bool>,
+    /// Waits so many milliseconds for what the program prints in reply, and returns it. Default: 0.
+    #[schemars(range(min = 0, max = 60_000))]
+    pub wait_ms: Option<u64>,
 }
 
 /// A request to end a background command.
@@ -58,9 +101,9 @@ pub struct WriteCommandInput {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct StopCommand {
-    /// Background command
+    /// The number of the command. `start_command` returned it as `id`.
     pub id: u32,
-    /// Before it is killed; default 2000
+    /// The time in milliseconds that the program has to end after it was asked to, before it is killed. Default: 2000.
     #[schemars(range(min = 0, max = 30_000))]
     pub grace_ms: Option<u64>,
 }

@@ -35,8 +35,8 @@ impl Diagnostic {
             return None;
         }
         let field = |name: &str| span.and_then(|span| span.get(name));
-        let label =
-            field("label").and_then(Value::as_str).map_or_else(String::new, |label| format!(": {label}"));
+        let label = field("label").and_then(Value::as_str).filter(|label| !repeats(text, label));
+        let label = label.map_or_else(String::new, |label| format!(": {label}"));
         Some(Self {
             file: field("file_name").and_then(Value::as_str).map(str::to_owned),
             line: field("line_start").and_then(Value::as_u64),
@@ -59,6 +59,19 @@ impl Diagnostic {
     fn with_code(self, code: Option<impl Into<String>>) -> Self {
         Self { code: code.map(Into::into), ..self }
     }
+}
+
+/// Returns true if a label says nothing that its message does not: `not found in this scope` after `cannot find value
+/// `x` in this scope`.
+fn repeats(message: &str, label: &str) -> bool {
+    const EMPTY_WORDS: [&str; 10] =
+        ["a", "found", "here", "is", "method", "no", "not", "the", "this", "value"];
+    let words = |text: &str| -> Vec<String> {
+        let words = text.split(|c: char| c.is_whitespace() || matches!(c, ',' | ':' | ';' | '`'));
+        words.filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
+    };
+    let said = words(message);
+    words(label).iter().all(|word| EMPTY_WORDS.contains(&word.as_str()) || said.contains(word))
 }
 
 /// Reads a message that stands on one line with its position, in any of the known forms.
@@ -150,4 +163,26 @@ fn read_gcc(line: &str) -> Option<Diagnostic> {
     let option = message.rsplit_once(" [-").and_then(|(text, code)| Some((text, code.strip_suffix(']')?)));
     let (message, code) = option.map_or((message, None), |(text, code)| (text, Some(format!("-{code}"))));
     Some(Diagnostic::new(severity, message).with_code(code).at(&position))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_that_only_repeats_its_message_is_left_out() {
+        for (message, label, is_repeated) in [
+            ("cannot find value `x` in this scope", "not found in this scope", true),
+            (
+                "no method named `go` found for struct `Y` in the current scope",
+                "method not found in `Y`",
+                true,
+            ),
+            ("mismatched types", "expected `u8`, found `&str`", false),
+            ("cannot borrow `a` as mutable", "cannot borrow as mutable", true),
+            ("use of moved value: `a`", "value used here after move", false),
+        ] {
+            assert_eq!(repeats(message, label), is_repeated, "{message}: {label}");
+        }
+    }
 }

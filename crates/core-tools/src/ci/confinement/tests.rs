@@ -5,7 +5,7 @@
 use super::{CommandScope, ConfinementPolicy, PrivateTempDir, ToolchainPaths};
 use crate::ci::{
     BackgroundCommands, BackgroundStatus, CommandReport, CommandText, Commands, ReadCommandOutput,
-    RunCommand, ServerFacts, StartCommand, diagnose,
+    RunCommand, ServerFacts, StartCommand, StartContext, diagnose,
 };
 use crate::redact::Redactor;
 use crate::workspace::Workspace;
@@ -92,22 +92,40 @@ async fn a_background_command_is_confined_too() {
     let background = BackgroundCommands::new(fixture.confined());
     let script = format!("echo text > file; {}", fixture.read_token());
     let command = CommandText::Vector(vec!["sh".into(), "-c".into(), script]);
-    let input = StartCommand { command, working_directory: None, timeout_ms: None, env: None };
+    let input = StartCommand { command, ..StartCommand::new("") };
     let output_within = async |scope: &CommandScope| {
-        let id = background.start_within(&input, "", scope, None).await.unwrap().id;
-        let read = ReadCommandOutput { id, cursor: None, wait_ms: None, max_bytes: None };
-        loop {
-            let output = background.read(&read, "", &CancellationToken::new()).await.unwrap();
-            if output.state.state != BackgroundStatus::Running {
-                return output.output;
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        let mut context = StartContext::new("");
+        context.scope = scope.clone();
+        let id = background.start(&input, context).await.unwrap().id;
+        let read = ReadCommandOutput {
+            id,
+            cursor: None,
+            wait_ms: Some(60_000),
+            wait_for_exit: Some(true),
+            max_bytes: None,
+        };
+        let output = background.read(&read, "", &CancellationToken::new()).await.unwrap();
+        assert_ne!(output.state.state, BackgroundStatus::Running);
+        output.output
     };
     let text = output_within(&CommandScope::default()).await;
     assert_eq!(text.matches("Permission denied").count(), 1, "{text}");
     let text = output_within(&CommandScope { write: Some(Vec::new()), ..CommandScope::default() }).await;
     assert_eq!(text.matches("Permission denied").count(), 2, "{text}");
+}
+
+#[tokio::test]
+async fn a_confined_program_has_its_own_terminal() {
+    let fixture = fixture!();
+    let script = "test -t 0 && echo here && echo tty > /dev/tty && stty size && echo text > file && ls /dev/pts > /dev/null";
+    let command = CommandText::Vector(vec!["sh".into(), "-c".into(), script.into()]);
+    let input = RunCommand { command, pty: Some(true), ..RunCommand::new("") };
+    let report = fixture
+        .confined()
+        .run(&input, Duration::from_secs(20), &CancellationToken::new(), |_| {})
+        .await
+        .unwrap();
+    assert!(report.stdout.starts_with("here\ntty\n24 80"), "{report:?}");
 }
 
 #[tokio::test]
@@ -170,7 +188,13 @@ async fn temporary_files_lie_in_a_folder_of_the_servers_own_that_goes_with_it() 
 #[tokio::test]
 async fn diagnostics_say_what_is_in_force() {
     let fixture = fixture!();
-    let facts = ServerFacts { name: "n".into(), version: "v".into(), started: Instant::now(), path: None };
+    let facts = ServerFacts {
+        name: "n".into(),
+        version: "v".into(),
+        started: Instant::now(),
+        path: None,
+        notice: None,
+    };
     let confinement = |commands: &Commands| diagnose(commands, &facts, "dev", Vec::new()).confinement;
     assert_eq!(confinement(&fixture.commands()), "off: the server was started without");
     assert_eq!(

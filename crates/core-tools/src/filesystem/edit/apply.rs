@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use similar::TextDiff;
 
+use super::insert::insert;
 use super::replace::{EditedText, replace};
-use super::request::{Edit, EditFile, EditResult};
+use super::request::{EditChange, EditFile, EditResult};
 use crate::filesystem::error::Error;
 use crate::filesystem::limits::MAX_TEXT_BYTES;
 use crate::filesystem::mask;
@@ -14,7 +15,7 @@ use crate::filesystem::signature::{HEAD_BYTES, binary_kind};
 use crate::workspace::{ReplaceCondition, Workspace};
 
 /// The largest file edited, in bytes: the file, its copy and the difference are held in memory at once.
-const MAX_BYTES: u64 = 64 << 20;
+pub(in crate::filesystem) const MAX_BYTES: u64 = 64 << 20;
 /// The longest time spent on the shortest difference. After that `similar` returns a longer one.
 const DIFF_TIMEOUT: Duration = Duration::from_secs(1);
 /// Unchanged lines shown around each change, as in `diff -u`.
@@ -31,9 +32,7 @@ const CONTEXT_LINES: usize = 3;
 /// The path, a binary file, one over 64 MiB, masks of secrets, and every
 /// [`EditProblem`](crate::filesystem::EditProblem).
 pub fn edit_file(workspace: &Workspace, input: &EditFile) -> Result<EditResult, Error> {
-    if input.edits.is_empty() {
-        return Err(Error::Parameters("`edits` is empty; give at least one edit"));
-    }
+    let changes = input.changes()?;
     let path = workspace.locate(&input.path)?;
     // Before anything else, for the hint that goes with a missing file.
     path.metadata()?;
@@ -59,7 +58,7 @@ pub fn edit_file(workspace: &Workspace, input: &EditFile) -> Result<EditResult, 
         });
     }
 
-    let (edited, replacements) = make_edits(&original, &input.edits, &display_path)?;
+    let (edited, replacements) = make_edits(&original, &changes, &display_path)?;
     let mut notes = Vec::new();
     if edited == original {
         notes.push("the edits cancel each other out: nothing to write".to_owned());
@@ -79,18 +78,22 @@ pub fn edit_file(workspace: &Workspace, input: &EditFile) -> Result<EditResult, 
 }
 
 /// Makes the edits on a copy. Returns it with the number of pieces replaced.
-fn make_edits(original: &[u8], edits: &[Edit], path: &str) -> Result<(Vec<u8>, u64), Error> {
+fn make_edits(original: &[u8], changes: &[EditChange<'_>], path: &str) -> Result<(Vec<u8>, u64), Error> {
     let mut text = original.to_vec();
     let mut replacements = 0;
-    for (index, edit) in edits.iter().enumerate() {
+    for (index, change) in changes.iter().enumerate() {
         // Compared with the original and not with the text so far: an earlier edit cannot legitimate a mask.
-        if let Some(mask) = mask::first_new(edit.new_string.as_bytes(), original) {
+        if let Some(mask) = mask::first_new(change.new_text().as_bytes(), original) {
             return Err(Error::Masked { path: path.to_owned(), mask });
         }
-        let EditedText { text: changed, count } = replace(&text, edit).map_err(|problem| Error::Edit {
+        let edited = match *change {
+            EditChange::Replace { old, new, all } => replace(&text, old, new, all),
+            EditChange::Insert { after, text: lines } => insert(&text, after, lines),
+        };
+        let EditedText { text: changed, count } = edited.map_err(|problem| Error::Edit {
             path: path.to_owned(),
             number: index + 1,
-            count: edits.len(),
+            count: changes.len(),
             problem,
         })?;
         text = changed;
@@ -100,7 +103,7 @@ fn make_edits(original: &[u8], edits: &[Edit], path: &str) -> Result<(Vec<u8>, u
 }
 
 /// Returns the difference in unified format, empty if there is none.
-fn unified_diff(old: &[u8], new: &[u8], path: &str) -> String {
+pub(in crate::filesystem) fn unified_diff(old: &[u8], new: &[u8], path: &str) -> String {
     if old == new {
         return String::new();
     }
@@ -113,7 +116,7 @@ fn unified_diff(old: &[u8], new: &[u8], path: &str) -> String {
 }
 
 /// Cuts a difference that is too long after a whole line. Returns the note that says so.
-fn truncate_diff(diff: &mut String) -> Option<String> {
+pub(in crate::filesystem) fn truncate_diff(diff: &mut String) -> Option<String> {
     if diff.len() <= MAX_TEXT_BYTES {
         return None;
     }

@@ -1,11 +1,18 @@
-//! `edit_file`: replaces exact pieces of a text file, all or none, and returns the difference.
+//! `edit_file`: replaces exact pieces of a text file or inserts lines, all or none, and returns the difference.
 
 mod apply;
+mod insert;
+mod line_numbers;
 mod nearest;
+mod problem;
 mod replace;
 mod request;
 #[cfg(test)]
 mod tests;
 
 pub use apply::edit_file;
+pub(super) use apply::{MAX_BYTES, truncate_diff, unified_diff};
+pub(super) use insert::line_end_of;
+pub(super) use nearest::{MAX_SHOWN_LINES, most_similar_line, shorten, without_blanks};
+pub use problem::EditProblem;
 pub use request::{Edit, EditFile, EditResult};

@@ -2,9 +2,9 @@
 
 use memchr::{memchr_iter, memmem};
 
+use super::line_numbers::{numbered_lines, without_numbers};
 use super::nearest::nearest_lines;
-use super::request::Edit;
-use crate::filesystem::error::EditProblem;
+use super::problem::EditProblem;
 use crate::filesystem::mask;
 
 /// The most line numbers named in an error.
@@ -26,34 +26,24 @@ enum LineEndings {
     Crlf,
 }
 
-/// Replaces `edit.old_string` in `text` by `edit.new_string`.
-pub(super) fn replace(text: &[u8], edit: &Edit) -> Result<EditedText, EditProblem> {
-    if edit.old_string.is_empty() {
+/// Replaces `old` in `text` by `new`: the one occurrence, or `all`.
+pub(super) fn replace(text: &[u8], old: &str, new: &str, all: bool) -> Result<EditedText, EditProblem> {
+    if old.is_empty() {
         return Err(EditProblem::Empty);
     }
-    if edit.old_string == edit.new_string {
+    if old == new {
         return Err(EditProblem::Same);
     }
     // Models write LF whatever the file has, so a mismatch of line endings alone must not fail the edit. The
     // first reading that occurs decides, and the new text takes the same endings.
-    let found = line_endings_to_try(text).into_iter().find_map(|endings| {
-        let old = with_line_endings(&edit.old_string, endings);
-        let positions: Vec<usize> = memmem::find_iter(text, &old).collect();
-        (!positions.is_empty()).then_some((positions, old.len(), endings))
-    });
-    let Some((positions, old_length, endings)) = found else {
-        // Text with a mask in it is looked for first: a manual may well contain one.
-        return Err(if mask::contains(edit.old_string.as_bytes()) {
-            EditProblem::Masked
-        } else {
-            nearest_lines(text, &edit.old_string)
-        });
+    let Some((positions, old_length, endings)) = find(text, old) else {
+        return Err(why_not_found(text, old));
     };
-    if positions.len() > 1 && !edit.replace_all {
+    if positions.len() > 1 && !all {
         let lines = line_numbers(text, &positions);
         return Err(EditProblem::NotUnique { matches: positions.len(), lines });
     }
-    let new = with_line_endings(&edit.new_string, endings);
+    let new = with_line_endings(new, endings);
     let growth = positions.len() * new.len().saturating_sub(old_length);
     let mut changed = Vec::with_capacity(text.len() + growth);
     let mut copied = 0;
@@ -64,6 +54,29 @@ pub(super) fn replace(text: &[u8], edit: &Edit) -> Result<EditedText, EditProble
     }
     changed.extend_from_slice(&text[copied..]);
     Ok(EditedText { text: changed, count: positions.len() })
+}
+
+/// Returns where `old` begins in `text`, its length there, and the line endings it was found with.
+fn find(text: &[u8], old: &str) -> Option<(Vec<usize>, usize, LineEndings)> {
+    line_endings_to_try(text).into_iter().find_map(|endings| {
+        let old = with_line_endings(old, endings);
+        let positions: Vec<usize> = memmem::find_iter(text, &old).collect();
+        (!positions.is_empty()).then_some((positions, old.len(), endings))
+    })
+}
+
+/// Returns the reason why `old` does not occur, with what the caller probably meant.
+fn why_not_found(text: &[u8], old: &str) -> EditProblem {
+    // Text with a mask in it was looked for first: a manual may well contain one.
+    if mask::contains(old.as_bytes()) {
+        return EditProblem::Masked;
+    }
+    match numbered_lines(old) {
+        Some((first, last)) if find(text, &without_numbers(old)).is_some() => {
+            EditProblem::LineNumbers { first, last }
+        }
+        _ => nearest_lines(text, old),
+    }
 }
 
 /// Returns the readings of a string's line endings, the likeliest in `text` first.

@@ -3,17 +3,29 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A text file and the replacements to make in it.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+use crate::filesystem::error::Error;
+
+/// A text file and the changes to make in it: several replacements, one replacement, or an insertion.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct EditFile {
-    /// File to edit
+    /// Path of the file, relative to the first root or absolute beneath a root.
     pub path: String,
-    /// All or none
-    #[schemars(length(min = 1))]
+    /// Exact text to replace, without line numbers. It must occur once in the file; add lines around it until it does.
+    pub old_string: Option<String>,
+    /// Text in its place, empty to remove it; with `insert_line` the lines to insert.
+    pub new_string: Option<String>,
+    /// Replaces every occurrence of `old_string`. Default false.
+    #[serde(default)]
+    pub replace_all: bool,
+    /// Instead of `old_string`: inserts `new_string` as lines of its own after this line; 0 is the start of the file.
+    #[schemars(range(min = 0))]
+    pub insert_line: Option<i64>,
+    /// Several replacements in one call, made in order, all or none: `[{"old_string": "a", "new_string": "b"}]`.
+    #[serde(default)]
     pub edits: Vec<Edit>,
-    /// Only show the diff
+    /// Returns the diff and writes nothing. Default false.
     #[serde(default)]
     pub dry_run: bool,
 }
@@ -21,7 +33,76 @@ pub struct EditFile {
 impl EditFile {
     /// An input that makes `edits` in the file at `path` and writes the result.
     pub fn new(path: impl Into<String>, edits: Vec<Edit>) -> Self {
-        Self { path: path.into(), edits, dry_run: false }
+        Self { path: path.into(), edits, ..Self::default() }
+    }
+
+    /// An input that inserts the lines of `text` after line `line` of the file at `path`; 0 is its start.
+    pub fn insertion(path: impl Into<String>, line: i64, text: impl Into<String>) -> Self {
+        Self { path: path.into(), insert_line: Some(line), new_string: Some(text.into()), ..Self::default() }
+    }
+
+    /// Returns the changes that the input asks for.
+    ///
+    /// # Errors
+    /// There is none, one is incomplete, or two forms of input contradict each other.
+    pub(super) fn changes(&self) -> Result<Vec<EditChange<'_>>, Error> {
+        // Clients that fill in every parameter send an empty string for one that they leave out.
+        let old = self.old_string.as_deref().filter(|old| !old.is_empty());
+        if !self.edits.is_empty() {
+            if old.is_some()
+                || self.insert_line.is_some()
+                || self.new_string.as_deref().is_some_and(|new| !new.is_empty())
+            {
+                return Err(Error::Parameters(
+                    "give either `edits`, or `old_string` and `new_string`, or `insert_line` and `new_string`",
+                ));
+            }
+            let changes = self.edits.iter().map(|edit| EditChange::Replace {
+                old: &edit.old_string,
+                new: &edit.new_string,
+                all: edit.replace_all || self.replace_all,
+            });
+            return Ok(changes.collect());
+        }
+        match (old, self.new_string.as_deref(), self.insert_line) {
+            (Some(_), _, Some(_)) => Err(Error::Parameters(
+                "give either `old_string` (text to replace) or `insert_line` (a line to insert after), not both",
+            )),
+            (None, Some(new), Some(line)) => Ok(vec![EditChange::Insert { after: line, text: new }]),
+            (None, None, Some(_)) => {
+                Err(Error::Parameters("`insert_line` needs `new_string`, the lines to insert"))
+            }
+            (Some(old), Some(new), None) => Ok(vec![EditChange::Replace { old, new, all: self.replace_all }]),
+            (Some(_), None, None) => Err(Error::Parameters(
+                "`new_string` is missing: the text in the place of `old_string`, empty to remove it",
+            )),
+            // The empty text has a message of its own, which says what to do.
+            (None, Some(new), None) if self.old_string.is_some() => {
+                Ok(vec![EditChange::Replace { old: "", new, all: false }])
+            }
+            (None, _, None) => Err(Error::Parameters(
+                "no change is given: give `old_string` and `new_string`, `insert_line` and `new_string`, or `edits`",
+            )),
+        }
+    }
+}
+
+/// One change that an [`EditFile`] asks for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum EditChange<'a> {
+    /// Text to find and the text in its place; `all` occurrences, or exactly one.
+    Replace { old: &'a str, new: &'a str, all: bool },
+    /// Lines that follow the line with this number, from 1; 0 is the start of the file.
+    Insert { after: i64, text: &'a str },
+}
+
+impl EditChange<'_> {
+    /// Returns the text that the change writes.
+    pub(super) fn new_text(&self) -> &str {
+        match self {
+            Self::Replace { new, .. } => new,
+            Self::Insert { text, .. } => text,
+        }
     }
 }
 
@@ -31,11 +112,11 @@ impl EditFile {
 #[schemars(inline)]
 #[non_exhaustive]
 pub struct Edit {
-    /// Exact text; must occur once
+    /// Exact text to replace, which must occur once.
     pub old_string: String,
-    /// Text in its place
+    /// Text in its place.
     pub new_string: String,
-    /// Any number of times
+    /// Replaces every occurrence.
     #[serde(default)]
     pub replace_all: bool,
 }
@@ -55,7 +136,7 @@ pub struct EditResult {
     pub path: String,
     /// The difference, in unified format.
     pub diff: String,
-    /// The number of pieces replaced.
+    /// The number of pieces replaced or inserted.
     pub replacements: u64,
     /// True if nothing was written because the caller asked for the difference only.
     pub dry_run: bool,

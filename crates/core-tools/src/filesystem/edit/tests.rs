@@ -9,8 +9,102 @@ fn edit(old: &str, new: &str) -> Edit {
 }
 
 fn run(project: &ProjectFixture, edits: Vec<Edit>) -> Result<EditResult, String> {
-    let input = EditFile { path: "f".into(), edits, dry_run: false };
-    edit_file(&project.workspace, &input).map_err(|error| chain(&error))
+    run_input(project, &EditFile::new("f", edits))
+}
+
+fn run_input(project: &ProjectFixture, input: &EditFile) -> Result<EditResult, String> {
+    edit_file(&project.workspace, input).map_err(|error| chain(&error))
+}
+
+fn flat(old: Option<&str>, new: Option<&str>, insert_line: Option<i64>) -> EditFile {
+    EditFile {
+        path: "f".into(),
+        old_string: old.map(str::to_owned),
+        new_string: new.map(str::to_owned),
+        insert_line,
+        ..EditFile::default()
+    }
+}
+
+#[test]
+fn one_replacement_needs_no_list() {
+    let project = ProjectFixture::with(&[("f", "one\ntwo\ntwo\n")]);
+    run_input(&project, &flat(Some("one"), Some("1"), None)).unwrap();
+    assert_eq!(project.text("f"), "1\ntwo\ntwo\n");
+    let all = EditFile { replace_all: true, ..flat(Some("two"), Some(""), None) };
+    assert_eq!(run_input(&project, &all).unwrap().replacements, 2);
+    assert_eq!(project.text("f"), "1\n\n\n");
+}
+
+#[test]
+fn lines_are_inserted_after_a_line_with_the_line_ends_of_the_file() {
+    for (before, line, text, after) in [
+        ("a\nb\n", 0, "x", "x\na\nb\n"),
+        ("a\nb\n", 1, "x\ny\n", "a\nx\ny\nb\n"),
+        ("a\nb", 2, "x\n", "a\nb\nx\n"),
+        ("a\r\nb\r\n", 1, "x\ny", "a\r\nx\r\ny\r\nb\r\n"),
+        ("", 0, "x", "x\n"),
+        ("\u{feff}a\n", 0, "x", "\u{feff}x\na\n"),
+        ("a\n", 1, "\n", "a\n\n"),
+    ] {
+        let project = ProjectFixture::with(&[("f", before)]);
+        run_input(&project, &EditFile::insertion("f", line, text)).unwrap();
+        assert_eq!(project.text("f"), after, "{before:?} {line} {text:?}");
+    }
+    let project = ProjectFixture::with(&[("f", "a\nb\n")]);
+    for line in [3, -1, i64::MIN, i64::MAX] {
+        let error = run_input(&project, &EditFile::insertion("f", line, "x")).unwrap_err();
+        assert!(error.contains(&format!("no line {line} to insert after; the file has 2 lines")), "{error}");
+    }
+    assert!(
+        run_input(&project, &EditFile::insertion("f", 1, "")).unwrap_err().contains("new_string is empty")
+    );
+}
+
+#[test]
+fn forms_of_input_that_contradict_each_other_are_refused() {
+    let project = ProjectFixture::with(&[("f", "a\n")]);
+    for (input, message) in [
+        (flat(None, None, None), "no change is given"),
+        (flat(Some("a"), None, None), "`new_string` is missing"),
+        (flat(Some("a"), Some("b"), Some(1)), "not both"),
+        (flat(None, None, Some(1)), "`insert_line` needs `new_string`"),
+        (flat(Some(""), Some("b"), None), "old_string is empty"),
+        (EditFile { edits: vec![edit("a", "b")], ..flat(Some("a"), Some("c"), None) }, "give either `edits`"),
+        (EditFile { edits: vec![edit("a", "b")], ..flat(None, Some("c"), Some(0)) }, "give either `edits`"),
+    ] {
+        let error = run_input(&project, &input).unwrap_err();
+        assert!(error.contains(message), "{error}");
+    }
+    assert_eq!(project.text("f"), "a\n");
+    // Clients that fill in every parameter.
+    run_input(&project, &EditFile { edits: vec![edit("a", "b")], ..flat(Some(""), Some(""), None) }).unwrap();
+    assert_eq!(project.text("f"), "b\n");
+}
+
+#[test]
+fn text_copied_with_line_numbers_is_refused_and_says_so() {
+    let project = ProjectFixture::with(&[("f", "fn main() {\n    run();\n}\n")]);
+    for old in ["1\tfn main() {\n2\t    run();", "     1→fn main() {\n     2→    run();\n"] {
+        let error = run(&project, vec![edit(old, "x")]).unwrap_err();
+        assert!(error.contains("old_string has line numbers in it (1 to 2)"), "{error}");
+    }
+    // Numbers that are in the file are text like any other.
+    project.put("f", "1\tone\n2\ttwo\n");
+    run(&project, vec![edit("1\tone\n2\ttwo", "x")]).unwrap();
+}
+
+#[test]
+fn a_near_miss_by_blanks_within_a_line_is_named_with_its_line() {
+    let project =
+        ProjectFixture::with(&[("f", "fn a() {\n    let total = sum(&items, offset, limit); // all\n}\n")]);
+    let error = run(&project, vec![edit("sum(&items,  offset,limit)", "x")]).unwrap_err();
+    assert!(
+        error.ends_with(
+            "it differs from line 2 only in blanks:\n2:     let total = sum(&items, offset, limit); // all"
+        ),
+        "{error}"
+    );
 }
 
 #[test]
@@ -27,7 +121,7 @@ fn edits_are_made_in_order_and_answered_with_a_unified_diff() {
 #[test]
 fn a_dry_run_shows_the_diff_and_writes_nothing() {
     let project = ProjectFixture::with(&[("f", "a\n")]);
-    let input = EditFile { path: "f".into(), edits: vec![edit("a", "b")], dry_run: true };
+    let input = EditFile { dry_run: true, ..EditFile::new("f", vec![edit("a", "b")]) };
     let edited = edit_file(&project.workspace, &input).unwrap();
     assert!(edited.dry_run && edited.diff.contains("-a\n+b\n"));
     assert_eq!(project.text("f"), "a\n");
@@ -65,7 +159,7 @@ fn a_near_miss_is_shown_with_its_line_numbers() {
     let error = run(&project, vec![edit("let total = sum(&items);\nprint(total);", "x")]).unwrap_err();
     assert!(
         error.ends_with(
-            "with other blanks or indentation at\n2:     let total = sum(&items);\n3:     print(total);"
+            "it differs only in blanks from the text at line 2:\n2:     let total = sum(&items);\n3:     print(total);"
         ),
         "{error}"
     );
@@ -76,7 +170,7 @@ fn strings_that_make_no_sense_are_refused() {
     let project = ProjectFixture::with(&[("f", "a\n")]);
     assert!(run(&project, vec![edit("", "x")]).unwrap_err().contains("old_string is empty"));
     assert!(run(&project, vec![edit("a", "a")]).unwrap_err().contains("are the same"));
-    assert!(run(&project, vec![]).unwrap_err().contains("`edits` is empty"));
+    assert!(run(&project, vec![]).unwrap_err().contains("no change is given"));
     project.put("f", "a\0b");
     assert!(run(&project, vec![edit("a", "b")]).unwrap_err().contains("a binary file of 3 bytes"));
 }

@@ -55,6 +55,7 @@ impl FileExcerpt {
             total_lines: self.total,
             size,
             notes,
+            line_numbers: false,
         }
     }
 

@@ -12,6 +12,9 @@ use crate::filesystem::limits::MAX_TEXT_BYTES;
 use crate::filesystem::signature::{self, HEAD_BYTES, UTF_16_TEXT, binary_kind};
 use crate::workspace::{ConfinedPath, Workspace};
 
+/// The part of an answer's bytes that is set aside for the numbers of lines: one in so many.
+const NUMBERS_SHARE: usize = 6;
+
 /// Reads lines of a text file.
 ///
 /// At most 2,000 lines unless more are asked for, and at most [`MAX_TEXT_BYTES`] in any case. The file is
@@ -25,7 +28,23 @@ pub fn read_file(
     cancel: &CancellationToken,
 ) -> Result<TextFile, Error> {
     let selection = LineSelection::from_input(input)?;
-    read_lines(&workspace.locate(&input.path)?, selection, MAX_TEXT_BYTES, cancel)
+    let path = workspace.locate(&input.path)?;
+    read_lines_numbered(&path, selection, MAX_TEXT_BYTES, input.line_numbers, cancel)
+}
+
+/// Reads as [`read_lines`] does; with `line_numbers`, the numbers have their share of `max_bytes`.
+pub(in crate::filesystem) fn read_lines_numbered(
+    path: &ConfinedPath,
+    selection: LineSelection,
+    max_bytes: usize,
+    line_numbers: bool,
+    cancel: &CancellationToken,
+) -> Result<TextFile, Error> {
+    if !line_numbers {
+        return read_lines(path, selection, max_bytes, cancel);
+    }
+    let text = read_lines(path, selection.for_numbering(), max_bytes - max_bytes / NUMBERS_SHARE, cancel)?;
+    Ok(TextFile { line_numbers, ..text })
 }
 
 /// Reads the lines of `selection`, at most `max_bytes` of them.

@@ -9,6 +9,8 @@ mod request;
 mod tests;
 
 pub use file::read_file;
-pub(super) use file::read_lines;
+#[cfg(test)]
+use file::read_lines;
+pub(super) use file::read_lines_numbered;
 pub(super) use request::LineSelection;
 pub use request::{ReadFile, TextFile};

@@ -14,20 +14,24 @@ const DEFAULT_LINES: u64 = 2000;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ReadFile {
-    /// File to read
+    /// Path of the file, relative to the first root or absolute beneath a root.
     pub path: String,
-    /// First line, from 1
+    /// First line to read, counted from 1. Default 1.
     #[schemars(range(min = 1))]
     pub offset: Option<i64>,
-    /// Lines; default 2000, at most 40 KB
+    /// Number of lines to read. Default 2000.
     #[schemars(range(min = 1))]
     pub limit: Option<i64>,
-    /// First N lines
+    /// Reads the first lines, as many as this says, instead of `offset` and `limit`.
     #[schemars(range(min = 1))]
     pub head: Option<i64>,
-    /// Last N lines
+    /// Reads the last lines, as many as this says: the end of a log.
     #[schemars(range(min = 1))]
     pub tail: Option<i64>,
+    /// Begins each line with its number and a tab, as `cat -n` does. Default false: the text as it stands, which an edit
+    /// can quote.
+    #[serde(default)]
+    pub line_numbers: bool,
 }
 
 impl ReadFile {
@@ -58,6 +62,9 @@ pub struct TextFile {
     /// Remarks: parts that were left out and how to get them, and peculiarities of the file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// True if [`to_text`](Self::to_text) numbers the lines.
+    #[serde(skip)]
+    pub line_numbers: bool,
 }
 
 impl TextFile {
@@ -75,6 +82,17 @@ impl TextFile {
         }
     }
 
+    /// Returns the text with the number of each line and a tab before it, or as it is where the numbers are not known.
+    fn numbered_text(&self) -> String {
+        match self.first_line {
+            Some(first) if self.line_numbers => {
+                let lines = self.text.split_inclusive('\n');
+                (first..).zip(lines).map(|(number, line)| format!("{number}\t{line}")).collect()
+            }
+            _ => self.text.clone(),
+        }
+    }
+
     /// Returns the text, followed in brackets by the notes and, unless the file is given whole, by the
     /// [summary](Self::summary).
     pub fn to_text(&self) -> String {
@@ -82,11 +100,15 @@ impl TextFile {
         if self.lines == 0 || self.total_lines != Some(self.lines) {
             remarks.insert(0, self.summary());
         }
-        if remarks.is_empty() {
-            return self.text.clone();
+        if self.line_numbers && self.lines > 0 && self.first_line.is_none() {
+            remarks.push("the file is too large to number its last lines".to_owned());
         }
-        let separator = if self.text.is_empty() || self.text.ends_with('\n') { "" } else { "\n" };
-        format!("{}{separator}[{}]\n", self.text, remarks.join("; "))
+        let text = self.numbered_text();
+        if remarks.is_empty() {
+            return text;
+        }
+        let separator = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+        format!("{text}{separator}[{}]\n", remarks.join("; "))
     }
 }
 
@@ -100,15 +122,21 @@ pub(in crate::filesystem) enum LineSelection {
 }
 
 impl LineSelection {
-    /// The default: the first 2,000 lines.
-    pub(in crate::filesystem) const START: Self = Self::From { first: 1, lines: DEFAULT_LINES };
+    /// Returns `limit` lines from line `offset` on, each with its default.
+    pub(in crate::filesystem) fn range(offset: Option<i64>, limit: Option<i64>) -> Result<Self, Error> {
+        let (offset, limit) = (positive("offset", offset)?, positive("limit", limit)?);
+        Ok(Self::From { first: offset.unwrap_or(1), lines: limit.unwrap_or(DEFAULT_LINES) })
+    }
+
+    /// Returns this selection with at most as many lines as are numbered in one answer.
+    pub(in crate::filesystem) fn for_numbering(self) -> Self {
+        match self {
+            Self::From { first, lines } => Self::From { first, lines: lines.min(DEFAULT_LINES) },
+            Self::Last(lines) => Self::Last(lines.min(DEFAULT_LINES)),
+        }
+    }
 
     pub(super) fn from_input(input: &ReadFile) -> Result<Self, Error> {
-        let positive = |parameter, value: Option<i64>| {
-            let number =
-                value.map(|_| check_range(parameter, value, i64::MAX, 1, "1 or more")).transpose()?;
-            Ok::<_, Error>(number.map(|number| number as u64))
-        };
         let (offset, limit) = (positive("offset", input.offset)?, positive("limit", input.limit)?);
         match (positive("head", input.head)?, positive("tail", input.tail)?) {
             (None, None) => {
@@ -122,4 +150,10 @@ impl LineSelection {
             (None, Some(tail)) => Ok(Self::Last(tail)),
         }
     }
+}
+
+/// Returns a number that must be 1 or more, if one is given.
+fn positive(parameter: &'static str, value: Option<i64>) -> Result<Option<u64>, Error> {
+    let number = value.map(|_| check_range(parameter, value, i64::MAX, 1, "1 or more")).transpose()?;
+    Ok(number.map(|number| number as u64))
 }

@@ -51,6 +51,23 @@ fn offset_limit_head_and_tail_choose_lines() {
 }
 
 #[test]
+fn lines_are_numbered_on_request() {
+    let project = ProjectFixture::with(&[("f", "\tone\ntwo")]);
+    let numbered = |input| ReadFile { line_numbers: true, ..input };
+    let whole_file = read(&project, numbered(whole("f"))).unwrap();
+    assert_eq!((whole_file.to_text().as_str(), whole_file.text.as_str()), ("1\t\tone\n2\ttwo", "\tone\ntwo"));
+    let part = read(&project, numbered(from(2, 1))).unwrap();
+    assert_eq!(part.to_text(), "2\ttwo\n[line 2 of 2]\n");
+    let tail = read(&project, numbered(ReadFile { tail: Some(1), ..whole("f") })).unwrap();
+    assert_eq!(tail.to_text(), "2\ttwo\n[line 2 of 2]\n");
+    // The numbers have their share of the bytes of an answer.
+    project.put("f", "some words\n".repeat(9000));
+    let long = read(&project, numbered(from(1, 9000))).unwrap();
+    assert!(long.to_text().len() <= MAX_TEXT_BYTES + 100, "{}", long.to_text().len());
+    assert!(long.to_text().ends_with("[lines 1-2000 of 9000; continue with offset=2001]\n"));
+}
+
+#[test]
 fn two_thousand_lines_come_by_default_and_the_rest_is_announced() {
     let project = ProjectFixture::with(&[("f", "x\n".repeat(2500))]);
     let file = read(&project, whole("f")).unwrap();

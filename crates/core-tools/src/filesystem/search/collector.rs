@@ -3,6 +3,7 @@
 use super::matches::{FileMatches, RemainingSpace};
 use super::query::SearchQuery;
 use super::request::{SearchFiles, SearchMode, SearchResult, plural};
+use super::symbols::FileSymbols;
 use crate::filesystem::limits::MAX_TEXT_BYTES;
 use crate::filesystem::walk::display_path;
 use crate::workspace::ConfinedPath;
@@ -22,6 +23,8 @@ pub(super) struct MatchCollector {
     cutoff: Option<Vec<u8>>,
     matches: u64,
     files: u64,
+    /// Files that were searched.
+    pub(super) searched_files: u64,
     /// Files with matches that were left out for being binary.
     pub(super) binary_files: u64,
     /// Files that could not be read.
@@ -77,6 +80,7 @@ impl MatchCollector {
             all.kept.extend(part.kept);
             all.matches += part.matches;
             all.files += part.files;
+            all.searched_files += part.searched_files;
             all.binary_files += part.binary_files;
             all.unreadable_files += part.unreadable_files;
         }
@@ -107,7 +111,10 @@ impl MatchCollector {
             notes.push(format!("{results} of {total} {noun} shown, the first in order; {advice}"));
         }
         if self.files == 0 {
-            notes.push(note_on_nothing_found(input));
+            notes.push(note_on_nothing_found(input, self.searched_files));
+        }
+        if input.symbol && cfg!(not(feature = "context")) {
+            notes.push("no symbols: this server has no grammars".to_owned());
         }
         if self.binary_files > 0 {
             notes.push(format!("{} left out for being binary", plural(self.binary_files, "matching file")));
@@ -125,6 +132,7 @@ impl MatchCollector {
 
     /// Renders as many results as the limits allow. Returns them with their number.
     fn render(&self, start: &ConfinedPath, input: &SearchFiles, max_results: usize) -> (String, usize) {
+        let start_path = start;
         let start = start.display_path();
         let (mut text, mut results) = (String::new(), 0);
         for file in &self.kept {
@@ -132,7 +140,8 @@ impl MatchCollector {
             let path = if file.key.is_empty() { start.clone() } else { display_path(&start, &file.key) };
             let separate = input.context.unwrap_or(0) > 0 && !text.is_empty();
             let space = RemainingSpace { results: max_results - results, bytes: MAX_TEXT_BYTES - text.len() };
-            let rendered = file.render(&path, input.mode, separate, space);
+            let symbols = input.symbol.then(|| FileSymbols::of(start_path, &file.key, &path));
+            let rendered = file.render(&path, input.mode, separate, symbols.as_ref(), space);
             text.push_str(&rendered.text);
             results += rendered.results;
             if rendered.is_cut || results >= max_results || text.len() >= MAX_TEXT_BYTES {
@@ -144,7 +153,16 @@ impl MatchCollector {
 }
 
 /// Returns the note for a search without matches: the likeliest reasons, and what to try.
-fn note_on_nothing_found(input: &SearchFiles) -> String {
+fn note_on_nothing_found(input: &SearchFiles, searched_files: u64) -> String {
+    if searched_files == 0 && !input.include.0.is_empty() {
+        let include: Vec<&str> = input.include.0.iter().take(5).map(String::as_str).collect();
+        return format!(
+            "no file below `{}` fits include ({}), so nothing was searched; a glob is on names (`*.rs`) or on paths below \
+             that folder (`src/**`)",
+            input.path,
+            include.join(", ")
+        );
+    }
     let literal = if !input.literal && input.pattern.contains(REGEX_CHARACTERS) {
         "; the pattern is a regular expression (literal: true takes it as it stands)"
     } else {

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::request::SearchMode;
+use super::symbols::FileSymbols;
 
 /// The matches of one file.
 pub(super) struct FileMatches {
@@ -66,10 +67,11 @@ impl FileMatches {
         path: &str,
         mode: SearchMode,
         separate: bool,
+        symbols: Option<&FileSymbols>,
         space: RemainingSpace,
     ) -> RenderedMatches {
         let text = match mode {
-            SearchMode::Lines => return self.render_lines(path, separate, space),
+            SearchMode::Lines => return self.render_lines(path, separate, symbols, space),
             SearchMode::Files => format!("{path}\n"),
             SearchMode::Count => format!("{path}:{}\n", self.matches),
         };
@@ -79,8 +81,15 @@ impl FileMatches {
         RenderedMatches { text, results: 1, is_cut: false }
     }
 
-    fn render_lines(&self, path: &str, separate: bool, space: RemainingSpace) -> RenderedMatches {
+    fn render_lines(
+        &self,
+        path: &str,
+        separate: bool,
+        symbols: Option<&FileSymbols>,
+        space: RemainingSpace,
+    ) -> RenderedMatches {
         let mut rendered = RenderedMatches::default();
+        let mut last_symbol = 0;
         let text = &mut rendered.text;
         if separate {
             text.push_str("--\n");
@@ -90,6 +99,15 @@ impl FileMatches {
             if line.kind == OutputLineKind::Match && rendered.results == space.results {
                 rendered.is_cut = true;
                 break;
+            }
+            // As `git grep --show-function` marks the line of the function.
+            if line.kind == OutputLineKind::Match
+                && let Some((first_line, signature)) =
+                    symbols.and_then(|symbols| symbols.of_line(line.number))
+                && std::mem::replace(&mut last_symbol, first_line) != first_line
+                && first_line != line.number
+            {
+                let _ = writeln!(text, "{path}={first_line}={signature}");
             }
             let _ = match line.kind {
                 OutputLineKind::Match => writeln!(text, "{path}:{}:{}", line.number, line.text),

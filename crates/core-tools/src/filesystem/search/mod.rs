@@ -10,6 +10,7 @@ mod request;
 mod run;
 mod shorten;
 mod sink;
+mod symbols;
 #[cfg(test)]
 mod tests;
 mod worker;

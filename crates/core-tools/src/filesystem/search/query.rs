@@ -17,6 +17,8 @@ pub(super) struct SearchQuery<'a> {
     include: GlobFilter,
     exclude: GlobFilter,
     pub(super) mode: SearchMode,
+    /// True if a match may have several lines.
+    pub(super) is_multiline: bool,
     /// Lines shown before and after a match.
     pub(super) context_lines: usize,
     /// The most lines or files shown, depending on the mode.
@@ -31,11 +33,13 @@ impl<'a> SearchQuery<'a> {
             0 => 0,
             lines => check_range("context", Some(lines), 20, 0, "from 0 to 20")?,
         };
+        let is_multiline = input.multiline || has_line_break(input);
         Ok(Self {
-            matcher: compile(input)?,
-            include: GlobFilter::new("include", &input.include.0)?,
+            matcher: compile(input, is_multiline)?,
+            include: GlobFilter::with_folders("include", &input.include.0)?,
             exclude: GlobFilter::new("exclude", &input.exclude.0)?,
             mode: input.mode,
+            is_multiline,
             context_lines,
             max_results,
             cancel,
@@ -56,8 +60,42 @@ impl<'a> SearchQuery<'a> {
     }
 }
 
-/// Compiles the pattern into a matcher that never goes beyond a line.
-fn compile(input: &SearchFiles) -> Result<RegexMatcher, Error> {
+/// Returns true if the pattern has a line break, as such or written as `\n`, which no single line matches.
+fn has_line_break(input: &SearchFiles) -> bool {
+    input.pattern.contains('\n') || (!input.literal && with_any_line_end(&input.pattern) != input.pattern)
+}
+
+/// Returns a regular expression in which each line break outside of a class also matches that of Windows.
+fn with_any_line_end(pattern: &str) -> String {
+    let mut expression = String::with_capacity(pattern.len() + 8);
+    let mut class_depth = 0_usize;
+    let mut characters = pattern.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\n' if class_depth == 0 => expression.push_str(r"(?:\r?\n)"),
+            '\\' => match characters.next() {
+                Some('n') if class_depth == 0 => expression.push_str(r"(?:\r?\n)"),
+                // `\r\n` is written for both.
+                Some('r') if class_depth == 0 => expression.push_str(r"\r?"),
+                Some(escaped) => expression.extend(['\\', escaped]),
+                None => expression.push('\\'),
+            },
+            '[' => {
+                class_depth += 1;
+                expression.push('[');
+            }
+            ']' => {
+                class_depth = class_depth.saturating_sub(1);
+                expression.push(']');
+            }
+            other => expression.push(other),
+        }
+    }
+    expression
+}
+
+/// Compiles the pattern into a matcher, which goes beyond a line only if it `is_multiline`.
+fn compile(input: &SearchFiles, is_multiline: bool) -> Result<RegexMatcher, Error> {
     if input.pattern.is_empty() {
         return Err(Error::Parameters(
             "`pattern` is empty, which every line matches; use read_file to see a file",
@@ -66,14 +104,15 @@ fn compile(input: &SearchFiles) -> Result<RegexMatcher, Error> {
     let mut builder = RegexMatcherBuilder::new();
     builder
         // Keeps a match within a line, and refuses a pattern that can only match across two.
-        .line_terminator(Some(b'\n'))
-        .fixed_strings(input.literal)
+        .line_terminator((!is_multiline).then_some(b'\n'))
         .multi_line(true)
         .case_insensitive(input.case == CaseMode::Insensitive)
         .case_smart(input.case == CaseMode::Smart);
-    builder.build(&input.pattern).map_err(|error| match error.kind() {
+    let pattern = if input.literal { regex::escape(&input.pattern) } else { input.pattern.clone() };
+    let pattern = if is_multiline { with_any_line_end(&pattern) } else { pattern };
+    builder.build(&pattern).map_err(|error| match error.kind() {
         grep_regex::ErrorKind::NotAllowed(_) => Error::Parameters(
-            "`pattern` has a line break, and lines are matched one by one; look for one of the lines, with context",
+            "`pattern` matches a line break, and lines are matched one by one; set multiline to true",
         ),
         // The matcher wraps the pattern before it parses it, so its error points at the wrong column. Parsed
         // once more as given, the error points into the caller's own text.

@@ -13,33 +13,40 @@ use crate::filesystem::parameters::primary_root;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct SearchFiles {
-    /// Regular expression, line by line
+    /// Regular expression in the syntax of Rust: no look-around, no back-references. `\n` in it matches across lines.
     pub pattern: String,
-    /// File or folder
+    /// File or folder to search, relative to the first root or absolute beneath a root. Default: the first root.
     #[serde(default = "primary_root")]
     pub path: String,
-    /// Plain text
+    /// Takes `pattern` as plain text: `f(x)[0]`. Default false.
     #[serde(default)]
     pub literal: bool,
-    /// Default sensitive
+    /// How letters compare; `smart` ignores case unless the pattern has a capital letter. Default sensitive.
     #[serde(default)]
     pub case: CaseMode,
-    /// Globs: `*.rs`
+    /// Searches only these files: globs on names (`*.rs`) or paths below `path` (`src/**/*.ts`), or folders (`src`).
     #[serde(default)]
     pub include: GlobList,
-    /// Globs
+    /// Leaves out these files and folders, by globs as in `include`.
     #[serde(default)]
     pub exclude: GlobList,
-    /// Lines around a match
+    /// Number of lines to show before and after each match. Default 0.
     #[schemars(range(min = 0, max = 20))]
     pub context: Option<i64>,
-    /// Default lines
+    /// The form of the answer: matching `lines`, only the paths of `files`, or the `count` for each file. Default: lines.
+    #[schemars(extend("alias" = "output_mode"))]
     #[serde(default)]
     pub mode: SearchMode,
-    /// Default 200
+    /// Matches across lines: `^` and `$` still match at lines, `.` no line end; `(?s)` changes that. Default false.
+    #[serde(default)]
+    pub multiline: bool,
+    /// Shows the function or type around each match as a line `path=LINE=signature` before it. Default false.
+    #[serde(default)]
+    pub symbol: bool,
+    /// The most lines (or files, for the other modes) in the answer. Default 200.
     #[schemars(range(min = 1, max = 10_000))]
     pub max_results: Option<i64>,
-    /// Include what .gitignore names
+    /// Also searches what .gitignore names.
     #[schemars(extend("unlisted" = true))]
     #[serde(default)]
     pub include_ignored: bool,
@@ -57,6 +64,8 @@ impl SearchFiles {
             exclude: GlobList::default(),
             context: None,
             mode: SearchMode::default(),
+            multiline: false,
+            symbol: false,
             max_results: None,
             include_ignored: false,
         }
@@ -95,7 +104,8 @@ pub enum SearchMode {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[non_exhaustive]
 pub struct SearchResult {
-    /// `path:line:text`, around it `path-line-text`, `--` between groups; or the paths, or `path:count`.
+    /// `path:line:text`, around it `path-line-text`, `--` between groups, `path=line=signature` of what a match stands in;
+    /// or the paths, or `path:count`.
     pub text: String,
     /// Lines that match, also those not shown. Absent in the mode `files`, which stops at the first of each.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -10,7 +10,7 @@ use crate::filesystem::error::Error;
 use crate::filesystem::walk::{WalkFilter, WalkOutcome, walk};
 use crate::workspace::{PathKind, Workspace};
 
-/// Searches files line by line, and shows the first matches in the order of path and line.
+/// Searches files line by line, or across lines if the pattern asks for it, and shows the first matches in the order of path and line.
 ///
 /// Binary files (with a NUL) are left out, and so is what `.gitignore` names; links are not followed, `.git` is
 /// never entered. UTF-16 with a byte order mark is read as text. Everything is counted, whatever is shown; and

@@ -67,14 +67,17 @@ impl Sink for SearchLineSink<'_> {
             self.is_binary = true;
             return Ok(false);
         }
-        self.matches += 1;
-        if self.has_room() {
-            // Only for a long line does it matter where the match is.
-            let start = match self.query.matcher.find(line) {
-                Ok(Some(found)) if line.len() > MAX_LINE_BYTES => found.start(),
-                _ => 0,
-            };
-            self.push(found.line_number(), OutputLineKind::Match, shorten_line(line, start));
+        // One line, unless the pattern matches across lines.
+        for (line, number) in found.lines().zip(found.line_number().unwrap_or(0)..) {
+            self.matches += 1;
+            if self.has_room() {
+                // Only for a long line does it matter where the match is.
+                let start = match self.query.matcher.find(line) {
+                    Ok(Some(found)) if line.len() > MAX_LINE_BYTES => found.start(),
+                    _ => 0,
+                };
+                self.push(Some(number), OutputLineKind::Match, shorten_line(line, start));
+            }
         }
         // For the paths alone one match will do. The token is checked rarely: an atomic load for every line shows.
         Ok(self.query.mode != SearchMode::Files

@@ -121,7 +121,7 @@ fn a_bad_pattern_shows_where_and_suggests_literal() {
     error: unclosed group
     To look for this text as it stands, set literal to true
     ");
-    insta::assert_snapshot!(error(&input("a\nb")), @"`pattern` has a line break, and lines are matched one by one; look for one of the lines, with context");
+    insta::assert_snapshot!(error(&input(r"a\x0Ab")), @"`pattern` matches a line break, and lines are matched one by one; set multiline to true");
     insta::assert_snapshot!(error(&input("(?=look)")), @r"
     `pattern` is no regular expression: regex parse error:
         (?=look)
@@ -315,4 +315,60 @@ fn a_file_swapped_for_a_link_during_the_search_shows_nothing_from_outside() {
         }
         done.store(true, Ordering::Relaxed);
     });
+}
+
+#[test]
+fn a_pattern_may_match_across_lines() {
+    let project =
+        project(&[("a.rs", "fn a(\n    x: u8,\n) {}\nfn b() {}\n"), ("w.txt", "one\r\ntwo\r\nthree\r\n")]);
+    // A line break in the pattern, as such or escaped, is enough.
+    for pattern in ["one\ntwo", r"one\ntwo", r"one\r\ntwo"] {
+        assert_eq!(search(&project, pattern), "w.txt:1:one\nw.txt:2:two\n", "{pattern:?}");
+    }
+    let literal = SearchFiles { literal: true, ..input("fn a(\n    x") };
+    assert_eq!(search_with(&project, &literal).text, "a.rs:1:fn a(\na.rs:2:    x: u8,\n");
+    assert_eq!(search(&project, r"fn \w+\([^)]*u8"), "");
+    let multiline = SearchFiles { multiline: true, ..input(r"fn \w+\([^)]*u8") };
+    let found = search_with(&project, &multiline);
+    assert_eq!((found.text.as_str(), found.matches), ("a.rs:1:fn a(\na.rs:2:    x: u8,\n", Some(2)));
+    // `^`, `$` and `.` keep to lines.
+    let anchored = SearchFiles { multiline: true, ..input(r"^\) .*$") };
+    assert_eq!(search_with(&project, &anchored).text, "a.rs:3:) {}\n");
+    let one = SearchFiles { max_results: Some(1), context: Some(1), ..multiline };
+    let cut = search_with(&project, &one);
+    assert!(cut.truncated && cut.text.starts_with("a.rs:1:fn a(\n"), "{}", cut.text);
+    assert_eq!(search(&project, r"\\n"), "", "an escaped backslash is no line break");
+}
+
+#[test]
+fn a_folder_can_be_included_by_its_name() {
+    let project = project(&[("src/a/b.rs", "hit\n"), ("docs/c.md", "hit\n"), ("d.rs", "hit\n")]);
+    let including = |globs: &[&str]| {
+        let include = GlobList(globs.iter().map(|glob| (*glob).to_owned()).collect());
+        search_with(&project, &SearchFiles { include, mode: SearchMode::Files, ..input("hit") }).to_text()
+    };
+    assert_eq!(including(&["src"]), "src/a/b.rs\n[1 file]\n");
+    assert_eq!(including(&["src/", "docs"]), "docs/c.md\nsrc/a/b.rs\n[2 files]\n");
+    insta::assert_snapshot!(including(&["source", "*.py"]), @"[no file below `.` fits include (source, *.py), so nothing was searched; a glob is on names (`*.rs`) or on paths below that folder (`src/**`)]");
+}
+
+#[cfg(feature = "context")]
+#[test]
+fn matches_are_shown_with_the_definition_that_they_stand_in() {
+    let project = project(&[
+        (
+            "a.rs",
+            "impl Shop {\n    fn total(&self) -> u8 {\n        let hit = 1;\n        hit\n    }\n    fn hit() {}\n}\n// hit\n",
+        ),
+        ("b.txt", "hit\n"),
+    ]);
+    let input = SearchFiles { symbol: true, ..input("hit") };
+    insta::assert_snapshot!(search_with(&project, &input).text, @r"
+    a.rs=2=impl Shop > fn total(&self) -> u8
+    a.rs:3:        let hit = 1;
+    a.rs:4:        hit
+    a.rs:6:    fn hit() {}
+    a.rs:8:// hit
+    b.txt:1:hit
+    ");
 }

@@ -64,6 +64,7 @@ impl<'a> SearchWorker<'a> {
     pub(super) fn new(query: &'a SearchQuery<'a>) -> Self {
         let searcher = SearcherBuilder::new()
             .line_number(true)
+            .multi_line(query.is_multiline)
             .before_context(query.context_lines)
             .after_context(query.context_lines)
             .heap_limit(Some(MAX_STREAMED_LINE_BYTES))
@@ -92,6 +93,7 @@ impl<'a> SearchWorker<'a> {
 
     /// Searches `file`, whose path has the key `self.key`.
     fn search(&mut self, mut file: File) {
+        self.collector.searched_files += 1;
         let Ok(length) = read_start(&mut file, &mut self.content) else {
             self.collector.unreadable_files += 1;
             return;

@@ -1,5 +1,6 @@
 //! The words of faults: where it is, what was given, what is expected.
 
+use super::units::bare_time;
 use crate::mcp::schema::JsonSchemaObject;
 use did_you_mean::nearest;
 use serde_json::{Map, Value};
@@ -10,10 +11,23 @@ pub(super) fn member_path(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 
+/// Reports a member that may be any of several.
+pub(super) fn ambiguous_member(names: &[&str], key: &str, path: &str) -> String {
+    let names: Vec<_> = names.iter().map(|name| format!("`{}`", member_path(path, name))).collect();
+    format!("unknown parameter `{}`; it may mean {}", member_path(path, &shorten(key)), names.join(" or "))
+}
+
 /// Reports a member that no property has, with the nearest name.
-pub(super) fn unknown_member(properties: &Map<String, Value>, key: &str, path: &str) -> String {
+pub(super) fn unknown_member(
+    properties: &Map<String, Value>,
+    key: &str,
+    value: &Value,
+    path: &str,
+) -> String {
     let mut text = format!("unknown parameter `{}`", member_path(path, &shorten(key)));
-    if let Some(name) = nearest(key, properties.keys().map(String::as_str)) {
+    if let Some((name, _)) = bare_time(properties, key, value) {
+        let _ = write!(text, "; `{}` takes milliseconds", member_path(path, name));
+    } else if let Some(name) = nearest(key, properties.keys().map(String::as_str)) {
         let _ = write!(text, "; did you mean `{}`?", member_path(path, name));
     } else if properties.is_empty() {
         text.push_str("; there are none here");

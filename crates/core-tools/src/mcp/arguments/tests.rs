@@ -4,7 +4,7 @@ use super::normalise;
 use crate::mcp::schema::JsonSchemaObject;
 use serde_json::{Value, json};
 
-fn schema() -> JsonSchemaObject {
+pub(super) fn schema() -> JsonSchemaObject {
     let schema = json!({
         "type": "object",
         "properties": {
@@ -29,9 +29,9 @@ fn schema() -> JsonSchemaObject {
     }
 }
 
-fn run(arguments: Value) -> Result<Value, String> {
+pub(super) fn run(arguments: Value) -> Result<Value, String> {
     let Value::Object(arguments) = arguments else { unreachable!() };
-    normalise(&schema(), arguments).map(Value::Object).map_err(|error| error.to_string())
+    normalise("tool", &schema(), arguments).map(Value::Object).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn one_string_is_a_list_of_one() {
     let mut schema = schema();
     schema["properties"]["files"] = json!({"type": "array", "items": {"type": "string"}});
     let given = json!({"path": "a", "files": "b"}).as_object().cloned().unwrap();
-    assert_eq!(normalise(&schema, given).unwrap()["files"], json!(["b"]));
+    assert_eq!(normalise("tool", &schema, given).unwrap()["files"], json!(["b"]));
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn a_list_or_an_object_may_be_json_in_a_string() {
     schema["properties"]["files"] = json!({"type": "array", "items": {"type": "string"}});
     let files = |files: &str| {
         let given = json!({"path": "a", "files": files}).as_object().cloned().unwrap();
-        normalise(&schema, given).unwrap()["files"].clone()
+        normalise("tool", &schema, given).unwrap()["files"].clone()
     };
     assert_eq!(files(r#"["a", "b"]"#), json!(["a", "b"]));
     // What is no JSON, or not what is wanted, is the one string that it is.
@@ -75,18 +75,15 @@ fn a_list_or_an_object_may_be_json_in_a_string() {
 
 #[test]
 fn json_in_a_string_is_judged_like_any_other() {
-    let given = json!({"path": "a", "edits": r#"[{"old_string": ""}, {"new": 1}]"#, "env": r#"{"A": 1}"#});
+    let given = json!({"path": "a", "edits": r#"[{"old_string": ""}, {"new": 1}]"#, "env": r#"{"A": []}"#});
     insta::assert_snapshot!(run(given).unwrap_err(), @"
     `edits[0].old_string` has 0 characters: expected at least 1
     unknown parameter `edits[1].new`; known: `old_string`
     `edits[1].old_string` is missing: expected a string
-    `env.A` is 1: expected a string
+    `env.A` is an array: expected a string
     ");
-    let given = json!({"path": "a", "edits": r#"{"old_string": "x"}"#, "env": "[]"});
-    insta::assert_snapshot!(run(given).unwrap_err(), @r#"
-    `edits` is the string "{\"old_string\": \"x\"}": expected an array of objects
-    `env` is the string "[]": expected an object
-    "#);
+    let given = json!({"path": "a", "env": "[]"});
+    insta::assert_snapshot!(run(given).unwrap_err(), @r#"`env` is the string "[]": expected an object"#);
     let given = json!({"path": "a", "edits": "[{]", "env": "A=b"});
     insta::assert_snapshot!(run(given).unwrap_err(), @r#"
     `edits` is the string "[{]": expected an array of objects
@@ -116,22 +113,25 @@ fn keys_of_a_free_object_keep_their_case() {
 
 #[test]
 fn a_second_spelling_of_a_member_is_refused() {
-    insta::assert_snapshot!(run(json!({"path": "a", "max_count": 1, "maxCount": 2})).unwrap_err(), @"`max_count` is given twice, in two spellings: give it once");
-    insta::assert_snapshot!(run(json!({"path": "a", "Path": "b"})).unwrap_err(), @"unknown parameter `Path`; did you mean `path`?");
+    insta::assert_snapshot!(run(json!({"path": "a", "max_count": 1, "maxCount": 2})).unwrap_err(), @"`max_count` is given twice, under two names: give it once");
+    insta::assert_snapshot!(run(json!({"path": "a", "Path": "b"})).unwrap_err(), @"
+    `Path` and `path` differ in nothing but case: give one of them
+    unknown parameter `Path`; did you mean `path`?
+    ");
 }
 
 #[test]
 fn every_fault_is_named_with_its_place_and_what_is_allowed() {
     let given = json!({
-        "max_cout": 3, "max_count": 101, "mode": "overwrit", "files": 5, "env": {"A": 1},
+        "max_cout": 3, "max_count": 101, "mode": "overwrit", "files": true, "env": {"A": []},
         "edits": [{"old_string": ""}, {"new": 1}]
     });
     insta::assert_snapshot!(run(given).unwrap_err(), @r#"
     unknown parameter `max_cout`; did you mean `max_count`?
     `max_count` is 101: expected a whole number from 1 to 100
     `mode` is the string "overwrit": expected one of "overwrite", "create"; did you mean "overwrite"?
-    `files` is 5: expected a string or an array of strings
-    `env.A` is 1: expected a string
+    `files` is true: expected a string or an array of strings
+    `env.A` is an array: expected a string
     `edits[0].old_string` has 0 characters: expected at least 1
     unknown parameter `edits[1].new`; known: `old_string`
     `edits[1].old_string` is missing: expected a string

@@ -13,6 +13,7 @@ use crate::mcp::toolset::Toolset;
 use crate::redact::Redactor;
 use arc_swap::ArcSwap;
 use role_policy::{EffectResolver, LexicalResolver, Policy};
+use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::watch;
 
@@ -27,6 +28,8 @@ pub struct HostBuilder {
     limits: HostLimits,
     answer_format: AnswerFormat,
     multi_tenant: bool,
+    roots: Vec<PathBuf>,
+    notice: Option<String>,
 }
 
 impl std::fmt::Debug for HostBuilder {
@@ -81,6 +84,20 @@ impl HostBuilder {
         self
     }
 
+    /// Names the folders that tools may use, for the instructions of a server. None by default.
+    #[must_use]
+    pub fn roots<P: Into<PathBuf>>(mut self, roots: impl IntoIterator<Item = P>) -> Self {
+        self.roots = roots.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Adds a restriction of the whole server to the answer about a tool that is not there. None by default.
+    #[must_use]
+    pub fn notice(mut self, notice: Option<String>) -> Self {
+        self.notice = notice;
+        self
+    }
+
     /// Sends answers as text only, for clients that show nothing else. Off by default.
     #[must_use]
     pub fn text_only(mut self, text_only: bool) -> Self {
@@ -94,7 +111,8 @@ impl HostBuilder {
     ///
     /// Two tools share a name, or the selection names a tool or toolset that is not there.
     pub fn build(self) -> Result<Host, HostError> {
-        let tools = ToolTable::new(&self.selection, self.toolsets, self.effects, self.answer_format)?;
+        let mut tools = ToolTable::new(&self.selection, self.toolsets, self.effects, self.answer_format)?;
+        tools.roots = self.roots;
         Ok(Host {
             shared: Arc::new(SharedHost {
                 selection: self.selection,
@@ -107,6 +125,7 @@ impl HostBuilder {
                 limits: self.limits,
                 answer_format: self.answer_format,
                 multi_tenant: self.multi_tenant,
+                notice: self.notice,
             }),
             tools: Arc::new(tools),
         })
@@ -126,6 +145,8 @@ impl Host {
             limits: HostLimits::default(),
             answer_format: AnswerFormat::Structured,
             multi_tenant: false,
+            roots: Vec::new(),
+            notice: None,
         }
     }
 }

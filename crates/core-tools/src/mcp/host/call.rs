@@ -5,12 +5,16 @@ use super::host::{Host, SharedHost};
 use super::record::{CallRecording, CallStarted, CallVerdict};
 use super::tools::RegisteredTool;
 use crate::mcp::answer::{Answer, ToolError};
-use crate::mcp::arguments;
+use crate::mcp::arguments::{self, to_short_json};
 use crate::mcp::audit::{ArgumentSummary, CallDecision, Outcome};
 use crate::mcp::call_context::CallContext;
 use crate::mcp::rate_limiter::RunningCall;
+use crate::mcp::tool_directory::{DirectoryEntry, ToolDirectory};
 use role_policy::{Authorized, Call, Caller, LexicalResolver, Policy, Refusal, RoleLimits};
 use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -73,6 +77,9 @@ impl Host {
         let answer = match self.admit(&policy, registered, arguments, &summary, &mut context) {
             Ok(AdmittedCall { call, rule, _running }) => {
                 recording.on_decided(CallVerdict { decision: CallDecision::Allowed, rule });
+                if registered.tool.wants_directory() {
+                    context.directory = Some(self.directory(Arc::clone(&policy), context.caller.clone()));
+                }
                 context.policy = Some(policy);
                 self.dispatch(registered, call, context).await
             }
@@ -81,7 +88,8 @@ impl Host {
                 Err(ToolError::new(message))
             }
         };
-        let answer = answer.unwrap_or_else(|error| Answer::error(&error));
+        let answer =
+            answer.unwrap_or_else(|error| Answer::error(&self.without_hidden_advice(&started.caller, error)));
         // Twice: a client may go away while the answer is masked, and masking may itself make it an error.
         recording.on_finished(answer.is_failed());
         let answer = self.finalize(answer).await;
@@ -134,8 +142,15 @@ impl Host {
         caller: &Caller,
     ) -> Result<Authorized<Call>, RejectedCall> {
         let name = registered.tool.name();
-        let arguments = arguments::normalise(registered.tool.input(), arguments).map_err(|faults| {
-            let message = format!("invalid arguments for `{name}`:\n{faults}");
+        let arguments = arguments::normalise(name, registered.tool.input(), arguments).map_err(|faults| {
+            let mut message = format!("invalid arguments for `{name}`:\n{faults}");
+            // Named only to a caller that sees it.
+            if let Some((other, arguments)) = faults.other_tool.as_deref()
+                && self.find(policy, caller, other).is_some_and(|registered| registered.is_listed)
+            {
+                let arguments = to_short_json(arguments).unwrap_or_default();
+                let _ = write!(message, "; `{other}` does not: {arguments}");
+            }
             RejectedCall::new(CallDecision::Invalid, "", message)
         })?;
         let call = Call::new(name, arguments);
@@ -167,6 +182,32 @@ impl Host {
         context.role_limit = limits.max_seconds.map(Duration::from_secs);
         let max_timeout = self.limits().max_timeout;
         context.max_timeout = context.role_limit.map_or(max_timeout, |limit| limit.min(max_timeout));
+    }
+
+    /// Returns an error without the advice to use tools that are not listed to `caller`.
+    fn without_hidden_advice(&self, caller: &Caller, error: ToolError) -> ToolError {
+        let policy = self.shared.policy.load();
+        let listed: HashSet<&str> =
+            self.listed(&policy, caller).map(|registered| registered.tool.name()).collect();
+        let message = error.to_string();
+        match self.tools.known.without_advice(&message, &listed) {
+            Cow::Borrowed(_) => error,
+            Cow::Owned(shortened) => ToolError::new(shortened),
+        }
+    }
+
+    /// Returns the tools that `caller` may call.
+    fn directory(&self, policy: Arc<Policy>, caller: Caller) -> ToolDirectory {
+        let host = self.clone();
+        ToolDirectory::new(move |visit| {
+            let callable: HashSet<&str> =
+                host.visible(&policy, &caller).map(|registered| registered.tool.name()).collect();
+            for registered in host.visible(&policy, &caller) {
+                let definition = &*registered.definition(&host.tools.known, &callable);
+                let RegisteredTool { toolset, is_listed, .. } = registered;
+                visit(DirectoryEntry { toolset, definition, is_listed: *is_listed });
+            }
+        })
     }
 
     /// Returns true if the policy keeps nothing from `caller`. Never where several callers share the server: other callers'

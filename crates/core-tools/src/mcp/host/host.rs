@@ -4,6 +4,7 @@ use super::error::{HostError, NoSuchTool};
 use super::tools::{RegisteredTool, ToolTable};
 use crate::mcp::answer::AnswerFormat;
 use crate::mcp::audit::Audit;
+use crate::mcp::found_tools::FoundTools;
 use crate::mcp::limits::HostLimits;
 use crate::mcp::permits::{CallPermits, ResourceClass};
 use crate::mcp::rate_limiter::RateLimiter;
@@ -15,7 +16,9 @@ use crate::redact::Redactor;
 use arc_swap::ArcSwap;
 use did_you_mean::nearest;
 use role_policy::{Caller, EffectResolver, Policy, ToolFacts};
+use std::collections::HashSet;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::watch;
 
@@ -40,6 +43,8 @@ pub(super) struct SharedHost {
     pub(super) call_permits: CallPermits,
     pub(super) answer_format: AnswerFormat,
     pub(super) multi_tenant: bool,
+    /// A restriction of the whole server that a caller who misses a tool should know.
+    pub(super) notice: Option<String>,
 }
 
 impl fmt::Debug for SharedHost {
@@ -49,7 +54,8 @@ impl fmt::Debug for SharedHost {
 }
 
 impl Host {
-    /// Returns the same host with tools over another workspace: one policy, one audit, the same limits for all together.
+    /// Returns the same host with tools over another workspace, whose folders are `roots`: one policy, one audit, the same
+    /// limits for all together.
     ///
     /// # Errors
     ///
@@ -58,8 +64,10 @@ impl Host {
         &self,
         toolsets: Vec<Toolset>,
         effects: Arc<dyn EffectResolver + Send + Sync>,
+        roots: Vec<PathBuf>,
     ) -> Result<Self, HostError> {
-        let tools = ToolTable::new(&self.shared.selection, toolsets, effects, self.shared.answer_format)?;
+        let mut tools = ToolTable::new(&self.shared.selection, toolsets, effects, self.shared.answer_format)?;
+        tools.roots = roots;
         Ok(Self { shared: Arc::clone(&self.shared), tools: Arc::new(tools) })
     }
 
@@ -79,20 +87,39 @@ impl Host {
         processes
     }
 
-    /// Returns the tools that `caller` sees, in their stable order.
+    /// Returns the tools that are listed to `caller`, in their stable order.
     pub fn list(&self, caller: &Caller) -> Vec<rmcp::model::Tool> {
-        let policy = self.shared.policy.load();
-        self.visible(&policy, caller).map(|registered| registered.listed.clone()).collect()
+        self.list_with(caller, &FoundTools::default())
     }
 
-    /// Returns the toolset of each tool that `caller` sees, in the same order as [`Self::list`].
+    /// Returns the tools that are listed to `caller` after its client has found others as well.
+    pub(crate) fn list_with(&self, caller: &Caller, found: &FoundTools) -> Vec<rmcp::model::Tool> {
+        let policy = self.shared.policy.load();
+        let listed: Vec<&RegisteredTool> = self
+            .visible(&policy, caller)
+            .filter(|registered| registered.is_listed || found.contains(registered.tool.name()))
+            .collect();
+        let names: HashSet<&str> = listed.iter().map(|registered| registered.tool.name()).collect();
+        let definition =
+            |registered: &RegisteredTool| registered.definition(&self.tools.known, &names).into_owned();
+        listed.into_iter().map(definition).collect()
+    }
+
+    /// Returns the toolset of each tool that is listed to `caller`, in the same order as [`Self::list`].
     pub fn toolsets(&self, caller: &Caller) -> Vec<&'static str> {
         let policy = self.shared.policy.load();
-        self.visible(&policy, caller).map(|registered| registered.toolset).collect()
+        self.listed(&policy, caller).map(|registered| registered.toolset).collect()
     }
 
-    /// Returns the names of the tools that `caller` sees, in the same order as [`Self::list`].
+    /// Returns the names of the tools that are listed to `caller`, in the same order as [`Self::list`].
     pub fn names(&self, caller: &Caller) -> Vec<&'static str> {
+        let policy = self.shared.policy.load();
+        self.listed(&policy, caller).map(|registered| registered.tool.name()).collect()
+    }
+
+    /// Returns the names of the tools that `caller` may call: those that are listed, and those that a preset leaves out
+    /// of the list.
+    pub fn callable_names(&self, caller: &Caller) -> Vec<&'static str> {
         let policy = self.shared.policy.load();
         self.visible(&policy, caller).map(|registered| registered.tool.name()).collect()
     }
@@ -106,10 +133,20 @@ impl Host {
     /// leaves out.
     pub fn reference(&self, caller: &Caller) -> String {
         let policy = self.shared.policy.load();
-        let tools = self.visible(&policy, caller).map(|registered| (registered.toolset, &registered.tool));
+        let tools = self.listed(&policy, caller).map(|registered| (registered.toolset, &registered.tool));
         reference::markdown(tools)
     }
 
+    /// Returns the tools that are listed to `caller`.
+    pub(super) fn listed<'a>(
+        &'a self,
+        policy: &'a Policy,
+        caller: &'a Caller,
+    ) -> impl Iterator<Item = &'a RegisteredTool> {
+        self.visible(policy, caller).filter(|registered| registered.is_listed)
+    }
+
+    /// Returns the tools that `caller` may call.
     pub(super) fn visible<'a>(
         &'a self,
         policy: &'a Policy,
@@ -129,10 +166,13 @@ impl Host {
         // The name is text of the caller, of any length.
         let short: String = name.chars().take(64).collect();
         let seen = self.visible(policy, caller).map(|registered| registered.tool.name());
-        let message = match nearest(&short, seen) {
+        let mut message = match nearest(&short, seen) {
             Some(meant) => format!("no tool is called `{short}`; did you mean `{meant}`?"),
             None => format!("no tool is called `{short}`; tools/list names those there are"),
         };
+        if let Some(notice) = &self.shared.notice {
+            message = format!("{message} ({notice})");
+        }
         NoSuchTool { message: self.shared.redactor.redact(&message).into_owned() }
     }
 
@@ -170,6 +210,17 @@ impl Host {
     /// Returns the audit, if calls are recorded.
     pub fn audit(&self) -> Option<&Audit> {
         self.shared.audit.as_ref()
+    }
+
+    /// Returns the folders that tools may use, as the caller of this host knows them. The first is where relative paths
+    /// begin.
+    pub fn roots(&self) -> &[PathBuf] {
+        &self.tools.roots
+    }
+
+    /// Returns the restriction of the whole server, if there is one.
+    pub fn notice(&self) -> Option<&str> {
+        self.shared.notice.as_deref()
     }
 
     /// Returns the bounds on every call.

@@ -4,6 +4,7 @@
 
 mod builder;
 mod call;
+mod definition;
 mod dispatch;
 mod error;
 #[allow(clippy::module_inception, reason = "the area is called after its one type")]

@@ -2,13 +2,18 @@
 
 use super::error::HostError;
 use crate::mcp::answer::AnswerFormat;
+use crate::mcp::mentions::KnownTools;
+use crate::mcp::search_hints;
 use crate::mcp::selection::ToolSelection;
 use crate::mcp::tool::Tool;
 use crate::mcp::toolset::Toolset;
+use rmcp::model::Tool as Definition;
 use role_policy::{EffectResolver, ToolFacts};
-use std::collections::HashMap;
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 
 /// The tools over one workspace, and what resolves the paths in their arguments.
 pub(super) struct ToolTable {
@@ -16,6 +21,10 @@ pub(super) struct ToolTable {
     /// Canonical names and aliases, to indices in `tools`.
     names: HashMap<&'static str, usize>,
     pub(super) effects: Arc<dyn EffectResolver + Send + Sync>,
+    /// The folders of the workspace, as its caller may know them.
+    pub(super) roots: Vec<PathBuf>,
+    /// The tools that descriptions and errors may speak of.
+    pub(super) known: KnownTools,
 }
 
 /// A tool of a host.
@@ -24,17 +33,30 @@ pub(super) struct RegisteredTool {
     pub(super) tool: Tool,
     pub(super) toolset: &'static str,
     /// Its entry in the list that a client gets. Built once, since building it clones the whole schema.
-    pub(super) listed: rmcp::model::Tool,
+    pub(super) listed: Definition,
+    /// True if it is in the list. One that is not can be called all the same.
+    pub(super) is_listed: bool,
+    /// The tools that its description and parameters name.
+    named_tools: OnceLock<Box<[&'static str]>>,
 }
 
 impl RegisteredTool {
     pub(super) fn facts(&self) -> ToolFacts<'static> {
         self.tool.facts(self.toolset)
     }
+
+    /// Returns its entry in a list of `available` tools: what is said there of other tools would mislead.
+    pub(super) fn definition(&self, known: &KnownTools, available: &HashSet<&str>) -> Cow<'_, Definition> {
+        let named = self.named_tools.get_or_init(|| known.named_by(&self.listed));
+        match named.iter().all(|name| available.contains(name)) {
+            true => Cow::Borrowed(&self.listed),
+            false => Cow::Owned(known.shortened(&self.listed, available)),
+        }
+    }
 }
 
 impl ToolTable {
-    /// Registers those tools of `toolsets` that are selected.
+    /// Registers those tools of `toolsets` that the selection lets be called.
     pub(super) fn new(
         selection: &ToolSelection,
         toolsets: Vec<Toolset>,
@@ -42,11 +64,13 @@ impl ToolTable {
         format: AnswerFormat,
     ) -> Result<Self, HostError> {
         let selected = selection.resolve(&toolsets)?;
+        let own = toolsets.iter().flat_map(Toolset::facts).map(|tool| tool.name);
+        let known = search_hints::tool_names().chain(own).collect();
         let mut tools = Vec::new();
         let mut names = HashMap::new();
         for toolset in toolsets {
             for tool in toolset.tools {
-                if !selected.contains(tool.name()) {
+                if !selected.callable.contains(tool.name()) {
                     continue;
                 }
                 // An alias counts as a name: a tool of the user must not take over calls of another by its former name.
@@ -55,11 +79,17 @@ impl ToolTable {
                         return Err(HostError::DuplicateName(name.to_owned()));
                     }
                 }
-                let listed = tool.listed(format);
-                tools.push(RegisteredTool { tool, toolset: toolset.name, listed });
+                let (listed, is_listed) = (tool.listed(format), selected.listed.contains(tool.name()));
+                tools.push(RegisteredTool {
+                    tool,
+                    toolset: toolset.name,
+                    listed,
+                    is_listed,
+                    named_tools: OnceLock::new(),
+                });
             }
         }
-        Ok(Self { tools, names, effects })
+        Ok(Self { tools, names, effects, roots: Vec::new(), known })
     }
 
     /// Returns the tool with this name or alias.

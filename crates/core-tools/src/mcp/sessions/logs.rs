@@ -14,22 +14,20 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ReadLogs {
-    /// Most lines
+    /// The most lines to return, the newest. 20 by default.
     #[schemars(range(min = 1, max = 1000))]
     #[serde(default = "twenty")]
     lines: usize,
-    /// 10m, or a time
+    /// The earliest time: how long ago (`90s`, `10m`, `2h`, `1d`), or a time in UTC.
     since: Option<String>,
-    /// At least this; not for a session
-    #[schemars(extend("unlisted" = true))]
+    /// The lowest level of the supervisor's own lines. A session's output has no levels.
     level: Option<LogLevel>,
-    /// Of its output
+    /// The id of the session whose output is read. By default the supervisor's own log is.
     session: Option<String>,
-    /// New lines
+    /// True waits for lines that are written from now on, for about ten seconds. False by default.
     #[serde(default)]
     follow: bool,
-    /// Go on from the cursor of an earlier answer
-    #[schemars(extend("unlisted" = true))]
+    /// The cursor of an earlier answer, to go on from there.
     cursor: Option<u64>,
 }
 
@@ -43,7 +41,9 @@ pub(super) fn logs(sessions: &SessionService) -> Tool {
     let tool = Tool::new(
         "logs",
         "Session logs",
-        "The supervisor's last lines, or a session's. Also level, cursor.",
+        "Reads the last lines that an agent's session printed, or those of the supervisor that started it. Use it to see \
+         what an agent does or why it stopped; it does not read the application's logs. Returns the number of lines, a \
+         cursor to go on from, and the lines with their times.",
         move |input: ReadLogs, context: CallContext| {
             let sessions = sessions_of_caller(&sessions, &context);
             async move {

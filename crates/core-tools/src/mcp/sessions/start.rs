@@ -19,20 +19,18 @@ use std::time::Duration;
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct StartSession {
-    /// Its task
+    /// The task of the agent, in words. By default it starts without one.
     prompt: Option<String>,
-    /// Default: configured
+    /// The program and arguments of the agent, such as `["claude"]`. The one of the server's settings by default.
     command: Option<CommandText>,
-    /// At most yours
+    /// The role of the agent's session. It can do what both this role and yours can. Your own role by default.
     role: Option<String>,
-    /// Folder; default: the first root
-    #[schemars(extend("unlisted" = true))]
-    cwd: Option<String>,
-    /// It reads send_message from standard input
-    #[schemars(extend("unlisted" = true))]
+    /// The folder in which the agent runs. The first root by default.
+    #[schemars(extend("alias" = "cwd"))]
+    working_directory: Option<String>,
+    /// True sends messages to the agent through its standard input. By default the kind of agent decides.
     input: Option<bool>,
-    /// It has a terminal, into which send_message types
-    #[schemars(extend("unlisted" = true))]
+    /// True gives the agent a terminal, into which messages are typed. By default the kind of agent decides.
     pty: Option<bool>,
 }
 
@@ -40,17 +38,17 @@ struct StartSession {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RunAgentCommand {
-    /// /next-build
+    /// The slash command, one word, such as `/next-build`.
     command: String,
-    /// Arguments
+    /// The rest of the line after the command, such as `12`.
     args: Option<String>,
-    /// At most yours
+    /// The role of the agent's session. It can do what this role, yours and that of the command all can.
     role: Option<String>,
-    /// e.g. codex
+    /// The kind of agent, such as `claude` or `codex`. The one of the server's settings by default.
     agent: Option<String>,
-    /// Folder; default: the first root
-    #[schemars(extend("unlisted" = true))]
-    cwd: Option<String>,
+    /// The folder in which the agent runs. The first root by default.
+    #[schemars(extend("alias" = "cwd"))]
+    working_directory: Option<String>,
 }
 
 pub(super) fn new_session(commands: &Commands, sessions: &SessionService) -> Tool {
@@ -58,10 +56,12 @@ pub(super) fn new_session(commands: &Commands, sessions: &SessionService) -> Too
     let tool = Tool::new(
         "new_session",
         "New session",
-        "Starts an agent; answers once it runs. Also cwd.",
+        "Starts another agent, such as Claude Code or Codex, on a task of its own, and answers once its process runs. Use it \
+         for work that goes on beside yours; it does not wait for the agent to finish. The agent gets no more rights than \
+         you have. Returns the id of its session, by which the other tools for sessions know it.",
         move |input: StartSession, context: CallContext| {
             let sessions = sessions_of_caller(&sessions, &context);
-            let folder = SessionFolder::new(&commands, &context, input.cwd.as_deref());
+            let folder = SessionFolder::new(&commands, &context, input.working_directory.as_deref());
             async move {
                 let roles = SessionRoles::new(&context, input.role.as_deref(), None)?;
                 let command = input.command.map(command_words).transpose()?;
@@ -72,8 +72,11 @@ pub(super) fn new_session(commands: &Commands, sessions: &SessionService) -> Too
             }
         },
     );
-    let effects: &'static [Effect] =
-        &[Effect::Runs { command: "command", environment: "" }, Effect::Reads("cwd"), Effect::Role("role")];
+    let effects: &'static [Effect] = &[
+        Effect::Runs { command: "command", environment: "" },
+        Effect::Reads("working_directory"),
+        Effect::Role("role"),
+    ];
     tool.adds().open_world().effects(effects).answers::<AnyObject>().on_release_caller(move |principal| {
         let sessions = released.for_principal(Some(principal));
         // A task of its own, since a release must not wait.
@@ -89,10 +92,12 @@ pub(super) fn run_agent_command(commands: &Commands, sessions: &SessionService) 
     let tool = Tool::new(
         "run_agent_command",
         "Agent command",
-        "Starts a session with it.",
+        "Starts another agent with a slash command as its first message, such as `/next-build 12`, in the role that the \
+         policy gives to that command. Use it where work is done by commands; a task in words is a session of its own. \
+         Returns the id of the session once its process runs.",
         move |input: RunAgentCommand, context: CallContext| {
             let sessions = sessions_of_caller(&sessions, &context);
-            let folder = SessionFolder::new(&commands, &context, input.cwd.as_deref());
+            let folder = SessionFolder::new(&commands, &context, input.working_directory.as_deref());
             async move {
                 let command = input.command.trim();
                 if command.is_empty() || command.contains(char::is_whitespace) {
@@ -114,7 +119,10 @@ pub(super) fn run_agent_command(commands: &Commands, sessions: &SessionService) 
             }
         },
     );
-    tool.adds().open_world().effects(&[Effect::Reads("cwd"), Effect::Role("role")]).answers::<AnyObject>()
+    tool.adds()
+        .open_world()
+        .effects(&[Effect::Reads("working_directory"), Effect::Role("role")])
+        .answers::<AnyObject>()
 }
 
 async fn start(sessions: &SessionService, new: NewSession) -> Result<Answer, ToolError> {

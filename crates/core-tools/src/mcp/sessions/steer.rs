@@ -21,9 +21,9 @@ struct NoParameters {}
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SendMessage {
-    /// Session
+    /// The id of the session.
     session_id: String,
-    /// Message
+    /// The message, as a user would type it.
     text: String,
 }
 
@@ -31,7 +31,7 @@ struct SendMessage {
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ListSessions {
-    /// Also those that are over
+    /// True lists sessions that are over too. False by default.
     #[serde(default)]
     all: bool,
 }
@@ -40,9 +40,9 @@ struct ListSessions {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct EndSession {
-    /// Session
+    /// The id of the session.
     session_id: String,
-    /// Seconds before the kill; 5
+    /// The seconds that its processes have to end before they are killed. 5 by default.
     #[schemars(range(min = 0, max = 60))]
     grace: Option<u64>,
 }
@@ -52,7 +52,9 @@ pub(super) fn status(sessions: &SessionService) -> Tool {
     let tool = Tool::new(
         "status",
         "Session status",
-        "Supervisor, sessions, why they stopped, what is next.",
+        "Reports the supervisor of agents and its sessions: which run, why others stopped, and what happens next and when. \
+         Use it before you start or steer agents; it says nothing about the repository. Returns one object, without the \
+         output of the agents.",
         move |_: NoParameters, context: CallContext| {
             let sessions = sessions_of_caller(&sessions, &context);
             async move {
@@ -66,13 +68,29 @@ pub(super) fn status(sessions: &SessionService) -> Tool {
 }
 
 pub(super) fn pause(sessions: &SessionService) -> Tool {
-    pause_or_resume(sessions, ("pause", "Pause", "Resumes and restarts nothing by itself."), || {
-        SupervisorRequest::Pause {}
-    })
+    pause_or_resume(
+        sessions,
+        (
+            "pause",
+            "Pause the supervisor",
+            "Keeps the supervisor from resuming and restarting agents until it is resumed. Use it before you change what the \
+             agents work with. Agents that run go on; the answer says if anything changed.",
+        ),
+        || SupervisorRequest::Pause {},
+    )
 }
 
 pub(super) fn resume(sessions: &SessionService) -> Tool {
-    pause_or_resume(sessions, ("resume", "Resume", "Ends pause."), || SupervisorRequest::Resume {})
+    pause_or_resume(
+        sessions,
+        (
+            "resume",
+            "Resume the supervisor",
+            "Lets the supervisor resume and restart agents again after a pause. Use it when what you changed is ready. The \
+             answer says if anything changed.",
+        ),
+        || SupervisorRequest::Resume {},
+    )
 }
 
 /// A tool that pauses or resumes the supervisor.
@@ -94,7 +112,9 @@ pub(super) fn send_message(sessions: &SessionService) -> Tool {
     let tool = Tool::new(
         "send_message",
         "Message a session",
-        "By its input, or by resuming it.",
+        "Sends a message to an agent's session, as its user would type it. An agent that runs reads it from its input; one \
+         that has stopped is started again with it. Returns how it was delivered and to which process, and does not wait \
+         for the agent's reply.",
         move |input: SendMessage, context: CallContext| {
             let sessions = sessions_of_caller(&sessions, &context);
             async move {
@@ -112,7 +132,8 @@ pub(super) fn list_sessions(sessions: &SessionService) -> Tool {
     Tool::new(
         "list_sessions",
         "List sessions",
-        "Sessions with state, role, process.",
+        "Lists the sessions of agents, one line of JSON each, with id, state, role, process and log. Use it to find the id of \
+         a session that you did not start. By default those that are over are left out.",
         move |input: ListSessions, context: CallContext| {
             let sessions = sessions_of_caller(&sessions, &context);
             async move {
@@ -133,7 +154,8 @@ pub(super) fn end_session(sessions: &SessionService) -> Tool {
     let tool = Tool::new(
         "end_session",
         "End a session",
-        "Ends it with every process of it.",
+        "Ends an agent's session with every process that belongs to it. Use it when the work is done or has gone wrong; what \
+         the agent changed stays. Returns the state, and fails if a process could not be ended.",
         move |input: EndSession, context: CallContext| {
             let sessions = sessions_of_caller(&sessions, &context);
             async move {

@@ -2,8 +2,15 @@
 //! happens.
 
 use super::line_parser::LineParser;
-use crate::testing::results::{ProblemKind, RunnerEnd, TestCase, TestCounts, TestResults, TestStatus};
+use crate::testing::results::{
+    OutputExcerpt, ProblemKind, RunnerEnd, TestCase, TestCounts, TestResults, TestStatus,
+};
 use serde::Deserialize;
+
+/// The number of facts that are kept of one process.
+const MAX_NOTES: usize = 10;
+/// The number of bytes of one of them.
+const MAX_NOTE_BYTES: usize = 500;
 
 /// One event.
 #[derive(Deserialize)]
@@ -28,6 +35,8 @@ enum ReporterEvent {
     },
     /// Tests were not selected, and do not run.
     Deselected { tests: u64 },
+    /// A fact that a reader of the report should know.
+    Note { message: String },
     /// Something that is no test went wrong.
     Problem { kind: ProblemKind, message: String },
     /// The runner's own totals.
@@ -57,6 +66,10 @@ impl LineParser for EventsParser {
             Ok(ReporterEvent::Deselected { tests }) => {
                 results.deselected = results.deselected.saturating_add(tests);
             }
+            Ok(ReporterEvent::Note { message }) if results.notes.len() < MAX_NOTES => {
+                results.notes.push(OutputExcerpt::new(&message, MAX_NOTE_BYTES).text);
+            }
+            Ok(ReporterEvent::Note { .. }) => {}
             Ok(ReporterEvent::Problem { kind, message }) => results.add_problem(kind, message),
             Ok(ReporterEvent::Totals { passed, failed, skipped }) => {
                 results.add_declared(TestCounts { passed, failed, skipped });

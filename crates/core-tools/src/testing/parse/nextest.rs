@@ -6,10 +6,34 @@ use super::line_parser::LineParser;
 use super::text::SourceLocation;
 use crate::testing::results::{TestCase, TestResults, TestStatus};
 use serde_json::Value;
+use std::collections::{BTreeMap, VecDeque};
 
 /// The parser of nextest's output.
 #[derive(Default)]
-pub(crate) struct NextestParser;
+pub(crate) struct NextestParser {
+    /// The tests are selected by name. Nextest lists the ignored ones all the same, whatever they are called.
+    is_selection: bool,
+    /// The tests without a result of each binary whose suite has ended at least once, by the prefix of their names.
+    open: BTreeMap<String, OpenTests>,
+}
+
+/// The tests of a binary that have begun and have no result: ignored ones, and such as still run.
+#[derive(Default)]
+struct OpenTests {
+    names: Vec<String>,
+    /// The number of its ignored tests.
+    ignored: u64,
+}
+
+/// The number of tests without a result that are remembered of a binary.
+const MAX_OPEN: usize = 2_000;
+
+impl NextestParser {
+    /// Creates a parser of a run of selected tests, which leaves ignored ones out.
+    pub(crate) fn of_selection() -> Self {
+        Self { is_selection: true, ..Self::default() }
+    }
+}
 
 /// Returns `package::binary$test` as nextest displays it: `package::binary test`. The name of a test that was
 /// retried ends in its attempt: `package::binary$test#3`.
@@ -21,6 +45,29 @@ fn display_name(name: &str) -> String {
 fn split_attempt(name: &str) -> (&str, u64) {
     let split = name.rsplit_once('#').and_then(|(name, number)| Some((name, number.parse().ok()?)));
     split.unwrap_or((name, 1))
+}
+
+impl NextestParser {
+    /// Reads the end of a suite. It comes more than once for a binary, also while one of its tests still runs, so that
+    /// only the end of the run tells which of the tests without a result are ignored ones.
+    fn suite_ended(&mut self, prefix: String, ignored: u64, results: &mut TestResults) {
+        let (names, others): (VecDeque<_>, VecDeque<_>) =
+            results.running.drain(..).partition(|name| name.starts_with(&prefix));
+        results.running = others;
+        let open = self.open.entry(prefix).or_default();
+        open.ignored = open.ignored.max(ignored);
+        let room = MAX_OPEN.saturating_sub(open.names.len());
+        open.names.extend(names.into_iter().take(room));
+    }
+
+    /// Forgets a test that has a result.
+    fn test_ended(&mut self, name: &str) {
+        for (prefix, open) in &mut self.open {
+            if name.starts_with(prefix.as_str()) {
+                open.names.retain(|open| open != name);
+            }
+        }
+    }
 }
 
 impl LineParser for NextestParser {
@@ -40,8 +87,8 @@ impl LineParser for NextestParser {
             (Some("suite"), Some(_), _) => {
                 let part = |key: &str| event.pointer(&format!("/nextest/{key}")).and_then(Value::as_str);
                 if let (Some(package), Some(binary)) = (part("crate"), part("test_binary")) {
-                    let prefix = format!("{package}::{binary} ");
-                    results.running.retain(|name| !name.starts_with(&prefix));
+                    let count = |key: &str| event.get(key).and_then(Value::as_u64).unwrap_or_default();
+                    self.suite_ended(format!("{package}::{binary} "), count("ignored"), results);
                 }
             }
             (Some("test"), Some("started"), Some(name)) => results.test_started(&display_name(name)),
@@ -64,11 +111,27 @@ impl LineParser for NextestParser {
                         (test.file, test.line) = (Some(location.file), Some(location.line));
                     }
                 }
+                self.test_ended(&test.name);
                 results.add_test(test.attempts(split_attempt(name).1));
             }
             _ => {}
         }
     }
 
-    fn finish(&mut self, _: &mut TestResults) {}
+    fn finish(&mut self, results: &mut TestResults) {
+        for OpenTests { names, ignored } in std::mem::take(&mut self.open).into_values() {
+            if self.is_selection {
+                continue;
+            }
+            let ignored = usize::try_from(ignored).unwrap_or(usize::MAX);
+            for (index, name) in names.into_iter().enumerate() {
+                if index < ignored {
+                    results.add_test(TestCase::new(name, TestStatus::Skipped));
+                } else {
+                    // Nextest lists the ignored ones first: this one was running when the run ended.
+                    results.running.push_back(name);
+                }
+            }
+        }
+    }
 }

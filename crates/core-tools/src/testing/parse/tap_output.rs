@@ -2,7 +2,7 @@
 
 use super::line_parser::LineParser;
 use super::tap::TapParser;
-use crate::testing::results::{ProcessReport, TestCase, TestResults};
+use crate::testing::results::{ProblemKind, ProcessReport, TestCase, TestResults};
 
 /// Finds the TAP documents in the output of a command, and reads their tests.
 ///
@@ -20,14 +20,24 @@ struct TapDocument {
     results: TestResults,
     has_version: bool,
     has_plan: bool,
+    /// The number of tests in the plan.
+    planned: u64,
+    has_bailed_out: bool,
     tests: u64,
 }
 
 /// The kinds of lines that a document consists of, as far as they say where one begins.
 enum TapLine {
     Version,
-    Plan,
-    Test { number: Option<u64> },
+    Plan {
+        tests: u64,
+    },
+    Test {
+        number: Option<u64>,
+    },
+    /// `ok` and nothing else, as `prove -v` ends a file, too.
+    Ok,
+    BailOut,
     Other,
 }
 
@@ -39,7 +49,14 @@ impl TapLine {
         if let Some(count) = line.strip_prefix("1..") {
             let end = count.trim_start_matches(|c: char| c.is_ascii_digit());
             let is_plan = end.len() < count.len() && (end.trim().is_empty() || end.trim().starts_with('#'));
-            return if is_plan { Self::Plan } else { Self::Other };
+            let tests = count[..count.len() - end.len()].parse().unwrap_or(u64::MAX);
+            return if is_plan { Self::Plan { tests } } else { Self::Other };
+        }
+        if line.starts_with("Bail out!") {
+            return Self::BailOut;
+        }
+        if line == "ok" {
+            return Self::Ok;
         }
         let Some(rest) = line.strip_prefix("not ok").or_else(|| line.strip_prefix("ok")) else {
             return Self::Other;
@@ -61,11 +78,30 @@ impl TapOutput {
                 self.close();
                 self.open = Some(TapDocument { has_version: true, ..TapDocument::default() });
             }
-            TapLine::Plan => {
+            TapLine::Plan { tests } => {
                 if self.open.as_ref().is_some_and(|document| document.has_plan) {
                     self.close();
                 }
-                self.open.get_or_insert_default().has_plan = true;
+                let document = self.open.get_or_insert_default();
+                (document.has_plan, document.planned) = (true, tests);
+            }
+            // Beyond the plan it is the word of `prove -v` on the whole file.
+            TapLine::Ok
+                if self
+                    .open
+                    .as_ref()
+                    .is_some_and(|document| document.has_plan && document.tests >= document.planned) =>
+            {
+                return self.close();
+            }
+            TapLine::Ok => match &mut self.open {
+                Some(document) if document.has_version || document.has_plan => document.tests += 1,
+                _ => return,
+            },
+            TapLine::BailOut => {
+                if let Some(document) = &mut self.open {
+                    document.has_bailed_out = true;
+                }
             }
             TapLine::Test { number: Some(1) } => {
                 if self.open.as_ref().is_some_and(|document| document.tests > 0) {
@@ -90,6 +126,13 @@ impl TapOutput {
         let Some(mut document) = self.open.take() else { return };
         if document.has_version || (document.has_plan && document.tests > 0) {
             document.parser.finish(&mut document.results);
+            if !document.has_plan && !document.has_bailed_out {
+                let message = format!(
+                    "the TAP on standard output has no plan (`1..N`) after its {} tests: it was cut off",
+                    document.tests
+                );
+                document.results.add_problem(ProblemKind::Crashed, message);
+            }
             self.complete.push(document.results);
         }
     }
@@ -145,6 +188,31 @@ mod tests {
             "> test\nTAP version 13\n# a\nok 1 b\nnot ok 2 c\n\n1..2\n# tests 2\nbye\n1..1\nok 1 - d\n";
         assert_eq!(counts(output), [(1, 1, 0), (1, 0, 0)]);
         assert_eq!(counts("ok 1 a\nok 2 b # SKIP\n1..2\nok 1 c\n1..1\n"), [(1, 0, 1), (1, 0, 0)]);
+    }
+
+    #[test]
+    fn the_word_of_prove_on_a_file_is_no_test() {
+        // `prove -v` of two files, one with its plan at the end.
+        let output = "t/a.t .. \n1..2\nok 1\nok 2\nok\nt/b.t .. \nok 1 - c\nnot ok 2 - d\n1..2\nok\nAll tests successful.\n";
+        assert_eq!(counts(output), [(2, 0, 0), (1, 1, 0)]);
+        assert_eq!(counts("1..2\nok\nok\nok\n"), [(2, 0, 0)]);
+    }
+
+    #[test]
+    fn a_document_without_a_plan_was_cut_off() {
+        for (output, is_cut_off) in [
+            ("TAP version 13\n# a\nok 1 a\n# b\nError: boom\n", true),
+            ("TAP version 13\n# b\n", true),
+            ("TAP version 13\nok 1 a\n1..1\n", false),
+            ("TAP version 13\nok 1 a\nBail out! no disk\n", false),
+        ] {
+            let (mut tap, mut results) = (TapOutput::default(), TestResults::default());
+            output.lines().for_each(|line| tap.line(line));
+            tap.finish(&mut results);
+            let problems = &results.processes[0].results.problems;
+            let found = problems.iter().any(|problem| problem.kind == ProblemKind::Crashed);
+            assert_eq!(found, is_cut_off, "{output}");
+        }
     }
 
     #[test]

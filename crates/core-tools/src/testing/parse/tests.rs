@@ -1,7 +1,7 @@
 //! The parsers against what runners really print, and against anything else.
 
 use super::*;
-use crate::testing::results::{RunnerEnd, TestResults};
+use crate::testing::results::{RunnerEnd, TestCounts, TestResults};
 use crate::testing::verdict::{RunnerExit, judge};
 use proptest::prelude::*;
 use std::time::{Duration, Instant};
@@ -261,7 +261,7 @@ proptest! {
             read(TapParser::default(), &text),
             read(GoParser::default(), &text),
             read(CtestParser, &text),
-            read(NextestParser, &text),
+            read(NextestParser::default(), &text),
             read(EventsParser, &text),
             xml(&text),
         ] {
@@ -291,4 +291,30 @@ fn twice_as_much_takes_about_twice_as_long() {
     let (few, many) = (time(5_000), time(50_000));
     // Ten times as much; a quadratic parser would take a hundred times as long.
     assert!(many < few * 40 + Duration::from_millis(500), "{few:?}, {many:?}");
+}
+
+#[test]
+fn tests_of_nextest_that_still_run_are_no_ignored_ones() {
+    // As nextest wrote it: the suite ends while `z` still runs, and again after it.
+    let suite = |event: &str| {
+        format!(
+            "{{\"type\":\"suite\",\"event\":\"{event}\",\"ignored\":1,\"nextest\":{{\"crate\":\"x\",\"test_binary\":\"x\"}}}}\n"
+        )
+    };
+    let test = |event: &str, name: &str| {
+        format!("{{\"type\":\"test\",\"event\":\"{event}\",\"name\":\"x::x${name}\"}}\n")
+    };
+    let begun = test("started", "i") + &suite("ok") + &test("started", "z") + &test("ok", "a") + &suite("ok");
+    let whole = begun.clone() + &test("failed", "z") + &suite("failed");
+    assert_eq!(
+        read(NextestParser::default(), &whole).counts,
+        TestCounts { passed: 1, failed: 1, skipped: 1 }
+    );
+    assert_eq!(
+        read(NextestParser::of_selection(), &whole).counts,
+        TestCounts { passed: 1, failed: 1, skipped: 0 }
+    );
+    // Where the run was cut off, the later one was running.
+    let cut_off = read(NextestParser::default(), &begun);
+    assert_eq!((cut_off.counts.skipped, cut_off.running.back().map(String::as_str)), (1, Some("x::x z")));
 }

@@ -2,7 +2,7 @@
 
 use super::rerun::{Rerun, rerun};
 use super::step::{StepPurpose, TestStep};
-use crate::ci::quote::shell_quote;
+use crate::ci::shell_quote::shell_quote;
 use crate::testing::error::TestError;
 use crate::testing::runner::TestRunner;
 use crate::testing::target::TestTarget;

@@ -26,8 +26,11 @@ pub(super) fn nextest(target: &TestTarget) -> Result<Vec<TestStep>, TestError> {
     ];
     let CargoSelection { options, filter } = CargoSelection::of(target)?;
     let options: Vec<_> = options.iter().map(String::as_str).collect();
-    let step =
-        TestStep::new("cargo", &ARGUMENTS, ResultSource::Stdout(Box::new(NextestParser))).args(&options);
+    let selects =
+        |word: &String| ["-E", "--filter-expr", "--filterset"].iter().any(|option| word.starts_with(option));
+    let is_selection = filter.is_some() || target.arguments.iter().any(selects);
+    let parser = if is_selection { NextestParser::of_selection() } else { NextestParser::default() };
+    let step = TestStep::new("cargo", &ARGUMENTS, ResultSource::Stdout(Box::new(parser))).args(&options);
     let exact = filter.as_deref().and_then(exact_filterset);
     let step = match &exact {
         Some(filterset) => step.args(&["-E", filterset]),

@@ -1,7 +1,7 @@
 //! The commands of vitest, jest, mocha, AVA, Playwright Test and Node's own runner.
 
 use super::patterns::{BETWEEN_TITLES, escape_regex, title_pattern};
-use super::report_folder::ReportFolder;
+use super::report_folder::{NODE_EXIT, ReportFolder};
 use super::step::{ResultSource, TestStep};
 use crate::ci::project::Project;
 use crate::testing::parse::TapParser;
@@ -73,7 +73,7 @@ pub(super) fn node(target: &TestTarget, reports: &ReportFolder) -> TestStep {
         name.and_then(|name| name.rsplit_once(" > ")).map(|(_, own)| format!("^{}$", escape_regex(own)));
     let step = TestStep::new("node", &[], ResultSource::Events)
         .flags(&target.flags)
-        .args(&["--test", &reporter, destination])
+        .args(&["--test", &reporter, destination, &format!("--require={}", reports.file(NODE_EXIT))])
         .option("--test-name-pattern", name_pattern(target).as_deref())
         .option("--test-name-pattern", own_title.as_deref());
     match target.filter.path() {

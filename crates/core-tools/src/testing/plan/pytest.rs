@@ -3,7 +3,8 @@
 use super::report_folder::ReportFolder;
 use super::step::{ResultSource, TestStep};
 use crate::ci::project::Project;
-use crate::testing::target::TestTarget;
+use crate::testing::project_command::pytest_words_of_tox;
+use crate::testing::target::{TestFilter, TestTarget};
 
 pub(super) fn test(target: &TestTarget, reports: &ReportFolder) -> TestStep {
     let PythonInterpreter { program, arguments, display } = PythonInterpreter::of(target);
@@ -23,6 +24,10 @@ pub(super) fn test(target: &TestTarget, reports: &ReportFolder) -> TestStep {
         None => step,
     };
     let step = match (filter.path(), filter.name()) {
+        (None, None) if *filter == TestFilter::default() && target.arguments.is_empty() => {
+            let words = pytest_words_of_tox(&target.project);
+            step.args(&words.iter().map(String::as_str).collect::<Vec<_>>())
+        }
         (None, None) => step,
         (None, Some(name)) => step.args(&["-k", name]),
         (Some(path), Some(name)) if !filter.is_folder => step.args(&[&format!("{path}::{name}")]),
@@ -59,7 +64,7 @@ struct PythonInterpreter {
     /// The arguments that come before those of the interpreter itself.
     arguments: &'static [&'static str],
     /// The words that a person would type.
-    display: &'static str,
+    display: String,
 }
 
 impl PythonInterpreter {
@@ -68,15 +73,20 @@ impl PythonInterpreter {
     fn of(target: &TestTarget) -> Self {
         let project = &target.project;
         const LOCAL: [&str; 3] = [".venv/bin/python", "venv/bin/python", ".venv/Scripts/python.exe"];
-        if let Some(program) = project.ancestors().find_map(|folder| first_of(&folder, &LOCAL)) {
-            return Self { program, arguments: &[], display: "python" };
+        let local = project.ancestors().enumerate().find_map(|(levels_up, folder)| {
+            let path = LOCAL.into_iter().find(|path| folder.contains(path))?;
+            Some((first_of(&folder, &[path])?, format!("{}{path}", "../".repeat(levels_up))))
+        });
+        // With its path: `python` alone would be another one in a terminal.
+        if let Some((program, display)) = local {
+            return Self { program, arguments: &[], display };
         }
         // The members of a workspace share one lock, at its top.
         let has = |name: &str| project.ancestors().any(|folder| folder.contains(name));
-        let managed = |program: &str, arguments: &'static [&'static str], display: &'static str| Self {
+        let managed = |program: &str, arguments: &'static [&'static str], display: &str| Self {
             program: program.to_owned(),
             arguments,
-            display,
+            display: display.to_owned(),
         };
         let is_usable = |manager: &str| !target.unusable_managers.contains(&manager);
         if has("uv.lock") && is_usable("uv") {
@@ -92,9 +102,10 @@ impl PythonInterpreter {
         }
         // Only what tox has made already: to make it takes minutes and the network.
         let environments = project.entry_names(".tox").into_iter().filter(|name| name.starts_with("py"));
-        let interpreters: Vec<_> = environments.map(|name| format!(".tox/{name}/bin/python")).collect();
-        match first_of(project, &interpreters) {
-            Some(program) => Self { program, arguments: &[], display: "python" },
+        let mut interpreters = environments.map(|name| format!(".tox/{name}/bin/python"));
+        let found = interpreters.find(|path| project.contains(path));
+        match found.and_then(|display| Some((first_of(project, &[&display])?, display))) {
+            Some((program, display)) => Self { program, arguments: &[], display },
             None => managed("python3", &[], "python3"),
         }
     }

@@ -3,12 +3,13 @@
 use std::path::Path;
 
 /// The reporters of this crate, which are written into the folder for runners to load: name and text.
-pub(crate) const REPORTERS: [(&str, &str); 19] = [
+pub(crate) const REPORTERS: [(&str, &str); 20] = [
     ("pytest.py", include_str!("../reporters/pytest.py")),
     ("events.cjs", include_str!("../reporters/events.cjs")),
     ("preload.cjs", include_str!("../reporters/preload.cjs")),
     ("ava.cjs", include_str!("../reporters/ava.cjs")),
     ("node.mjs", include_str!("../reporters/node.mjs")),
+    (NODE_EXIT, include_str!("../reporters/node_exit.cjs")),
     ("mocha.cjs", include_str!("../reporters/mocha.cjs")),
     ("vitest.mjs", include_str!("../reporters/vitest.mjs")),
     ("jest.cjs", include_str!("../reporters/jest.cjs")),
@@ -24,6 +25,9 @@ pub(crate) const REPORTERS: [(&str, &str); 19] = [
     ("rspec.rb", include_str!("../reporters/rspec.rb")),
     ("mix.exs", include_str!("../reporters/mix.exs")),
 ];
+
+/// The module that tells of `process.exit()` in a file with tests of node.
+pub(super) const NODE_EXIT: &str = "node_modules/core_tools/exit.cjs";
 
 /// The folder of programs that load a reporter, for `PATH`.
 pub(crate) const PROGRAMS_FOLDER: &str = "bin";

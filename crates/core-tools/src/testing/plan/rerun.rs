@@ -48,13 +48,13 @@ pub(super) fn rerun(runner: TestRunner, names: &[String]) -> Result<Rerun, TestE
         TestRunner::Vitest | TestRunner::Jest => {
             words(&["--testNamePattern", &format!("^({})$", one_of(&titles))])
         }
-        TestRunner::Mocha => words(&["--grep", &format!("^({})$", one_of(&titles))]),
+        TestRunner::Mocha => words(&["--grep", &format!("^({})$", one_of(&mocha_pattern))]),
         // It puts the project and the file before the titles.
         TestRunner::Playwright => {
             let pattern = |name: &str| title_pattern(name, "(?: > | )(?:.* )?");
             words(&["--grep", &format!("({})$", one_of(&pattern))])
         }
-        TestRunner::Node => words(&["--test-name-pattern", &format!("^({})$", one_of(&titles))]),
+        TestRunner::Node => words(&["--test-name-pattern", &format!("^({})$", one_of(&node_pattern))]),
         TestRunner::Ava => each("--match", &str::to_owned),
         TestRunner::Bats => words(&["--filter", &format!("^({})$", one_of(&escape_regex))]),
         TestRunner::Ctest => words(&["-R", &format!("^({})$", one_of(&escape_regex))]),
@@ -83,6 +83,28 @@ pub(super) fn rerun(runner: TestRunner, names: &[String]) -> Result<Rerun, TestE
         _ => return Err(TestError::CannotRerun(format!("{runner} cannot select tests by their names"))),
     };
     Ok(Rerun { arguments, doctests: Vec::new() })
+}
+
+/// Returns the pattern of a test of node. Before version 22, node compares only the title of the test itself, without
+/// those of its suites.
+fn node_pattern(name: &str) -> String {
+    let whole = title_pattern(name, BETWEEN_TITLES);
+    match name.rsplit_once(" > ") {
+        Some((_, own)) => format!("{whole}|{}", title_pattern(own, BETWEEN_TITLES)),
+        None => whole,
+    }
+}
+
+/// Returns the pattern of a test of mocha. A hook that failed is no test: it runs with those of its suite.
+fn mocha_pattern(name: &str) -> String {
+    const HOOKS: [&str; 4] =
+        ["\"before all\" hook", "\"before each\" hook", "\"after all\" hook", "\"after each\" hook"];
+    let (suite, title) = name.rsplit_once(" > ").unwrap_or(("", name));
+    match HOOKS.iter().any(|hook| title.starts_with(hook)) {
+        false => title_pattern(name, BETWEEN_TITLES),
+        true if suite.is_empty() => ".*".to_owned(),
+        true => format!("{}{BETWEEN_TITLES}.*", title_pattern(suite, BETWEEN_TITLES)),
+    }
 }
 
 /// Returns the arguments of libtest that select these tests alone.
@@ -158,6 +180,8 @@ mod tests {
         assert_eq!(go, ["-run", "^(TestA|TestB)$"]);
         let mix = arguments(TestRunner::Mix, &["SampleTest test adds 1", "SampleTest test a suite fails"]);
         assert_eq!(mix, ["--only", "test:test adds 1", "--only", "test:test a suite fails"]);
+        let hook = arguments(TestRunner::Mocha, &["a > b", "with a hook > \"before all\" hook for \"c\""]);
+        assert_eq!(hook[1], format!("^(a{BETWEEN_TITLES}b|with a hook{BETWEEN_TITLES}.*)$"));
         let phpunit = arguments(TestRunner::Phpunit, &["SampleTest.testFails"]);
         assert_eq!(phpunit, ["--filter", "/(SampleTest::testFails)$/"]);
     }

@@ -102,14 +102,14 @@ fn python_is_the_projects_own() {
     const HATCH: &str = "pyproject.toml=[tool.hatch.envs.default]";
     for (files, expected) in [
         ("", "python3 -m pytest"),
-        (".venv/bin/python uv.lock", "python -m pytest"),
-        ("venv/bin/python poetry.lock", "python -m pytest"),
+        (".venv/bin/python uv.lock", ".venv/bin/python -m pytest"),
+        ("venv/bin/python poetry.lock", "venv/bin/python -m pytest"),
         ("uv.lock poetry.lock", "uv run python -m pytest"),
         ("uv.lock tox.ini=[tox]", "uv run python -m pytest"),
         ("poetry.lock", "poetry run python -m pytest"),
         (HATCH, "hatch run python -m pytest"),
         ("hatch.toml", "hatch run python -m pytest"),
-        ("tox.ini .tox/py312/bin/python", "python -m pytest"),
+        ("tox.ini .tox/py312/bin/python", ".tox/py312/bin/python -m pytest"),
         ("tox.ini .tox/lint/bin/python", "python3 -m pytest"),
     ] {
         let command = command(&format!("pytest.ini {files}"), "");

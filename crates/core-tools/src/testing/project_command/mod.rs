@@ -22,4 +22,5 @@ mod tox;
 pub(crate) use command::{CommandPart, OwnReport, ProjectCommand, ReporterLoading};
 pub(crate) use find::{commands_not_run, flags_of_runner, project_command};
 pub(crate) use runner_flags::RunnerFlags;
-pub(crate) use script::file_name;
+pub(crate) use script::{ScriptCommand, file_name, split_commands};
+pub(crate) use tox::pytest_words_of_tox;

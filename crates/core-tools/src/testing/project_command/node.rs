@@ -160,7 +160,9 @@ impl PackageManifest {
 
     /// Returns the script `test`, unless it is the one that `npm init` writes.
     fn test_script(&self) -> Option<&str> {
-        self.script("test").filter(|script| !script.contains("no test specified"))
+        // One that somebody has changed to succeed is the project's own.
+        self.script("test")
+            .filter(|script| !script.contains("no test specified") || script.contains("exit 0"))
     }
 
     /// Returns true if the script is `bun test` and nothing else, which reports only to us as its own runner.

@@ -16,7 +16,11 @@ pub(crate) struct ScriptCommand {
 impl ScriptCommand {
     fn new(text: &str) -> Self {
         let mut words: Vec<String> = match CommandLine::parse(text) {
-            Ok(line) => std::iter::once(line.program).chain(line.args).collect(),
+            Ok(line) => {
+                let is_of_shell = line.shell_syntax().is_some();
+                let words = std::iter::once(line.program).chain(line.args).collect();
+                if is_of_shell { without_redirections(words) } else { words }
+            }
             Err(_) => Vec::new(),
         };
         let mut assignments = Vec::new();
@@ -53,6 +57,24 @@ fn assignment(word: &str) -> Option<(&str, &str)> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     (!name.is_empty() && name.chars().all(is_name) && !name.starts_with(|c: char| c.is_ascii_digit()))
         .then_some((name, value))
+}
+
+/// Returns the words without redirections, which are no arguments: `> out.txt`, `2>&1`, `<in.txt`.
+fn without_redirections(words: Vec<String>) -> Vec<String> {
+    let mut kept = Vec::new();
+    let mut words = words.into_iter();
+    while let Some(word) = words.next() {
+        let rest = word.trim_start_matches(|c: char| c.is_ascii_digit() || c == '&');
+        match rest.trim_start_matches(['>', '<', '|', '&']) {
+            _ if !rest.starts_with(['>', '<']) => kept.push(word),
+            // The file is the next word.
+            "" => {
+                words.next();
+            }
+            _ => {}
+        }
+    }
+    kept
 }
 
 /// Splits a script at the operators that join commands. Quotes keep them; a redirection is part of its command.
@@ -119,5 +141,11 @@ mod tests {
             assert_eq!((command.program(), &command.words[1..]), ("jest", &["--ci".to_owned()][..]));
         }
         assert_eq!(split_commands("./node_modules/mocha/bin/mocha.js -b")[0].program(), "mocha");
+        for script in
+            ["node a.js > /dev/null", "node a.js 2>&1", "node a.js >>out 2>&1", "<in node a.js &> log"]
+        {
+            assert_eq!(split_commands(script)[0].words, ["node", "a.js"], "{script}");
+        }
+        assert_eq!(split_commands("node '>' a.js")[0].words, ["node", ">", "a.js"]);
     }
 }

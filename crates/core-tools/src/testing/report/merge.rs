@@ -18,8 +18,9 @@ pub(crate) fn merge(runner: TestRunner, steps: Vec<StepVerdict>) -> TestReport {
     let mut is_unverified = false;
     for step in steps {
         // nextest has nothing to run where all tests are in documentation, which is the next step.
-        let is_empty = has_executed_tests
-            && (has_no_tests(&step) || step.exit_code == TestRunner::Nextest.no_tests_exit_code());
+        let found_none =
+            runner == TestRunner::Nextest && step.exit_code == TestRunner::Nextest.no_tests_exit_code();
+        let is_empty = has_executed_tests && (has_no_tests(&step) || found_none);
         counts += step.results.counts;
         report.flaky = report.flaky.saturating_add(step.results.flaky);
         report.deselected = report.deselected.saturating_add(step.results.deselected);

@@ -30,7 +30,14 @@ pub struct TestReport {
     pub error: Option<RunProblem>,
     /// The tests, failures first, otherwise in the runner's order.
     pub tests: Vec<TestCase>,
-    /// The commands of the project's own test command, if that was run, and what each reported.
+    /// The number of failed tests that `tests` has no room for.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub omitted_failures: u64,
+    /// The number of other tests that `tests` has no room for. They are in the counts.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub omitted_others: u64,
+    /// The commands of the project's own test command, if that was run, or those of a run that takes several, and what
+    /// each reported.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<TestCommand>,
     /// The errors of the compiler, where they kept tests from running.
@@ -51,6 +58,9 @@ pub struct TestReport {
     /// Further facts: other runners that fit, what was left out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// The untracked files that the run left in the repository, relative to `folder`. A folder of them ends in `/`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub new_files: Vec<String>,
     /// The end of the runner's output, where the tests alone do not explain the verdict.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
@@ -81,6 +91,8 @@ impl TestReport {
             deselected: 0,
             error: None,
             tests: Vec::new(),
+            omitted_failures: 0,
+            omitted_others: 0,
             commands: Vec::new(),
             diagnostics: Vec::new(),
             runner,
@@ -90,6 +102,7 @@ impl TestReport {
             duration_ms: 0,
             truncated: false,
             notes: Vec::new(),
+            new_files: Vec::new(),
             output: None,
             failed_tests: FailedTests::default(),
         }

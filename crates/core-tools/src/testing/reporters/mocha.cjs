@@ -6,8 +6,9 @@ module.exports = class {
     const name = (test) => test.titlePath().join(" > ");
     const failed = new Set();
     const attempts = (test) => (typeof test.currentRetry === "function" ? test.currentRetry() + 1 : 1);
-    // Not earlier: the total does not know of the pattern until the run starts.
-    runner.once("start", () => write({ event: "plan", tests: runner.total }));
+    // Not earlier: neither the pattern nor `.only` is known until the run starts. The runner's own total leaves `.only` out.
+    const planned = () => (typeof runner.grepTotal === "function" ? Math.min(runner.total, runner.grepTotal(runner.suite)) : runner.total);
+    runner.once("start", () => write({ event: "plan", tests: planned() }));
     runner.on("retry", (test) => write({ event: "discarded", name: name(test) }));
     runner.on("test", (test) => write({ event: "start", name: name(test) }));
     const done = (test, status, error) => {

@@ -1,6 +1,8 @@
 // A reporter for `node --test` and for files that use `node:test`. It writes each event when it happens, as one JSON
 // object a line.
 import fs from "node:fs";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
 import events from "./events.cjs";
 
 const { write } = events;
@@ -13,13 +15,35 @@ const isFile = ({ file, name, nesting, line = 1, column = 1 }) =>
   nesting === 0 && file && line === 1 && column === 1 && (name === file || file.endsWith("/" + name));
 // Later versions do not report tests that a pattern leaves out.
 const isFiltered = process.execArgv.some((option) => /^--test-(name-pattern|skip-pattern|only)/.test(option));
-const definesTests = (file) => {
+const namesNodeTest = (file) => {
   try {
-    const text = fs.readFileSync(file, "utf8");
-    return /["']node:test["']/.test(text) && /\b(test|it|suite|describe)(\.\w+)?\s*\(/.test(text);
+    return /["']node:test["']/.test(fs.readFileSync(file, "utf8"));
   } catch {
     return false;
   }
+};
+
+const real = (file) => {
+  try {
+    return fs.realpathSync(file);
+  } catch {
+    return file;
+  }
+};
+
+// Returns the files that `process.exit()` ended, as `node_exit.cjs` in their processes told, each with where it was called.
+const exitedFiles = () => {
+  const exited = new Map();
+  try {
+    const lines = fs.readFileSync(path.join(path.dirname(fileURLToPath(import.meta.url)), `exits-${process.pid}`), "utf8");
+    for (const line of lines.trim().split("\n")) {
+      const exit = JSON.parse(line);
+      exited.set(real(exit.file), exit);
+    }
+  } catch {
+    // None did.
+  }
+  return exited;
 };
 
 // It yields nothing: the file of events is that of all processes of a run, and node would empty it.
@@ -34,6 +58,9 @@ export default async function* (source) {
     counts[what] += 1;
   };
   const open = new Set();
+  const sum = (what) => [...files.values()].reduce((sum, counts) => sum + counts[what], 0);
+  const state = { hasEnded: false, allEnded: () => sum("ended") > 0 && sum("ended") === sum("enqueued") };
+  process[Symbol.for("core_tools.reporter")] = state;
   for await (const { type, data } of source) {
     if (type === "test:enqueue" && !isFile(data)) count(data, "enqueued");
     // This event comes before the test runs; `test:start` comes with its result.
@@ -67,8 +94,11 @@ export default async function* (source) {
         write({ event: "problem", kind: "collection_error", message: `${data.file}: ${message}` });
       } else if (!failed && !files.has(data.file)) {
         // node counts it as a test that passed, even where `process.exit()` ended it.
-        if (!isFiltered && definesTests(data.file)) {
-          write({ event: "problem", kind: "crashed", message: `${data.file}: it ended before it told any of its tests` });
+        const exit = exitedFiles().get(real(data.file));
+        const hasTests = exit && (exit.loaded || namesNodeTest(data.file));
+        if (hasTests && !(isFiltered && exit.hook)) {
+          const message = `${data.file}: \`process.exit()\` ended it before it told any of its tests`;
+          write({ event: "problem", kind: "crashed", message });
         } else {
           write({ event: "test", name: data.name, status: "skipped", error: "there is no test in it", file: data.file });
         }
@@ -100,13 +130,19 @@ export default async function* (source) {
       line: data.line,
     });
   }
+  const exited = exitedFiles();
   for (const [file, { enqueued, ended }] of files) {
+    const exit = exited.get(real(file));
     if (enqueued > ended && !isFiltered) {
       const message = `${file}: it ended before ${enqueued - ended} of its ${enqueued} tests had`;
+      write({ event: "problem", kind: "crashed", message });
+    } else if (exit && !exit.hook) {
+      const message = `${file}: \`process.exit()\` ended it after ${ended} tests; whether it has more is not known`;
       write({ event: "problem", kind: "crashed", message });
     }
   }
   // The names of tests that run at once may be mixed up: the counts above say what has not ended.
   for (const name of open) write({ event: "discarded", name });
   write({ event: "end" });
+  state.hasEnded = true;
 }

@@ -113,6 +113,7 @@ const start = () => {
     const reporter = pathToFileURL(path.join(__dirname, "node.mjs"));
     reporter.searchParams.set("run", id);
     add.push(`--test-reporter=${reporter.href}`, "--test-reporter-destination=stdout");
+    add.push(`--require=${path.join(__dirname, "node_modules/core_tools/exit.cjs")}`);
     reports("node", process.versions.node);
     const again = spawnSync(process.execPath, [...process.execArgv, ...add, ...process.argv.slice(1)], { stdio: "inherit" });
     if (again.error) throw again.error;

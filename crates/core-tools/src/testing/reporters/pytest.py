@@ -3,6 +3,7 @@
 It is started as `python THIS EVENTS ARGUMENTS...`, which is `python -m pytest ARGUMENTS...` with a plug-in. As a plug-in
 of a pytest that somebody else starts, it is run by `python/core_tools_pytest.py`.
 """
+import atexit
 import json
 import os
 import sys
@@ -134,26 +135,34 @@ if IS_MAIN or __name__ == "core_tools_pytest":
             write("end")
 
     if IS_MAIN:
+        # An interpreter of the project is in the command; of any other the command does not say which it is.
+        if not os.path.abspath(sys.prefix).startswith(os.getcwd() + os.sep):
+            version = sys.version.split()[0]
+            write("note", message=f"the interpreter is {sys.executable} (Python {version}, pytest {pytest.__version__})")
         sys.exit(pytest.main(sys.argv[2:], plugins=[Reporter()]))
 
-    class Process:
-        """Tells of the process that pytest runs in, and how it ends."""
+    core_tools_events.begin_process("pytest")  # noqa: F821
+    has_exit_code = False
 
-        def __init__(self):
-            self.session = None
+    def tell_exit(code):
+        global has_exit_code
+        if not has_exit_code:
+            has_exit_code = True
+            write("exit", code=code)
 
-        @pytest.hookimpl(tryfirst=True)
-        def pytest_sessionstart(self, session):
-            self.session = session
+    @atexit.register
+    def died_early():
+        # A conftest.py that cannot be loaded, or an option that pytest does not know: it never came to its run.
+        tell_exit(1 if hasattr(sys, "last_type") else 4)
 
-        @pytest.hookimpl(trylast=True)
-        def pytest_unconfigure(self):
-            if self.session is not None:
-                write("exit", code=int(self.session.exitstatus))
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_cmdline_main():
+        outcome = yield
+        if outcome.excinfo is None:
+            tell_exit(int(outcome.get_result() or 0))
 
     def pytest_configure(config):
         # The workers of pytest-xdist report to the process that started them.
         if not hasattr(config, "workerinput"):
-            core_tools_events.begin("pytest", "pytest")  # noqa: F821
+            core_tools_events.begin_runner("pytest")  # noqa: F821
             config.pluginmanager.register(Reporter())
-            config.pluginmanager.register(Process())

@@ -24,6 +24,10 @@ pub struct TestCase {
     /// The line there, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
+    /// The line of a dependency or of a helper that raised the failure, `FILE:LINE`, where `file` and `line` are those
+    /// of the project's own code that led there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub raised_at: Option<String>,
     /// The number of times that it ran, where the runner tried it again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attempts: Option<u64>,
@@ -42,6 +46,7 @@ impl TestCase {
             error: None,
             file: None,
             line: None,
+            raised_at: None,
             attempts: None,
             flaky: false,
         }

@@ -80,6 +80,14 @@ pub(crate) struct ProcessReport {
     pub(crate) results: TestResults,
 }
 
+impl ProcessReport {
+    /// Returns true for a report that was read from standard output, or from a file that the command was told to
+    /// write: of which program it is, nothing says.
+    pub(crate) fn is_printed(&self) -> bool {
+        self.program.is_empty()
+    }
+}
+
 /// The marker that a runner writes at its own end, where its format has one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum RunnerEnd {

@@ -1,20 +1,23 @@
 //! One run of a project's tests, from the request to the report.
 
+use super::new_files::UntrackedFiles;
 use super::step_runner::StepRunner;
 use crate::ci::Commands;
+use crate::ci::shell_quote::shell_quote;
 use crate::testing::error::TestError;
 use crate::testing::plan::{
     self, EnvironmentAddition, PROGRAMS, REPORTERS, ReportFolder, environment_manager, target_without_libtest,
 };
 use crate::testing::project_command::commands_not_run;
-use crate::testing::report::{TestReport, merge, present};
+use crate::testing::report::{StepCommands, TestReport, locate_in_project, merge, present};
 use crate::testing::request::RunTests;
-use crate::testing::results::{FailedTests, TestCounts, TestResults};
+use crate::testing::results::{FailedTests, TestCase, TestCounts, TestResults, TestStatus};
 use crate::testing::runner::TestRunner;
 use crate::testing::target::{TestFilter, TestTarget, select};
 use crate::testing::verdict::StepVerdict;
 use crate::workspace::Workspace;
 use process_runner::Limits;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -52,7 +55,7 @@ pub async fn run_tests(
             target.other_runners.insert(0, TestRunner::Cargo);
         }
     }
-    choose_interpreter(commands, &mut target, &mut notes, cancel).await;
+    choose_interpreter(commands, &mut target, &request.env, &mut notes, cancel).await;
     // Outside the project: a run leaves nothing in it that the runner itself would not.
     let folder = commands.report_folder()?;
     let reports = Workspace::new([folder.path()])?;
@@ -60,14 +63,16 @@ pub async fn run_tests(
         reports.locate(name)?.write(text.as_bytes())?;
     }
     let steps = plan::steps(&target, &ReportFolder::new(folder.path()))?;
-    let command = steps.iter().map(|step| step.display.as_str()).collect::<Vec<_>>().join(" && ");
+    let mut step_commands = StepCommands::new(target.runner, &steps);
+    let command = with_variables(&request.env, &step_commands.display_line());
     let additions: Vec<_> = steps.iter().flat_map(|step| step.additions.iter().cloned()).collect();
     if additions.iter().any(|addition| addition.name() == "PATH") {
         write_programs(folder.path())?;
     }
+    let untracked_before = UntrackedFiles::list(commands, &target.project, cancel).await;
     let started = Instant::now();
     let mut verdicts: Vec<StepVerdict> = Vec::new();
-    for step in steps {
+    for (index, step) in steps.into_iter().enumerate() {
         let mut counts_before = TestCounts::default();
         for verdict in &verdicts {
             counts_before += verdict.results.counts;
@@ -75,6 +80,7 @@ pub async fn run_tests(
         let runner = StepRunner {
             commands,
             target: &target,
+            env: &request.env,
             reports: &reports,
             run_limit: request.time_limit,
             remaining: request.time_limit.saturating_sub(started.elapsed()),
@@ -82,6 +88,7 @@ pub async fn run_tests(
         };
         let on_progress = |results: &TestResults| on_progress(&progress_line(counts_before, results));
         let verdict = runner.run(step, &on_progress).await?;
+        step_commands.record(index, &verdict);
         let ends_run = verdict.ends_run;
         verdicts.push(verdict);
         if ends_run {
@@ -90,15 +97,39 @@ pub async fn run_tests(
     }
     let elapsed = started.elapsed();
     let mut report = merge(target.runner, verdicts);
+    report.commands.extend(step_commands.into_commands());
+    if let Some(before) = untracked_before
+        && let Some(after) = UntrackedFiles::list(commands, &target.project, cancel).await
+    {
+        report.new_files = after.since(&before);
+    }
+    locate_in_project(&mut report.tests, &target.project);
     report.command = commands.redact(&command);
     report.folder = target.project.folder().display_path();
     report.duration_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
     notes.extend(choice_notes(&target, request, &additions));
+    notes.extend(request.failed_tests.as_ref().and_then(|failed| not_run_again(failed, &report.tests)));
     report.notes.splice(0..0, notes);
     let folder = target.project.folder().to_absolute();
     report.failed_tests = FailedTests::new(report.runner, folder.clone(), &report.tests, report.failed);
     present(&mut report, &folder.to_string_lossy(), |text| commands.redact(text), request.max_bytes);
     Ok(report)
+}
+
+/// Returns a note on those of the failed tests that were not run again: they are gone, or the runner could not select them.
+fn not_run_again(failed: &FailedTests, tests: &[TestCase]) -> Option<String> {
+    const MAX_NAMED: usize = 10;
+    let has_run =
+        |name: &String| tests.iter().any(|test| test.name == *name && test.status != TestStatus::Skipped);
+    let missing: Vec<&str> = failed.names.iter().filter(|name| !has_run(name)).map(String::as_str).collect();
+    let named = missing.iter().take(MAX_NAMED).copied().collect::<Vec<_>>().join("; ");
+    (!missing.is_empty()).then(|| format!("{} of them did not run by their names: {named}", missing.len()))
+}
+
+/// Returns a command with the variables that the request sets, as it would be typed.
+fn with_variables(env: &BTreeMap<String, String>, command: &str) -> String {
+    let variables = env.iter().map(|(name, value)| format!("{name}={} ", shell_quote(value)));
+    variables.collect::<String>() + command
 }
 
 /// Writes the programs that load a reporter, so that a shell can start them.
@@ -129,8 +160,10 @@ fn choice_notes(target: &TestTarget, request: &RunTests, additions: &[Environmen
                 .to_owned(),
         );
     }
-    if !target.other_runners.is_empty() && request.runner.is_none() {
-        let names: Vec<_> = target.other_runners.iter().map(|runner| runner.name()).collect();
+    // Cargo's tests are those of nextest.
+    let is_other = |other: &&TestRunner| (target.runner, **other) != (TestRunner::Nextest, TestRunner::Cargo);
+    let names: Vec<_> = target.other_runners.iter().filter(is_other).map(|runner| runner.name()).collect();
+    if !names.is_empty() && request.runner.is_none() {
         notes.push(format!(
             "the project also has tests of {}, which were not run; `runner` chooses",
             names.join(", ")
@@ -164,6 +197,7 @@ fn choice_notes(target: &TestTarget, request: &RunTests, additions: &[Environmen
 async fn choose_interpreter(
     commands: &Commands,
     target: &mut TestTarget,
+    env: &BTreeMap<String, String>,
     notes: &mut Vec<String>,
     cancel: &CancellationToken,
 ) {
@@ -172,7 +206,9 @@ async fn choose_interpreter(
     }
     while let Some(manager) = environment_manager(target) {
         // It would create `.venv` in the project, where the user has chosen no other place.
-        let would_create = manager == "uv" && commands.inherited_variable("UV_PROJECT_ENVIRONMENT").is_none();
+        const ENVIRONMENT: &str = "UV_PROJECT_ENVIRONMENT";
+        let names_place = env.contains_key(ENVIRONMENT) || commands.inherited_variable(ENVIRONMENT).is_some();
+        let would_create = manager == "uv" && !names_place;
         if would_create {
             notes.push(
                 "`uv.lock` is there and `.venv` is not, and a run of tests creates none: `uv sync` does; the tests ran in the active environment"

@@ -13,7 +13,7 @@ use crate::testing::target::TestTarget;
 use crate::testing::verdict::{StepRun, StepVerdict};
 use crate::workspace::Workspace;
 use process_runner::{Command, LeftoverPolicy, Limits, Output, Running, Stream, clean};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
@@ -35,6 +35,8 @@ const FILE_TIME_LAG: Duration = Duration::from_millis(20);
 pub(super) struct StepRunner<'a> {
     pub(super) commands: &'a Commands,
     pub(super) target: &'a TestTarget,
+    /// The variables that the request sets.
+    pub(super) env: &'a BTreeMap<String, String>,
     /// The folder of reports.
     pub(super) reports: &'a Workspace,
     /// The time limit of the whole run.
@@ -122,11 +124,14 @@ impl StepRunner<'_> {
             .leftovers(LeftoverPolicy::KillAll);
         let mut command = command
             .args(step.arguments.iter())
+            // Before those of the step, without which there is no report.
+            .envs(self.env.iter().map(|(name, value)| (name.as_str(), value.as_str())))
             .envs(step.environment.iter().map(|(name, value)| (name.as_str(), value.as_str())))
             .limits(limits)
             .cancel(self.cancel.clone());
         for addition in &step.additions {
-            let inherited = self.commands.inherited_variable(addition.name());
+            let requested = self.env.get(addition.name()).map(String::as_str);
+            let inherited = requested.or_else(|| self.commands.inherited_variable(addition.name()));
             command = command.env(addition.name(), addition.value(inherited));
         }
         if matches!(step.source, ResultSource::MergedOutput(_)) {

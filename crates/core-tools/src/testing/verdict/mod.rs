@@ -1,5 +1,6 @@
 //! The verdict on each step of a run: from its results, what it printed, and how its process ended.
 
+mod command_list;
 mod exit;
 mod explain;
 mod judge;

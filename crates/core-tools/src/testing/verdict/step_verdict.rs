@@ -56,7 +56,7 @@ impl StepVerdict {
                 results,
                 problem: project.problem,
                 exit_code: output.code(),
-                output: text,
+                output: ends_of_both(output),
                 ends_run: true,
                 commands: project.commands,
                 is_unverified: project.is_unverified,
@@ -87,7 +87,7 @@ impl StepVerdict {
             explains_itself: problem.is_none(),
             problem,
             exit_code: output.code(),
-            output: text,
+            output: ends_of_both(output),
             ends_run,
             commands: Vec::new(),
             is_unverified: false,
@@ -185,7 +185,40 @@ fn made_nothing(text: &str) -> bool {
 
 /// Returns what the runner printed without JSON: standard output, then standard error, where errors usually are.
 fn printed_for_people(output: &Output) -> String {
-    let (stdout, stderr) = (output.stdout.clean(), output.stderr.clean());
-    let lines = stdout.lines().filter(|line| !line.starts_with('{')).chain(stderr.lines());
-    lines.collect::<Vec<_>>().join("\n")
+    let (stdout, stderr) = printed_streams(output);
+    join_streams(&stdout, &stderr)
+}
+
+/// Returns the same for a report, which keeps only its end: where both streams are long, the end of each, as the cause
+/// may be in either.
+fn ends_of_both(output: &Output) -> String {
+    /// The number of bytes of both streams together.
+    const MAX_BYTES: usize = 7_900;
+    let (stdout, stderr) = printed_streams(output);
+    let half = MAX_BYTES / 2;
+    // What one does not need is the other's.
+    let stdout_bytes = MAX_BYTES - stderr.len().min(half);
+    let stderr_bytes = MAX_BYTES - stdout.len().min(half);
+    join_streams(end_of(&stdout, stdout_bytes), end_of(&stderr, stderr_bytes))
+}
+
+/// Returns the text of both streams without the lines of JSON on standard output.
+fn printed_streams(output: &Output) -> (String, String) {
+    let stdout = output.stdout.clean();
+    let stdout: Vec<_> = stdout.lines().filter(|line| !line.starts_with('{')).collect();
+    (stdout.join("\n"), output.stderr.clean().trim_end_matches('\n').to_owned())
+}
+
+fn join_streams(stdout: &str, stderr: &str) -> String {
+    let streams = [stdout, stderr].into_iter().filter(|text| !text.is_empty());
+    streams.collect::<Vec<_>>().join("\n")
+}
+
+/// Returns the last lines of a text, of at most so many bytes together.
+fn end_of(text: &str, max_bytes: usize) -> &str {
+    let start = text.ceil_char_boundary(text.len().saturating_sub(max_bytes));
+    match text[start..].find('\n') {
+        Some(end) if start > 0 => &text[start + end + 1..],
+        _ => &text[start..],
+    }
 }

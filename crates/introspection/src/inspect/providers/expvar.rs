@@ -3,10 +3,10 @@
 //! Only a program that contains the path of `expvar` is asked: a request to any other would be one to the application.
 
 use crate::inspect::Error;
-use crate::inspect::finding::ProviderError;
 use crate::inspect::http::{self, MAX_BYTES};
 use crate::inspect::proc;
 use crate::inspect::provider::{Provider, ProviderFuture, StateRequest};
+use crate::inspect::state_value::ProviderError;
 use crate::inspect::target::{LanguageRuntime, Process, Url};
 use std::path::Path;
 use std::time::Duration;
@@ -31,7 +31,7 @@ impl Provider for ExpvarProvider {
         Box::pin(async move {
             let not_applicable = |reason: String| Err(ProviderError::NotApplicable(reason));
             if request.path().file.is_some() {
-                return not_applicable("it has no variables of modules".to_owned());
+                return Err(ProviderError::NotAsked("it has no variables of modules"));
             }
             let process = request.process(&[LanguageRuntime::Go]).await?;
             if !proc::file_contains(

@@ -1,8 +1,8 @@
 //! State that the application writes to a JSON file.
 
 use crate::inspect::Error;
-use crate::inspect::finding::ProviderError;
 use crate::inspect::provider::{Provider, ProviderFuture, StateRequest};
+use crate::inspect::state_value::ProviderError;
 use crate::inspect::target::InspectTarget;
 use std::io::Read as _;
 
@@ -27,7 +27,7 @@ impl Provider for FileProvider {
         Box::pin(async move {
             let path = match (request.target, &self.path) {
                 (Some(InspectTarget::File(path)), _) => path.as_str(),
-                (Some(_), _) => return Err(ProviderError::NotApplicable("the target is no file".to_owned())),
+                (Some(_), _) => return Err(ProviderError::NotAsked("the target is no file")),
                 (None, Some(path)) => path.as_str(),
                 (None, None) => DEFAULT_PATH,
             };
@@ -41,9 +41,7 @@ impl Provider for FileProvider {
                 Ok(opened) => opened,
                 // Nobody has asked for the default file, so its absence is no failure.
                 Err(_) if is_default => {
-                    return Err(ProviderError::NotApplicable(format!(
-                        "there is no {DEFAULT_PATH}, and STATE_PATH is not set"
-                    )));
+                    return Err(ProviderError::NotAsked("the application writes no file"));
                 }
                 Err(error) => return Err(failed(error).into()),
             };

@@ -1,9 +1,9 @@
 //! State that the application serves as JSON: a page of its own, Go's `expvar`, Spring's actuator.
 
 use crate::inspect::Error;
-use crate::inspect::finding::ProviderError;
 use crate::inspect::http::{self, MAX_BYTES};
 use crate::inspect::provider::{Provider, ProviderFuture, StateRequest};
+use crate::inspect::state_value::ProviderError;
 use crate::inspect::target::{InspectTarget, TargetError, Url, behind};
 use std::net::SocketAddr;
 
@@ -23,10 +23,10 @@ impl Provider for HttpProvider {
             let (url, is_configured) = match (request.target, &self.url) {
                 (Some(InspectTarget::Http(url)), _) => (url, request.is_target_configured),
                 (Some(_), _) => {
-                    return Err(ProviderError::NotApplicable("the target is no http:// URL".to_owned()));
+                    return Err(ProviderError::NotAsked("the target is no http:// URL"));
                 }
                 (None, Some(url)) => (url, true),
-                (None, None) => return Err(ProviderError::NotApplicable("STATE_URL is not set".to_owned())),
+                (None, None) => return Err(ProviderError::NotAsked("STATE_URL is not set")),
             };
             let mut addresses = url.loopback();
             // Only the settings may name another machine, so only for them a name is resolved.

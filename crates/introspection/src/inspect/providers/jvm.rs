@@ -1,9 +1,9 @@
 //! The diagnostic output of a Java virtual machine: `jvm.threads`, `jvm.properties`, `jvm.heap`.
 
 use crate::inspect::Error;
-use crate::inspect::finding::ProviderError;
 use crate::inspect::jvm::AttachedJvm;
 use crate::inspect::provider::{Provider, ProviderFuture, StateRequest};
+use crate::inspect::state_value::ProviderError;
 use crate::inspect::target::LanguageRuntime;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -36,7 +36,7 @@ impl Provider for JvmProvider {
         Box::pin(async move {
             let path = request.path();
             if path.file.is_some() || path.segments.first().is_none_or(|first| first != "jvm") {
-                return Err(ProviderError::NotApplicable("it has only jvm.*".to_owned()));
+                return Err(ProviderError::NotAsked("it has only jvm.*"));
             }
             let process = request.process(&[LanguageRuntime::Jvm]).await?;
             let source = format!("jvm: {}", process.display_name());
@@ -75,13 +75,50 @@ fn parse_output(name: &str, output: &str) -> Value {
     }
 }
 
-/// Parses `name=value` lines, with a backslash before `:` and `=` (`Properties.store`).
+/// Parses `name=value` lines in the escapes of `Properties.store`.
 fn properties(output: &str) -> Value {
     let lines = output.lines().filter(|line| !line.starts_with('#'));
-    let pairs = lines.filter_map(|line| line.split_once('='));
-    pairs
-        .map(|(name, value)| (name.to_owned(), Value::from(value.replace("\\:", ":").replace("\\=", "="))))
-        .collect()
+    let pairs = lines.filter_map(split_property);
+    pairs.map(|(name, value)| (unescape(name), Value::from(unescape(value)))).collect()
+}
+
+/// Splits a line at its first `=` without a backslash before it.
+fn split_property(line: &str) -> Option<(&str, &str)> {
+    let mut is_escaped = false;
+    let end = line.find(|c| {
+        let is_end = c == '=' && !is_escaped;
+        is_escaped = c == '\\' && !is_escaped;
+        is_end
+    })?;
+    Some((line.get(..end)?, line.get(end + 1..)?))
+}
+
+/// Resolves the escapes of `Properties.store`: `\n`, `\:`, and `\u017C` for a UTF-16 unit.
+fn unescape(text: &str) -> String {
+    let mut units: Vec<u16> = Vec::with_capacity(text.len());
+    let mut rest = text.chars();
+    while let Some(c) = rest.next() {
+        let escaped = if c == '\\' { rest.next() } else { None };
+        let plain = match escaped {
+            None => c,
+            Some('n') => '\n',
+            Some('r') => '\r',
+            Some('t') => '\t',
+            Some('f') => '\u{c}',
+            Some('u') => {
+                let digits = rest.as_str().get(..4).unwrap_or_default();
+                if let Ok(unit) = u16::from_str_radix(digits, 16) {
+                    rest.nth(3);
+                    units.push(unit);
+                    continue;
+                }
+                'u'
+            }
+            Some(other) => other,
+        };
+        units.extend(plain.encode_utf16(&mut [0; 2]).iter());
+    }
+    String::from_utf16_lossy(&units)
 }
 
 /// Parses a thread dump: `"main" #1 prio=5 os_prio=0 … in Object.wait()`, its state, and a frame a line.
@@ -134,6 +171,12 @@ mod tests {
         assert_eq!(
             properties("#Sun Nov 22\njava.home=/usr/lib\nurl=http\\://x\n"),
             json!({"java.home": "/usr/lib", "url": "http://x"})
+        );
+        // As printed for -Dmy.prop=zażółć -Dbs='a\b:c=d' -D'k e=y'.
+        let escaped = "my.prop=za\\u017C\\u00F3\\u0142\\u0107\nline.separator=\\n\nbs=a\\\\b\\:c\\=d\nk\\ e=y\nodd=\\uD83D\\uDE00\\u00\n";
+        assert_eq!(
+            properties(escaped),
+            json!({"my.prop": "zażółć", "line.separator": "\n", "bs": "a\\b:c=d", "k e": "y", "odd": "😀u00"})
         );
         let rows = " num     #instances         #bytes  class name\n---\n   1:    5    240  [B (java.base@17.0.15)\nTotal  5  240\n";
         assert_eq!(classes(rows), json!([{"class": "[B", "instances": 5, "bytes": 240}]));

@@ -1,8 +1,8 @@
 //! Facts about a process from `/proc`: `process.status`, `process.env`, `process.listens`.
 
-use crate::inspect::finding::ProviderError;
 use crate::inspect::proc::{self, ProcessStatus};
 use crate::inspect::provider::{Provider, ProviderFuture, StateRequest};
+use crate::inspect::state_value::ProviderError;
 use crate::inspect::target::{LanguageRuntime, Process};
 use serde_json::{Map, Value, json};
 
@@ -28,7 +28,7 @@ impl Provider for ProcProvider {
             if request.path().file.is_some()
                 || request.path().segments.first().is_none_or(|first| first != "process")
             {
-                return Err(ProviderError::NotApplicable("it has only process.*".to_owned()));
+                return Err(ProviderError::NotAsked("it has only process.*"));
             }
             let process = request.process(&ALL_RUNTIMES).await?;
             // /proc is read on this thread: the kernel answers from memory.

@@ -5,9 +5,9 @@
 //! changes meanwhile, py-spy may read it half-changed and fail; it is then run again. It does not read globals.
 
 use crate::inspect::Error;
-use crate::inspect::finding::{ProviderError, StateValue};
 use crate::inspect::provider::{Provider, ProviderFuture, StateRequest};
 use crate::inspect::py_spy_value;
+use crate::inspect::state_value::{ProviderError, StateValue};
 use crate::inspect::target::{LanguageRuntime, Process};
 use process_runner::{Command, Limits, Runner};
 use serde_json::{Map, Value, json};
@@ -45,9 +45,7 @@ impl Provider for PythonProvider {
             let path = request.path();
             let is_python = path.segments.first().is_some_and(|first| first == "python");
             if path.file.is_none() && !is_python {
-                return Err(ProviderError::NotApplicable(
-                    "it has only python.* and local:FILE/name".to_owned(),
-                ));
+                return Err(ProviderError::NotAsked("it has only python.* and local:FILE/name"));
             }
             let process = request.process(&[LanguageRuntime::Python]).await?;
             let Some(program) = self.find_program(request) else {

@@ -1,7 +1,7 @@
 //! The server's own environment, if there is no application to ask: `process.env.NODE_ENV`.
 
-use crate::inspect::finding::ProviderError;
 use crate::inspect::provider::{Provider, ProviderFuture, StateRequest};
+use crate::inspect::state_value::ProviderError;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ impl Provider for ServerEnvProvider {
 
     fn read<'a>(&'a self, request: &'a StateRequest<'a>) -> ProviderFuture<'a> {
         Box::pin(async move {
-            let not_applicable = |reason: &str| Err(ProviderError::NotApplicable(reason.to_owned()));
+            let not_applicable = |reason: &'static str| Err(ProviderError::NotAsked(reason));
             if request.has_target() {
                 return not_applicable("a target was named");
             }

@@ -1,6 +1,6 @@
 //! [`FlameLayout`]: the positions of the bars of a flame graph.
 
-use crate::trace::calls::{CallNode, CallTree, ProfiledFunction};
+use crate::trace::call_tree::{CallNode, CallTree, ProfiledFunction};
 
 /// A bar, with its position in pixels.
 #[derive(Clone, Copy, Debug)]

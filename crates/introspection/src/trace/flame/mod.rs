@@ -7,13 +7,13 @@ mod svg;
 
 pub use picture::png;
 pub use style::GraphTitle;
-pub use svg::svg;
+pub use svg::{SCRIPT, svg};
 
 #[cfg(test)]
 mod tests {
     use super::style::{BarShade, ROOT_COLOUR, Rgb};
     use super::{GraphTitle, png, svg};
-    use crate::trace::calls::{CallTree, ProfiledFunction, tree};
+    use crate::trace::call_tree::{CallTree, ProfiledFunction, tree};
 
     fn title() -> GraphTitle {
         GraphTitle { title: "CPU of <app> & \"more\"".to_owned(), note: "1,000 samples".to_owned() }
@@ -91,7 +91,7 @@ mod tests {
         let picture = DecodedPicture::new(&png(&tree, &title(), microseconds));
         assert_eq!(picture.height, 52 + 56 * 19 + 8);
         let svg = svg(&tree, &title(), microseconds);
-        assert_eq!(svg.matches("<g>").count(), 101);
+        assert_eq!(svg.matches("<g ").count(), 101);
     }
 
     #[test]
@@ -123,7 +123,17 @@ mod tests {
             .filter(roxmltree::Node::is_element)
             .map(|node| node.tag_name().name())
             .collect();
-        assert_eq!(elements.into_iter().collect::<Vec<_>>(), ["g", "rect", "style", "svg", "text", "title"]);
+        assert_eq!(
+            elements.into_iter().collect::<Vec<_>>(),
+            ["g", "rect", "script", "style", "svg", "text", "title"]
+        );
+        // Its one script is what a server allows by its hash, also to a reader of XML.
+        let scripts: Vec<_> = document
+            .descendants()
+            .filter(|node| node.has_tag_name("script"))
+            .filter_map(|node| node.text())
+            .collect();
+        assert_eq!(scripts, [super::SCRIPT]);
         let titles: Vec<_> = document
             .descendants()
             .filter(|node| node.has_tag_name("title"))

@@ -3,7 +3,7 @@
 
 use super::layout::FlameLayout;
 use super::style::{BarShade, GraphTitle, ROOT_COLOUR, Rgb, SHADES, fit, percent};
-use crate::trace::calls::{CallTree, ProfiledFunction};
+use crate::trace::call_tree::{CallTree, ProfiledFunction};
 use noto_sans_mono_bitmap::{FontWeight, RasterHeight, get_raster, get_raster_width};
 
 // All lengths are in pixels.

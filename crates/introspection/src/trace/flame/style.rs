@@ -1,6 +1,6 @@
 //! The title, the colours and the labels that both kinds of drawing share.
 
-use crate::trace::calls::ProfiledFunction;
+use crate::trace::call_tree::ProfiledFunction;
 
 /// The text above a flame graph.
 #[derive(Clone, Debug, Default)]

@@ -1,27 +1,33 @@
-//! Draws a flame graph as SVG without scripts, which loads nothing from elsewhere: names come from the profiled program,
-//! and the file may be opened in a browser.
+//! Draws a flame graph as SVG. It loads nothing from elsewhere, and its one script is [`SCRIPT`], the same in each: names
+//! come from the profiled program, are nothing but text, and the file may be opened in a browser.
 
 use super::layout::FlameLayout;
 use super::style::{BarShade, GraphTitle, ROOT_COLOUR, fit, percent};
-use crate::trace::calls::{CallTree, ProfiledFunction};
+use crate::trace::call_tree::{CallTree, ProfiledFunction};
 use std::fmt::Write as _;
 
 // All lengths are in pixels.
 const WIDTH: f64 = 1200.0;
 const MARGIN: f64 = 10.0;
+/// The width of the whole profile.
+const INNER_WIDTH: f64 = WIDTH - 2.0 * MARGIN;
 /// The height of a row of bars.
 const ROW: f64 = 18.0;
-/// The height of the title.
-const HEAD: f64 = 58.0;
+/// The height of the title, with room for the field of the script.
+const HEAD: f64 = 88.0;
 /// The width of a character of the 12 px monospace font.
 const CHARACTER_WIDTH: f64 = 7.22;
 /// The minimum width of a bar; narrower ones are left out.
 const MIN_BAR_WIDTH: f64 = 0.2;
 
+/// The script of every graph: it fits the graph to the window, zooms into a bar that is clicked, and finds functions. A
+/// server that sends graphs allows it by its hash. Where it does not run, as in an `img`, the graph is whole and still.
+pub const SCRIPT: &str = include_str!("interaction.js");
+
 /// Draws the flame graph of `tree`. Callers are below their callees; a bar shows its function, location and share while
 /// the pointer rests on it. `amount` formats a weight.
 pub fn svg(tree: &CallTree, title: &GraphTitle, amount: impl Fn(u64) -> String) -> String {
-    let layout = FlameLayout::new(tree, WIDTH - 2.0 * MARGIN, MIN_BAR_WIDTH, usize::MAX);
+    let layout = FlameLayout::new(tree, INNER_WIDTH, MIN_BAR_WIDTH, usize::MAX);
     #[allow(clippy::cast_precision_loss, reason = "rows of a picture")]
     let height = HEAD + layout.rows as f64 * ROW + MARGIN;
     // Without `pointer-events: none` the text would hide the tooltip of its bar.
@@ -30,8 +36,8 @@ pub fn svg(tree: &CallTree, title: &GraphTitle, amount: impl Fn(u64) -> String) 
 <svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" font-family="ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace" font-size="12">
 <style>rect:hover {{ stroke: #000; stroke-width: 1 }} text {{ pointer-events: none }}</style>
 <rect width="{WIDTH}" height="{height}" fill="#ffffff"/>
-<text x="{MARGIN}" y="24" font-size="16">{}</text>
-<text x="{MARGIN}" y="44" fill="#555555">{}</text>
+<text id="title" x="{MARGIN}" y="24" font-size="16">{}</text>
+<text id="note" x="{MARGIN}" y="44" fill="#555555">{}</text>
 "##,
         escape_xml(&title.title),
         escape_xml(&title.note),
@@ -45,7 +51,10 @@ pub fn svg(tree: &CallTree, title: &GraphTitle, amount: impl Fn(u64) -> String) 
         let left = MARGIN + bar.left;
         let _ = writeln!(
             svg,
-            r##"<g><title>{}: {}, {}</title><rect x="{left:.2}" y="{top:.1}" width="{:.2}" height="{:.1}" fill="#{red:02x}{green:02x}{blue:02x}"/>{}</g>"##,
+            r##"<g data-name="{}" data-start="{:.6}" data-share="{:.6}"><title>{}: {}, {}</title><rect x="{left:.2}" y="{top:.1}" width="{:.2}" height="{:.1}" fill="#{red:02x}{green:02x}{blue:02x}"/>{}</g>"##,
+            escape_xml(&name),
+            bar.left / INNER_WIDTH,
+            bar.width / INNER_WIDTH,
             escape_xml(&tooltip),
             amount(bar.total),
             percent(bar.total, layout.total),
@@ -55,7 +64,7 @@ pub fn svg(tree: &CallTree, title: &GraphTitle, amount: impl Fn(u64) -> String) 
             label(&name, left, top, bar.width),
         );
     }
-    svg.push_str("</svg>\n");
+    let _ = write!(svg, "<script>{SCRIPT}</script>\n</svg>\n");
     svg
 }
 

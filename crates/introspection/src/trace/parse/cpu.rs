@@ -1,6 +1,6 @@
 //! [`CpuProfile`], the CPU profile that every parser returns, and [`MalformedProfile`], their error.
 
-use crate::trace::calls::CallTree;
+use crate::trace::call_tree::CallTree;
 
 /// A CPU profile.
 #[derive(Clone, Debug, Default)]

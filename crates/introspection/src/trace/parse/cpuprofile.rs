@@ -1,7 +1,7 @@
 //! Parses V8's `.cpuprofile`: `Profiler.Profile` of the inspector protocol.
 
 use super::{CpuProfile, MalformedProfile};
-use crate::trace::calls::{CallTree, ProfiledFunction};
+use crate::trace::call_tree::{CallTree, ProfiledFunction};
 use serde::Deserialize;
 use std::collections::HashMap;
 
@@ -24,6 +24,16 @@ struct CpuProfileNode {
     call_frame: CallFrame,
     #[serde(default)]
     children: Vec<i64>,
+    /// The lines that ran in samples of the node itself.
+    #[serde(default)]
+    position_ticks: Vec<PositionTicks>,
+}
+
+/// The number of samples in one line, which counts from 1.
+#[derive(Deserialize)]
+struct PositionTicks {
+    line: u32,
+    ticks: u64,
 }
 
 #[derive(Deserialize)]
@@ -92,6 +102,14 @@ pub fn read(text: &[u8]) -> Result<CpuProfile, MalformedProfile> {
         let elapsed = elapsed as u64;
         *spent.entry(*sample).or_default() += elapsed;
     }
+    for node in &profile.nodes {
+        let ticks = node.position_ticks.iter().fold(0_u64, |sum, at| sum.saturating_add(at.ticks)).max(1);
+        let (Some(spent), Some((_, frame))) = (spent.get(&node.id), frames.get(&node.id)) else { continue };
+        for at in &node.position_ticks {
+            let share = u128::from(*spent) * u128::from(at.ticks) / u128::from(ticks);
+            tree.add_line(*frame, at.line, u64::try_from(share).unwrap_or(u64::MAX));
+        }
+    }
     let (mut idle, mut gc) = (0, 0);
     for (node, spent) in spent {
         let mut stack = Vec::new();
@@ -136,7 +154,7 @@ mod tests {
         {"id":1,"callFrame":{"functionName":"(root)","scriptId":"0","url":"","lineNumber":-1,"columnNumber":-1},"children":[2,3,5]},
         {"id":2,"callFrame":{"functionName":"(idle)","scriptId":"0","url":"","lineNumber":-1,"columnNumber":-1}},
         {"id":3,"callFrame":{"functionName":"handle","scriptId":"9","url":"file:///app/server.js?token=x","lineNumber":11,"columnNumber":2},"children":[4]},
-        {"id":4,"callFrame":{"functionName":"","scriptId":"9","url":"file:///app/server.js","lineNumber":0,"columnNumber":2}},
+        {"id":4,"callFrame":{"functionName":"","scriptId":"9","url":"file:///app/server.js","lineNumber":0,"columnNumber":2},"positionTicks":[{"line":4,"ticks":1},{"line":3,"ticks":3}]},
         {"id":5,"callFrame":{"functionName":"(garbage collector)","scriptId":"0","url":"","lineNumber":-1,"columnNumber":-1}}],
         "startTime":1000,"endTime":2000,"samples":[2,3,4,4,5],"timeDeltas":[100,200,100,100,300]}"#;
 
@@ -157,8 +175,19 @@ mod tests {
     }
 
     #[test]
+    fn the_time_of_a_function_is_divided_among_its_lines() {
+        let cpu = read(PROFILE.as_bytes()).unwrap();
+        let frame = ProfiledFunction::new("", Some("/app/server.js"), Some(1));
+        assert_eq!(cpu.tree.lines(&frame), [(3, 300), (4, 100)]);
+        assert_eq!(cpu.tree.lines(&ProfiledFunction::new("handle", Some("/app/server.js"), Some(12))), []);
+    }
+
+    #[test]
     fn a_ring_of_callers_ends() {
-        let ring = PROFILE.replace("\"columnNumber\":2}},", "\"columnNumber\":2},\"children\":[3]},");
+        let ring = PROFILE.replace(
+            "\"columnNumber\":2},\"positionTicks\"",
+            "\"columnNumber\":2},\"children\":[3],\"positionTicks\"",
+        );
         assert_eq!(read(ring.as_bytes()).unwrap().samples, 5);
     }
 

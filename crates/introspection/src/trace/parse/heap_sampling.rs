@@ -3,7 +3,7 @@
 
 use super::MalformedProfile;
 use super::cpuprofile::CallFrame;
-use crate::trace::calls::CallTree;
+use crate::trace::call_tree::CallTree;
 use serde::Deserialize;
 
 #[derive(Deserialize)]

@@ -181,7 +181,7 @@ fn largest_groups<R: BufRead>(
             None => format!("({kind})"),
         };
         HeapGroup {
-            name: crate::trace::calls::ProfiledFunction::new(&name, None, None).function,
+            name: crate::trace::call_tree::ProfiledFunction::new(&name, None, None).function,
             count: *count,
             bytes: *bytes,
         }

@@ -18,7 +18,8 @@ pub fn read(text: &str) -> HeapContents {
         if numbered {
             heap.count = heap.count.saturating_add(count);
             heap.bytes = heap.bytes.saturating_add(bytes);
-            let name = crate::trace::calls::ProfiledFunction::new(&class_name(class), None, None).function;
+            let name =
+                crate::trace::call_tree::ProfiledFunction::new(&class_name(class), None, None).function;
             heap.groups.push(HeapGroup { name, count, bytes });
         }
     }

@@ -1,7 +1,7 @@
 //! Parses the output of `jfr print --json --events jdk.ExecutionSample,jdk.NativeMethodSample`.
 
 use super::{CpuProfile, MalformedProfile};
-use crate::trace::calls::{CallTree, ProfiledFunction};
+use crate::trace::call_tree::{CallTree, ProfiledFunction};
 use serde::Deserialize;
 use std::collections::HashMap;
 
@@ -80,6 +80,10 @@ pub fn read(text: &[u8], interval_us: u64) -> Result<(CpuProfile, u64), Malforme
             })
             .collect();
         tree.add(&stack, interval_us);
+        let line = trace.frames.first().and_then(|frame| u32::try_from(frame.line_number?).ok());
+        if let (Some(frame), Some(line)) = (stack.last(), line) {
+            tree.add_line(*frame, line, interval_us);
+        }
         samples += 1;
     }
     Ok((CpuProfile { tree, samples, interval_us: Some(interval_us), idle_us: None, gc_us: None }, native))
@@ -117,6 +121,8 @@ mod tests {
         assert_eq!((cpu.samples, native), (1, 1));
         let expected = "App.main (com/example/App.java:3);App$Cart.burn (com/example/App.java:7) 20000\n";
         assert_eq!(cpu.tree.to_folded(), expected);
+        let burn = ProfiledFunction::new("App$Cart.burn", Some("com/example/App.java"), Some(7));
+        assert_eq!(cpu.tree.lines(&burn), [(7, 20_000)]);
     }
 
     proptest! {

@@ -2,7 +2,7 @@
 //! names the thread, a line for each frame from the innermost out, and an empty line.
 
 use super::CpuProfile;
-use crate::trace::calls::{CallTree, ProfiledFunction};
+use crate::trace::call_tree::{CallTree, ProfiledFunction};
 use std::collections::HashMap;
 
 /// The address at which each function was sampled most often, in its library.

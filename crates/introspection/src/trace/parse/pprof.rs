@@ -1,7 +1,7 @@
 //! Parses pprof's protocol buffer (github.com/google/pprof, `proto/profile.proto`), as Go programs serve it.
 
 use super::MalformedProfile;
-use crate::trace::calls::{CallTree, ProfiledFunction};
+use crate::trace::call_tree::{CallTree, ProfiledFunction};
 use prost::Message;
 use std::collections::HashMap;
 use std::io::Read;
@@ -96,6 +96,8 @@ pub struct Profile {
 #[derive(Clone, Debug)]
 struct Sample {
     stack: Vec<usize>,
+    /// The line that ran in the innermost function.
+    line: Option<u32>,
     values: Vec<i64>,
 }
 
@@ -110,7 +112,11 @@ impl Profile {
             let value = sample.values.get(index).and_then(|value| u64::try_from(*value).ok());
             let stack: Vec<usize> =
                 sample.stack.iter().filter_map(|frame| frames.get(*frame).copied()).collect();
-            tree.add(&stack, value.unwrap_or_default().saturating_mul(factor) / divisor.max(1));
+            let weight = value.unwrap_or_default().saturating_mul(factor) / divisor.max(1);
+            tree.add(&stack, weight);
+            if let (Some(frame), Some(line)) = (stack.last(), sample.line) {
+                tree.add_line(*frame, line, weight);
+            }
         }
         tree
     }
@@ -199,7 +205,9 @@ fn parse(bytes: &[u8]) -> Result<Profile, MalformedProfile> {
             }
             stack.extend(lines.iter().rev().map(|line| frame_index(line.function_id)));
         }
-        samples.push(Sample { stack, values: sample.value.clone() });
+        let leaf = sample.location_id.first().and_then(|id| locations.get(id)?.first());
+        let line = leaf.and_then(|leaf| u32::try_from(leaf.line).ok());
+        samples.push(Sample { stack, line, values: sample.value.clone() });
     }
     let kinds = proto
         .sample_type
@@ -269,7 +277,10 @@ mod tests {
             let profile = read(&bytes).unwrap();
             assert_eq!(profile.kinds[1], ("cpu".to_owned(), "nanoseconds".to_owned()));
             assert_eq!((profile.period, profile.sum("cpu"), profile.sum("none")), (10_000_000, 100, 0));
-            let folded = profile.tree("cpu", 1, 1).to_folded();
+            let tree = profile.tree("cpu", 1, 1);
+            let burn = ProfiledFunction::new("main.burn", Some("/app/main.go"), Some(31));
+            assert_eq!(tree.lines(&burn), [(31, 90)]);
+            let folded = tree.to_folded();
             assert_eq!(
                 folded,
                 "main.main (/app/main.go:9) 10\nmain.main (/app/main.go:9);main.burn (/app/main.go:31) 90\n"

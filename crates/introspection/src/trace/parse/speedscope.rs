@@ -1,9 +1,9 @@
 //! Parses speedscope's file format, as py-spy writes it. Unlike folded stacks it can hold every name.
 
 use super::{CpuProfile, MalformedProfile};
-use crate::trace::calls::{CallTree, ProfiledFunction};
+use crate::trace::call_tree::{CallTree, ProfiledFunction};
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 #[derive(Deserialize)]
 struct SpeedscopeFile {
@@ -47,21 +47,39 @@ pub struct WaitingSamples {
 /// that waits for one that works if it looks just when the thread is woken, which it does itself by halting the process.
 /// The samples of a thread that is not in `cpu_us` count in full.
 ///
+/// The frames of the file have the lines that ran. `definition` returns the line at which a function begins, by file, name
+/// and the first of its lines that ran.
+///
 /// # Errors
 /// The text is no such file.
 pub fn read(
     text: &[u8],
     interval_us: u64,
     cpu_us: &BTreeMap<u32, u64>,
+    mut definition: impl FnMut(&str, &str, u32) -> Option<u32>,
 ) -> Result<(CpuProfile, WaitingSamples), MalformedProfile> {
     let file: SpeedscopeFile = serde_json::from_slice(text)
         .map_err(|error| MalformedProfile::new("speedscope", error.to_string()))?;
     let mut tree = CallTree::default();
+    // The lines of a function are one frame of the tree.
+    let mut first_lines: HashMap<(&str, Option<&str>), Option<u32>> = HashMap::new();
+    for frame in &file.shared.frames {
+        let first = first_lines.entry((&frame.name, frame.file.as_deref())).or_insert(frame.line);
+        *first = (*first).min(frame.line).or(*first).or(frame.line);
+    }
+    for ((name, file), line) in &mut first_lines {
+        if let (Some(file), Some(first)) = (file, *line) {
+            *line = definition(file, name, first).or(*line);
+        }
+    }
     let frames: Vec<usize> = file
         .shared
         .frames
         .iter()
-        .map(|frame| tree.frame(ProfiledFunction::new(&frame.name, frame.file.as_deref(), frame.line)))
+        .map(|frame| {
+            let line = first_lines.get(&(frame.name.as_str(), frame.file.as_deref())).copied().flatten();
+            tree.frame(ProfiledFunction::new(&frame.name, frame.file.as_deref(), line))
+        })
         .collect();
     let waits: Vec<bool> = file.shared.frames.iter().map(is_waiting).collect();
     // A summary is of the process: threads are told apart by their outermost frames.
@@ -105,6 +123,10 @@ pub fn read(
         for sample in counted {
             let stack: Vec<usize> = sample.iter().filter_map(|index| frames.get(*index).copied()).collect();
             tree.add(&stack, weight);
+            let leaf = sample.last().and_then(|index| file.shared.frames.get(*index)?.line);
+            if let (Some(frame), Some(line)) = (stack.last(), leaf) {
+                tree.add_line(*frame, line, weight);
+            }
             counted_samples += 1;
         }
     }
@@ -152,13 +174,27 @@ mod tests {
 
     #[test]
     fn each_sample_is_worth_its_interval() {
-        let (cpu, waiting) = read(FILE.as_bytes(), 10_000, &BTreeMap::new()).unwrap();
+        let (cpu, waiting) = read(FILE.as_bytes(), 10_000, &BTreeMap::new(), |_, _, _| None).unwrap();
         assert_eq!(waiting, WaitingSamples::default());
         assert_eq!(cpu.samples, 3);
         assert_eq!(
             cpu.tree.to_folded(),
             "<module> (app.py:1) 10000\n<module> (app.py:1);burn: <b> (app.py:4) 20000\n"
         );
+    }
+
+    #[test]
+    fn the_lines_of_a_function_are_one_function_that_begins_at_its_definition() {
+        const LINES: &str = r#"{"shared":{"frames":[{"name":"burn","file":"app.py","line":9},{"name":"burn","file":"app.py","line":7}]},
+            "profiles":[{"name":"Thread 1","samples":[[0],[1],[0]]}]}"#;
+        let definition = |file: &str, name: &str, first: u32| {
+            assert_eq!((file, name, first), ("app.py", "burn", 7));
+            Some(5)
+        };
+        let (cpu, _) = read(LINES.as_bytes(), 10_000, &BTreeMap::new(), definition).unwrap();
+        assert_eq!(cpu.tree.to_folded(), "burn (app.py:5) 30000\n");
+        let burn = ProfiledFunction::new("burn", Some("app.py"), Some(5));
+        assert_eq!(cpu.tree.lines(&burn), [(9, 20_000), (7, 10_000)]);
     }
 
     #[test]
@@ -171,7 +207,7 @@ mod tests {
             {"name":"Thread 9 \"waiter\"","samples":[[0,1]]},
             {"name":"Thread 10 \"unknown\"","samples":[[2]]}]}"#;
         let used = BTreeMap::from([(7, 24_000), (8, 300), (9, 0)]);
-        let (cpu, waiting) = read(THREADS.as_bytes(), 10_000, &used).unwrap();
+        let (cpu, waiting) = read(THREADS.as_bytes(), 10_000, &used, |_, _, _| None).unwrap();
         // The wait of the worker goes first; the rest is scaled to the 24 ms that it had.
         let folded = cpu.tree.to_folded();
         let lines: Vec<&str> = folded.lines().collect();
@@ -184,13 +220,13 @@ mod tests {
     proptest! {
         #[test]
         fn half_a_file_is_an_error_and_no_panic(end in 0..FILE.len()) {
-            prop_assert!(read(&FILE.as_bytes()[..end], 1, &BTreeMap::new()).is_err());
+            prop_assert!(read(&FILE.as_bytes()[..end], 1, &BTreeMap::new(), |_, _, _| None).is_err());
         }
 
         #[test]
         fn no_number_of_a_frame_is_a_panic(samples: Vec<Vec<usize>>, used: u64) {
             let file = serde_json::json!({"shared": {"frames": [{"name": "f"}]}, "profiles": [{"name": "Thread 1", "samples": samples}]});
-            prop_assert!(read(file.to_string().as_bytes(), 1, &BTreeMap::from([(1, used)])).is_ok());
+            prop_assert!(read(file.to_string().as_bytes(), 1, &BTreeMap::from([(1, used)]), |_, _, _| None).is_ok());
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The form to sign in.
 
 use super::head::head;
+use crate::console_output::name;
 use maud::{DOCTYPE, Markup, html};
 
 /// Renders the form, with a message if signing in has failed.
@@ -14,7 +15,7 @@ pub(in super::super) fn render(message: Option<&str>) -> Markup {
                     h1 { "CoreTools" }
                     form method="post" action="/ui/sign-in" {
                         p id="hint" class="faint" {
-                            "With the token that your agent uses: " code { "mcp-http token new" } " makes one."
+                            "With the token that your agent uses: " code { (name()) " token new" } " makes one."
                         }
                         @if let Some(message) = message {
                             p class="said bad" role="alert" { (message) }

@@ -33,10 +33,15 @@ def write(event, **fields):
     os.write(events, (json.dumps({"event": event, **fields, "run": run}) + "\n").encode())
 
 
-def begin(program, runner):
-    """Tells of the process, and that a runner in it reports its tests."""
+def begin_process(program, arguments=None):
+    """Tells of the process, in which a runner may end before it reports."""
     script = os.environ.get("TOX_ENV_NAME") or os.environ.get("NOX_CURRENT_SESSION")
-    write("process", program=program, arguments=sys.argv[1:], folder=os.getcwd(), script=script)
+    arguments = sys.argv[1:] if arguments is None else arguments
+    write("process", program=program, arguments=arguments, folder=os.getcwd(), script=script)
+
+
+def begin_runner(runner):
+    """Tells that a runner in the process reports its tests."""
     write("runner", runner=runner)
 
 

@@ -1,5 +1,7 @@
 """A reporter for unittest: it listens to the results that its runner collects, and writes each when it happens."""
+import atexit
 import functools
+import sys
 import time
 import traceback
 import unittest
@@ -92,12 +94,14 @@ def listen(result, write):
     return result
 
 
-def install():
-    """Adds the reporter to the first runner of this process."""
+def install(arguments=None):
+    """Adds the reporter to the first runner of this process. `arguments` are those of `python -m unittest`, if it is
+    that."""
     import core_tools_events as own
 
     Runner = unittest.TextTestRunner
     make, run = Runner._makeResult, Runner.run
+    state = {"has_run": False}
 
     def make_result(self):
         Runner._makeResult = make
@@ -105,11 +109,25 @@ def install():
 
     def run_tests(self, test):
         Runner.run = run
+        state["has_run"] = True
         own.leave()
-        own.begin("unittest", "unittest")
+        if arguments is None:
+            own.begin_process("unittest")
+        own.begin_runner("unittest")
         result = run(self, test)
         own.write("end")
-        own.write("exit", code=0 if result.wasSuccessful() else 1)
+        # Later versions of unittest's own program fail where it runs no test.
+        is_empty = arguments is not None and result.testsRun == 0 and not result.skipped
+        code = 5 if is_empty and sys.version_info >= (3, 12) and result.wasSuccessful() else 0
+        own.write("exit", code=code if result.wasSuccessful() else 1)
         return result
 
+    def died_early():
+        if not state["has_run"]:
+            has_asked = bool({"-h", "--help"} & set(arguments))
+            own.write("exit", code=0 if has_asked else 1 if hasattr(sys, "last_type") else 2)
+
     Runner._makeResult, Runner.run = make_result, run_tests
+    if arguments is not None:
+        own.begin_process("unittest", arguments)
+        atexit.register(died_early)

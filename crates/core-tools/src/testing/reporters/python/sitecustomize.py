@@ -17,11 +17,18 @@ def load_next():
         sys.path[:] = path
 
 
-def runs_unittest():
-    """Returns true for `python -m unittest`, and for a script that runs its own tests."""
+def unittest_arguments():
+    """Returns the arguments of `python -m unittest`, or nothing in another process."""
     words = getattr(sys, "orig_argv", [])
-    if any(words[index : index + 2] == ["-m", "unittest"] for index in range(len(words))):
-        return True
+    for index in range(len(words)):
+        if words[index : index + 2] == ["-m", "unittest"]:
+            return words[index + 2 :]
+    return None
+
+
+def is_script_with_unittest():
+    """Returns true for a script that runs its own tests."""
+    words = getattr(sys, "orig_argv", [])
     script = next((word for word in words[1:] if not word.startswith("-")), "")
     if "-m" in words or "-c" in words or not script.endswith(".py"):
         return False
@@ -34,10 +41,11 @@ def runs_unittest():
 
 
 load_next()
-if runs_unittest():
+arguments = unittest_arguments()
+if arguments is not None or is_script_with_unittest():
     try:
         import core_tools_unittest
 
-        core_tools_unittest.install()
+        core_tools_unittest.install(arguments)
     except Exception as error:  # A project may have a module of its own under one of these names.
         sys.stderr.write("the reporter of unittest could not be added: %s\n" % error)

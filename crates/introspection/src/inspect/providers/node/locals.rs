@@ -6,8 +6,8 @@
 
 use super::reader::{ObjectRead, PropertyLookup, RemoteObject, RemoteReader};
 use crate::inspect::Error;
-use crate::inspect::finding::{PathNotFound, ProviderError};
 use crate::inspect::path::StatePath;
+use crate::inspect::state_value::{PathNotFound, ProviderError};
 use crate::inspect::tree::{MAX_KEY_CHARS, MAX_KEYS};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -86,6 +86,7 @@ pub(super) async fn find_scope(
         source: reader.source.clone(),
         resolved: format!("local:{file}"),
         failed_at: path.segments.first().cloned().unwrap_or_default(),
+        total: seen_names.len() as u64,
         keys: seen_names.into_iter().take(MAX_KEYS).collect(),
         note: Some("only variables that a living function of the file uses can be found".to_owned()),
     })))

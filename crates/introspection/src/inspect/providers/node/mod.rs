@@ -11,8 +11,8 @@ mod walk;
 
 use crate::inspect::Error;
 use crate::inspect::cdp::{self, CdpSession, MAX_MESSAGE_BYTES};
-use crate::inspect::finding::{ProviderError, StateValue};
 use crate::inspect::provider::{Provider, ProviderFuture, StateRequest};
+use crate::inspect::state_value::{ProviderError, StateValue};
 use crate::inspect::target::{self, InspectTarget, LanguageRuntime, Process, SignalError, Url};
 use reader::RemoteReader;
 use std::collections::HashMap;
@@ -73,7 +73,7 @@ impl NodeProvider {
     async fn find(&self, request: &StateRequest<'_>) -> Result<StateValue, ProviderError> {
         let name = match (request.target, self.port) {
             (Some(InspectTarget::File(_) | InspectTarget::Http(_)), _) => {
-                return Err(ProviderError::NotApplicable("the target is a document".to_owned()));
+                return Err(ProviderError::NotAsked("the target is a document"));
             }
             (Some(target), _) => target.to_string(),
             (None, Some(port)) => InspectTarget::Port(port).to_string(),
@@ -174,14 +174,27 @@ impl NodeProvider {
         match (request.target, self.port) {
             (Some(InspectTarget::Port(port)), _) => {
                 let process = request.process_behind(*port).await?;
-                // The port may be that of the application, and not that of its inspector.
-                let is_of_application = process.as_ref().is_some_and(|process| {
-                    RUNTIMES.contains(&process.runtime)
-                        && process.inspector_port().is_none_or(|address| address.port() != *port)
-                });
-                match is_of_application {
-                    true => self.endpoint_of_process(request).await,
-                    false => endpoint_at(*port, request.required_workspace()).await,
+                let Some(process) = process else {
+                    return endpoint_at(*port, request.required_workspace()).await;
+                };
+                // A native program may pass connections on, to an inspector in a container or on another machine.
+                if !RUNTIMES.contains(&process.runtime) && process.runtime != LanguageRuntime::Native {
+                    return Err(ProviderError::NotAsked("the port is that of another runtime"));
+                }
+                let inspector = process.inspector_port().map(|address| address.port());
+                if process.runtime == LanguageRuntime::Native || inspector == Some(*port) {
+                    return endpoint_at(*port, request.required_workspace()).await;
+                }
+                if inspector.is_some() {
+                    // The port is that of the application, and not that of its inspector.
+                    return self.endpoint_of_process(request).await;
+                }
+                // Its code may have opened an inspector (`inspector.open`), at the port that the caller names.
+                match endpoint_at(*port, request.required_workspace()).await {
+                    Err(ProviderError::Failed(Error::Inspector(_))) => {
+                        self.endpoint_of_process(request).await
+                    }
+                    found => found,
                 }
             }
             (Some(InspectTarget::Inspector(url)), _) => {
@@ -231,7 +244,7 @@ impl NodeProvider {
                 }
                 Ok(endpoint(process, url.clone(), false))
             }
-            ([], []) => Err(ProviderError::NotApplicable("none runs under the roots".to_owned())),
+            ([], []) => Err(ProviderError::NotAsked("none runs under the roots")),
             ([], [process]) if request.may_signal && process.runtime == LanguageRuntime::Node => {
                 Ok(endpoint(process, open_inspector(process).await?, true))
             }

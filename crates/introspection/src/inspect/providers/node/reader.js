@@ -5,7 +5,7 @@
 // No proxy may come here but through isProxy: every operation on one would run its traps.
 function (
   ownKeys, describe, prototypeOf, define, detach, apply, Seen, mapGet, mapSet, mapHas, mapEntries, mapNext,
-  setValues, setNext, getTime, textOf, includes, isProxy, isError,
+  setValues, setNext, getTime, textOf, includes, numberOf, booleanOf, isProxy, isError,
 ) {
   const own = (object, key) => {
     let found;
@@ -46,11 +46,26 @@ function (
     return false;
   };
 
-  // What kind of property it is, and its value: 1 has one, 2 is a getter, 3 a setter without one, 4 may not be named.
-  const copy = (list, at, found, most) => {
+  const isIndex = (key) => typeof key === 'string' && +key >= 0 && +key % 1 === 0 && '' + +key === key;
+
+  // Whether a function has properties that somebody gave it. What it has by itself is not enumerable.
+  const isOpened = (value) => {
+    if (typeof value !== 'function' || isProxy === undefined || isProxy(value)) return false;
+    const keys = ownKeys(value);
+    for (let at = 0; at < keys.length && at < 100; at++) {
+      const found = own(value, keys[at]);
+      if (found !== undefined && found.enumerable) return true;
+    }
+    return false;
+  };
+
+  // What kind of property it is, and its value: 1 has one, 2 is a getter, 3 a setter without one, 4 may not be named,
+  // 5 is a function with properties.
+  const copy = (list, at, found, most, more = 0) => {
     const has = 'value' in found;
     const trap = has && isTrap(found.value);
-    put(list, at, trap ? 4 : has ? 1 : found.get === undefined ? 3 : 2);
+    const kind = trap ? 4 : has ? (isOpened(found.value) ? 5 : 1) : found.get === undefined ? 3 : 2;
+    put(list, at, kind + more);
     put(list, at + 1, has && !trap ? cut(found.value, most) : undefined);
   };
 
@@ -105,6 +120,48 @@ function (
     return seen;
   };
 
+  // The properties that a list or a function has beside its elements, behind the `taken` members of `list`: their
+  // kinds are 10 higher. The number of those that are left out has the kind 20.
+  const copyBeside = (list, taken, object, count, most) => {
+    const keys = ownKeys(object);
+    let at = taken;
+    let left = 0;
+    for (let n = 0; n < keys.length; n++) {
+      if (isIndex(keys[n])) continue;
+      const found = own(object, keys[n]);
+      if (found === undefined || !found.enumerable) continue;
+      if (at - taken >= count) {
+        left++;
+        continue;
+      }
+      put(list, 3 * at + 1, cut(keys[n], most));
+      copy(list, 3 * at + 2, found, most, 10);
+      at++;
+    }
+    if (left === 0) return;
+    put(list, 3 * at + 1, '');
+    put(list, 3 * at + 2, 20);
+    put(list, 3 * at + 3, left);
+  };
+
+  // A property of an error that is not enumerable, and says what went wrong.
+  const copyHidden = (list, taken, object, key, most) => {
+    const found = own(object, key);
+    if (found === undefined || found.enumerable) return taken;
+    put(list, 3 * taken + 1, key);
+    copy(list, 3 * taken + 2, found, most);
+    return taken + 1;
+  };
+
+  // The value of a Number or Boolean object; undefined if it is none.
+  const unboxed = (object, kind) => {
+    try {
+      return apply(kind === 'Number' ? numberOf : booleanOf, object, []);
+    } catch {
+      return undefined;
+    }
+  };
+
   let known;
 
   // The content of an object: [how many, key, kind, value, key, …], at most `count` of them. A number in its
@@ -116,6 +173,10 @@ function (
     apply(mapSet, known.at, [object, known.size++]);
     const list = { __proto__: null };
     let total = 0;
+    if (typeof object === 'function' && (isProxy === undefined || isProxy(object))) {
+      put(list, 0, 0);
+      return list;
+    }
     if (kind === 'map' || kind === 'set') {
       const items = kind === 'map' ? apply(mapEntries, object, []) : apply(setValues, object, []);
       for (; total < count; total++) {
@@ -125,6 +186,7 @@ function (
         put(list, 3 * total + 1, isTrap(key) ? 'a key' : cut(key, most));
         copyValue(list, 3 * total + 2, kind === 'map' ? item.value[1] : item.value, most);
       }
+      copyBeside(list, total, object, count, most);
       total = length;
     } else if (kind === 'array' || kind === 'typedarray') {
       for (let at = 0; at < length && at < count; at++) {
@@ -133,11 +195,26 @@ function (
         put(list, 3 * at + 1, at);
         copy(list, 3 * at + 2, found, most);
       }
+      // The names of a long list would take too long to go through.
+      if (length <= 100000) copyBeside(list, length < count ? length : count, object, count, most);
       total = length;
     } else {
       const keys = ownKeys(object);
-      let hidden = 0;
       let taken = 0;
+      let hidden = 0;
+      if (kind === 'error') {
+        taken = copyHidden(list, taken, object, 'cause', most);
+        taken = copyHidden(list, taken, object, 'errors', most);
+        hidden = -taken;
+      } else if (kind === 'Number' || kind === 'Boolean') {
+        const value = unboxed(object, kind);
+        if (value !== undefined) {
+          put(list, 1, '$value');
+          copyValue(list, 2, value, most);
+          taken = 1;
+          hidden = -1;
+        }
+      }
       for (let at = 0; at < keys.length && taken < count && at < 10000; at++) {
         const found = own(object, keys[at]);
         if (found === undefined || !found.enumerable) {

@@ -16,7 +16,7 @@ pub(super) const READING_GROUP: &str = "coretools-reading";
 
 /// The expressions of the functions that `reader.js` takes, in the order of its parameters, each with the name that the
 /// unmodified function has.
-const BUILT_IN: [(&str, &str); 17] = [
+const BUILT_IN: [(&str, &str); 19] = [
     ("Reflect.ownKeys", "ownKeys"),
     ("Reflect.getOwnPropertyDescriptor", "getOwnPropertyDescriptor"),
     ("Reflect.getPrototypeOf", "getPrototypeOf"),
@@ -34,6 +34,8 @@ const BUILT_IN: [(&str, &str); 17] = [
     ("Date.prototype.getTime", "getTime"),
     ("Function.prototype.toString", "toString"),
     ("String.prototype.includes", "includes"),
+    ("Number.prototype.valueOf", "valueOf"),
+    ("Boolean.prototype.valueOf", "valueOf"),
 ];
 
 /// A value of the process, as the protocol describes it (`Runtime.RemoteObject`).
@@ -48,6 +50,9 @@ pub(super) struct RemoteObject {
     pub(super) unserializable_value: Option<String>,
     pub(super) description: Option<String>,
     pub(super) object_id: Option<String>,
+    /// It is a function that has properties.
+    #[serde(skip)]
+    pub(super) has_members: bool,
 }
 
 /// A property, as the protocol describes it (`Runtime.PropertyDescriptor`).
@@ -74,8 +79,13 @@ pub(super) enum PropertyContent {
 impl PropertyContent {
     /// Converts the kind and value of a property in the form of `reader.js`.
     fn new(kind: &RemoteObject, value: RemoteObject) -> Option<Self> {
-        match kind.value.as_ref().and_then(Value::as_u64) {
+        Self::of_kind(kind.number(), value)
+    }
+
+    fn of_kind(kind: Option<u64>, value: RemoteObject) -> Option<Self> {
+        match kind {
             Some(1) => Some(Self::Value(value)),
+            Some(5) => Some(Self::Value(RemoteObject { has_members: true, ..value })),
             Some(2) => Some(Self::Getter),
             Some(3) => Some(Self::Setter),
             Some(4) => Some(Self::Trap),
@@ -110,6 +120,26 @@ pub(super) enum ObjectRead {
 pub(super) struct ObjectMembers {
     pub(super) total: f64,
     pub(super) members: Vec<(RemoteObject, PropertyContent)>,
+    /// Those of a list, map or set, beside its elements.
+    pub(super) properties: Vec<(RemoteObject, PropertyContent)>,
+    /// The number of such properties that are left out.
+    pub(super) omitted_properties: u64,
+}
+
+impl ObjectMembers {
+    /// Adds a member in the form of `reader.js`.
+    fn push(&mut self, key: &RemoteObject, kind: Option<u64>, value: RemoteObject) {
+        match kind {
+            Some(20) => self.omitted_properties = value.number().unwrap_or_default(),
+            Some(beside @ 11..) => self.properties.extend(
+                PropertyContent::of_kind(Some(beside - 10), value).map(|content| (key.clone(), content)),
+            ),
+            kind => {
+                self.members
+                    .extend(PropertyContent::of_kind(kind, value).map(|content| (key.clone(), content)));
+            }
+        }
+    }
 }
 
 /// A connection with the functions of `reader.js` in the process.
@@ -228,7 +258,7 @@ impl RemoteReader {
         let id = object.object_id.as_deref().unwrap_or_default();
         let arguments = vec![
             json!({"objectId": &self.take_function}),
-            json!({"value": object.subtype.as_deref().unwrap_or_default()}),
+            json!({"value": object.opened_as()}),
             json!({"value": object.length()}),
             json!({"value": count}),
             json!({"value": max_chars}),
@@ -247,9 +277,7 @@ impl RemoteReader {
                 0 => members.total = value.value.as_ref().and_then(Value::as_f64).unwrap_or(f64::NAN),
                 index if index % 3 == 1 => key = value,
                 index if index % 3 == 2 => kind = value,
-                _ => members
-                    .members
-                    .extend(PropertyContent::new(&kind, value).map(|content| (key.clone(), content))),
+                _ => members.push(&key, kind.number(), value),
             }
         }
         Ok(ObjectRead::ObjectMembers(members))
@@ -331,6 +359,17 @@ impl RemoteObject {
         let description = self.description.as_deref().unwrap_or_default();
         let number = description.strip_suffix(')').and_then(|rest| rest.rsplit_once('('));
         number.and_then(|(_, number)| number.parse().ok()).unwrap_or(0)
+    }
+
+    /// Returns the whole number that it is.
+    fn number(&self) -> Option<u64> {
+        self.value.as_ref().and_then(Value::as_u64)
+    }
+
+    /// Returns the kind of object that `reader.js` is to take it for.
+    fn opened_as(&self) -> &str {
+        let class = self.class_name.as_deref().filter(|class| matches!(*class, "Number" | "Boolean"));
+        self.subtype.as_deref().or(class).unwrap_or_default()
     }
 
     /// Returns true if the object has this subtype.

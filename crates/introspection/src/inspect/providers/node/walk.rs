@@ -3,10 +3,10 @@
 use super::locals;
 use super::reader::{ObjectMembers, ObjectRead, PropertyContent, PropertyLookup, RemoteObject, RemoteReader};
 use crate::inspect::Error;
-use crate::inspect::finding::{PathNotFound, ProviderError, StateValue};
 use crate::inspect::mask::{MASK, is_secret};
 use crate::inspect::path::join;
 use crate::inspect::provider::StateRequest;
+use crate::inspect::state_value::{PathNotFound, ProviderError, StateValue};
 use crate::inspect::tree::{MAX_KEY_CHARS, MAX_KEYS, MAX_LEAF_CHARS, MAX_TEXT_CHARS, ValueTree, mark};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -113,21 +113,28 @@ async fn step_by_step(
             }
         };
         let next = match &object {
-            Some(object) => look_up(reader, object, name).await?,
+            Some(object) => match look_up(reader, object, name).await? {
+                // The engine's own getter, whose value is known without running it.
+                Some(PropertyContent::Getter) if name == "size" && (object.is("map") || object.is("set")) => {
+                    Some(number(object.length()))
+                }
+                found => found,
+            },
             None => None,
         };
         current = match next {
             Some(next) => next,
             None => {
-                let keys = match &object {
+                let (keys, total) = match &object {
                     Some(object) => first_keys(reader, object).await?,
-                    None => Vec::new(),
+                    None => (Vec::new(), 0),
                 };
                 return Err(ProviderError::PathNotFound(Box::new(PathNotFound {
                     source: reader.source.clone(),
                     resolved: path.prefix(index),
                     failed_at: name.clone(),
                     keys,
+                    total,
                     note: note.map(str::to_owned),
                 })));
             }
@@ -155,17 +162,37 @@ async fn look_up(
     Ok(None)
 }
 
-/// Returns the first names of an object, or the range of its indexes.
-async fn first_keys(reader: &RemoteReader, object: &RemoteObject) -> Result<Vec<String>, Error> {
+/// Returns the first names of an object, or the range of its indexes, and the number of all.
+async fn first_keys(reader: &RemoteReader, object: &RemoteObject) -> Result<(Vec<String>, u64), Error> {
     if object.is("array") || object.is("typedarray") || object.is("set") {
-        return Ok(vec![format!("0 to {}", object.length().saturating_sub(1))]);
+        return Ok((vec![format!("0 to {}", object.length().saturating_sub(1))], object.length()));
     }
     match reader.read_members(object, MAX_KEYS, MAX_KEY_CHARS, true).await? {
         ObjectRead::ObjectMembers(members) => {
-            Ok(members.members.iter().map(|(key, _)| key_name(key)).collect())
+            let keys = members.members.iter().map(|(key, _)| key_name(key)).collect();
+            Ok((keys, whole_number(members.total)))
         }
-        ObjectRead::Seen(_) => Ok(Vec::new()),
+        ObjectRead::Seen(_) => Ok((Vec::new(), 0)),
     }
+}
+
+/// Returns a number of the process as a value of it.
+fn number(number: u64) -> PropertyContent {
+    PropertyContent::Value(RemoteObject {
+        kind: "number".to_owned(),
+        value: Some(number.into()),
+        ..RemoteObject::default()
+    })
+}
+
+/// Converts a count that the process tells, which may be anything if the process is not honest.
+fn whole_number(count: f64) -> u64 {
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a count, and none below zero"
+    )]
+    if count.is_finite() && count > 0.0 { count as u64 } else { 0 }
 }
 
 /// Returns a key as text: a string as it is, anything else as it is described.
@@ -287,10 +314,14 @@ impl ValueCopy<'_> {
                 self.tree.set_mark(node, "bigint", digits.trim_end_matches('n'));
             }
             ("symbol", _) => self.tree.set_mark(node, "symbol", description()),
+            // The function that the path names is opened to see if it has properties; another one is known to.
+            ("function", _) if destination.depth == 0 => next.push((remote, destination)),
+            ("function", _) if remote.has_members && destination.depth < self.max_depth => {
+                next.push((remote, destination));
+            }
             ("function", _) => {
-                let described = description();
-                let line: String = described.lines().next().unwrap_or_default().chars().take(100).collect();
-                self.tree.set_mark(node, "function", line);
+                self.tree.truncation.depth += u64::from(remote.has_members);
+                self.tree.set_mark(node, "function", first_line(&remote));
             }
             (_, Some("proxy")) => self.tree.set_mark(node, "proxy", description()),
             (_, Some("regexp")) => {
@@ -317,14 +348,8 @@ impl ValueCopy<'_> {
     ) {
         let TreeDestination { node, depth, is_secret: is_container_secret, path } = destination;
         let class = object.class_name.as_deref().unwrap_or("Object");
-        // A number of JavaScript, which may be anything if the process is not honest.
-        let total = if members.total.is_finite() && members.total > 0.0 { members.total } else { 0.0 };
-        #[allow(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a count, and none below zero"
-        )]
-        let mut omitted = (total as u64).saturating_sub(MAX_KEYS as u64);
+        let ObjectMembers { total, members, properties, omitted_properties } = members;
+        let mut omitted = whole_number(total).saturating_sub(MAX_KEYS as u64);
         let child = |node, name: &str, is_secret| TreeDestination {
             node,
             depth: depth + 1,
@@ -332,11 +357,11 @@ impl ValueCopy<'_> {
             path: join(&path, name),
         };
         match object.subtype.as_deref() {
-            Some("date") => return self.tree.set(node, date(members.total)),
+            Some("date") => return self.tree.set(node, date(total)),
             Some("array") => {
                 self.tree.make_list(node);
                 let mut next_index = 0;
-                for (key, content) in members.members {
+                for (key, content) in members {
                     if !self.has_room(&mut omitted) {
                         continue;
                     }
@@ -354,6 +379,14 @@ impl ValueCopy<'_> {
                     self.tree.set_mark(element, "more", omitted);
                     self.tree.truncation.keys += omitted;
                 }
+                if !properties.is_empty() {
+                    let element = self.tree.push_element(node);
+                    self.tree.make_object(element);
+                    let beside = self.tree.push_member(element, "$properties");
+                    self.tree.make_object(beside);
+                    let child = |node, name: &str| child(node, name, is_container_secret || is_secret(name));
+                    self.put_members(beside, properties, omitted_properties, child, next);
+                }
                 return;
             }
             _ => self.tree.make_object(node),
@@ -366,7 +399,7 @@ impl ValueCopy<'_> {
         match object.subtype.as_deref() {
             Some("map") => {
                 let pairs = list(self, "$map");
-                for (key, content) in members.members {
+                for (key, content) in members {
                     if !self.has_room(&mut omitted) {
                         continue;
                     }
@@ -388,7 +421,7 @@ impl ValueCopy<'_> {
                     self.tree.set(class_node, class.into());
                     list(self, "values")
                 };
-                for (index, (_, content)) in members.members.into_iter().enumerate() {
+                for (index, (_, content)) in members.into_iter().enumerate() {
                     if !self.has_room(&mut omitted) {
                         continue;
                     }
@@ -397,7 +430,14 @@ impl ValueCopy<'_> {
                 }
             }
             subtype => {
-                if subtype == Some("error") {
+                if object.kind == "function" {
+                    let line = first_line(object);
+                    if members.is_empty() {
+                        return self.tree.set_mark(node, "function", line);
+                    }
+                    let function = self.tree.push_member(node, "$function");
+                    self.tree.set(function, line.into());
+                } else if subtype == Some("error") {
                     let described = object.description.clone().unwrap_or_default();
                     let text = self.tree.shorten(&described, MAX_TEXT_CHARS);
                     let error = self.tree.push_member(node, "$error");
@@ -406,16 +446,30 @@ impl ValueCopy<'_> {
                     let class_node = self.tree.push_member(node, "$type");
                     self.tree.set(class_node, class.into());
                 }
-                for (key, content) in members.members {
-                    if !self.has_room(&mut omitted) {
-                        continue;
-                    }
-                    let name = key_name(&key);
-                    let member = self.tree.push_member(node, &name);
-                    let is_secret_member = is_container_secret || is_secret(&name);
-                    self.put(content, child(member, &name, is_secret_member), next);
-                }
+                let child = |node, name: &str| child(node, name, is_container_secret || is_secret(name));
+                return self.put_members(node, members, omitted, child, next);
             }
+        }
+        let child = |node, name: &str| child(node, name, is_container_secret || is_secret(name));
+        self.put_members(node, properties, omitted + omitted_properties, child, next);
+    }
+
+    /// Adds named members to an object, and the number of those that are left out.
+    fn put_members(
+        &mut self,
+        node: usize,
+        members: Vec<(RemoteObject, PropertyContent)>,
+        mut omitted: u64,
+        child: impl Fn(usize, &str) -> TreeDestination,
+        next: &mut Vec<(RemoteObject, TreeDestination)>,
+    ) {
+        for (key, content) in members {
+            if !self.has_room(&mut omitted) {
+                continue;
+            }
+            let name = key_name(&key);
+            let member = self.tree.push_member(node, &name);
+            self.put(content, child(member, &name), next);
         }
         if omitted > 0 {
             let node = self.tree.push_member(node, "$more");
@@ -453,6 +507,12 @@ impl ValueCopy<'_> {
             }
         }
     }
+}
+
+/// Returns the first line of a function's text.
+fn first_line(function: &RemoteObject) -> String {
+    let described = function.description.as_deref().unwrap_or_default();
+    described.lines().next().unwrap_or_default().chars().take(100).collect()
 }
 
 /// Returns the name of an object that is not opened: its class and size.

@@ -1,0 +1,74 @@
+//! The parts of a patch, whatever form it was written in.
+
+/// The change that a patch makes to one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum FilePatch {
+    /// The file is created.
+    Add {
+        path: String,
+        /// The whole text.
+        content: String,
+        /// True if a file of this name is replaced, as Codex does; otherwise that is an error, as it is to git.
+        overwrite: bool,
+    },
+    /// The file is removed. With hunks, only if they leave nothing of it.
+    Delete { path: String, hunks: Vec<Hunk> },
+    /// The file is edited, moved, or both.
+    Update { path: String, move_to: Option<String>, hunks: Vec<Hunk> },
+}
+
+/// A run of lines that stand together in a file, with those that are removed and added among them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Hunk {
+    /// Lines that stand somewhere before the hunk, in this order: each the text behind an `@@`.
+    pub(super) anchors: Vec<String>,
+    /// The number of its first line in the old file, as its header says.
+    pub(super) first_line: Option<usize>,
+    pub(super) lines: Vec<HunkLine>,
+    /// True if it stands at the end of the file.
+    pub(super) is_at_end: bool,
+    /// True if the last line that it adds has no line end.
+    pub(super) ends_without_newline: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum HunkLine {
+    Context(String),
+    Remove(String),
+    Add(String),
+}
+
+impl Hunk {
+    /// Returns the lines that must stand in the file.
+    pub(super) fn old_lines(&self) -> Vec<&str> {
+        let old = self.lines.iter().filter_map(|line| match line {
+            HunkLine::Context(text) | HunkLine::Remove(text) => Some(text.as_str()),
+            HunkLine::Add(_) => None,
+        });
+        old.collect()
+    }
+
+    /// Returns the lines that stand there afterwards.
+    pub(super) fn new_lines(&self) -> Vec<&str> {
+        let new = self.lines.iter().filter_map(|line| match line {
+            HunkLine::Context(text) | HunkLine::Add(text) => Some(text.as_str()),
+            HunkLine::Remove(_) => None,
+        });
+        new.collect()
+    }
+
+    pub(super) fn added(&self) -> usize {
+        self.lines.iter().filter(|line| matches!(line, HunkLine::Add(_))).count()
+    }
+
+    pub(super) fn removed(&self) -> usize {
+        self.lines.iter().filter(|line| matches!(line, HunkLine::Remove(_))).count()
+    }
+
+    /// Removes blank lines of context at the end: they separate parts of a patch as often as they are context.
+    pub(super) fn trim_end(&mut self) {
+        while matches!(self.lines.last(), Some(HunkLine::Context(text)) if text.is_empty()) {
+            self.lines.pop();
+        }
+    }
+}

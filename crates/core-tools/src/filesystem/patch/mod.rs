@@ -1,0 +1,26 @@
+//! `apply_patch`: changes several files by one patch, all or none.
+//!
+//! A patch is parsed into changes of files (`codex`, `unified`), each hunk is fitted into its file (`fit`), the results
+//! are computed in memory (`plan`), and only then are files written (`commit`).
+
+mod codex;
+mod commit;
+mod file_patch;
+mod fit;
+mod hunk_range;
+mod lines;
+mod misfit;
+mod parse;
+mod plan;
+mod request;
+mod run;
+mod syntax;
+#[cfg(test)]
+mod tests;
+mod unified;
+
+pub use misfit::{HunkProblem, PatchProblem};
+pub use request::{ApplyPatch, PatchAction, PatchResult, PatchedFile};
+pub use run::apply_patch;
+#[cfg(feature = "mcp")]
+pub(crate) use run::patched_paths;

@@ -1,0 +1,92 @@
+//! Addresses of other repositories, as configurations write them.
+
+/// The kind of place that an address leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum RemoteUrl<'a> {
+    /// A folder, or a bundle, on this machine.
+    Local(&'a str),
+    /// Another machine.
+    Network,
+}
+
+/// The schemes that lead to another machine, without a program that git would look for.
+const NETWORK_SCHEMES: [&str; 6] = ["git", "git+ssh", "http", "https", "ssh", "ssh+git"];
+
+impl<'a> RemoteUrl<'a> {
+    /// Parses an address as git does (git-fetch(1), "Git URLs").
+    ///
+    /// # Errors
+    /// The reason that it is not used.
+    pub(super) fn parse(url: &'a str) -> Result<Self, String> {
+        if url.is_empty() || url.starts_with('-') || url.contains(char::is_control) {
+            return Err("it is no address".to_owned());
+        }
+        if let Some((scheme, path)) = url.split_once("://") {
+            return match scheme {
+                "file" if path.starts_with('/') && !path.contains('%') => Ok(Self::Local(path)),
+                "file" => Err("a file:// address needs an absolute path without escapes".to_owned()),
+                scheme if NETWORK_SCHEMES.contains(&scheme) => Ok(Self::Network),
+                scheme => Err(format!("`{scheme}://` would run a program (git-remote-{scheme})")),
+            };
+        }
+        // `ext::sh -c …`: the name of a program before `::`.
+        if let Some((helper, _)) = url.split_once("::")
+            && !helper.contains('/')
+        {
+            return Err(format!("`{helper}::` would run a program (git-remote-{helper})"));
+        }
+        // `host:path` is SSH, unless a slash comes first.
+        match (url.find(':'), url.find('/')) {
+            (Some(colon), slash) if slash.is_none_or(|slash| colon < slash) => Ok(Self::Network),
+            _ => Ok(Self::Local(url)),
+        }
+    }
+}
+
+/// Returns an address without user name and password.
+pub(super) fn without_credentials(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let host_ends = rest.find('/').unwrap_or(rest.len());
+    match rest.get(..host_ends).and_then(|host| host.rfind('@')) {
+        Some(at) => format!("{scheme}://{}", rest.get(at + 1..).unwrap_or_default()),
+        None => url.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn addresses_are_told_apart() {
+        for url in ["https://x/y", "ssh://h/p", "git://h/p", "git@host:path/x.git", "host:p", "[::1]:x"] {
+            // An IPv6 address looks like the name of a program, and is refused.
+            let expected = !url.starts_with('[');
+            assert_eq!(RemoteUrl::parse(url) == Ok(RemoteUrl::Network), expected, "{url}");
+        }
+        for (url, path) in
+            [("../x.git", "../x.git"), ("./a:b", "./a:b"), ("/a::b", "/a::b"), ("file:///x", "/x")]
+        {
+            assert_eq!(RemoteUrl::parse(url), Ok(RemoteUrl::Local(path)), "{url}");
+        }
+        for url in ["ext::sh -c x", "fd::7", "evil://x", "", "-x", "file://host/x", "file:///a%2fb", "a\nb"] {
+            assert!(RemoteUrl::parse(url).is_err(), "{url}");
+        }
+    }
+
+    #[test]
+    fn nobodys_password_is_shown() {
+        assert_eq!(without_credentials("https://me:secret@host/x@y"), "https://host/x@y");
+        assert_eq!(without_credentials("https://host/x@y"), "https://host/x@y");
+        assert_eq!(without_credentials("git@host:x"), "git@host:x");
+    }
+
+    proptest! {
+        #[test]
+        fn no_address_is_a_panic(url in "(:|/|@|[a-z.-]|.){0,12}") {
+            let _ = RemoteUrl::parse(&url);
+            without_credentials(&url);
+        }
+    }
+}

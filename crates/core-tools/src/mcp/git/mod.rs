@@ -1,0 +1,24 @@
+//! The definitions of the git tools.
+
+mod changes;
+mod definition;
+mod history;
+mod integration;
+mod remotes;
+
+use super::answer::ToolError;
+use super::toolset::Toolset;
+use crate::ci::Commands;
+use crate::git;
+
+impl From<git::Error> for ToolError {
+    fn from(error: git::Error) -> Self {
+        Self::from_error(&error)
+    }
+}
+
+/// Returns the toolset `git`, for repositories beneath the roots of `commands`.
+pub fn toolset(commands: &Commands) -> Toolset {
+    let tools = [history::tools, changes::tools, integration::tools, remotes::tools];
+    Toolset { name: "git", tools: tools.into_iter().flat_map(|tools| tools(commands)).collect() }
+}

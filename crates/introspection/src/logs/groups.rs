@@ -1,0 +1,293 @@
+//! Counts entries in groups: alike messages, levels, hours, or the values of a field.
+
+use super::entry::LogEntry;
+use super::error::Error;
+use super::files::LogFile;
+use super::fold::fold;
+use super::forward::{ForwardReader, ReadLimits};
+use super::line::LineFormat;
+use super::log_group::{LogGroup, MessageCount};
+use super::log_time::LogTime;
+use super::message::shorten;
+use super::page::{LogPage, MAX_PAGE_BYTES};
+use super::query::{EntryFilter, OmittedCounts};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use tokio_util::sync::CancellationToken;
+
+/// The number of groups that are counted; entries of further ones are counted together.
+const MAX_GROUPS: usize = 10_000;
+/// The number of different texts of a group that are counted one by one.
+const MAX_TEXTS: usize = 200;
+/// The number of these texts that an answer names.
+const MAX_NAMED_TEXTS: usize = 5;
+/// The size of such a text, and of the message of a sample, in bytes.
+const MAX_TEXT_BYTES: usize = 300;
+/// The number of bytes that are read: a longer log is counted from its newest file back.
+const MAX_READ_BYTES: u64 = 4 << 30;
+/// The text in the place of a value that is masked.
+const MASKED: &str = "[masked]";
+/// The text in the place of a value that an entry does not have.
+const ABSENT: &str = "(none)";
+
+/// The property by which entries are grouped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum GroupBy {
+    /// The level and the message, without what numbers and ids tell apart.
+    Message,
+    Level,
+    /// The first characters of the time: 10 for a day, 13 for an hour, 16 for a minute.
+    Time(usize),
+    File,
+    /// The value of a field.
+    Field(String),
+}
+
+impl GroupBy {
+    /// Reads the value of the parameter.
+    pub(super) fn parse(text: &str) -> Self {
+        match text {
+            "message" => Self::Message,
+            "level" => Self::Level,
+            "day" => Self::Time(10),
+            "hour" => Self::Time(13),
+            "minute" => Self::Time(16),
+            "file" => Self::File,
+            field => Self::Field(field.to_owned()),
+        }
+    }
+
+    /// Returns the key of an entry. Entries of different levels are different groups only for messages.
+    fn key(&self, entry: &LogEntry, file: &str, filter: &EntryFilter) -> String {
+        match self {
+            Self::Message => fold(&entry.message),
+            Self::Level => entry.level.to_owned(),
+            Self::Time(chars) => entry
+                .timestamp
+                .as_ref()
+                .map_or_else(|| ABSENT.to_owned(), |time| time.chars().take(*chars).collect()),
+            Self::File => file.to_owned(),
+            Self::Field(name) => field_value(entry, name, filter),
+        }
+    }
+}
+
+/// Returns the value of a field as text; a secret is masked, as its name would not stand beside it.
+fn field_value(entry: &LogEntry, name: &str, filter: &EntryFilter) -> String {
+    let nested = || {
+        name.split('.').try_fold(None::<&Value>, |value, part| match value {
+            None => entry.fields.get(part).map(Some),
+            Some(value) => value.get(part).map(Some),
+        })
+    };
+    let Some(value) = entry.fields.get(name).or_else(|| nested().flatten()) else { return ABSENT.to_owned() };
+    if filter.masks(&json!({ (name): value }).to_string()) {
+        return MASKED.to_owned();
+    }
+    let mut text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    shorten(&mut text, MAX_TEXT_BYTES);
+    text
+}
+
+/// A group while it is counted.
+struct GroupCount {
+    count: u64,
+    rank: usize,
+    level: &'static str,
+    first: Option<LogTime>,
+    last: Option<LogTime>,
+    messages: HashMap<String, u64>,
+    sample: LogEntry,
+}
+
+/// Returns the rank of a level by its name; the worst has the highest.
+fn rank(level: &str) -> usize {
+    ["malformed", "trace", "debug", "unknown", "info", "warn", "error", "fatal"]
+        .iter()
+        .position(|name| *name == level)
+        .unwrap_or_default()
+}
+
+impl GroupCount {
+    fn new(entry: LogEntry) -> Self {
+        Self {
+            count: 0,
+            rank: 0,
+            level: entry.level,
+            first: None,
+            last: None,
+            messages: HashMap::new(),
+            sample: entry,
+        }
+    }
+
+    fn add(&mut self, entry: LogEntry, time: Option<LogTime>) {
+        self.count += 1;
+        if self.count == 1 || rank(entry.level) > self.rank {
+            (self.rank, self.level) = (rank(entry.level), entry.level);
+        }
+        let mut message = entry.message.lines().next().unwrap_or_default().to_owned();
+        shorten(&mut message, MAX_TEXT_BYTES);
+        if self.messages.len() < MAX_TEXTS || self.messages.contains_key(&message) {
+            *self.messages.entry(message).or_default() += 1;
+        }
+        if let Some(time) = time {
+            self.first = Some(self.first.map_or(time, |first| first.min(time)));
+        }
+        // Without times, the order of the files is that of the entries.
+        if time.is_none() || self.last.is_none_or(|last| Some(last) <= time) {
+            self.last = time.or(self.last);
+            self.sample = entry;
+        }
+    }
+
+    fn finish(self, group: String) -> LogGroup {
+        let distinct_messages = self.messages.len();
+        let mut messages: Vec<_> =
+            self.messages.into_iter().map(|(message, count)| MessageCount { message, count }).collect();
+        messages.sort_by(|a, b| (b.count, &a.message).cmp(&(a.count, &b.message)));
+        messages.truncate(if distinct_messages > 1 { MAX_NAMED_TEXTS } else { 0 });
+        let mut sample = self.sample;
+        shorten(&mut sample.message, MAX_TEXT_BYTES);
+        if Value::Object(sample.fields.clone()).to_string().len() > 2 * MAX_TEXT_BYTES {
+            sample.fields.clear();
+        }
+        LogGroup {
+            count: self.count,
+            group,
+            level: self.level,
+            first: self.first.map(|time| time.to_string()),
+            last: self.last.map(|time| time.to_string()),
+            messages,
+            distinct_messages,
+            sample,
+        }
+    }
+}
+
+/// Reads all of `files` and counts the entries that match, in groups: the largest first, as many as the query allows.
+pub(super) fn read(
+    files: &[LogFile],
+    by: &GroupBy,
+    filter: &EntryFilter,
+    cancel: &CancellationToken,
+) -> Result<LogPage, Error> {
+    let mut groups: HashMap<(String, &'static str), GroupCount> = HashMap::new();
+    let (mut total, mut ungrouped) = (0_u64, 0_u64);
+    let mut page = each_matching(files, MAX_READ_BYTES, filter, cancel, |mut entry, time, file| {
+        total += 1;
+        let key = by.key(&entry, file, filter);
+        // An error and a notice with one text are not one thing.
+        let level = if *by == GroupBy::Message { entry.level } else { "" };
+        if groups.len() >= MAX_GROUPS && !groups.contains_key(&(key.clone(), level)) {
+            ungrouped += 1;
+            return;
+        }
+        entry.file = Some(file.to_owned()).filter(|_| files.len() > 1);
+        groups.entry((key, level)).or_insert_with(|| GroupCount::new(entry.clone())).add(entry, time);
+    })?;
+    let group_count = groups.len();
+    let mut counted: Vec<LogGroup> = groups.into_iter().map(|((key, _), group)| group.finish(key)).collect();
+    counted.sort_by(|a, b| match by {
+        GroupBy::Time(_) => a.group.cmp(&b.group),
+        _ => (b.count, &a.group, a.level).cmp(&(a.count, &b.group, b.level)),
+    });
+    let mut bytes = 0;
+    let fits = |group: &LogGroup| {
+        bytes += group.to_text().len() + 2;
+        bytes <= MAX_PAGE_BYTES
+    };
+    let limit = filter.limit;
+    page.groups = counted
+        .into_iter()
+        .take(limit)
+        .enumerate()
+        .take_while({
+            let mut fits = fits;
+            move |(index, group)| fits(group) || *index == 0
+        })
+        .map(|(_, group)| group)
+        .collect();
+    if page.groups.len() < group_count {
+        page.notes.push(format!("{} of {group_count} groups are listed", page.groups.len()));
+    }
+    if ungrouped > 0 {
+        page.notes.push(format!("{ungrouped} entries are in further groups, beyond the first {MAX_GROUPS}"));
+    }
+    page.total = Some(total);
+    Ok(page)
+}
+
+/// Counts the entries that match. `None` if the files are larger than `max_bytes`, or the work was cancelled.
+pub(super) fn total(
+    files: &[LogFile],
+    max_bytes: u64,
+    filter: &EntryFilter,
+    cancel: &CancellationToken,
+) -> Result<Option<u64>, Error> {
+    let size = files.iter().fold(0_u64, |sum, file| sum.saturating_add(file.size));
+    if size > max_bytes || files.iter().any(LogFile::is_decoded) {
+        return Ok(None);
+    }
+    let mut total = 0;
+    each_matching(files, max_bytes, filter, cancel, |_, _, _| total += 1)?;
+    Ok((!cancel.is_cancelled()).then_some(total))
+}
+
+/// Passes each entry that matches to `on_entry`, with its time and the name of its file. Files are read from the newest
+/// back, as far as `max_bytes` go, each from its beginning.
+fn each_matching(
+    files: &[LogFile],
+    max_bytes: u64,
+    filter: &EntryFilter,
+    cancel: &CancellationToken,
+    mut on_entry: impl FnMut(LogEntry, Option<LogTime>, &str),
+) -> Result<LogPage, Error> {
+    let mut page = LogPage::default();
+    let mut omissions = OmittedCounts::default();
+    for file in files.iter().rev() {
+        if page.scanned_bytes > 0 && page.scanned_bytes.saturating_add(file.size) > max_bytes {
+            page.notes.push(format!(
+                "{} and older files are not counted: they are too large together",
+                file.display_path
+            ));
+            break;
+        }
+        page.files.insert(0, file.display_path.clone());
+        let reference = file.reference_time();
+        let mut reader = ForwardReader::new(file.decoded(), 0, 0, ReadLimits::DEFAULT);
+        let mut read = 0;
+        loop {
+            let found = match reader.next() {
+                Ok(Some(found)) => found,
+                Ok(None) => break,
+                Err(error) if file.is_decoded() => {
+                    page.notes.push(format!("{} is damaged after {read} bytes: {error}", file.display_path));
+                    break;
+                }
+                Err(source) => return Err(Error::Read { path: file.display_path.clone(), source }),
+            };
+            read = found.span.end;
+            if cancel.is_cancelled() {
+                page.notes
+                    .push("stopped before all was counted; narrow it with `since` or `source`".to_owned());
+                page.scanned_bytes += read;
+                page.add_omissions(&omissions, filter);
+                return Ok(page);
+            }
+            omissions.malformed += u64::from(found.span.head.format == LineFormat::Malformed);
+            if !filter.may_match(found.span.head) {
+                filter.count_refused(found.span.head, &found.bytes, &mut omissions);
+                continue;
+            }
+            let matching = filter.parse_if_matching(&found.bytes, &found.span, reference, &mut omissions);
+            if let Some((mut entry, time)) = matching {
+                entry.line = Some(found.lines + 1);
+                on_entry(entry, time, &file.display_path);
+            }
+        }
+        page.scanned_bytes += read;
+    }
+    page.add_omissions(&omissions, filter);
+    Ok(page)
+}
