@@ -445,6 +445,30 @@ fn a_patch_is_judged_file_by_file_and_changes_nothing_if_one_is_refused() {
     }
 }
 
+/// Policies of before there was `apply_patch` name the tools that change one file each.
+#[test]
+fn a_patch_does_nothing_that_the_tools_for_single_files_may_not() {
+    let lines = "allow = [\"*\"]\ndeny = [\"delete_file\", \"move_file\"]\n\
+                 [[roles.tester.require]]\nid = \"rule\"\ntools = [\"edit_file\"]\nwrite_within = [\"docs\"]";
+    let judged = PolicyFixture::by(&crate::tester(lines), FILES);
+    let mut wire = judged.connect(Era::Modern);
+    for part in [
+        "*** Delete File: docs/a.md\n",
+        "*** Update File: docs/a.md\n*** Move to: docs/c.md\n",
+        "*** Update File: src/main.rs\n@@\n-in src: needle\n+x\n",
+    ] {
+        let patch = format!("*** Begin Patch\n*** Add File: docs/new.md\n+x\n{part}*** End Patch");
+        refused(&mut wire, "apply_patch", json!({"patch": patch}));
+        assert!(!judged.project.join("docs/new.md").exists(), "{part}");
+    }
+    for (path, content) in FILES {
+        assert_eq!(judged.project.read(path), *content, "{path}");
+    }
+    let own = "*** Begin Patch\n*** Update File: docs/a.md\n@@\n-in docs: needle\n+changed\n*** Add File: docs/new.md\n+x\n*** End Patch";
+    allowed(&mut wire, "apply_patch", json!({"patch": own}));
+    assert_eq!(judged.project.read("docs/a.md"), "changed\n");
+}
+
 #[test]
 fn ranges_and_outlines_are_judged_as_the_files_they_are_of() {
     let judged = with_rule("tools = [\"*\"]\nread_within = [\"docs\"]");

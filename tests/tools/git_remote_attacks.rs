@@ -244,7 +244,7 @@ fn what_a_remote_is_set_up_to_fetch_or_push_overwrites_no_branch() {
     project.git(&["config", "fetch.prune", "true"]);
     project.git(&["config", "push.followTags", "true"]);
     project.git(&["tag", "--annotate", "--message=mine", "mine"]);
-    wire.text("git_fetch", json!({"prune": true, "tags": true}));
+    wire.text("git_fetch", json!({"prune": true, "all_tags": true}));
     assert_eq!(project.git(&["rev-parse", "main"]), head);
     assert_eq!(project.git(&["tag"]), "mine\n");
     wire.text("git_push", json!({}));

@@ -164,7 +164,7 @@ impl Policy {
         Ok(Authorized::new(call, Decision { rule }, scope))
     }
 
-    fn judge(
+    pub(crate) fn judge(
         &self,
         caller: &Caller,
         tool: &ToolFacts<'_>,
@@ -196,8 +196,7 @@ impl Policy {
                     role.check_role_arguments(tool, arguments)?;
                     allowed_by.get_or_insert_with(|| Arc::clone(label));
                     // The scope of every role is kept, and all of them must hold while the call runs.
-                    scope.paths.extend(role_scope.paths.iter().map(Arc::clone));
-                    scope.sql_read_only |= role_scope.sql_read_only;
+                    scope.narrow(role_scope);
                 }
             }
         }
@@ -205,6 +204,7 @@ impl Policy {
         if let Some(dispatch) = self.compiled.dispatch.iter().find(|dispatch| dispatch.tool == tool.name) {
             self.judge_inner(caller, dispatch, arguments, effects, depth)?;
         }
+        self.judge_patch(caller, tool, arguments, effects, &mut scope)?;
         let rule = allowed_by.ok_or_else(|| Refusal::Hidden { rule: "the caller has no role".into() })?;
         Ok((rule, scope))
     }

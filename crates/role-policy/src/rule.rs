@@ -223,7 +223,7 @@ impl Rule {
                 Effect::Moves(name) => {
                     self.check_name(&[Access::Read, Access::Write], name, arguments, effects)?;
                 }
-                Effect::Patches(name) => self.check_patch(name, arguments, effects)?,
+                Effect::Patches { patch, .. } => self.check_patch(patch, arguments, effects)?,
                 Effect::Runs { command, environment } => {
                     if let Some(rule) = &self.commands {
                         let shell = in_shell(tool, arguments);

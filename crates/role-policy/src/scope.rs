@@ -15,6 +15,16 @@ pub struct CallScope {
 }
 
 impl CallScope {
+    /// Adds the limits of `other`, each once.
+    pub(crate) fn narrow(&mut self, other: &CallScope) {
+        for rule in &other.paths {
+            if !self.paths.iter().any(|own| Arc::ptr_eq(own, rule)) {
+                self.paths.push(Arc::clone(rule));
+            }
+        }
+        self.sql_read_only |= other.sql_read_only;
+    }
+
     /// Returns true if every path that the server serves may be reached.
     pub fn reaches_all_paths(&self) -> bool {
         self.paths.is_empty()

@@ -130,9 +130,14 @@ pub enum Effect {
     /// primary root.
     Writes(&'static str),
     /// The argument is a patch: a text with the paths of the files that it changes, which
-    /// [`EffectResolver::patched_paths`](crate::EffectResolver::patched_paths) finds. Each is judged as the argument of
-    /// another tool would be.
-    Patches(&'static str),
+    /// [`EffectResolver::patched_paths`](crate::EffectResolver::patched_paths) finds. Each is judged twice: by the rules
+    /// of the tool itself, and as a call of the tool that does the same to one file.
+    Patches {
+        /// The argument that holds the patch.
+        patch: &'static str,
+        /// The tools that do one part of a patch each.
+        parts: PatchParts,
+    },
     /// The argument is a path whose name is made, replaced or removed: what a link leads to stays, the link
     /// itself is what changes.
     Replaces(&'static str),
@@ -153,6 +158,21 @@ pub enum Effect {
     Sql(&'static str),
     /// The argument names a role to act as, or to start another agent as.
     Role(&'static str),
+}
+
+/// The tools that each do one part of what a patch does. A part of a patch is allowed only where a call of that tool is,
+/// so that a policy which limits these tools limits patches too. A tool that the policy was not loaded for judges
+/// nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PatchParts {
+    /// The tool that changes a part of a file.
+    pub edit: &'static str,
+    /// The tool that creates a file or replaces it whole.
+    pub create: &'static str,
+    /// The tool that removes a file.
+    pub remove: &'static str,
+    /// The tool that moves a file.
+    pub rename: &'static str,
 }
 
 /// One call, as it is judged and as it is run: the canonical tool name and the normalised arguments.

@@ -2,8 +2,8 @@
 #![allow(clippy::expect_used, clippy::panic, reason = "a test says what is wrong by ending")]
 
 use role_policy::{
-    Access, Call, CallScope, Caller, Effect, EffectResolver, ExplainVerdict, LexicalResolver, PatchedPath,
-    Policy, Refusal, ResolveError, ToolFacts,
+    Access, Call, CallScope, Caller, Effect, EffectResolver, ExplainVerdict, LexicalResolver, PatchParts,
+    PatchedPath, Policy, Refusal, ResolveError, ToolFacts,
 };
 use serde_json::{Map, Value, json};
 
@@ -612,9 +612,62 @@ impl EffectResolver for PatchResolver {
     }
 }
 
+const PATCHES: [Effect; 1] = [Effect::Patches {
+    patch: "patch",
+    parts: PatchParts {
+        edit: "write_file",
+        create: "write_file",
+        remove: "delete_file",
+        rename: "move_file",
+    },
+}];
+
+/// A policy of before there was a patch tool limits what a patch does as well.
+#[test]
+fn a_part_of_a_patch_is_judged_as_the_tool_that_does_the_same() {
+    let patch = ToolFacts::new("patch", "filesystem").destructive(true).effects(&PATCHES);
+    let policy = load(
+        "[roles.a]\nallow = [\"*\"]\ndeny = [\"move_file\"]\n\
+         [[roles.a.require]]\nid = \"r\"\ntools = [\"write_file\"]\nwrite_within = [\"docs\"]\n\
+         [roles.b]\nallow = [\"patch\"]\n[roles.c]\nallow = [\"*\"]\n\
+         [roles.d]\nallow = [\"*\"]\n[[roles.d.require]]\nid = \"dry\"\ntools = [\"write_file\"]\n\
+         arguments = { dry_run = { equals = true }, path = { matches = \"*\" } }",
+    );
+    let judge = |caller: &Caller, arguments: Value| {
+        policy.authorize(caller, &patch, Call::new(patch.name, object(arguments)), &PatchResolver)
+    };
+    let allowed = |role: &str, text: &str| judge(&Caller::new(role), json!({"patch": text})).is_ok();
+    // The tool that removes is not known to this policy, so nothing judges it.
+    for text in ["edit docs/a", "create docs/b", "remove src/a", "edit docs/a\nremove docs/b"] {
+        assert!(allowed("a", text), "{text}");
+    }
+    for text in ["edit src/a", "create src/b", "edit docs/a\ncreate docs/../src/b", "move docs/a"] {
+        assert!(!allowed("a", text), "{text}");
+        assert!(!allowed("b", text), "a role that may call none of the tools: {text}");
+        assert!(allowed("c", text), "nothing is limited: {text}");
+    }
+    let refusal = judge(&Caller::new("a"), json!({"patch": "move docs/a"})).unwrap_err().to_string();
+    assert!(refusal.contains("would move `docs/a`") && !refusal.contains("move_file"), "{refusal}");
+    assert!(
+        allowed("c", "something else"),
+        "what is no patch is for the tool to say, where nothing is limited"
+    );
+    assert!(!allowed("a", "something else"));
+    assert!(judge(&Caller::new("a"), json!({})).is_err());
+    assert!(
+        judge(&Caller::new("a").narrowed_by("c"), json!({"patch": "edit src/a"})).is_err(),
+        "every role counts"
+    );
+    assert!(judge(&Caller::new("d"), json!({"patch": "edit a", "dry_run": true})).is_ok());
+    assert!(judge(&Caller::new("d"), json!({"patch": "edit a"})).is_err());
+    let scope =
+        judge(&Caller::new("a"), json!({"patch": "edit docs/a\nedit docs/b"})).unwrap().scope().clone();
+    assert!(scope.check_path(Access::Write, "src/a").is_err(), "the limit holds while the patch is applied");
+}
+
 #[test]
 fn every_path_in_a_patch_is_judged_by_its_use() {
-    let patch = WRITE.effects(&[Effect::Patches("patch")]);
+    let patch = ToolFacts::new("patch", "filesystem").destructive(true).effects(&PATCHES);
     let policy = load(
         "[roles.a]\nallow = [\"*\"]\n[[roles.a.require]]\nid = \"r\"\ntools = [\"*\"]\nread_within = [\"docs\", \"src\"]\n\
          write_within = [\"docs\", \"new\"]\nnot_within = [\"docs/secret\"]\n[roles.b]\nallow = [\"*\"]",

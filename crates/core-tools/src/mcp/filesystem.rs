@@ -12,7 +12,7 @@ use crate::filesystem::{
     SearchFiles, WriteFile,
 };
 use crate::workspace::{PathKind, Workspace};
-use role_policy::Effect;
+use role_policy::{Effect, PatchParts};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
@@ -232,7 +232,15 @@ fn apply_patch(workspace: &Arc<Workspace>) -> Tool {
             Ok(Answer::text(filesystem::apply_patch(workspace, input)?.to_text()))
         },
     )
-    .effects(&[Effect::Patches("patch")])
+    .effects(&[Effect::Patches {
+        patch: "patch",
+        parts: PatchParts {
+            edit: "edit_file",
+            create: "write_file",
+            remove: "delete_file",
+            rename: "move_file",
+        },
+    }])
     .destroys()
 }
 
