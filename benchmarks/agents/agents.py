@@ -4,7 +4,7 @@
     agents.py tasks                                  the tasks, one on each line
     agents.py prepare TASK FOLDER                    lays out the task's project; prints what the agent is told
     agents.py serve SERVER SOCKET LOG FOLDER         runs a server of servers.toml and writes down every call
-    agents.py list SOCKET                            what a client shows its model: names, descriptions, schemas
+    agents.py list SOCKET                            what a client shows its model: instructions and tools
     agents.py call SOCKET TOOL JSON|-                one call; prints the text that a client hands to its model
     agents.py check TASK FOLDER                      decides whether the task is solved; exit code 0 or 1
     agents.py report LOG                             every call of a run, and their sum
@@ -45,11 +45,12 @@ class Server:
         )
         self.last_id, self.waiting, self.lock = 0, {}, threading.Lock()
         threading.Thread(target=self._read, daemon=True).start()
-        self.request("initialize", {
+        handshake = self.request("initialize", {
             "protocolVersion": "2025-06-18", "capabilities": {},
             "clientInfo": {"name": "agent-benchmark", "version": "1"},
         })
         self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        self.instructions = handshake["result"].get("instructions", "")
         self.tools = self._tools()
 
     def _send(self, message):
@@ -120,10 +121,11 @@ def serve(name, socket_path, log, folder):
     servers = [Server([fill(word) for word in command], folder, entry.get("env", {})) for command in entry["commands"]]
     tools = [(tool, server) for server in servers for tool in server.tools]
     owner = {tool["name"]: server for tool, server in reversed(tools)}
-    listed = "\n\n".join(
+    instructions = [server.instructions for server in servers if server.instructions]
+    listed = "\n\n".join(instructions + [
         f"## {tool['name']}\n{tool.get('description', '')}\n{json.dumps(tool['inputSchema'], ensure_ascii=False)}"
         for tool, _ in tools
-    )
+    ])
     out, lock = open(log, "a"), threading.Lock()
 
     def write(row):
