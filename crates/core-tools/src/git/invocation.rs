@@ -108,6 +108,27 @@ impl<'a> GitInvocation<'a> {
         }
     }
 
+    /// A run that prints the names of the files that differ from `commit`, each ended by NUL. Nothing that the repository
+    /// configures is run for it, and names count from the top level.
+    pub(super) fn changed_names(
+        repository: &'a Repository,
+        cancel: &'a CancellationToken,
+        commit: &str,
+    ) -> Self {
+        let words = [
+            "diff",
+            "-z",
+            "--name-only",
+            "--no-renames",
+            "--no-ext-diff",
+            "--no-textconv",
+            "--no-relative",
+            "--ignore-submodules=dirty",
+            commit,
+        ];
+        Self::new(repository, GitAccess::Read, cancel, &words)
+    }
+
     /// Adds an argument.
     pub(super) fn arg(mut self, argument: impl Into<OsString>) -> Self {
         self.arguments.push(argument.into());

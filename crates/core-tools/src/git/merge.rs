@@ -233,18 +233,7 @@ impl Git {
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
         let commit = self.resolve_commit(repository, revision, cancel).await?;
-        let words = [
-            "diff",
-            "-z",
-            "--name-only",
-            "--no-renames",
-            "--no-ext-diff",
-            "--no-textconv",
-            "--no-relative",
-            "--ignore-submodules=dirty",
-            &commit,
-        ];
-        let invocation = GitInvocation::new(repository, GitAccess::Read, cancel, &words);
+        let invocation = GitInvocation::changed_names(repository, cancel, &commit);
         let GitOutput { bytes, is_complete } = self.run_checked(action, invocation).await?;
         if !is_complete {
             return Err(Error::TooLarge("too many files have changed to go back".to_owned()));

@@ -28,18 +28,7 @@ impl Git {
         let include_untracked = input.include_untracked == Some(true);
         let files = input.files.as_deref().unwrap_or_default();
         check_paths("files", files)?;
-        let words = [
-            "diff",
-            "-z",
-            "--name-only",
-            "--no-renames",
-            "--no-ext-diff",
-            "--no-textconv",
-            "--no-relative",
-            "--ignore-submodules=dirty",
-            &head,
-        ];
-        let changed = literal(GitInvocation::new(repository, GitAccess::Read, cancel, &words), files);
+        let changed = literal(GitInvocation::changed_names(repository, cancel, &head), files);
         let GitOutput { bytes: mut touched, mut is_complete } =
             self.run_checked("git_stash", changed).await?;
         self.refuse_untracked(repository, top, nul_fields(&touched), "git_stash", cancel).await?;
