@@ -86,7 +86,7 @@ impl Commands {
         cancel: &CancellationToken,
         on_progress: impl Fn(&str),
     ) -> Result<CommandReport, CommandError> {
-        let terminal = terminal_size(input.pty, input.columns, input.rows);
+        let terminal = terminal_size(input.pty, input.columns, input.rows)?;
         let PreparedCommand { command, shell, literal_glob } = self.prepare(CommandRequest {
             text: &input.command,
             shell: input.shell == Some(true),

@@ -156,7 +156,11 @@ fn runs_programs(tool: Tool) -> Tool {
 
 fn answer(report: &TestReport, style: TestReporter) -> Result<Answer, ToolError> {
     match style {
-        TestReporter::Json => Ok(Answer::report(report, report.to_text())?.failed_if(report.is_failure())),
+        TestReporter::Json => {
+            // It begins with the names of all failed tests.
+            let answer = Answer::report(report, report.to_text())?.keeping_beginning();
+            Ok(answer.failed_if(report.is_failure()))
+        }
         TestReporter::Tap => {
             let tap = report.to_tap();
             let TestReport { success, passed, failed, skipped, .. } = report;
