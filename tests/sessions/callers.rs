@@ -102,6 +102,9 @@ fn a_session_reaches_what_its_callers_commands_reach_and_its_own_server_no_more(
     let root = project.join("ada");
     let token = server.token("ada", "orchestrator", &["--only-root", root.to_str().unwrap()]);
     let mut ada = server.connect(&token, MODERN);
+    // A command is read as `run_command` reads it, but that there is no `shell` to ask for.
+    let said = ada.failure("new_session", json!({"command": "true && env"}));
+    assert!(said.contains("`&&`") && said.contains(r#"-c","true && env"]}"#), "{said}");
     let said = ada.failure("new_session", json!({"command": ["true"], "cwd": "../bob"}));
     assert!(said.contains("outside"), "{said}");
     let program = program(&project, "ada/mcp-stdio");

@@ -29,6 +29,17 @@ fn a_program_sees_a_terminal_of_the_size_that_was_asked_for() {
 }
 
 #[test]
+fn a_size_without_a_terminal_is_refused_with_what_to_add() {
+    let (project, mut wire) = serve([]);
+    for tool in ["run_command", "start_command"] {
+        let said = wire.failure(tool, json!({"command": "touch ran", "columns": 100, "rows": 30}));
+        assert!(said.contains(r#""pty":true beside "columns":100,"rows":30"#), "{said}");
+        assert_eq!(wire.call("list_commands", json!({}))["structuredContent"]["commands"], json!([]));
+    }
+    assert!(!project.join("ran").exists());
+}
+
+#[test]
 fn what_leaves_the_screen_is_in_the_answer_and_the_screen_below_it() {
     let result = run(
         json!({"command": "seq 1 500; printf '\\033[2A\\033[31mred\\033[0m'; exit 3", "shell": true, "pty": true}),

@@ -1,5 +1,7 @@
 //! The way from a requested command to a process that is ready to start.
 
+#[cfg(all(feature = "mcp", feature = "sessions", unix))]
+use super::command_words::shell_words;
 use super::command_words::{CommandText, ProgramLookup};
 use super::confinement::{CommandScope, ConfinementPolicy};
 use super::environment::{EnvironmentPolicy, terminal_environment};
@@ -12,6 +14,8 @@ use crate::workspace::{ConfinedPath, Workspace};
 use process_runner::{Command, CommandLine, Confinement, Runner, ShellSyntax, ShellSyntaxKind, TerminalSize};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+#[cfg(all(feature = "mcp", feature = "sessions", unix))]
+use std::path::Path;
 use std::sync::Arc;
 
 /// Prepares and runs commands: in which folders, with which environment, and behind which confinement.
@@ -193,6 +197,31 @@ impl Commands {
                 [line] => RequestedWords::of_shell_line(line, programs.shell()),
                 _ => Err(CommandError::ShellTakesLine { advice: line_advice(words) }),
             },
+        }
+    }
+
+    /// Returns the words that a command in `folder` runs as, for a program that others start and that has no `shell`:
+    /// text is read as [`run`](Self::run) reads it.
+    ///
+    /// # Errors
+    /// It names no program, or only a shell understands it.
+    #[cfg(all(feature = "mcp", feature = "sessions", unix))]
+    pub(crate) fn words_without_shell(
+        &self,
+        text: &CommandText,
+        folder: &Path,
+    ) -> Result<Vec<String>, CommandError> {
+        let programs = ProgramLookup::new(self.runner.environment_value("PATH"), folder);
+        if let CommandText::Line(line) = text.understood(programs).as_ref()
+            && let Some(syntax) = CommandLine::parse(line)?.shell_syntax_but_globs()
+        {
+            let words = shell_words(line, programs);
+            return Err(CommandError::LineOfShell { found: syntax.to_string(), words });
+        }
+        let words = text.words(programs)?;
+        match words.first() {
+            Some(program) if !program.is_empty() => Ok(words),
+            _ => Err(CommandError::Empty),
         }
     }
 

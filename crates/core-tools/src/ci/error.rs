@@ -3,6 +3,7 @@
 use super::shell_only::{NeedsShell, is_builtin};
 use crate::workspace;
 use process_runner::{CommandSplitError, SpawnErrorKind};
+use serde_json::json;
 use std::io;
 use std::path::PathBuf;
 
@@ -18,11 +19,28 @@ pub enum CommandError {
     /// The line needs a shell, and was to run without one.
     #[error("{0}")]
     NeedsShell(NeedsShell),
+    /// The line needs a shell, which the program that runs it has not.
+    #[error("{found}, and `command` runs without one; nothing was run. Give the shell itself: {}", json!({ "command": words }))]
+    LineOfShell {
+        /// The part of the line that needs a shell.
+        found: String,
+        /// The words that run the line in a shell.
+        words: Vec<String>,
+    },
     /// Words were given where a line of a shell was expected.
     #[error("with `shell`, `command` is one line of text, and it is an array of words: {advice}")]
     ShellTakesLine {
         /// The call to make instead.
         advice: String,
+    },
+    /// The size of a terminal is given for a command that gets none.
+    #[error(
+        "`columns` and `rows` are the size of a terminal, and without `pty` there is none; nothing was run. Add \
+         \"pty\":true beside {given}, or leave them out"
+    )]
+    SizeWithoutTerminal {
+        /// The members that give it.
+        given: String,
     },
     /// The array names no program.
     #[error("`command` is empty: expected a program and its arguments")]

@@ -20,29 +20,30 @@ use tokio_util::sync::CancellationToken;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct RunCommand {
-    /// The program and its arguments: an array such as ["git", "log", "-n", "3"], whose words are taken literally, or one line, which is split at blanks and quotes. A line with pipes, `&&`, `>`, `$VAR`, `*` or `cd` needs `shell`.
+    /// The program and its arguments: an array such as ["git", "log", "-n", "3"], whose words are taken literally, or one
+    /// line, which is split at blanks and quotes. Pipes, `&&`, `>`, `$VAR`, `*` and `cd` need `shell`.
     pub command: CommandText,
-    /// Runs `command`, then one line of text, with `bash -c`, or with `sh -c` where there is no bash. Default: false.
+    /// Runs `command`, one line of shell, with `bash -c`, or `sh -c` where there is no bash. Default: false.
     pub shell: Option<bool>,
-    /// The folder to run in, relative to the first root, which is the default.
+    /// The folder to run in. Default: the first root.
     pub working_directory: Option<String>,
     /// The time limit in milliseconds. Default: 120000.
     #[schemars(range(min = 1, max = 86_400_000))]
     pub timeout_ms: Option<u64>,
-    /// Text for standard input, which is empty by default; with `pty` it is typed.
+    /// Text for standard input; with `pty` it is typed. Default: empty.
     pub stdin: Option<String>,
-    /// Environment variables to set besides the inherited ones, such as {"RUST_LOG": "debug"}.
+    /// Environment variables to add, such as {"RUST_LOG": "debug"}.
     pub env: Option<BTreeMap<String, String>>,
     /// The most bytes of each stream in the answer. Default: 20000.
     #[schemars(range(min = 1_000, max = 1_000_000))]
     pub max_output_bytes: Option<usize>,
-    /// Gives the program a terminal, for one that refuses to work without; the answer is what it drew, as text. Default: false.
+    /// Gives the program a terminal, for one that needs it; the answer is what it drew, as text. Default: false.
     pub pty: Option<bool>,
     /// The columns of the terminal. Default: 80.
-    #[schemars(range(min = 20, max = 500))]
+    #[schemars(range(min = 20, max = 500), extend("unlisted" = true))]
     pub columns: Option<u16>,
     /// The rows of the terminal. Default: 24.
-    #[schemars(range(min = 5, max = 200))]
+    #[schemars(range(min = 5, max = 200), extend("unlisted" = true))]
     pub rows: Option<u16>,
 }
 
@@ -85,7 +86,7 @@ impl Commands {
         cancel: &CancellationToken,
         on_progress: impl Fn(&str),
     ) -> Result<CommandReport, CommandError> {
-        let terminal = terminal_size(input.pty, input.columns, input.rows);
+        let terminal = terminal_size(input.pty, input.columns, input.rows)?;
         let PreparedCommand { command, shell, literal_glob } = self.prepare(CommandRequest {
             text: &input.command,
             shell: input.shell == Some(true),

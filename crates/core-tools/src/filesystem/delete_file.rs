@@ -11,7 +11,7 @@ use crate::workspace::Workspace;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct DeleteFile {
-    /// Path of the file or link, relative to the first root or absolute beneath a root.
+    /// Path of the file or link, relative to the first root or absolute.
     pub path: String,
 }
 

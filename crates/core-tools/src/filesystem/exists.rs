@@ -11,7 +11,7 @@ use crate::workspace::{ConfinedPath, PathKind, Workspace};
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct CheckExistence {
-    /// Path to look for, relative to the first root or absolute beneath a root.
+    /// Path to look for, relative to the first root or absolute.
     pub path: String,
 }
 

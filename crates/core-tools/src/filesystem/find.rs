@@ -23,7 +23,7 @@ pub struct FindFiles {
     /// Glob. Without a slash it is on names at any depth (`*.rs`, `Cargo.*`), with one on paths below `path`
     /// (`src/**/*.ts`). `{a,b}` is either.
     pub pattern: String,
-    /// Folder to look in, relative to the first root or absolute beneath a root. Default: the first root.
+    /// Folder to look in. Default: the first root.
     #[serde(default = "primary_root")]
     pub path: String,
     /// The kind of entries to find: `file`, `directory` or `any`. Default: file.

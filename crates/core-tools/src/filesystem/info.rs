@@ -12,7 +12,7 @@ use crate::workspace::{ConfinedPath, PathKind, Workspace, printable};
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct GetFileInfo {
-    /// File, folder or link, relative to the first root or absolute beneath a root.
+    /// File, folder or link, relative to the first root or absolute.
     pub path: String,
 }
 

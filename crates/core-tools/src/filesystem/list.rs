@@ -24,7 +24,7 @@ const MAX_HELD_ENTRIES: usize = 200_000;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ListDirectory {
-    /// Folder to list, relative to the first root or absolute beneath a root. Default: the first root.
+    /// Folder to list. Default: the first root.
     #[serde(default = "primary_root")]
     pub path: String,
     /// Number of levels: 2 also lists what is in the folders found. Default 1.

@@ -19,7 +19,7 @@ const MAX_BYTES: u64 = 10 << 20;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ReadMediaFile {
-    /// Path of the image, audio or PDF file, relative to the first root or absolute beneath a root.
+    /// Path of the image, audio or PDF file, relative to the first root or absolute.
     pub path: String,
 }
 

@@ -11,7 +11,7 @@ use crate::workspace::Workspace;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct MoveFile {
-    /// Path of the file, folder or link to move, relative to the first root or absolute beneath a root.
+    /// Path of the file, folder or link to move, relative to the first root or absolute.
     pub source: String,
     /// Its new path in full, with its new name. Missing folders are created.
     pub destination: String,

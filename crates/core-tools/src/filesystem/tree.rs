@@ -19,7 +19,7 @@ const MAX_COUNTED_ENTRIES: u64 = 1_000_000;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct DirectoryTree {
-    /// Folder to show, relative to the first root or absolute beneath a root. Default: the first root.
+    /// Folder to show. Default: the first root.
     #[serde(default = "primary_root")]
     pub path: String,
     /// Number of levels. Default 3.

@@ -15,7 +15,7 @@ use crate::workspace::{ReplaceCondition, TargetFile, Workspace};
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct WriteFile {
-    /// Path of the file, relative to the first root or absolute beneath a root. Missing folders are created.
+    /// Path of the file, relative to the first root or absolute. Missing folders are created.
     pub path: String,
     /// The whole new text, or for `append` the text to add.
     pub content: String,

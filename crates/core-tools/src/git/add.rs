@@ -21,7 +21,7 @@ pub struct GitAdd {
     /// are literal: `*` is no pattern. A deleted file is staged as deleted.
     #[schemars(length(min = 1), extend("alias" = "paths"))]
     pub files: Vec<String>,
-    /// A folder of the repository, such as `services/api`; other paths are relative to it. Default: the first root.
+    /// A folder of the repository, to which other paths are relative. Default: the first root.
     pub repository_path: Option<String>,
 }
 

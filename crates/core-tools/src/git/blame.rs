@@ -29,7 +29,7 @@ pub struct GitBlame {
     pub end_line: Option<usize>,
     /// Look at the file as it was in this commit, branch or tag. Default: as it is now, with changes not committed.
     pub revision: Option<String>,
-    /// A folder of the repository, such as `services/api`; other paths are relative to it. Default: the first root.
+    /// A folder of the repository, to which other paths are relative. Default: the first root.
     pub repository_path: Option<String>,
 }
 

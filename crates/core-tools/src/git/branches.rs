@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct GitListBranches {
-    /// A folder of the repository, such as `services/api`; other paths are relative to it. Default: the first root.
+    /// A folder of the repository, to which other paths are relative. Default: the first root.
     pub repository_path: Option<String>,
 }
 
@@ -28,7 +28,7 @@ const MAX_LISTED: usize = 1_000;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct GitCurrentBranch {
-    /// A folder of the repository, such as `services/api`; other paths are relative to it. Default: the first root.
+    /// A folder of the repository, to which other paths are relative. Default: the first root.
     pub repository_path: Option<String>,
 }
 
@@ -41,7 +41,7 @@ pub struct GitCreateBranch {
     pub name: String,
     /// The commit, branch or tag at which it begins. Default: `HEAD`.
     pub start_point: Option<String>,
-    /// A folder of the repository, such as `services/api`; other paths are relative to it. Default: the first root.
+    /// A folder of the repository, to which other paths are relative. Default: the first root.
     pub repository_path: Option<String>,
 }
 

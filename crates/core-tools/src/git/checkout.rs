@@ -16,10 +16,10 @@ use tokio_util::sync::CancellationToken;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct GitCheckout {
-    /// The branch to switch to, such as `topic`; a branch that only one remote has is created to follow it. Also a commit
-    /// or a tag, which is checked out without a branch.
+    /// The branch to switch to, such as `topic`; one that only a remote has is created to follow it. A commit or a tag is
+    /// checked out without a branch.
     pub branch: String,
-    /// A folder of the repository, such as `services/api`; other paths are relative to it. Default: the first root.
+    /// A folder of the repository, to which other paths are relative. Default: the first root.
     pub repository_path: Option<String>,
 }
 

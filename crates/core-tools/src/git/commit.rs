@@ -22,18 +22,17 @@ use tokio_util::sync::CancellationToken;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct GitCommit {
-    /// The whole message: a subject line, then a blank line and the reason if it needs one. It is kept as it is. Only
-    /// `amend` does without: the old message stays.
+    /// The whole message: a subject line, then a blank line and the reason if it needs one. Only `amend` does without: the
+    /// old message stays.
     pub message: Option<String>,
-    /// Commit these files or folders as they are now, new and deleted ones too, and nothing else: what is staged besides
-    /// stays staged. Default: what is staged.
+    /// Commits these files or folders as they are now, new and deleted ones too, and nothing else. Default: what is staged.
     #[schemars(length(min = 1), extend("alias" = "paths"))]
     pub files: Option<Vec<String>>,
-    /// Stage every changed or deleted file that git tracks first. New files are left out, and the answer names them.
+    /// Stages every changed or deleted file that git tracks first. New files are left out, and the answer names them.
     pub all: Option<bool>,
-    /// Replace the last commit instead of adding one.
+    /// Replaces the last commit instead of adding one. Default: false.
     pub amend: Option<bool>,
-    /// A folder of the repository, such as `services/api`; other paths are relative to it. Default: the first root.
+    /// A folder of the repository, to which other paths are relative. Default: the first root.
     pub repository_path: Option<String>,
 }
 

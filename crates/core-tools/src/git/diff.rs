@@ -19,18 +19,17 @@ use tokio_util::sync::CancellationToken;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct GitDiff {
-    /// A folder of the repository, such as `services/api`; other paths are relative to it. Default: the first root.
+    /// A folder of the repository, to which other paths are relative. Default: the first root.
     pub repository_path: Option<String>,
-    /// Compare what is staged with the last commit, or with `revision`: what a commit would contain. Default: false, the
-    /// changes that are not staged.
+    /// Compares what is staged with the last commit, or with `revision`: what a commit would contain. Default: false.
     pub staged: Option<bool>,
-    /// A commit, branch or tag to compare the files with, such as `HEAD`; or `A..B`, two commits; or `A...B`, what B has
-    /// changed since it left A, as a pull request shows it (`main...HEAD`). An end that is left out is `HEAD`.
+    /// The commit, branch or tag to compare the files with, such as `HEAD`; `A..B` compares two, and `A...B` shows what B
+    /// has changed since it left A, as a pull request does (`main...HEAD`).
     pub revision: Option<String>,
     /// Only these files or folders. One file alone is shown up to 200,000 bytes.
     #[schemars(extend("alias" = "files"))]
     pub paths: Option<Vec<String>>,
-    /// Only the list of files with their counts of lines, without the patch.
+    /// Lists the files with their counts of lines, without the patch. Default: false.
     pub stat: Option<bool>,
 }
 

@@ -26,7 +26,7 @@ pub struct GitFetch {
     pub prune: Option<bool>,
     /// Fetches all tags. Default: false, which fetches those on the commits that are fetched.
     pub all_tags: Option<bool>,
-    /// A folder of the repository, such as `services/api`; other paths are relative to it. Default: the first root.
+    /// A folder of the repository, to which other paths are relative. Default: the first root.
     pub repository_path: Option<String>,
 }
 

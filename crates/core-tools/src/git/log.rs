@@ -18,20 +18,19 @@ use tokio_util::sync::CancellationToken;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct GitLog {
-    /// A folder of the repository, such as `services/api`; other paths are relative to it. Default: the first root.
+    /// A folder of the repository, to which other paths are relative. Default: the first root.
     pub repository_path: Option<String>,
-    /// The most commits to list. Default: 10. The answer says how many there are.
-    #[schemars(range(min = 1, max = 1_000))]
-    pub max_count: Option<usize>,
-    /// The commit, branch or tag to begin with, or a range: `main..topic` is what topic has and main has not. Default:
-    /// `HEAD`.
+    /// The most commits to list. Default: 10.
+    #[schemars(range(min = 1, max = 1_000), extend("alias" = "max_count"))]
+    pub max_results: Option<usize>,
+    /// The commit, branch or tag to begin with, or a range: `main..topic` is what only topic has. Default: `HEAD`.
     pub revision: Option<String>,
     /// Only commits that change these files or folders.
     #[schemars(extend("alias" = "files"))]
     pub paths: Option<Vec<String>>,
-    /// List the files that each commit changes, with their counts of lines added and removed.
+    /// Lists the files that each commit changes, with their counts of lines. Default: false.
     pub stat: Option<bool>,
-    /// Begin with every branch and tag, those of remotes too, instead of one `revision`.
+    /// Begins with every branch and tag, those of remotes too. Default: false.
     pub all: Option<bool>,
 }
 
@@ -150,7 +149,7 @@ impl CommitLog {
             let or_more = if self.total == MAX_COUNTED_COMMITS { " or more" } else { "" };
             let _ = write!(
                 text,
-                "\n\n[{} of {}{or_more} commits; max_count lists more]",
+                "\n\n[{} of {}{or_more} commits; max_results lists more]",
                 self.commits.len(),
                 self.total
             );
@@ -171,7 +170,7 @@ impl Git {
         let Some(start) = self.log_start(&repository, input, cancel).await? else {
             return Ok(CommitLog { commits: Vec::new(), total: 0 });
         };
-        let count = input.max_count.unwrap_or(DEFAULT_COUNT);
+        let count = input.max_results.unwrap_or(DEFAULT_COUNT);
         // One more than is listed tells if there are more; only then they are counted, which walks the history.
         let mut commits = self.commits(&repository, &start, count + 1, paths, cancel).await?;
         let total = if commits.len() > count {

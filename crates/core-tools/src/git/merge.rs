@@ -30,7 +30,7 @@ pub struct GitMerge {
     /// With `continue`: resolved files to stage first.
     #[schemars(length(min = 1), extend("alias" = "paths"))]
     pub files: Option<Vec<String>>,
-    /// A folder of the repository, such as `services/api`; other paths are relative to it. Default: the first root.
+    /// A folder of the repository, to which other paths are relative. Default: the first root.
     pub repository_path: Option<String>,
 }
 

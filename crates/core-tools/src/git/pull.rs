@@ -20,7 +20,7 @@ pub struct GitPull {
     pub remote: Option<String>,
     /// The branch of the remote, such as `main`. Default: the one that the current branch follows.
     pub branch: Option<String>,
-    /// A folder of the repository, such as `services/api`; other paths are relative to it. Default: the first root.
+    /// A folder of the repository, to which other paths are relative. Default: the first root.
     pub repository_path: Option<String>,
 }
 

@@ -35,7 +35,7 @@ pub struct GitPush {
     pub force_with_lease: Option<bool>,
     /// Ask the remote, and change nothing. Default: false.
     pub dry_run: Option<bool>,
-    /// A folder of the repository, such as `services/api`; other paths are relative to it. Default: the first root.
+    /// A folder of the repository, to which other paths are relative. Default: the first root.
     pub repository_path: Option<String>,
 }
 

@@ -25,7 +25,7 @@ pub struct GitRestore {
     /// The commit, branch or tag to take the content from, such as `HEAD~1` or `main`. Default: what is staged; with
     /// `staged`, the last commit.
     pub source: Option<String>,
-    /// A folder of the repository, such as `services/api`; other paths are relative to it. Default: the first root.
+    /// A folder of the repository, to which other paths are relative. Default: the first root.
     pub repository_path: Option<String>,
 }
 

@@ -19,10 +19,10 @@ pub struct GitShow {
     /// A commit, branch or tag, or `COMMIT:path` for a file or folder as it was, such as `HEAD~3:src/main.rs` (a path from
     /// the top of the repository). Default: `HEAD`.
     pub revision: Option<String>,
-    /// A folder of the repository, such as `services/api`; other paths are relative to it. Default: the first root.
+    /// A folder of the repository, to which other paths are relative. Default: the first root.
     pub repository_path: Option<String>,
     /// The most bytes of a file to show. Default: 30,000.
-    #[schemars(range(min = 1_000, max = 1_000_000))]
+    #[schemars(range(min = 1_000, max = 1_000_000), extend("unlisted" = true))]
     pub max_bytes: Option<usize>,
 }
 

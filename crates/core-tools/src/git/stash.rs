@@ -16,20 +16,20 @@ use tokio_util::sync::CancellationToken;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct GitStash {
-    /// `push` puts changes aside, and the files are as in the last commit; `pop` applies a stash and drops it, `apply`
-    /// keeps it; `list`, the default, only lists them.
+    /// `push` puts changes aside; `pop` applies a stash and drops it, `apply` keeps it. Default: `list`.
     pub action: Option<StashAction>,
-    /// With `push`: put only the changes of these files or folders aside. Default: all changes.
+    /// With `push`: puts only the changes of these files or folders aside. Default: all changes.
     #[schemars(length(min = 1), extend("alias" = "paths"))]
     pub files: Option<Vec<String>>,
     /// With `push`: a note that the list shows.
+    #[schemars(extend("unlisted" = true))]
     pub message: Option<String>,
-    /// With `push`: take files along that git does not track. Default: false.
+    /// With `push`: takes files along that git does not track. Default: false.
     pub include_untracked: Option<bool>,
     /// With `pop` and `apply`: which stash of the list. Default: 0, the latest.
-    #[schemars(range(min = 0, max = 999))]
+    #[schemars(range(min = 0, max = 999), extend("unlisted" = true))]
     pub index: Option<u32>,
-    /// A folder of the repository, such as `services/api`; other paths are relative to it. Default: the first root.
+    /// A folder of the repository, to which other paths are relative. Default: the first root.
     pub repository_path: Option<String>,
 }
 

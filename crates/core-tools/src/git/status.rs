@@ -18,11 +18,11 @@ use tokio_util::sync::CancellationToken;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct GitStatus {
-    /// A folder of the repository, such as `services/api`; other paths are relative to it. Default: the first root.
+    /// A folder of the repository, to which other paths are relative. Default: the first root.
     pub repository_path: Option<String>,
-    /// The most paths to list. Default: 300. The answer says how many there are.
-    #[schemars(range(min = 1, max = 10_000))]
-    pub limit: Option<usize>,
+    /// The most paths to list. Default: 300.
+    #[schemars(range(min = 1, max = 10_000), extend("alias" = "limit"))]
+    pub max_results: Option<usize>,
 }
 
 /// The most paths that are listed unless more are asked for.
@@ -264,7 +264,7 @@ impl Git {
     ) -> Result<WorkTreeStatus, Error> {
         let repository = self.repository(input.repository_path.as_deref())?;
         let mut status = self.whole_status(&repository, cancel).await?;
-        status.changes.truncate(input.limit.unwrap_or(DEFAULT_LIMIT));
+        status.changes.truncate(input.max_results.unwrap_or(DEFAULT_LIMIT));
         Ok(status)
     }
 

@@ -15,6 +15,8 @@ use serde_json::Value;
 #[derive(Clone, Debug, Default)]
 pub struct Answer {
     text: Option<String>,
+    /// The part of the text that matters.
+    kept: KeptPart,
     /// Texts that follow it, each a block of its own.
     more: Vec<String>,
     structured: Option<Value>,
@@ -133,6 +135,13 @@ impl Answer {
         Self { text: Some(error.0.clone()), failed: true, is_error: true, ..Self::default() }
     }
 
+    /// Keeps more of the text's beginning than of its end where it is too long.
+    #[must_use]
+    pub(crate) fn keeping_beginning(mut self) -> Self {
+        self.kept = KeptPart::Beginning;
+        self
+    }
+
     /// Marks the answer as work that failed, if `failed`.
     #[must_use]
     pub fn failed_if(mut self, failed: bool) -> Self {
@@ -189,7 +198,7 @@ impl Answer {
             if let std::borrow::Cow::Owned(masked) = redactor.redact(text) {
                 *text = masked;
             }
-            truncate_middle(text, max_bytes, "");
+            truncate_to(text, max_bytes, "", self.kept);
         }
         if let Some(value) = &mut self.structured {
             redactor.redact_json(value);
@@ -227,7 +236,8 @@ impl Answer {
         if structured.is_some() {
             // The object holds everything: the text beside it is for clients that ignore the object, and
             // no big text is sent twice.
-            truncate_middle(&mut text, MAX_TEXT_BESIDE_OBJECT_BYTES, "; structuredContent has all of it");
+            let note = "; structuredContent has all of it";
+            truncate_to(&mut text, MAX_TEXT_BESIDE_OBJECT_BYTES, note, self.kept);
         }
         // A result has at least one block, so an empty text is left out beside media only.
         if !text.is_empty() || self.media.is_empty() {
@@ -309,12 +319,31 @@ fn shorten(value: &mut Value, longest: usize) {
 /// Keeps the beginning and the end of `text` and writes between them how much was left out. The end gets three quarters:
 /// what went wrong is usually said last.
 fn truncate_middle(text: &mut String, limit: usize, note: &str) {
+    truncate_to(text, limit, note, KeptPart::End);
+}
+
+/// The part of a text that keeps three quarters of the space where the text is too long.
+#[derive(Clone, Copy, Debug, Default)]
+enum KeptPart {
+    /// The beginning, as of a report that begins with its findings.
+    Beginning,
+    /// The end, as of the output of a program.
+    #[default]
+    End,
+}
+
+fn truncate_to(text: &mut String, limit: usize, note: &str, kept: KeptPart) {
     if text.len() <= limit {
         return;
     }
-    let head = text.floor_char_boundary_at(limit / 4);
-    let tail = text.len()
-        - text.floor_char_boundary_at(text.len() - (limit - limit / 4 - OMISSION_LINE_BYTES.min(limit / 4)));
+    let quarter = limit / 4;
+    let most = limit - quarter - OMISSION_LINE_BYTES.min(quarter);
+    let (head, tail) = match kept {
+        KeptPart::Beginning => (most, quarter),
+        KeptPart::End => (quarter, most),
+    };
+    let head = text.floor_char_boundary_at(head);
+    let tail = text.len() - text.floor_char_boundary_at(text.len() - tail);
     let omitted = text.len() - head - tail;
     let omission = format!("\n[... {omitted} bytes left out{note} ...]\n");
     text.replace_range(head..text.len() - tail, &omission);
@@ -362,6 +391,20 @@ mod tests {
         let text = result.content[0].as_text().unwrap().text.len();
         assert!(text <= MAX_TEXT_BESIDE_OBJECT_BYTES, "{text}");
         assert!(result.structured_content.is_some());
+    }
+
+    #[test]
+    fn a_report_that_begins_with_its_findings_keeps_more_of_its_beginning() {
+        let text = format!("{}{}", "a".repeat(50_000), "z".repeat(50_000));
+        let cut = |answer: Answer| {
+            let result = answer.into_result(AnswerFormat::Structured);
+            let text = result.content[0].as_text().unwrap().text.clone();
+            let count = |letter| text.bytes().filter(|byte| *byte == letter).count();
+            (count(b'a') > 2_500, count(b'z') > 2_500, text.len() <= MAX_TEXT_BESIDE_OBJECT_BYTES)
+        };
+        let report = || Answer::report(&serde_json::json!({}), text.clone()).unwrap();
+        assert_eq!(cut(report().keeping_beginning()), (true, false, true));
+        assert_eq!(cut(report()), (false, true, true));
     }
 
     #[test]

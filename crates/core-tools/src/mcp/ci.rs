@@ -60,11 +60,12 @@ fn run_command(commands: Commands, background: Arc<BackgroundCommands>, max_time
     Tool::new(
         "run_command",
         "Run a command",
-        "Runs a program to its end and returns its exit code, standard output and standard error. Use it for \
-         programs that end within minutes. Prefer `start_command` for servers, watchers and longer work, and `run_tests` \
-         for test suites, whose failures it names one by one. There is no shell unless `shell` is true. At \
-         `timeout_ms` the program is ended with everything it started, and what it had printed is returned. A long \
-         output keeps its beginning and its end, and the answer says how to read the rest.",
+        "Runs a program to its end and returns its exit code, standard output and standard error. Use \
+         `start_command` for servers, watchers and work of more than some minutes, and `run_tests` for test \
+         suites, whose failures it names one by one. There is no shell unless `shell` is true. At `timeout_ms` \
+         the program is ended with everything it started, and what it had printed is returned. A long output \
+         keeps its beginning and its end, and the answer says how to read the rest. What a program deletes cannot \
+         be undone.",
         move |input: RunCommand, context: CallContext| {
             let commands = command_scope(&commands, &context).map(|scope| commands.narrowed(&scope));
             let background = Arc::clone(&background);
@@ -103,12 +104,11 @@ fn start_command(commands: Commands, background: Arc<BackgroundCommands>) -> Too
     Tool::new(
         "start_command",
         "Start a background command",
-        "Starts a program that goes on after this call, such as a server, a watcher or a REPL, and returns its `id` \
-         for `read_command_output`, `write_command_input` and `stop_command`. With `wait_for_port` or \
-         `wait_for_output` it answers when the program is ready, or else says whether it ended or the time was up. \
-         The program ends with `stop_command`, at its `timeout_ms`, and when this server ends, which for a local \
-         server is the end of the conversation. At most 32 run at once. Prefer `run_command` for \
-         programs that end.",
+        "Starts a program that goes on after this call, such as a server, a watcher or a REPL, and returns its \
+         `id` for `read_command_output`, `write_command_input` and `stop_command`. With `wait_for_port` or \
+         `wait_for_output` it answers when the program is ready, ends or the time is up. The program ends with \
+         `stop_command`, at its `timeout_ms`, and when this server ends. At most 32 run at once. Use \
+         `run_command` for programs that end. What a program deletes cannot be undone.",
         move |mut input: StartCommand, context: CallContext| {
             // The command outlives the call, so the limit of the caller's role becomes its own.
             if let Some(role_limit) = context.role_limit {
@@ -143,11 +143,10 @@ fn read_command_output(background: Arc<BackgroundCommands>) -> Tool {
     Tool::new(
         "read_command_output",
         "Read background output",
-        "Returns what a background command has printed since the last read, and whether it runs or how it ended. It \
-         waits until there is something new or the command has ended, at most `wait_ms`. Standard output and \
-         standard error come together, in the order in which they were printed. Of a command with `pty` it returns \
-         the lines that have left the screen since, and the screen as it is now. The last 1 MiB is kept, also after \
-         the end.",
+        "Returns what a background command has printed since the last read, standard output and standard error in \
+         order, and if it runs or how it ended. It waits until there is something new or the command has ended, \
+         at most `wait_ms`. Of a command with `pty` it returns the lines that have left the screen since, and the \
+         screen as it is now. The last 1 MiB is kept, also after the end.",
         move |input: ReadCommandOutput, context: CallContext| {
             let background = Arc::clone(&background);
             async move {
@@ -163,8 +162,8 @@ fn write_command_input(background: Arc<BackgroundCommands>) -> Tool {
         "write_command_input",
         "Write to a background command",
         "Writes text to the standard input of a background command, or types it into its terminal. A program that \
-         reads lines sees nothing before a line end, so end each line with \"\\n\". With `wait_ms` the answer has what \
-         the program prints in reply, which saves a read.",
+         reads lines sees nothing before a line end, so end each line with \"\\n\". With `wait_ms` the answer has \
+         what the program prints in reply, which saves a read. What the program then does cannot be undone.",
         move |input: WriteCommandInput, context: CallContext| {
             let background = Arc::clone(&background);
             async move { Ok(Answer::text(background.write(&input, owner(&context), &context.cancel).await?)) }
@@ -182,8 +181,8 @@ fn stop_command(background: Arc<BackgroundCommands>) -> Tool {
         "stop_command",
         "Stop a background command",
         "Ends a background command and everything that it started, and returns the end of its output and how it \
-         ended. The program is asked to end (SIGTERM) and killed after `grace_ms`. For a command that has ended \
-         already it returns the same.",
+         ended. The program is asked to end (SIGTERM) and killed after `grace_ms`, which drops what it had not \
+         saved. For a command that has ended already it returns the same.",
         move |input: StopCommand, context: CallContext| {
             let background = Arc::clone(&background);
             async move { Ok(Answer::text(background.stop(&input, owner(&context)).await?.to_text())) }
@@ -228,9 +227,9 @@ fn get_diagnostics(commands: Commands, facts: ServerFacts) -> Tool {
     Tool::new(
         "get_diagnostics",
         "Server and toolchains",
-        "Returns facts of this server and its machine: version, operating system, processors, the roots that paths \
-         must lie in, the role of the caller, the confinement of programs, and the toolchains that were found, each \
-         with its version and path. Use it when a program is missing or may not do something. It runs nothing of the \
+        "Describes this server and its machine: version, operating system, processors, the roots that paths must \
+         lie in, the role of the caller, the confinement of programs, and the toolchains that were found, with \
+         versions and paths. Use it when a program is missing or may not do something. It runs nothing of the \
          project.",
         move |_: GetDiagnostics, context: CallContext| {
             let shared = Arc::clone(&shared);
@@ -252,8 +251,8 @@ fn build_or_restore(commands: Commands, goal: BuildGoal, max_timeout: Duration) 
             "Build a project",
             "Builds a project with the tool that its files name (Cargo, npm, Go, Maven, Gradle, .NET, Python, CMake, \
              make, just) and returns the compiler's errors and warnings, each with file, line, code and message, \
-             errors first. Use it in place of the build command: the answer is short and has the places to mend. \
-             Where no error could be read it has the end of the output. For tests, `run_tests` builds what it needs.",
+             errors first, or else the end of the output. Use it in place of the build command: the answer is short. \
+             For tests, `run_tests` builds what it needs. Build scripts may write and delete files.",
         ),
         BuildGoal::Restore => (
             "restore",

@@ -3,12 +3,12 @@
 use super::answer::{Answer, ToolError};
 use super::call_context::CallContext;
 use super::tool::Tool;
-use super::tool_directory::{DirectoryEntry, ToolDirectory};
+use super::tool_directory::ToolDirectory;
 use super::tool_ranking::{Ranked, rank};
 use super::toolset::Toolset;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// The name of the tool.
 const NAME: &str = "find_tools";
@@ -17,8 +17,8 @@ const NAME: &str = "find_tools";
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct FindTools {
-    /// Words for what you want to do, for example `blame line author` or `agent session`. They are compared with the
-    /// names, titles, descriptions and parameters of the tools. An empty text names every tool.
+    /// Words for what you want to do, for example `blame line author` or `delete file`. They are compared with the names,
+    /// titles, descriptions and parameters of the tools. An empty text names every tool.
     #[serde(default)]
     query: String,
     /// The most definitions to return, the best first. 5 by default.
@@ -43,8 +43,8 @@ fn find_tools() -> Tool {
         "Find tools",
         "Finds tools that you may call and that are not in your list, and returns their full definitions: name, \
          description and input schema. Use it when no tool in your list fits a step, before you do it by a command. What \
-         it returns can be called by name from then on, and is added to your list. Tools that are in your list already are \
-         only named.",
+         it returns can be called by name from then on, and is added to your list. Of tools that are in your list already \
+         the rarely needed parameters are returned.",
         |input: FindTools, context: CallContext| async move {
             let directory = context.directory.ok_or_else(|| ToolError::new("there is no list of tools here"))?;
             let max_results = input.max_results.and_then(|max| usize::try_from(max).ok());
@@ -61,10 +61,10 @@ fn find_tools() -> Tool {
 /// Searches the directory, and returns the answer.
 fn find(directory: &ToolDirectory, query: &str, max_results: usize) -> Value {
     let mut tools = Vec::new();
-    directory.for_each(&mut |DirectoryEntry { toolset, definition, is_listed }| {
+    directory.for_each(&mut |entry| {
         // Whoever calls it has found it.
-        if definition.name != NAME {
-            tools.push(Ranked::new(toolset, definition, is_listed));
+        if entry.definition.name != NAME {
+            tools.push(Ranked::new(entry));
         }
     });
     let ranked = rank(query, &tools);
@@ -95,6 +95,14 @@ fn find(directory: &ToolDirectory, query: &str, max_results: usize) -> Value {
     }
     if let Some(best) = listed.get(..listed.len().min(max_results)).filter(|best| !best.is_empty()) {
         found["in_your_list"] = names(best).into();
+        let further: Map<String, Value> = best
+            .iter()
+            .filter(|tool| !tool.rarely_needed.is_empty())
+            .map(|tool| (tool.definition.name.to_string(), tool.rarely_needed.clone().into()))
+            .collect();
+        if !further.is_empty() {
+            found["further_parameters"] = further.into();
+        }
     }
     found
 }

@@ -117,10 +117,10 @@ fn read_file(workspace: &Arc<Workspace>) -> Tool {
         (
             "read_file",
             "Read a file",
-            "Reads a text file, whole or by lines. Use it for one file; read_multiple_files reads several, or several \
-             ranges, in one call, and search_files finds the lines to read. Returns the text as it stands, at most 2,000 \
-             lines and 40,000 bytes, and below it in brackets the lines given, how many there are and the offset to \
-             continue with. A binary file is refused with its kind and size.",
+            "Reads a text file, whole or by lines. Use read_multiple_files for several files or ranges in one \
+             call, and search_files to find the lines to read. Returns the text as it stands, at most 2,000 lines \
+             and 40,000 bytes, then in brackets the lines given, how many there are and the offset to continue \
+             with. A binary file is refused with its kind and size.",
         ),
         workspace,
         |workspace, input, cancel| {
@@ -137,10 +137,10 @@ fn read_multiple_files(workspace: &Arc<Workspace>) -> Tool {
     tool(
         "read_multiple_files",
         "Read several files",
-        "Reads several text files, each whole or by a range of lines, in one call: cheaper than several calls of read_file. \
-         Returns each under a line `==> path <==` in the order asked for; one that cannot be read has its error there and \
-         does not stop the others. All together give at most 40,000 bytes, which small files leave to large ones; where \
-         a file is cut, the offset to continue with is given.",
+        "Reads several text files, each whole or by a range of lines, in one call. Use it instead of several \
+         calls of read_file. Returns each under a line `==> path <==`; one that cannot be read has its error \
+         there. All together give at most 40,000 bytes; where a file is cut, the offset to continue with is \
+         given.",
         workspace,
         |workspace, input: &ReadMultipleFiles, cancel| {
             let read = filesystem::read_multiple_files(workspace, input, cancel)?;
@@ -181,10 +181,10 @@ fn write_file(workspace: &Arc<Workspace>) -> Tool {
     tool(
         "write_file",
         "Write a file",
-        "Writes a whole text file, or appends to one. Use it for new files and complete rewrites; edit_file and apply_patch \
-         change parts of a file in fewer words. Returns the path and the bytes written, and says if the file is new. A \
-         file is replaced in one step and keeps its permissions; on any failure the old one stays. A masked secret is \
-         never written over the real one.",
+        "Writes a whole text file, or appends to one. Use it for new files and complete rewrites; edit_file and \
+         apply_patch change parts in fewer words. A file that is there is replaced in one step, which cannot be \
+         undone, and keeps its permissions. Returns the path, the bytes written and if the file is new. A masked \
+         secret is never written over the real one.",
         workspace,
         |workspace, input: &WriteFile, _| {
             let written = filesystem::write_file(workspace, input)?;
@@ -206,10 +206,10 @@ fn edit_file(workspace: &Arc<Workspace>) -> Tool {
     tool(
         "edit_file",
         "Edit a file",
-        "Changes a text file: replaces exact text (`old_string` by `new_string`), inserts lines after a line \
-         (`insert_line`), or makes several replacements (`edits`). Use apply_patch for changes in several files. Text \
-         must match byte by byte and occur once, unless `replace_all` is set; if it does not, nothing is written, and \
-         the answer shows the nearest lines with their numbers. Returns a unified diff. Line ends and permissions stay.",
+        "Changes a text file: replaces or removes exact text (`old_string` by `new_string`), inserts lines after \
+         a line (`insert_line`), or makes several replacements (`edits`). Use apply_patch for several files. Text \
+         must match byte by byte and occur once, unless `replace_all` is set; otherwise nothing is written, and \
+         the answer shows the nearest lines with their numbers. Returns a unified diff.",
         workspace,
         |workspace, input: &EditFile, _| Ok(Answer::text(filesystem::edit_file(workspace, input)?.to_text())),
     )
@@ -222,11 +222,10 @@ fn apply_patch(workspace: &Arc<Workspace>) -> Tool {
     tool(
         "apply_patch",
         "Change several files",
-        "Changes, creates, moves and deletes several text files by one patch, all or none: where one hunk does not fit, \
-         nothing is written, and the answer names every such hunk with the nearest text and how it differs. Use it for \
-         changes in more than one place; a single replacement is shorter with edit_file. A hunk is found by its lines, so \
-         line numbers may be wrong; blanks at line ends do not count. Returns one line for each file. Line ends and \
-         permissions stay; paths are relative to the first root.",
+        "Changes, creates, moves and deletes several text files by one patch, all or none. Use it for changes in \
+         more than one place; a single replacement is shorter with edit_file. A hunk is found by its lines: line \
+         numbers may be wrong, and blanks at line ends do not count. Returns one line for each file; where a hunk \
+         does not fit, nothing is written, and the answer names every such hunk with the nearest text.",
         workspace,
         |workspace, input: &ApplyPatch, _| {
             Ok(Answer::text(filesystem::apply_patch(workspace, input)?.to_text()))
@@ -249,11 +248,10 @@ fn file_outline(workspace: &Arc<Workspace>) -> Tool {
     tool(
         "file_outline",
         "Outline source files",
-        "Lists what source files define, without reading them whole: functions, methods, types and constants with their \
-         signatures and lines, nested by indentation. Use it before reading a long file or an unknown folder, then read the \
-         lines of interest with read_multiple_files. Knows Rust, Python, JavaScript, TypeScript, Go, Java, C#, C and C++; \
-         says so for others. Returns `12-40 signature` under each file, at most 40,000 bytes: nested definitions are left \
-         out first, then files.",
+        "Lists what source files define, without reading them whole: functions, methods, types and constants with \
+         signatures and lines. Use it before reading a long file or an unknown folder, then read the lines of \
+         interest with read_multiple_files. Knows Rust, Python, JavaScript, TypeScript, Go, Java, C#, C and C++. \
+         Returns `12-40 signature` under each file, nested by indentation, at most 40,000 bytes.",
         workspace,
         |workspace, input: &FileOutline, cancel| {
             let outlined = filesystem::file_outline(workspace, input, cancel)?;
@@ -268,9 +266,9 @@ fn list_directory(workspace: &Arc<Workspace>) -> Tool {
     tool(
         "list_directory",
         "List a folder",
-        "Lists what is in a folder, sorted by name, hidden names included. Use find_files to look for a name at any depth. \
-         Returns one entry a line, with `/` after folders and `@` after links, at most 1,000 unless told otherwise, and \
-         says how many there are. Links and `.git` are listed and not entered.",
+        "Lists what is in a folder, sorted by name, hidden names included. Use find_files to look for a name at \
+         any depth. Returns one entry a line, with `/` after folders and `@` after links, at most 1,000 unless \
+         told otherwise.",
         workspace,
         |workspace, input: &ListDirectory, cancel| {
             Ok(Answer::text(filesystem::list_directory(workspace, input, cancel)?.to_text()))
@@ -298,9 +296,9 @@ fn find_files(workspace: &Arc<Workspace>) -> Tool {
     tool(
         "find_files",
         "Find files by name",
-        "Finds files or folders by a glob on their names or paths. Use search_files to look for what files contain. Leaves \
-         out what .gitignore names, and `.git`; links are not followed. Returns sorted paths relative to the root, one a \
-         line, at most 1,000 unless told otherwise, and says how many match in all.",
+        "Finds files or folders by a glob on their names or paths. Use search_files to look for what files \
+         contain. Leaves out `.git` and what .gitignore names. Returns sorted paths, one a line, at most 1,000 \
+         unless told otherwise, and says how many match in all.",
         workspace,
         |workspace, input: &FindFiles, cancel| {
             let found = filesystem::find_files(workspace, input, cancel)?;
@@ -315,10 +313,10 @@ fn search_files(workspace: &Arc<Workspace>) -> Tool {
     tool(
         "search_files",
         "Search contents",
-        "Searches the content of text files with a regular expression, or plain text with `literal`. Use find_files to \
-         look for names, and file_outline to see what a file defines. Leaves out binary files, what .gitignore names, \
-         and `.git`. Returns `path:line:text` sorted by path, at most 200 lines unless told otherwise and 40,000 bytes, \
-         with the number of all matches. Patterns never take long.",
+        "Searches the content of text files with a regular expression, or plain text with `literal`. Use \
+         find_files to look for names, and file_outline to see what a file defines. Leaves out binary files, \
+         `.git` and what .gitignore names. Returns `path:line:text` sorted by path, at most 200 lines unless told \
+         otherwise and 40,000 bytes, with the number of all matches.",
         workspace,
         |workspace, input: &SearchFiles, cancel| {
             Ok(Answer::text(filesystem::search_files(workspace, input, cancel)?.to_text()))
@@ -331,8 +329,9 @@ fn move_file(workspace: &Arc<Workspace>) -> Tool {
     tool(
         "move_file",
         "Move or rename",
-        "Moves or renames a file, a folder or a link. Use apply_patch to move a file and change it at once. Nothing is \
-         replaced unless `overwrite` is set, and never a folder. Returns both paths.",
+        "Moves or renames a file, a folder or a link. Use apply_patch to move a file and change it at once. \
+         Nothing is replaced unless `overwrite` is set, which deletes the file at the new path. Returns both \
+         paths.",
         workspace,
         |workspace, input: &MoveFile, _| {
             let moved = filesystem::move_file(workspace, input)?;

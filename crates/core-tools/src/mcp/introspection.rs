@@ -55,10 +55,10 @@ fn inspect_state(workspace: &Arc<Workspace>, inspector: Inspector) -> Tool {
     Tool::new(
         "inspect_state",
         "Read live state",
-        "Reads variables of the running application from outside, without stopping it or running its code. Use it to see \
-         the value that a process has now, where a log or the source does not show it. Works with Node.js and Deno \
-         through the inspector, Python, the JVM, Go's expvar and JSON state files. Returns the value as JSON, at most \
-         5,000 values and 40 KB; if the path leads nowhere, how far it led and which names are there.",
+        "Reads variables of the running application from outside, without stopping it or running its code. Use it \
+         to see the value that a process has now, where a log or the source does not show it. Works with Node.js, \
+         Deno, Python, the JVM, Go's expvar and JSON state files. Returns the value as JSON, at most 5,000 values \
+         and 40 KB; if the path leads nowhere, how far it led and which names are there.",
         move |request: InspectState, context: CallContext| {
             let inspector = context
                 .within(&workspace)
@@ -121,9 +121,10 @@ fn get_logs(workspace: &Arc<Workspace>, logs: Logs) -> Tool {
     Tool::new(
         "get_logs",
         "Read logs",
-        "Reads the application's log files: parsed entries with time, level, message and fields, the newest that match, \
-         oldest first. Use it instead of searching the files, since it knows JSON, logfmt, the formats of web servers and \
-         loggers, and entries of several lines. An answer has at most about 36 KB and says what was left out.",
+        "Reads the application's log files: parsed entries with time, level, message and fields, the newest that \
+         match, oldest first. Use it instead of searching the files: it knows JSON, logfmt, the formats of web \
+         servers and loggers, and entries of several lines. An answer has at most about 36 KB, and says what was \
+         left out and the cursor that continues.",
         move |query: GetLogs, context: CallContext| {
             let logs = context.within(&workspace).map(|workspace| logs.within(workspace));
             async move {

@@ -43,14 +43,11 @@ const TABLE: [Preset; 6] = [
             "find_files",
             "search_files",
             "file_outline",
-            "move_file",
-            "delete_file",
             // Git.
             "git_status",
             "git_log",
             "git_diff",
             "git_show",
-            "git_add",
             "git_commit",
             "git_create_branch",
             "git_checkout",
@@ -65,8 +62,7 @@ const TABLE: [Preset; 6] = [
             "run_tests",
             // The roots and what is installed: a role that may call nothing else still has a list.
             "get_diagnostics",
-            // The context and the running application.
-            "compile_context",
+            // The running application.
             "inspect_state",
             "db_bridge",
             "capture_trace",

@@ -30,15 +30,31 @@ pub(crate) fn output<T: JsonSchema>() -> JsonSchemaObject {
 /// Returns the part of an input schema that is listed: all that the writer of arguments needs, and nothing that only the
 /// check needs. Unknown members are refused whether or not the list says so.
 pub(crate) fn listed(schema: &JsonSchemaObject) -> JsonSchemaObject {
+    shortened(schema, Parameters::Listed)
+}
+
+/// Returns what [`listed`] returns, with the rarely needed parameters that a list leaves out.
+pub(crate) fn whole(schema: &JsonSchemaObject) -> JsonSchemaObject {
+    shortened(schema, Parameters::All)
+}
+
+/// The parameters that a schema keeps.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Parameters {
+    Listed,
+    All,
+}
+
+fn shortened(schema: &JsonSchemaObject, parameters: Parameters) -> JsonSchemaObject {
     let mut schema = Value::Object(schema.clone());
-    shorten(&mut schema, true);
+    shorten(&mut schema, true, parameters);
     match schema {
         Value::Object(schema) => schema,
         _ => JsonSchemaObject::new(),
     }
 }
 
-fn shorten(schema: &mut Value, described: bool) {
+fn shorten(schema: &mut Value, described: bool, parameters: Parameters) {
     let Value::Object(object) = schema else { return };
     if get(object, "additionalProperties") == Some(&Value::Bool(false)) {
         remove(object, "additionalProperties");
@@ -47,10 +63,9 @@ fn shorten(schema: &mut Value, described: bool) {
     if get(object, "maximum") == Some(&Value::from(u32::MAX)) {
         remove(object, "maximum");
     }
-    for (key, implied) in [("minimum", 0), ("minItems", 1), ("minLength", 1)] {
-        if get(object, key) == Some(&Value::from(implied))
-            && (key != "minimum" || !object.contains_key("maximum"))
-        {
+    // Nobody writes fewer than none, or nothing where something is wanted.
+    for (key, implied) in [("minimum", 0), ("minimum", 1), ("minItems", 1), ("minLength", 1)] {
+        if get(object, key) == Some(&Value::from(implied)) {
             object.remove(key);
         }
     }
@@ -58,27 +73,41 @@ fn shorten(schema: &mut Value, described: bool) {
     if get(object, "items") == Some(&Value::Bool(true)) {
         object.insert("items".to_owned(), Value::Object(Map::new()));
     }
-    // A boolean that is left out is false, as everybody assumes.
-    if get(object, "default") == Some(&Value::Bool(false)) {
+    // Its description says the default, or it is what everybody assumes: false, or empty.
+    let description = get(object, "description").and_then(Value::as_str);
+    let says_default = description.is_some_and(|text| text.contains("efault"));
+    if says_default || get(object, "default").is_some_and(is_nothing) {
         remove(object, "default");
     }
     if !described {
         remove(object, "description");
     }
     remove(object, ALIAS);
+    remove(object, UNLISTED);
     if let Some(Value::Object(properties)) = get_mut(object, "properties") {
-        // Rarely needed parameters are named in descriptions, answers and errors instead.
-        properties.retain(|_, value| value.get(UNLISTED).is_none());
-        properties.values_mut().for_each(|value| shorten(value, true));
+        // Rarely needed parameters are found by find_tools, and named in answers and errors that concern them.
+        properties.retain(|_, value| parameters == Parameters::All || value.get(UNLISTED).is_none());
+        properties.values_mut().for_each(|value| shorten(value, true, parameters));
     }
     // The description of a list says what its items are, so theirs is left out.
     for key in ["items", "additionalProperties"] {
         if let Some(value) = get_mut(object, key) {
-            shorten(value, false);
+            shorten(value, false, parameters);
         }
     }
     if let Some(Value::Array(choices)) = get_mut(object, "anyOf") {
-        choices.iter_mut().for_each(|value| shorten(value, false));
+        choices.iter_mut().for_each(|value| shorten(value, false, parameters));
+    }
+}
+
+/// Returns true for false and for an empty text, list or object.
+fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::Bool(value) => !value,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        Value::Null | Value::Number(_) => false,
     }
 }
 
@@ -129,6 +158,10 @@ fn compact(schema: &mut Value, constraints: bool, root: bool) {
     }
     for key in ["$schema", "title", "format"] {
         remove(object, key);
+    }
+    if let Some(Value::String(text)) = get_mut(object, "description") {
+        // A line of a comment ends where it is full, which means nothing to a reader of the schema.
+        *text = text.replace('\n', " ");
     }
     if root {
         remove(object, "description");
@@ -269,7 +302,6 @@ mod tests {
             "limit": {
               "type": "integer",
               "maximum": 10,
-              "minimum": 1,
               "description": "How many lines."
             },
             "mode": {

@@ -44,15 +44,16 @@ struct RunTestsInput {
     /// Environment variables to set for the run, such as `{"RUST_BACKTRACE": "1"}`.
     #[serde(default)]
     env: BTreeMap<String, String>,
-    /// Run only the tests that failed in your last run of this project.
+    /// Runs only the tests that failed in your last run of this project. Default: false.
     #[serde(default)]
     failed_only: bool,
-    /// The runner, such as pytest, cargo, nextest, jest. Default: found from the project's files.
+    /// The runner, such as pytest, cargo, nextest or jest. Default: found from the project's files.
     runner: Option<String>,
-    /// Time limit of the whole run. Default: 600000.
+    /// The time limit of the whole run in milliseconds. Default: 600000.
     #[schemars(range(min = 1, max = 86_400_000))]
     timeout_ms: Option<u64>,
     /// The form of the answer. Default: json.
+    #[schemars(extend("unlisted" = true))]
     #[serde(default)]
     reporter: TestReporter,
 }
@@ -66,11 +67,10 @@ enum TestReporter {
     Tap,
 }
 
-const RUN_TESTS: &str = "Runs a project's tests and reports each result; prefer it to a shell command for tests. Without \
-    a selection it runs the project's own test command (npm test, cargo, pytest, go test, make test ...); test_path, \
-    filter, args or failed_only run a part directly. The answer has the counts, all failed tests by name and place, the \
-    message of each, the commands that ran and the files that they left. Failing tests make the call fail; no test \
-    executed is never a success.";
+const RUN_TESTS: &str = "Runs a project's tests; prefer it to a shell command for tests. Without a selection it runs \
+    the project's own test command (npm test, cargo, pytest, go test, make test ...); `test_path`, `filter`, `args` or \
+    `failed_only` run a part directly. Returns the counts, all failed tests by name and place, the message of each, the \
+    commands that ran and the files that they left. No test executed is never a success. Tests may write and delete files.";
 const RUN_TEST_SUITE: &str = "Runs the tests that test_path names, for the loop of changing code and running one file \
     again; without it, all tests of the first root, as the project itself runs them. The answer has the counts, all \
     failed tests by name and place, and the message of each. It has no time limit below ten minutes unless timeout_ms \
@@ -156,7 +156,11 @@ fn runs_programs(tool: Tool) -> Tool {
 
 fn answer(report: &TestReport, style: TestReporter) -> Result<Answer, ToolError> {
     match style {
-        TestReporter::Json => Ok(Answer::report(report, report.to_text())?.failed_if(report.is_failure())),
+        TestReporter::Json => {
+            // It begins with the names of all failed tests.
+            let answer = Answer::report(report, report.to_text())?.keeping_beginning();
+            Ok(answer.failed_if(report.is_failure()))
+        }
         TestReporter::Tap => {
             let tap = report.to_tap();
             let TestReport { success, passed, failed, skipped, .. } = report;

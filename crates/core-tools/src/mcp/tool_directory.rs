@@ -1,5 +1,6 @@
 //! The tools that one caller may call, for a tool that searches among them.
 
+use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::Arc;
 
@@ -7,8 +8,10 @@ use std::sync::Arc;
 pub(crate) struct DirectoryEntry<'a> {
     /// Its toolset.
     pub(crate) toolset: &'static str,
-    /// Its definition, as a list has it.
+    /// Its definition, with all its parameters.
     pub(crate) definition: &'a rmcp::model::Tool,
+    /// The parameters of it that a list leaves out.
+    pub(crate) rarely_needed: Map<String, Value>,
     /// True if the list has it.
     pub(crate) is_listed: bool,
 }

@@ -1,11 +1,13 @@
 //! The order of tools by how well they match a query.
 
+use super::tool_directory::DirectoryEntry;
 use rmcp::model::Tool;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// A tool with the words by which it is found.
 pub(crate) struct Ranked {
     pub(crate) definition: Tool,
+    pub(crate) rarely_needed: Map<String, Value>,
     pub(crate) is_listed: bool,
     /// Each word, with the weight of the place where it stands.
     words: Vec<(String, f64)>,
@@ -24,8 +26,9 @@ const MAX_QUERY_WORDS: usize = 24;
 
 impl Ranked {
     /// Takes apart the definition of a tool.
-    pub(crate) fn new(toolset: &str, definition: &Tool, is_listed: bool) -> Self {
-        let mut ranked = Self { definition: definition.clone(), is_listed, words: Vec::new() };
+    pub(crate) fn new(entry: DirectoryEntry<'_>) -> Self {
+        let DirectoryEntry { toolset, definition, rarely_needed, is_listed } = entry;
+        let mut ranked = Self { definition: definition.clone(), rarely_needed, is_listed, words: Vec::new() };
         ranked.add(&definition.name, NAME);
         ranked.add(definition.title.as_deref().unwrap_or_default(), TITLE);
         ranked.add(toolset, TOOLSET);

@@ -18,19 +18,19 @@ pub struct DbBridge {
     /// One SQL statement. For `schema` it is empty, the name of a table or a pattern such as `order*`.
     #[serde(default)]
     pub payload: String,
-    /// The values of the placeholders: `?` in SQLite and MySQL, `$1` in PostgreSQL. For `seed` it may be a list of lists;
-    /// the statement then runs once for each, all or nothing.
+    /// The values of the placeholders: `?` in SQLite and MySQL, `$1` in PostgreSQL. With a list of lists a `seed` runs once
+    /// for each, all or nothing.
     #[serde(default)]
     pub params: Option<Vec<Value>>,
-    /// The database, if there are several: its name in the server's settings, or the path of an SQLite file below a root,
-    /// such as `data/app.db`. By default it is found.
+    /// The database, if there are several: an SQLite file such as `data/app.db`, or its name in the server's settings. By
+    /// default it is found.
     #[serde(default)]
     pub database: Option<String>,
-    /// The most rows to return. 200 by default; the answer says if there are more.
+    /// The most rows to return. 200 by default.
     #[schemars(range(min = 1, max = 5000))]
     #[serde(default)]
     pub limit: Option<u32>,
-    /// True rolls a seed back after it ran, and so shows how many rows it would change. False by default.
+    /// Rolls a seed back after it ran, to show how many rows it would change. False by default.
     #[serde(default)]
     pub dry_run: bool,
     /// The time limit of the statement, in milliseconds. 10000 by default.

@@ -9,17 +9,16 @@ use serde::Deserialize;
 #[non_exhaustive]
 pub struct InspectState {
     /// The value to read: names with dots, list places and quoted keys, such as `shop.carts[42].items[0]` or
-    /// `a["any key"]`. Keys of a Map are written like those of an object. `local:FILE/NAME` is a variable of a module that
-    /// it does not export, such as `local:cart.js/total`. An empty text is everything that can be reached by name.
+    /// `a["any key"]`, also for the keys of a Map. `local:FILE/NAME` is a variable that a module does not export, such as
+    /// `local:cart.js/total`. An empty text is everything that can be reached by name.
     #[schemars(extend("alias" = ["expression", "expr", "variable"]))]
     pub path: String,
     /// The levels below the value that are shown; what lies deeper is counted. 3 by default.
     #[schemars(range(min = 1, max = 10), extend("default" = 3))]
     #[serde(default)]
     pub depth: Option<u32>,
-    /// The process to read, if there is more than one application below the roots: `pid:N`, `port:N` for the one that
-    /// listens there (the application or its inspector), `process:NAME` for its program or script, the URL of its inspector, or `file:PATH` for a JSON file
-    /// that it writes. By default it is found.
+    /// The process, if there are several: `pid:N`, `port:N` where it or its inspector listens, `process:NAME` for its program
+    /// or script, the URL of its inspector, or `file:PATH` for a JSON file that it writes. By default it is found.
     #[serde(default)]
     pub target: Option<String>,
 }

@@ -28,15 +28,15 @@ pub struct GetLogs {
     )]
     #[serde(default)]
     pub level: Option<EntryLevel>,
-    /// The most entries to return, the newest, or the most groups. 100 by default; the answer has a cursor for the others.
+    /// The most entries to return, the newest, or the most groups. 100 by default.
     #[schemars(range(min = 1, max = 500))]
     #[serde(default)]
     pub limit: Option<u32>,
-    /// True waits for entries that are written from now on, for about ten seconds. False by default.
+    /// Waits about ten seconds for entries that are written from now on. False by default.
     #[serde(default)]
     pub follow: bool,
-    /// The log: its name in the server's settings, a file, or a glob below a root such as `logs/*.log`. By default the
-    /// application's log is found, and the answer names it.
+    /// The log: a file, a glob such as `logs/*.log`, or its name in the server's settings. By default it is found, and the
+    /// answer names it.
     #[serde(default)]
     pub source: Option<String>,
     /// The earliest time: RFC 3339 (`2026-11-20T10:00:00Z`) or how long ago (`90s`, `10m`, `2h`, `1d`).
@@ -45,21 +45,22 @@ pub struct GetLogs {
     /// The latest time, in the forms of `since`.
     #[serde(default)]
     pub until: Option<String>,
-    /// Text that an entry must contain, in its message or its fields. Case counts, and it is no pattern.
+    /// Plain text that an entry must contain, in its message or its fields. Case counts.
     #[serde(default)]
     pub contains: Option<String>,
-    /// Counts the entries instead of listing them: `message` folds messages that differ only in numbers and ids, and gives
-    /// each with its count, first and last time and a sample; also `level`, `minute`, `hour`, `day`, `file`, or the name
-    /// of a field.
+    /// Counts the entries by `message` (those that differ only in numbers and ids are one), `level`, `minute`, `hour`,
+    /// `day`, `file` or a field, each with its count, first and last time and a sample, instead of listing them.
     #[serde(default)]
     pub group_by: Option<String>,
     /// A cursor of an earlier answer: `older_cursor` for the entries before it, `newer_cursor` for those since.
     #[serde(default)]
     pub cursor: Option<String>,
-    /// True leaves out entries that are worse than `level`. False by default.
+    /// Leaves out entries that are worse than `level`. False by default.
+    #[schemars(extend("unlisted" = true))]
     #[serde(default)]
     pub exact: bool,
-    /// True shows lines that begin like JSON and are none. False by default; they are always counted.
+    /// Shows lines that begin like JSON and are none. False by default; they are always counted.
+    #[schemars(extend("unlisted" = true))]
     #[serde(default)]
     pub malformed: bool,
 }

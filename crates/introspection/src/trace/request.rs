@@ -44,18 +44,20 @@ pub struct CaptureTrace {
     #[allow(missing_docs, reason = "its name and values say it, and every conversation pays for words")]
     #[serde(rename = "type")]
     pub kind: TraceType,
-    /// The process, if there is more than one application below the roots: `pid:N`, `port:N` for the one that listens
-    /// there, `process:NAME` for its program or script, or the URL of its inspector. By default it is found.
+    /// The process, if there are several: `pid:N`, `port:N` where it listens, `process:NAME` for its program or script, or
+    /// the URL of its inspector. By default it is found.
     #[serde(default)]
     pub target: Option<String>,
-    /// True returns the flame graph of a `cpu` profile as a picture too. False by default.
+    /// Returns the flame graph of a `cpu` profile as a picture too. False by default.
     #[serde(default)]
     pub image: bool,
-    /// True makes a `heap` profile of everything in the heap, for which the application stands still, and not of samples.
+    /// Makes a `heap` profile of everything in the heap, for which the application stands still, and not of samples.
     /// False by default.
+    #[schemars(extend("unlisted" = true))]
     #[serde(default)]
     pub snapshot: bool,
-    /// Answer the profile itself too, in base64, where it has at most 64 KiB.
+    /// Returns the profile itself too, in base64, where it has at most 64 KiB. False by default.
+    #[schemars(extend("unlisted" = true))]
     #[serde(default)]
     pub data: bool,
 }

@@ -12,33 +12,35 @@ use std::collections::BTreeMap;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct StartCommand {
-    /// The program and its arguments: an array such as ["npm", "run", "dev"], whose words are taken literally, or one line, which is split at blanks and quotes. A line with pipes, `&&`, `$VAR` or `cd` needs `shell`.
+    /// The program and its arguments: an array such as ["npm", "run", "dev"], whose words are taken literally, or one
+    /// line, which is split at blanks and quotes. Pipes, `&&`, `>`, `$VAR`, `*` and `cd` need `shell`.
     pub command: CommandText,
-    /// Runs `command`, then one line of text, with `bash -c`, or with `sh -c` where there is no bash. Default: false.
+    /// Runs `command`, one line of shell, with `bash -c`, or `sh -c` where there is no bash. Default: false.
     pub shell: Option<bool>,
-    /// The folder to run in, relative to the first root, which is the default.
+    /// The folder to run in. Default: the first root.
     pub working_directory: Option<String>,
     /// The time in milliseconds after which the program is ended. Default: none.
     #[schemars(range(min = 1, max = 86_400_000))]
     pub timeout_ms: Option<u64>,
-    /// Environment variables to set besides the inherited ones, such as {"PORT": "3000"}.
+    /// Environment variables to add, such as {"PORT": "3000"}.
     pub env: Option<BTreeMap<String, String>>,
-    /// Answers only when a process listens on this TCP port of this machine. A port that is in use already is an error.
+    /// Answers only when a process listens on this TCP port. A port that is in use already is an error.
     #[schemars(range(min = 1, max = 65_535))]
     pub wait_for_port: Option<u16>,
     /// Answers only when the program has printed this text, such as "Listening on".
     #[schemars(length(min = 1, max = 1_000))]
     pub wait_for_output: Option<String>,
-    /// The longest wait in milliseconds. Default: 30000 with `wait_for_port` or `wait_for_output`, otherwise 0; without them a wait ends with the first output.
+    /// The longest wait in milliseconds. Default: 30000 with `wait_for_port` or `wait_for_output`, otherwise 0; then a wait
+    /// ends with the first output.
     #[schemars(range(min = 0, max = 60_000))]
     pub wait_ms: Option<u64>,
-    /// Gives the program a terminal, which REPLs, menus and progress displays need. Default: false.
+    /// Gives the program a terminal, which REPLs and menus need. Default: false.
     pub pty: Option<bool>,
     /// The columns of the terminal. Default: 80.
-    #[schemars(range(min = 20, max = 500))]
+    #[schemars(range(min = 20, max = 500), extend("unlisted" = true))]
     pub columns: Option<u16>,
     /// The rows of the terminal. Default: 24.
-    #[schemars(range(min = 5, max = 200))]
+    #[schemars(range(min = 5, max = 200), extend("unlisted" = true))]
     pub rows: Option<u16>,
 }
 
@@ -66,16 +68,16 @@ impl StartCommand {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ReadCommandOutput {
-    /// The number of the command. `start_command` returned it as `id`.
+    /// The `id` of the background command.
     pub id: u32,
-    /// Reads from this position on, in place of what is new: a `next_cursor` of an earlier answer, or 0 for the beginning.
+    /// Reads from this position on, in place of what is new: a `next_cursor` of an answer, or 0 for the beginning.
     pub cursor: Option<u64>,
     /// The longest wait in milliseconds for something new. Default: 1000.
     #[schemars(range(min = 0, max = 60_000))]
     pub wait_ms: Option<u64>,
     /// Waits until the command has ended, and not only until it prints. Default: false.
     pub wait_for_exit: Option<bool>,
-    /// The most output to return, in bytes; the next read goes on behind it. Default: 20000.
+    /// The most output to return, in bytes. Default: 20000.
     #[schemars(range(min = 1_000, max = 1_000_000))]
     pub max_bytes: Option<usize>,
 }
@@ -85,7 +87,7 @@ pub struct ReadCommandOutput {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct WriteCommandInput {
-    /// The number of the command. `start_command` returned it as `id`.
+    /// The `id` of the background command.
     pub id: u32,
     /// The text to write, such as "print(1)\n". In a terminal "\n" is the Enter key, "\u0003" Ctrl-C and "\u001b[A" the up key.
     pub text: Option<String>,
@@ -101,9 +103,9 @@ pub struct WriteCommandInput {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct StopCommand {
-    /// The number of the command. `start_command` returned it as `id`.
+    /// The `id` of the background command.
     pub id: u32,
-    /// The time in milliseconds that the program has to end after it was asked to, before it is killed. Default: 2000.
+    /// The time in milliseconds from the request to end to the kill. Default: 2000.
     #[schemars(range(min = 0, max = 30_000))]
     pub grace_ms: Option<u64>,
 }

@@ -83,7 +83,7 @@ impl BackgroundCommands {
         let StartContext { owner, scope, permit, cancel: _ } = context;
         // Before the start, so that a command over the limit never runs.
         let quota_permit = self.quota.try_acquire(owner)?;
-        let terminal = terminal_size(input.pty, input.columns, input.rows);
+        let terminal = terminal_size(input.pty, input.columns, input.rows)?;
         let prepared = self.commands.narrowed(&scope).prepare(CommandRequest {
             text: &input.command,
             shell: input.shell == Some(true),

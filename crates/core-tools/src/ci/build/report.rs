@@ -10,11 +10,12 @@ use std::fmt::Write as _;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct BuildRequest {
-    /// The folder of the project, a path in it, or its project file, relative to the first root, which is the default. The project's file is looked for from there up to the root.
+    /// The project: its folder, or a file in it. Default: the first root.
     pub project_path: Option<String>,
-    /// The build tool, where a folder has files of several: cargo, dotnet, npm, python, go, maven, gradle, cmake, make or just. Default: the first of these that fits.
+    /// The build tool, where a folder has files of several: cargo, dotnet, npm, python, go, maven, gradle, cmake, make or
+    /// just. Default: the first of these that fits.
     pub ecosystem: Option<String>,
-    /// The time limit in milliseconds, at which the tool is ended with everything it started. Default: 600000.
+    /// The time limit in milliseconds. Default: 600000.
     #[schemars(range(min = 1, max = 86_400_000))]
     pub timeout_ms: Option<u64>,
 }

@@ -10,7 +10,7 @@ use crate::filesystem::error::Error;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct EditFile {
-    /// Path of the file, relative to the first root or absolute beneath a root.
+    /// Path of the file, relative to the first root or absolute.
     pub path: String,
     /// Exact text to replace, without line numbers. It must occur once in the file; add lines around it until it does.
     pub old_string: Option<String>,

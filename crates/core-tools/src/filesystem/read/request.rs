@@ -14,7 +14,7 @@ const DEFAULT_LINES: u64 = 2000;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ReadFile {
-    /// Path of the file, relative to the first root or absolute beneath a root.
+    /// Path of the file, relative to the first root or absolute.
     pub path: String,
     /// First line to read, counted from 1. Default 1.
     #[schemars(range(min = 1))]
@@ -23,13 +23,12 @@ pub struct ReadFile {
     #[schemars(range(min = 1))]
     pub limit: Option<i64>,
     /// Reads the first lines, as many as this says, instead of `offset` and `limit`.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1), extend("unlisted" = true))]
     pub head: Option<i64>,
-    /// Reads the last lines, as many as this says: the end of a log.
+    /// Reads the last lines, as many as this says.
     #[schemars(range(min = 1))]
     pub tail: Option<i64>,
-    /// Begins each line with its number and a tab, as `cat -n` does. Default false: the text as it stands, which an edit
-    /// can quote.
+    /// Begins each line with its number and a tab, as `cat -n` does. Default false.
     #[serde(default)]
     pub line_numbers: bool,
 }

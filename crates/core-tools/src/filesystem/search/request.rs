@@ -13,9 +13,9 @@ use crate::filesystem::parameters::primary_root;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct SearchFiles {
-    /// Regular expression in the syntax of Rust: no look-around, no back-references. `\n` in it matches across lines.
+    /// Regular expression in the syntax of Rust: no look-around, no back-references. With `\n` it matches across lines.
     pub pattern: String,
-    /// File or folder to search, relative to the first root or absolute beneath a root. Default: the first root.
+    /// File or folder to search. Default: the first root.
     #[serde(default = "primary_root")]
     pub path: String,
     /// Takes `pattern` as plain text: `f(x)[0]`. Default false.
@@ -33,17 +33,18 @@ pub struct SearchFiles {
     /// Number of lines to show before and after each match. Default 0.
     #[schemars(range(min = 0, max = 20))]
     pub context: Option<i64>,
-    /// The form of the answer: matching `lines`, only the paths of `files`, or the `count` for each file. Default: lines.
+    /// Returns matching `lines`, only the paths of `files`, or the `count` for each file. Default: lines.
     #[schemars(extend("alias" = "output_mode"))]
     #[serde(default)]
     pub mode: SearchMode,
     /// Matches across lines: `^` and `$` still match at lines, `.` no line end; `(?s)` changes that. Default false.
+    #[schemars(extend("unlisted" = true))]
     #[serde(default)]
     pub multiline: bool,
-    /// Shows the function or type around each match as a line `path=LINE=signature` before it. Default false.
+    /// Shows the function or type around each match in a line `path=LINE=signature` before it. Default false.
     #[serde(default)]
     pub symbol: bool,
-    /// The most lines (or files, for the other modes) in the answer. Default 200.
+    /// The most lines, or files, in the answer. Default 200.
     #[schemars(range(min = 1, max = 10_000))]
     pub max_results: Option<i64>,
     /// Also searches what .gitignore names.

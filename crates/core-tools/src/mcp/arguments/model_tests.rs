@@ -99,6 +99,11 @@ fn another_word_for_a_parameter_is_taken_where_it_can_mean_one_thing() {
         ),
         (json!({"pattern": text()}), json!({"glob": "*.rs"}), json!({"pattern": "*.rs"})),
         (
+            json!({"pattern": text(), "include": {"type": "array", "items": text()}}),
+            json!({"pattern": "x", "files": ["src"]}),
+            json!({"pattern": "x", "include": ["src"]}),
+        ),
+        (
             json!({"revision": text(), "staged": {"type": "boolean"}}),
             json!({"commit": "HEAD", "cached": "true"}),
             json!({"revision": "HEAD", "staged": true}),

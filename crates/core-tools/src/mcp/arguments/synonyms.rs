@@ -43,7 +43,7 @@ const VOCABULARY: &[Synonyms] = &[
             &["database"],
         ],
     ),
-    words(&["paths", "files", "file_paths", "filenames"], &[&["paths", "files"]]),
+    words(&["paths", "files", "file_paths", "filenames"], &[&["paths", "files"], &["include"]]),
     words(
         &["directory", "dir", "folder", "dir_path", "directory_path", "folder_path", "dirname"],
         &[&["path"], FOLDERS],

@@ -40,10 +40,10 @@ fn git_commit(commands: &Commands) -> Tool {
     tool(
         "git_commit",
         "Commit",
-        "Commits in one call: what is staged, or the files that `files` names, or with `all` every tracked file that has \
-         changed. Hooks and signing run as in a terminal; their output comes back, also where a hook refuses, and the \
-         answer names the files that hooks changed. It also says which merge, cherry-pick or revert the commit \
-         concludes, and what is left uncommitted. Ends after 10 minutes.",
+        "Commits in one call: what is staged, or the files in `files`, or with `all` every tracked file that has \
+         changed. Hooks and signing run as in a terminal; the answer has their output, also where a hook refuses, \
+         and says which merge, cherry-pick or revert the commit concludes and what is left uncommitted. Ends \
+         after 10 minutes.",
         commands,
         |git, input: GitCommit, cancel| async move {
             let result = git.commit(&input, &cancel).await?;
@@ -79,8 +79,9 @@ fn git_checkout(commands: &Commands) -> Tool {
     tool(
         "git_checkout",
         "Switch branch",
-        "Switches the files to another branch, commit or tag. Changes that are not committed come along; where they would \
-         be lost, the switch is refused and the files are named: commit them, or put them aside with git_stash.",
+        "Switches the files to another branch, commit or tag; it removes files that are not tracked there. \
+         Changes that are not committed come along; where they would be lost, the switch is refused and the files \
+         are named: commit them, or put them aside with git_stash.",
         commands,
         |git, input: GitCheckout, cancel| async move {
             let result = git.checkout(&input, &cancel).await?;
@@ -114,9 +115,9 @@ fn git_stash(commands: &Commands) -> Tool {
     tool(
         "git_stash",
         "Stash",
-        "Puts changes that are not committed aside and brings them back, all of them or those of some files. To see \
-         whether a test fails without a fix: `push` with the files of the fix in `files`, run the test, then `pop`. A \
-         stash is dropped only after it was applied without conflicts. The answer lists the stashes that there are.",
+        "Puts changes that are not committed aside and brings them back, all of them or those of some files. To \
+         see if a test fails without a fix: `push` with the files of the fix in `files`, run the test, then \
+         `pop`, which drops the stash only if it was applied without conflicts. Returns the list of stashes.",
         commands,
         |git, input: GitStash, cancel| async move {
             let result = git.stash(&input, &cancel).await?;

@@ -25,10 +25,10 @@ fn git_status(commands: &Commands) -> Tool {
     tool(
         "git_status",
         "Changed files",
-        "Shows the state of a repository: the branch with its upstream and the commits ahead and behind, a merge or \
-         rebase that is not finished, files in conflict, and every staged, changed or untracked path. Begin here before \
-         you commit or switch branches; git_diff shows the changes themselves. Ignored files are left out, and an \
-         untracked folder is one path.",
+        "Shows the state of a repository: the branch with its upstream, a merge or rebase that is not finished, \
+         files in conflict, and every staged, changed or untracked path. Begin here before you commit or switch \
+         branches; git_diff shows the changes themselves. Ignored files are left out, and an untracked folder is \
+         one path.",
         commands,
         |git, input: GitStatus, cancel| async move {
             let result = git.status(&input, &cancel).await?;
@@ -44,9 +44,9 @@ fn git_log(commands: &Commands) -> Tool {
     tool(
         "git_log",
         "Commits",
-        "Lists commits, newest first, each with its object name, author, date, branches and tags, and message. Use it to \
-         find when and why something changed: `paths` keeps the commits that touch a file, `stat` adds the files of \
-         each commit, and git_show has the patch of one. Messages are cut at 2,000 bytes.",
+        "Lists commits, newest first, each with its object name, author, date, branches, tags and message. Use it \
+         to find when and why something changed: `paths` keeps the commits that touch a file, `stat` adds the \
+         files of each commit, and git_show has the patch of one. Messages are cut at 2,000 bytes.",
         commands,
         |git, input: GitLog, cancel| async move {
             let result = git.log(&input, &cancel).await?;
@@ -62,10 +62,10 @@ fn git_diff(commands: &Commands) -> Tool {
     tool(
         "git_diff",
         "Differences",
-        "Compares line by line and returns the counts of each file, then the patch: the changes that are not staged, what \
-         is staged (`staged`), or the difference from a commit or between two (`revision`). Untracked files are not in \
-         it; git_status lists them. A patch of several files is cut at 30,000 bytes, with a share for each file, and \
-         says how to get the rest.",
+        "Compares line by line and returns the counts of each file, then the patch: the changes that are not \
+         staged, what is staged (`staged`), or the difference from a commit or between two (`revision`). \
+         Untracked files are not in it; git_status lists them. A patch of several files is cut at 30,000 bytes, \
+         with a share for each file.",
         commands,
         |git, input: GitDiff, cancel| async move {
             let result = git.diff(&input, &cancel).await?;

@@ -203,9 +203,10 @@ impl Host {
             let callable: HashSet<&str> =
                 host.visible(&policy, &caller).map(|registered| registered.tool.name()).collect();
             for registered in host.visible(&policy, &caller) {
-                let definition = &*registered.definition(&host.tools.known, &callable);
+                let definition = &registered.whole_definition(&host.tools.known, &callable);
+                let rarely_needed = registered.rarely_needed(definition);
                 let RegisteredTool { toolset, is_listed, .. } = registered;
-                visit(DirectoryEntry { toolset, definition, is_listed: *is_listed });
+                visit(DirectoryEntry { toolset, definition, rarely_needed, is_listed: *is_listed });
             }
         })
     }

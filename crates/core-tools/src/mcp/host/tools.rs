@@ -3,12 +3,14 @@
 use super::error::HostError;
 use crate::mcp::answer::AnswerFormat;
 use crate::mcp::mentions::KnownTools;
+use crate::mcp::schema;
 use crate::mcp::search_hints;
 use crate::mcp::selection::ToolSelection;
 use crate::mcp::tool::Tool;
 use crate::mcp::toolset::Toolset;
 use rmcp::model::Tool as Definition;
 use role_policy::{EffectResolver, ToolFacts};
+use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -52,6 +54,25 @@ impl RegisteredTool {
             true => Cow::Borrowed(&self.listed),
             false => Cow::Owned(known.shortened(&self.listed, available)),
         }
+    }
+}
+
+impl RegisteredTool {
+    /// Returns its definition with all its parameters, also those that a list leaves out, for a caller of `available`
+    /// tools.
+    pub(super) fn whole_definition(&self, known: &KnownTools, available: &HashSet<&str>) -> Definition {
+        let mut definition = self.listed.clone();
+        definition.input_schema = Arc::new(schema::whole(self.tool.input()));
+        known.shortened(&definition, available)
+    }
+
+    /// Returns the parameters of its whole definition that a list leaves out.
+    pub(super) fn rarely_needed(&self, whole: &Definition) -> Map<String, Value> {
+        let properties = |definition: &Definition| {
+            definition.input_schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default()
+        };
+        let listed = properties(&self.listed);
+        properties(whole).into_iter().filter(|(name, _)| !listed.contains_key(name)).collect()
     }
 }
 

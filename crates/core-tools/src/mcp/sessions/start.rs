@@ -8,7 +8,7 @@ use crate::mcp::call_context::CallContext;
 use crate::mcp::ci::command_scope;
 use crate::mcp::tool::Tool;
 use crate::sessions::{NewSession, SessionService, SessionStarted, SupervisorRequest};
-use process_runner::{CommandLine, Confinement};
+use process_runner::Confinement;
 use role_policy::{Caller, Effect, Policy, ToolFacts};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -61,11 +61,15 @@ pub(super) fn new_session(commands: &Commands, sessions: &SessionService) -> Too
          you have. Returns the id of its session, by which the other tools for sessions know it.",
         move |input: StartSession, context: CallContext| {
             let sessions = sessions_of_caller(&sessions, &context);
+            let commands = commands.clone();
             let folder = SessionFolder::new(&commands, &context, input.working_directory.as_deref());
             async move {
                 let roles = SessionRoles::new(&context, input.role.as_deref(), None)?;
-                let command = input.command.map(command_words).transpose()?;
-                let mut new = roles.session(folder?);
+                let folder = folder?;
+                let command =
+                    input.command.map(|command| commands.words_without_shell(&command, &folder.cwd));
+                let command = command.transpose()?;
+                let mut new = roles.session(folder);
                 (new.prompt, new.command) = (input.prompt, command);
                 (new.input, new.pty) = (input.input, input.pty);
                 start(&sessions, new).await
@@ -148,23 +152,6 @@ impl SessionFolder {
         let is_one_of_many = context.caller.principal().is_some();
         let roots = workspace.roots().filter(|_| is_one_of_many).map(Path::to_owned).collect();
         Ok(Self { cwd: folder.to_absolute(), confinement: commands.confinement(), roots })
-    }
-}
-
-/// Returns program and arguments. There is no shell, so a line that needs one is refused.
-fn command_words(command: CommandText) -> Result<Vec<String>, ToolError> {
-    match command {
-        CommandText::Vector(words) => Ok(words),
-        CommandText::Line(line) => {
-            let line = CommandLine::parse(&line)
-                .map_err(|error| ToolError::new(format!("cannot split `command`: {error}; give an array")))?;
-            if let Some(syntax) = line.shell_syntax() {
-                return Err(ToolError::new(format!(
-                    "{syntax}, and there is no shell; give `command` as an array"
-                )));
-            }
-            Ok(std::iter::once(line.program).chain(line.args).collect())
-        }
     }
 }
 

@@ -29,7 +29,7 @@ impl UntrackedFiles {
         const MAX_CHANGES: usize = 10_000;
         let request = GitStatus {
             repository_path: Some(project.folder().to_absolute().to_string_lossy().into_owned()),
-            limit: Some(MAX_CHANGES),
+            max_results: Some(MAX_CHANGES),
         };
         let git = Git::new(commands.clone());
         let status = tokio::time::timeout(TIMEOUT, git.status(&request, cancel)).await.ok()?.ok()?;
