@@ -1,7 +1,8 @@
 //! Reads entries in the order they were written: from compressed files, and from what is new in a followed one.
 
 use super::journal;
-use super::line::{EntryHead, LineClassifier, LineKind, LineRole, PrecedingLines};
+use super::line::{EntryHead, LineClassifier, LineKind, LineRole, PrecedingLines, PreviousLine};
+use std::collections::VecDeque;
 use std::io::{self, Read};
 
 /// The limits on the memory of both readers.
@@ -46,6 +47,36 @@ pub(super) struct RawEntry {
     pub(super) lines_end: u64,
     /// True if its last line ends with a line feed.
     pub(super) ended: bool,
+    /// The streams of a container, standard output first, in which the rest of a cut line of the entry is missing.
+    missing_rests: [bool; 2],
+}
+
+impl RawEntry {
+    /// Returns whether the rest of a line that a container's runtime cut is missing.
+    pub(super) fn is_unfinished(&self) -> bool {
+        self.missing_rests != [false; 2]
+    }
+
+    /// Adds a line, as much of it as an entry may have.
+    fn add(&mut self, line: &BoundedLine, limits: ReadLimits) {
+        let free_bytes = limits.max_line_bytes.saturating_sub(self.bytes.len() + 1);
+        // The lengths of binary values count blank lines too.
+        let is_kept = !line.content.is_empty() || journal::is_head(&self.bytes);
+        if free_bytes > 0 && is_kept {
+            self.bytes.push(b'\n');
+            self.bytes.extend(line.content.iter().take(free_bytes));
+        }
+        self.note_piece(line.kind);
+    }
+
+    /// Records whether the rest of a line with this kind is missing.
+    fn note_piece(&mut self, kind: LineKind) {
+        if let Some(piece) = kind.stream_piece()
+            && let Some(is_missing) = self.missing_rests.get_mut(usize::from(piece.stderr))
+        {
+            *is_missing = piece.partial;
+        }
+    }
 }
 
 /// Reads entries from first to last.
@@ -61,8 +92,9 @@ pub(super) struct ForwardReader<R> {
     offset: u64,
     lines: u64,
     preceding: PrecedingLines,
-    /// The entry whose lines are being read, if one has begun.
-    open: Option<RawEntry>,
+    /// The entries that are being read. The last one gets the lines that come; those before it wait for the rest of a line
+    /// that a container's runtime cut.
+    open: VecDeque<RawEntry>,
 }
 
 /// A line, of which `content` is at most as much as the limits allow.
@@ -86,51 +118,80 @@ impl<R: Read> ForwardReader<R> {
             offset,
             lines,
             preceding: PrecedingLines::none(offset, limits.text_distance()),
-            open: None,
+            open: VecDeque::new(),
         }
+    }
+
+    /// Sets the lines before the input, which tell how its first lines are taken. None by default.
+    #[must_use]
+    pub(super) fn after(mut self, preceding: PrecedingLines) -> Self {
+        self.preceding = preceding;
+        self
     }
 
     /// Returns the next entry, or `None` at the end.
     pub(super) fn next(&mut self) -> io::Result<Option<RawEntry>> {
         loop {
-            let (lines, raw_start) = (self.lines, self.offset);
-            let Some(line) = self.line()? else { return Ok(self.open.take()) };
-            let mut role = line.kind.role(self.preceding.at(raw_start));
-            self.preceding.add(line.kind, raw_start, self.offset);
-            if role == LineRole::Continuation && self.open.is_none() {
-                role = LineRole::Head(EntryHead::UNRECOGNIZED);
+            if self.open.len() > 1
+                && !self.open.front().is_some_and(|entry| self.may_be_finished_later(entry))
+            {
+                return Ok(self.open.pop_front());
             }
-            match role {
-                LineRole::Head(head) => {
-                    let span = EntrySpan { start: line.start, end: self.offset, head };
-                    let entry = RawEntry {
-                        span,
-                        bytes: line.content,
-                        lines,
-                        lines_end: self.lines,
-                        ended: line.ended,
-                    };
-                    if let Some(mut previous) = self.open.replace(entry) {
-                        previous.span.end = line.start;
-                        return Ok(Some(previous));
+            let (lines, raw_start) = (self.lines, self.offset);
+            let Some(line) = self.line()? else { return Ok(self.open.pop_front()) };
+            let mut role = self.preceding.role(line.kind, raw_start);
+            self.preceding.add(line.kind, raw_start, self.offset);
+            if self.open.is_empty() {
+                role = match (role, line.kind.role(PreviousLine::Other)) {
+                    // The entry that the line belongs to was read before.
+                    (LineRole::Rest { .. }, head @ LineRole::Head(_)) => head,
+                    (LineRole::Rest { .. } | LineRole::Continuation, _) => {
+                        LineRole::Head(EntryHead::UNRECOGNIZED)
                     }
+                    (role, _) => role,
+                };
+            }
+            if let LineRole::Head(head) = role {
+                if let Some(previous) = self.open.back_mut() {
+                    previous.span.end = line.start;
                 }
-                LineRole::Continuation | LineRole::Blank => {
-                    if let Some(open) = &mut self.open {
-                        let free_bytes = self.limits.max_line_bytes.saturating_sub(open.bytes.len() + 1);
-                        // The lengths of binary values count blank lines too.
-                        let is_kept = !line.content.is_empty() || journal::is_head(&open.bytes);
-                        if free_bytes > 0 && is_kept {
-                            open.bytes.push(b'\n');
-                            open.bytes.extend(line.content.iter().take(free_bytes));
-                        }
-                        open.span.end = self.offset;
-                        open.lines_end = self.lines;
-                        open.ended = line.ended;
-                    }
+                let span = EntrySpan { start: line.start, end: self.offset, head };
+                let mut entry = RawEntry {
+                    span,
+                    bytes: Vec::new(),
+                    lines,
+                    lines_end: self.lines,
+                    ended: line.ended,
+                    missing_rests: [false; 2],
+                };
+                entry.note_piece(line.kind);
+                entry.bytes = line.content;
+                self.open.push_back(entry);
+                continue;
+            }
+            if let LineRole::Rest { stderr } = role {
+                // The beginning of the line may stand before the input: then its entry has the rest already.
+                let is_own =
+                    |entry: &&mut RawEntry| entry.missing_rests.get(usize::from(stderr)) == Some(&true);
+                if let Some(entry) = self.open.iter_mut().find(is_own) {
+                    entry.add(&line, self.limits);
                 }
+            } else if let Some(last) = self.open.back_mut() {
+                last.add(&line, self.limits);
+            }
+            if let Some(last) = self.open.back_mut() {
+                (last.span.end, last.lines_end, last.ended) = (self.offset, self.lines, line.ended);
             }
         }
+    }
+
+    /// Returns whether the rest of a cut line of `entry` is missing and may still come.
+    fn may_be_finished_later(&self, entry: &RawEntry) -> bool {
+        let is_missing = |stderr: &bool| entry.missing_rests.get(usize::from(*stderr)) == Some(&true);
+        [false, true]
+            .iter()
+            .filter(|stderr| is_missing(stderr))
+            .any(|stderr| self.preceding.is_cut(*stderr, self.offset))
     }
 
     /// Reads the next line, of any length, and keeps as much of it as the limits allow.

@@ -85,11 +85,6 @@ pub(super) enum PreviousLine {
     TakesMessage,
     /// The line is the first of two of java.util.logging.
     TakesLevel,
-    /// The line was cut by a container's runtime, and goes on in the same stream.
-    Partial {
-        /// The stream that the line goes on in.
-        stderr: bool,
-    },
     /// The line is another one, or there is none: an exception begins its own entry.
     Other,
 }
@@ -116,6 +111,12 @@ pub(super) enum LineRole {
     Blank,
     /// A line that continues the entry.
     Continuation,
+    /// The rest of a line that a container's runtime cut. It belongs to the entry with the beginning of that line, which
+    /// need not be the last entry: lines of the other stream may stand between both.
+    Rest {
+        /// True for the error stream.
+        stderr: bool,
+    },
     /// The first line of an entry.
     Head(EntryHead),
 }
@@ -176,7 +177,7 @@ impl LineKind {
                 kind.shape =
                     LineShape::Head(EntryHead { level: first_level(content), format: LineFormat::Late });
             }
-            kind.next = PreviousLine::Partial { stderr: piece.stderr };
+            kind.next = PreviousLine::Other;
         }
         kind
     }
@@ -211,13 +212,19 @@ impl LineKind {
         matches!(previous, PreviousLine::TakesException { text } if text == own)
     }
 
-    /// Returns the part that the line has after the line `previous`.
+    /// Returns the stream that goes on in another line, where a container's runtime cut this one: true for the error
+    /// stream.
+    pub(super) fn cut_stream(self) -> Option<bool> {
+        self.stream_piece().filter(|piece| piece.partial).map(|piece| piece.stderr)
+    }
+
+    /// Returns the piece that the line is, where all of it is read.
+    pub(super) fn stream_piece(self) -> Option<LinePiece> {
+        self.piece.filter(|_| !self.is_cut)
+    }
+
+    /// Returns the part that the line has after the line `previous`, where it is not the rest of a cut line.
     pub(super) fn role(self, previous: PreviousLine) -> LineRole {
-        if let (Some(piece), PreviousLine::Partial { stderr }) = (self.piece, previous)
-            && piece.stderr == stderr
-        {
-            return LineRole::Continuation;
-        }
         let joins = matches!(previous, PreviousLine::TakesException { .. } | PreviousLine::TakesMessage);
         match self.shape {
             LineShape::Blank => LineRole::Blank,
@@ -277,17 +284,44 @@ pub(super) struct PrecedingLines {
     anchor_end: u64,
     /// How far behind an anchor text still continues its entry, in bytes.
     max_distance: u64,
+    /// The end of the last line of each stream, standard output first, if a container's runtime cut that line.
+    cut_ends: [Option<u64>; 2],
 }
 
 impl PrecedingLines {
     /// Nothing that matters stands before the offset. Text continues an entry up to `max_distance` behind its head.
     pub(super) fn none(offset: u64, max_distance: u64) -> Self {
-        Self { carried: PreviousLine::Other, own: PreviousLine::Other, anchor_end: offset, max_distance }
+        Self {
+            carried: PreviousLine::Other,
+            own: PreviousLine::Other,
+            anchor_end: offset,
+            max_distance,
+            cut_ends: [None; 2],
+        }
+    }
+
+    /// Returns the same lines, of which nothing matters but which of them were cut.
+    pub(super) fn cuts_only(self) -> Self {
+        Self { carried: PreviousLine::Other, own: PreviousLine::Other, ..self }
     }
 
     /// Returns how the line that begins at `offset` is taken.
-    pub(super) fn at(&self, offset: u64) -> PreviousLine {
+    fn at(&self, offset: u64) -> PreviousLine {
         if offset.saturating_sub(self.anchor_end) > self.max_distance { self.own } else { self.carried }
+    }
+
+    /// Returns whether a line of the stream was cut, and its rest may still come at `offset`.
+    pub(super) fn is_cut(&self, stderr: bool, offset: u64) -> bool {
+        let end = self.cut_ends.get(usize::from(stderr)).copied().flatten();
+        end.is_some_and(|end| offset.saturating_sub(end) <= self.max_distance)
+    }
+
+    /// Returns the part of the line `kind`, which begins at `offset`.
+    pub(super) fn role(&self, kind: LineKind, offset: u64) -> LineRole {
+        match kind.piece {
+            Some(piece) if self.is_cut(piece.stderr, offset) => LineRole::Rest { stderr: piece.stderr },
+            _ => kind.role(self.at(offset)),
+        }
     }
 
     /// Adds the line from `start` to `end`.
@@ -298,6 +332,14 @@ impl PrecedingLines {
         (self.carried, self.own) = (kind.following(self.at(start)), kind.as_previous());
         if kind.is_anchor() {
             self.anchor_end = end;
+        }
+        match kind.stream_piece() {
+            Some(piece) => {
+                if let Some(cut_end) = self.cut_ends.get_mut(usize::from(piece.stderr)) {
+                    *cut_end = piece.partial.then_some(end);
+                }
+            }
+            None => self.cut_ends = [None; 2],
         }
     }
 }

@@ -66,7 +66,16 @@ impl LogPage {
                 UnknownPart::Level => "level; `level: \"info\"` shows them",
                 UnknownPart::Time => "time; a query without `since` and `until` shows them",
             };
-            self.notes.push(format!("{} entries were left out that have no known {advice}", left_out.count));
+            let at_least = if left_out.at_least { "at least " } else { "" };
+            let count = left_out.count;
+            self.notes.push(format!("{at_least}{count} entries were left out that have no known {advice}"));
+        }
+        if omissions.older_bytes > 0 {
+            let mebibytes = omissions.older_bytes.div_ceil(1 << 20);
+            self.notes.push(format!(
+                "the first {mebibytes} MiB were read in places only, all older than `since`; a query without `since` \
+                 reads them"
+            ));
         }
     }
 

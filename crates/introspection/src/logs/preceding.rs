@@ -24,7 +24,9 @@ pub(super) fn read_preceding<S: ReadAt + ?Sized>(
     let mut lines = Vec::new();
     let mut at = end;
     let mut window = Window::default();
-    let mut after_level = false;
+    let (mut after_level, mut is_settled) = (false, false);
+    // The streams of a container whose last line is known: either may have been cut.
+    let mut streams = [false; 2];
     while at > 0 && (lines.is_empty() || next - at <= limits.text_distance()) {
         let found = match window.line_before(at, limits) {
             Some(found) => found,
@@ -43,9 +45,16 @@ pub(super) fn read_preceding<S: ReadAt + ?Sized>(
         // The second line of java.util.logging depends on the first.
         let is_enough = after_level || found.kind.is_anchor();
         after_level = matches!(found.kind.shape, LineShape::LevelLine(_));
-        let is_enough = is_enough && !after_level;
+        if let Some(piece) = found.kind.stream_piece()
+            && let Some(is_known) = streams.get_mut(usize::from(piece.stderr))
+        {
+            *is_known = true;
+        } else {
+            streams = [true; 2];
+        }
+        is_settled |= is_enough && !after_level;
         lines.push(found);
-        if is_enough {
+        if is_settled && streams == [true; 2] {
             break;
         }
         if lines.len() == 1 {

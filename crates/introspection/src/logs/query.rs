@@ -1,6 +1,7 @@
 //! [`GetLogs`], the arguments of a query, and [`EntryFilter`], which selects the entries that match them.
 
 use super::Error;
+use super::container;
 use super::entry::{self, LogEntry};
 use super::forward::EntrySpan;
 use super::level::EntryLevel;
@@ -178,6 +179,8 @@ pub(super) struct EntryFilter {
 pub(super) struct OmittedCounts {
     pub(super) malformed: u64,
     pub(super) skipped: SkippedEntries,
+    /// The number of bytes that were not read, as places among them have entries older than `since` alone.
+    pub(super) older_bytes: u64,
 }
 
 // Threads and processes that share a file write an entry some time after they stamp it.
@@ -276,6 +279,7 @@ impl EntryFilter {
             // Bytes cannot be compared where JSON escapes or colours may interrupt the text, or where an entry is put
             // together from pieces: parse those first.
             && span.head.format != LineFormat::Late
+            && !container::is_cut(bytes)
             && memchr::memchr(b'\\', bytes).is_none()
             && memchr::memmem::find(bytes, text.as_bytes()).is_none()
             && !bytes.contains(&0x1b)

@@ -383,6 +383,90 @@ fn new_entries_of_several_files_are_merged_and_none_comes_twice() {
 }
 
 #[test]
+fn pieces_of_both_streams_of_a_container_are_put_together_by_stream() {
+    let piece = |second: u32, stream: &str, tag: &str, text: &str| {
+        format!("2026-11-20T10:00:{second:02}.000000000Z {stream} {tag} {text}\n")
+    };
+    let content = [
+        piece(0, "stdout", "P", r#"{"level":"error","msg":"out "#),
+        piece(1, "stderr", "P", r#"{"level":"warn","msg":"err "#),
+        piece(2, "stdout", "P", "of "),
+        piece(3, "stderr", "F", r#"of order"}"#),
+        piece(4, "stdout", "F", r#"memory"}"#),
+        piece(5, "stderr", "P", "ERROR half "),
+        piece(6, "stdout", "F", "INFO between"),
+        piece(7, "stderr", "F", "whole"),
+        piece(8, "stdout", "F", "INFO last"),
+    ];
+    let expected = [
+        ("error", "out of memory"),
+        ("warn", "err of order"),
+        ("error", "half whole"),
+        ("info", "between"),
+        ("info", "last"),
+    ];
+    let found = |page: &LogPage| {
+        page.entries.iter().map(|entry| (entry.level, entry.message.clone())).collect::<Vec<_>>()
+    };
+    let expected = expected.map(|(level, message)| (level, message.to_owned()));
+    let application = LoggingApplication::with(&content.concat());
+    assert_eq!(found(&application.read(at(EntryLevel::Info))), expected);
+    // Through pages of one, packed, among the files of a glob, and as new entries: the same ones.
+    let mut query = GetLogs { limit: Some(1), ..at(EntryLevel::Info) };
+    let mut paged = Vec::new();
+    loop {
+        let page = application.read(query.clone());
+        paged.splice(0..0, found(&page));
+        let Some(cursor) = page.older_cursor else { break };
+        query.cursor = Some(cursor);
+    }
+    assert_eq!(paged, expected);
+    application.write("b.log", "2026-11-20T09:00:00Z INFO other\n");
+    let merged = application.read(GetLogs { source: Some("*.log".to_owned()), ..at(EntryLevel::Info) });
+    assert_eq!(found(&merged).get(1..).unwrap(), expected);
+    application.pack("app.log");
+    let packed = application.read(GetLogs { source: Some("app.log.gz".to_owned()), ..at(EntryLevel::Info) });
+    assert_eq!(found(&packed), expected);
+    let text = GetLogs { contains: Some("half whole".to_owned()), ..at(EntryLevel::Info) };
+    let application = LoggingApplication::with("2026-11-20T09:00:00Z stdout F INFO first\n");
+    let mut cursor = application.read(at(EntryLevel::Info)).newer_cursor;
+    application.write("app.log", &content.concat());
+    assert_eq!(found(&application.read(text)), expected.get(2..3).unwrap());
+    let mut followed = Vec::new();
+    loop {
+        let page =
+            application.read(GetLogs { cursor: cursor.clone(), limit: Some(1), ..at(EntryLevel::Info) });
+        if page.entries.is_empty() {
+            break;
+        }
+        followed.extend(found(&page));
+        cursor = page.newer_cursor;
+    }
+    assert_eq!(followed, expected);
+}
+
+#[test]
+fn entries_without_a_known_time_in_a_part_that_since_leaves_unread_are_told() {
+    let old = |number: u32| {
+        format!("2026-11-19 {:02}:{:02}:00 INFO {}\n", number / 60 % 24, number % 60, "x".repeat(200))
+    };
+    let mut content: String = (0..30_000).map(old).collect();
+    content.push_str(&"the time of this one nobody knows\n".repeat(30_000));
+    content.extend((0..30_000).map(old));
+    content.push_str("2026-11-21 10:00:00 ERROR new\n");
+    let application = LoggingApplication::with(&content);
+    let query = GetLogs { since: Some("2026-11-21T00:00:00Z".to_owned()), ..at(EntryLevel::Info) };
+    let page = application.read(query);
+    assert_eq!(messages(&page), ["new"]);
+    let [untimed] = page.not_understood.as_slice() else { panic!("{:?}", page.not_understood) };
+    assert!(untimed.part == UnknownPart::Time && untimed.at_least && untimed.count >= 200, "{untimed:?}");
+    assert_eq!(untimed.sample, "the time of this one nobody knows");
+    assert!(page.notes.iter().any(|note| note.starts_with("at least ")), "{:?}", page.notes);
+    assert!(page.notes.iter().any(|note| note.contains("MiB were read in places only")), "{:?}", page.notes);
+    assert!(page.scanned_bytes < content.len() as u64 / 2);
+}
+
+#[test]
 fn entries_whose_time_or_level_is_not_understood_are_told() {
     let application = LoggingApplication::with("something broke\n10:00:00 ERROR whichever day\n");
     let page = application.read(GetLogs { since: Some("10m".to_owned()), ..at(EntryLevel::Error) });
