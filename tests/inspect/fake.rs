@@ -39,7 +39,7 @@ fn of(answer: impl Fn(TcpStream, String, u16) + Send + Sync + Clone + 'static) -
     let project = Project::empty();
     let mut wire = serve(&project, &[]);
     let started = Instant::now();
-    let said = said(&mut wire, json!({"path": "a.b", "target": format!("port:{port}")}));
+    let said = said(&mut wire, json!({"path": "a.b", "target": format!("ws://127.0.0.1:{port}")}));
     assert!(started.elapsed() < Duration::from_secs(25), "{:?}: {said}", started.elapsed());
     assert!(integration_tests::peak_memory_kib(wire.pid()) < 300 << 10, "memory");
     said
