@@ -64,6 +64,21 @@ fn one_that_answers_garbage_is_no_inspector() {
 }
 
 #[test]
+fn the_port_of_a_program_that_is_no_javascript_is_not_asked_for_an_inspector() {
+    let asked = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let counted = std::sync::Arc::clone(&asked);
+    let port = fake(move |mut stream, _, _| {
+        counted.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        http(&mut stream, "[]");
+    });
+    let project = Project::empty();
+    let mut wire = serve(&project, &[]);
+    let said = said(&mut wire, json!({"path": "a.b", "target": format!("port:{port}")}));
+    assert!(said.contains(&format!("name that as ws://127.0.0.1:{port}")), "{said}");
+    assert_eq!(asked.load(std::sync::atomic::Ordering::SeqCst), 0, "{said}");
+}
+
+#[test]
 fn one_that_never_answers_is_left() {
     let said = of(|stream, _, _| hold(stream));
     assert!(said.contains("no answer within"), "{said}");

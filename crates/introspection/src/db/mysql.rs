@@ -361,10 +361,11 @@ async fn prepare(
         let set = match value {
             Value::Null => set.bind(None::<i64>),
             Value::Bool(value) => set.bind(*value),
-            Value::Number(number) => match (number.as_i64(), number.as_f64()) {
-                (Some(integer), _) => set.bind(integer),
-                (None, Some(real)) => set.bind(real),
-                (None, None) => set.bind(number.to_string()),
+            Value::Number(number) => match (number.as_i64(), number.as_u64(), number.as_f64()) {
+                (Some(integer), _, _) => set.bind(integer),
+                (None, Some(integer), _) => set.bind(integer),
+                (None, None, Some(real)) => set.bind(real),
+                (None, None, None) => set.bind(number.to_string()),
             },
             Value::String(text) => set.bind(text.clone()),
             Value::Array(_) | Value::Object(_) => match value::from_base64(value)? {
@@ -593,7 +594,8 @@ async fn columns(connection: &mut MySqlConnection, tables: &mut [TableSchema]) -
 
 async fn indexes(connection: &mut MySqlConnection, tables: &mut [TableSchema]) -> Result<(), Error> {
     let rows = sqlx::raw_sql(
-        "SELECT table_name, index_name, non_unique, COALESCE(column_name, '(expression)') \
+        "SELECT table_name, index_name, non_unique, COALESCE(CONCAT(column_name, \
+         IF(sub_part IS NULL, '', CONCAT('(', sub_part, ')'))), '(expression)') \
          FROM information_schema.statistics WHERE table_schema = DATABASE() ORDER BY table_name, index_name, seq_in_index",
     )
     .fetch_all(connection)

@@ -166,14 +166,30 @@ async fn drop_superuser_rights(
             .fetch_one(&mut *connection)
             .await
             .map_err(Error::engine)?;
-    if has_role {
-        execute(connection, "SET LOCAL ROLE pg_read_all_data").await?;
-    }
-    Ok(Some(
+    let mut warning =
         "this connection is a superuser's, which a determined query can use beyond the database; give it a role \
          that may only read (docs/databases.md)"
-            .to_owned(),
-    ))
+            .to_owned();
+    if has_role {
+        // A superuser is exempt from row security, and the role is not.
+        let secured: Vec<String> = sqlx::query_scalar(
+            "SELECT c.oid::regclass::text FROM pg_catalog.pg_class c WHERE c.relrowsecurity ORDER BY 1 LIMIT 6",
+        )
+        .fetch_all(&mut *connection)
+        .await
+        .map_err(Error::engine)?;
+        execute(connection, "SET LOCAL ROLE pg_read_all_data").await?;
+        let named = secured.get(..5).unwrap_or(&secured);
+        if !named.is_empty() {
+            let and_more = if named.len() < secured.len() { " and more" } else { "" };
+            warning.push_str(&format!(
+                "; the query ran as pg_read_all_data, from which row level security may hide rows of {}{and_more}, though \
+                 not from this user",
+                named.join(", ")
+            ));
+        }
+    }
+    Ok(Some(warning))
 }
 
 /// A statement as the server has parsed it.

@@ -68,7 +68,7 @@ pub struct TableColumn {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generated: Option<String>,
     /// The way in which the engine numbers rows by it: `always` or `by default` (identity), `auto_increment`,
-    /// `autoincrement`, `rowid`.
+    /// `autoincrement`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<String>,
 }

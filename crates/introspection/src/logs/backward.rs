@@ -205,7 +205,7 @@ impl<'a, S: ReadAt + ?Sized> BackwardReader<'a, S> {
             };
             match role {
                 LineRole::Blank => {}
-                LineRole::Continuation | LineRole::Rest { .. } => {
+                LineRole::Continuation | LineRole::Rest => {
                     if beginning.is_none() {
                         rest.get_or_insert((line_start, lines));
                     }
@@ -296,7 +296,7 @@ impl<'a, S: ReadAt + ?Sized> BackwardReader<'a, S> {
         let lines = self.lines + u64::from(ended);
         match before.role(kind, begin) {
             LineRole::Blank => self.advance(begin, lines, None, None, hits, wanted),
-            LineRole::Continuation | LineRole::Rest { .. } => {
+            LineRole::Continuation | LineRole::Rest => {
                 self.advance(begin, lines, None, Some((line_start, lines)), hits, wanted)
             }
             LineRole::Head(head) => {

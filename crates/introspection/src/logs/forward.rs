@@ -1,7 +1,7 @@
 //! Reads entries in the order they were written: from compressed files, and from what is new in a followed one.
 
 use super::journal;
-use super::line::{EntryHead, LineClassifier, LineKind, LineRole, PrecedingLines, PreviousLine};
+use super::line::{EntryHead, LineClassifier, LineKind, LineRole, PrecedingLines};
 use std::collections::VecDeque;
 use std::io::{self, Read};
 
@@ -47,14 +47,18 @@ pub(super) struct RawEntry {
     pub(super) lines_end: u64,
     /// True if its last line ends with a line feed.
     pub(super) ended: bool,
-    /// The streams of a container, standard output first, in which the rest of a cut line of the entry is missing.
-    missing_rests: [bool; 2],
+    /// The stream of a container that its head is of: true for the error stream.
+    stderr: Option<bool>,
+    /// True if a container's runtime cut its last line.
+    is_cut: bool,
+    /// Counts the entries of one reader.
+    number: u64,
 }
 
 impl RawEntry {
     /// Returns whether the rest of a line that a container's runtime cut is missing.
     pub(super) fn is_unfinished(&self) -> bool {
-        self.missing_rests != [false; 2]
+        self.is_cut
     }
 
     /// Adds a line, as much of it as an entry may have.
@@ -66,16 +70,7 @@ impl RawEntry {
             self.bytes.push(b'\n');
             self.bytes.extend(line.content.iter().take(free_bytes));
         }
-        self.note_piece(line.kind);
-    }
-
-    /// Records whether the rest of a line with this kind is missing.
-    fn note_piece(&mut self, kind: LineKind) {
-        if let Some(piece) = kind.stream_piece()
-            && let Some(is_missing) = self.missing_rests.get_mut(usize::from(piece.stderr))
-        {
-            *is_missing = piece.partial;
-        }
+        self.is_cut = line.kind.stream_piece().is_some_and(|piece| piece.partial);
     }
 }
 
@@ -92,9 +87,13 @@ pub(super) struct ForwardReader<R> {
     offset: u64,
     lines: u64,
     preceding: PrecedingLines,
-    /// The entries that are being read. The last one gets the lines that come; those before it wait for the rest of a line
-    /// that a container's runtime cut.
+    /// The entries that are being read. The last one gets the lines that come, but for those of the other stream of a
+    /// container, which continue the last entry of that stream.
     open: VecDeque<RawEntry>,
+    /// The number of the last entry of each stream, standard output first.
+    last_of_stream: [Option<u64>; 2],
+    /// The number of entries that were begun.
+    begun: u64,
 }
 
 /// A line, of which `content` is at most as much as the limits allow.
@@ -119,6 +118,8 @@ impl<R: Read> ForwardReader<R> {
             lines,
             preceding: PrecedingLines::none(offset, limits.text_distance()),
             open: VecDeque::new(),
+            last_of_stream: [None; 2],
+            begun: 0,
         }
     }
 
@@ -132,52 +133,34 @@ impl<R: Read> ForwardReader<R> {
     /// Returns the next entry, or `None` at the end.
     pub(super) fn next(&mut self) -> io::Result<Option<RawEntry>> {
         loop {
-            if self.open.len() > 1
-                && !self.open.front().is_some_and(|entry| self.may_be_finished_later(entry))
-            {
+            if self.open.len() > 1 && self.open.front().is_some_and(|entry| !self.may_continue(entry)) {
                 return Ok(self.open.pop_front());
             }
             let (lines, raw_start) = (self.lines, self.offset);
             let Some(line) = self.line()? else { return Ok(self.open.pop_front()) };
-            let mut role = self.preceding.role(line.kind, raw_start);
+            let role = self.preceding.role(line.kind, raw_start);
             self.preceding.add(line.kind, raw_start, self.offset);
-            if self.open.is_empty() {
-                role = match (role, line.kind.role(PreviousLine::Other)) {
-                    // The entry that the line belongs to was read before.
-                    (LineRole::Rest { .. }, head @ LineRole::Head(_)) => head,
-                    (LineRole::Rest { .. } | LineRole::Continuation, _) => {
-                        LineRole::Head(EntryHead::UNRECOGNIZED)
-                    }
-                    (role, _) => role,
-                };
-            }
+            let stderr = line.kind.stream_piece().map(|piece| piece.stderr);
+            let role = match role {
+                // The entry that the line belongs to was read before.
+                LineRole::Continuation | LineRole::Rest if self.open.is_empty() => line.kind.role_alone(),
+                role => role,
+            };
             if let LineRole::Head(head) = role {
-                if let Some(previous) = self.open.back_mut() {
-                    previous.span.end = line.start;
-                }
-                let span = EntrySpan { start: line.start, end: self.offset, head };
-                let mut entry = RawEntry {
-                    span,
-                    bytes: Vec::new(),
-                    lines,
-                    lines_end: self.lines,
-                    ended: line.ended,
-                    missing_rests: [false; 2],
-                };
-                entry.note_piece(line.kind);
-                entry.bytes = line.content;
-                self.open.push_back(entry);
+                self.begin(line, head, lines, stderr);
                 continue;
             }
-            if let LineRole::Rest { stderr } = role {
-                // The beginning of the line may stand before the input: then its entry has the rest already.
-                let is_own =
-                    |entry: &&mut RawEntry| entry.missing_rests.get(usize::from(stderr)) == Some(&true);
-                if let Some(entry) = self.open.iter_mut().find(is_own) {
-                    entry.add(&line, self.limits);
+            let limits = self.limits;
+            let target = match stderr {
+                Some(stderr) => {
+                    let number = self.last_of_stream.get(usize::from(stderr)).copied().flatten();
+                    self.open.iter_mut().rfind(|entry| Some(entry.number) == number)
                 }
-            } else if let Some(last) = self.open.back_mut() {
-                last.add(&line, self.limits);
+                None => self.open.back_mut(),
+            };
+            // The beginning of a cut line may stand before the input: then its entry has the rest already.
+            if let Some(target) = target {
+                target.add(&line, limits);
             }
             if let Some(last) = self.open.back_mut() {
                 (last.span.end, last.lines_end, last.ended) = (self.offset, self.lines, line.ended);
@@ -185,13 +168,38 @@ impl<R: Read> ForwardReader<R> {
         }
     }
 
-    /// Returns whether the rest of a cut line of `entry` is missing and may still come.
-    fn may_be_finished_later(&self, entry: &RawEntry) -> bool {
-        let is_missing = |stderr: &bool| entry.missing_rests.get(usize::from(*stderr)) == Some(&true);
-        [false, true]
-            .iter()
-            .filter(|stderr| is_missing(stderr))
-            .any(|stderr| self.preceding.is_cut(*stderr, self.offset))
+    /// Begins the entry whose first line is `line`, after `lines` line feeds.
+    fn begin(&mut self, line: BoundedLine, head: EntryHead, lines: u64, stderr: Option<bool>) {
+        if let Some(previous) = self.open.back_mut() {
+            previous.span.end = line.start;
+        }
+        self.begun += 1;
+        match stderr {
+            Some(stderr) => {
+                if let Some(last) = self.last_of_stream.get_mut(usize::from(stderr)) {
+                    *last = Some(self.begun);
+                }
+            }
+            None => self.last_of_stream = [None; 2],
+        }
+        self.open.push_back(RawEntry {
+            span: EntrySpan { start: line.start, end: self.offset, head },
+            bytes: line.content,
+            lines,
+            lines_end: self.lines,
+            ended: line.ended,
+            stderr,
+            is_cut: line.kind.stream_piece().is_some_and(|piece| piece.partial),
+            number: self.begun,
+        });
+    }
+
+    /// Returns whether a line that is not read yet may continue `entry`, which is not the last one.
+    fn may_continue(&self, entry: &RawEntry) -> bool {
+        entry.stderr.is_some_and(|stderr| {
+            self.last_of_stream.get(usize::from(stderr)) == Some(&Some(entry.number))
+                && self.preceding.is_open(stderr, self.offset)
+        })
     }
 
     /// Reads the next line, of any length, and keeps as much of it as the limits allow.

@@ -58,6 +58,9 @@ impl LogPage {
     pub(super) fn add_omissions(&mut self, omissions: &OmittedCounts, filter: &EntryFilter) {
         self.malformed = omissions.malformed;
         self.not_understood = omissions.skipped.report();
+        for left_out in &mut self.not_understood {
+            left_out.sample = filter.mask_line(&left_out.sample);
+        }
         if self.malformed > 0 && !filter.includes_malformed() {
             self.notes.push("`malformed: true` shows the broken lines".to_owned());
         }

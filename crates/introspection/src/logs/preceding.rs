@@ -24,9 +24,8 @@ pub(super) fn read_preceding<S: ReadAt + ?Sized>(
     let mut lines = Vec::new();
     let mut at = end;
     let mut window = Window::default();
-    let (mut after_level, mut is_settled) = (false, false);
-    // The streams of a container whose last line is known: either may have been cut.
-    let mut streams = [false; 2];
+    // Of the lines that nothing wrapped, and of each stream of a container.
+    let mut found_of = [EarlierStream::default(); 3];
     while at > 0 && (lines.is_empty() || next - at <= limits.text_distance()) {
         let found = match window.line_before(at, limits) {
             Some(found) => found,
@@ -42,19 +41,19 @@ pub(super) fn read_preceding<S: ReadAt + ?Sized>(
         if found.kind.is_transparent() {
             continue;
         }
-        // The second line of java.util.logging depends on the first.
-        let is_enough = after_level || found.kind.is_anchor();
-        after_level = matches!(found.kind.shape, LineShape::LevelLine(_));
-        if let Some(piece) = found.kind.stream_piece()
-            && let Some(is_known) = streams.get_mut(usize::from(piece.stderr))
-        {
-            *is_known = true;
-        } else {
-            streams = [true; 2];
+        let stderr = found.kind.stream_piece().map(|piece| piece.stderr);
+        let index = stderr.map_or(0, |stderr| 1 + usize::from(stderr));
+        if let Some(stream) = found_of.get_mut(index) {
+            stream.add(found.kind);
         }
-        is_settled |= is_enough && !after_level;
         lines.push(found);
-        if is_settled && streams == [true; 2] {
+        let [plain, stdout, stderr] = found_of;
+        let is_settled = match index {
+            // A line that nothing wrapped ends what goes on in a container, and the other way round.
+            0 => plain.is_settled || stdout.is_known || stderr.is_known,
+            _ => plain.is_known || stdout.is_settled && stderr.is_settled,
+        };
+        if is_settled {
             break;
         }
         if lines.len() == 1 {
@@ -66,6 +65,25 @@ pub(super) fn read_preceding<S: ReadAt + ?Sized>(
         preceding.add(line.kind, line.start, line.end);
     }
     Ok(preceding)
+}
+
+/// The lines of one stream that were found before the region, last to first.
+#[derive(Clone, Copy, Debug, Default)]
+struct EarlierStream {
+    is_known: bool,
+    /// No line before these matters.
+    is_settled: bool,
+    /// The first of them is the second line of java.util.logging, which depends on the first.
+    after_level: bool,
+}
+
+impl EarlierStream {
+    fn add(&mut self, kind: LineKind) {
+        let is_enough = self.after_level || kind.is_anchor();
+        self.after_level = matches!(kind.shape, LineShape::LevelLine(_));
+        self.is_settled |= is_enough && !self.after_level;
+        self.is_known = true;
+    }
 }
 
 /// The bytes before a line.

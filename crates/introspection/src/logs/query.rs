@@ -315,7 +315,11 @@ impl EntryFilter {
         if parsed.timestamp.is_none() && bounded {
             omissions.skipped.add_untimed(bytes, &parsed);
         }
-        in_time.then_some((parsed.entry, parsed.timestamp))
+        let mut entry = parsed.entry;
+        if in_time {
+            self.mask_entry(&mut entry);
+        }
+        in_time.then_some((entry, parsed.timestamp))
     }
 
     /// Returns whether the entry has the text, in what a caller may see of it.
@@ -332,18 +336,40 @@ impl EntryFilter {
         }
         let Some(redactor) = &self.redactor else { return true };
         // The text as it is answered: names that reveal a secret stand beside it there.
-        let shown = entry.to_text();
-        let masked = redactor.redact(&shown);
+        let mut shown = entry.clone();
+        let is_masked = self.mask_entry(&mut shown);
+        let shown = shown.to_text();
+        let masked = redactor.redact_log(&shown);
         let line = String::from_utf8_lossy(bytes);
-        let masked_line = redactor.redact(&line);
-        if matches!((&masked, &masked_line), (Cow::Borrowed(_), Cow::Borrowed(_))) {
+        let masked_line = redactor.redact_log(&line);
+        let is_masked = is_masked || matches!(masked, Cow::Owned(_));
+        if !is_masked && matches!(masked_line, Cow::Borrowed(_)) {
             return true;
         }
         let quoted = serde_json::to_string(text).unwrap_or_default();
         let quoted = quoted.get(1..quoted.len().saturating_sub(1)).unwrap_or_default();
-        masked.contains(text)
-            || masked.contains(quoted)
-            || matches!(masked, Cow::Borrowed(_)) && masked_line.contains(text)
+        masked.contains(text) || masked.contains(quoted) || !is_masked && masked_line.contains(text)
+    }
+
+    /// Masks what the redactor finds in an entry. Returns whether it found anything.
+    fn mask_entry(&self, entry: &mut LogEntry) -> bool {
+        let Some(redactor) = &self.redactor else { return false };
+        let mut is_masked = false;
+        if let Cow::Owned(masked) = redactor.redact_log(&entry.message) {
+            (entry.message, is_masked) = (masked, true);
+        }
+        for (name, value) in &mut entry.fields {
+            is_masked |= redactor.redact_log_member(name, value);
+        }
+        is_masked
+    }
+
+    /// Returns a line of a log with what the redactor finds in it masked.
+    pub(super) fn mask_line(&self, line: &str) -> String {
+        match &self.redactor {
+            Some(redactor) => redactor.redact_log(line).into_owned(),
+            None => line.to_owned(),
+        }
     }
 
     /// Returns whether the redactor that masks the answers masks anything in `text`.

@@ -446,6 +446,61 @@ fn pieces_of_both_streams_of_a_container_are_put_together_by_stream() {
 }
 
 #[test]
+fn a_trace_of_one_stream_of_a_container_goes_on_behind_lines_of_the_other() {
+    let content = "2026-11-20T20:00:01.000000005Z stderr F panic: boom\n\
+        2026-11-20T20:00:01.100000005Z stdout F GET /health 200\n\
+        2026-11-20T20:00:01.200000005Z stderr F \n\
+        2026-11-20T20:00:01.300000005Z stderr F goroutine 1 [running]:\n\
+        2026-11-20T20:00:01.350000005Z stdout F GET /orders 200\n\
+        2026-11-20T20:00:01.400000005Z stderr F main.main()\n\
+        2026-11-20T20:00:01.500000005Z stderr F \t/app/main.go:5 +0x1d\n";
+    let application = LoggingApplication::with(content);
+    let expected = [
+        "panic: boom\ngoroutine 1 [running]:\nmain.main()\n\t/app/main.go:5 +0x1d",
+        "GET /health 200",
+        "GET /orders 200",
+    ];
+    assert_eq!(messages(&application.read(at(EntryLevel::Debug))), expected);
+    application.pack("app.log");
+    let packed = application.read(GetLogs { source: Some("app.log.gz".to_owned()), ..at(EntryLevel::Debug) });
+    assert_eq!(messages(&packed), expected);
+}
+
+#[test]
+fn the_most_frequent_message_of_a_group_is_found_behind_any_number_of_others() {
+    let word = |number: usize| {
+        let letter = |place: u32| char::from(b'a' + u8::try_from(number / 26_usize.pow(place) % 26).unwrap());
+        (0..4).map(letter).collect::<String>()
+    };
+    let line = |text: String| format!("2026-11-20 10:00:00 INFO {text}\n");
+    for (others, at_least) in [(300, false), (120_000, true)] {
+        let mut content: String =
+            (0..others).map(|number| line(format!("unique {}", word(number)))).collect();
+        content.push_str(&line("hot message".to_owned()).repeat(1000));
+        let application = LoggingApplication::with(&content);
+        let page = application.read(GetLogs { group_by: Some("level".to_owned()), ..at(EntryLevel::Info) });
+        let [group] = page.groups.as_slice() else { panic!("{:?}", page.groups) };
+        let first = group.messages.first().unwrap();
+        assert_eq!((first.message.as_str(), first.count), ("hot message", 1000));
+        assert_eq!(group.distinct_at_least, at_least);
+        match at_least {
+            false => assert_eq!(group.distinct_messages, others + 1),
+            true => assert!(group.distinct_messages > 100_000 && group.distinct_messages <= others + 1),
+        }
+    }
+}
+
+#[test]
+fn the_hour_of_mariadb_before_ten_is_understood() {
+    let application = LoggingApplication::with(
+        "2026-11-20  8:00:01 3 [ERROR] InnoDB: Unable to lock ./ibdata1 error: 11\n",
+    );
+    let page =
+        application.read(GetLogs { since: Some("2026-11-20T00:00:00Z".to_owned()), ..at(EntryLevel::Info) });
+    assert_eq!(page.entries.first().unwrap().timestamp.as_deref(), Some("2026-11-20T08:00:01.000Z"));
+}
+
+#[test]
 fn entries_without_a_known_time_in_a_part_that_since_leaves_unread_are_told() {
     let old = |number: u32| {
         format!("2026-11-19 {:02}:{:02}:00 INFO {}\n", number / 60 % 24, number % 60, "x".repeat(200))
@@ -527,6 +582,15 @@ fn what_is_masked_cannot_be_searched() {
     };
     assert_eq!((found("refused"), found("push with")), (1, 1));
     assert_eq!((found(&token), found("ghp_a"), found("a1B2")), (0, 0, 0));
+    application.write("app.log", "2026-11-20 10:00:01 ERROR login with password=correcthorse refused\n");
+    application.write(
+        "app.log",
+        "{\"level\":50,\"msg\":\"c\",\"headers\":{\"Cookie\":[\"sid=8f3kd9sl2m4n5b6v7c8x\"]}}\n",
+    );
+    assert_eq!((found("correcthorse"), found("8f3kd9")), (0, 0));
+    let shown = logs.read(&GetLogs::default(), &CancellationToken::new()).unwrap().to_text();
+    assert!(shown.contains("password=[redacted:password] refused"), "{shown}");
+    assert!(!shown.contains("correcthorse") && !shown.contains("8f3kd9"), "{shown}");
 }
 
 #[test]

@@ -14,8 +14,6 @@ struct SqlToken<'a> {
 pub(super) struct TableDefinition {
     /// The word `AUTOINCREMENT` stands at the primary key.
     pub(super) autoincrement: bool,
-    /// The table has no rowid.
-    pub(super) without_rowid: bool,
     /// Each generated column with its expression.
     generated: Vec<(String, String)>,
 }
@@ -24,12 +22,8 @@ impl TableDefinition {
     /// Reads the statement. What is not understood is left out.
     pub(super) fn parse(sql: &str) -> Self {
         let tokens = tokens(sql);
-        let is = |token: &SqlToken<'_>, word: &str| token.text.eq_ignore_ascii_case(word);
         let mut definition = Self {
-            autoincrement: tokens.iter().any(|token| is(token, "AUTOINCREMENT")),
-            without_rowid: tokens.windows(2).any(|pair| {
-                matches!(pair, [first, second] if first.depth == 0 && is(first, "WITHOUT") && is(second, "ROWID"))
-            }),
+            autoincrement: tokens.iter().any(|token| token.text.eq_ignore_ascii_case("AUTOINCREMENT")),
             generated: Vec::new(),
         };
         // A column begins behind the first parenthesis and behind each comma at its depth.
@@ -148,11 +142,10 @@ mod tests {
             "CREATE TABLE t (id INTEGER PRIMARY KEY AUTOINCREMENT, \"a b\" TEXT DEFAULT 'x) AS (y', -- AS (no)\n\
              [full] TEXT GENERATED ALWAYS AS (upper(\"a b\") || ')') STORED, n INT AS (id * (2 + 1)))",
         );
-        assert!(definition.autoincrement && !definition.without_rowid);
+        assert!(definition.autoincrement);
         assert_eq!(definition.generated("full"), Some("(upper(\"a b\") || ')')"));
         assert_eq!(definition.generated("N"), Some("(id * (2 + 1))"));
         assert_eq!(definition.generated("a b"), None);
-        assert!(TableDefinition::parse("CREATE TABLE t (a PRIMARY KEY) WITHOUT rowid").without_rowid);
         assert!(!TableDefinition::parse("CREATE TABLE autoincrement_log (a)").autoincrement);
     }
 

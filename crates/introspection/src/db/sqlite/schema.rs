@@ -56,20 +56,11 @@ async fn describe(connection: &mut SqliteConnection, table: &mut TableSchema) ->
             .await?
             .flatten();
     let definition = TableDefinition::parse(sql.as_deref().unwrap_or_default());
-    let is_single_key = columns.iter().filter(|(_, _, _, _, key, _)| *key > 0).count() == 1;
     table.columns = columns
         .into_iter()
         .map(|(name, kind, default, not_null, key, hidden)| {
-            // A column that is exactly so declared is the rowid.
-            let is_rowid = key > 0
-                && is_single_key
-                && kind.eq_ignore_ascii_case("INTEGER")
-                && table.kind == "table"
-                && !definition.without_rowid;
-            let identity = match definition.autoincrement {
-                true => "autoincrement",
-                false => "rowid",
-            };
+            // Only the one column of the primary key may be declared so.
+            let is_numbered = key > 0 && definition.autoincrement;
             TableColumn {
                 nullable: !not_null,
                 default,
@@ -82,7 +73,7 @@ async fn describe(connection: &mut SqliteConnection, table: &mut TableSchema) ->
                     }
                     _ => None,
                 },
-                identity: is_rowid.then(|| identity.to_owned()),
+                identity: is_numbered.then(|| "autoincrement".to_owned()),
                 name,
                 kind,
             }

@@ -247,7 +247,8 @@ impl NodeProvider {
         };
         match (inspectors.as_slice(), candidates.as_slice()) {
             ([(process, url)], _) => {
-                if request.target.is_none() {
+                // The answer names the others where there are several.
+                if request.target.is_none() && request.processes().len() == 1 {
                     *self.last_found.lock().await = Some((Instant::now(), (*process).clone()));
                 }
                 Ok(endpoint(process, url.clone(), false))
