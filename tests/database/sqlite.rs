@@ -407,13 +407,14 @@ fn a_file_that_is_named_without_its_folder_is_found_and_one_that_is_not_there_na
 #[test]
 fn the_schema_has_generated_columns_actions_of_keys_and_conditions_of_indexes() {
     let project = Project::empty();
-    sqlite(
-        &project.join("app.db"),
+    for statement in [
         "CREATE TABLE parent (id INTEGER PRIMARY KEY AUTOINCREMENT, n INT, twice INT GENERATED ALWAYS AS (n * 2) STORED,
-            name TEXT AS (upper('a)' || n)));
-         CREATE TABLE child (id INTEGER PRIMARY KEY, p INT REFERENCES parent (id) ON DELETE CASCADE ON UPDATE SET NULL, s TEXT);
-         CREATE UNIQUE INDEX child_part ON child (p) WHERE s = 'zz'",
-    );
+         name TEXT AS (upper('a)' || n)))",
+        "CREATE TABLE child (id INTEGER PRIMARY KEY, p INT REFERENCES parent (id) ON DELETE CASCADE ON UPDATE SET NULL, s TEXT)",
+        "CREATE UNIQUE INDEX child_part ON child (p) WHERE s = 'zz'",
+    ] {
+        sqlite(&project.join("app.db"), statement);
+    }
     let mut wire = serve(&project, &[]);
     let schema = answer(&mut wire, json!({"action": "schema"}));
     let [child, parent] = schema["tables"].as_array().unwrap().as_slice() else { panic!("{schema}") };

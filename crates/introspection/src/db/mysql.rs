@@ -640,7 +640,10 @@ async fn foreign_keys(connection: &mut MySqlConnection, tables: &mut [TableSchem
         else {
             continue;
         };
-        let action = |rule: &Option<String>| key_action(rule.as_deref().unwrap_or_default());
+        // The default, which is the same as no action here.
+        let action = |rule: &Option<String>| {
+            key_action(rule.as_deref().unwrap_or_default()).filter(|action| action != "restrict")
+        };
         let key = Some((table.name.clone(), name.clone()));
         if last != key {
             table.foreign_keys.push(ForeignKey {

@@ -86,6 +86,10 @@ fn field_value(entry: &LogEntry, name: &str, filter: &EntryFilter) -> String {
         return MASKED.to_owned();
     }
     let mut text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    // The entry was masked before.
+    if text.starts_with("[redacted:") {
+        return MASKED.to_owned();
+    }
     shorten(&mut text, MAX_TEXT_BYTES);
     text
 }
