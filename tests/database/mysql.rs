@@ -385,3 +385,30 @@ fn a_superusers_queries_write_nothing_either_and_warn() {
     // A superuser is locked out of nothing, but a seed defines nothing either.
     run(&mut wire, "", ATTACKS, || state(&server));
 }
+
+#[test]
+fn the_schema_of_mariadb_has_generated_columns_actions_of_keys_and_prefixes_of_indexes() {
+    let Some(server) = shop() else { return };
+    server.sql(
+        "CREATE TABLE parent (id INT AUTO_INCREMENT PRIMARY KEY, n INT, twice INT AS (n * 2) STORED, v INT AS (n + 1) VIRTUAL,
+            t TEXT, UNIQUE KEY by_start (t(3)), big BIGINT UNSIGNED);
+         CREATE TABLE child (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES parent (id) ON DELETE CASCADE ON UPDATE SET NULL)",
+    );
+    let (_project, mut wire) = connect(&server, "app");
+    let schema = answer(&mut wire, json!({"action": "schema"}));
+    let table = |name: &str| {
+        let tables = schema["tables"].as_array().unwrap();
+        tables.iter().find(|table| table["name"] == name).unwrap_or_else(|| panic!("{schema}")).clone()
+    };
+    let (child, parent) = (table("child"), table("parent"));
+    let key = &child["foreign_keys"][0];
+    assert_eq!((&key["on_delete"], &key["on_update"]), (&json!("cascade"), &json!("set null")));
+    let columns = &parent["columns"];
+    assert_eq!(columns[0]["identity"], "auto_increment");
+    assert!(columns[2]["generated"].as_str().unwrap().starts_with("stored "), "{parent}");
+    assert!(columns[3]["generated"].as_str().unwrap().starts_with("virtual "), "{parent}");
+    assert!(parent["indexes"].to_string().contains(r#"["t(3)"]"#), "{parent}");
+    let large = json!({"action": "seed", "payload": "INSERT INTO parent (big) VALUES (?)", "params": [9_223_372_036_854_775_809_u64]});
+    answer(&mut wire, large);
+    assert_eq!(server.sql("SELECT big FROM parent").trim(), "9223372036854775809");
+}

@@ -300,3 +300,39 @@ fn no_message_shows_a_url_a_user_or_a_password() {
         assert!(said.contains("DB_URL"), "{said}");
     }
 }
+
+#[test]
+fn the_schema_of_postgres_has_generated_columns_actions_of_keys_and_conditions_of_indexes() {
+    let Some(server) = shop() else { return };
+    server.sql(
+        "CREATE TABLE parent (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, n int DEFAULT 1,
+            twice int GENERATED ALWAYS AS (n * 2) STORED);
+         CREATE TABLE child (id int PRIMARY KEY, p int REFERENCES parent ON DELETE CASCADE ON UPDATE RESTRICT, s text);
+         CREATE UNIQUE INDEX child_part ON child (p) WHERE s = 'zz'",
+    );
+    let (_project, mut wire) = connect(&server, "reader");
+    let schema = answer(&mut wire, json!({"action": "schema", "payload": "*"}));
+    let table = |name: &str| {
+        let tables = schema["tables"].as_array().unwrap();
+        tables.iter().find(|table| table["name"] == name).unwrap_or_else(|| panic!("{schema}")).clone()
+    };
+    let (child, parent) = (table("child"), table("parent"));
+    let key = &child["foreign_keys"][0];
+    assert_eq!((&key["on_delete"], &key["on_update"]), (&json!("cascade"), &json!("restrict")));
+    assert!(child["indexes"].to_string().contains(r#""predicate":"s = 'zz'::text""#), "{child}");
+    let columns = &parent["columns"];
+    assert_eq!((&columns[0]["identity"], &columns[1]["default"]), (&json!("always"), &json!("1")));
+    assert_eq!((&columns[2]["generated"], columns[2].get("default")), (&json!("stored (n * 2)"), None));
+}
+
+#[test]
+fn a_superuser_of_postgres_is_told_of_rows_that_row_security_may_hide() {
+    let Some(server) = shop() else { return };
+    server.sql(
+        "CREATE TABLE rls (id int, o text); INSERT INTO rls VALUES (1, 'x'); ALTER TABLE rls ENABLE ROW LEVEL SECURITY;
+         CREATE POLICY own ON rls USING (o = current_user)",
+    );
+    let (_project, mut wire) = connect(&server, "boss");
+    let told = answer(&mut wire, json!({"action": "query", "payload": "SELECT * FROM rls"}));
+    assert!(told.to_string().contains("row level security may hide rows of rls"), "{told}");
+}

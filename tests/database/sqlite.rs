@@ -403,3 +403,27 @@ fn a_file_that_is_named_without_its_folder_is_found_and_one_that_is_not_there_na
     assert!(said.contains("the project has data/shop.db"), "{said}");
     assert_eq!(sqlite(&project.join("data/shop.db"), "SELECT count(*) FROM t"), "(1,)\n");
 }
+
+#[test]
+fn the_schema_has_generated_columns_actions_of_keys_and_conditions_of_indexes() {
+    let project = Project::empty();
+    for statement in [
+        "CREATE TABLE parent (id INTEGER PRIMARY KEY AUTOINCREMENT, n INT, twice INT GENERATED ALWAYS AS (n * 2) STORED,
+         name TEXT AS (upper('a)' || n)))",
+        "CREATE TABLE child (id INTEGER PRIMARY KEY, p INT REFERENCES parent (id) ON DELETE CASCADE ON UPDATE SET NULL, s TEXT)",
+        "CREATE UNIQUE INDEX child_part ON child (p) WHERE s = 'zz'",
+    ] {
+        sqlite(&project.join("app.db"), statement);
+    }
+    let mut wire = serve(&project, &[]);
+    let schema = answer(&mut wire, json!({"action": "schema"}));
+    let [child, parent] = schema["tables"].as_array().unwrap().as_slice() else { panic!("{schema}") };
+    assert_eq!(child["indexes"][0]["predicate"], "s = 'zz'");
+    let key = &child["foreign_keys"][0];
+    assert_eq!((&key["on_delete"], &key["on_update"]), (&json!("cascade"), &json!("set null")));
+    assert_eq!(child["columns"][0].get("identity"), None);
+    let columns = &parent["columns"];
+    assert_eq!((&columns[0]["identity"], &columns[1]["generated"]), (&json!("autoincrement"), &Value::Null));
+    assert_eq!(columns[2]["generated"], "stored (n * 2)");
+    assert_eq!(columns[3]["generated"], "virtual (upper('a)' || n))");
+}

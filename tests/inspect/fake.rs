@@ -39,7 +39,7 @@ fn of(answer: impl Fn(TcpStream, String, u16) + Send + Sync + Clone + 'static) -
     let project = Project::empty();
     let mut wire = serve(&project, &[]);
     let started = Instant::now();
-    let said = said(&mut wire, json!({"path": "a.b", "target": format!("port:{port}")}));
+    let said = said(&mut wire, json!({"path": "a.b", "target": format!("ws://127.0.0.1:{port}")}));
     assert!(started.elapsed() < Duration::from_secs(25), "{:?}: {said}", started.elapsed());
     assert!(integration_tests::peak_memory_kib(wire.pid()) < 300 << 10, "memory");
     said
@@ -61,6 +61,21 @@ fn one_that_answers_garbage_is_no_inspector() {
     let said =
         of(|mut stream, _, _| drop(stream.write_all(b"HTTP/1.1 500 Oops\r\nContent-Length: 0\r\n\r\n")));
     assert!(said.contains("HTTP 500"), "{said}");
+}
+
+#[test]
+fn the_port_of_a_program_that_is_no_javascript_is_not_asked_for_an_inspector() {
+    let asked = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let counted = std::sync::Arc::clone(&asked);
+    let port = fake(move |mut stream, _, _| {
+        counted.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        http(&mut stream, "[]");
+    });
+    let project = Project::empty();
+    let mut wire = serve(&project, &[]);
+    let said = said(&mut wire, json!({"path": "a.b", "target": format!("port:{port}")}));
+    assert!(said.contains(&format!("name that as ws://127.0.0.1:{port}")), "{said}");
+    assert_eq!(asked.load(std::sync::atomic::Ordering::SeqCst), 0, "{said}");
 }
 
 #[test]

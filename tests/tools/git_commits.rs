@@ -228,3 +228,32 @@ fn the_changes_of_some_files_are_put_aside_and_brought_back() {
     let said = wire.failure("git_stash", json!({"action": "push", "files": ["sub/new.txt"]}));
     assert!(said.contains("none of the files that `files` names has changed"), "{said}");
 }
+
+#[test]
+fn one_commit_is_named_by_its_range_and_a_path_that_is_nowhere_is_refused() {
+    let (project, mut wire) = repository();
+    project.write("a.txt", "second\n");
+    project.git(&["commit", "--all", "--quiet", "--message=second"]);
+    diverge(&project);
+    project.git(&["merge", "--quiet", "--strategy=ours", "--message=merged", "other"]);
+    for (revision, subjects) in
+        [("HEAD~1^!", vec!["ours"]), ("HEAD^!", vec!["merged"]), ("HEAD^-", vec!["merged", "theirs"])]
+    {
+        let result = wire.call("git_log", json!({"revision": revision}));
+        let commits = result["structuredContent"]["commits"].as_array().unwrap();
+        let found: Vec<&str> = commits.iter().map(|commit| commit["subject"].as_str().unwrap()).collect();
+        assert_eq!(found, subjects, "{revision}");
+    }
+    let text = wire.text("git_diff", json!({"revision": "HEAD~1^!"}));
+    assert!(text.contains("-second") && text.contains("+ours"), "{text}");
+    let said = wire.failure("git_diff", json!({"revision": "HEAD^@"}));
+    assert!(said.contains("all parents"), "{said}");
+    let said = wire.failure("git_diff", json!({"paths": ["a.txt", "no/such.txt"]}));
+    assert!(said.contains("there is no `no/such.txt`"), "{said}");
+    // What is only in a commit, only untracked, or deleted, exists.
+    project.write("new.txt", "new\n");
+    assert!(wire.text("git_diff", json!({"paths": ["new.txt"]})).contains("no differences"));
+    project.git(&["rm", "--quiet", "a.txt"]);
+    assert!(wire.text("git_diff", json!({"paths": ["a.txt"]})).contains("no differences"));
+    assert!(wire.text("git_diff", json!({"staged": true, "paths": ["a.txt"]})).contains("deleted a.txt"));
+}

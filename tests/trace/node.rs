@@ -200,6 +200,27 @@ fn requests_are_told_by_route_without_secrets_and_nobody_listens_afterwards() {
 }
 
 #[test]
+fn a_request_that_its_client_aborts_ends_as_aborted() {
+    if !has("node") {
+        return;
+    }
+    let (app, mut server) = (app(&["quiet"]), TraceServer::start());
+    let id = server.ask(json!({"duration_ms": 3000, "type": "network", "target": app.target()}));
+    wait_until(Duration::from_secs(20), "it listens", || app.get("/subscribers") != "[]");
+    let mut stream = std::net::TcpStream::connect(("127.0.0.1", app.port)).unwrap();
+    std::io::Write::write_all(&mut stream, b"GET /never HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    wait_until(Duration::from_secs(10), "it has begun", || app.get("/held") == "1");
+    drop(stream);
+    let profile = told(&server.wire.answer(id)["result"]);
+    let summary = &profile["summary"];
+    let routes = summary["routes"].as_array().unwrap();
+    let route = routes.iter().find(|route| route["route"] == "/never").unwrap();
+    assert_eq!((&route["statuses"], &summary["unfinished"]), (&json!({"error": 1}), &json!(0)), "{summary}");
+    let slowest = summary["slowest"].as_array().unwrap();
+    assert!(slowest.iter().any(|slow| slow["status"] == "aborted"), "{summary}");
+}
+
+#[test]
 fn a_cancelled_capture_leaves_nothing_behind() {
     for engine in JavaScriptEngine::all() {
         let (app, mut server) = (engine.app(&[]), TraceServer::start());

@@ -52,11 +52,32 @@ impl ProfiledApp {
     /// Returns its answer to a GET.
     pub(crate) fn get(&self, path: &str) -> String {
         let mut stream = std::net::TcpStream::connect(("127.0.0.1", self.port)).unwrap();
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer.split_once("\r\n\r\n").unwrap().1.to_owned()
+        // In one piece, and read to its length: a server that closes while something is unread resets the connection.
+        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        let mut buffer = [0; 4096];
+        loop {
+            if let Some(body) = complete_body(&String::from_utf8_lossy(&answer)) {
+                return body;
+            }
+            match stream.read(&mut buffer).unwrap() {
+                0 => break,
+                read => answer.extend_from_slice(&buffer[..read]),
+            }
+        }
+        String::from_utf8(answer).unwrap().split_once("\r\n\r\n").unwrap().1.to_owned()
     }
+}
+
+/// The body of an answer, once it has the length that its head tells.
+fn complete_body(answer: &str) -> Option<String> {
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    let length = head.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>())?.ok()
+    })?;
+    (body.len() >= length).then(|| body.to_owned())
 }
 
 impl Drop for ProfiledApp {

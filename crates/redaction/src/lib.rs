@@ -12,6 +12,7 @@
 //! - passwords of at least six characters, with a digit or a sign in them, that a person made up, beside a name that
 //!   ends in `password`, `passwd`, `pwd` or `secret`, and the members `token`, `apiKey`, `authorization` and `cookie`
 //!   of an object: literals only, no expressions, types or texts that stand for a value;
+//! - in logs ([`Redactor::redact_log`]) also passwords of letters alone and the ids of sessions;
 //! - the values it was given, as they stand and as JSON, percent-encoding and base64 write them.
 //!
 //! ```
@@ -39,6 +40,7 @@ mod environment;
 mod error;
 mod lines;
 mod literals;
+mod log_line;
 mod mask;
 mod named;
 mod options;

@@ -12,7 +12,7 @@ use crate::options::RedactionOptions;
 use crate::randomness::is_random;
 use crate::span::SecretSpan;
 use crate::written_forms::written_forms;
-use crate::{named, pem, runs, tokens, url};
+use crate::{log_line, named, pem, runs, tokens, url};
 
 /// Texts near which there may be a secret without a long run of token characters. Each is rare in ordinary text.
 // Words lack their first letter, so that one text finds `Password` and `password`.
@@ -55,6 +55,15 @@ const BASIC: std::ops::RangeInclusive<usize> = 2..=3;
 const MAX_PASSES: usize = 8;
 /// The number of bytes behind an access key id in which its secret is looked for.
 const AWS_SECRET_DISTANCE: usize = 200;
+
+/// The kind of a text, which tells what may stand in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TextKind {
+    /// Code, settings, output.
+    Any,
+    /// Lines of a log.
+    Log,
+}
 
 /// Masks secrets in text. Cheap to share; see the [crate](crate).
 #[derive(Clone)]
@@ -108,19 +117,53 @@ impl Redactor {
     /// Returns `text` with a mark in the place of every secret; `text` itself if there is none.
     #[must_use]
     pub fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        let spans = self.find(text);
+        self.redact_text(text, TextKind::Any)
+    }
+
+    /// Returns `text`, which is a log, with a mark in the place of every secret. Beyond [`redact`](Self::redact) it masks
+    /// passwords of letters alone and the ids of sessions, which in code would be expressions.
+    #[must_use]
+    pub fn redact_log<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        self.redact_text(text, TextKind::Log)
+    }
+
+    fn redact_text<'a>(&self, text: &'a str, text_kind: TextKind) -> Cow<'a, str> {
+        let spans = self.find(text, text_kind);
         if spans.is_empty() {
             return Cow::Borrowed(text);
         }
         let mut masked = mask(text, &spans);
         for _ in 1..MAX_PASSES {
-            let spans = self.find(&masked);
+            let spans = self.find(&masked, text_kind);
             if spans.is_empty() {
                 break;
             }
             masked = mask(&masked, &spans);
         }
         Cow::Owned(masked)
+    }
+
+    /// Redacts every string in the value of the member `name` of a log entry, as [`redact_log`](Self::redact_log) does. A
+    /// name counts as the name beside the elements of its list. Returns whether anything was masked.
+    pub fn redact_log_member(&self, name: &str, value: &mut Value) -> bool {
+        match value {
+            Value::String(text) => {
+                let kind = if self.enabled { log_line::member(name, text) } else { None };
+                match (kind, self.redact_log(text)) {
+                    (Some(kind), _) => *text = format!("{MARK}{kind}]"),
+                    (None, Cow::Owned(masked)) => *text = masked,
+                    (None, Cow::Borrowed(_)) => return false,
+                }
+                true
+            }
+            Value::Array(items) => {
+                items.iter_mut().fold(false, |masked, item| self.redact_log_member(name, item) | masked)
+            }
+            Value::Object(members) => members
+                .iter_mut()
+                .fold(false, |masked, (name, member)| self.redact_log_member(name, member) | masked),
+            Value::Null | Value::Bool(_) | Value::Number(_) => false,
+        }
     }
 
     /// Redacts every string in `value`, names of members included. A member's own name counts as the name
@@ -158,7 +201,7 @@ impl Redactor {
     }
 
     /// Returns the secrets of `text`, sorted, none overlapping another, none within a mark.
-    fn find(&self, text: &str) -> Vec<SecretSpan> {
+    fn find(&self, text: &str, text_kind: TextKind) -> Vec<SecretSpan> {
         let mut spans = Vec::new();
         if !self.enabled {
             return spans;
@@ -194,6 +237,9 @@ impl Redactor {
             sign if BASIC.contains(&sign) => spans.extend(url::basic(bytes, at)),
             _ => spans.extend(named::at_name(bytes, at)),
         });
+        if text_kind == TextKind::Log {
+            log_line::find(bytes, &mut spans);
+        }
         pem::middle(text, &mut spans);
         if spans.is_empty() { spans } else { merge(text, spans) }
     }

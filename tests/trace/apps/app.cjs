@@ -9,6 +9,7 @@ class CartItem {
   }
 }
 const cart = [];
+let held = 0;
 
 function burnTheProcessor(milliseconds) {
   const end = Date.now() + milliseconds;
@@ -31,6 +32,10 @@ const server = http.createServer((request, response) => {
   if (path === '/subscribers') {
     const names = ['http.server.request.start', 'http.client.request.start', 'undici:request:create', 'net.client.socket'];
     response.end(JSON.stringify(names.filter((name) => channels.channel(name).hasSubscribers)));
+  } else if (path === '/never') {
+    held++;
+  } else if (path === '/held') {
+    response.end(String(held));
   } else if (path === '/slow') {
     setTimeout(() => response.end('slow'), 120);
   } else if (path === '/broken') {

@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
 /// A comparison to make.
@@ -269,7 +270,7 @@ impl Git {
         };
         let staged = input.staged == Some(true);
         let (options, revisions) = match range {
-            Some(RevisionRange::Between { .. }) if staged => {
+            Some(RevisionRange::Between { .. } | RevisionRange::Only { .. }) if staged => {
                 return Err(Error::InvalidArgument {
                     name: "staged",
                     reason: "a range compares two commits, and not what is staged".to_owned(),
@@ -278,6 +279,15 @@ impl Git {
             Some(RevisionRange::Between { from, to, symmetric }) => {
                 (if symmetric { vec!["--merge-base".to_owned()] } else { Vec::new() }, vec![from, to])
             }
+            Some(RevisionRange::Only { commit, parents }) => match parents.into_iter().next() {
+                Some(parent) => (Vec::new(), vec![parent, commit]),
+                None => {
+                    return Err(Error::InvalidArgument {
+                        name: "revision",
+                        reason: "the commit has no parent to compare it with; git_show shows it".to_owned(),
+                    });
+                }
+            },
             Some(RevisionRange::Single(commit)) => (Vec::new(), vec![commit]),
             None => (Vec::new(), Vec::new()),
         };
@@ -288,7 +298,63 @@ impl Git {
         let options = options.into_iter().chain(staged.then(|| "--cached".to_owned())).collect();
         let request = DiffRequest { command: "diff", options, revisions, paths, overrides };
         let with_patch = input.stat != Some(true);
-        self.compare(&repository, &request, with_patch, cancel).await
+        let diff = self.compare(&repository, &request, with_patch, cancel).await?;
+        self.check_paths_exist(&repository, &request, &diff, cancel).await?;
+        Ok(diff)
+    }
+
+    /// Refuses a path that is nowhere: no differences there would read as if it had not changed.
+    async fn check_paths_exist(
+        &self,
+        repository: &Repository,
+        request: &DiffRequest<'_>,
+        diff: &DiffResult,
+        cancel: &CancellationToken,
+    ) -> Result<(), Error> {
+        for path in request.paths {
+            let prefix = format!("{}/", path.trim_end_matches('/'));
+            let is_listed = |listed: &str| listed == path || listed.starts_with(&prefix);
+            let is_in_work_tree = || {
+                let located = match Path::new(path).is_absolute() {
+                    true => repository.workspace.locate(path),
+                    false => repository.folder.join(path),
+                };
+                located.is_ok_and(|path| path.link_metadata().is_ok())
+            };
+            if diff
+                .files
+                .iter()
+                .any(|file| is_listed(&file.path) || file.from.as_deref().is_some_and(is_listed))
+                || is_in_work_tree()
+            {
+                continue;
+            }
+            let only = std::slice::from_ref(path);
+            let listed = |command: &[&str]| {
+                GitInvocation::new(repository, GitAccess::Read, cancel, command).max_output_bytes(4096)
+            };
+            let mut places = Vec::new();
+            if repository.top_level.is_some() {
+                places.push(listed(&["ls-files", "-z"]));
+            }
+            let head = self.head_commit(repository, cancel).await?;
+            for commit in request.revisions.iter().chain(&head) {
+                places.push(listed(&["ls-tree", "-r", "--name-only", "-z", commit]));
+            }
+            let mut is_known = false;
+            for place in places {
+                is_known |= !self.run_checked("git_diff", place.paths(only)).await?.bytes.is_empty();
+            }
+            if !is_known {
+                let reason = format!(
+                    "there is no `{}` in the work tree, in the index or in the commits that are compared; paths are \
+                     relative to `repository_path`",
+                    printable_line(path)
+                );
+                return Err(Error::InvalidArgument { name: "paths", reason });
+            }
+        }
+        Ok(())
     }
 
     /// Returns the statistics of a comparison, and its patch if that is wanted.

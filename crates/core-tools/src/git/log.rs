@@ -198,7 +198,7 @@ impl Git {
                 let reason = "`revision` says where to begin already; give one of the two".to_owned();
                 return Err(Error::InvalidArgument { name: "all", reason });
             }
-            return Ok(Some(vec![self.resolve_range(repository, revision, cancel).await?.to_argument()]));
+            return Ok(Some(self.resolve_range(repository, revision, cancel).await?.to_arguments()));
         }
         let head = self.head_commit(repository, cancel).await?;
         if !all {

@@ -48,6 +48,37 @@ pub(super) enum RevisionRange {
         to: String,
         symmetric: bool,
     },
+    /// `a^!`: one commit without those that led to it.
+    Only {
+        commit: String,
+        parents: Vec<String>,
+    },
+}
+
+/// The forms of a revision that stand for the parents of a commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum ParentForm<'a> {
+    /// `a^!`
+    Only(&'a str),
+    /// `a^-` and `a^-2`: what a commit brought beside its first or second parent.
+    Since(&'a str, u32),
+    /// `a^@`
+    All,
+}
+
+fn parent_form(text: &str) -> Option<ParentForm<'_>> {
+    if text.contains(':') {
+        return None;
+    }
+    if let Some(commit) = text.strip_suffix("^!") {
+        return Some(ParentForm::Only(or_head(commit)));
+    }
+    if text.ends_with("^@") {
+        return Some(ParentForm::All);
+    }
+    let (commit, number) = text.rsplit_once("^-")?;
+    let number = if number.is_empty() { 1 } else { number.parse().ok()? };
+    Some(ParentForm::Since(or_head(commit), number))
 }
 
 fn or_head(end: &str) -> &str {
@@ -118,6 +149,25 @@ impl Git {
         cancel: &CancellationToken,
     ) -> Result<RevisionRange, Error> {
         check_argument("revision", revision)?;
+        match parent_form(revision) {
+            Some(ParentForm::Only(commit)) => {
+                let commit = self.resolve_commit(repository, commit, cancel).await?;
+                let parents = self.parents(repository, &commit, cancel).await?;
+                return Ok(RevisionRange::Only { commit, parents });
+            }
+            Some(ParentForm::Since(commit, number)) => {
+                return Ok(RevisionRange::Between {
+                    from: self.resolve_commit(repository, &format!("{commit}^{number}"), cancel).await?,
+                    to: self.resolve_commit(repository, commit, cancel).await?,
+                    symmetric: false,
+                });
+            }
+            Some(ParentForm::All) => {
+                let reason = "`^@` names all parents of a commit; give one of them (`HEAD^1`), `A..B`, or `A^!` for one commit";
+                return Err(Error::InvalidArgument { name: "revision", reason: reason.to_owned() });
+            }
+            None => {}
+        }
         match split_range(revision) {
             None => Ok(RevisionRange::Single(self.resolve_commit(repository, revision, cancel).await?)),
             Some((from, to, symmetric)) => Ok(RevisionRange::Between {
@@ -126,6 +176,23 @@ impl Git {
                 symmetric,
             }),
         }
+    }
+
+    /// Returns the parents of the commit with the object name `commit`.
+    async fn parents(
+        &self,
+        repository: &Repository,
+        commit: &str,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<String>, Error> {
+        let invocation = GitInvocation::new(
+            repository,
+            GitAccess::Read,
+            cancel,
+            &["rev-list", "--parents", "--max-count=1", commit],
+        );
+        let listed = self.run_checked("git rev-list", invocation).await?.bytes;
+        Ok(lossy(listed.trim_ascii()).split(' ').skip(1).map(str::to_owned).collect())
     }
 
     /// Returns the commit that is checked out, if there is any yet.
@@ -143,12 +210,16 @@ impl Git {
 }
 
 impl RevisionRange {
-    /// Returns the range as an argument for git.
-    pub(super) fn to_argument(&self) -> String {
+    /// Returns the range as arguments for git.
+    pub(super) fn to_arguments(&self) -> Vec<String> {
         match self {
-            Self::Single(commit) => commit.clone(),
+            Self::Single(commit) => vec![commit.clone()],
             Self::Between { from, to, symmetric } => {
-                format!("{from}{}{to}", if *symmetric { "..." } else { ".." })
+                vec![format!("{from}{}{to}", if *symmetric { "..." } else { ".." })]
+            }
+            Self::Only { commit, parents } => {
+                let without = parents.iter().map(|parent| format!("^{parent}"));
+                std::iter::once(commit.clone()).chain(without).collect()
             }
         }
     }
@@ -174,5 +245,12 @@ mod tests {
         assert_eq!(split_range("a..."), Some(("a", "HEAD", true)));
         assert_eq!(split_range("HEAD:../x"), None);
         assert_eq!(split_range("a.b"), None);
+        assert_eq!(parent_form("HEAD^!"), Some(ParentForm::Only("HEAD")));
+        assert_eq!(parent_form("a~2^-"), Some(ParentForm::Since("a~2", 1)));
+        assert_eq!(parent_form("a^-2"), Some(ParentForm::Since("a", 2)));
+        assert_eq!(parent_form("a^@"), Some(ParentForm::All));
+        for other in ["HEAD^", "HEAD^2", "a^-b", "HEAD:a^!", "a^{commit}"] {
+            assert_eq!(parent_form(other), None, "{other}");
+        }
     }
 }

@@ -6,7 +6,9 @@
 
 use super::response::{DbResponse, SeedReport};
 use super::rows::RowCollector;
-use super::schema::{DatabaseSchema, ForeignKey, Index, TableColumn, TableSchema, matches_pattern};
+use super::schema::{
+    DatabaseSchema, ForeignKey, Index, TableColumn, TableSchema, key_action, matches_pattern,
+};
 use super::server::{self, DatabaseServer, SERVER_LIMIT_MARGIN};
 use super::statement::{first_word, is_ddl};
 use super::value::{self, ValueCell};
@@ -359,10 +361,11 @@ async fn prepare(
         let set = match value {
             Value::Null => set.bind(None::<i64>),
             Value::Bool(value) => set.bind(*value),
-            Value::Number(number) => match (number.as_i64(), number.as_f64()) {
-                (Some(integer), _) => set.bind(integer),
-                (None, Some(real)) => set.bind(real),
-                (None, None) => set.bind(number.to_string()),
+            Value::Number(number) => match (number.as_i64(), number.as_u64(), number.as_f64()) {
+                (Some(integer), _, _) => set.bind(integer),
+                (None, Some(integer), _) => set.bind(integer),
+                (None, None, Some(real)) => set.bind(real),
+                (None, None, None) => set.bind(number.to_string()),
             },
             Value::String(text) => set.bind(text.clone()),
             Value::Array(_) | Value::Object(_) => match value::from_base64(value)? {
@@ -559,7 +562,8 @@ fn table_of_row<'t>(
 
 async fn columns(connection: &mut MySqlConnection, tables: &mut [TableSchema]) -> Result<(), Error> {
     let rows = sqlx::raw_sql(
-        "SELECT table_name, column_name, column_type, is_nullable, column_default, column_key \
+        "SELECT table_name, column_name, column_type, is_nullable, column_default, column_key, extra, \
+         generation_expression \
          FROM information_schema.columns WHERE table_schema = DATABASE() ORDER BY table_name, ordinal_position",
     )
     .fetch_all(connection)
@@ -567,7 +571,12 @@ async fn columns(connection: &mut MySqlConnection, tables: &mut [TableSchema]) -
     .map_err(Error::engine)?;
     for row in &rows {
         let Some((table, texts)) = table_of_row(tables, row) else { continue };
-        if let [Some(name), Some(kind), Some(nullable), default, key] = &texts[..] {
+        if let [Some(name), Some(kind), Some(nullable), default, key, extra, expression] = &texts[..] {
+            let extra = extra.as_deref().unwrap_or_default().to_ascii_lowercase();
+            let expression = expression.as_deref().filter(|expression| !expression.is_empty());
+            // MariaDB says `persistent` in older versions.
+            let is_stored = extra.contains("stored") || extra.contains("persistent");
+            let kept = if is_stored { "stored" } else { "virtual" };
             table.columns.push(TableColumn {
                 name: name.clone(),
                 kind: kind.clone(),
@@ -575,6 +584,8 @@ async fn columns(connection: &mut MySqlConnection, tables: &mut [TableSchema]) -
                 // MariaDB writes the text `NULL` where there is no default.
                 default: default.clone().filter(|default| default != "NULL"),
                 primary_key: key.as_deref() == Some("PRI"),
+                generated: expression.map(|expression| format!("{kept} {expression}")),
+                identity: extra.contains("auto_increment").then(|| "auto_increment".to_owned()),
             });
         }
     }
@@ -583,7 +594,8 @@ async fn columns(connection: &mut MySqlConnection, tables: &mut [TableSchema]) -
 
 async fn indexes(connection: &mut MySqlConnection, tables: &mut [TableSchema]) -> Result<(), Error> {
     let rows = sqlx::raw_sql(
-        "SELECT table_name, index_name, non_unique, COALESCE(column_name, '(expression)') \
+        "SELECT table_name, index_name, non_unique, COALESCE(CONCAT(column_name, \
+         IF(sub_part IS NULL, '', CONCAT('(', sub_part, ')'))), '(expression)') \
          FROM information_schema.statistics WHERE table_schema = DATABASE() ORDER BY table_name, index_name, seq_in_index",
     )
     .fetch_all(connection)
@@ -599,6 +611,8 @@ async fn indexes(connection: &mut MySqlConnection, tables: &mut [TableSchema]) -
                 name: name.clone(),
                 columns: vec![column.clone()],
                 unique: non_unique == "0",
+                // Neither MySQL nor MariaDB has partial indexes.
+                predicate: None,
             }),
         }
     }
@@ -607,9 +621,12 @@ async fn indexes(connection: &mut MySqlConnection, tables: &mut [TableSchema]) -
 
 async fn foreign_keys(connection: &mut MySqlConnection, tables: &mut [TableSchema]) -> Result<(), Error> {
     let rows = sqlx::raw_sql(
-        "SELECT table_name, constraint_name, column_name, referenced_table_name, referenced_column_name \
-         FROM information_schema.key_column_usage WHERE table_schema = DATABASE() AND referenced_table_name IS NOT NULL \
-         ORDER BY table_name, constraint_name, ordinal_position",
+        "SELECT k.table_name, k.constraint_name, k.column_name, k.referenced_table_name, k.referenced_column_name, \
+         r.delete_rule, r.update_rule FROM information_schema.key_column_usage k \
+         LEFT JOIN information_schema.referential_constraints r ON r.constraint_schema = k.constraint_schema \
+         AND r.constraint_name = k.constraint_name AND r.table_name = k.table_name \
+         WHERE k.table_schema = DATABASE() AND k.referenced_table_name IS NOT NULL \
+         ORDER BY k.table_name, k.constraint_name, k.ordinal_position",
     )
     .fetch_all(connection)
     .await
@@ -618,12 +635,23 @@ async fn foreign_keys(connection: &mut MySqlConnection, tables: &mut [TableSchem
     let mut last = None;
     for row in &rows {
         let Some((table, texts)) = table_of_row(tables, row) else { continue };
-        let [Some(name), Some(column), Some(referenced_table), Some(referenced_column)] = &texts[..] else {
+        let [Some(name), Some(column), Some(referenced_table), Some(referenced_column), on_delete, on_update] =
+            &texts[..]
+        else {
             continue;
+        };
+        // The default, which is the same as no action here.
+        let action = |rule: &Option<String>| {
+            key_action(rule.as_deref().unwrap_or_default()).filter(|action| action != "restrict")
         };
         let key = Some((table.name.clone(), name.clone()));
         if last != key {
-            table.foreign_keys.push(ForeignKey { table: referenced_table.clone(), ..ForeignKey::default() });
+            table.foreign_keys.push(ForeignKey {
+                table: referenced_table.clone(),
+                on_delete: action(on_delete),
+                on_update: action(on_update),
+                ..ForeignKey::default()
+            });
             last = key;
         }
         if let Some(key) = table.foreign_keys.last_mut() {

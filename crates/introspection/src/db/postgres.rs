@@ -166,14 +166,30 @@ async fn drop_superuser_rights(
             .fetch_one(&mut *connection)
             .await
             .map_err(Error::engine)?;
-    if has_role {
-        execute(connection, "SET LOCAL ROLE pg_read_all_data").await?;
-    }
-    Ok(Some(
+    let mut warning =
         "this connection is a superuser's, which a determined query can use beyond the database; give it a role \
          that may only read (docs/databases.md)"
-            .to_owned(),
-    ))
+            .to_owned();
+    if has_role {
+        // A superuser is exempt from row security, and the role is not.
+        let secured: Vec<String> = sqlx::query_scalar(
+            "SELECT c.oid::regclass::text FROM pg_catalog.pg_class c WHERE c.relrowsecurity ORDER BY 1 LIMIT 6",
+        )
+        .fetch_all(&mut *connection)
+        .await
+        .map_err(Error::engine)?;
+        execute(connection, "SET LOCAL ROLE pg_read_all_data").await?;
+        let named = secured.get(..5).unwrap_or(&secured);
+        if !named.is_empty() {
+            let and_more = if named.len() < secured.len() { " and more" } else { "" };
+            warning.push_str(&format!(
+                "; the query ran as pg_read_all_data, from which row level security may hide rows of {}{and_more}, though \
+                 not from this user",
+                named.join(", ")
+            ));
+        }
+    }
+    Ok(Some(warning))
 }
 
 /// A statement as the server has parsed it.
@@ -554,7 +570,8 @@ fn not_permitted(statement: &str, action: Action) -> Error {
     Error::NotPermitted { action, reason }
 }
 
-/// Describes each table as one JSON object, in the form of [`Table`].
+/// Describes each table as one JSON object, in the form of [`TableSchema`].
+// Columns of the catalog that older servers do not have are read from the row as JSON, where they are null.
 const DESCRIBE_TABLES: &str = "
 SELECT json_build_object(
   'name', CASE WHEN n.nspname = 'public' THEN c.relname ELSE n.nspname || '.' || c.relname END,
@@ -562,15 +579,20 @@ SELECT json_build_object(
   'row_estimate', CASE WHEN c.relkind IN ('r', 'p', 'm') AND c.reltuples >= 0 THEN c.reltuples::bigint END,
   'columns', (SELECT coalesce(json_agg(json_build_object(
       'name', a.attname, 'type', format_type(a.atttypid, a.atttypmod), 'nullable', NOT a.attnotnull,
-      'default', (SELECT pg_get_expr(d.adbin, d.adrelid) FROM pg_catalog.pg_attrdef d WHERE d.adrelid = c.oid AND d.adnum = a.attnum),
+      'default', CASE WHEN coalesce(to_jsonb(a)->>'attgenerated', '') = '' THEN (SELECT pg_get_expr(d.adbin, d.adrelid) FROM pg_catalog.pg_attrdef d WHERE d.adrelid = c.oid AND d.adnum = a.attnum) END,
+      'generated', CASE to_jsonb(a)->>'attgenerated' WHEN 's' THEN 'stored' WHEN 'v' THEN 'virtual' END
+        || ' ' || (SELECT pg_get_expr(d.adbin, d.adrelid) FROM pg_catalog.pg_attrdef d WHERE d.adrelid = c.oid AND d.adnum = a.attnum),
+      'identity', CASE to_jsonb(a)->>'attidentity' WHEN 'a' THEN 'always' WHEN 'd' THEN 'by default' END,
       'primary_key', EXISTS (SELECT FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND i.indisprimary AND a.attnum = ANY (i.indkey::int2[]))
     ) ORDER BY a.attnum), '[]') FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped),
   'indexes', (SELECT coalesce(json_agg(json_build_object(
-      'name', x.relname, 'unique', i.indisunique,
+      'name', x.relname, 'unique', i.indisunique, 'predicate', pg_get_expr(i.indpred, i.indrelid, true),
       'columns', (SELECT json_agg(pg_get_indexdef(i.indexrelid, k, true) ORDER BY k) FROM generate_series(1, i.indnkeyatts) k)
     ) ORDER BY x.relname), '[]') FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class x ON x.oid = i.indexrelid WHERE i.indrelid = c.oid),
   'foreign_keys', (SELECT coalesce(json_agg(json_build_object(
       'table', f.confrelid::regclass::text,
+      'on_delete', CASE f.confdeltype WHEN 'r' THEN 'restrict' WHEN 'c' THEN 'cascade' WHEN 'n' THEN 'set null' WHEN 'd' THEN 'set default' END,
+      'on_update', CASE f.confupdtype WHEN 'r' THEN 'restrict' WHEN 'c' THEN 'cascade' WHEN 'n' THEN 'set null' WHEN 'd' THEN 'set default' END,
       'columns', (SELECT json_agg(a.attname ORDER BY o) FROM unnest(f.conkey) WITH ORDINALITY u(n, o) JOIN pg_catalog.pg_attribute a ON a.attrelid = f.conrelid AND a.attnum = u.n),
       'references', (SELECT json_agg(a.attname ORDER BY o) FROM unnest(f.confkey) WITH ORDINALITY u(n, o) JOIN pg_catalog.pg_attribute a ON a.attrelid = f.confrelid AND a.attnum = u.n)
     ) ORDER BY f.conname), '[]') FROM pg_catalog.pg_constraint f WHERE f.conrelid = c.oid AND f.contype = 'f')

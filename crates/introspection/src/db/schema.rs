@@ -64,6 +64,13 @@ pub struct TableColumn {
     /// It is part of the primary key.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub primary_key: bool,
+    /// `stored` or `virtual` and the expression, for a generated column.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generated: Option<String>,
+    /// The way in which the engine numbers rows by it: `always` or `by default` (identity), `auto_increment`,
+    /// `autoincrement`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<String>,
 }
 
 /// An index.
@@ -76,6 +83,9 @@ pub struct Index {
     pub columns: Vec<String>,
     /// No two rows have the same values in these columns.
     pub unique: bool,
+    /// The condition of a partial index: only rows that meet it are in the index.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub predicate: Option<String>,
 }
 
 /// A foreign key.
@@ -89,6 +99,18 @@ pub struct ForeignKey {
     /// The columns there; none for the primary key.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub references: Vec<String>,
+    /// The effect of deleting the row that is referred to, such as `cascade`. Absent where that is refused (`no action`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_delete: Option<String>,
+    /// The effect of changing the key that is referred to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_update: Option<String>,
+}
+
+/// Returns the action of a foreign key in lower case; `None` for `NO ACTION`.
+pub(super) fn key_action(action: &str) -> Option<String> {
+    let action = action.to_ascii_lowercase();
+    (!action.is_empty() && action != "no action").then_some(action)
 }
 
 /// The approximate limit of the descriptions of one answer, in bytes of JSON.

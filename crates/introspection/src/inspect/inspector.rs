@@ -226,6 +226,7 @@ impl Inspector {
                 Err(ProviderError::NotAsked(_)) => continue,
                 Ok(mut value) => {
                     value.notes.extend(state_request.port_note());
+                    value.notes.extend(state_request.other_processes_note());
                     return Ok(StateResponse::found(value, failures, self.unrestricted));
                 }
                 Err(ProviderError::NotApplicable(reason)) => reason,

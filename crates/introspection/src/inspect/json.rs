@@ -151,7 +151,7 @@ impl<'a> OutlineBuilder<'a> {
                     self.add(container.child(member, member_node, is_secret(name)));
                 }
                 if omitted > 0 {
-                    let mark = self.tree.push_member(node, "$more");
+                    let mark = self.tree.push_mark(node, "more");
                     self.tree.set(mark, omitted.into());
                 }
             }

@@ -136,6 +136,23 @@ impl StateRequest<'_> {
         self.port_process.get()?.as_ref()?.note.clone()
     }
 
+    /// Returns the names of the applications under the roots, if no target was named and there are several of which one was
+    /// chosen.
+    pub(super) fn other_processes_note(&self) -> Option<String> {
+        let chosen_of = self.processes.get().filter(|_| self.target.is_none())?;
+        let is_application = |process: &&Process| process.runtime != LanguageRuntime::Native;
+        let names: Vec<String> = chosen_of.iter().filter(is_application).map(Process::display_name).collect();
+        (names.len() > 1).then(|| {
+            let listed: Vec<&str> = names.iter().take(10).map(String::as_str).collect();
+            format!(
+                "{} applications run under the roots, and `source` names the one that was read: {}; name another as target \
+                 \"pid:N\"",
+                names.len(),
+                listed.join(", ")
+            )
+        })
+    }
+
     /// Returns the process of the target, or the only one under the roots that runs one of `runtimes`.
     pub(super) async fn process(&self, runtimes: &[LanguageRuntime]) -> Result<Process, ProviderError> {
         let not_applicable = |reason: String| Err(ProviderError::NotApplicable(reason));

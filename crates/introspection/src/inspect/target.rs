@@ -398,6 +398,17 @@ impl Process {
         self.local_ports().into_iter().find(|address| port == 0 || address.port() == port)
     }
 
+    /// Returns whether the command line is that of Node.js, Deno or Bun, or has the option that opens an inspector. The
+    /// program of a wrapper, or of an application that Electron or Bun packed, has another name.
+    pub(crate) fn names_inspector(&self) -> bool {
+        let is_runtime = |word: &String| {
+            let name = word.rsplit('/').next().unwrap_or_default();
+            ["node", "nodejs", "deno", "bun", "electron"].contains(&name)
+        };
+        self.command.first().is_some_and(is_runtime)
+            || self.command.iter().any(|word| word.starts_with("--inspect"))
+    }
+
     /// Sends `signal` if the process has a handler for it and `is_proven` holds. The handle of the process is opened before
     /// the checks, so that the signal cannot reach a later process with the same id.
     ///

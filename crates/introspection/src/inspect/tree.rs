@@ -111,9 +111,23 @@ impl ValueTree {
         node
     }
 
-    /// Adds a node as a member of an object, and returns its index. If the name is taken, a prime is added: in JavaScript a
-    /// symbol and a string may read the same.
+    /// Adds a node as a member of an object of the application, and returns its index. A name that would read as a mark
+    /// gets one more `$`.
     pub(super) fn push_member(&mut self, object: usize, name: &str) -> usize {
+        if is_mark_name(name) {
+            return self.push_named(object, &format!("${name}"));
+        }
+        self.push_named(object, name)
+    }
+
+    /// Adds a node as the mark `$name` of an object, and returns its index.
+    pub(super) fn push_mark(&mut self, object: usize, name: &str) -> usize {
+        self.push_named(object, &format!("${name}"))
+    }
+
+    /// Adds a node under `name`. If the name is taken, a prime is added: in JavaScript a symbol and a string may read the
+    /// same.
+    fn push_named(&mut self, object: usize, name: &str) -> usize {
         let node = self.add_node();
         self.bytes += name.len() + 4;
         if let Some(TreeNode::Members(members)) = self.nodes.get_mut(object) {
@@ -168,7 +182,60 @@ impl ValueTree {
     }
 }
 
+/// The names of marks, without their `$`.
+const MARK_NAMES: [&str; 21] = [
+    "bigint",
+    "cut",
+    "date",
+    "empty",
+    "error",
+    "function",
+    "getter",
+    "map",
+    "more",
+    "number",
+    "properties",
+    "proxy",
+    "ref",
+    "regexp",
+    "set",
+    "setter",
+    "symbol",
+    "type",
+    "undefined",
+    "unread",
+    "value",
+];
+
+/// Returns whether `name` is that of a mark, or one to which a `$` was added.
+fn is_mark_name(name: &str) -> bool {
+    name.starts_with('$') && MARK_NAMES.contains(&name.trim_start_matches('$'))
+}
+
 /// Returns `{"$name": value}`, for a value that JSON has no form for.
 pub(super) fn mark(name: &str, value: impl Into<Value>) -> Value {
     Value::Object(Map::from_iter([(format!("${name}"), value.into())]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_member_of_the_application_does_not_read_as_a_mark() {
+        let mut tree = ValueTree::default();
+        let object = tree.add_node();
+        tree.make_object(object);
+        let class = tree.push_mark(object, "type");
+        tree.set(class, "Order".into());
+        for name in ["$type", "$$type", "$typed", "type"] {
+            let member = tree.push_member(object, name);
+            tree.set(member, name.into());
+        }
+        let expected = json!({
+            "$type": "Order", "$$type": "$type", "$$$type": "$$type", "$typed": "$typed", "type": "type"
+        });
+        assert_eq!(tree.take_value(object), expected);
+    }
 }

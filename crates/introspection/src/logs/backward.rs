@@ -6,7 +6,7 @@
 //! truncated.
 
 use super::forward::{EntrySpan, ReadLimits, classify_line, is_blank};
-use super::line::{EntryHead, LineClassifier, LineRole, PrecedingLines, PreviousLine};
+use super::line::{EntryHead, LineClassifier, LineRole, PrecedingLines};
 use super::preceding::read_preceding;
 use super::read_at::ReadAt;
 use std::io;
@@ -199,13 +199,13 @@ impl<'a, S: ReadAt + ?Sized> BackwardReader<'a, S> {
                     None => PrecedingLines::none(start, self.limits.text_distance()),
                 };
                 let after = preceding.insert(before);
-                let role = kind.role(after.at(raw_start));
+                let role = after.role(kind, raw_start);
                 after.add(kind, raw_start, raw_end);
                 role
             };
             match role {
                 LineRole::Blank => {}
-                LineRole::Continuation => {
+                LineRole::Continuation | LineRole::Rest => {
                     if beginning.is_none() {
                         rest.get_or_insert((line_start, lines));
                     }
@@ -289,14 +289,14 @@ impl<'a, S: ReadAt + ?Sized> BackwardReader<'a, S> {
         }
         let (kept, line_start) = self.beginning(begin, stop)?;
         let kind = classify_line(&mut self.classifier, &kept, stop - begin, blank, self.limits);
-        let previous_line = match kind.depends_on_previous() {
-            true => read_preceding(self.source, begin, begin, self.limits)?.at(begin),
-            false => PreviousLine::Other,
+        let before = match kind.depends_on_previous() {
+            true => read_preceding(self.source, begin, begin, self.limits)?,
+            false => PrecedingLines::none(begin, self.limits.text_distance()),
         };
         let lines = self.lines + u64::from(ended);
-        match kind.role(previous_line) {
+        match before.role(kind, begin) {
             LineRole::Blank => self.advance(begin, lines, None, None, hits, wanted),
-            LineRole::Continuation => {
+            LineRole::Continuation | LineRole::Rest => {
                 self.advance(begin, lines, None, Some((line_start, lines)), hits, wanted)
             }
             LineRole::Head(head) => {

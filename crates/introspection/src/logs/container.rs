@@ -34,6 +34,12 @@ pub(super) fn open(line: &[u8]) -> Option<ContainerLine<'_>> {
     }
 }
 
+/// Returns whether a runtime cut the line that `bytes` begin with.
+pub(super) fn is_cut(bytes: &[u8]) -> bool {
+    let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    open(line).is_some_and(|line| line.piece.partial)
+}
+
 /// Opens `2026-11-20T10:00:00.123456789Z stdout F content`.
 fn cri(line: &[u8]) -> Option<ContainerLine<'_>> {
     let space = memchr::memchr(b' ', line.get(..line.len().min(40))?)?;

@@ -14,6 +14,7 @@ use super::forward::{ForwardReader, ReadLimits};
 use super::line::LineFormat;
 use super::log_time::LogTime;
 use super::page::MAX_PAGE_BYTES;
+use super::preceding::read_preceding;
 use super::query::{EntryFilter, OmittedCounts};
 use super::read_at;
 use std::io::{self, Read as _};
@@ -271,8 +272,8 @@ impl LogFollower {
         let mut next = reader.next()?;
         while let Some(raw) = next {
             next = reader.next()?;
-            // The last entry may get more lines, or may be half written.
-            if next.is_none() && !ended && !(is_settled && raw.ended) {
+            // The last entry may get more lines, or may be half written; so may one whose line was cut.
+            if (next.is_none() || raw.is_unfinished()) && !ended && !(is_settled && raw.ended) {
                 break;
             }
             if !self.filter.may_match(raw.span.head) {
@@ -335,12 +336,12 @@ impl LogFollower {
         } else {
             Box::new(read_at::RangeReader { source: &self.file.file, offset: self.position.offset, end })
         };
-        Ok(ForwardReader::new(
-            from,
-            self.position.offset,
-            self.lines.unwrap_or_default(),
-            ReadLimits::DEFAULT,
-        ))
+        let (offset, limits) = (self.position.offset, ReadLimits::DEFAULT);
+        let reader = ForwardReader::new(from, offset, self.lines.unwrap_or_default(), limits);
+        if self.file.is_decoded() || offset == 0 {
+            return Ok(reader);
+        }
+        Ok(reader.after(read_preceding(&self.file.file, offset, offset, limits)?.cuts_only()))
     }
 
     /// Returns the file after this one, once it has content.

@@ -2,6 +2,7 @@
 
 use super::journal;
 use super::line::{EntryHead, LineClassifier, LineKind, LineRole, PrecedingLines};
+use std::collections::VecDeque;
 use std::io::{self, Read};
 
 /// The limits on the memory of both readers.
@@ -46,6 +47,31 @@ pub(super) struct RawEntry {
     pub(super) lines_end: u64,
     /// True if its last line ends with a line feed.
     pub(super) ended: bool,
+    /// The stream of a container that its head is of: true for the error stream.
+    stderr: Option<bool>,
+    /// True if a container's runtime cut its last line.
+    is_cut: bool,
+    /// Counts the entries of one reader.
+    number: u64,
+}
+
+impl RawEntry {
+    /// Returns whether the rest of a line that a container's runtime cut is missing.
+    pub(super) fn is_unfinished(&self) -> bool {
+        self.is_cut
+    }
+
+    /// Adds a line, as much of it as an entry may have.
+    fn add(&mut self, line: &BoundedLine, limits: ReadLimits) {
+        let free_bytes = limits.max_line_bytes.saturating_sub(self.bytes.len() + 1);
+        // The lengths of binary values count blank lines too.
+        let is_kept = !line.content.is_empty() || journal::is_head(&self.bytes);
+        if free_bytes > 0 && is_kept {
+            self.bytes.push(b'\n');
+            self.bytes.extend(line.content.iter().take(free_bytes));
+        }
+        self.is_cut = line.kind.stream_piece().is_some_and(|piece| piece.partial);
+    }
 }
 
 /// Reads entries from first to last.
@@ -61,8 +87,13 @@ pub(super) struct ForwardReader<R> {
     offset: u64,
     lines: u64,
     preceding: PrecedingLines,
-    /// The entry whose lines are being read, if one has begun.
-    open: Option<RawEntry>,
+    /// The entries that are being read. The last one gets the lines that come, but for those of the other stream of a
+    /// container, which continue the last entry of that stream.
+    open: VecDeque<RawEntry>,
+    /// The number of the last entry of each stream, standard output first.
+    last_of_stream: [Option<u64>; 2],
+    /// The number of entries that were begun.
+    begun: u64,
 }
 
 /// A line, of which `content` is at most as much as the limits allow.
@@ -86,51 +117,89 @@ impl<R: Read> ForwardReader<R> {
             offset,
             lines,
             preceding: PrecedingLines::none(offset, limits.text_distance()),
-            open: None,
+            open: VecDeque::new(),
+            last_of_stream: [None; 2],
+            begun: 0,
         }
+    }
+
+    /// Sets the lines before the input, which tell how its first lines are taken. None by default.
+    #[must_use]
+    pub(super) fn after(mut self, preceding: PrecedingLines) -> Self {
+        self.preceding = preceding;
+        self
     }
 
     /// Returns the next entry, or `None` at the end.
     pub(super) fn next(&mut self) -> io::Result<Option<RawEntry>> {
         loop {
-            let (lines, raw_start) = (self.lines, self.offset);
-            let Some(line) = self.line()? else { return Ok(self.open.take()) };
-            let mut role = line.kind.role(self.preceding.at(raw_start));
-            self.preceding.add(line.kind, raw_start, self.offset);
-            if role == LineRole::Continuation && self.open.is_none() {
-                role = LineRole::Head(EntryHead::UNRECOGNIZED);
+            if self.open.len() > 1 && self.open.front().is_some_and(|entry| !self.may_continue(entry)) {
+                return Ok(self.open.pop_front());
             }
-            match role {
-                LineRole::Head(head) => {
-                    let span = EntrySpan { start: line.start, end: self.offset, head };
-                    let entry = RawEntry {
-                        span,
-                        bytes: line.content,
-                        lines,
-                        lines_end: self.lines,
-                        ended: line.ended,
-                    };
-                    if let Some(mut previous) = self.open.replace(entry) {
-                        previous.span.end = line.start;
-                        return Ok(Some(previous));
-                    }
+            let (lines, raw_start) = (self.lines, self.offset);
+            let Some(line) = self.line()? else { return Ok(self.open.pop_front()) };
+            let role = self.preceding.role(line.kind, raw_start);
+            self.preceding.add(line.kind, raw_start, self.offset);
+            let stderr = line.kind.stream_piece().map(|piece| piece.stderr);
+            let role = match role {
+                // The entry that the line belongs to was read before.
+                LineRole::Continuation | LineRole::Rest if self.open.is_empty() => line.kind.role_alone(),
+                role => role,
+            };
+            if let LineRole::Head(head) = role {
+                self.begin(line, head, lines, stderr);
+                continue;
+            }
+            let limits = self.limits;
+            let target = match stderr {
+                Some(stderr) => {
+                    let number = self.last_of_stream.get(usize::from(stderr)).copied().flatten();
+                    self.open.iter_mut().rfind(|entry| Some(entry.number) == number)
                 }
-                LineRole::Continuation | LineRole::Blank => {
-                    if let Some(open) = &mut self.open {
-                        let free_bytes = self.limits.max_line_bytes.saturating_sub(open.bytes.len() + 1);
-                        // The lengths of binary values count blank lines too.
-                        let is_kept = !line.content.is_empty() || journal::is_head(&open.bytes);
-                        if free_bytes > 0 && is_kept {
-                            open.bytes.push(b'\n');
-                            open.bytes.extend(line.content.iter().take(free_bytes));
-                        }
-                        open.span.end = self.offset;
-                        open.lines_end = self.lines;
-                        open.ended = line.ended;
-                    }
-                }
+                None => self.open.back_mut(),
+            };
+            // The beginning of a cut line may stand before the input: then its entry has the rest already.
+            if let Some(target) = target {
+                target.add(&line, limits);
+            }
+            if let Some(last) = self.open.back_mut() {
+                (last.span.end, last.lines_end, last.ended) = (self.offset, self.lines, line.ended);
             }
         }
+    }
+
+    /// Begins the entry whose first line is `line`, after `lines` line feeds.
+    fn begin(&mut self, line: BoundedLine, head: EntryHead, lines: u64, stderr: Option<bool>) {
+        if let Some(previous) = self.open.back_mut() {
+            previous.span.end = line.start;
+        }
+        self.begun += 1;
+        match stderr {
+            Some(stderr) => {
+                if let Some(last) = self.last_of_stream.get_mut(usize::from(stderr)) {
+                    *last = Some(self.begun);
+                }
+            }
+            None => self.last_of_stream = [None; 2],
+        }
+        self.open.push_back(RawEntry {
+            span: EntrySpan { start: line.start, end: self.offset, head },
+            bytes: line.content,
+            lines,
+            lines_end: self.lines,
+            ended: line.ended,
+            stderr,
+            is_cut: line.kind.stream_piece().is_some_and(|piece| piece.partial),
+            number: self.begun,
+        });
+    }
+
+    /// Returns whether a line that is not read yet may continue `entry`, which is not the last one.
+    fn may_continue(&self, entry: &RawEntry) -> bool {
+        entry.stderr.is_some_and(|stderr| {
+            self.last_of_stream.get(usize::from(stderr)) == Some(&Some(entry.number))
+                && self.preceding.is_open(stderr, self.offset)
+        })
     }
 
     /// Reads the next line, of any length, and keeps as much of it as the limits allow.

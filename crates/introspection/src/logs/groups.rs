@@ -17,8 +17,9 @@ use tokio_util::sync::CancellationToken;
 
 /// The number of groups that are counted; entries of further ones are counted together.
 const MAX_GROUPS: usize = 10_000;
-/// The number of different texts of a group that are counted one by one.
+/// The number of different texts that are counted one by one: of every group, and of all groups together beyond that.
 const MAX_TEXTS: usize = 200;
+const MAX_SHARED_TEXTS: usize = 100_000;
 /// The number of these texts that an answer names.
 const MAX_NAMED_TEXTS: usize = 5;
 /// The size of such a text, and of the message of a sample, in bytes.
@@ -85,6 +86,10 @@ fn field_value(entry: &LogEntry, name: &str, filter: &EntryFilter) -> String {
         return MASKED.to_owned();
     }
     let mut text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    // The entry was masked before.
+    if text.starts_with("[redacted:") {
+        return MASKED.to_owned();
+    }
     shorten(&mut text, MAX_TEXT_BYTES);
     text
 }
@@ -97,6 +102,8 @@ struct GroupCount {
     first: Option<LogTime>,
     last: Option<LogTime>,
     messages: HashMap<String, u64>,
+    /// The largest number of texts that were counted at a time, where the rarest of them were forgotten.
+    most_texts: Option<usize>,
     sample: LogEntry,
 }
 
@@ -117,20 +124,26 @@ impl GroupCount {
             first: None,
             last: None,
             messages: HashMap::new(),
+            most_texts: None,
             sample: entry,
         }
     }
 
-    fn add(&mut self, entry: LogEntry, time: Option<LogTime>) {
+    /// Adds an entry. `shared_texts` is the number of texts that groups may still count beyond their own.
+    fn add(&mut self, entry: LogEntry, time: Option<LogTime>, shared_texts: &mut usize) {
         self.count += 1;
         if self.count == 1 || rank(entry.level) > self.rank {
             (self.rank, self.level) = (rank(entry.level), entry.level);
         }
         let mut message = entry.message.lines().next().unwrap_or_default().to_owned();
         shorten(&mut message, MAX_TEXT_BYTES);
-        if self.messages.len() < MAX_TEXTS || self.messages.contains_key(&message) {
-            *self.messages.entry(message).or_default() += 1;
+        if !self.messages.contains_key(&message) && self.messages.len() >= MAX_TEXTS {
+            if *shared_texts == 0 {
+                *shared_texts += self.forget_rarest();
+            }
+            *shared_texts = shared_texts.saturating_sub(1);
         }
+        *self.messages.entry(message).or_default() += 1;
         if let Some(time) = time {
             self.first = Some(self.first.map_or(time, |first| first.min(time)));
         }
@@ -141,8 +154,19 @@ impl GroupCount {
         }
     }
 
+    /// Forgets the rarer half of the texts, so that one that becomes frequent later has room. Returns the number of them.
+    fn forget_rarest(&mut self) -> usize {
+        let before = self.messages.len();
+        self.most_texts = self.most_texts.max(Some(before));
+        let mut counts: Vec<u64> = self.messages.values().copied().collect();
+        let half = counts.len() / 2;
+        let median = *counts.select_nth_unstable(half).1;
+        self.messages.retain(|_, count| *count > median);
+        before - self.messages.len()
+    }
+
     fn finish(self, group: String) -> LogGroup {
-        let distinct_messages = self.messages.len();
+        let distinct_messages = self.messages.len().max(self.most_texts.unwrap_or_default());
         let mut messages: Vec<_> =
             self.messages.into_iter().map(|(message, count)| MessageCount { message, count }).collect();
         messages.sort_by(|a, b| (b.count, &a.message).cmp(&(a.count, &b.message)));
@@ -160,6 +184,7 @@ impl GroupCount {
             last: self.last.map(|time| time.to_string()),
             messages,
             distinct_messages,
+            distinct_at_least: self.most_texts.is_some(),
             sample,
         }
     }
@@ -174,6 +199,7 @@ pub(super) fn read(
 ) -> Result<LogPage, Error> {
     let mut groups: HashMap<(String, &'static str), GroupCount> = HashMap::new();
     let (mut total, mut ungrouped) = (0_u64, 0_u64);
+    let mut shared_texts = MAX_SHARED_TEXTS;
     let mut page = each_matching(files, MAX_READ_BYTES, filter, cancel, |mut entry, time, file| {
         total += 1;
         let key = by.key(&entry, file, filter);
@@ -184,7 +210,11 @@ pub(super) fn read(
             return;
         }
         entry.file = Some(file.to_owned()).filter(|_| files.len() > 1);
-        groups.entry((key, level)).or_insert_with(|| GroupCount::new(entry.clone())).add(entry, time);
+        groups.entry((key, level)).or_insert_with(|| GroupCount::new(entry.clone())).add(
+            entry,
+            time,
+            &mut shared_texts,
+        );
     })?;
     let group_count = groups.len();
     let mut counted: Vec<LogGroup> = groups.into_iter().map(|((key, _), group)| group.finish(key)).collect();

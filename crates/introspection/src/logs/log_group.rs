@@ -22,9 +22,13 @@ pub struct LogGroup {
     /// The most frequent messages of the group with their counts, where they differ.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<MessageCount>,
-    /// The number of different messages; at least this many, where they are many.
+    /// The number of different messages.
     #[serde(skip_serializing_if = "is_one")]
     pub distinct_messages: usize,
+    /// True if there are more different messages than were counted at a time: `distinct_messages` and the counts of
+    /// `messages` are then at least these.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub distinct_at_least: bool,
     /// The last entry.
     pub sample: LogEntry,
 }

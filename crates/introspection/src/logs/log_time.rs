@@ -133,12 +133,16 @@ impl WrittenTime {
     fn parse_numeric(text: &[u8]) -> Option<(Self, usize)> {
         let (day, mut at) = date(text).or_else(|| common_date(text)).or_else(|| spaced_date(text))?;
         at += match text.get(at..)? {
+            // MariaDB pads the hour with a blank: `2026-11-20  9:00:00`.
+            [b' ', b' ', b'0'..=b'9', b':', ..] => 2,
             [b'T' | b't' | b' ' | b':', b':', ..] => 2,
             [b'T' | b't' | b' ' | b':', ..] => 1,
             [b',', b' ', ..] => 2,
             _ => return None,
         };
-        let (seconds, nanos, used) = clock_of_half_day(text.get(at..)?).or_else(|| clock(text.get(at..)?))?;
+        let rest = text.get(at..)?;
+        let (seconds, nanos, used) =
+            clock_of_half_day(rest).or_else(|| clock(rest)).or_else(|| padded_clock(text.get(at - 1..)?))?;
         at += used;
         let (offset, used) = zone(text.get(at..)?);
         Some((Self::in_zone(day, seconds, nanos, offset), at + used))
@@ -375,6 +379,15 @@ pub(super) fn clock(text: &[u8]) -> Option<(i64, u32, usize)> {
         nanos = nanos * 10 + u32::from(digit);
     }
     Some((seconds, nanos, 9 + length))
+}
+
+/// Reads a clock whose hour is padded with a blank, ` 9:00:00`. The length does not count the blank.
+fn padded_clock(text: &[u8]) -> Option<(i64, u32, usize)> {
+    let mut padded = text.get(..text.len().min(24))?.to_vec();
+    let hour = padded.first_mut().filter(|byte| **byte == b' ')?;
+    *hour = b'0';
+    let (seconds, nanos, used) = clock(&padded)?;
+    Some((seconds, nanos, used - 1))
 }
 
 /// Parses `1:00:00 PM` or `01:00:00.123 am`. Returns seconds, nanoseconds and the length in bytes.

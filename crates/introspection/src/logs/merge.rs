@@ -9,6 +9,7 @@ use super::entry::LogEntry;
 use super::error::Error;
 use super::files::LogFile;
 use super::forward::{ForwardReader, ReadLimits};
+use super::interleaved;
 use super::line::LineFormat;
 use super::log_time::LogTime;
 use super::page::{LogPage, MAX_PAGE_BYTES};
@@ -203,6 +204,8 @@ impl FileTail<'_> {
                         reread.as_slice()
                     }
                 };
+                let own = interleaved::entry_bytes(&self.file.file, &span, bytes)?;
+                let bytes = own.as_deref().unwrap_or(bytes);
                 if let Some((entry, time)) = filter.parse_if_matching(bytes, &span, reference, omissions) {
                     let key = time.unwrap_or(self.last_key);
                     self.last_key = key;
@@ -238,7 +241,7 @@ impl FileTail<'_> {
             read += position - reader.position();
             // Entries are written in about the order of their times.
             if earliest.is_some_and(|earliest| filter.ends_before(earliest)) {
-                self.too_old |= self.floor.may_end(self.file, reader.position(), filter)?;
+                self.too_old |= self.floor.may_end(self.file, reader.position(), filter, omissions)?;
             }
             self.bound = Some(earliest.unwrap_or(self.last_key));
         }

@@ -53,6 +53,7 @@ mod frameworks;
 mod groups;
 mod head;
 mod iis_haproxy;
+mod interleaved;
 mod journal;
 mod json;
 mod klog;

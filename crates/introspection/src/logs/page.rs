@@ -58,6 +58,9 @@ impl LogPage {
     pub(super) fn add_omissions(&mut self, omissions: &OmittedCounts, filter: &EntryFilter) {
         self.malformed = omissions.malformed;
         self.not_understood = omissions.skipped.report();
+        for left_out in &mut self.not_understood {
+            left_out.sample = filter.mask_line(&left_out.sample);
+        }
         if self.malformed > 0 && !filter.includes_malformed() {
             self.notes.push("`malformed: true` shows the broken lines".to_owned());
         }
@@ -66,7 +69,16 @@ impl LogPage {
                 UnknownPart::Level => "level; `level: \"info\"` shows them",
                 UnknownPart::Time => "time; a query without `since` and `until` shows them",
             };
-            self.notes.push(format!("{} entries were left out that have no known {advice}", left_out.count));
+            let at_least = if left_out.at_least { "at least " } else { "" };
+            let count = left_out.count;
+            self.notes.push(format!("{at_least}{count} entries were left out that have no known {advice}"));
+        }
+        if omissions.older_bytes > 0 {
+            let mebibytes = omissions.older_bytes.div_ceil(1 << 20);
+            self.notes.push(format!(
+                "the first {mebibytes} MiB were read in places only, all older than `since`; a query without `since` \
+                 reads them"
+            ));
         }
     }
 

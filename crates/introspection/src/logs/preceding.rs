@@ -24,7 +24,8 @@ pub(super) fn read_preceding<S: ReadAt + ?Sized>(
     let mut lines = Vec::new();
     let mut at = end;
     let mut window = Window::default();
-    let mut after_level = false;
+    // Of the lines that nothing wrapped, and of each stream of a container.
+    let mut found_of = [EarlierStream::default(); 3];
     while at > 0 && (lines.is_empty() || next - at <= limits.text_distance()) {
         let found = match window.line_before(at, limits) {
             Some(found) => found,
@@ -40,12 +41,19 @@ pub(super) fn read_preceding<S: ReadAt + ?Sized>(
         if found.kind.is_transparent() {
             continue;
         }
-        // The second line of java.util.logging depends on the first.
-        let is_enough = after_level || found.kind.is_anchor();
-        after_level = matches!(found.kind.shape, LineShape::LevelLine(_));
-        let is_enough = is_enough && !after_level;
+        let stderr = found.kind.stream_piece().map(|piece| piece.stderr);
+        let index = stderr.map_or(0, |stderr| 1 + usize::from(stderr));
+        if let Some(stream) = found_of.get_mut(index) {
+            stream.add(found.kind);
+        }
         lines.push(found);
-        if is_enough {
+        let [plain, stdout, stderr] = found_of;
+        let is_settled = match index {
+            // A line that nothing wrapped ends what goes on in a container, and the other way round.
+            0 => plain.is_settled || stdout.is_known || stderr.is_known,
+            _ => plain.is_known || stdout.is_settled && stderr.is_settled,
+        };
+        if is_settled {
             break;
         }
         if lines.len() == 1 {
@@ -57,6 +65,25 @@ pub(super) fn read_preceding<S: ReadAt + ?Sized>(
         preceding.add(line.kind, line.start, line.end);
     }
     Ok(preceding)
+}
+
+/// The lines of one stream that were found before the region, last to first.
+#[derive(Clone, Copy, Debug, Default)]
+struct EarlierStream {
+    is_known: bool,
+    /// No line before these matters.
+    is_settled: bool,
+    /// The first of them is the second line of java.util.logging, which depends on the first.
+    after_level: bool,
+}
+
+impl EarlierStream {
+    fn add(&mut self, kind: LineKind) {
+        let is_enough = self.after_level || kind.is_anchor();
+        self.after_level = matches!(kind.shape, LineShape::LevelLine(_));
+        self.is_settled |= is_enough && !self.after_level;
+        self.is_known = true;
+    }
 }
 
 /// The bytes before a line.

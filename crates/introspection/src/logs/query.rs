@@ -1,6 +1,7 @@
 //! [`GetLogs`], the arguments of a query, and [`EntryFilter`], which selects the entries that match them.
 
 use super::Error;
+use super::container;
 use super::entry::{self, LogEntry};
 use super::forward::EntrySpan;
 use super::level::EntryLevel;
@@ -179,6 +180,8 @@ pub(super) struct EntryFilter {
 pub(super) struct OmittedCounts {
     pub(super) malformed: u64,
     pub(super) skipped: SkippedEntries,
+    /// The number of bytes that were not read, as places among them have entries older than `since` alone.
+    pub(super) older_bytes: u64,
 }
 
 // Threads and processes that share a file write an entry some time after they stamp it.
@@ -277,6 +280,7 @@ impl EntryFilter {
             // Bytes cannot be compared where JSON escapes or colours may interrupt the text, or where an entry is put
             // together from pieces: parse those first.
             && span.head.format != LineFormat::Late
+            && !container::is_cut(bytes)
             && memchr::memchr(b'\\', bytes).is_none()
             && memchr::memmem::find(bytes, text.as_bytes()).is_none()
             && !bytes.contains(&0x1b)
@@ -312,7 +316,11 @@ impl EntryFilter {
         if parsed.timestamp.is_none() && bounded {
             omissions.skipped.add_untimed(bytes, &parsed);
         }
-        in_time.then_some((parsed.entry, parsed.timestamp))
+        let mut entry = parsed.entry;
+        if in_time {
+            self.mask_entry(&mut entry);
+        }
+        in_time.then_some((entry, parsed.timestamp))
     }
 
     /// Returns whether the entry has the text, in what a caller may see of it.
@@ -329,18 +337,40 @@ impl EntryFilter {
         }
         let Some(redactor) = &self.redactor else { return true };
         // The text as it is answered: names that reveal a secret stand beside it there.
-        let shown = entry.to_text();
-        let masked = redactor.redact(&shown);
+        let mut shown = entry.clone();
+        let is_masked = self.mask_entry(&mut shown);
+        let shown = shown.to_text();
+        let masked = redactor.redact_log(&shown);
         let line = String::from_utf8_lossy(bytes);
-        let masked_line = redactor.redact(&line);
-        if matches!((&masked, &masked_line), (Cow::Borrowed(_), Cow::Borrowed(_))) {
+        let masked_line = redactor.redact_log(&line);
+        let is_masked = is_masked || matches!(masked, Cow::Owned(_));
+        if !is_masked && matches!(masked_line, Cow::Borrowed(_)) {
             return true;
         }
         let quoted = serde_json::to_string(text).unwrap_or_default();
         let quoted = quoted.get(1..quoted.len().saturating_sub(1)).unwrap_or_default();
-        masked.contains(text)
-            || masked.contains(quoted)
-            || matches!(masked, Cow::Borrowed(_)) && masked_line.contains(text)
+        masked.contains(text) || masked.contains(quoted) || !is_masked && masked_line.contains(text)
+    }
+
+    /// Masks what the redactor finds in an entry. Returns whether it found anything.
+    fn mask_entry(&self, entry: &mut LogEntry) -> bool {
+        let Some(redactor) = &self.redactor else { return false };
+        let mut is_masked = false;
+        if let Cow::Owned(masked) = redactor.redact_log(&entry.message) {
+            (entry.message, is_masked) = (masked, true);
+        }
+        for (name, value) in &mut entry.fields {
+            is_masked |= redactor.redact_log_member(name, value);
+        }
+        is_masked
+    }
+
+    /// Returns a line of a log with what the redactor finds in it masked.
+    pub(super) fn mask_line(&self, line: &str) -> String {
+        match &self.redactor {
+            Some(redactor) => redactor.redact_log(line).into_owned(),
+            None => line.to_owned(),
+        }
     }
 
     /// Returns whether the redactor that masks the answers masks anything in `text`.

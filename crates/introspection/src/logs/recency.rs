@@ -4,9 +4,9 @@
 //! that was set back puts newer entries before older ones.
 
 use super::files::LogFile;
-use super::forward::ReadLimits;
-use super::line::{LineClassifier, LineRole, PreviousLine};
-use super::query::EntryFilter;
+use super::forward::{EntrySpan, ReadLimits};
+use super::line::{LineClassifier, LineRole, PrecedingLines};
+use super::query::{EntryFilter, OmittedCounts};
 use super::read_at::ReadAt as _;
 use std::io;
 
@@ -25,31 +25,47 @@ pub(super) struct ReadingFloor {
 
 impl ReadingFloor {
     /// Returns whether reading may end at `position` of `file`, where the entries are too old. Reads a part of what is
-    /// before.
+    /// before. Where it may end, `omissions` tells of what is not read.
     pub(super) fn may_end(
         &mut self,
         file: &LogFile,
         position: u64,
         filter: &EntryFilter,
+        omissions: &mut OmittedCounts,
     ) -> io::Result<bool> {
         if self.offset.is_some_and(|offset| offset < position) {
             return Ok(false);
         }
         self.offset = match position {
-            0..=MAX_WHOLE_BYTES => Some(0),
-            _ => last_recent(file, position, filter)?,
+            0 => None,
+            1..=MAX_WHOLE_BYTES => Some(0),
+            _ => {
+                let mut sampled = OmittedCounts::default();
+                let recent = last_recent(file, position, filter, &mut sampled)?;
+                if recent.is_none() {
+                    omissions.skipped.merge_sampled(sampled.skipped);
+                    omissions.older_bytes += position;
+                }
+                recent
+            }
         };
         Ok(self.offset.is_none())
     }
 }
 
-/// Returns the last place before `position` at which an entry is not too old.
-fn last_recent(file: &LogFile, position: u64, filter: &EntryFilter) -> io::Result<Option<u64>> {
+/// Returns the last place before `position` at which an entry is not too old. Counts the entries without a known time at
+/// the places.
+fn last_recent(
+    file: &LogFile,
+    position: u64,
+    filter: &EntryFilter,
+    sampled: &mut OmittedCounts,
+) -> io::Result<Option<u64>> {
     let mut buffer = vec![0; PROBE_BYTES];
     for probe in (0..PROBES).rev() {
         let at = position / PROBES * probe;
         let read = file.file.read_at(&mut buffer, at)?;
-        if is_recent(buffer.get(..read).unwrap_or_default(), at == 0, file, filter) {
+        if is_recent(buffer.get(..read).unwrap_or_default(), at == 0, file, filter, sampled) {
             return Ok(Some(at));
         }
     }
@@ -57,16 +73,38 @@ fn last_recent(file: &LogFile, position: u64, filter: &EntryFilter) -> io::Resul
 }
 
 /// Returns whether an entry that begins in `bytes` is not too old. Without `whole`, the first line has no beginning.
-fn is_recent(bytes: &[u8], whole: bool, file: &LogFile, filter: &EntryFilter) -> bool {
+fn is_recent(
+    bytes: &[u8],
+    whole: bool,
+    file: &LogFile,
+    filter: &EntryFilter,
+    sampled: &mut OmittedCounts,
+) -> bool {
     let reference = file.reference_time();
     let mut classifier = LineClassifier::default();
-    let lines = bytes.split(|byte| *byte == b'\n').skip(usize::from(!whole));
-    let mut times =
-        lines.filter(|line| line.len() <= ReadLimits::DEFAULT.max_line_bytes).filter_map(|line| {
-            match classifier.classify(line).role(PreviousLine::Other) {
-                LineRole::Head(head) => filter.time_of(line, head, reference),
-                LineRole::Blank | LineRole::Continuation => None,
+    let mut preceding = PrecedingLines::none(0, ReadLimits::DEFAULT.text_distance());
+    let mut offset = 0;
+    let mut lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
+    // The last one has no end.
+    lines.pop();
+    for line in lines.into_iter().skip(usize::from(!whole)) {
+        let kind = classifier.classify(line);
+        let role = preceding.role(kind, offset);
+        let end = offset + line.len() as u64 + 1;
+        preceding.add(kind, offset, end);
+        if let LineRole::Head(head) = role {
+            match filter.time_of(line, head, reference) {
+                Some(time) if !filter.ends_before(time) => return true,
+                Some(_) => {}
+                None if filter.may_match(head) => {
+                    let span = EntrySpan { start: offset, end, head };
+                    // It has no time, so it does not match; this counts it.
+                    filter.parse_if_matching(line, &span, reference, sampled);
+                }
+                None => {}
             }
-        });
-    times.any(|time| !filter.ends_before(time))
+        }
+        offset = end;
+    }
+    false
 }

@@ -13,6 +13,9 @@ pub struct NotUnderstood {
     pub part: UnknownPart,
     /// The number of such entries among those that were read.
     pub count: u64,
+    /// True if there may be more: of a large file, what is older than `since` is read in places only.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub at_least: bool,
     /// The beginning of one of them.
     pub sample: String,
 }
@@ -42,6 +45,7 @@ pub(super) struct SkippedEntries {
 #[derive(Clone, Debug, Default)]
 struct SkippedCount {
     count: u64,
+    at_least: bool,
     sample: Option<String>,
 }
 
@@ -59,7 +63,7 @@ impl SkippedCount {
 
     fn report(&self, part: UnknownPart) -> Option<NotUnderstood> {
         let sample = self.sample.clone()?;
-        Some(NotUnderstood { part, count: self.count, sample })
+        Some(NotUnderstood { part, count: self.count, at_least: self.at_least, sample })
     }
 }
 
@@ -80,8 +84,15 @@ impl SkippedEntries {
     pub(super) fn merge(&mut self, other: Self) {
         for (own, other) in [(&mut self.level, other.level), (&mut self.time, other.time)] {
             own.count += other.count;
+            own.at_least |= other.at_least;
             own.sample = own.sample.take().or(other.sample);
         }
+    }
+
+    /// Adds the entries without a known time that were seen in places of a part that is not read.
+    pub(super) fn merge_sampled(&mut self, mut sampled: Self) {
+        sampled.time.at_least = sampled.time.count > 0;
+        self.merge(Self { time: sampled.time, level: SkippedCount::default() });
     }
 
     /// Returns what an answer tells about it.

@@ -6,6 +6,7 @@ use super::entry::LogEntry;
 use super::error::Error;
 use super::files::LogFile;
 use super::forward::{ForwardReader, ReadLimits};
+use super::interleaved;
 use super::line::LineFormat;
 use super::page::{LogPage, MAX_PAGE_BYTES};
 use super::prefetch::PrefetchedFile;
@@ -182,6 +183,8 @@ impl PageBuilder<'_> {
                         reread.as_slice()
                     }
                 };
+                let own = interleaved::entry_bytes(&file.file, span, bytes)?;
+                let bytes = own.as_deref().unwrap_or(bytes);
                 let entry = self.filter.parse_if_matching(bytes, span, reference, &mut self.omissions);
                 if let Some((mut entry, _)) = entry {
                     entry.file = self.names_files.then(|| file.display_path.clone());
@@ -194,7 +197,7 @@ impl PageBuilder<'_> {
             }
             match too_old {
                 _ if full => break StopReason::PageFull,
-                Some(true) if floor.may_end(file, reader.position(), self.filter)? => {
+                Some(true) if floor.may_end(file, reader.position(), self.filter, &mut self.omissions)? => {
                     break StopReason::TooOld;
                 }
                 _ if self.page.entries.len() == self.filter.limit => break StopReason::PageFull,

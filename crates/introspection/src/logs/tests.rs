@@ -383,6 +383,145 @@ fn new_entries_of_several_files_are_merged_and_none_comes_twice() {
 }
 
 #[test]
+fn pieces_of_both_streams_of_a_container_are_put_together_by_stream() {
+    let piece = |second: u32, stream: &str, tag: &str, text: &str| {
+        format!("2026-11-20T10:00:{second:02}.000000000Z {stream} {tag} {text}\n")
+    };
+    let content = [
+        piece(0, "stdout", "P", r#"{"level":"error","msg":"out "#),
+        piece(1, "stderr", "P", r#"{"level":"warn","msg":"err "#),
+        piece(2, "stdout", "P", "of "),
+        piece(3, "stderr", "F", r#"of order"}"#),
+        piece(4, "stdout", "F", r#"memory"}"#),
+        piece(5, "stderr", "P", "ERROR half "),
+        piece(6, "stdout", "F", "INFO between"),
+        piece(7, "stderr", "F", "whole"),
+        piece(8, "stdout", "F", "INFO last"),
+    ];
+    let expected = [
+        ("error", "out of memory"),
+        ("warn", "err of order"),
+        ("error", "half whole"),
+        ("info", "between"),
+        ("info", "last"),
+    ];
+    let found = |page: &LogPage| {
+        page.entries.iter().map(|entry| (entry.level, entry.message.clone())).collect::<Vec<_>>()
+    };
+    let expected = expected.map(|(level, message)| (level, message.to_owned()));
+    let application = LoggingApplication::with(&content.concat());
+    assert_eq!(found(&application.read(at(EntryLevel::Info))), expected);
+    // Through pages of one, packed, among the files of a glob, and as new entries: the same ones.
+    let mut query = GetLogs { limit: Some(1), ..at(EntryLevel::Info) };
+    let mut paged = Vec::new();
+    loop {
+        let page = application.read(query.clone());
+        paged.splice(0..0, found(&page));
+        let Some(cursor) = page.older_cursor else { break };
+        query.cursor = Some(cursor);
+    }
+    assert_eq!(paged, expected);
+    application.write("b.log", "2026-11-20T09:00:00Z INFO other\n");
+    let merged = application.read(GetLogs { source: Some("*.log".to_owned()), ..at(EntryLevel::Info) });
+    assert_eq!(found(&merged).get(1..).unwrap(), expected);
+    application.pack("app.log");
+    let packed = application.read(GetLogs { source: Some("app.log.gz".to_owned()), ..at(EntryLevel::Info) });
+    assert_eq!(found(&packed), expected);
+    let text = GetLogs { contains: Some("half whole".to_owned()), ..at(EntryLevel::Info) };
+    let application = LoggingApplication::with("2026-11-20T09:00:00Z stdout F INFO first\n");
+    let mut cursor = application.read(at(EntryLevel::Info)).newer_cursor;
+    application.write("app.log", &content.concat());
+    assert_eq!(found(&application.read(text)), expected.get(2..3).unwrap());
+    let mut followed = Vec::new();
+    loop {
+        let page =
+            application.read(GetLogs { cursor: cursor.clone(), limit: Some(1), ..at(EntryLevel::Info) });
+        if page.entries.is_empty() {
+            break;
+        }
+        followed.extend(found(&page));
+        cursor = page.newer_cursor;
+    }
+    assert_eq!(followed, expected);
+}
+
+#[test]
+fn a_trace_of_one_stream_of_a_container_goes_on_behind_lines_of_the_other() {
+    let content = "2026-11-20T20:00:01.000000005Z stderr F panic: boom\n\
+        2026-11-20T20:00:01.100000005Z stdout F GET /health 200\n\
+        2026-11-20T20:00:01.200000005Z stderr F \n\
+        2026-11-20T20:00:01.300000005Z stderr F goroutine 1 [running]:\n\
+        2026-11-20T20:00:01.350000005Z stdout F GET /orders 200\n\
+        2026-11-20T20:00:01.400000005Z stderr F main.main()\n\
+        2026-11-20T20:00:01.500000005Z stderr F \t/app/main.go:5 +0x1d\n";
+    let application = LoggingApplication::with(content);
+    let expected = [
+        "panic: boom\ngoroutine 1 [running]:\nmain.main()\n\t/app/main.go:5 +0x1d",
+        "GET /health 200",
+        "GET /orders 200",
+    ];
+    assert_eq!(messages(&application.read(at(EntryLevel::Debug))), expected);
+    application.pack("app.log");
+    let packed = application.read(GetLogs { source: Some("app.log.gz".to_owned()), ..at(EntryLevel::Debug) });
+    assert_eq!(messages(&packed), expected);
+}
+
+#[test]
+fn the_most_frequent_message_of_a_group_is_found_behind_any_number_of_others() {
+    let word = |number: usize| {
+        let letter = |place: u32| char::from(b'a' + u8::try_from(number / 26_usize.pow(place) % 26).unwrap());
+        (0..4).map(letter).collect::<String>()
+    };
+    let line = |text: String| format!("2026-11-20 10:00:00 INFO {text}\n");
+    for (others, at_least) in [(300, false), (120_000, true)] {
+        let mut content: String =
+            (0..others).map(|number| line(format!("unique {}", word(number)))).collect();
+        content.push_str(&line("hot message".to_owned()).repeat(1000));
+        let application = LoggingApplication::with(&content);
+        let page = application.read(GetLogs { group_by: Some("level".to_owned()), ..at(EntryLevel::Info) });
+        let [group] = page.groups.as_slice() else { panic!("{:?}", page.groups) };
+        let first = group.messages.first().unwrap();
+        assert_eq!((first.message.as_str(), first.count), ("hot message", 1000));
+        assert_eq!(group.distinct_at_least, at_least);
+        match at_least {
+            false => assert_eq!(group.distinct_messages, others + 1),
+            true => assert!(group.distinct_messages > 100_000 && group.distinct_messages <= others + 1),
+        }
+    }
+}
+
+#[test]
+fn the_hour_of_mariadb_before_ten_is_understood() {
+    let application = LoggingApplication::with(
+        "2026-11-20  8:00:01 3 [ERROR] InnoDB: Unable to lock ./ibdata1 error: 11\n",
+    );
+    let page =
+        application.read(GetLogs { since: Some("2026-11-20T00:00:00Z".to_owned()), ..at(EntryLevel::Info) });
+    assert_eq!(page.entries.first().unwrap().timestamp.as_deref(), Some("2026-11-20T08:00:01.000Z"));
+}
+
+#[test]
+fn entries_without_a_known_time_in_a_part_that_since_leaves_unread_are_told() {
+    let old = |number: u32| {
+        format!("2026-11-19 {:02}:{:02}:00 INFO {}\n", number / 60 % 24, number % 60, "x".repeat(200))
+    };
+    let mut content: String = (0..30_000).map(old).collect();
+    content.push_str(&"the time of this one nobody knows\n".repeat(30_000));
+    content.extend((0..30_000).map(old));
+    content.push_str("2026-11-21 10:00:00 ERROR new\n");
+    let application = LoggingApplication::with(&content);
+    let query = GetLogs { since: Some("2026-11-21T00:00:00Z".to_owned()), ..at(EntryLevel::Info) };
+    let page = application.read(query);
+    assert_eq!(messages(&page), ["new"]);
+    let [untimed] = page.not_understood.as_slice() else { panic!("{:?}", page.not_understood) };
+    assert!(untimed.part == UnknownPart::Time && untimed.at_least && untimed.count >= 200, "{untimed:?}");
+    assert_eq!(untimed.sample, "the time of this one nobody knows");
+    assert!(page.notes.iter().any(|note| note.starts_with("at least ")), "{:?}", page.notes);
+    assert!(page.notes.iter().any(|note| note.contains("MiB were read in places only")), "{:?}", page.notes);
+    assert!(page.scanned_bytes < content.len() as u64 / 2);
+}
+
+#[test]
 fn entries_whose_time_or_level_is_not_understood_are_told() {
     let application = LoggingApplication::with("something broke\n10:00:00 ERROR whichever day\n");
     let page = application.read(GetLogs { since: Some("10m".to_owned()), ..at(EntryLevel::Error) });
@@ -443,6 +582,15 @@ fn what_is_masked_cannot_be_searched() {
     };
     assert_eq!((found("refused"), found("push with")), (1, 1));
     assert_eq!((found(&token), found("ghp_a"), found("a1B2")), (0, 0, 0));
+    application.write("app.log", "2026-11-20 10:00:01 ERROR login with password=correcthorse refused\n");
+    application.write(
+        "app.log",
+        "{\"level\":50,\"msg\":\"c\",\"headers\":{\"Cookie\":[\"sid=8f3kd9sl2m4n5b6v7c8x\"]}}\n",
+    );
+    assert_eq!((found("correcthorse"), found("8f3kd9")), (0, 0));
+    let shown = logs.read(&GetLogs::default(), &CancellationToken::new()).unwrap().to_text();
+    assert!(shown.contains("password=[redacted:password] refused"), "{shown}");
+    assert!(!shown.contains("correcthorse") && !shown.contains("8f3kd9"), "{shown}");
 }
 
 #[test]

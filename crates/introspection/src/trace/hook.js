@@ -15,25 +15,34 @@
   };
   const path = (url) => String(url || '/').replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, '').split(/[?#]/, 1)[0].slice(0, 300);
   const host = (name) => String(name || '').replace(/^[a-z][a-z0-9+.-]*:\/\//i, '').split('@').pop().split('/')[0].slice(0, 100);
-  const begin = (key, entry) => {
+  // The end of `stream` ends the request: no channel tells that the other side went away.
+  const begin = (key, entry, stream) => {
     if (open.size >= most) { dropped++; return; }
     entry.t = clock();
     weak.set(key, entry);
-    open.set(entry, true);
+    open.set(entry, stream && new WeakRef(stream));
   };
-  const end = (key, add) => {
-    const entry = weak.get(key);
+  const finish = (entry, add) => {
     if (!entry || !open.delete(entry)) return;
-    weak.delete(key);
     Object.assign(entry, add);
     entry.d = clock() - entry.t;
     if (done.length < most) done.push(entry); else dropped++;
   };
+  const end = (key, add) => {
+    finish(weak.get(key), add);
+    weak.delete(key);
+  };
+  const endAborted = () => {
+    for (const [entry, reference] of open) {
+      const stream = reference && reference.deref();
+      if (reference && (!stream || stream.destroyed)) finish(entry, { e: 'aborted' });
+    }
+  };
   const failure = (error) => String((error && (error.code || error.name)) || 'error').slice(0, 60);
-  on('http.server.request.start', (m) => begin(m.request, { k: 'in', m: m.request.method, p: path(m.request.url) }));
+  on('http.server.request.start', (m) => begin(m.request, { k: 'in', m: m.request.method, p: path(m.request.url) }, m.socket || m.request.socket));
   on('http.server.response.finish', (m) => end(m.request, { s: m.response.statusCode }));
   on('http.client.request.start', (m) => begin(m.request, {
-    k: 'out', m: m.request.method, h: host(m.request.getHeader('host') || m.request.host), p: path(m.request.path) }));
+    k: 'out', m: m.request.method, h: host(m.request.getHeader('host') || m.request.host), p: path(m.request.path) }, m.request));
   on('http.client.response.finish', (m) => end(m.request, { s: m.response.statusCode }));
   on('http.client.request.error', (m) => end(m.request, { e: failure(m.error) }));
   on('undici:request:create', (m) => begin(m.request, {
@@ -51,6 +60,7 @@
   timer.unref();
   const drain = (last) => {
     const now = clock(), pending = [];
+    endAborted();
     if (last) { stop(); for (const entry of open.keys()) pending.push({ ...entry, d: now - entry.t }); }
     const events = done;
     done = [];

@@ -1,5 +1,6 @@
 //! SQLite: a connection for each call, restricted by the engine's own means.
 
+mod definition;
 mod guard;
 mod pinned_file;
 mod prepare;

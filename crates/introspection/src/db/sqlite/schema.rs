@@ -1,7 +1,10 @@
 //! The tables of a SQLite database.
 
 use super::super::Error;
-use super::super::schema::{DatabaseSchema, ForeignKey, Index, TableColumn, TableSchema, matches_pattern};
+use super::super::schema::{
+    DatabaseSchema, ForeignKey, Index, TableColumn, TableSchema, key_action, matches_pattern,
+};
+use super::definition::{TableDefinition, index_predicate};
 use sqlx::AssertSqlSafe;
 use sqlx::sqlite::SqliteConnection;
 
@@ -40,47 +43,76 @@ pub(super) async fn schema(
 async fn describe(connection: &mut SqliteConnection, table: &mut TableSchema) -> Result<(), sqlx::Error> {
     // Name, type, default, NOT NULL, position in the primary key (0 if it is no part of it). Hidden columns are those of
     // virtual tables.
-    let columns: Vec<(String, String, Option<String>, bool, i64)> = sqlx::query_as(
-        "SELECT name, type, dflt_value, \"notnull\", pk FROM pragma_table_xinfo(?) WHERE hidden <> 1 ORDER BY cid",
+    let columns: Vec<(String, String, Option<String>, bool, i64, i64)> = sqlx::query_as(
+        "SELECT name, type, dflt_value, \"notnull\", pk, hidden FROM pragma_table_xinfo(?) WHERE hidden <> 1 ORDER BY cid",
     )
     .bind(&table.name)
     .fetch_all(&mut *connection)
     .await?;
+    let sql: Option<String> =
+        sqlx::query_scalar("SELECT sql FROM sqlite_schema WHERE name = ? AND type IN ('table', 'view')")
+            .bind(&table.name)
+            .fetch_optional(&mut *connection)
+            .await?
+            .flatten();
+    let definition = TableDefinition::parse(sql.as_deref().unwrap_or_default());
     table.columns = columns
         .into_iter()
-        .map(|(name, kind, default, not_null, key)| TableColumn {
-            name,
-            kind,
-            nullable: !not_null,
-            default,
-            primary_key: key > 0,
+        .map(|(name, kind, default, not_null, key, hidden)| {
+            // Only the one column of the primary key may be declared so.
+            let is_numbered = key > 0 && definition.autoincrement;
+            TableColumn {
+                nullable: !not_null,
+                default,
+                primary_key: key > 0,
+                generated: match hidden {
+                    2 | 3 => {
+                        let kept = if hidden == 3 { "stored" } else { "virtual" };
+                        let expression = definition.generated(&name);
+                        Some(expression.map_or(kept.to_owned(), |expression| format!("{kept} {expression}")))
+                    }
+                    _ => None,
+                },
+                identity: is_numbered.then(|| "autoincrement".to_owned()),
+                name,
+                kind,
+            }
         })
         .collect();
-    let indexes: Vec<(String, bool)> =
-        sqlx::query_as("SELECT name, \"unique\" FROM pragma_index_list(?) ORDER BY seq")
-            .bind(&table.name)
-            .fetch_all(&mut *connection)
-            .await?;
-    for (name, unique) in indexes {
+    let indexes: Vec<(String, bool, Option<String>)> = sqlx::query_as(
+        "SELECT l.name, l.\"unique\", s.sql FROM pragma_index_list(?) l \
+         LEFT JOIN sqlite_schema s ON s.type = 'index' AND s.name = l.name AND l.partial ORDER BY l.seq",
+    )
+    .bind(&table.name)
+    .fetch_all(&mut *connection)
+    .await?;
+    for (name, unique, partial) in indexes {
+        let predicate = partial.as_deref().and_then(index_predicate);
         let columns = sqlx::query_scalar(
             "SELECT coalesce(name, '(expression)') FROM pragma_index_info(?) ORDER BY seqno",
         )
         .bind(&name)
         .fetch_all(&mut *connection)
         .await?;
-        table.indexes.push(Index { name, columns, unique });
+        table.indexes.push(Index { name, columns, unique, predicate });
     }
-    let keys: Vec<(i64, String, String, Option<String>)> = sqlx::query_as(
-        "SELECT id, \"table\", \"from\", \"to\" FROM pragma_foreign_key_list(?) ORDER BY id, seq",
+    type KeyRow = (i64, String, String, Option<String>, String, String);
+    let keys: Vec<KeyRow> = sqlx::query_as(
+        "SELECT id, \"table\", \"from\", \"to\", on_delete, on_update FROM pragma_foreign_key_list(?) ORDER BY id, seq",
     )
     .bind(&table.name)
     .fetch_all(&mut *connection)
     .await?;
     // A row for each column of a key; rows of one key follow each other.
     let mut last = None;
-    for (id, referenced_table, from, to) in keys {
+    for (id, referenced_table, from, to, on_delete, on_update) in keys {
         if last.replace(id) != Some(id) {
-            table.foreign_keys.push(ForeignKey { table: referenced_table, ..ForeignKey::default() });
+            table.foreign_keys.push(ForeignKey {
+                table: referenced_table,
+                on_delete: key_action(&on_delete),
+                on_update: key_action(&on_update),
+                ..ForeignKey::default()
+            });
         }
         if let Some(key) = table.foreign_keys.last_mut() {
             key.columns.push(from);

@@ -1,6 +1,7 @@
 //! The diagnostic output of a Java virtual machine: `jvm.threads`, `jvm.properties`, `jvm.heap`.
 
 use crate::inspect::Error;
+use crate::inspect::advice::java_fields;
 use crate::inspect::jvm::AttachedJvm;
 use crate::inspect::provider::{Provider, ProviderFuture, StateRequest};
 use crate::inspect::state_value::ProviderError;
@@ -59,7 +60,14 @@ impl Provider for JvmProvider {
                     },
                 );
             }
-            request.json(source, &json!({"jvm": document}))
+            request.json(source, &json!({"jvm": document})).map_err(|error| match error {
+                ProviderError::PathNotFound(mut missing) => {
+                    missing.note =
+                        Some(format!("no field of an object is read here: {}", java_fields(&process)));
+                    ProviderError::PathNotFound(missing)
+                }
+                error => error,
+            })
         })
     }
 }

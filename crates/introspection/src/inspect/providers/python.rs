@@ -5,6 +5,7 @@
 //! changes meanwhile, py-spy may read it half-changed and fail; it is then run again. It does not read globals.
 
 use crate::inspect::Error;
+use crate::inspect::advice::python_globals;
 use crate::inspect::provider::{Provider, ProviderFuture, StateRequest};
 use crate::inspect::py_spy_value;
 use crate::inspect::state_value::{ProviderError, StateValue};
@@ -21,9 +22,8 @@ const TIME_LIMIT: Duration = Duration::from_secs(15);
 const MAX_ATTEMPTS: u32 = 5;
 
 /// Describes values that py-spy does not read, and the change that makes them readable.
-const UNREADABLE: &str = "py-spy reads local variables of functions that run: numbers, texts, lists, tuples and \
-                          dictionaries. For a global variable or the attributes of an object, let the program write them \
-                          as JSON to .app-state.json (STATE_PATH), or serve them (STATE_URL)";
+const READABLE: &str = "py-spy reads local variables of functions that run: numbers, texts, lists, tuples and \
+                        dictionaries. For a global variable or the attributes of an object: ";
 const FUNCTION_NOTE: &str = "the value is that of the innermost function of the file that runs and has this variable; \
                              python.threads shows all, with their functions";
 
@@ -90,7 +90,7 @@ fn answer(
     };
     let mut found = request.json(source, &document).map_err(|error| match error {
         ProviderError::PathNotFound(mut missing) => {
-            missing.note = Some(UNREADABLE.to_owned());
+            missing.note = Some(format!("{READABLE}{}", python_globals(process)));
             ProviderError::PathNotFound(missing)
         }
         error => error,

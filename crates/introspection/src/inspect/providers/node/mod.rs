@@ -177,12 +177,20 @@ impl NodeProvider {
                 let Some(process) = process else {
                     return endpoint_at(*port, request.required_workspace()).await;
                 };
-                // A native program may pass connections on, to an inspector in a container or on another machine.
-                if !RUNTIMES.contains(&process.runtime) && process.runtime != LanguageRuntime::Native {
+                let is_runtime = RUNTIMES.contains(&process.runtime);
+                if !is_runtime && process.runtime != LanguageRuntime::Native {
                     return Err(ProviderError::NotAsked("the port is that of another runtime"));
                 }
+                // The search for an inspector is a request, which any other program would take for one of its own.
+                if !is_runtime && !process.names_inspector() {
+                    return Err(ProviderError::NotApplicable(format!(
+                        "{} is not asked for an inspector, as its command line names none; if it passes connections on to \
+                         one, name that as ws://127.0.0.1:{port}",
+                        process.display_name()
+                    )));
+                }
                 let inspector = process.inspector_port().map(|address| address.port());
-                if process.runtime == LanguageRuntime::Native || inspector == Some(*port) {
+                if !is_runtime || inspector == Some(*port) {
                     return endpoint_at(*port, request.required_workspace()).await;
                 }
                 if inspector.is_some() {
@@ -239,7 +247,8 @@ impl NodeProvider {
         };
         match (inspectors.as_slice(), candidates.as_slice()) {
             ([(process, url)], _) => {
-                if request.target.is_none() {
+                // The answer names the others where there are several.
+                if request.target.is_none() && request.processes().len() == 1 {
                     *self.last_found.lock().await = Some((Instant::now(), (*process).clone()));
                 }
                 Ok(endpoint(process, url.clone(), false))

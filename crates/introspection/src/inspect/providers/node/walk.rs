@@ -382,7 +382,7 @@ impl ValueCopy<'_> {
                 if !properties.is_empty() {
                     let element = self.tree.push_element(node);
                     self.tree.make_object(element);
-                    let beside = self.tree.push_member(element, "$properties");
+                    let beside = self.tree.push_mark(element, "properties");
                     self.tree.make_object(beside);
                     let child = |node, name: &str| child(node, name, is_container_secret || is_secret(name));
                     self.put_members(beside, properties, omitted_properties, child, next);
@@ -392,7 +392,10 @@ impl ValueCopy<'_> {
             _ => self.tree.make_object(node),
         }
         let list = |walk: &mut Self, name: &str| {
-            let list = walk.tree.push_member(node, name);
+            let list = match name.strip_prefix('$') {
+                Some(mark) => walk.tree.push_mark(node, mark),
+                None => walk.tree.push_member(node, name),
+            };
             walk.tree.make_list(list);
             list
         };
@@ -417,7 +420,7 @@ impl ValueCopy<'_> {
                 let values = if subtype == "set" {
                     list(self, "$set")
                 } else {
-                    let class_node = self.tree.push_member(node, "$type");
+                    let class_node = self.tree.push_mark(node, "type");
                     self.tree.set(class_node, class.into());
                     list(self, "values")
                 };
@@ -435,18 +438,27 @@ impl ValueCopy<'_> {
                     if members.is_empty() {
                         return self.tree.set_mark(node, "function", line);
                     }
-                    let function = self.tree.push_member(node, "$function");
+                    let function = self.tree.push_mark(node, "function");
                     self.tree.set(function, line.into());
                 } else if subtype == Some("error") {
                     let described = object.description.clone().unwrap_or_default();
                     let text = self.tree.shorten(&described, MAX_TEXT_CHARS);
-                    let error = self.tree.push_member(node, "$error");
+                    let error = self.tree.push_mark(node, "error");
                     self.tree.set(error, text.into());
                 } else if class != "Object" || subtype.is_some() {
-                    let class_node = self.tree.push_member(node, "$type");
+                    let class_node = self.tree.push_mark(node, "type");
                     self.tree.set(class_node, class.into());
                 }
                 let child = |node, name: &str| child(node, name, is_container_secret || is_secret(name));
+                let mut members = members;
+                // The value that `reader.js` took out of a `Number` or `Boolean` object comes first.
+                let is_unboxed = matches!(class, "Number" | "Boolean")
+                    && members.first().is_some_and(|(key, _)| key_name(key) == "$value");
+                if is_unboxed {
+                    let (_, content) = members.remove(0);
+                    let value = self.tree.push_mark(node, "value");
+                    self.put(content, child(value, "$value"), next);
+                }
                 return self.put_members(node, members, omitted, child, next);
             }
         }
@@ -472,7 +484,7 @@ impl ValueCopy<'_> {
             self.put(content, child(member, &name), next);
         }
         if omitted > 0 {
-            let node = self.tree.push_member(node, "$more");
+            let node = self.tree.push_mark(node, "more");
             self.tree.set(node, omitted.into());
             self.tree.truncation.keys += omitted;
         }
