@@ -1,5 +1,6 @@
 //! The compiled policy: one table for what is listed and for what may be called.
 
+use crate::argument_names;
 use crate::caller::Caller;
 use crate::decision::{Authorized, Decision, Refusal};
 use crate::effect_resolver::EffectResolver;
@@ -17,6 +18,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Policy {
     pub(crate) compiled: Arc<CompiledPolicy>,
+    /// Another policy that must allow what this one allows.
+    pub(crate) narrowing: Option<Arc<Policy>>,
 }
 
 #[derive(Debug)]
@@ -132,13 +135,23 @@ impl Policy {
                 dispatch: Vec::new(),
                 known: Vec::new(),
             }),
+            narrowing: None,
         }
+    }
+
+    /// Returns this policy, narrowed by `other`: a caller sees a tool, may call it and may use an area only where both
+    /// policies say so. Roles, documents and the roles of commands stay those of this policy. An earlier narrowing is
+    /// replaced.
+    #[must_use]
+    pub fn narrowed_by(&self, other: &Self) -> Self {
+        Self { compiled: Arc::clone(&self.compiled), narrowing: Some(Arc::new(other.clone())) }
     }
 
     /// Returns true if `caller` may know that the tool exists. Nothing but roles and tool decides this: a caller that
     /// sees a tool sees it before and after any call, and may call it with some arguments.
     pub fn sees(&self, caller: &Caller, tool: &ToolFacts<'_>) -> bool {
         caller.roles().all(|role| matches!(*self.role(role).verdict(tool), ToolVerdict::Visible { .. }))
+            && self.narrowing.as_ref().is_none_or(|narrowing| narrowing.sees(caller, tool))
     }
 
     /// Judges one call. `tool` must be the facts of the tool that `call` names, and `effects` finds out where
@@ -160,7 +173,16 @@ impl Policy {
         if tool.name != call.tool() {
             return Err(Refusal::Hidden { rule: "the facts are another tool's".into() });
         }
-        let (rule, scope) = self.judge(caller, tool, call.arguments(), effects, 0)?;
+        if let Some(narrowing) = &self.narrowing
+            && !narrowing.sees(caller, tool)
+        {
+            return Err(Refusal::Hidden { rule: "a policy that narrows this one".into() });
+        }
+        let (rule, mut scope) = self.judge(caller, tool, call.arguments(), effects, 0)?;
+        if let Some(narrowing) = &self.narrowing {
+            let (_, narrower) = narrowing.judge(caller, tool, call.arguments(), effects, 0)?;
+            scope.narrow(&narrower);
+        }
         Ok(Authorized::new(call, Decision { rule }, scope))
     }
 
@@ -193,6 +215,9 @@ impl Policy {
                             reason: violation.to_string(),
                         })?;
                     }
+                    argument_names::check_declared(tool, rules, arguments).map_err(|(rule, violation)| {
+                        Refusal::Arguments { rule: Arc::clone(&rule.label), reason: violation.to_string() }
+                    })?;
                     role.check_role_arguments(tool, arguments)?;
                     allowed_by.get_or_insert_with(|| Arc::clone(label));
                     // The scope of every role is kept, and all of them must hold while the call runs.
@@ -202,7 +227,7 @@ impl Policy {
         }
         // The inner call is judged for the same caller, so that a dispatcher lends nobody its own rights.
         if let Some(dispatch) = self.compiled.dispatch.iter().find(|dispatch| dispatch.tool == tool.name) {
-            self.judge_inner(caller, dispatch, arguments, effects, depth)?;
+            self.judge_inner(caller, tool, dispatch, arguments, effects, depth)?;
         }
         self.judge_patch(caller, tool, arguments, effects, &mut scope)?;
         let rule = allowed_by.ok_or_else(|| Refusal::Hidden { rule: "the caller has no role".into() })?;
@@ -213,6 +238,7 @@ impl Policy {
     fn judge_inner(
         &self,
         caller: &Caller,
+        tool: &ToolFacts<'_>,
         dispatch: &DispatchRule,
         arguments: &Map<String, Value>,
         effects: &dyn EffectResolver,
@@ -221,6 +247,13 @@ impl Policy {
         let refused = |reason: String| Refusal::Arguments { rule: Arc::clone(&dispatch.label), reason };
         if depth >= MAX_DISPATCH_DEPTH {
             return Err(refused("calls in calls are nested too deeply".to_owned()));
+        }
+        if tool.is_external() {
+            let judged = std::iter::once(&dispatch.name).chain(&dispatch.arguments);
+            for location in judged {
+                argument_names::check_variants(location, arguments)
+                    .map_err(|violation| refused(violation.to_string()))?;
+            }
         }
         let Some(Value::String(name)) = resolve_pointer(arguments, &dispatch.name) else {
             return Err(refused(format!("`{}` must name the tool to call", dispatch.name)));
@@ -239,7 +272,9 @@ impl Policy {
         };
         // As a tool that nobody vouches for, although the name may be known here: the dispatcher decides what it
         // runs under that name.
-        let facts = ToolFacts::external(name);
+        let mut facts = ToolFacts::external(name);
+        // It declares nothing: the schema of the dispatcher says nothing of the tools behind it.
+        facts.declared_arguments = tool.declared_arguments.map(|_| &[][..]);
         match self.judge(caller, &facts, inner, effects, depth + 1) {
             Ok(_) => Ok(()),
             // The outer tool is visible, so this refuses its arguments. A hidden inner tool and a missing one read
@@ -276,6 +311,7 @@ impl Policy {
     /// Returns true if anything beneath the roots is excluded for `caller` (`not_within`).
     pub fn excludes_paths(&self, caller: &Caller) -> bool {
         self.excluded(caller).next().is_some()
+            || self.narrowing.as_ref().is_some_and(|narrowing| narrowing.excludes_paths(caller))
     }
 
     fn excluded<'a>(&'a self, caller: &'a Caller) -> impl Iterator<Item = (&'a Rule, &'a str)> {
@@ -315,7 +351,13 @@ impl Policy {
 
     /// Returns the limits of the calls of `caller`: of several roles the lowest.
     pub fn limits(&self, caller: &Caller) -> RoleLimits {
-        caller.roles().fold(RoleLimits::default(), |limits, role| limits.narrowed_by(self.role(role).limits))
+        let limits = caller
+            .roles()
+            .fold(RoleLimits::default(), |limits, role| limits.narrowed_by(self.role(role).limits));
+        match &self.narrowing {
+            None => limits,
+            Some(narrowing) => limits.narrowed_by(narrowing.limits(caller)),
+        }
     }
 
     /// Returns the context documents of a role, as the file names them, those of the roles it extends first.
@@ -327,6 +369,7 @@ impl Policy {
     /// that `may_use` names.
     pub fn may_use(&self, role: &str, other: &str) -> bool {
         self.role(role).may_use(other)
+            && self.narrowing.as_ref().is_none_or(|narrowing| narrowing.may_use(role, other))
     }
 
     /// Returns the requirements of `role` on the arguments of a tool, each as a text that is equal for equal
@@ -350,10 +393,13 @@ impl Policy {
 
     fn known(&self, role: &str, visible: bool) -> Vec<&str> {
         let table = &self.role(role).table;
+        let narrower = self.narrowing.as_ref().map(|narrowing| narrowing.allowed_tools(role));
         let fits = |name: &&str| {
-            table
-                .get(*name)
-                .is_some_and(|entry| matches!(entry.verdict, ToolVerdict::Visible { .. }) == visible)
+            table.get(*name).is_some_and(|entry| {
+                let is_visible = matches!(entry.verdict, ToolVerdict::Visible { .. })
+                    && narrower.as_ref().is_none_or(|allowed| allowed.contains(name));
+                is_visible == visible
+            })
         };
         self.known_tools().filter(fits).collect()
     }
