@@ -4,9 +4,12 @@
     reason = "this crate opens what the operator named, not what a client asked for"
 )]
 
+mod tracked;
+
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read};
 use std::path::Path;
+pub use tracked::{TrackedFile, TrackedText};
 
 /// The access that users other than the owner may have to a file without its being refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +47,9 @@ pub enum Error {
         /// The permission bits of the file.
         mode: u32,
     },
+    /// Users other than the owner could write to the file at some time since this process looks at it.
+    #[error("others could write to it, and may have it open; put a new file in its place")]
+    WasWritableByOthers,
     /// Users other than the owner may read the file, and it is a secret.
     #[error("others may read it (mode {mode:03o}; `chmod 600` ends that)")]
     ReadableByOthers {
@@ -91,6 +97,25 @@ fn read_text(path: &Path, max_bytes: u64, others: OthersAccess) -> Result<String
     let file = open_without_waiting(path, LinkTreatment::Follow)?;
     // What is judged is the open file, which nobody can exchange any more.
     check(&file, others)?;
+    read_open(&file, max_bytes)
+}
+
+/// Reads the text of the file at `path` so that it can be replaced with a private one. Unlike [`read`], others may write
+/// to it; the error that [`read`] would give comes along.
+///
+/// # Errors
+/// The file belongs to another user, is no file, is larger than `max_bytes`, is not UTF-8, or cannot be read.
+pub fn read_to_repair(path: &Path, max_bytes: u64) -> Result<(String, Option<Error>), Error> {
+    let file = open_without_waiting(path, LinkTreatment::Follow)?;
+    let cause = match check(&file, OthersAccess::GroupMayWrite) {
+        Ok(()) => None,
+        Err(cause @ Error::WritableByOthers { .. }) => Some(cause),
+        Err(error) => return Err(error),
+    };
+    Ok((read_open(&file, max_bytes)?, cause))
+}
+
+fn read_open(file: &File, max_bytes: u64) -> Result<String, Error> {
     let mut text = String::new();
     // One byte more tells a file at the limit from a longer one.
     if file.take(max_bytes + 1).read_to_string(&mut text)? as u64 > max_bytes {
