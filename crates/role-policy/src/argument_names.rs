@@ -1,12 +1,9 @@
 //! The names of arguments that tools of other servers take. Their parsers may read another name for the one that a rule
 //! judges: Go's ignores the case of letters, and the last of two such members counts.
 
-use crate::rule::Rule;
-use crate::tool::ToolFacts;
 use crate::violation::RuleViolation;
 use json_rpc::json::loosely_folded_name;
 use serde_json::{Map, Value};
-use std::sync::Arc;
 
 /// Refuses every name that a parser could take for a step of `location`, which is the name of a top-level argument or a
 /// JSON Pointer.
@@ -37,31 +34,4 @@ pub(crate) fn check_variants(location: &str, arguments: &Map<String, Value>) -> 
         members = value.and_then(Value::as_object);
     }
     Ok(())
-}
-
-/// Refuses an argument that neither the tool declares nor a rule names, if the declared ones are known and a rule with
-/// conditions on arguments does not take additional ones. The error has the rule that refuses.
-pub(crate) fn check_declared<'r>(
-    tool: &ToolFacts<'_>,
-    rules: &'r [Arc<Rule>],
-    arguments: &Map<String, Value>,
-) -> Result<(), (&'r Rule, RuleViolation)> {
-    let (true, Some(declared)) = (tool.is_external(), tool.declared_arguments) else { return Ok(()) };
-    let Some(rule) = rules.iter().find(|rule| !rule.arguments.is_empty() && !rule.additional_arguments)
-    else {
-        return Ok(());
-    };
-    let named: Vec<String> =
-        rules.iter().flat_map(|rule| &rule.arguments).map(|argument| argument.top_level_name()).collect();
-    let is_known = |name: &String| declared.contains(&name.as_str()) || named.contains(name);
-    match arguments.keys().find(|name| !is_known(name)) {
-        None => Ok(()),
-        Some(name) => {
-            let mut known: Vec<String> = declared.iter().map(|name| (*name).to_owned()).collect();
-            known.extend(named);
-            known.sort();
-            known.dedup();
-            Err((rule, RuleViolation::UndeclaredArgument { argument: name.clone(), known }))
-        }
-    }
 }

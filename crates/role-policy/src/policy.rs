@@ -6,9 +6,10 @@ use crate::decision::{Authorized, Decision, Refusal};
 use crate::effect_resolver::EffectResolver;
 use crate::limits::RoleLimits;
 use crate::quoted::quoted;
-use crate::rule::{Rule, ToolSelector};
+use crate::rule::{ArgumentRule, Rule, ToolSelector};
 use crate::scope::CallScope;
 use crate::tool::{Call, Effect, OwnedToolFacts, ToolFacts};
+use crate::violation::RuleViolation;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -215,7 +216,7 @@ impl Policy {
                             reason: violation.to_string(),
                         })?;
                     }
-                    argument_names::check_declared(tool, rules, arguments).map_err(|(rule, violation)| {
+                    check_declared(tool, rules, arguments).map_err(|(rule, violation)| {
                         Refusal::Arguments { rule: Arc::clone(&rule.label), reason: violation.to_string() }
                     })?;
                     role.check_role_arguments(tool, arguments)?;
@@ -428,6 +429,33 @@ fn resolve_pointer<'a>(arguments: &'a Map<String, Value>, pointer: &str) -> Opti
     match keys.next() {
         None => Some(value),
         Some(rest) => value.pointer(&format!("/{rest}")),
+    }
+}
+
+/// Refuses an argument that neither the tool declares nor a rule names, if the declared ones are known and a rule with
+/// conditions on arguments does not take additional ones. The error has the rule that refuses.
+fn check_declared<'r>(
+    tool: &ToolFacts<'_>,
+    rules: &'r [Arc<Rule>],
+    arguments: &Map<String, Value>,
+) -> Result<(), (&'r Rule, RuleViolation)> {
+    let (true, Some(declared)) = (tool.is_external(), tool.declared_arguments) else { return Ok(()) };
+    let Some(rule) = rules.iter().find(|rule| !rule.arguments.is_empty() && !rule.additional_arguments)
+    else {
+        return Ok(());
+    };
+    let named: Vec<String> =
+        rules.iter().flat_map(|rule| &rule.arguments).map(ArgumentRule::top_level_name).collect();
+    let is_known = |name: &String| declared.contains(&name.as_str()) || named.contains(name);
+    match arguments.keys().find(|name| !is_known(name)) {
+        None => Ok(()),
+        Some(name) => {
+            let mut known: Vec<String> = declared.iter().map(|name| (*name).to_owned()).collect();
+            known.extend(named);
+            known.sort();
+            known.dedup();
+            Err((rule, RuleViolation::UndeclaredArgument { argument: name.clone(), known }))
+        }
     }
 }
 

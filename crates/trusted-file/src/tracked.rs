@@ -1,6 +1,8 @@
 //! A file that is read again while a program runs, and whose content is not trusted again once others could write it.
 
-use crate::{Error, OthersAccess, check_access, check_kind, open_without_waiting, read_open};
+use crate::access::{
+    Error, LinkTreatment, OthersAccess, check_access, check_kind, open_without_waiting, read_open,
+};
 use std::fs::{File, Metadata};
 use std::path::{Path, PathBuf};
 
@@ -62,7 +64,7 @@ impl TrackedFile {
     /// # Errors
     /// The path leads to no file, the file is too large, is not UTF-8, or cannot be read.
     pub fn read(&mut self) -> Result<TrackedText, Error> {
-        let file = open_without_waiting(&self.path, crate::LinkTreatment::Follow)?;
+        let file = open_without_waiting(&self.path, LinkTreatment::Follow)?;
         let metadata = file.metadata()?;
         check_kind(&metadata)?;
         let is_tainted = match &self.tainted {
