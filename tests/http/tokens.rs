@@ -224,3 +224,91 @@ fn background_commands_are_their_callers_alone() {
     bob.failure("read_command_output", json!({"id": id}));
     ada.text("stop_command", json!({"id": id}));
 }
+
+/// Ends a token through the file itself, as an operator's script would, in place.
+fn without(file: &str, name: &str) -> String {
+    let (head, entries) = file.split_once("[[token]]").unwrap();
+    let entries: Vec<&str> =
+        entries.split("[[token]]").filter(|entry| !entry.contains(&format!("name = \"{name}\""))).collect();
+    assert!(!entries.is_empty(), "{file}");
+    format!("{head}[[token]]{}", entries.join("[[token]]"))
+}
+
+fn is_admitted(server: &HttpServer, token: &str) -> bool {
+    Http::silent(server.address(), Some(token), Era::Modern).reply("tools/list", json!({})).status == 200
+}
+
+fn set_mode(path: &std::path::Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+fn mode(path: &std::path::Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn a_caller_that_makes_the_file_of_tokens_writable_does_not_freeze_its_revocation() {
+    for by_command in [true, false] {
+        let project = Project::empty();
+        let server = HttpServer::start(&project, &[]);
+        let (gone, stays) = (server.token("gone", "dev", &[]), server.token("stays", "dev", &[]));
+        let path = server.home().join("tokens.toml");
+        wait_until(SOON, "both are admitted", || is_admitted(&server, &gone) && is_admitted(&server, &stays));
+        let background = unique_seconds();
+        server.connect(&gone, Era::Modern).text("start_command", json!({"command": ["sleep", background]}));
+
+        set_mode(&path, 0o666);
+        // The mode comes back without anybody's doing, and nothing else changes.
+        wait_until(SOON, "the mode is set back", || mode(&path) == 0o644);
+        assert!(is_admitted(&server, &gone) && is_admitted(&server, &stays));
+
+        // Again, at the moment of the revocation.
+        set_mode(&path, 0o666);
+        if by_command {
+            let output = server.tokens(&["revoke", "gone"]);
+            assert!(output.status.success(), "{output:?}");
+            assert_eq!(mode(&path), 0o600, "the file is replaced with a private one");
+        } else {
+            let file = fs::read_to_string(&path).unwrap();
+            fs::write(&path, without(&file, "gone")).unwrap();
+        }
+        wait_until(SOON, "the token is revoked", || !is_admitted(&server, &gone));
+        wait_until_gone(&background, SOON);
+        assert!(is_admitted(&server, &stays), "{}", server.log());
+    }
+}
+
+#[test]
+fn a_token_that_others_could_add_is_never_used() {
+    let project = Project::empty();
+    let server = HttpServer::start(&project, &[]);
+    let (ada, forged) = (server.token("ada", "dev", &[]), server.token("forged", "orchestrator", &[]));
+    let path = server.home().join("tokens.toml");
+    let with_forged = fs::read_to_string(&path).unwrap();
+    assert!(server.tokens(&["revoke", "forged"]).status.success());
+    wait_until(SOON, "one is admitted", || is_admitted(&server, &ada) && !is_admitted(&server, &forged));
+
+    set_mode(&path, 0o666);
+    fs::write(&path, &with_forged).unwrap();
+    wait_until(SOON, "it is told", || server.log().contains("are not trusted"));
+    assert!(is_admitted(&server, &ada) && !is_admitted(&server, &forged));
+    // A command that repairs the file names what stays in it, and the server goes on without it.
+    let next = server.token("next", "dev", &[]);
+    wait_until(SOON, "the new one is admitted", || is_admitted(&server, &next));
+    assert!(is_admitted(&server, &ada) && !is_admitted(&server, &forged), "{}", server.log());
+    // In another place, where no server sets the mode back first.
+    let copy = server.home().join("copy.toml");
+    fs::copy(&path, &copy).unwrap();
+    set_mode(&copy, 0o666);
+    let mut revoke = HttpServer::program(&project);
+    let output = revoke.arg("--tokens").arg(&copy).args(["token", "revoke", "next"]).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("ada (dev)") && said.contains("forged (orchestrator)"), "{said}");
+    assert_eq!(mode(&copy), 0o600);
+
+    // What was a token before and is another now is neither.
+    set_mode(&path, 0o666);
+    let file = fs::read_to_string(&path).unwrap();
+    fs::write(&path, file.replace("role = \"dev\"", "role = \"orchestrator\"")).unwrap();
+    wait_until(SOON, "the changed token ends", || !is_admitted(&server, &ada));
+}

@@ -111,7 +111,7 @@ fn a_client_hears_nothing_where_its_own_list_is_what_it_was() {
 #[test]
 fn a_file_that_cannot_be_used_keeps_the_policy_of_before_and_is_told() {
     type SpoilPolicy = fn(&PolicyFixture);
-    let spoilt: [(&str, SpoilPolicy, &str); 9] = [
+    let spoilt: [(&str, SpoilPolicy, &str); 8] = [
         ("no TOML", |judged| judged.set_policy("allow = ["), "error"),
         ("empty", |judged| judged.set_policy(""), "error"),
         (
@@ -120,14 +120,6 @@ fn a_file_that_cannot_be_used_keeps_the_policy_of_before_and_is_told() {
             "write_fiel",
         ),
         ("not UTF-8", |judged| drop(put(&judged.policy(), b"version = 1 # \xff", 0o600)), "UTF-8"),
-        (
-            "written by all",
-            |judged| {
-                judged.set_policy(&less());
-                fs::set_permissions(judged.policy(), fs::Permissions::from_mode(0o666)).unwrap();
-            },
-            "others may write",
-        ),
         ("deleted", |judged| fs::remove_file(judged.policy()).unwrap(), "cannot use the policy"),
         (
             "a folder",
@@ -189,12 +181,60 @@ fn a_file_that_a_group_of_others_may_write_is_not_used() {
     fs::set_permissions(&next, fs::Permissions::from_mode(0o660)).unwrap();
     fs::rename(next, judged.policy()).unwrap();
     log_has(&log, "others may write");
-    assert!(runs(&mut wire, "write_file"), "the policy of before stays");
+    wait_until(LIMIT, "what it takes away holds", || !runs(&mut wire, "write_file"));
+    assert!(runs(&mut wire, "read_file"));
     let next = put(&judged.outside.join("next"), less(), 0o600);
     std::os::unix::fs::chown(&next, Some(12345), None).unwrap();
     fs::rename(next, judged.policy()).unwrap();
     log_has(&log, "belongs to user 12345");
+    assert!(!runs(&mut wire, "write_file") && runs(&mut wire, "read_file"));
+}
+
+#[test]
+fn a_policy_that_others_could_write_is_repaired_and_only_narrows_until_a_new_file_is_in_its_place() {
+    let mode = |judged: &PolicyFixture| fs::metadata(judged.policy()).unwrap().permissions().mode() & 0o777;
+    let open_to_all = |judged: &PolicyFixture| {
+        fs::set_permissions(judged.policy(), fs::Permissions::from_mode(0o666)).unwrap();
+    };
+    let replace = |judged: &PolicyFixture, text: &str| {
+        let next = put(&judged.outside.join("next"), text, 0o600);
+        fs::rename(next, judged.policy()).unwrap();
+    };
+    // In place: the file that others could write stays the file.
+    let overwrite = |judged: &PolicyFixture, text: &str| fs::write(judged.policy(), text).unwrap();
+
+    let judged = PolicyFixture::by(&everything(), []);
+    let log = judged.outside.join("log");
+    let mut wire = Wire::connect(logged(&judged.server(), &log), Era::Modern);
     assert!(runs(&mut wire, "write_file"));
+    open_to_all(&judged);
+    wait_until(LIMIT, "the mode is set back", || mode(&judged) & 0o022 == 0);
+    log_has(&log, "holds as before, since its text is the same");
+    assert!(runs(&mut wire, "write_file"));
+    // What it takes away holds at once, also while it is writable.
+    open_to_all(&judged);
+    overwrite(&judged, &less());
+    wait_until(LIMIT, "the denial holds", || !runs(&mut wire, "write_file"));
+    assert!(runs(&mut wire, "read_file"));
+    // What cannot be judged lets nobody call anything.
+    overwrite(&judged, "allow = [");
+    wait_until(LIMIT, "nothing may be called", || !runs(&mut wire, "read_file"));
+    replace(&judged, &everything());
+    wait_until(LIMIT, "a new file holds", || runs(&mut wire, "write_file"));
+
+    // What it adds does not hold, also after the mode was set back.
+    let judged = PolicyFixture::by(&less(), []);
+    let log = judged.outside.join("log");
+    let mut wire = Wire::connect(logged(&judged.server(), &log), Era::Modern);
+    assert!(!runs(&mut wire, "write_file"));
+    open_to_all(&judged);
+    overwrite(&judged, &everything());
+    log_has(&log, "is not trusted");
+    wait_until(LIMIT, "the mode is set back", || mode(&judged) & 0o022 == 0);
+    log_has(&log, "others could write to it, and may have it open");
+    assert!(!runs(&mut wire, "write_file") && runs(&mut wire, "read_file"));
+    replace(&judged, &everything());
+    wait_until(LIMIT, "a new file holds", || runs(&mut wire, "write_file"));
 }
 
 #[test]

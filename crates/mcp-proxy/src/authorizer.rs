@@ -1,5 +1,6 @@
 //! The only module of the proxy that asks the policy.
 
+use super::input_schema::{AmbiguousNames, InputSchema};
 use super::methods::ProtocolArea;
 use json_rpc::json::{Json, JsonObject};
 use role_policy::{Authorized, Call, Caller, EffectResolver, Policy, Refusal, RoleLimits, ToolFacts};
@@ -136,17 +137,20 @@ impl Authorizer {
         self.filter.is_empty() && self.policy.get().grants_area(&self.caller, name)
     }
 
-    /// Judges one call.
+    /// Judges one call. `definition` is the server's definition of the tool, if it has such a tool.
     pub(super) fn authorize(
         &self,
         tool: &str,
+        definition: Option<&JsonObject<'_>>,
         arguments: Option<&JsonObject<'_>>,
     ) -> Result<AuthorizedCall, CallRefusal> {
         if !self.filter.allows(tool) {
             return Err(CallRefusal::Hidden("narrowing: --only, --hide".into()));
         }
         let policy = self.policy.get();
-        let facts = ToolFacts::external(tool);
+        let schema = definition.and_then(InputSchema::of);
+        let declared = schema.map(InputSchema::declared_arguments).unwrap_or_default();
+        let facts = ToolFacts::external(tool).declared_arguments(&declared);
         // By name first: a caller who may not know of the tool learns nothing of its arguments.
         let is_visible = policy.sees(&self.caller, &facts);
         let judged_arguments = arguments.map_or_else(|| Some(serde_json::Map::new()), JsonObject::to_map);
@@ -157,6 +161,20 @@ impl Authorizer {
                 reason: "a number in the arguments is too large to be judged exactly".to_owned(),
             });
         }
+        if is_visible
+            && let Some(AmbiguousNames { first, second }) =
+                schema.zip(arguments).and_then(|(schema, arguments)| schema.ambiguous_names(arguments))
+        {
+            return Err(CallRefusal::Arguments {
+                rule: "two names are one to some parsers".into(),
+                reason: format!(
+                    "`{}` and `{}` are one name to some parsers, so the server could read another value than the one \
+                     that is judged; give one of them",
+                    short(&first),
+                    short(&second)
+                ),
+            });
+        }
         let call = Call::new(tool, judged_arguments.unwrap_or_default());
         match policy.authorize(&self.caller, &facts, call, &*self.effects) {
             Ok(authorized) => Ok(AuthorizedCall { authorized }),
@@ -165,6 +183,11 @@ impl Authorizer {
             Err(refusal) => Err(CallRefusal::Hidden(Arc::clone(refusal.rule()))),
         }
     }
+}
+
+/// Cuts a name for a message: it is the client's and may have megabytes.
+fn short(name: &str) -> String {
+    name.chars().take(64).collect()
 }
 
 /// Returns true if a tool may have this name: every client takes it, and it cannot look like another name.
@@ -208,7 +231,7 @@ mod tests {
             let filter_server_info = authorizer(only, hidden);
             assert!(filter_server_info.sees("a") && !filter_server_info.sees("b"));
             assert!(!ProtocolArea::ALL.into_iter().any(|area| filter_server_info.grants(area)));
-            assert!(matches!(filter_server_info.authorize("b", None), Err(CallRefusal::Hidden(_))));
+            assert!(matches!(filter_server_info.authorize("b", None, None), Err(CallRefusal::Hidden(_))));
         }
     }
 
@@ -264,7 +287,7 @@ mod tests {
             [("{\"n\":18446744073709551616}", false), ("{\"n\":[1e999]}", false), ("{\"n\":1}", true)]
         {
             let json = Json::parse(text.as_bytes()).unwrap();
-            assert_eq!(authorizer.authorize("a", json.as_object()).is_ok(), permitted, "{text}");
+            assert_eq!(authorizer.authorize("a", None, json.as_object()).is_ok(), permitted, "{text}");
         }
     }
 

@@ -37,6 +37,7 @@ mod backoff;
 mod error;
 #[cfg(feature = "url")]
 mod event_reader;
+mod input_schema;
 mod limits;
 mod line_reader;
 mod methods;

@@ -17,6 +17,7 @@ impl Policy {
                 let role = self.role(role);
                 names_area(role, area) || allows_everything(role)
             })
+            && self.narrowing.as_ref().is_none_or(|narrowing| narrowing.grants_area(caller, area))
     }
 }
 

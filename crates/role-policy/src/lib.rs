@@ -65,6 +65,7 @@ struct Readme;
 
 mod access;
 mod area;
+mod argument_names;
 mod builtin;
 mod caller;
 mod decision;

@@ -176,7 +176,7 @@ impl<'a> PolicyLoader<'a> {
                 .collect(),
             known: facts.iter().map(OwnedToolFacts::from).collect(),
         };
-        let policy = Policy { compiled: Arc::new(compiled) };
+        let policy = Policy { compiled: Arc::new(compiled), narrowing: None };
         self.check_ineffective_entries(&policy, &facts);
         self.check_lent_roles(&policy, &lines);
         for role in &draft.roles {
@@ -229,6 +229,7 @@ impl<'a> PolicyLoader<'a> {
                     sql_read_only: false,
                     arguments: Vec::new(),
                     only: false,
+                    additional_arguments: false,
                     reason: None,
                 }));
             }
@@ -242,6 +243,7 @@ impl<'a> PolicyLoader<'a> {
                     sql_read_only: rule.sql_read_only,
                     arguments: rule.arguments.clone(),
                     only: rule.only,
+                    additional_arguments: rule.additional_arguments,
                     reason: rule.reason.clone(),
                 }));
             }

@@ -1,13 +1,15 @@
 //! The compiled policy: one table for what is listed and for what may be called.
 
+use crate::argument_names;
 use crate::caller::Caller;
 use crate::decision::{Authorized, Decision, Refusal};
 use crate::effect_resolver::EffectResolver;
 use crate::limits::RoleLimits;
 use crate::quoted::quoted;
-use crate::rule::{Rule, ToolSelector};
+use crate::rule::{ArgumentRule, Rule, ToolSelector};
 use crate::scope::CallScope;
 use crate::tool::{Call, Effect, OwnedToolFacts, ToolFacts};
+use crate::violation::RuleViolation;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -17,6 +19,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Policy {
     pub(crate) compiled: Arc<CompiledPolicy>,
+    /// Another policy that must allow what this one allows.
+    pub(crate) narrowing: Option<Arc<Policy>>,
 }
 
 #[derive(Debug)]
@@ -132,13 +136,23 @@ impl Policy {
                 dispatch: Vec::new(),
                 known: Vec::new(),
             }),
+            narrowing: None,
         }
+    }
+
+    /// Returns this policy, narrowed by `other`: a caller sees a tool, may call it and may use an area only where both
+    /// policies say so. Roles, documents and the roles of commands stay those of this policy. An earlier narrowing is
+    /// replaced.
+    #[must_use]
+    pub fn narrowed_by(&self, other: &Self) -> Self {
+        Self { compiled: Arc::clone(&self.compiled), narrowing: Some(Arc::new(other.clone())) }
     }
 
     /// Returns true if `caller` may know that the tool exists. Nothing but roles and tool decides this: a caller that
     /// sees a tool sees it before and after any call, and may call it with some arguments.
     pub fn sees(&self, caller: &Caller, tool: &ToolFacts<'_>) -> bool {
         caller.roles().all(|role| matches!(*self.role(role).verdict(tool), ToolVerdict::Visible { .. }))
+            && self.narrowing.as_ref().is_none_or(|narrowing| narrowing.sees(caller, tool))
     }
 
     /// Judges one call. `tool` must be the facts of the tool that `call` names, and `effects` finds out where
@@ -160,7 +174,16 @@ impl Policy {
         if tool.name != call.tool() {
             return Err(Refusal::Hidden { rule: "the facts are another tool's".into() });
         }
-        let (rule, scope) = self.judge(caller, tool, call.arguments(), effects, 0)?;
+        if let Some(narrowing) = &self.narrowing
+            && !narrowing.sees(caller, tool)
+        {
+            return Err(Refusal::Hidden { rule: "a policy that narrows this one".into() });
+        }
+        let (rule, mut scope) = self.judge(caller, tool, call.arguments(), effects, 0)?;
+        if let Some(narrowing) = &self.narrowing {
+            let (_, narrower) = narrowing.judge(caller, tool, call.arguments(), effects, 0)?;
+            scope.narrow(&narrower);
+        }
         Ok(Authorized::new(call, Decision { rule }, scope))
     }
 
@@ -193,6 +216,9 @@ impl Policy {
                             reason: violation.to_string(),
                         })?;
                     }
+                    check_declared(tool, rules, arguments).map_err(|(rule, violation)| {
+                        Refusal::Arguments { rule: Arc::clone(&rule.label), reason: violation.to_string() }
+                    })?;
                     role.check_role_arguments(tool, arguments)?;
                     allowed_by.get_or_insert_with(|| Arc::clone(label));
                     // The scope of every role is kept, and all of them must hold while the call runs.
@@ -202,7 +228,7 @@ impl Policy {
         }
         // The inner call is judged for the same caller, so that a dispatcher lends nobody its own rights.
         if let Some(dispatch) = self.compiled.dispatch.iter().find(|dispatch| dispatch.tool == tool.name) {
-            self.judge_inner(caller, dispatch, arguments, effects, depth)?;
+            self.judge_inner(caller, tool, dispatch, arguments, effects, depth)?;
         }
         self.judge_patch(caller, tool, arguments, effects, &mut scope)?;
         let rule = allowed_by.ok_or_else(|| Refusal::Hidden { rule: "the caller has no role".into() })?;
@@ -213,6 +239,7 @@ impl Policy {
     fn judge_inner(
         &self,
         caller: &Caller,
+        tool: &ToolFacts<'_>,
         dispatch: &DispatchRule,
         arguments: &Map<String, Value>,
         effects: &dyn EffectResolver,
@@ -221,6 +248,13 @@ impl Policy {
         let refused = |reason: String| Refusal::Arguments { rule: Arc::clone(&dispatch.label), reason };
         if depth >= MAX_DISPATCH_DEPTH {
             return Err(refused("calls in calls are nested too deeply".to_owned()));
+        }
+        if tool.is_external() {
+            let judged = std::iter::once(&dispatch.name).chain(&dispatch.arguments);
+            for location in judged {
+                argument_names::check_variants(location, arguments)
+                    .map_err(|violation| refused(violation.to_string()))?;
+            }
         }
         let Some(Value::String(name)) = resolve_pointer(arguments, &dispatch.name) else {
             return Err(refused(format!("`{}` must name the tool to call", dispatch.name)));
@@ -239,7 +273,9 @@ impl Policy {
         };
         // As a tool that nobody vouches for, although the name may be known here: the dispatcher decides what it
         // runs under that name.
-        let facts = ToolFacts::external(name);
+        let mut facts = ToolFacts::external(name);
+        // It declares nothing: the schema of the dispatcher says nothing of the tools behind it.
+        facts.declared_arguments = tool.declared_arguments.map(|_| &[][..]);
         match self.judge(caller, &facts, inner, effects, depth + 1) {
             Ok(_) => Ok(()),
             // The outer tool is visible, so this refuses its arguments. A hidden inner tool and a missing one read
@@ -276,6 +312,7 @@ impl Policy {
     /// Returns true if anything beneath the roots is excluded for `caller` (`not_within`).
     pub fn excludes_paths(&self, caller: &Caller) -> bool {
         self.excluded(caller).next().is_some()
+            || self.narrowing.as_ref().is_some_and(|narrowing| narrowing.excludes_paths(caller))
     }
 
     fn excluded<'a>(&'a self, caller: &'a Caller) -> impl Iterator<Item = (&'a Rule, &'a str)> {
@@ -315,7 +352,13 @@ impl Policy {
 
     /// Returns the limits of the calls of `caller`: of several roles the lowest.
     pub fn limits(&self, caller: &Caller) -> RoleLimits {
-        caller.roles().fold(RoleLimits::default(), |limits, role| limits.narrowed_by(self.role(role).limits))
+        let limits = caller
+            .roles()
+            .fold(RoleLimits::default(), |limits, role| limits.narrowed_by(self.role(role).limits));
+        match &self.narrowing {
+            None => limits,
+            Some(narrowing) => limits.narrowed_by(narrowing.limits(caller)),
+        }
     }
 
     /// Returns the context documents of a role, as the file names them, those of the roles it extends first.
@@ -327,6 +370,7 @@ impl Policy {
     /// that `may_use` names.
     pub fn may_use(&self, role: &str, other: &str) -> bool {
         self.role(role).may_use(other)
+            && self.narrowing.as_ref().is_none_or(|narrowing| narrowing.may_use(role, other))
     }
 
     /// Returns the requirements of `role` on the arguments of a tool, each as a text that is equal for equal
@@ -350,10 +394,13 @@ impl Policy {
 
     fn known(&self, role: &str, visible: bool) -> Vec<&str> {
         let table = &self.role(role).table;
+        let narrower = self.narrowing.as_ref().map(|narrowing| narrowing.allowed_tools(role));
         let fits = |name: &&str| {
-            table
-                .get(*name)
-                .is_some_and(|entry| matches!(entry.verdict, ToolVerdict::Visible { .. }) == visible)
+            table.get(*name).is_some_and(|entry| {
+                let is_visible = matches!(entry.verdict, ToolVerdict::Visible { .. })
+                    && narrower.as_ref().is_none_or(|allowed| allowed.contains(name));
+                is_visible == visible
+            })
         };
         self.known_tools().filter(fits).collect()
     }
@@ -382,6 +429,33 @@ fn resolve_pointer<'a>(arguments: &'a Map<String, Value>, pointer: &str) -> Opti
     match keys.next() {
         None => Some(value),
         Some(rest) => value.pointer(&format!("/{rest}")),
+    }
+}
+
+/// Refuses an argument that neither the tool declares nor a rule names, if the declared ones are known and a rule with
+/// conditions on arguments does not take additional ones. The error has the rule that refuses.
+fn check_declared<'r>(
+    tool: &ToolFacts<'_>,
+    rules: &'r [Arc<Rule>],
+    arguments: &Map<String, Value>,
+) -> Result<(), (&'r Rule, RuleViolation)> {
+    let (true, Some(declared)) = (tool.is_external(), tool.declared_arguments) else { return Ok(()) };
+    let Some(rule) = rules.iter().find(|rule| !rule.arguments.is_empty() && !rule.additional_arguments)
+    else {
+        return Ok(());
+    };
+    let named: Vec<String> =
+        rules.iter().flat_map(|rule| &rule.arguments).map(ArgumentRule::top_level_name).collect();
+    let is_known = |name: &String| declared.contains(&name.as_str()) || named.contains(name);
+    match arguments.keys().find(|name| !is_known(name)) {
+        None => Ok(()),
+        Some(name) => {
+            let mut known: Vec<String> = declared.iter().map(|name| (*name).to_owned()).collect();
+            known.extend(named);
+            known.sort();
+            known.dedup();
+            Err((rule, RuleViolation::UndeclaredArgument { argument: name.clone(), known }))
+        }
     }
 }
 

@@ -57,6 +57,7 @@ pub(crate) struct DraftRule {
     pub(crate) sql_read_only: bool,
     pub(crate) arguments: Vec<ArgumentRule>,
     pub(crate) only: bool,
+    pub(crate) additional_arguments: bool,
     pub(crate) reason: Option<String>,
     pub(crate) examples: Vec<PolicyExample>,
 }
@@ -286,7 +287,7 @@ impl DraftReader<'_> {
     }
 
     fn rule(&mut self, line: usize, table: &DeTable<'_>) -> DraftRule {
-        const KEYS: [&str; 13] = [
+        const KEYS: [&str; 14] = [
             "id",
             "tools",
             "read_within",
@@ -297,6 +298,7 @@ impl DraftReader<'_> {
             "sql",
             "arguments",
             "only",
+            "additional_arguments",
             "reason",
             "must_allow",
             "must_deny",
@@ -304,9 +306,16 @@ impl DraftReader<'_> {
         let mut rule = DraftRule { line, ..DraftRule::default() };
         let (mut environment, mut has_condition) = (None, false);
         for (key, key_line, value) in self.members(table, &KEYS) {
-            // `environment` is none: it only widens `commands`.
-            has_condition |=
-                !matches!(key, "id" | "tools" | "reason" | "must_allow" | "must_deny" | "environment");
+            // The last two are none: they only widen `commands` and `arguments`.
+            has_condition |= !matches!(
+                key,
+                "id" | "tools"
+                    | "reason"
+                    | "must_allow"
+                    | "must_deny"
+                    | "environment"
+                    | "additional_arguments"
+            );
             match key {
                 "id" => rule.id = self.text(value, key).unwrap_or_default().text,
                 "tools" => rule.tools = self.selectors(value, key),
@@ -331,6 +340,10 @@ impl DraftReader<'_> {
                     Some(only) => rule.only = only,
                     None => self.expected(value, key, "true or false"),
                 },
+                "additional_arguments" => match value.get_ref().as_bool() {
+                    Some(additional) => rule.additional_arguments = additional,
+                    None => self.expected(value, key, "true or false"),
+                },
                 "reason" => rule.reason = self.text(value, key).map(|reason| reason.text),
                 _ => self.examples(value, key, &mut rule.examples),
             }
@@ -341,6 +354,10 @@ impl DraftReader<'_> {
                 self.error(line, "`environment` belongs to `commands`, which is missing".to_owned());
             }
             (None, _) => {}
+        }
+        if rule.additional_arguments && rule.only {
+            let problem = "`additional_arguments` takes what `only` refuses; leave one of them out";
+            self.error(line, problem.to_owned());
         }
         if rule.id.is_empty() {
             self.error(line, "a rule needs an `id`, by which refusals and the audit name it".to_owned());

@@ -1,6 +1,7 @@
 //! Selectors, which choose tools by name or kind, and rules, which judge arguments.
 
 use crate::access::Access;
+use crate::argument_names;
 use crate::effect_resolver::{EffectResolver, PatchedPath};
 use crate::path_rule::PathRule;
 use crate::scope::CallScope;
@@ -130,6 +131,8 @@ pub(crate) struct Rule {
     pub(crate) arguments: Vec<ArgumentRule>,
     /// True if no argument may be given but those named in `arguments`.
     pub(crate) only: bool,
+    /// True if a tool of another server may be given arguments that it does not declare.
+    pub(crate) additional_arguments: bool,
     /// The operator's explanation, which a refusal ends with.
     pub(crate) reason: Option<String>,
 }
@@ -184,8 +187,8 @@ impl Rule {
 
     /// Returns its conditions as text, without its name and line: equal for equal conditions.
     pub(crate) fn content(&self) -> String {
-        let Self { paths, commands, sql_read_only, arguments, only, .. } = self;
-        format!("{paths:?} {commands:?} {sql_read_only} {arguments:?} {only}")
+        let Self { paths, commands, sql_read_only, arguments, only, additional_arguments, .. } = self;
+        format!("{paths:?} {commands:?} {sql_read_only} {arguments:?} {only} {additional_arguments}")
     }
 
     /// Adds what must still hold while the call runs.
@@ -259,6 +262,9 @@ impl Rule {
             return Err(RuleViolation::UndeclaredDatabase { tool: tool.name.to_owned() });
         }
         for argument in &self.arguments {
+            if tool.is_external() {
+                argument_names::check_variants(&argument.location, arguments)?;
+            }
             argument.check(arguments, effects)?;
         }
         if self.only {
@@ -449,7 +455,7 @@ impl CommandRule {
 }
 
 impl ArgumentRule {
-    fn top_level_name(&self) -> String {
+    pub(crate) fn top_level_name(&self) -> String {
         match self.location.strip_prefix('/') {
             Some(pointer) => {
                 pointer.split('/').next().unwrap_or(pointer).replace("~1", "/").replace("~0", "~")

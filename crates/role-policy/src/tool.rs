@@ -22,6 +22,9 @@ pub struct ToolFacts<'a> {
     pub open_world: bool,
     /// The reach of its arguments. An argument that is not named here reaches nothing.
     pub effects: &'a [Effect],
+    /// The arguments that the tool of another server declares, if they are known. A rule with conditions on arguments
+    /// then refuses every other one, unless it takes additional ones.
+    pub declared_arguments: Option<&'a [&'a str]>,
 }
 
 impl<'a> ToolFacts<'a> {
@@ -36,7 +39,15 @@ impl<'a> ToolFacts<'a> {
     /// assert!(!READ_FILE.destructive);
     /// ```
     pub const fn new(name: &'a str, toolset: &'a str) -> Self {
-        Self { name, toolset, read_only: false, destructive: true, open_world: true, effects: &[] }
+        Self {
+            name,
+            toolset,
+            read_only: false,
+            destructive: true,
+            open_world: true,
+            effects: &[],
+            declared_arguments: None,
+        }
     }
 
     /// Returns the facts of a tool of another server, in the toolset `external`: nothing it says of itself is believed.
@@ -75,6 +86,13 @@ impl<'a> ToolFacts<'a> {
         self
     }
 
+    /// Sets the arguments that the tool of another server declares.
+    #[must_use]
+    pub const fn declared_arguments(mut self, names: &'a [&'a str]) -> Self {
+        self.declared_arguments = Some(names);
+        self
+    }
+
     /// Returns true if nobody vouches for the tool, so that the reach of its arguments is not known.
     pub(crate) fn is_external(&self) -> bool {
         self.toolset == EXTERNAL
@@ -102,6 +120,8 @@ impl OwnedToolFacts {
             destructive: *destructive,
             open_world: *open_world,
             effects,
+            // A policy is loaded before the other server has said what its tools declare.
+            declared_arguments: None,
         }
     }
 }

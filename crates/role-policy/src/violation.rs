@@ -71,6 +71,15 @@ pub(crate) enum RuleViolation {
     UndeclaredPaths { tool: String },
     #[error("`{argument}` may not be given")]
     UnknownArgument { argument: String },
+    #[error(
+        "`{argument}` may not be given: the rules on this tool take only {}, which it declares or they name",
+        quoted(.known)
+    )]
+    UndeclaredArgument { argument: String, known: Vec<String> },
+    #[error(
+        "`{found}` may not be given: the server could take it for `{argument}`, which a rule of this role judges"
+    )]
+    ArgumentVariant { argument: String, found: String },
     #[error("`{argument}`: this role may set {}, and {}", variables(.allowed), denied_variable(.allowed, .variable))]
     Variable { argument: String, variable: String, allowed: Vec<String> },
     #[error("`{argument}` is no object of variables")]

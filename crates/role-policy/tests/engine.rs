@@ -163,6 +163,28 @@ fn of_several_roles_all_must_allow() {
 }
 
 #[test]
+fn a_narrowed_policy_allows_what_both_allow() {
+    let whole = load("[roles.r]\nallow = [\"*\"]\nlimits = { calls_per_minute = 9 }");
+    let part = load(
+        "[roles.r]\nallow = [\"*\"]\ndeny = [\"run_command\"]\nlimits = { calls_per_minute = 3 }\n\
+         [[roles.r.require]]\nid = \"docs\"\ntools = [\"write_file\"]\nwrite_within = [\"docs\"]",
+    );
+    let caller = Caller::new("r");
+    for narrowed in [whole.narrowed_by(&part), part.narrowed_by(&whole)] {
+        assert!(narrowed.sees(&caller, &READ) && !narrowed.sees(&caller, &RUN));
+        assert!(is_hidden(&judge(&narrowed, &caller, RUN, json!({"command": ["ls"]}))));
+        assert!(judge(&narrowed, &caller, WRITE, json!({"path": "docs/a"})).is_ok());
+        assert!(reason(judge(&narrowed, &caller, WRITE, json!({"path": "a"}))).contains("only in `docs`"));
+        assert_eq!(narrowed.limits(&caller).calls_per_minute, Some(3));
+        assert_eq!(narrowed.allowed_tools("r").len(), TOOLS.len() - 1);
+        assert!(!narrowed.grants_area(&caller, "mcp/prompts"));
+    }
+    // A role that only one of them has is in the other the minimal one, which sees nothing.
+    let other = load("[roles.other]\nallow = [\"*\"]");
+    assert!(!whole.narrowed_by(&other).sees(&caller, &READ));
+}
+
+#[test]
 fn a_hidden_tool_is_hidden_whatever_the_arguments_and_whichever_role_hides_it() {
     let policy = load(
         "[roles.a]\nallow = [\"write_file\"]\n[[roles.a.require]]\nid = \"S\"\ntools = [\"write_file\"]\nwrite_within = [\"docs\"]\n\

@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::error_chain::chain;
 use crate::file_stamp::file_stamp;
 use crate::settings::Settings;
-use crate::trusted_text::read;
+use crate::trusted_text::{TrackedText, read, repaired, tracked};
 
 /// Loads the policy that `settings` name, or else the built-in one, for these tools.
 ///
@@ -68,23 +68,31 @@ pub fn check_exclusions(
 
 /// Calls `apply` with the policy in the file at `path` each time that the file changes. A policy that cannot be used is
 /// logged, and the one before stays. `check` refuses one that does not fit the server.
+///
+/// What others could write is not trusted: such a policy can only narrow the one before. If it cannot be used at all,
+/// nobody may call anything until a new file is in its place.
 pub async fn watch(
     path: PathBuf,
     tools: Vec<ToolFacts<'static>>,
     check: impl Fn(&Policy) -> Result<(), Error>,
     mut apply: impl FnMut(Policy),
 ) {
-    let load = |path: &Path, tools: &[ToolFacts<'_>]| {
-        let loaded = load(path, tools)?;
+    let compile = |text: &str, path: &Path| {
+        let loaded = Policy::load(text, &path.display().to_string(), &tools)?;
         check(&loaded.policy)?;
         Ok::<_, Error>(loaded)
     };
     /// The time between two looks at the file.
     // Polled, since a notification is lost if an editor replaces the file, and network file systems send none.
     const INTERVAL: std::time::Duration = std::time::Duration::from_millis(500);
+    let mut file = tracked(path);
     // What changed while the server started counts as well.
-    let mut last_stamp = file_stamp(&path);
-    if let Ok(loaded) = load(&path, &tools) {
+    let mut last_stamp = file_stamp(file.path());
+    let mut trusted = None;
+    if let Ok(TrackedText::Trusted(text)) = file.read()
+        && let Ok(loaded) = compile(&text, file.path())
+    {
+        trusted = Some(loaded.policy.clone());
         apply(loaded.policy);
     }
     let mut ticks = tokio::time::interval(INTERVAL);
@@ -92,23 +100,75 @@ pub async fn watch(
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        let now = file_stamp(&path);
+        let now = file_stamp(file.path());
         if now == last_stamp {
             continue;
         }
         last_stamp = now;
-        match load(&path, &tools) {
-            Ok(loaded) => {
-                loaded.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
-                tracing::warn!("the policy {} was read again and holds from now on", path.display());
-                apply(loaded.policy);
+        let read = file.read();
+        let path = file.path();
+        match read {
+            Ok(TrackedText::Trusted(text)) => match compile(&text, path) {
+                Ok(loaded) => {
+                    loaded.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+                    tracing::warn!("the policy {} was read again and holds from now on", path.display());
+                    trusted = Some(loaded.policy.clone());
+                    apply(loaded.policy);
+                }
+                Err(error) => log_unused(&error),
+            },
+            Ok(TrackedText::Unchanged { cause, is_repaired }) => {
+                tracing::warn!(
+                    "the policy {} holds as before, since its text is the same: {cause}{}",
+                    path.display(),
+                    repaired(is_repaired)
+                );
+                // A text between the two may have narrowed it.
+                trusted.clone().into_iter().for_each(&mut apply);
             }
-            Err(error) => tracing::error!(
-                "the changed policy is not used, and the one before stays: {}",
-                one_line(&chain(&error))
-            ),
+            Ok(TrackedText::Distrusted { text, cause, is_repaired }) => {
+                let narrowed = match (compile(&text, path), &trusted) {
+                    (Ok(loaded), Some(trusted)) => {
+                        tracing::error!(
+                            "the policy {} was changed and is not trusted: {cause}{}. What it takes away holds, and \
+                             what it adds does not; put a new file in its place",
+                            path.display(),
+                            repaired(is_repaired)
+                        );
+                        Some(trusted.narrowed_by(&loaded.policy))
+                    }
+                    (Err(error), _) => {
+                        tracing::error!(
+                            "the policy {} was changed, is not trusted ({cause}{}) and cannot be used: {}. Nobody may \
+                             call anything until a new file is in its place",
+                            path.display(),
+                            repaired(is_repaired),
+                            one_line(&chain(&error))
+                        );
+                        nothing(&tools)
+                    }
+                    (Ok(_), None) => nothing(&tools),
+                };
+                narrowed.into_iter().for_each(&mut apply);
+            }
+            Err(source) => {
+                log_unused(&Error::File { role: "the policy", path: path.to_owned(), source });
+            }
         }
     }
+}
+
+/// Returns a policy that allows nothing.
+fn nothing(tools: &[ToolFacts<'_>]) -> Option<Policy> {
+    // Without a role every caller has the minimal one, which sees nothing.
+    Policy::load("version = 1", "no policy", tools)
+        .inspect_err(|error| tracing::error!("the policy that allows nothing cannot be used: {error}"))
+        .map(|loaded| loaded.policy)
+        .ok()
+}
+
+fn log_unused(error: &Error) {
+    tracing::error!("the changed policy is not used, and the one before stays: {}", one_line(&chain(error)));
 }
 
 /// Joins the lines of a message: a log record is one line.

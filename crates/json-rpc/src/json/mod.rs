@@ -6,8 +6,10 @@
 //! pair; a byte order mark; text that is not UTF-8. Numbers keep their text, because no two parsers agree on
 //! the size at which a number stops being exact.
 
+mod fold;
 mod parse;
 mod value;
 
+pub use fold::{folded_name, loosely_folded_name};
 pub use parse::{MAX_DEPTH, MAX_VALUES, ParseError};
 pub use value::{Json, JsonObject};

@@ -1,5 +1,6 @@
 //! A JSON value as it was written, and its text again.
 
+use super::fold::folded_name;
 use serde_json::{Map, Number, Value};
 use std::borrow::Cow;
 use std::fmt;
@@ -177,8 +178,8 @@ impl<'a> JsonObject<'a> {
             if known.contains(&name) {
                 return None;
             }
-            let folded = folded(name);
-            known.iter().copied().find(|known| known.to_ascii_lowercase() == folded)
+            let folded = folded_name(name);
+            known.iter().copied().find(|known| folded_name(known) == folded)
         })
     }
 
@@ -220,18 +221,6 @@ impl<'a> FromIterator<(&'static str, Json<'a>)> for JsonObject<'a> {
         }
         object
     }
-}
-
-/// Lowers the case of `name` as far as it can become ASCII. Unicode's simple folding, which Go uses, also takes the
-/// long s (U+017F) for an s and the Kelvin sign (U+212A) for a k.
-fn folded(name: &str) -> String {
-    name.chars()
-        .map(|char| match char {
-            '\u{17f}' => 's',
-            '\u{212a}' => 'k',
-            other => other.to_ascii_lowercase(),
-        })
-        .collect()
 }
 
 /// Returns the number that `text` is, if `serde_json` can hold it. Digits past a float's precision are rounded, as

@@ -9,3 +9,4 @@ pub(crate) mod principal;
 mod role_rule;
 pub(crate) mod token_file;
 pub(crate) mod tokens;
+pub(crate) mod tracked_tokens;

@@ -86,8 +86,13 @@ pub(crate) enum TokenProblem {
 pub(crate) fn read(path: &Path) -> Result<TokenFile, TokenFileError> {
     let text =
         trusted_text::read(path).map_err(|source| TokenFileError::Read { path: path.to_owned(), source })?;
+    parse(path, &text)
+}
+
+/// Parses and checks the text of the file at `path`.
+pub(crate) fn parse(path: &Path, text: &str) -> Result<TokenFile, TokenFileError> {
     let file: TokenFile =
-        toml::from_str(&text).map_err(|problem| TokenFileError::Syntax { path: path.to_owned(), problem })?;
+        toml::from_str(text).map_err(|problem| TokenFileError::Syntax { path: path.to_owned(), problem })?;
     match check(&file) {
         Ok(()) => Ok(file),
         Err(source) => Err(TokenFileError::Content { path: path.to_owned(), source }),
@@ -136,6 +141,31 @@ fn make_folder(path: &Path) -> std::io::Result<()> {
 /// Changes the file at `path`, which is made if it is missing. An error of `change` leaves it as it is.
 pub(crate) fn change<E: From<TokenFileError>>(
     path: &Path,
+    change: impl FnOnce(&mut TokenFile) -> Result<(), E>,
+) -> Result<(), E> {
+    change_text(path, read, change)
+}
+
+/// Changes the file at `path` like [`change`], even if others may write to it, and puts a private file in its place.
+/// Returns the reason why it was not trusted, if it was not.
+pub(crate) fn repair<E: From<TokenFileError>>(
+    path: &Path,
+    change: impl FnOnce(&mut TokenFile) -> Result<(), E>,
+) -> Result<Option<trusted_text::Error>, E> {
+    let mut distrusted = None;
+    let read = |path: &Path| {
+        let (text, cause) = trusted_text::read_to_repair(path)
+            .map_err(|source| TokenFileError::Read { path: path.to_owned(), source })?;
+        distrusted = cause;
+        parse(path, &text)
+    };
+    change_text(path, read, change)?;
+    Ok(distrusted)
+}
+
+fn change_text<E: From<TokenFileError>>(
+    path: &Path,
+    read: impl FnOnce(&Path) -> Result<TokenFile, TokenFileError>,
     change: impl FnOnce(&mut TokenFile) -> Result<(), E>,
 ) -> Result<(), E> {
     let failed = |source| TokenFileError::Change { path: path.to_owned(), source };

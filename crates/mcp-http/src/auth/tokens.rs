@@ -1,7 +1,7 @@
 //! The tokens that are in use.
 
 use super::bearer::{TokenHash, TokenId, token_id};
-use super::token_file::{self, TokenFileError, TokenProblem};
+use super::token_file::{TokenFile, TokenFileError, TokenProblem};
 use crate::limits::caller_limits::CallerLimits;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -24,17 +24,23 @@ pub(crate) struct ActiveToken {
 }
 
 /// The tokens that are in use, by their ids.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct ActiveTokens(HashMap<TokenId, ActiveToken>);
 
 impl ActiveTokens {
-    /// Reads the tokens in the file at `path`. A token that is in `before` too is not revoked by that.
+    /// Returns the valid tokens in `file`, which was read from `path`. A token that is in `before` too is not revoked by
+    /// that.
     ///
     /// # Errors
-    /// The file cannot be read or trusted, or something in it is wrong.
-    pub(crate) fn load(path: &Path, defaults: &CallerLimits, before: &Self) -> Result<Self, TokenFileError> {
+    /// A hash is not one.
+    pub(crate) fn from_file(
+        path: &Path,
+        file: TokenFile,
+        defaults: &CallerLimits,
+        before: &Self,
+    ) -> Result<Self, TokenFileError> {
         let mut tokens = HashMap::new();
-        for entry in token_file::read(path)?.tokens {
+        for entry in file.tokens {
             let id = TokenId(entry.id);
             let hash = TokenHash::parse(&entry.hash).ok_or_else(|| TokenFileError::Content {
                 path: path.to_owned(),
@@ -66,6 +72,28 @@ impl ActiveTokens {
             }
         }
         Ok(Self(tokens))
+    }
+
+    /// Returns the tokens of `self` that `file` has as well, exactly as they are: what others may have written can only
+    /// take tokens away.
+    pub(crate) fn retained(&self, file: &Self) -> Self {
+        let stays =
+            |(id, token): &(&TokenId, &ActiveToken)| file.0.get(*id).is_some_and(|other| token.equals(other));
+        let stay = self.0.iter().filter(stays).map(|(id, token)| (id.clone(), token.clone()));
+        Self(stay.collect())
+    }
+
+    /// Adds the tokens of `other` that are not in `known` exactly as they are.
+    pub(crate) fn add_unknown(&mut self, other: &Self, known: &Self) {
+        let is_known =
+            |id: &TokenId, token: &ActiveToken| known.0.get(id).is_some_and(|old| old.equals(token));
+        let unknown = other.0.iter().filter(|(id, token)| !is_known(id, token));
+        self.0.extend(unknown.map(|(id, token)| (id.clone(), token.clone())));
+    }
+
+    /// Takes each token away that is in `other` exactly as it is.
+    pub(crate) fn remove(&mut self, other: &Self) {
+        self.0.retain(|id, token| !other.0.get(id).is_some_and(|removed| removed.equals(token)));
     }
 
     /// Returns the token whose text is `bearer`, if it is valid now.
@@ -103,6 +131,16 @@ impl ActiveTokens {
 }
 
 impl ActiveToken {
+    /// Returns true if the other token gives the same to the same bearer.
+    fn equals(&self, other: &Self) -> bool {
+        self.name == other.name
+            && self.role == other.role
+            && self.roots == other.roots
+            && self.limits == other.limits
+            && self.expires_at == other.expires_at
+            && self.hash.matches(&other.hash)
+    }
+
     fn is_valid(&self, now: SystemTime) -> bool {
         self.expires_at.is_none_or(|end| now < end)
     }

@@ -164,14 +164,24 @@ fn list(path: &Path, json: bool) -> Result<ExitCode, TokenError> {
 }
 
 fn revoke(path: &Path, name: &str) -> Result<ExitCode, TokenError> {
-    token_file::change(path, |file| {
+    let mut stays = Vec::new();
+    let distrusted = token_file::repair(path, |file| {
         let before = file.tokens.len();
         file.tokens.retain(|token| token.name != name);
+        stays = file.tokens.iter().map(|token| format!("{} ({})", token.name, token.role)).collect();
         match file.tokens.len() == before {
             true => Err(TokenError::NoToken(name.to_owned())),
             false => Ok(()),
         }
     })?;
+    if let Some(cause) = distrusted {
+        let stays = if stays.is_empty() { "none".to_owned() } else { stays.join(", ") };
+        say(&format!(
+            "note: a private file is in the place of {}: {cause}. Others could have added tokens to it. These stay: \
+             {stays}; revoke each that is not yours",
+            path.display()
+        ));
+    }
     Ok(print(&format!("revoked `{name}`"))?)
 }
 

@@ -3,7 +3,7 @@
 use super::revocation::end_programs_of;
 use super::service_manager::ServiceManager;
 use crate::auth::jwt::JwtVerifier;
-use crate::auth::tokens::ActiveTokens;
+use crate::auth::tracked_tokens::TrackedTokens;
 use crate::limits::caller_limits::CallerLimits;
 use crate::net::tls::ReloadableTls;
 use crate::state::App;
@@ -24,7 +24,7 @@ const KEYS_INTERVAL: Duration = Duration::from_secs(600);
 /// The files that are read again when they change.
 pub(super) struct WatchedFiles {
     pub(super) stamps: FileStamps,
-    pub(super) tokens: Option<PathBuf>,
+    pub(super) tokens: Option<TrackedTokens>,
     /// The limits of tokens that have none of their own.
     pub(super) limits: CallerLimits,
     pub(super) tls: Option<Arc<ReloadableTls>>,
@@ -59,7 +59,7 @@ impl WatchedFiles {
         let stamp = |path: Option<&PathBuf>| path.and_then(|path| file_stamp(path));
         let tls = self.tls.as_ref();
         FileStamps {
-            tokens: stamp(self.tokens.as_ref()),
+            tokens: self.tokens.as_ref().and_then(|tokens| file_stamp(tokens.path())),
             certificate: stamp(tls.map(|tls| &tls.certificate)),
             key: stamp(tls.map(|tls| &tls.key)),
             jwt_keys: stamp(self.jwts.as_ref().and_then(|jwts| jwts.key_file())),
@@ -100,9 +100,9 @@ pub(super) async fn watch_files(
         // The stamps are taken before the files are read: a change in between is found by the next poll.
         let (before, now) = (std::mem::take(&mut files.stamps), files.stamps_now());
         if (reload_all || before.tokens != now.tokens)
-            && let Some(path) = &files.tokens
+            && let Some(tokens) = &mut files.tokens
         {
-            reload_tokens(app, path, &files.limits);
+            reload_tokens(app, tokens, &files.limits);
         }
         if (reload_all || before.certificate != now.certificate || before.key != now.key)
             && let Some(tls) = &files.tls
@@ -125,15 +125,15 @@ pub(super) async fn watch_files(
     }
 }
 
-fn reload_tokens(app: App, path: &Path, limits: &CallerLimits) {
+fn reload_tokens(app: App, file: &mut TrackedTokens, limits: &CallerLimits) {
     let before = app.authenticator.tokens();
-    match ActiveTokens::load(path, limits, &before) {
+    match file.load(limits, &before) {
         Ok(tokens) => {
             let tokens = Arc::new(tokens);
             app.authenticator.replace_tokens(Arc::clone(&tokens));
             end_programs_of(app, before.revoke_missing(&tokens));
             app.workspaces.retain(&tokens.roots().cloned().collect::<Vec<_>>());
-            tracing::warn!("the tokens {} were read again", path.display());
+            tracing::warn!("the tokens {} were read again", file.path().display());
         }
         Err(error) => {
             tracing::error!("the changed tokens are not used, and those before stay: {}", chain(&error));

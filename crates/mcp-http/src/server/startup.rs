@@ -6,7 +6,7 @@ use crate::allowed_hosts::AllowedHosts;
 use crate::audit_store::AuditStore;
 use crate::auth::authenticator::Authenticator;
 use crate::auth::jwt::JwtVerifier;
-use crate::auth::tokens::ActiveTokens;
+use crate::auth::tracked_tokens::TrackedTokens;
 use crate::console_output::{name, say};
 use crate::error::Error;
 use crate::limits::admission::AdmissionControl;
@@ -84,9 +84,11 @@ impl BoundServer {
         let limits = CallerLimits::from_config(&http);
         let authenticator =
             Authenticator::new(&http.peers, http.anonymous_role.value.clone(), jwts.clone(), limits.clone())?;
-        if let Some(path) = http.tokens.as_ref() {
-            let tokens = ActiveTokens::load(path, &limits, &ActiveTokens::default())?;
+        let mut token_file = None;
+        if let Some(path) = http.tokens.value.clone() {
+            let (file, tokens) = TrackedTokens::open(path, &limits)?;
             authenticator.replace_tokens(Arc::new(tokens));
+            token_file = Some(file);
         }
         let oauth = match (&jwts, http.public_url.as_ref()) {
             (Some(jwts), Some(public_url)) => {
@@ -163,7 +165,7 @@ impl BoundServer {
                 proxies: proxies.into(),
                 tls: tls.clone(),
             },
-            files: WatchedFiles { stamps, tokens: http.tokens.value.clone(), limits, tls, jwts },
+            files: WatchedFiles { stamps, tokens: token_file, limits, tls, jwts },
             policy,
             drain_timeout: Duration::from_millis(*http.drain_ms),
             cut_off,

@@ -36,8 +36,10 @@ impl ProxySessionState {
             return self.start_refresh();
         };
         // Judged also if the server has no such tool, so that the time does not tell a hidden tool from none.
-        let verdict = self.authorizer.authorize(name, arguments);
-        let exists = tool_list.names.contains_key(name);
+        let known = tool_list.names.get(name);
+        let definition = known.and_then(|at| Some(&tool_list.tools.get(*at)?.definition));
+        let verdict = self.authorizer.authorize(name, definition, arguments);
+        let exists = known.is_some();
         match verdict {
             Ok(authorized) if exists => self.send_call(id, message, &authorized, deadline),
             Err(CallRefusal::Arguments { rule, reason }) if exists => {
