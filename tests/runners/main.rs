@@ -26,8 +26,12 @@ mod reports;
 mod runtimes;
 #[cfg(unix)]
 mod selection;
+#[cfg(unix)]
+mod several_runs;
 mod support;
 #[cfg(unix)]
 mod swallowed;
 #[cfg(unix)]
 mod told;
+#[cfg(unix)]
+mod unreported;

@@ -1,5 +1,5 @@
 // A reporter for mocha. It writes each event when it happens, as one JSON object a line.
-const { write } = require("./events.cjs");
+const { runs, write } = require("./events.cjs");
 
 module.exports = class {
   constructor(runner) {
@@ -8,7 +8,10 @@ module.exports = class {
     const attempts = (test) => (typeof test.currentRetry === "function" ? test.currentRetry() + 1 : 1);
     // Not earlier: neither the pattern nor `.only` is known until the run starts. The runner's own total leaves `.only` out.
     const planned = () => (typeof runner.grepTotal === "function" ? Math.min(runner.total, runner.grepTotal(runner.suite)) : runner.total);
-    runner.once("start", () => write({ event: "plan", tests: planned() }));
+    runner.once("start", () => {
+      runs.planned += planned();
+      write({ event: "plan", tests: runs.planned });
+    });
     runner.on("retry", (test) => write({ event: "discarded", name: name(test) }));
     runner.on("test", (test) => write({ event: "start", name: name(test) }));
     const done = (test, status, error) => {
@@ -29,6 +32,7 @@ module.exports = class {
     });
     runner.once("end", () => {
       write({ event: "end" });
+      runs.isActive = false;
     });
   }
 };

@@ -95,31 +95,39 @@ def listen(result, write):
 
 
 def install(arguments=None):
-    """Adds the reporter to the first runner of this process. `arguments` are those of `python -m unittest`, if it is
-    that."""
+    """Adds the reporter to the runs of this process, one after the other: a run within a run is a test's own. `arguments`
+    are those of `python -m unittest`, if it is that."""
     import core_tools_events as own
 
     Runner = unittest.TextTestRunner
     make, run = Runner._makeResult, Runner.run
-    state = {"has_run": False}
+    state = {"has_run": False, "is_running": False, "is_first": False, "code": 0}
 
     def make_result(self):
-        Runner._makeResult = make
-        return listen(make(self), own.write)
+        # The result of the run itself, and not of one that a test makes.
+        is_own, state["is_first"] = state["is_first"], False
+        return listen(make(self), own.write) if is_own else make(self)
 
     def run_tests(self, test):
-        Runner.run = run
-        state["has_run"] = True
-        own.leave()
-        if arguments is None:
-            own.begin_process("unittest")
-        own.begin_runner("unittest")
-        result = run(self, test)
+        if state["is_running"]:
+            return run(self, test)
+        if not state["has_run"]:
+            own.leave()
+            if arguments is None:
+                own.begin_process("unittest")
+            own.begin_runner("unittest")
+        state.update(has_run=True, is_running=True, is_first=True)
+        try:
+            result = run(self, test)
+        finally:
+            state["is_running"] = False
         own.write("end")
         # Later versions of unittest's own program fail where it runs no test.
         is_empty = arguments is not None and result.testsRun == 0 and not result.skipped
         code = 5 if is_empty and sys.version_info >= (3, 12) and result.wasSuccessful() else 0
-        own.write("exit", code=code if result.wasSuccessful() else 1)
+        # A failure of an earlier run stays one.
+        state["code"] = state["code"] or (code if result.wasSuccessful() else 1)
+        own.write("exit", code=state["code"])
         return result
 
     def died_early():

@@ -40,6 +40,11 @@ def is_script_with_unittest():
     return "unittest" in text
 
 
+# Only where this module is loaded: a Python that ignores `PYTHONPATH` would not find the plug-in, and pytest would fail.
+plugins = [word for word in os.environ.get("PYTEST_PLUGINS", "").split(",") if word]
+if "core_tools_pytest" not in plugins:
+    os.environ["PYTEST_PLUGINS"] = ",".join(plugins + ["core_tools_pytest"])
+
 load_next()
 arguments = unittest_arguments()
 if arguments is not None or is_script_with_unittest():
