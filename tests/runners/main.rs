@@ -11,6 +11,8 @@ mod bare;
 #[cfg(unix)]
 mod builds;
 #[cfg(unix)]
+mod django;
+#[cfg(unix)]
 mod ecosystems;
 #[cfg(target_os = "linux")]
 mod endings;

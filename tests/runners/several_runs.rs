@@ -102,3 +102,51 @@ fn each_run_of_pytest_in_a_script_is_reported() {
     assert_eq!((report.success, counts(&report)), (Some(true), (2, 0)), "{}", report.to_text());
     assert!(sample.try_run(&RunTests::new()).unwrap().is_success());
 }
+
+#[test]
+fn a_suite_that_a_script_runs_without_a_runner_is_reported_as_its_own() {
+    let sample = sample!("python3");
+    let files: &Files = &[
+        (
+            "run.py",
+            "import unittest\nclass T(unittest.TestCase):\n    def test_a(self): pass\n    def test_c(self): self.fail()\nresult = unittest.TestResult()\nunittest.defaultTestLoader.loadTestsFromTestCase(T).run(result)\nprint(result)\n",
+        ),
+        (
+            "ok.py",
+            "import unittest\nclass T(unittest.TestCase):\n    def test_a(self): pass\nif __name__ == '__main__': unittest.main()\n",
+        ),
+        ("helper.py", "from unittest import mock\n"),
+    ];
+    let report = run_make(&sample, &["python3 helper.py", "-python3 run.py", "python3 ok.py"], files);
+    fails_as(&report, ProblemKind::Mismatch);
+    let counts: Vec<_> = report.commands.iter().map(|command| (command.passed, command.failed)).collect();
+    assert_eq!(counts, [(0, 0), (1, 1), (1, 0)], "{}", report.to_text());
+}
+
+#[test]
+fn a_dry_run_executes_no_test() {
+    let sample = sample!("mocha");
+    let test = "it('good', () => {}); it('bad', () => { throw new Error('BADMSG'); });\n";
+    let files: &Files = &[(".mocharc.json", "{\"dry-run\": true, \"spec\": [\"a.js\"]}"), ("a.js", test)];
+    let report = run_script(&sample, "mocha", files);
+    assert_eq!((report.success, report.passed, report.skipped), (None, 0, 2), "{}", report.to_text());
+    let sample = sample!("rspec");
+    let spec = "RSpec.describe('a') { it('fails') { expect(1).to eq 2 } }\n";
+    let report = run_make(&sample, &["rspec --dry-run a_spec.rb"], &[("a_spec.rb", spec)]);
+    assert_eq!((report.success, report.passed, report.skipped), (None, 0, 1), "{}", report.to_text());
+}
+
+#[test]
+fn a_mocha_whose_tests_do_not_tell_their_titles_is_reported() {
+    let sample = sample!("mocha");
+    let files: &Files = &[
+        (
+            "old.js",
+            "const { Test, Suite } = require('mocha'); delete Test.prototype.titlePath; delete Suite.prototype.titlePath; Object.getPrototypeOf(Test.prototype).titlePath = undefined;\n",
+        ),
+        ("a.js", "describe('s', () => { it('good', () => {}); });\n"),
+    ];
+    let report = run_script(&sample, "mocha --require ./old.js a.js", files);
+    assert_eq!((report.success, report.passed), (Some(true), 1), "{}", report.to_text());
+    assert_eq!(report.tests[0].name, "s > good");
+}

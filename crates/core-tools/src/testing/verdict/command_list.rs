@@ -218,6 +218,9 @@ impl<'a> CommandList<'a> {
         command.exit_code = process.exit_code;
         command.note = Some(match &process.uninstrumented {
             Some(why) => format!("its tests are not known: {why}"),
+            None if process.exit_code.is_none() => {
+                "it reported no test, and how it ended is not known".to_owned()
+            }
             None => "all that is known is how it ended".to_owned(),
         });
     }
@@ -359,8 +362,8 @@ enum PartMatch {
 
 impl PartMatch {
     fn of(part: &CommandPart, process: &ProcessReport) -> Self {
-        // Of node the file has been compared, which is all that both have alike.
-        if process.program == "node" {
+        // Of these the file has been compared, which is all that both have alike.
+        if ["node", "python"].contains(&process.program.as_str()) {
             return Self::Same;
         }
         let program = process.program.rsplit('/').next().unwrap_or_default();
@@ -486,9 +489,14 @@ fn is_command_of(part: &CommandPart, process: &ProcessReport) -> bool {
     let words = &part.command.words;
     let is_named = |name: &str| words.iter().any(|word| file_name(word) == name);
     let program = process.program.rsplit('/').next().unwrap_or(&process.program);
+    // A script that runs its own tests.
+    if program == "python" {
+        return process.arguments.first().is_some_and(|script| words.contains(script));
+    }
     if program == "unittest" {
         let is_python = |word: &String| file_name(word).starts_with("python");
-        return is_named(program) || words.first().is_some_and(is_python);
+        let is_django = is_named("manage.py") || is_named("django-admin");
+        return is_named(program) || is_django || words.first().is_some_and(is_python);
     }
     if program != "node" {
         let runner = process.runner.as_deref().unwrap_or(program);

@@ -65,7 +65,9 @@ def listen(result, write):
     listener = Listener(write)
 
     def wrap(method, before):
-        own = getattr(result, method)
+        own = getattr(result, method, None)
+        if own is None:
+            return
 
         @functools.wraps(own)
         def told(*words):
@@ -94,9 +96,10 @@ def listen(result, write):
     return result
 
 
-def install(arguments=None):
+def install(arguments=None, fails_if_empty=False, script=None):
     """Adds the reporter to the runs of this process, one after the other: a run within a run is a test's own. `arguments`
-    are those of `python -m unittest`, if it is that."""
+    are those of `python -m unittest` or of Django's `test`, if it is one of them,
+    and `script` the file and the arguments of a script."""
     import core_tools_events as own
 
     Runner = unittest.TextTestRunner
@@ -113,8 +116,6 @@ def install(arguments=None):
             return run(self, test)
         if not state["has_run"]:
             own.leave()
-            if arguments is None:
-                own.begin_process("unittest")
             own.begin_runner("unittest")
         state.update(has_run=True, is_running=True, is_first=True)
         try:
@@ -123,7 +124,7 @@ def install(arguments=None):
             state["is_running"] = False
         own.write("end")
         # Later versions of unittest's own program fail where it runs no test.
-        is_empty = arguments is not None and result.testsRun == 0 and not result.skipped
+        is_empty = fails_if_empty and result.testsRun == 0 and not result.skipped
         code = 5 if is_empty and sys.version_info >= (3, 12) and result.wasSuccessful() else 0
         # A failure of an earlier run stays one.
         state["code"] = state["code"] or (code if result.wasSuccessful() else 1)
@@ -135,7 +136,33 @@ def install(arguments=None):
             has_asked = bool({"-h", "--help"} & set(arguments))
             own.write("exit", code=0 if has_asked else 1 if hasattr(sys, "last_type") else 2)
 
+    run_suite = unittest.TestSuite.run
+
+    def run_alone(self, result, debug=False):
+        """Reports a suite that a script runs without a runner."""
+        if state["is_running"] or debug:
+            return run_suite(self, result, debug)
+        if not state["has_run"]:
+            own.leave()
+            own.begin_runner("unittest")
+        state.update(has_run=True, is_running=True)
+        if not getattr(result, "_core_tools_listens", False):
+            listen(result, own.write)
+            result._core_tools_listens = True
+        try:
+            return run_suite(self, result, debug)
+        finally:
+            state["is_running"] = False
+            own.write("end")
+            is_success = getattr(result, "wasSuccessful", lambda: True)()
+            state["code"] = state["code"] or (0 if is_success else 1)
+            own.write("exit", code=state["code"])
+
     Runner._makeResult, Runner.run = make_result, run_tests
-    if arguments is not None:
+    unittest.TestSuite.run = run_alone
+    if arguments is None:
+        # Before its tests, so that its report is not taken for that of another script.
+        own.begin_process("python", script)
+    else:
         own.begin_process("unittest", arguments)
         atexit.register(died_early)
