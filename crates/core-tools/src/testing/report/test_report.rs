@@ -11,7 +11,7 @@ use serde::Serialize;
 #[non_exhaustive]
 pub struct TestReport {
     /// True if tests ran, none failed, and the runner says so too. Null if the command succeeded and reported no
-    /// test, or not all that it may have run: that was not verified.
+    /// test: nothing was verified.
     pub success: Option<bool>,
     /// The number of tests that passed.
     pub passed: u64,

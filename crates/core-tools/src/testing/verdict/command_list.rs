@@ -298,9 +298,9 @@ impl<'a> CommandList<'a> {
         })
     }
 
-    /// Returns true if a runner of this name has reported.
-    pub(super) fn has_report_of(&self, runner: &str) -> bool {
-        self.commands.iter().any(|command| command.runner.as_deref() == Some(runner))
+    /// Returns the number of commands whose tests a runner of this name has reported.
+    pub(super) fn reports_of(&self, runner: &str) -> usize {
+        self.commands.iter().filter(|command| command.runner.as_deref() == Some(runner)).count()
     }
 
     fn has_printed_tap(&self, index: usize) -> bool {
