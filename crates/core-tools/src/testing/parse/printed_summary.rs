@@ -129,7 +129,7 @@ fn counted(_: &str, text: &str) -> Found {
     tells.then(|| (runner, pairs.iter().any(|(count, word)| *count > 0 && is_failure(word))))
 }
 
-/// Reads the summaries of CTest, nextest, Swift and GoogleTest.
+/// Reads the summaries of `CTest`, nextest, Swift and `GoogleTest`.
 fn others(line: &str, text: &str) -> Found {
     if text.contains("% tests passed, ") && text.contains(" tests failed out of ") {
         return Some(("ctest", has_failure_count(&text.replace(" tests failed", " failed"))));

@@ -24,7 +24,7 @@ pub(super) fn title_pattern(name: &str, between: &str) -> String {
     name.split(" > ").map(escape_regex).collect::<Vec<_>>().join(between)
 }
 
-/// Returns a regular expression for PHPUnit, which compares `App\\Tests\\SampleTest::testAdds with data set "one"`. Its report
+/// Returns a regular expression for `PHPUnit`, which compares `App\\Tests\\SampleTest::testAdds with data set "one"`. Its report
 /// has dots in the class and before the method.
 pub(super) fn phpunit_pattern(name: &str) -> String {
     let (method, data) = match name.split_once(' ') {
