@@ -1,7 +1,7 @@
 //! The test command of a Django project: `manage.py test`.
 
 use super::command::{CommandPart, ProjectCommand};
-use super::find::installed;
+use super::python_program::installed;
 use crate::ci::project::Project;
 
 /// Returns the command that runs the tests of a Django project, or those at `path` whose names match `pattern`.

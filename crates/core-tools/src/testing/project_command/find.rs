@@ -2,6 +2,7 @@
 
 use super::command::ProjectCommand;
 use super::django::django;
+use super::python_program::installed;
 use super::runner_flags::{RunnerFlags, runner_flags};
 use super::{cargo, composer, deno, node, rake, recipe, tox};
 use crate::ci::project::Project;
@@ -58,14 +59,4 @@ pub(crate) fn commands_not_run(project: &Project, runner: TestRunner) -> Vec<Str
         TestRunner::Cargo | TestRunner::Nextest => cargo::test_aliases(project),
         _ => Vec::new(),
     }
-}
-
-/// Returns the program of this name in the project's own environment of Python, else the name.
-pub(super) fn installed(project: &Project, program: &str) -> String {
-    let paths = [".venv", "venv"].map(|folder| format!("{folder}/bin/{program}"));
-    let own = project.ancestors().find_map(|folder| {
-        let path = paths.iter().find(|path| folder.contains(path))?;
-        Some(folder.folder().to_absolute().join(path).to_string_lossy().into_owned())
-    });
-    own.unwrap_or_else(|| program.to_owned())
 }

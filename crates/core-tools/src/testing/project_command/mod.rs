@@ -14,6 +14,7 @@ mod deno;
 mod django;
 mod find;
 mod node;
+mod python_program;
 mod rake;
 mod recipe;
 mod runner_flags;
