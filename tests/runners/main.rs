@@ -11,6 +11,8 @@ mod bare;
 #[cfg(unix)]
 mod builds;
 #[cfg(unix)]
+mod django;
+#[cfg(unix)]
 mod ecosystems;
 #[cfg(target_os = "linux")]
 mod endings;
@@ -26,8 +28,12 @@ mod reports;
 mod runtimes;
 #[cfg(unix)]
 mod selection;
+#[cfg(unix)]
+mod several_runs;
 mod support;
 #[cfg(unix)]
 mod swallowed;
 #[cfg(unix)]
 mod told;
+#[cfg(unix)]
+mod unreported;

@@ -98,13 +98,14 @@ impl SampleProject {
                 let name = program.split(' ').next().unwrap();
                 modules.join(name).exists() && link(modules, "node_modules")
             }
-            "pytest-xdist" | "pytest-rerunfailures" => {
+            "django" | "pytest-xdist" | "pytest-rerunfailures" => {
                 let has = |module: &str| {
                     let mut python = Command::new(root.join(".venv/bin/python"));
                     python.args(["-c", &format!("import {module}")]);
                     python.output().is_ok_and(|output| output.status.success())
                 };
-                has("xdist, pytest_rerunfailures") && link(root.join(".venv"), ".venv")
+                has(if program == "django" { program } else { "xdist, pytest_rerunfailures" })
+                    && link(root.join(".venv"), ".venv")
             }
             program => runs(program),
         };

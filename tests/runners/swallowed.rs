@@ -17,7 +17,7 @@ macro_rules! sample {
 }
 
 /// The files of a project: path and text.
-type Files = [(&'static str, &'static str)];
+pub(crate) type Files = [(&'static str, &'static str)];
 
 /// Runs the tests of a project, whose own command ends with exit code 0.
 #[track_caller]
@@ -32,27 +32,27 @@ fn run(sample: &SampleProject, command: &[&str], files: &Files) -> TestReport {
 
 /// The same for the script `test` of a `package.json`.
 #[track_caller]
-fn run_script(sample: &SampleProject, script: &str, files: &Files) -> TestReport {
+pub(crate) fn run_script(sample: &SampleProject, script: &str, files: &Files) -> TestReport {
     sample.write("package.json", &json!({"private": true, "scripts": {"test": script}}).to_string());
     run(sample, &["npm", "test"], files)
 }
 
 /// The same for the target `check` of a makefile.
 #[track_caller]
-fn run_make(sample: &SampleProject, recipe: &[&str], files: &Files) -> TestReport {
+pub(crate) fn run_make(sample: &SampleProject, recipe: &[&str], files: &Files) -> TestReport {
     let lines: String = recipe.iter().map(|line| format!("\t{line}\n")).collect();
     sample.write("Makefile", &format!("check:\n{lines}"));
     run(sample, &["make", "check"], files)
 }
 
 #[track_caller]
-fn fails_as(report: &TestReport, kind: ProblemKind) {
+pub(crate) fn fails_as(report: &TestReport, kind: ProblemKind) {
     assert_eq!(report.success, Some(false), "{}", report.to_text());
     assert_eq!(report.error.as_ref().map(|error| error.kind), Some(kind), "{}", report.to_text());
 }
 
 /// The passed tests and the exit code of each command.
-fn rows(report: &TestReport) -> Vec<(&str, u64, Option<u32>)> {
+pub(crate) fn rows(report: &TestReport) -> Vec<(&str, u64, Option<u32>)> {
     report
         .commands
         .iter()

@@ -6,5 +6,5 @@ mod project_kind;
 mod test_file;
 
 pub(crate) use project_files::{LOOKED_FOR, MAKEFILES, runners_of};
-pub(crate) use project_kind::{is_python, is_rule, python_runner, test_program};
+pub(crate) use project_kind::{is_django, is_python, is_rule, python_runner, test_program};
 pub(crate) use test_file::{runner_by_file, runner_of_lone_file};

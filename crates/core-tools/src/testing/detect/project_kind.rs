@@ -20,8 +20,14 @@ pub(crate) fn configures_pytest(project: &Project) -> bool {
 /// Returns true if the folder is where a Python project begins.
 pub(crate) fn is_python(project: &Project) -> bool {
     project.contains_any(&["pyproject.toml", "setup.py", "setup.cfg", "tox.ini", "pytest.ini"])
+        || is_django(project)
         || uses_tox(project)
         || uses_nox(project)
+}
+
+/// Returns true if the folder has the program that Django makes for a project: `manage.py`.
+pub(crate) fn is_django(project: &Project) -> bool {
+    project.file_contains("manage.py", "django")
 }
 
 /// Returns true if the project has environments of tox.
@@ -58,6 +64,10 @@ pub(crate) fn python_runner(project: &Project) -> TestRunner {
         || MANIFESTS.iter().any(|file| project.file_contains(file, "pytest"));
     if names_pytest {
         return TestRunner::Pytest;
+    }
+    // Its tests need its settings, and its own command runs them with unittest.
+    if is_django(project) {
+        return TestRunner::Unittest;
     }
     let mut uses_unittest = false;
     for folder in [".", "test", "tests"] {

@@ -9,6 +9,9 @@ pub(crate) trait LineParser: Send {
     /// Reads one line, without its end.
     fn line(&mut self, line: &str, results: &mut TestResults);
 
+    /// Reads one line of standard error, where some runners print what their tests came to.
+    fn error_line(&mut self, _: &str, _: &mut TestResults) {}
+
     /// Reads one line of the file of events, without its end. Only a run that has both reads them differently.
     fn event(&mut self, line: &str, results: &mut TestResults) {
         self.line(line, results);

@@ -11,6 +11,7 @@ mod libtest_output;
 mod libtest_suites;
 mod line_parser;
 mod nextest;
+mod printed_summary;
 mod process_events;
 mod tap;
 mod tap_output;

@@ -4,12 +4,16 @@ use super::events::EventsParser;
 use super::go_output::GoOutput;
 use super::libtest_output::LibtestOutput;
 use super::line_parser::LineParser;
+use super::printed_summary::printed_summary;
 use super::tap_output::TapOutput;
 use crate::testing::results::{ProcessReport, TestCounts, TestResults};
 use serde::Deserialize;
 
 /// The number of processes whose reports are kept.
 const MAX_PROCESSES: usize = 1_000;
+
+/// The number of printed summaries that are kept.
+const MAX_SUMMARIES: usize = 1_000;
 
 /// The parser of a project's own test command: the events of each process that holds a reporter of ours, and
 /// TAP and the text of `go test` and libtest wherever they appear on standard output.
@@ -75,10 +79,17 @@ impl ProcessEvents {
 }
 
 impl LineParser for ProcessEvents {
-    fn line(&mut self, line: &str, _: &mut TestResults) {
+    fn line(&mut self, line: &str, results: &mut TestResults) {
         self.tap.line(line);
         self.go.line(line);
         self.libtest.line(line);
+        self.error_line(line, results);
+    }
+
+    fn error_line(&mut self, line: &str, results: &mut TestResults) {
+        if results.summaries.len() < MAX_SUMMARIES {
+            results.summaries.extend(printed_summary(line));
+        }
     }
 
     fn event(&mut self, line: &str, results: &mut TestResults) {

@@ -25,8 +25,10 @@ pub(super) fn test(target: &TestTarget, reports: &ReportFolder) -> Result<TestSt
 /// Returns the value of `--only` for a test, whose name reports have as `SampleTest test adds` or
 /// `SampleTest test group adds`: the module is no part of the tag.
 pub(super) fn only(name: &str) -> String {
+    const KINDS: [&str; 4] = ["test", "doctest", "property", "feature"];
+    let is_test = |own: &str| own.split_once(' ').is_some_and(|(kind, _)| KINDS.contains(&kind));
     let own = match name.split_once(' ') {
-        Some((module, own)) if module.starts_with(char::is_uppercase) && own.starts_with("test ") => own,
+        Some((module, own)) if module.starts_with(char::is_uppercase) && is_test(own) => own,
         _ => name,
     };
     format!("test:{own}")

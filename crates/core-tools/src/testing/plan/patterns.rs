@@ -24,6 +24,25 @@ pub(super) fn title_pattern(name: &str, between: &str) -> String {
     name.split(" > ").map(escape_regex).collect::<Vec<_>>().join(between)
 }
 
+/// Returns a regular expression for `PHPUnit`, which compares `App\\Tests\\SampleTest::testAdds with data set "one"`. Its report
+/// has dots in the class and before the method.
+pub(super) fn phpunit_pattern(name: &str) -> String {
+    let (method, data) = match name.split_once(' ') {
+        Some((method, data)) => (method, format!(" {data}")),
+        None => (name, String::new()),
+    };
+    let is_name = |part: &str| {
+        part.starts_with(|c: char| c.is_alphabetic() || c == '_')
+            && part.chars().all(|c| c.is_alphanumeric() || c == '_')
+    };
+    match method.rsplit_once('.') {
+        Some((class, method)) if class.split('.').chain([method]).all(is_name) => {
+            format!("{}::{method}{}", class.replace('.', "\\\\"), escape_regex(&data))
+        }
+        _ => escape_regex(name),
+    }
+}
+
 /// Returns the name of a file without its extensions. In Java and C# that is the name of its class.
 pub(super) fn file_stem(path: &str) -> String {
     let name = path.rsplit('/').next().unwrap_or(path);

@@ -2,6 +2,7 @@
 
 use super::report_folder::{PROGRAMS_FOLDER, ReportFolder};
 use super::step::{EnvironmentAddition, ResultSource, StepPurpose, TestStep};
+use crate::ci::shell_quote::shell_quote;
 use crate::testing::project_command::{CommandPart, OwnReport, ProjectCommand, ReporterLoading};
 
 /// The variable in which every Node process finds options.
@@ -51,14 +52,19 @@ fn additions_of_languages(command: &ProjectCommand, reports: &ReportFolder) -> V
     let separator = if cfg!(windows) { ';' } else { ':' };
     let mut additions = vec![
         EnvironmentAddition::first("PYTHONPATH", reports.file("python"), separator),
-        EnvironmentAddition::last("PYTEST_PLUGINS", "core_tools_pytest".to_owned(), ','),
         EnvironmentAddition::first("RUBYLIB", reports.file("ruby"), separator),
-        EnvironmentAddition::last("SPEC_OPTS", "--require core_tools_rspec".to_owned(), ' '),
+        // By its path: a command may take `RUBYLIB` away.
+        EnvironmentAddition::last("SPEC_OPTS", rspec_option(&reports.file("ruby/core_tools_rspec.rb")), ' '),
     ];
     if let Some((name, words)) = &command.pass_on {
         additions.push(EnvironmentAddition::last(name, words.clone(), ';'));
     }
     additions
+}
+
+/// Returns the option that loads a file, as `SPEC_OPTS` holds it: split like the words of a shell.
+fn rspec_option(path: &str) -> String {
+    format!("--require {}", shell_quote(path))
 }
 
 /// Returns an option as `NODE_OPTIONS` holds it: a value with a space is quoted.

@@ -1,8 +1,8 @@
 //! The arguments that make a runner run the tests of these names and no others.
 
 use super::cargo::exact_filterset;
-use super::mix;
-use super::patterns::{BETWEEN_TITLES, escape_regex, title_pattern};
+use super::patterns::{BETWEEN_TITLES, escape_regex, phpunit_pattern, title_pattern};
+use super::{dotnet, mix};
 use crate::testing::error::TestError;
 use crate::testing::runner::TestRunner;
 use crate::testing::target::GoTestName;
@@ -60,10 +60,7 @@ pub(super) fn rerun(runner: TestRunner, names: &[String]) -> Result<Rerun, TestE
         TestRunner::Ctest => words(&["-R", &format!("^({})$", one_of(&escape_regex))]),
         TestRunner::Rspec => each("--example", &str::to_owned),
         TestRunner::Mix => each("--only", &mix::only),
-        TestRunner::Phpunit => {
-            let pattern = |name: &str| escape_regex(name).replacen("\\.", "::", 1);
-            words(&["--filter", &format!("/({})$/", one_of(&pattern))])
-        }
+        TestRunner::Phpunit => words(&["--filter", &format!("/^({})$/", one_of(&phpunit_pattern))]),
         TestRunner::Deno => words(&["--filter", &format!("/^({})$/", one_of(&escape_regex))]),
         // Its report has a dot between suite and test, and its pattern a space.
         TestRunner::Bun => {
@@ -77,7 +74,7 @@ pub(super) fn rerun(runner: TestRunner, names: &[String]) -> Result<Rerun, TestE
         ]),
         TestRunner::Gradle => each("--tests", &|name| java_method(name).to_owned()),
         TestRunner::Dotnet => {
-            let of = |name: &str| format!("FullyQualifiedName~{}", name.split('(').next().unwrap_or(name));
+            let of = |name: &str| dotnet::of_name(name.split('(').next().unwrap_or(name));
             words(&["--filter", &one_of(&of)])
         }
         _ => return Err(TestError::CannotRerun(format!("{runner} cannot select tests by their names"))),
@@ -137,9 +134,11 @@ fn go_tests(names: &[String]) -> String {
     tests.join("|")
 }
 
-/// Returns `package.Class.method` of the name of a test, without what stands for its parameters.
+/// Returns `package.Class.method` of the name of a test, without what stands for its parameters. A test that has nothing
+/// else, such as `package.Class.[1] one`, is named by its class.
 fn java_method(name: &str) -> &str {
-    name.split(['{', '(', '[']).next().unwrap_or(name)
+    let method = name.split(['{', '(', '[']).next().unwrap_or(name);
+    method.strip_suffix('.').unwrap_or(method)
 }
 
 /// Returns the value of Surefire's `test` for tests named `package.Class.method`.
@@ -183,7 +182,16 @@ mod tests {
         let hook = arguments(TestRunner::Mocha, &["a > b", "with a hook > \"before all\" hook for \"c\""]);
         assert_eq!(hook[1], format!("^(a{BETWEEN_TITLES}b|with a hook{BETWEEN_TITLES}.*)$"));
         let phpunit = arguments(TestRunner::Phpunit, &["SampleTest.testFails"]);
-        assert_eq!(phpunit, ["--filter", "/(SampleTest::testFails)$/"]);
+        assert_eq!(phpunit, ["--filter", "/^(SampleTest::testFails)$/"]);
+        // Its names have backslashes, and dots only in data.
+        let phpunit = arguments(TestRunner::Phpunit, &["App.Tests.SumTest.testAdds with data set \"a/1.5\""]);
+        assert_eq!(phpunit[1], r#"/^(App\\Tests\\SumTest::testAdds with data set "a\/1\.5")$/"#);
+        let dotnet = arguments(TestRunner::Dotnet, &["Shop.Sum<A,B>.Adds(a: 1)", "Shop.Sum.a | b"]);
+        assert_eq!(dotnet[1], "FullyQualifiedName~Shop.Sum<A%2CB>.Adds|FullyQualifiedName~Shop.Sum.a \\| b");
+        let gradle = arguments(TestRunner::Gradle, &["demo.A.adds(int)[1]", "demo.B.[2] two"]);
+        assert_eq!(gradle, ["--tests", "demo.A.adds", "--tests", "demo.B"]);
+        let mix = arguments(TestRunner::Mix, &["Shop.SumTest doctest Shop.Sum.add/2 (1)"]);
+        assert_eq!(mix, ["--only", "test:doctest Shop.Sum.add/2 (1)"]);
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! The commands of each runner.
 
 use super::arguments::with_arguments;
-use super::patterns::{BETWEEN_TITLES, escape_regex, title_pattern};
+use super::patterns::{BETWEEN_TITLES, escape_regex, phpunit_pattern, title_pattern};
 use super::report_folder::ReportFolder;
 use super::step::{ResultSource, StepPurpose, TestStep};
 use super::{bats, cargo, ctest, dotnet, go, javascript, jvm, mix, project, pytest, rspec};
 use crate::ci::node::package_manager;
+use crate::testing::detect::is_django;
 use crate::testing::error::TestError;
-use crate::testing::project_command::ProjectCommand;
+use crate::testing::project_command::{ProjectCommand, django};
 use crate::testing::runner::TestRunner;
 use crate::testing::target::{TestFilter, TestTarget};
 
@@ -55,6 +56,10 @@ pub(crate) fn steps(target: &TestTarget, reports: &ReportFolder) -> Result<Vec<T
         TestRunner::Phpunit => vec![phpunit(target, reports)],
         TestRunner::Mix => vec![mix::test(target, reports)?],
         TestRunner::Swift => vec![swift(target)?],
+        TestRunner::Unittest if is_django(&target.project) => {
+            let pattern = target.filter.pattern(str::to_owned);
+            vec![project::test(&django(&target.project, target.filter.path(), pattern.as_deref()), reports)]
+        }
         TestRunner::Unittest => vec![pytest::unittest(target, reports)],
         // They have a command of their own for all of the project's tests, and no other.
         TestRunner::Zig
@@ -109,7 +114,7 @@ fn bun(target: &TestTarget, reports: &ReportFolder) -> TestStep {
 fn phpunit(target: &TestTarget, reports: &ReportFolder) -> TestStep {
     const OF_PROJECT: &str = "vendor/bin/phpunit";
     let program = if target.project.contains(OF_PROJECT) { OF_PROJECT } else { "phpunit" };
-    let pattern = target.filter.pattern(escape_regex);
+    let pattern = target.filter.pattern(phpunit_pattern);
     TestStep::new(program, &["--log-junit", &reports.file("phpunit.xml")], ResultSource::Xml)
         .option("--filter", pattern.as_deref())
         .maybe_arg(target.filter.path())

@@ -1,10 +1,12 @@
 //! The choice of a project's test command, by its ecosystem.
 
 use super::command::ProjectCommand;
+use super::django::django;
+use super::python_program::installed;
 use super::runner_flags::{RunnerFlags, runner_flags};
 use super::{cargo, composer, deno, node, rake, recipe, tox};
 use crate::ci::project::Project;
-use crate::testing::detect::test_program;
+use crate::testing::detect::{is_django, test_program};
 use crate::testing::error::TestError;
 use crate::testing::runner::TestRunner;
 
@@ -25,6 +27,7 @@ pub(crate) fn project_command(
         },
         runner if runner.runs_any_node_project() => node::test_command(project)?,
         TestRunner::Phpunit => composer::test_command(project),
+        TestRunner::Unittest if is_django(project) => Some(django(project, None, None)),
         TestRunner::Rake => Some(rake::test_command(project)),
         TestRunner::Make => Some(recipe::make(project)),
         TestRunner::Just => Some(recipe::just(project)),
@@ -56,14 +59,4 @@ pub(crate) fn commands_not_run(project: &Project, runner: TestRunner) -> Vec<Str
         TestRunner::Cargo | TestRunner::Nextest => cargo::test_aliases(project),
         _ => Vec::new(),
     }
-}
-
-/// Returns the program of this name in the project's own environment of Python, else the name.
-fn installed(project: &Project, program: &str) -> String {
-    let paths = [".venv", "venv"].map(|folder| format!("{folder}/bin/{program}"));
-    let own = project.ancestors().find_map(|folder| {
-        let path = paths.iter().find(|path| folder.contains(path))?;
-        Some(folder.folder().to_absolute().join(path).to_string_lossy().into_owned())
-    });
-    own.unwrap_or_else(|| program.to_owned())
 }

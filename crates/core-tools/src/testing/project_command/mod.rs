@@ -11,8 +11,10 @@ mod cargo;
 mod command;
 mod composer;
 mod deno;
+mod django;
 mod find;
 mod node;
+mod python_program;
 mod rake;
 mod recipe;
 mod runner_flags;
@@ -20,6 +22,7 @@ mod script;
 mod tox;
 
 pub(crate) use command::{CommandPart, OwnReport, ProjectCommand, ReporterLoading};
+pub(crate) use django::django;
 pub(crate) use find::{commands_not_run, flags_of_runner, project_command};
 pub(crate) use runner_flags::RunnerFlags;
 pub(crate) use script::{ScriptCommand, file_name, split_commands};

@@ -1,7 +1,7 @@
 //! The test command of a Node project: its script `test`, by its package manager.
 
 use super::command::{CommandPart, ProjectCommand, ReporterLoading};
-use super::script::{ScriptCommand, split_commands};
+use super::script::{ScriptCommand, file_name, split_commands};
 use crate::ci::node::package_manager;
 use crate::ci::project::Project;
 use crate::testing::error::TestError;
@@ -90,11 +90,16 @@ pub(super) fn test_command(project: &Project) -> Result<Option<ProjectCommand>, 
 
 /// Returns true if a command of a script runs tests that are not those of Node, or may do so.
 fn is_of_another_language(part: &CommandPart) -> bool {
-    const PROGRAMS: [&str; 13] = [
-        "bash", "bundle", "just", "make", "nox", "poetry", "pytest", "python", "python3", "rake", "rspec",
-        "tox", "uv",
+    const PROGRAMS: [&str; 15] = [
+        "bash", "bundle", "coverage", "just", "make", "nox", "poetry", "pytest", "rake", "rspec", "ruby",
+        "sh", "tox", "uv", "zsh",
     ];
-    PROGRAMS.contains(&part.command.program())
+    // Also behind a wrapper: `timeout 60 python3 -m pytest`, `sh -c 'pytest -q'`.
+    let is_of_another = |word: &str| {
+        let name = file_name(word);
+        PROGRAMS.contains(&name) || name.starts_with("python")
+    };
+    part.command.words.iter().any(|word| is_of_another(word))
 }
 
 /// Returns true for a word with which a command runs scripts of the packages of a workspace.
@@ -204,8 +209,12 @@ impl NodePackage {
                     }
                     continue;
                 }
+                let first = parts.len();
                 for script in called {
                     self.add_script(&script, parts, depth + 1);
+                }
+                for part in parts.iter_mut().skip(first) {
+                    part.command.is_hidden |= command.is_hidden;
                 }
             }
         }

@@ -61,9 +61,16 @@ fn add_rule(text: &str, name: &str, parts: &mut Vec<CommandPart>, depth: usize) 
     }
     for line in recipe.lines() {
         // The marks of make and just: silent, with its error ignored, and run in any case.
-        let command = line.trim().trim_start_matches(['@', '-', '+', ' ']).replace("$$", "$");
+        let line = line.trim();
+        let command = line.trim_start_matches(['@', '-', '+', ' ']);
+        let marks = &line[..line.len() - command.len()];
+        let command = command.replace("$$", "$");
         let room = MAX_PARTS.saturating_sub(parts.len());
-        parts.extend(CommandPart::of_text(name, &command).into_iter().take(room));
+        let mut commands = CommandPart::of_text(name, &command);
+        for part in &mut commands {
+            part.command.is_hidden |= marks.contains('-');
+        }
+        parts.extend(commands.into_iter().take(room));
     }
 }
 
@@ -82,5 +89,7 @@ mod tests {
             told,
             [("build", "gcc a.c"), ("test", "pytest -q"), ("test", "node a.js"), ("test", "echo $HOME")]
         );
+        let hidden: Vec<_> = parts.iter().map(|part| part.command.is_hidden).collect();
+        assert_eq!(hidden, [false, true, true, false], "`-` in front of a line");
     }
 }

@@ -11,6 +11,8 @@ pub(crate) struct ScriptCommand {
     pub(crate) assignments: Vec<(String, String)>,
     /// Program and arguments. Empty if the text has no such words.
     pub(crate) words: Vec<String>,
+    /// Its failure does not become that of the script: `pytest || true`.
+    pub(crate) is_hidden: bool,
 }
 
 impl ScriptCommand {
@@ -37,7 +39,7 @@ impl ScriptCommand {
                 break;
             }
         }
-        Self { text: text.to_owned(), assignments, words }
+        Self { text: text.to_owned(), assignments, words, is_hidden: false }
     }
 
     /// Returns the word that names a program, whatever folder it is in.
@@ -77,9 +79,20 @@ fn without_redirections(words: Vec<String>) -> Vec<String> {
     kept
 }
 
+/// An operator that ends a command of a script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Operator {
+    And,
+    Or,
+    Pipe,
+    /// `;`, `&` or the end of a line.
+    Next,
+}
+
 /// Splits a script at the operators that join commands. Quotes keep them; a redirection is part of its command.
 pub(crate) fn split_commands(script: &str) -> Vec<ScriptCommand> {
-    let mut commands = vec![String::new()];
+    let mut commands: Vec<(String, Operator)> = Vec::new();
+    let mut text = String::new();
     let mut quote = None;
     let mut previous = ' ';
     let mut chars = script.chars().peekable();
@@ -87,30 +100,79 @@ pub(crate) fn split_commands(script: &str) -> Vec<ScriptCommand> {
         let is_redirection = c == '&' && (previous == '>' || chars.peek() == Some(&'>'));
         match quote {
             None if c == '\\' => {
-                push(&mut commands, c);
-                if let Some(next) = chars.next() {
-                    push(&mut commands, next);
-                }
+                text.push(c);
+                text.extend(chars.next());
             }
-            None if matches!(c, ';' | '\n' | '|' | '&') && !is_redirection => commands.push(String::new()),
+            None if matches!(c, ';' | '\n' | '|' | '&') && !is_redirection => {
+                let is_double = chars.next_if_eq(&c).is_some();
+                let operator = match c {
+                    '|' if is_double => Operator::Or,
+                    '&' if is_double => Operator::And,
+                    '|' => Operator::Pipe,
+                    _ => Operator::Next,
+                };
+                commands.push((std::mem::take(&mut text), operator));
+            }
             _ => {
                 if quote == Some(c) {
                     quote = None;
                 } else if quote.is_none() && matches!(c, '\'' | '"') {
                     quote = Some(c);
                 }
-                push(&mut commands, c);
+                text.push(c);
             }
         }
         previous = c;
     }
-    let texts = commands.iter().map(|text| text.trim()).filter(|text| !text.is_empty());
-    texts.map(ScriptCommand::new).collect()
+    commands.push((text, Operator::Next));
+    let commands = commands.into_iter().filter(|(text, _)| !text.trim().is_empty());
+    let (texts, operators): (Vec<_>, Vec<_>) = commands.unzip();
+    let mut commands: Vec<_> = texts.iter().map(|text| ScriptCommand::new(text.trim())).collect();
+    for index in 0..commands.len() {
+        commands[index].is_hidden = is_hidden(&commands, &operators, index);
+    }
+    commands
 }
 
-fn push(commands: &mut [String], c: char) {
-    if let Some(last) = commands.last_mut() {
-        last.push(c);
+/// Returns true if the failure of a command does not become that of its script.
+fn is_hidden(commands: &[ScriptCommand], operators: &[Operator], index: usize) -> bool {
+    let first_word = commands[index].words.first().map_or("", String::as_str);
+    if matches!(first_word, "!" | "if" | "elif" | "while" | "until") {
+        return true;
+    }
+    let later = commands.get(index + 1..).unwrap_or_default();
+    let own = operators.get(index..).unwrap_or_default();
+    let has_option = |letter: char, name: &str| {
+        commands[..index].iter().any(|command| {
+            let is_option = |word: &String| {
+                word == name || (word.starts_with('-') && !word.starts_with("--") && word.contains(letter))
+            };
+            command.program() == "set" && command.words.iter().skip(1).any(is_option)
+        })
+    };
+    if own.first() == Some(&Operator::Pipe) && !has_option('\0', "pipefail") {
+        return own.len() > 1;
+    }
+    // What follows `&&`, and the pipe that begins there, is not run after a failure.
+    let Some(end) = own.iter().position(|operator| matches!(operator, Operator::Or | Operator::Next)) else {
+        return false;
+    };
+    let (operator, later) = (own[end], later.get(end..).unwrap_or_default());
+    let fails = |command: &ScriptCommand| match command.words.get(..2).unwrap_or(&command.words) {
+        [program] => matches!(program.as_str(), "exit" | "false"),
+        [program, code] => program == "exit" && code.trim_end_matches([')', '}']) != "0",
+        _ => false,
+    };
+    let closes = |command: &ScriptCommand| matches!(command.text.as_str(), "fi" | "esac" | "}" | ")");
+    match (operator, later) {
+        (_, later) if later.iter().all(closes) => false,
+        (Operator::Or, [next, ..]) if next.text.starts_with(['(', '{']) => !later.iter().any(fails),
+        (Operator::Or, [next, ..]) => !fails(next),
+        _ => {
+            let passes_on =
+                |command: &ScriptCommand| command.program() == "exit" && command.text.contains('$');
+            !has_option('e', "errexit") && !later.iter().any(passes_on)
+        }
     }
 }
 
@@ -129,6 +191,38 @@ mod tests {
         assert_eq!(texts("mocha \"a;b\" 'c && d' e\\;f"), ["mocha \"a;b\" 'c && d' e\\;f"]);
         assert_eq!(texts("node a.js 2>&1 &> log"), ["node a.js 2>&1 &> log"]);
         assert_eq!(texts(" "), [""; 0]);
+    }
+
+    #[test]
+    fn a_command_whose_failure_the_script_does_not_pass_on_is_hidden() {
+        for (script, hidden) in [
+            ("a && b", ""),
+            ("a || true", "a"),
+            ("a; b", "a"),
+            ("a && b; c", "a b"),
+            ("a && b || true", "a b"),
+            ("a | b", "a"),
+            ("a && b | c", "b"),
+            ("set -o pipefail; a | b", "set -o pipefail"),
+            ("a & b", "a"),
+            ("(a; b) && c", "(a"),
+            ("a || exit 1", ""),
+            ("a || exit 0", "a"),
+            ("a || { echo b; exit 3; }", ""),
+            ("a || (echo b)", "a"),
+            ("set -e; a; b", "set -e"),
+            ("set -eu\na\nb", "set -eu"),
+            ("a; code=$?; b; exit $code", ""),
+            ("! a", "! a"),
+            ("a;", ""),
+            ("if a; then b; fi", "if a"),
+            ("for a in 1 2; do b; done", "for a in 1 2 do b"),
+        ] {
+            let commands = split_commands(script);
+            let found: Vec<_> = commands.iter().filter(|command| command.is_hidden).collect();
+            let found: Vec<_> = found.iter().map(|command| command.text.as_str()).collect();
+            assert_eq!(found.join(" "), hidden, "{script}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::command::ProjectCommand;
 use crate::ci::project::Project;
 
 /// The variables that an environment needs for our reporters: tox gives it only those that it knows.
-const VARIABLES: &str = "PYTHONPATH,PYTEST_PLUGINS,NODE_OPTIONS";
+const VARIABLES: &str = "PYTHONPATH,NODE_OPTIONS";
 
 /// Returns the command that runs tox, which is `program`.
 pub(super) fn test_command(project: &Project, program: &str) -> ProjectCommand {

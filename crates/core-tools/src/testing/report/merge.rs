@@ -45,8 +45,8 @@ pub(crate) fn merge(runner: TestRunner, steps: Vec<StepVerdict>) -> TestReport {
     (report.passed, report.failed, report.skipped) = (counts.passed, counts.failed, counts.skipped);
     let has_failed = report.error.is_some() || report.failed > 0;
     report.success = match (has_failed, has_executed_tests) {
+        (false, _) if is_unverified => None,
         (false, true) => Some(true),
-        (false, false) if is_unverified => None,
         _ => Some(false),
     };
     if let Some(runner) = only_runner(&report.commands) {

@@ -50,6 +50,8 @@ impl TestReport {
         }
         if let Some(error) = &self.error {
             let _ = writeln!(tap, "Bail out! {}", escaped(&error.message));
+        } else if self.success.is_none() && !self.tests.is_empty() {
+            tap.push_str("Bail out! not all tests that may have run were reported\n");
         } else if self.truncated && self.is_failure() {
             tap.push_str("Bail out! the report leaves out tests\n");
         }

@@ -56,7 +56,10 @@ impl TestReport {
             match self.success {
                 Some(true) => "ok",
                 Some(false) => "FAILED",
-                None => "NOTHING VERIFIED (the command succeeded and reported no test that was executed)",
+                None if self.passed == 0 => {
+                    "NOTHING VERIFIED (the command succeeded and reported no test that was executed)"
+                }
+                None => "NOT VERIFIED (the command succeeded, and a part of its tests was not reported)",
             },
             self.passed,
             self.failed,

@@ -6,9 +6,12 @@ const { write } = require("./events.cjs");
 const text = (error) => error?.stack ?? error?.formattedError ?? error?.message ?? String(error ?? "");
 // The place in the test's own file at which it failed.
 const line = (error, file) => {
-  const own = text(error).split("\n").find((at) => at.includes(`${path.basename(file)}:`));
+  // A file of AVA's own may have the same name.
+  const places = [`${file}:`, ` ${path.relative(process.cwd(), file)}:`, `(${path.relative(process.cwd(), file)}:`];
+  const own = text(error).split("\n").find((at) => places.some((place) => ` ${at}`.includes(place)));
   const found = own && /:(\d+):\d+\)?$/.exec(own.trim());
-  return error?.source?.line ?? (found ? Number(found[1]) : undefined);
+  const source = error?.source;
+  return source?.file?.endsWith(file) ? source.line : found ? Number(found[1]) : undefined;
 };
 const details = (error) =>
   [error.message, ...(error.formattedDetails ?? []).map(({ label, formatted }) => `${label}\n${formatted}`), text(error)]

@@ -29,6 +29,9 @@ let waiting = "";
 // longer than what a report shows of it.
 const line = (event) => JSON.stringify(run === undefined ? event : { ...event, run }, readable) + "\n";
 
+// The runs of one process, one after the other: is one of them on, and how many tests have those before it planned?
+const runs = { isActive: false, planned: 0 };
+
 // A test may replace functions of `fs`, so that these are the ones from before.
 const write = (event) => {
   waiting += line(event);
@@ -43,6 +46,7 @@ const write = (event) => {
 
 module.exports = {
   line,
+  runs,
   write,
   setRun(id) {
     run = id;

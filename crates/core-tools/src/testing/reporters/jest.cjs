@@ -1,5 +1,5 @@
 // A reporter for jest. It writes each event when it happens, as one JSON object a line.
-const { write } = require("./events.cjs");
+const { runs, write } = require("./events.cjs");
 
 const name = (test) => [...test.ancestorTitles, test.title].join(" > ");
 const statuses = { passed: "passed", failed: "failed" };
@@ -25,6 +25,11 @@ const report = (file, test) => {
 };
 
 module.exports = class {
+  onRunStart() {
+    // A program may run jest again after a run has ended.
+    done.clear();
+    failed.clear();
+  }
   onTestCaseStart(file, test) {
     if (!failed.has(`${file.path} ${name(test)}`)) write({ event: "start", name: name(test) });
   }
@@ -58,5 +63,6 @@ module.exports = class {
       write({ event: "problem", kind: "runner_failed", message: results.runExecError.message });
     }
     write({ event: "end" });
+    runs.isActive = false;
   }
 };

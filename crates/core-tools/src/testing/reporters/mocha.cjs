@@ -1,25 +1,41 @@
 // A reporter for mocha. It writes each event when it happens, as one JSON object a line.
-const { write } = require("./events.cjs");
+const { runs, write } = require("./events.cjs");
 
 module.exports = class {
   constructor(runner) {
-    const name = (test) => test.titlePath().join(" > ");
+    // Before version 4, a test does not tell its titles.
+    const titles = (test) => (test ? [...titles(test.parent), test.title].filter(Boolean) : []);
+    const name = (test) => (typeof test.titlePath === "function" ? test.titlePath() : titles(test)).join(" > ");
+    // Nothing of ours may end the run that it listens to.
+    const on = (event, listener) =>
+      runner.on(event, (...words) => {
+        try {
+          listener(...words);
+        } catch (error) {
+          write({ event: "problem", kind: "mismatch", message: `our reporter does not understand this mocha: ${error?.stack ?? error}` });
+        }
+      });
+    // Every test of a dry run passes, and none is executed.
+    const isDry = Boolean(runner._opts?.dryRun ?? runner.dryRun);
     const failed = new Set();
     const attempts = (test) => (typeof test.currentRetry === "function" ? test.currentRetry() + 1 : 1);
     // Not earlier: neither the pattern nor `.only` is known until the run starts. The runner's own total leaves `.only` out.
     const planned = () => (typeof runner.grepTotal === "function" ? Math.min(runner.total, runner.grepTotal(runner.suite)) : runner.total);
-    runner.once("start", () => write({ event: "plan", tests: planned() }));
-    runner.on("retry", (test) => write({ event: "discarded", name: name(test) }));
-    runner.on("test", (test) => write({ event: "start", name: name(test) }));
+    runner.once("start", () => {
+      runs.planned += planned();
+      write({ event: "plan", tests: runs.planned });
+    });
+    on("retry", (test) => write({ event: "discarded", name: name(test) }));
+    on("test", (test) => write({ event: "start", name: name(test) }));
     const done = (test, status, error) => {
       const own = error?.split("\n").find((at) => at.includes(`${test.file}:`) || at.includes(`at Context.`));
       const position = own && /:(\d+):\d+\)?$/.exec(own.trim());
       const at = position ? Number(position[1]) : undefined;
       write({ event: "test", name: name(test), status, duration_ms: test.duration, error, file: test.file, line: at, attempts: attempts(test) });
     };
-    runner.on("pass", (test) => done(test, "passed"));
-    runner.on("pending", (test) => done(test, "skipped"));
-    runner.on("fail", (test, error) => {
+    on("pass", (test) => (isDry ? done(test, "skipped", "a dry run executes no test") : done(test, "passed")));
+    on("pending", (test) => done(test, "skipped"));
+    on("fail", (test, error) => {
       // A test can fail after it has passed, and more than once.
       if (failed.has(test)) return;
       failed.add(test);
@@ -29,6 +45,7 @@ module.exports = class {
     });
     runner.once("end", () => {
       write({ event: "end" });
+      runs.isActive = false;
     });
   }
 };

@@ -85,6 +85,13 @@ const start = () => {
 
   // Returns true for the first runner of a process. A runner that tests itself starts others.
   const isFirst = () => !found && (found = true);
+  // The same for each run of a runner that a program may start again after it has ended. A run within a run is none of them.
+  const isNext = (runner, version) => {
+    if (events.runs.isActive || (found && found !== runner)) return false;
+    if (!found) reports(runner, version);
+    found = runner;
+    return (events.runs.isActive = true);
+  };
   const reports = (runner, version) => {
     leave();
     events.write({ event: "runner", runner, version });
@@ -124,25 +131,25 @@ const start = () => {
   const addToMocha = (Mocha, version) => {
     const { run } = Mocha.prototype;
     Mocha.prototype.run = function (...words) {
-      Mocha.prototype.run = run;
-      if (isFirst()) {
-        reports("mocha", version);
-        const Own = this._reporter;
-        const Ours = require("./mocha.cjs");
-        this._reporter = function (runner, options) {
-          new Ours(runner);
-          return new Own(runner, options);
-        };
+      if (!isNext("mocha", version)) return run.apply(this, words);
+      const Own = this._reporter;
+      const Ours = require("./mocha.cjs");
+      this._reporter = function (runner, options) {
+        new Ours(runner);
+        return new Own(runner, options);
+      };
+      try {
+        return run.apply(this, words);
+      } finally {
+        this._reporter = Own;
       }
-      return run.apply(this, words);
     };
   };
 
   const addToJest = (config, version) => {
     const { readConfigs } = config;
     const add = (read) => {
-      if (!isFirst()) return read;
-      reports("jest", version);
+      if (!isNext("jest", version)) return read;
       const reporters = read.globalConfig.reporters ?? [["default", {}]];
       return {
         ...read,
@@ -151,7 +158,6 @@ const start = () => {
       };
     };
     config.readConfigs = function (...words) {
-      config.readConfigs = readConfigs;
       const read = readConfigs.apply(this, words);
       return typeof read?.then === "function" ? read.then(add) : add(read);
     };

@@ -46,19 +46,25 @@ if IS_MAIN or __name__ == "core_tools_pytest":
         sys.exit(127)
 
     class Reporter:
-        def __init__(self):
+        def __init__(self, planned_before=0):
+            # The number of tests that earlier runs of this process have planned, and those with this one.
+            self.planned_before = self.planned = planned_before
             self.tests = {}
             self.skipped_files = 0
             # How often each test was run again, as pytest-rerunfailures does.
             self.reruns = {}
 
+        def plan(self, tests):
+            self.planned = self.planned_before + tests + self.skipped_files
+            write("plan", tests=self.planned)
+
         def pytest_collection_finish(self, session):
-            write("plan", tests=len(session.items) + self.skipped_files)
+            self.plan(len(session.items))
 
         @pytest.hookimpl(optionalhook=True)
         def pytest_xdist_node_collection_finished(self, node, ids):
             # Each worker of pytest-xdist collects all tests; this process has none of its own.
-            write("plan", tests=len(ids) + self.skipped_files)
+            self.plan(len(ids))
 
         def pytest_deselected(self, items):
             write("deselected", tests=len(items))
@@ -142,18 +148,22 @@ if IS_MAIN or __name__ == "core_tools_pytest":
         sys.exit(pytest.main(sys.argv[2:], plugins=[Reporter()]))
 
     core_tools_events.begin_process("pytest")  # noqa: F821
-    has_exit_code = False
+    exit_code = None
+    # The reporter of the run that is on, and then that of the one before. A run within a run is a test's own.
+    reporter = None
+    is_running = False
 
     def tell_exit(code):
-        global has_exit_code
-        if not has_exit_code:
-            has_exit_code = True
-            write("exit", code=code)
+        global exit_code
+        # A failure of an earlier run stays one.
+        exit_code = exit_code or code
+        write("exit", code=exit_code)
 
     @atexit.register
     def died_early():
         # A conftest.py that cannot be loaded, or an option that pytest does not know: it never came to its run.
-        tell_exit(1 if hasattr(sys, "last_type") else 4)
+        if exit_code is None:
+            tell_exit(1 if hasattr(sys, "last_type") else 4)
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_cmdline_main():
@@ -162,7 +172,32 @@ if IS_MAIN or __name__ == "core_tools_pytest":
             tell_exit(int(outcome.get_result() or 0))
 
     def pytest_configure(config):
+        global reporter, is_running
         # The workers of pytest-xdist report to the process that started them.
-        if not hasattr(config, "workerinput"):
+        if is_running or hasattr(config, "workerinput"):
+            return
+        if reporter is None:
             core_tools_events.begin_runner("pytest")  # noqa: F821
-            config.pluginmanager.register(Reporter())
+        is_running = True
+        reporter = Reporter(reporter.planned if reporter else 0)
+        config.pluginmanager.register(reporter)
+
+    def pytest_unconfigure(config):
+        global is_running
+        if reporter is not None and config.pluginmanager.is_registered(reporter):
+            is_running = False
+
+    def join_next_runs():
+        """Adds this plug-in to the runs that follow in this process, whose environment does not name it any more."""
+        from _pytest.config import PytestPluginManager
+
+        consider = PytestPluginManager.consider_env
+
+        def consider_env(self):
+            consider(self)
+            if not is_running and os.getpid() == owner:
+                self.import_plugin("core_tools_pytest")
+
+        PytestPluginManager.consider_env = consider_env
+
+    join_next_runs()

@@ -19,6 +19,8 @@ class CoreToolsFormatter
   end
 
   def example_passed(notification)
+    # Every example of a dry run passes, and none is executed.
+    return report(notification.example, "skipped", "a dry run executes no example") if RSpec.configuration.dry_run?
     report(notification.example, "passed")
   end
 

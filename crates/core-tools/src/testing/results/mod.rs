@@ -14,4 +14,4 @@ pub use failed_tests::FailedTests;
 pub use problem::{ProblemKind, RunProblem};
 pub use test_case::{TestCase, TestStatus};
 pub use test_command::TestCommand;
-pub(crate) use test_results::{ProcessReport, RunnerEnd, TestResults};
+pub(crate) use test_results::{PrintedSummary, ProcessReport, RunnerEnd, TestResults};

@@ -56,9 +56,20 @@ pub(crate) struct TestResults {
     pub(crate) requested_name_executed: bool,
     /// The reports of the processes of a project's own test command; their tests are not among `tests` yet.
     pub(crate) processes: Vec<ProcessReport>,
+    /// The lines with which runners say for people what their tests came to, as a project's own test command printed them.
+    pub(crate) summaries: Vec<PrintedSummary>,
     message_bytes: usize,
     /// The number of kept tests, from the first on, that are known to be failures.
     leading_failures: usize,
+}
+
+/// A line with which a runner says for people what its tests came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PrintedSummary {
+    /// The runner that prints such lines.
+    pub(crate) runner: &'static str,
+    pub(crate) has_failures: bool,
+    pub(crate) line: String,
 }
 
 /// The report of one process of a project's test command, which a reporter in it wrote.

@@ -140,10 +140,11 @@ impl StepRunner<'_> {
         if step.source.reads_stdout() {
             let (live, limit_at) = (live.clone(), Arc::clone(limit_at));
             command = command.on_line(move |stream, line| {
-                if stream == Stream::Stdout {
-                    let StepParse { parser, results } = &mut *live.lock();
-                    results.limit_reached |= limit_at.get().is_some_and(|limit| Instant::now() >= *limit);
-                    parser.line(&clean(&line.text()), results);
+                let StepParse { parser, results } = &mut *live.lock();
+                results.limit_reached |= limit_at.get().is_some_and(|limit| Instant::now() >= *limit);
+                match stream {
+                    Stream::Stdout => parser.line(&clean(&line.text()), results),
+                    Stream::Stderr => parser.error_line(&clean(&line.text()), results),
                 }
             });
         }

@@ -7,11 +7,79 @@ use std::path::Path;
 
 /// The name that TAP from standard output has in place of its runner's.
 const TAP: &str = "tap";
-/// Programs that print no report of tests, whatever their text looks like.
-const NO_RUNNERS: [&str; 26] = [
-    "[", "biome", "cd", "chmod", "cp", "echo", "eslint", "exit", "export", "false", "mkdir", "mv", "printf",
-    "prettier", "rimraf", "rm", "ruff", "set", "sleep", "standard", "test", "touch", "true", "tsc", "tslint",
+/// Programs that run no tests, whatever their text looks like: they print what is in a file or comes from another one.
+const NO_RUNNERS: &[&str] = &[
+    "[",
+    "awk",
+    "biome",
+    "cat",
+    "cd",
+    "chmod",
+    "command",
+    "cp",
+    "curl",
+    "cut",
+    "echo",
+    "eslint",
+    "exit",
+    "export",
+    "false",
+    "faucet",
+    "grep",
+    "hash",
+    "head",
+    "jq",
+    "less",
+    "ls",
+    "mkdir",
+    "more",
+    "mv",
+    "nl",
+    "pip",
+    "pip3",
+    "printf",
+    "prettier",
+    "rg",
+    "rimraf",
+    "rm",
+    "ruff",
+    "sed",
+    "set",
+    "sleep",
+    "sort",
+    "standard",
+    "tac",
+    "tail",
+    "tap-difflet",
+    "tap-dot",
+    "tap-min",
+    "tap-nyan",
+    "tap-parser",
+    "tap-spec",
+    "tee",
+    "test",
+    "touch",
+    "tr",
+    "true",
+    "tsc",
+    "tslint",
+    "type",
+    "wget",
     "xo",
+];
+/// Runners that hold a reporter of ours, where they are started as usual.
+const WITH_REPORTER: &[&str] =
+    &["ava", "jest", "mocha", "node", "playwright", "pytest", "rspec", "unittest", "vitest"];
+/// Other runners, and programs that start some.
+const WITHOUT_REPORTER: &[&str] = &[
+    "behave", "busted", "bats", "bun", "cargo", "composer", "ctest", "cucumber", "cypress", "deno", "dotnet",
+    "go", "gradle", "gradlew", "jasmine", "just", "karma", "make", "mix", "mvn", "mvnw", "nextest", "nose2",
+    "nox", "pest", "phpunit", "prove", "rake", "stestr", "swift", "tape", "tap", "tox", "trial", "zig",
+];
+/// Programs that run a file.
+const INTERPRETERS: &[&str] = &[
+    "bash", "bundle", "dash", "elixir", "java", "julia", "lua", "perl", "php", "pypy3", "python", "python3",
+    "ruby", "sh", "ts-node", "tsx", "uv", "zsh",
 ];
 
 /// The commands of a project's test command: those that its files name, and those that were found while it ran.
@@ -80,9 +148,13 @@ impl<'a> CommandList<'a> {
 
     /// Returns the first part that no process is and that this one matches so well.
     fn free_part(&self, process: &ProcessReport, least: PartMatch) -> Option<usize> {
-        (0..self.parts.len()).find(|part| {
+        let fits = |part: &usize| {
             !self.is_taken(*part) && self.match_of(*part, process).is_some_and(|found| found >= least)
-        })
+        };
+        // One that probably holds no reporter is not the one that reports, if there is another like it.
+        let is_isolated = |part: &usize| self.parts[*part].command.is_isolated();
+        let usual = (0..self.parts.len()).find(|part| fits(part) && !is_isolated(part));
+        usual.or_else(|| (0..self.parts.len()).find(fits))
     }
 
     /// Returns how well a process matches a part, if it may be it.
@@ -146,6 +218,9 @@ impl<'a> CommandList<'a> {
         command.exit_code = process.exit_code;
         command.note = Some(match &process.uninstrumented {
             Some(why) => format!("its tests are not known: {why}"),
+            None if process.exit_code.is_none() => {
+                "it reported no test, and how it ended is not known".to_owned()
+            }
             None => "all that is known is how it ended".to_owned(),
         });
     }
@@ -176,14 +251,65 @@ impl<'a> CommandList<'a> {
             || (0..self.commands.len()).any(|index| self.has_printed_tap(index))
     }
 
+    /// Returns the commands that ran tests or may have, of which nothing was reported, and whose failure the whole command
+    /// would not have passed on: `pytest || true`.
+    pub(super) fn unknown_outcomes(&self) -> Vec<&str> {
+        // Reports of processes that are no command of the project: what one of them started.
+        let others = self.commands.get(self.parts.len()..).unwrap_or_default();
+        let mut others: Vec<_> = others.iter().filter_map(|command| command.runner.as_deref()).collect();
+        let mut unknown = Vec::new();
+        for (index, part) in self.parts.iter().enumerate() {
+            let Some(command) = self.commands.get(index) else { continue };
+            if !part.command.hides_its_tests() || command.runner.is_some() || command.exit_code == Some(0) {
+                continue;
+            }
+            let is_printed = |runner: &&str| ["cargo", "go"].contains(runner) && names(&part.command, runner);
+            if others.iter().any(is_printed) {
+                continue;
+            }
+            // The report of a runner that holds ours is that of its own command, and not of another one.
+            let own = WITH_REPORTER.iter().copied().find(|runner| part.command.names_runner(runner));
+            match others.iter().position(|runner| own.is_none_or(|own| own == *runner)) {
+                Some(other) => drop(others.remove(other)),
+                None => unknown.push(part.command.text.as_str()),
+            }
+        }
+        unknown
+    }
+
+    /// Returns true if a command may have printed the summary of a runner that holds no reporter of ours. `is_silent`
+    /// says that nothing reported a test.
+    pub(super) fn may_have_unreported_tests(&self, is_silent: bool) -> bool {
+        self.parts.is_empty()
+            || (0..self.parts.len()).any(|index| {
+                let is_known_to_pass =
+                    self.commands.get(index).is_some_and(|command| command.exit_code == Some(0));
+                self.is_silent(index) && (is_silent || !is_known_to_pass)
+            })
+    }
+
+    /// Returns true if a command that may start any program reported nothing, and its failure would not have been passed
+    /// on.
+    pub(super) fn hides_a_silent_command(&self) -> bool {
+        (0..self.parts.len()).any(|index| {
+            self.is_silent(index)
+                && self.parts[index].command.is_hidden
+                && self.commands.get(index).is_some_and(|command| command.exit_code != Some(0))
+        })
+    }
+
+    /// Returns the number of commands whose tests a runner of this name has reported.
+    pub(super) fn reports_of(&self, runner: &str) -> usize {
+        self.commands.iter().filter(|command| command.runner.as_deref() == Some(runner)).count()
+    }
+
     fn has_printed_tap(&self, index: usize) -> bool {
         self.commands.get(index).is_some_and(|command| command.runner.as_deref() == Some(TAP))
     }
 
     /// Returns true for a part without another report that may print one.
     fn is_silent(&self, index: usize) -> bool {
-        let program = self.parts.get(index).map_or("", |part| part.command.program());
-        !NO_RUNNERS.contains(&program)
+        self.parts.get(index).is_some_and(|part| may_run_tests(&part.command))
             && self.commands.get(index).is_some_and(|command| command.runner.is_none())
     }
 
@@ -236,8 +362,8 @@ enum PartMatch {
 
 impl PartMatch {
     fn of(part: &CommandPart, process: &ProcessReport) -> Self {
-        // Of node the file has been compared, which is all that both have alike.
-        if process.program == "node" {
+        // Of these the file has been compared, which is all that both have alike.
+        if ["node", "python"].contains(&process.program.as_str()) {
             return Self::Same;
         }
         let program = process.program.rsplit('/').next().unwrap_or_default();
@@ -268,16 +394,93 @@ fn names(command: &ScriptCommand, program: &str) -> bool {
 /// Returns true for a command that names a program, or that may start any: a script, a wrapper. Of some it is known that
 /// they do not.
 fn may_start(command: &ScriptCommand, program: &str) -> bool {
-    const OTHERS: [&str; 9] = ["ava", "cat", "jest", "mocha", "node", "pytest", "rspec", "tape", "vitest"];
+    const OTHERS: [&str; 8] = ["ava", "jest", "mocha", "node", "pytest", "rspec", "tape", "vitest"];
     if names(command, program) {
         return true;
     }
     let name = command.program();
-    match &command.words[..] {
-        [_, option, text, ..] if option == "-c" && ["sh", "bash", "dash", "zsh"].contains(&name) => {
-            split_commands(text).iter().any(|inner| may_start(inner, program))
+    match command.inner_commands() {
+        Some(inner) => inner.iter().any(|inner| may_start(inner, program)),
+        None => !OTHERS.contains(&name) && !NO_RUNNERS.contains(&name),
+    }
+}
+
+/// Returns false for a command that runs no tests whatever it is given: `cat old.tap`.
+fn may_run_tests(command: &ScriptCommand) -> bool {
+    match command.inner_commands() {
+        Some(inner) => inner.iter().any(may_run_tests),
+        None => !NO_RUNNERS.contains(&command.program()),
+    }
+}
+
+impl ScriptCommand {
+    /// Returns the commands of `sh -c TEXT`.
+    fn inner_commands(&self) -> Option<Vec<Self>> {
+        match &self.words[..] {
+            [_, option, text, ..]
+                if option == "-c" && ["sh", "bash", "dash", "zsh"].contains(&self.program()) =>
+            {
+                Some(split_commands(text))
+            }
+            _ => None,
         }
-        _ => !OTHERS.contains(&name) && !NO_RUNNERS.contains(&name),
+    }
+
+    /// Returns true if it runs tests, as far as its words say, and its failure is not passed on: by its script, or by a
+    /// shell that it starts.
+    fn hides_its_tests(&self) -> bool {
+        match self.inner_commands() {
+            Some(mut inner) => inner.iter_mut().any(|inner| {
+                inner.is_hidden |= self.is_hidden;
+                inner.hides_its_tests()
+            }),
+            None => self.is_hidden && self.names_tests(),
+        }
+    }
+
+    /// Returns true if its words take away what loads our reporter: `python -I`, `env -i`, `sudo`.
+    fn is_isolated(&self) -> bool {
+        const OTHER_ENVIRONMENTS: [&str; 6] = ["chroot", "docker", "doas", "podman", "ssh", "sudo"];
+        let is_option = |word: &String| word.starts_with('-') && !word.starts_with("--");
+        let of_python = self.words.iter().skip_while(|word| !file_name(word).starts_with("python")).skip(1);
+        // What is left of `env` are its options.
+        self.words.first().is_some_and(|word| word.starts_with('-'))
+            || self.words.iter().any(|word| OTHER_ENVIRONMENTS.contains(&word.as_str()))
+            || of_python.take_while(|word| is_option(word)).any(|word| word.contains(['I', 'E', 'S']))
+    }
+
+    fn names_runner(&self, runner: &str) -> bool {
+        match runner {
+            "node" => names(self, "node") && self.words.iter().any(|word| word == "--test"),
+            "pytest" => names(self, runner) || names(self, "py.test"),
+            "playwright" => names(self, runner) && self.words.iter().any(|word| word == "test"),
+            runner => names(self, runner),
+        }
+    }
+
+    /// Returns true if its words name a runner, or a file of tests that a program runs or that is one.
+    fn names_tests(&self) -> bool {
+        if NO_RUNNERS.contains(&self.program()) {
+            return false;
+        }
+        let is_build =
+            |word: &String| matches!(word.as_str(), "build" | "fmt" | "clippy" | "install" | "lint" | "vet");
+        let is_tool_of_build = self.words.get(1).is_some_and(is_build);
+        let names_runner = WITH_REPORTER.iter().any(|runner| self.names_runner(runner))
+            || (!is_tool_of_build && WITHOUT_REPORTER.iter().any(|runner| names(self, runner)));
+        let is_interpreter = |word: &String| {
+            let name = file_name(word);
+            INTERPRETERS.contains(&name) || name.starts_with("python3.") || name == "node"
+        };
+        let is_test = |word: &String| {
+            let name = word.to_lowercase();
+            !word.starts_with('-') && (name.contains("test") || name.contains("spec"))
+        };
+        let runs_file = match self.words.iter().position(is_interpreter) {
+            Some(at) => self.words.iter().skip(at + 1).any(is_test),
+            None => self.words.first().is_some_and(is_test),
+        };
+        names_runner || runs_file
     }
 }
 
@@ -286,9 +489,14 @@ fn is_command_of(part: &CommandPart, process: &ProcessReport) -> bool {
     let words = &part.command.words;
     let is_named = |name: &str| words.iter().any(|word| file_name(word) == name);
     let program = process.program.rsplit('/').next().unwrap_or(&process.program);
+    // A script that runs its own tests.
+    if program == "python" {
+        return process.arguments.first().is_some_and(|script| words.contains(script));
+    }
     if program == "unittest" {
         let is_python = |word: &String| file_name(word).starts_with("python");
-        return is_named(program) || words.first().is_some_and(is_python);
+        let is_django = is_named("manage.py") || is_named("django-admin");
+        return is_named(program) || is_django || words.first().is_some_and(is_python);
     }
     if program != "node" {
         let runner = process.runner.as_deref().unwrap_or(program);

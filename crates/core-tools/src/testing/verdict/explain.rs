@@ -28,6 +28,7 @@ pub(super) fn explain_failure(runner: TestRunner, text: &str, results: &TestResu
         }
         TestRunner::Maven => output.maven(),
         TestRunner::Mix => output.mix(),
+        TestRunner::Gradle => output.gradle(),
         TestRunner::Ctest => output.without_tests(ProblemKind::NoTests, &["No tests were found"]),
         _ => None,
     }?;
@@ -143,6 +144,12 @@ impl<'a> FailedOutput<'a> {
             .or_else(|| self.without_tests(ProblemKind::CompileError, &["COMPILATION ERROR"]))
             .or_else(|| self.without_tests(ProblemKind::RunnerMissing, &["Could not resolve"]))
             .or_else(|| self.without_tests(ProblemKind::RunnerFailed, &["[ERROR]"]))
+    }
+
+    /// A subproject without one of the selected tests makes Gradle fail, also where they ran in another one.
+    fn gradle(&self) -> Option<FailureReason<'a>> {
+        let kind = if self.has_tests() { ProblemKind::RunnerFailed } else { ProblemKind::NoTests };
+        self.reason(kind, &["No tests found for given includes"])
     }
 
     fn mix(&self) -> Option<FailureReason<'a>> {

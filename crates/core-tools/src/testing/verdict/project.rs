@@ -7,7 +7,7 @@ use super::judge::judge;
 use crate::ci::shell_quote::shell_join;
 use crate::testing::plan::TestStep;
 use crate::testing::results::{
-    ProblemKind, ProcessReport, RunProblem, RunnerEnd, TestCommand, TestCounts, TestResults,
+    PrintedSummary, ProblemKind, ProcessReport, RunProblem, RunnerEnd, TestCommand, TestCounts, TestResults,
 };
 use crate::testing::runner::TestRunner;
 use std::path::Path;
@@ -19,7 +19,7 @@ const NOT_FOUND_CODE: u32 = 127;
 pub(super) struct ProjectVerdict {
     pub(super) problem: Option<RunProblem>,
     pub(super) commands: Vec<TestCommand>,
-    /// It succeeded, and no test is known to have been executed.
+    /// It succeeded, and no test is known to have been executed, or what became of some is not known.
     pub(super) is_unverified: bool,
     /// The failed tests explain the verdict without the output.
     pub(super) explains_itself: bool,
@@ -38,6 +38,7 @@ pub(super) fn judge_project_command(
     let mut list = CommandList::new(&step.parts, folder, &processes);
     let mut problems: Vec<RunProblem> = results.problems.clone();
     let mut failed_runner = None;
+    let mut has_foreign_tap = false;
     for (index, mut process) in processes.into_iter().enumerate() {
         let Some(runner) = process.runner.clone() else {
             failed_runner = failed_runner.or_else(|| runner_without_report(&process, exit));
@@ -45,6 +46,7 @@ pub(super) fn judge_project_command(
             continue;
         };
         if !list.may_have_printed(&process, &runner) {
+            has_foreign_tap |= runner == "tap";
             continue;
         }
         let problem = judge_process(&mut process, &runner, exit, text);
@@ -52,11 +54,15 @@ pub(super) fn judge_project_command(
         problems.extend(problem);
         results.absorb(process.results);
     }
-    if exit == RunnerExit::Exited(0) && results.counts.failed == 0 && problems.is_empty() {
+    let counts = results.counts;
+    if exit == RunnerExit::Exited(0) && counts.failed == 0 && problems.is_empty() {
         let of_cargo = || list.runs_cargo().then(|| cargo_failure(text)).flatten();
         let of_prove = || list.runs_prove().then(|| prove_failure(text)).flatten();
         let beside_report = || list.failed_beside_its_report();
-        problems.extend(failed_runner.or_else(beside_report).or_else(of_cargo).or_else(of_prove));
+        let of_summary = || printed_failure(&results.summaries, &list, counts);
+        problems.extend(
+            failed_runner.or_else(beside_report).or_else(of_cargo).or_else(of_prove).or_else(of_summary),
+        );
     }
     // Among tests that ran, a runner that found none is not why the run as a whole has none.
     for problem in problems.iter_mut().filter(|_| results.counts.executed() > 0) {
@@ -65,14 +71,17 @@ pub(super) fn judge_project_command(
         }
     }
     let failed_silently = list.failed_without_report();
-    let counts = results.counts;
     let problem = match exit {
         RunnerExit::Exited(code) => {
             exit_problem(step, code, problems, counts, failed_silently.as_deref(), text)
         }
         exit => judge(results, exit, None),
     };
-    let is_unverified = exit == RunnerExit::Exited(0) && problem.is_none() && counts.executed() == 0;
+    let may_be_verified = exit == RunnerExit::Exited(0) && problem.is_none();
+    let unverified =
+        may_be_verified.then(|| unverified_note(&results.summaries, &list, has_foreign_tap)).flatten();
+    let is_unverified = may_be_verified && (counts.executed() == 0 || unverified.is_some());
+    results.notes.extend(unverified);
     ProjectVerdict {
         explains_itself: problem.is_none() && failed_silently.is_none() && !is_unverified,
         problem,
@@ -158,6 +167,54 @@ fn prove_failure(text: &str) -> Option<RunProblem> {
     text.lines().any(|line| line == "Result: FAIL").then(|| {
         let message = "prove ended with `Result: FAIL`, though none of the tests that it printed failed";
         RunProblem::new(ProblemKind::RunnerFailed, message)
+    })
+}
+
+/// Returns the problem that a runner without a reporter of ours has printed that tests failed.
+fn printed_failure(
+    summaries: &[PrintedSummary],
+    list: &CommandList<'_>,
+    counts: TestCounts,
+) -> Option<RunProblem> {
+    let failure = summaries.iter().find(|summary| summary.has_failures)?;
+    list.may_have_unreported_tests(counts.executed() == 0).then(|| {
+        let message = format!(
+            "the output has `{}`, which {} prints if tests failed; no test of it was reported, and the exit code of the whole command is 0",
+            failure.line, failure.runner
+        );
+        RunProblem::new(ProblemKind::Mismatch, message)
+    })
+}
+
+/// Returns what a command that succeeded leaves open, although it may have reported tests: others of which nothing is known.
+fn unverified_note(
+    summaries: &[PrintedSummary],
+    list: &CommandList<'_>,
+    has_foreign_tap: bool,
+) -> Option<String> {
+    let unknown = list.unknown_outcomes();
+    if !unknown.is_empty() {
+        let commands = unknown.iter().map(|text| format!("`{text}`")).collect::<Vec<_>>().join(", ");
+        return Some(format!(
+            "not verified: nothing reported the tests of {commands}, and the test command succeeds whether or not they fail"
+        ));
+    }
+    let unreported = summaries.iter().find(|summary| {
+        // Of files and of tests, or of those that passed and those that failed.
+        let lines = if ["jest", "mocha", "vitest"].contains(&summary.runner) { 2 } else { 1 };
+        let printed = summaries.iter().filter(|other| other.runner == summary.runner).count();
+        printed > lines * list.reports_of(summary.runner)
+    });
+    if let Some(summary) = unreported.filter(|_| list.hides_a_silent_command()) {
+        return Some(format!(
+            "not verified: the output has `{}`, as {} prints it, and no test of it was reported",
+            summary.line, summary.runner
+        ));
+    }
+    let has_reports = list.commands.iter().any(|command| command.runner.is_some());
+    (has_foreign_tap && !has_reports).then(|| {
+        "not verified: TAP is on standard output, and none of the commands runs tests: it may be that of an earlier run"
+            .to_owned()
     })
 }
 

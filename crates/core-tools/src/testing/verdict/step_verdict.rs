@@ -23,7 +23,7 @@ pub(crate) struct StepVerdict {
     pub(crate) ends_run: bool,
     /// The commands of a project's own test command.
     pub(crate) commands: Vec<TestCommand>,
-    /// It succeeded without a report of any test that was executed.
+    /// It succeeded without a report of any test that was executed, or without one of some that may have been.
     pub(crate) is_unverified: bool,
     /// The tests alone explain the verdict, without the output.
     pub(crate) explains_itself: bool,

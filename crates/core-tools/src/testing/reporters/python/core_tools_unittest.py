@@ -65,7 +65,9 @@ def listen(result, write):
     listener = Listener(write)
 
     def wrap(method, before):
-        own = getattr(result, method)
+        own = getattr(result, method, None)
+        if own is None:
+            return
 
         @functools.wraps(own)
         def told(*words):
@@ -94,32 +96,39 @@ def listen(result, write):
     return result
 
 
-def install(arguments=None):
-    """Adds the reporter to the first runner of this process. `arguments` are those of `python -m unittest`, if it is
-    that."""
+def install(arguments=None, fails_if_empty=False, script=None):
+    """Adds the reporter to the runs of this process, one after the other: a run within a run is a test's own. `arguments`
+    are those of `python -m unittest` or of Django's `test`, if it is one of them,
+    and `script` the file and the arguments of a script."""
     import core_tools_events as own
 
     Runner = unittest.TextTestRunner
     make, run = Runner._makeResult, Runner.run
-    state = {"has_run": False}
+    state = {"has_run": False, "is_running": False, "is_first": False, "code": 0}
 
     def make_result(self):
-        Runner._makeResult = make
-        return listen(make(self), own.write)
+        # The result of the run itself, and not of one that a test makes.
+        is_own, state["is_first"] = state["is_first"], False
+        return listen(make(self), own.write) if is_own else make(self)
 
     def run_tests(self, test):
-        Runner.run = run
-        state["has_run"] = True
-        own.leave()
-        if arguments is None:
-            own.begin_process("unittest")
-        own.begin_runner("unittest")
-        result = run(self, test)
+        if state["is_running"]:
+            return run(self, test)
+        if not state["has_run"]:
+            own.leave()
+            own.begin_runner("unittest")
+        state.update(has_run=True, is_running=True, is_first=True)
+        try:
+            result = run(self, test)
+        finally:
+            state["is_running"] = False
         own.write("end")
         # Later versions of unittest's own program fail where it runs no test.
-        is_empty = arguments is not None and result.testsRun == 0 and not result.skipped
+        is_empty = fails_if_empty and result.testsRun == 0 and not result.skipped
         code = 5 if is_empty and sys.version_info >= (3, 12) and result.wasSuccessful() else 0
-        own.write("exit", code=code if result.wasSuccessful() else 1)
+        # A failure of an earlier run stays one.
+        state["code"] = state["code"] or (code if result.wasSuccessful() else 1)
+        own.write("exit", code=state["code"])
         return result
 
     def died_early():
@@ -127,7 +136,33 @@ def install(arguments=None):
             has_asked = bool({"-h", "--help"} & set(arguments))
             own.write("exit", code=0 if has_asked else 1 if hasattr(sys, "last_type") else 2)
 
+    run_suite = unittest.TestSuite.run
+
+    def run_alone(self, result, debug=False):
+        """Reports a suite that a script runs without a runner."""
+        if state["is_running"] or debug:
+            return run_suite(self, result, debug)
+        if not state["has_run"]:
+            own.leave()
+            own.begin_runner("unittest")
+        state.update(has_run=True, is_running=True)
+        if not getattr(result, "_core_tools_listens", False):
+            listen(result, own.write)
+            result._core_tools_listens = True
+        try:
+            return run_suite(self, result, debug)
+        finally:
+            state["is_running"] = False
+            own.write("end")
+            is_success = getattr(result, "wasSuccessful", lambda: True)()
+            state["code"] = state["code"] or (0 if is_success else 1)
+            own.write("exit", code=state["code"])
+
     Runner._makeResult, Runner.run = make_result, run_tests
-    if arguments is not None:
+    unittest.TestSuite.run = run_alone
+    if arguments is None:
+        # Before its tests, so that its report is not taken for that of another script.
+        own.begin_process("python", script)
+    else:
         own.begin_process("unittest", arguments)
         atexit.register(died_early)

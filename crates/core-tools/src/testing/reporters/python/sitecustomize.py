@@ -26,26 +26,45 @@ def unittest_arguments():
     return None
 
 
-def is_script_with_unittest():
-    """Returns true for a script that runs its own tests."""
+def django_arguments():
+    """Returns the arguments of Django's own command, if it is to run tests."""
     words = getattr(sys, "orig_argv", [])
-    script = next((word for word in words[1:] if not word.startswith("-")), "")
-    if "-m" in words or "-c" in words or not script.endswith(".py"):
-        return False
+    for index in range(1, len(words)):
+        is_django = os.path.basename(words[index]) in ("manage.py", "django-admin")
+        if is_django or words[index - 1 : index + 1] == ["-m", "django"]:
+            return words[index + 1 :] if words[index + 1 : index + 2] == ["test"] else None
+    return None
+
+
+def script_with_unittest():
+    """Returns the file and the arguments of a script that runs its own tests."""
+    words = getattr(sys, "orig_argv", [])
+    at = next((index for index in range(1, len(words)) if not words[index].startswith("-")), 0)
+    script = words[at] if at else ""
+    if "-m" in words[:at] or "-c" in words[:at] or not script.endswith(".py"):
+        return None
     try:
         with open(script, encoding="utf-8", errors="replace") as file:
             text = file.read(1 << 20)
     except OSError:
-        return False
-    return "unittest" in text
+        return None
+    return words[at:] if "unittest" in text else None
 
+
+# Only where this module is loaded: a Python that ignores `PYTHONPATH` would not find the plug-in, and pytest would fail.
+plugins = [word for word in os.environ.get("PYTEST_PLUGINS", "").split(",") if word]
+if "core_tools_pytest" not in plugins:
+    os.environ["PYTEST_PLUGINS"] = ",".join(plugins + ["core_tools_pytest"])
 
 load_next()
-arguments = unittest_arguments()
-if arguments is not None or is_script_with_unittest():
+of_unittest = unittest_arguments()
+of_django = django_arguments() if of_unittest is None else None
+script = script_with_unittest() if of_unittest is None and of_django is None else None
+if of_unittest is not None or of_django is not None or script is not None:
     try:
         import core_tools_unittest
 
-        core_tools_unittest.install(arguments)
+        # Of these two, later versions of the first fail where there is no test.
+        core_tools_unittest.install(of_django if of_unittest is None else of_unittest, of_unittest is not None, script)
     except Exception as error:  # A project may have a module of its own under one of these names.
         sys.stderr.write("the reporter of unittest could not be added: %s\n" % error)

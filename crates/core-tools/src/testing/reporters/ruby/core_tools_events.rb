@@ -40,7 +40,7 @@ module CoreToolsEvents
   def self.leave
     library = ENV.fetch("RUBYLIB", "").split(File::PATH_SEPARATOR) - [__dir__]
     ENV["RUBYLIB"] = library.empty? ? nil : library.join(File::PATH_SEPARATOR)
-    options = ENV.fetch("SPEC_OPTS", "").sub(/ ?--require core_tools_rspec\z/, "")
+    options = ENV.fetch("SPEC_OPTS", "").sub(/ ?--require ('[^']*|[^ ']*)core_tools_rspec\.rb'?\z/, "")
     ENV["SPEC_OPTS"] = options.empty? ? nil : options
   end
 
