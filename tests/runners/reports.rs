@@ -24,7 +24,26 @@ fn cargo_test_is_read_with_its_documentation_tests() {
 #[test]
 fn nextest_is_read_and_documentation_tests_follow_it() {
     let sample = sample!("cargo", "cargo-nextest");
+    assert_eq!(sample.run("", "").runner, "cargo", "nothing in the project says that it uses nextest");
+    sample.write(".config/nextest.toml", "");
     insta::assert_snapshot!(outline(&sample.run("", "")));
+}
+
+/// In a process of its own each test passes.
+#[test]
+fn without_a_configuration_of_nextest_the_tests_of_a_package_share_a_process() {
+    let Some(sample) = SampleProject::empty("cargo-nextest") else { return };
+    let test = |name: &str| format!("#[test]\nfn {name}() {{ assert_eq!(N.fetch_add(1, Relaxed), 0) }}\n");
+    let tests = format!(
+        "use std::sync::atomic::{{AtomicUsize, Ordering::Relaxed}};\nstatic N: AtomicUsize = AtomicUsize::new(0);\n{}{}",
+        test("a"),
+        test("b")
+    );
+    let manifest = "[package]\nname = \"sample\"\nversion = \"0.1.0\"\nedition = \"2021\"\n";
+    sample.write("Cargo.toml", manifest).write("src/lib.rs", &tests);
+    let report = sample.run("", "");
+    assert_eq!((report.passed, report.failed, report.success), (1, 1, Some(false)), "{}", report.to_text());
+    assert!(sample.run("nextest", "").is_success());
 }
 
 #[test]

@@ -288,6 +288,7 @@ fn what_a_program_prints_is_no_report_of_a_runner_that_did_not_run() {
 fn tests_that_nextest_ignores_are_skipped() {
     let sample = sample!("cargo-nextest");
     let files: &Files = &[
+        (".config/nextest.toml", ""),
         ("Cargo.toml", "[package]\nname = \"sample\"\nversion = \"0.1.0\"\nedition = \"2021\"\n"),
         (
             "src/lib.rs",

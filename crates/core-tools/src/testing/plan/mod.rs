@@ -3,7 +3,6 @@
 mod arguments;
 mod bats;
 mod cargo;
-mod cargo_harness;
 mod cargo_targets;
 mod ctest;
 mod dotnet;
@@ -22,7 +21,6 @@ mod steps;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use cargo_harness::target_without_libtest;
 pub(crate) use pytest::environment_manager;
 pub(crate) use report_folder::{EVENTS_FILE, PROGRAMS, REPORTERS, ReportFolder};
 pub(crate) use step::{EnvironmentAddition, ResultSource, StepPurpose, TestStep};

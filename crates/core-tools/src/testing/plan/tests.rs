@@ -225,25 +225,3 @@ fn a_script_that_is_no_text_is_an_error() {
         );
     }
 }
-
-#[test]
-fn nextest_is_not_chosen_for_targets_without_libtest_unless_the_project_configures_it() {
-    let found = |files: &str| {
-        let folder = project("Cargo.toml");
-        let text = files.replace(';', "\n");
-        for file in text.split('|') {
-            let (path, text) = file.split_once('=').unwrap();
-            let path = folder.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-        super::target_without_libtest(&target(&folder, "").project)
-    };
-    const TEST: &str = "[[test]];name = \"a\";harness = false";
-    assert_eq!(found("Cargo.toml=[package]"), None);
-    assert_eq!(found(&format!("Cargo.toml={TEST}")).as_deref(), Some("Cargo.toml"));
-    assert_eq!(found(&format!("Cargo.toml={TEST}|.config/nextest.toml=[profile.default]")), None);
-    assert_eq!(found("Cargo.toml=[[bench]];name = \"a\";harness = false"), None);
-    let member = format!("Cargo.toml=[workspace];members = [\"crates/*\"]|crates/a/Cargo.toml={TEST}");
-    assert_eq!(found(&member).as_deref(), Some("crates/a/Cargo.toml"));
-}

@@ -6,7 +6,7 @@ use crate::ci::Commands;
 use crate::ci::shell_quote::shell_quote;
 use crate::testing::error::TestError;
 use crate::testing::plan::{
-    self, EnvironmentAddition, PROGRAMS, REPORTERS, ReportFolder, environment_manager, target_without_libtest,
+    self, EnvironmentAddition, PROGRAMS, REPORTERS, ReportFolder, environment_manager,
 };
 use crate::testing::project_command::commands_not_run;
 use crate::testing::report::{StepCommands, TestReport, locate_in_project, merge, present};
@@ -25,6 +25,9 @@ use tokio_util::sync::CancellationToken;
 
 /// The time that a program has to tell its version.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The file by which a project configures nextest.
+const NEXTEST_CONFIG: &str = ".config/nextest.toml";
 
 /// Finds the runner of a project, runs it with the environment and confinement of `commands`, and reports.
 /// `on_progress` gets a line about the state of the run from time to time.
@@ -45,14 +48,19 @@ pub async fn run_tests(
     let mut notes = Vec::new();
     let may_choose = request.runner.is_none() && request.failed_tests.is_none();
     if may_choose && target.runner == TestRunner::Cargo {
-        let nextest = ["nextest", "--version"];
-        if let Some(place) = target_without_libtest(&target.project) {
-            notes.push(format!(
-                "cargo runs the tests, and not nextest: {place} has `harness = false`, and nothing in the project configures nextest"
-            ));
-        } else if is_installed(commands, &target, "cargo", &nextest, cancel).await {
+        // Nextest runs each test in a process of its own, so that other tests pass and fail than with `cargo test`. It is
+        // the project's own command only where the project configures it.
+        let configures_nextest = target.project.contains(NEXTEST_CONFIG)
+            || target.project.ancestors().any(|project| project.contains(NEXTEST_CONFIG));
+        if configures_nextest
+            && is_installed(commands, &target, "cargo", &["nextest", "--version"], cancel).await
+        {
             target.runner = TestRunner::Nextest;
             target.other_runners.insert(0, TestRunner::Cargo);
+        } else if configures_nextest {
+            notes.push(format!(
+                "cargo runs the tests: there is a {NEXTEST_CONFIG}, and cargo-nextest is not installed"
+            ));
         }
     }
     choose_interpreter(commands, &mut target, &request.env, &mut notes, cancel).await;
