@@ -359,10 +359,11 @@ async fn prepare(
         let set = match value {
             Value::Null => set.bind(None::<i64>),
             Value::Bool(value) => set.bind(*value),
-            Value::Number(number) => match (number.as_i64(), number.as_f64()) {
-                (Some(integer), _) => set.bind(integer),
-                (None, Some(real)) => set.bind(real),
-                (None, None) => set.bind(number.to_string()),
+            Value::Number(number) => match (number.as_i64(), number.as_u64(), number.as_f64()) {
+                (Some(integer), ..) => set.bind(integer),
+                (None, Some(unsigned), _) => set.bind(unsigned),
+                (None, None, Some(real)) => set.bind(real),
+                (None, None, None) => set.bind(number.to_string()),
             },
             Value::String(text) => set.bind(text.clone()),
             Value::Array(_) | Value::Object(_) => match value::from_base64(value)? {
