@@ -49,6 +49,9 @@ pub struct CommitLog {
     pub commits: Vec<CommitEntry>,
     /// The number of commits from the first on, listed or not. Where that is 10,000, there may be more.
     pub total: usize,
+    /// True if the clone is shallow: older commits are missing, and the oldest here seem to add every file.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub shallow: bool,
 }
 
 /// One commit.
@@ -155,6 +158,12 @@ impl CommitLog {
                 self.total
             );
         }
+        if self.shallow {
+            text.push_str(
+                "\n\n[this clone is shallow: older commits are not here, and a commit marked `grafted` seems to add every \
+                 file; `git fetch --unshallow` brings the rest]",
+            );
+        }
         text
     }
 }
@@ -169,7 +178,7 @@ impl Git {
         let paths = input.paths.as_deref().unwrap_or_default();
         check_paths("paths", paths)?;
         let Some(start) = self.log_start(&repository, input, cancel).await? else {
-            return Ok(CommitLog { commits: Vec::new(), total: 0 });
+            return Ok(CommitLog { commits: Vec::new(), total: 0, shallow: false });
         };
         let count = input.max_count.unwrap_or(DEFAULT_COUNT);
         // One more than is listed tells if there are more; only then they are counted, which walks the history.
@@ -183,7 +192,7 @@ impl Git {
         if input.stat == Some(true) && !commits.is_empty() {
             self.add_stats(&repository, &mut commits, paths, cancel).await?;
         }
-        Ok(CommitLog { commits, total })
+        Ok(CommitLog { commits, total, shallow: repository.is_shallow()? })
     }
 
     /// Returns the arguments that say where a log begins; `None` where there are no commits yet.
