@@ -663,6 +663,12 @@ fn a_shallow_clone_is_told_where_its_history_ends() {
     assert!(text.starts_with("or before: ") && text.contains("this clone is shallow"), "{text}");
     let log = structured(&mut wire, "git_log", json!({"repository_path": "clone"}));
     assert_eq!((&log["total"], &log["shallow"]), (&json!(1), &json!(true)));
+    assert_eq!(log["commits"][0]["grafted"], true, "{log}");
+    let text = wire.text("git_show", json!({"repository_path": "clone"}));
+    assert!(
+        text.contains("its parents are not in this shallow clone") && !text.contains("grafted"),
+        "{text}"
+    );
     let said = wire.failure("git_diff", json!({"revision": "HEAD~1", "repository_path": "clone"}));
     assert!(said.contains("this clone is shallow"), "{said}");
     // The first commit of a whole history is what it seems.
@@ -690,6 +696,9 @@ fn a_status_says_that_it_has_not_looked_into_submodules() {
     let text = result["content"][0]["text"].as_str().unwrap();
     assert!(text.ends_with("clean, except that changes inside submodules were not looked at"), "{text}");
     assert_eq!(result["structuredContent"]["has_submodules"], true, "{result}");
+    let text = wire.text("git_diff", json!({}));
+    assert_eq!(text, "no differences; changes inside submodules were not looked at");
+    assert_eq!(wire.text("git_diff", json!({"staged": true})), "no differences");
     project.write("a.txt", "changed\n");
     assert!(wire.text("git_status", json!({})).ends_with("[changes inside submodules were not looked at]"));
 }
