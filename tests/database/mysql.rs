@@ -412,3 +412,27 @@ fn the_schema_of_mariadb_has_generated_columns_actions_of_keys_and_prefixes_of_i
     answer(&mut wire, large);
     assert_eq!(server.sql("SELECT big FROM parent").trim(), "9223372036854775809");
 }
+
+#[test]
+fn a_number_is_stored_in_mariadb_as_it_was_given_or_not_at_all() {
+    let Some(server) = shop() else { return };
+    let (_project, mut wire) = connect(&server, "app");
+    server.sql("CREATE TABLE numbers_given (big BIGINT UNSIGNED, exact DECIMAL(40,10), near DOUBLE)");
+    let insert = "INSERT INTO numbers_given (big) VALUES (?)";
+    let big = json!([[10_000_000_000_000_000_001_u64], [u64::MAX], [9_007_199_254_740_993_u64]]);
+    answer(&mut wire, json!({"action": "seed", "payload": insert, "params": big}));
+    let stored = server.sql("SELECT big FROM numbers_given ORDER BY big");
+    assert_eq!(stored, "9007199254740993\n10000000000000000001\n18446744073709551615");
+    let seed =
+        r#"{"action": "seed", "payload": "INSERT INTO numbers_given (exact) VALUES (?)", "params": [GIVEN]}"#;
+    for given in ["12345678901234567890.1234567", "18446744073709551617", "[12345678901234567890.5]"] {
+        let arguments = serde_json::from_str(&seed.replace("GIVEN", given)).unwrap();
+        let said = error(&mut wire, arguments);
+        assert!(said.contains("more digits than a JSON number keeps; give it as a text"), "{said}");
+    }
+    let exact = "INSERT INTO numbers_given (exact, near) VALUES (?, ?)";
+    let params = json!(["12345678901234567890.1234567", 1.5e300]);
+    answer(&mut wire, json!({"action": "seed", "payload": exact, "params": params}));
+    let stored = server.sql("SELECT exact, near FROM numbers_given WHERE exact IS NOT NULL");
+    assert_eq!(stored, "12345678901234567890.1234567000\t1.5e300");
+}

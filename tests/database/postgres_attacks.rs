@@ -210,6 +210,39 @@ fn a_superusers_queries_reach_no_files_and_warn() {
     run(&mut wire, "", &queries, || state(&server));
 }
 
+#[test]
+fn a_superusers_query_says_that_policies_hide_rows() {
+    let Some(server) = shop() else { return };
+    server.sql(
+        "CREATE TABLE notes (id int, owner text);
+         INSERT INTO notes VALUES (1, 'boss'), (2, 'app');
+         ALTER TABLE notes ENABLE ROW LEVEL SECURITY;
+         CREATE POLICY own ON notes USING (owner = current_user);
+         CREATE VIEW all_notes AS SELECT * FROM notes;
+         CREATE VIEW own_notes WITH (security_invoker) AS SELECT * FROM notes;
+         GRANT SELECT ON notes TO app",
+    );
+    let query = |sql: &str| json!({"action": "query", "payload": sql});
+    let (_project, mut wire) = connect(&server, "boss");
+    for sql in ["SELECT * FROM notes", "SELECT * FROM own_notes", "SELECT 1 WHERE EXISTS (SELECT FROM notes)"]
+    {
+        let answered = answer(&mut wire, query(sql));
+        assert_eq!(answered["row_count"], 0, "{answered}");
+        let note = answered["notes"][1].as_str().unwrap_or_else(|| panic!("{answered}"));
+        assert!(note.contains("rows may be MISSING") && note.contains("\"notes\""), "{answered}");
+    }
+    // The view reads with the rights of its owner, to whom no policy applies.
+    for (sql, count) in [("SELECT * FROM all_notes", 2), ("SELECT * FROM users", 2)] {
+        let answered = answer(&mut wire, query(sql));
+        assert_eq!(answered["row_count"], count, "{answered}");
+        assert!(!answered["notes"].to_string().contains("MISSING"), "{answered}");
+    }
+    let (_project, mut wire) = connect(&server, "app");
+    let answered = answer(&mut wire, query("SELECT id FROM notes"));
+    assert_eq!(answered["rows"], json!([{"id": 2}]), "{answered}");
+    assert!(answered["notes"].is_null(), "{answered}");
+}
+
 /// Calls of functions that act, each in another way, with the function that the refusal names.
 const ACTS: &[(&str, &str)] = &[
     ("SELECT pg_try_advisory_lock(1)", "pg_try_advisory_lock(bigint)"),

@@ -85,6 +85,10 @@ fn every_value_survives_there_and_back() {
             json!([{"a": found}])
         );
     }
+    for given in [json!(u64::MAX), json!(12_345_678_901_234_567_890.5_f64)] {
+        let seed = json!({"action": "seed", "payload": "INSERT INTO t VALUES (?)", "params": [[given]]});
+        assert!(error(&mut wire, seed).contains("give it as a text"), "{given}");
+    }
     assert_eq!(
         rows(&mut wire, "SELECT 1e999 AS a, CAST(x'ff41' AS TEXT) AS b", json!([])),
         json!([{"a": "Infinity", "b": {"$base64": "/0E=", "bytes": 2}}])

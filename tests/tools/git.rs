@@ -618,3 +618,87 @@ fn a_folder_without_a_repository_is_said_to_be_one() {
     let text = wire.failure("git_status", json!({"repository_path": "x"}));
     assert!(text.contains("`x` is in no git repository"), "{text}");
 }
+
+/// The answer of no tool may say that there is nothing where something is lost.
+#[test]
+fn a_commit_or_branch_that_cannot_be_read_is_damage_and_not_the_lack_of_commits() {
+    let (missing, mut of_missing) = repository();
+    std::fs::remove_dir_all(missing.join(".git/objects")).unwrap();
+    std::fs::create_dir_all(missing.join(".git/objects")).unwrap();
+    let (empty, mut of_empty) = repository();
+    // What a machine that lost its power leaves.
+    empty.write(".git/refs/heads/main", "");
+    for wire in [&mut of_missing, &mut of_empty] {
+        for (tool, arguments) in [
+            ("git_log", json!({})),
+            ("git_log", json!({"all": true})),
+            ("git_current_branch", json!({})),
+            ("git_diff", json!({"revision": "HEAD"})),
+            ("git_create_branch", json!({"name": "new"})),
+            ("git_stash", json!({"action": "push"})),
+            ("git_restore", json!({"files": ["a.txt"], "staged": true})),
+        ] {
+            let said = wire.failure(tool, arguments);
+            assert!(said.contains("this repository is damaged"), "{tool}: {said}");
+        }
+    }
+    assert!(of_missing.failure("git_log", json!({"revision": "main"})).contains("`main` names the object"));
+    for tool in ["git_status", "git_list_branches"] {
+        assert!(of_empty.failure(tool, json!({})).contains("this repository is damaged"), "{tool}");
+    }
+    // A name of an object that never was here is no damage.
+    let said = of_missing.failure("git_log", json!({"revision": "1234567890123456789012345678901234567890"}));
+    assert!(said.contains("no commit, branch or tag is called"), "{said}");
+}
+
+#[test]
+fn a_shallow_clone_is_told_where_its_history_ends() {
+    let (project, _) = repository();
+    project.write("sub/b.txt", "second\n");
+    project.git(&["commit", "--all", "--quiet", "--message=second"]);
+    let source = format!("file://{}", project.path().canonicalize().unwrap().display());
+    project.git(&["clone", "--quiet", "--depth=1", &source, "clone"]);
+    let mut wire = connect(&project, &[]);
+    let text = wire.text("git_blame", json!({"path": "a.txt", "repository_path": "clone"}));
+    assert!(text.starts_with("or before: ") && text.contains("this clone is shallow"), "{text}");
+    let log = structured(&mut wire, "git_log", json!({"repository_path": "clone"}));
+    assert_eq!((&log["total"], &log["shallow"]), (&json!(1), &json!(true)));
+    assert_eq!(log["commits"][0]["grafted"], true, "{log}");
+    let text = wire.text("git_show", json!({"repository_path": "clone"}));
+    assert!(
+        text.contains("its parents are not in this shallow clone") && !text.contains("grafted"),
+        "{text}"
+    );
+    let said = wire.failure("git_diff", json!({"revision": "HEAD~1", "repository_path": "clone"}));
+    assert!(said.contains("this clone is shallow"), "{said}");
+    // The first commit of a whole history is what it seems.
+    let text = wire.text("git_blame", json!({"path": "a.txt"}));
+    assert!(!text.contains("before") && !text.contains("shallow"), "{text}");
+    assert!(!wire.text("git_log", json!({})).contains("shallow"));
+    project.git_in("clone", &["fetch", "--quiet", "--unshallow"]);
+    let text = wire.text("git_blame", json!({"path": "a.txt", "repository_path": "clone"}));
+    assert!(!text.contains("before") && !text.contains("shallow"), "{text}");
+}
+
+#[test]
+fn a_status_says_that_it_has_not_looked_into_submodules() {
+    let (project, mut wire) = repository();
+    assert!(wire.text("git_status", json!({})).ends_with("\nclean"));
+    init(&project, "library");
+    project.write("library/c.txt", "c\n");
+    project.git_in("library", &["add", "."]);
+    project.git_in("library", &["commit", "--quiet", "--message=library"]);
+    project.git(&["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", "./library", "module"]);
+    project.write(".git/info/exclude", "library\n");
+    project.git(&["commit", "--quiet", "--message=module"]);
+    project.write("module/c.txt", "changed\n");
+    let result = wire.call("git_status", json!({}));
+    let text = result["content"][0]["text"].as_str().unwrap();
+    assert!(text.ends_with("clean, except that changes inside submodules were not looked at"), "{text}");
+    assert_eq!(result["structuredContent"]["has_submodules"], true, "{result}");
+    let text = wire.text("git_diff", json!({}));
+    assert_eq!(text, "no differences; changes inside submodules were not looked at");
+    assert_eq!(wire.text("git_diff", json!({"staged": true})), "no differences");
+    project.write("a.txt", "changed\n");
+    assert!(wire.text("git_status", json!({})).ends_with("[changes inside submodules were not looked at]"));
+}

@@ -326,3 +326,21 @@ fn work_trees_are_made_listed_and_removed_beneath_the_roots_alone() {
     assert!(!project.join("trees/x").exists() && !project.join("trees/y").exists());
     assert!(project.git(&["branch", "--list", "fix/x"]).contains("fix/x"));
 }
+
+#[test]
+fn a_rebase_counts_the_commits_that_were_there_already() {
+    let (project, mut wire) = repository();
+    project.git(&["switch", "--quiet", "--create", "topic"]);
+    for name in ["one", "two"] {
+        project.write(name, "x\n");
+        project.git(&["add", name]);
+        project.git(&["commit", "--quiet", "--message", name]);
+    }
+    project.git(&["switch", "--quiet", "main"]);
+    project.git(&["commit", "--quiet", "--allow-empty", "--message=main"]);
+    project.git(&["cherry-pick", "topic~1"]);
+    project.git(&["switch", "--quiet", "topic"]);
+    let text = wire.text("git_rebase", json!({"onto": "main"}));
+    let words = "rebased 2 commits onto main; 1 commit was left out, since the same changes are there already; 1 commit is on";
+    assert!(text.starts_with(words), "{text}");
+}

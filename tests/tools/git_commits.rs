@@ -257,3 +257,63 @@ fn one_commit_is_named_by_its_range_and_a_path_that_is_nowhere_is_refused() {
     assert!(wire.text("git_diff", json!({"paths": ["a.txt"]})).contains("no differences"));
     assert!(wire.text("git_diff", json!({"staged": true, "paths": ["a.txt"]})).contains("deleted a.txt"));
 }
+
+#[test]
+fn a_stash_of_some_files_tells_what_it_holds_besides() {
+    let (project, mut wire) = repository();
+    project.write("a.txt", "changed\n");
+    project.write("sub/b.txt", "staged\n");
+    project.git(&["add", "sub/b.txt"]);
+    let text = wire.text("git_stash", json!({"action": "push", "files": ["a.txt"]}));
+    assert!(text.contains("of 1 path. The stash also holds what is staged of 1 other path"), "{text}");
+    assert!(text.contains(": sub/b.txt."), "{text}");
+    assert_eq!(project.git(&["stash", "show", "--name-only"]), "a.txt\nsub/b.txt\n");
+    assert_eq!(project.git(&["status", "--porcelain"]), "M  sub/b.txt\n");
+}
+
+#[test]
+fn a_stash_that_cannot_be_applied_tells_which_files_it_has_written() {
+    let (project, mut wire) = repository();
+    project.write("a.txt", "stashed\n");
+    project.write("new.txt", "new\n");
+    wire.text("git_stash", json!({"action": "push", "include_untracked": true}));
+    project.write("a.txt", "in the way\n");
+    let said = wire.failure("git_stash", json!({"action": "pop"}));
+    assert!(said.contains("untracked files of the stash were written all the same: new.txt"), "{said}");
+    assert_eq!(project.read("new.txt"), "new\n");
+    project.git(&["restore", "a.txt"]);
+    std::fs::remove_file(project.join("new.txt")).unwrap();
+    wire.text("git_stash", json!({"action": "pop"}));
+    assert_eq!((project.read("a.txt"), project.read("new.txt")), ("stashed\n".into(), "new\n".into()));
+}
+
+#[test]
+fn staging_that_fails_tells_what_it_has_staged() {
+    let project = Project::with([("in/a.txt", "a\n"), ("out/b.txt", "b\n")]);
+    crate::git::init(&project, ".");
+    project.git(&["add", "."]);
+    project.git(&["commit", "--quiet", "--message=first"]);
+    project.git(&["sparse-checkout", "set", "in"]);
+    project.write("in/a.txt", "changed\n");
+    project.write("out/new.txt", "new\n");
+    let mut wire = connect(&project, &[]);
+    let said = wire.failure("git_add", json!({"files": ["."]}));
+    assert!(said.contains("out/new.txt") && said.contains("1 path is staged all the same"), "{said}");
+    assert_eq!(project.git(&["diff", "--cached", "--name-only"]), "in/a.txt\n");
+    // A path outside the repository: git's own message is what counts.
+    let said = wire.failure("git_add", json!({"files": ["../elsewhere"]}));
+    assert!(said.contains("outside repository"), "{said}");
+}
+
+#[test]
+fn what_is_restored_is_counted_and_not_what_is_named() {
+    let (project, mut wire) = repository();
+    project.write("a.txt", "changed\n");
+    let text = wire.text("git_restore", json!({"files": ["."]}));
+    assert!(text.starts_with("restored 1 of 2 tracked paths"), "{text}");
+    let text = wire.text("git_restore", json!({"files": ["a.txt"], "source": "HEAD"}));
+    assert!(text.starts_with("restored 0 of 1 tracked path"), "{text}");
+    project.git(&["rm", "--quiet", "--cached", "a.txt"]);
+    let text = wire.text("git_restore", json!({"files": ["a.txt"], "staged": true}));
+    assert_eq!(text, "unstaged changes of 1 tracked path");
+}

@@ -128,6 +128,11 @@ fn a_branch_of_the_remote_is_replaced_only_where_nobody_has_pushed_since() {
         "{said}"
     );
     assert_eq!(remote_log(&project, "main"), "their theirs.txt\nbetter\nfirst\n");
+    // Once that was fetched, it is replaced, and the answer says what was lost.
+    wire.text("git_fetch", json!({}));
+    let text = wire.text("git_push", json!({"force_with_lease": true, "dry_run": true}));
+    assert!(text.contains("no longer on the remote's branch: 2 commits"), "{text}");
+    assert!(text.contains(": their theirs.txt"), "{text}");
     let said = wire.failure("git_push", json!({"force_with_lease": true, "remote_branch": "never"}));
     assert!(said.contains("origin/never was never fetched"), "{said}");
 }

@@ -53,10 +53,10 @@ impl<'s> InputSchema<'s> {
     /// Returns the first two names in one object that a parser could take for one, at any depth where the schema
     /// declares properties.
     pub(super) fn ambiguous_names(self, arguments: &JsonObject<'_>) -> Option<AmbiguousNames> {
-        self.in_object(arguments, self.expand(vec![self.root]))
+        self.in_object(arguments, &self.expand(vec![self.root]))
     }
 
-    fn in_object(self, object: &JsonObject<'_>, at: ValueSchemas<'s>) -> Option<AmbiguousNames> {
+    fn in_object(self, object: &JsonObject<'_>, at: &ValueSchemas<'s>) -> Option<AmbiguousNames> {
         let declares = at.is_cut || at.schemas.iter().any(|schema| properties(schema).is_some());
         if declares && let Some(found) = ambiguous_pair(object) {
             return Some(found);
@@ -79,7 +79,7 @@ impl<'s> InputSchema<'s> {
             return None;
         }
         match value {
-            Json::Object(object) => self.in_object(object, self.expand(schemas)),
+            Json::Object(object) => self.in_object(object, &self.expand(schemas)),
             Json::Array(items) => {
                 let at = self.expand(schemas);
                 let mut item_schemas = Vec::new();
@@ -88,7 +88,7 @@ impl<'s> InputSchema<'s> {
                         match schema.get(keyword) {
                             Some(Json::Object(schema)) => item_schemas.push(schema),
                             Some(Json::Array(list)) => {
-                                item_schemas.extend(list.iter().filter_map(Json::as_object))
+                                item_schemas.extend(list.iter().filter_map(Json::as_object));
                             }
                             _ => {}
                         }

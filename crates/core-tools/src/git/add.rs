@@ -100,8 +100,21 @@ impl Git {
         if output.stderr.is_empty() && output.success() {
             return Ok(String::new());
         }
-        let message = self.messages(&repository.workspace, &output);
-        if output.success() { Ok(message) } else { Err(Error::Failed { action, message }) }
+        let mut message = self.messages(&repository.workspace, &output);
+        if output.success() {
+            return Ok(message);
+        }
+        let named = match staging {
+            Staging::Named(files) => files,
+            Staging::Tracked => &[],
+        };
+        // git may have staged a part. Where it cannot even list what was named, it has staged nothing of that.
+        let staged = self.count_staged(repository, named, cancel).await.unwrap_or_default();
+        if staged > 0 {
+            let staged = count_of(staged, "path is", "paths are");
+            let _ = write!(message, "\nof what was named, {staged} staged all the same");
+        }
+        Err(Error::Failed { action, message })
     }
 
     /// Returns the number of paths that are staged, of all or of `paths`.

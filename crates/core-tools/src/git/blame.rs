@@ -57,6 +57,8 @@ pub struct BlameResult {
     pub lines: Vec<BlameLine>,
     /// True if there may be more after them.
     pub has_more: bool,
+    /// True if the clone is shallow, so that the commit of a line with [`BlameLine::is_boundary`] need not have changed it.
+    pub is_shallow: bool,
 }
 
 /// One line and the commit that last changed it.
@@ -71,29 +73,39 @@ pub struct BlameLine {
     pub author: String,
     /// The author time of the commit, in seconds since 1970.
     pub time: u64,
+    /// True if git looked no further back than this commit, because it has no parents here.
+    pub is_boundary: bool,
     /// The line.
     pub text: String,
 }
 
 /// Parses `blame --porcelain` (git-blame(1), "The porcelain format"): a commit is described at its first line alone.
 fn parse(listed: &[u8]) -> Vec<BlameLine> {
-    /// The author, and the time in seconds since 1970.
-    type Authorship = (String, u64);
-    let mut commits: HashMap<String, Authorship> = HashMap::new();
+    #[derive(Default)]
+    struct Description {
+        author: String,
+        time: u64,
+        is_boundary: bool,
+    }
+    let mut commits: HashMap<String, Description> = HashMap::new();
     let mut lines = Vec::new();
     let mut current = BlameLine::default();
     let mut begins_entry = true;
     for row in listed.split(|byte| *byte == b'\n') {
         if let Some(text) = row.strip_prefix(b"\t") {
-            let (author, time) = commits.entry(current.commit.clone()).or_default();
-            current.author.clone_from(author);
-            current.time = *time;
+            let commit = commits.entry(current.commit.clone()).or_default();
+            current.author.clone_from(&commit.author);
+            current.time = commit.time;
+            current.is_boundary = commit.is_boundary;
             current.text = lossy(text);
             lines.push(std::mem::take(&mut current));
             begins_entry = true;
             continue;
         }
         let row = lossy(row);
+        if row == "boundary" {
+            commits.entry(current.commit.clone()).or_default().is_boundary = true;
+        }
         let Some((word, rest)) = row.split_once(' ') else { continue };
         if begins_entry {
             // `COMMIT OLD NEW [COUNT]`: NEW is the number of the line in this version of the file.
@@ -104,11 +116,11 @@ fn parse(listed: &[u8]) -> Vec<BlameLine> {
             continue;
         }
         match word {
-            "author" => commits.entry(current.commit.clone()).or_default().0 = rest.to_owned(),
+            "author" => commits.entry(current.commit.clone()).or_default().author = rest.to_owned(),
             "author-time" => {
                 // A time before 1970 is negative, which does not parse: it is shown as 1970.
                 let time = rest.parse().unwrap_or_default();
-                commits.entry(current.commit.clone()).or_default().1 = Ord::min(time, MAX_TIME_S);
+                commits.entry(current.commit.clone()).or_default().time = Ord::min(time, MAX_TIME_S);
             }
             _ => {}
         }
@@ -126,7 +138,8 @@ impl BlameResult {
             if last != Some(&row.commit) {
                 let commit: String = row.commit.chars().take(10).collect();
                 let date = rfc3339(UNIX_EPOCH + Duration::from_secs(row.time));
-                let _ = writeln!(text, "{commit} {date} {}", printable_line(&row.author));
+                let or_before = if self.is_shallow && row.is_boundary { "or before: " } else { "" };
+                let _ = writeln!(text, "{or_before}{commit} {date} {}", printable_line(&row.author));
                 last = Some(&row.commit);
             }
             let _ = writeln!(text, "{:>6}  {}", row.number, row.text);
@@ -137,6 +150,13 @@ impl BlameResult {
             }
             (None, _) => text.push_str("no lines"),
             _ => {}
+        }
+        if self.is_shallow && self.lines.iter().any(|row| row.is_boundary) {
+            let _ = write!(
+                text,
+                "\n[this clone is shallow: lines marked `or before` were changed in that commit or an older one, which is \
+                 not here; `git fetch --unshallow` brings it]"
+            );
         }
         text.trim_end().to_owned()
     }
@@ -181,7 +201,7 @@ impl Git {
             self.run_checked("git_blame", invocation.paths(path)).await?;
         let lines = parse(&listed);
         let has_more = !is_complete || (input.end_line.is_none() && lines.len() == DEFAULT_LINES);
-        Ok(BlameResult { lines, has_more })
+        Ok(BlameResult { lines, has_more, is_shallow: repository.is_shallow()? })
     }
 }
 
@@ -194,7 +214,7 @@ mod tests {
     fn a_commit_is_described_once_and_meant_often() {
         let blamed = b"c1 1 1 2\nauthor A\nauthor-time 0\nsummary s\nfilename x\n\tone\nc1 2 2\n\t\ttwo\n\
             c2 9 3 1\nauthor B\nauthor-time 86400\nfilename x\n\tauthor X\n";
-        let blame = BlameResult { lines: parse(blamed), has_more: true };
+        let blame = BlameResult { lines: parse(blamed), has_more: true, ..BlameResult::default() };
         let text = blame.to_text();
         assert_eq!(blame.lines[1].text, "\ttwo");
         assert_eq!(blame.lines[2].author, "B");
@@ -208,12 +228,12 @@ mod tests {
     proptest! {
         #[test]
         fn no_listing_is_a_panic(listed: Vec<u8>) {
-            BlameResult { lines: parse(&listed), has_more: true }.to_text();
+            BlameResult { lines: parse(&listed), has_more: true, is_shallow: true }.to_text();
         }
 
         #[test]
         fn no_row_is_a_panic(listed in "(author|author-time|[0-9a-f ]|\n|\t)*") {
-            BlameResult { lines: parse(listed.as_bytes()), has_more: false }.to_text();
+            BlameResult { lines: parse(listed.as_bytes()), ..BlameResult::default() }.to_text();
         }
     }
 }

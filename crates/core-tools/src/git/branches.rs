@@ -210,6 +210,10 @@ impl Git {
             .bytes;
         let mut branches = parse(&listed);
         let total = branches.len();
+        if total == 0 {
+            // git leaves out a branch that it cannot read.
+            self.head_commit(&repository, cancel).await?;
+        }
         branches.truncate(MAX_LISTED);
         Ok(BranchList { branches, total })
     }

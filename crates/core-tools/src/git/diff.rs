@@ -58,6 +58,9 @@ pub struct DiffResult {
     pub deletions: u64,
     /// The patch, as far as it fits. Remarks in it say what is left out.
     pub patch: String,
+    /// True if files are compared and there are submodules: the changes of files inside them were not looked at.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub has_submodules: bool,
 }
 
 /// The difference of one file.
@@ -206,7 +209,8 @@ impl DiffResult {
     /// Returns the result as text, for people and for clients that show no structured content.
     pub fn to_text(&self) -> String {
         if self.total == 0 {
-            return "no differences".to_owned();
+            let submodules = "; changes inside submodules were not looked at";
+            return format!("no differences{}", if self.has_submodules { submodules } else { "" });
         }
         let mut text =
             format!("{}, +{} -{}", count_of(self.total, "file", "files"), self.insertions, self.deletions);
@@ -291,6 +295,7 @@ impl Git {
             Some(RevisionRange::Single(commit)) => (Vec::new(), vec![commit]),
             None => (Vec::new(), Vec::new()),
         };
+        let has_submodules = revisions.len() < 2 && !staged && repository.names_submodules()?;
         if revisions.len() < 2 {
             repository.top_level("comparing files")?;
         }
@@ -300,7 +305,7 @@ impl Git {
         let with_patch = input.stat != Some(true);
         let diff = self.compare(&repository, &request, with_patch, cancel).await?;
         self.check_paths_exist(&repository, &request, &diff, cancel).await?;
-        Ok(diff)
+        Ok(DiffResult { has_submodules, ..diff })
     }
 
     /// Refuses a path that is nowhere: no differences there would read as if it had not changed.

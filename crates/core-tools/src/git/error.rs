@@ -2,7 +2,7 @@
 
 use super::conflict::Conflict;
 use super::operation::UnfinishedOperation;
-use super::text::{count_of, printable_line};
+use super::text::{count_of, printable_list};
 use crate::ci::CommandError;
 use crate::workspace;
 use std::time::Duration;
@@ -68,6 +68,11 @@ pub enum Error {
     /// No revision has this name. The second value is a hint that follows the message.
     #[error("no commit, branch or tag is called `{0}` here{1}")]
     UnknownRevision(String, &'static str),
+    /// A name leads to an object that is missing or cannot be read.
+    #[error(
+        "this repository is damaged: {0}. `git fsck` lists what is missing; commit nothing before it is mended"
+    )]
+    Damaged(String),
     /// The repository's own configuration names programs that the operation would have to run.
     #[error(
         "refused: this repository's own configuration names programs that {action} would run ({}). If they are \
@@ -82,7 +87,7 @@ pub enum Error {
     /// Untracked files, which git could not restore, are in the way.
     #[error(
         "refused: {action} would overwrite or delete what git does not track ({}). Move it elsewhere first",
-        .paths.iter().map(|path| printable_line(path)).collect::<Vec<_>>().join(", ")
+        printable_list(paths)
     )]
     UntrackedInTheWay {
         /// The operation.

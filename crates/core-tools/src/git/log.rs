@@ -48,6 +48,9 @@ pub struct CommitLog {
     pub commits: Vec<CommitEntry>,
     /// The number of commits from the first on, listed or not. Where that is 10,000, there may be more.
     pub total: usize,
+    /// True if the clone is shallow: older commits are missing.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub shallow: bool,
 }
 
 /// One commit.
@@ -65,6 +68,9 @@ pub struct CommitEntry {
     /// The branches and tags that point to it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub refs: Vec<String>,
+    /// True if the parents are missing, as the clone is shallow: the commit seems to add every file.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub grafted: bool,
     /// The first paragraph of the message, in one line.
     pub subject: String,
     /// The rest of the message, its first 2,000 bytes.
@@ -100,6 +106,7 @@ fn parse(listed: &[u8], mask: impl Fn(&[u8]) -> String) -> Vec<CommitEntry> {
                 author: lossy(author),
                 date: lossy(date),
                 refs: words(refs, ", "),
+                grafted: false,
                 subject: lossy(subject),
                 body: if kept.len() == body.len() { kept.to_owned() } else { format!("{kept}[...]") },
                 stat: None,
@@ -113,6 +120,9 @@ impl CommitEntry {
         let mut text = format!("commit {}", self.commit);
         if !self.refs.is_empty() {
             let _ = write!(text, " ({})", self.refs.join(", "));
+        }
+        if self.grafted {
+            text.push_str("\nits parents are not in this shallow clone, so that it seems to add every file");
         }
         if self.parents.len() > 1 {
             let _ = write!(text, "\nmerge: {}", self.parents.join(" "));
@@ -154,6 +164,11 @@ impl CommitLog {
                 self.total
             );
         }
+        if self.shallow {
+            text.push_str(
+                "\n\n[this clone is shallow: older commits are not here; `git fetch --unshallow` brings them]",
+            );
+        }
         text
     }
 }
@@ -168,7 +183,7 @@ impl Git {
         let paths = input.paths.as_deref().unwrap_or_default();
         check_paths("paths", paths)?;
         let Some(start) = self.log_start(&repository, input, cancel).await? else {
-            return Ok(CommitLog { commits: Vec::new(), total: 0 });
+            return Ok(CommitLog { commits: Vec::new(), total: 0, shallow: false });
         };
         let count = input.max_results.unwrap_or(DEFAULT_COUNT);
         // One more than is listed tells if there are more; only then they are counted, which walks the history.
@@ -182,7 +197,7 @@ impl Git {
         if input.stat == Some(true) && !commits.is_empty() {
             self.add_stats(&repository, &mut commits, paths, cancel).await?;
         }
-        Ok(CommitLog { commits, total })
+        Ok(CommitLog { commits, total, shallow: repository.is_shallow()? })
     }
 
     /// Returns the arguments that say where a log begins; `None` where there are no commits yet.
@@ -257,7 +272,15 @@ impl Git {
             .arg(format!("--max-count={count}"))
             .args(start);
         let listed = self.run_checked("git_log", invocation.paths(paths)).await?.bytes;
-        Ok(parse(&listed, |text| self.mask(text)))
+        let mut commits = parse(&listed, |text| self.mask(text));
+        if repository.is_shallow()? {
+            for commit in commits.iter_mut().filter(|commit| commit.parents.is_empty()) {
+                // git puts the word before the branches and tags.
+                commit.grafted = commit.refs.first().is_some_and(|word| word == "grafted");
+                commit.refs.drain(..usize::from(commit.grafted));
+            }
+        }
+        Ok(commits)
     }
 }
 

@@ -3,11 +3,12 @@
 
 use super::error::Error;
 use super::invocation::{GitAccess, GitInvocation};
+use super::log::CommitEntry;
 use super::push_report::{self, PushedReference};
 use super::remote::{REMOTE_TIMEOUT, Remote, Upstream, ignored_note};
 use super::repository::Repository;
 use super::run::Git;
-use super::text::printable_line;
+use super::text::{count_of, printable_line};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
@@ -31,7 +32,8 @@ pub struct GitPush {
     /// Let the branch follow the branch of the remote from now on. Default: true where it follows none.
     pub set_upstream: Option<bool>,
     /// Replace the branch of the remote after a rebase or an amended commit, but only if it is still at the commit that was
-    /// last fetched. Default: false, and there is no other force.
+    /// last fetched. Commits of others that were fetched, and are not in your branch, are lost there. Default: false, and
+    /// there is no other force.
     pub force_with_lease: Option<bool>,
     /// Ask the remote, and change nothing. Default: false.
     pub dry_run: Option<bool>,
@@ -54,6 +56,12 @@ pub struct PushResult {
     /// The branch of the remote that the local branch follows from now on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub now_follows: Option<String>,
+    /// The commits that the branch of the remote has lost, at most 10: name, author and subject of each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lost: Vec<String>,
+    /// The number of commits that it has lost, listed or not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total_lost: Option<usize>,
     /// Settings of the repository that had no effect.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ignored: Vec<String>,
@@ -69,6 +77,16 @@ impl PushResult {
         let mut text = format!("{verb} to {} ({})", self.remote, self.url);
         for reference in &self.references {
             let _ = write!(text, "\n{}", reference.to_text());
+        }
+        if let Some(total) = self.total_lost.filter(|total| *total > 0) {
+            let _ =
+                write!(text, "\nno longer on the remote's branch: {}", count_of(total, "commit", "commits"));
+            for commit in &self.lost {
+                let _ = write!(text, "\n  {}", printable_line(commit));
+            }
+            if self.lost.len() < total {
+                let _ = write!(text, "\n  [{} more]", total - self.lost.len());
+            }
         }
         if let Some(branch) = &self.now_follows {
             let _ = write!(text, "\nthe branch follows {} from now on", printable_line(branch));
@@ -89,7 +107,12 @@ struct PushPlan {
     refspecs: Vec<String>,
     options: Vec<String>,
     now_follows: Option<String>,
+    /// The commits that a branch of the remote loses, and the number of all of them.
+    lost: Option<(Vec<String>, usize)>,
 }
+
+/// The most commits that an answer names of those that a branch of the remote loses.
+const MAX_LOST: usize = 10;
 
 impl Git {
     /// Sends a branch to a remote, with hooks (`pre-push`) as in a terminal. It never forces, except as
@@ -145,7 +168,7 @@ impl Git {
             }
             return Ok(plan);
         };
-        self.resolve_commit(repository, &format!("refs/heads/{branch}"), cancel).await?;
+        let ours = self.resolve_commit(repository, &format!("refs/heads/{branch}"), cancel).await?;
         let theirs = match &input.remote_branch {
             Some(theirs) => theirs.clone(),
             None if upstream.remote == remote.name && !upstream.branch.is_empty() => upstream.branch.clone(),
@@ -154,7 +177,14 @@ impl Git {
         self.check_reference(repository, "remote_branch", "refs/heads/", &theirs, cancel).await?;
         plan.refspecs.insert(0, format!("refs/heads/{branch}:refs/heads/{theirs}"));
         if input.force_with_lease == Some(true) {
-            plan.options.push(self.lease(repository, &theirs, remote, cancel).await?);
+            let tracked = self.tracked_commit(repository, &theirs, remote, cancel).await?;
+            plan.options.push(format!("--force-with-lease=refs/heads/{theirs}:{tracked}"));
+            let only_theirs = [tracked.clone(), format!("^{ours}")];
+            let lost = self.commits(repository, &only_theirs, MAX_LOST, &[], cancel).await?;
+            let name =
+                |commit: &CommitEntry| format!("{:.10} {}: {}", commit.commit, commit.author, commit.subject);
+            let total = self.count_in_range(repository, &[], &format!("{ours}..{tracked}"), cancel).await?;
+            plan.lost = Some((lost.iter().map(name).collect(), total));
         }
         if input.dry_run != Some(true) && input.set_upstream.unwrap_or(upstream.branch.is_empty()) {
             plan.options.push("--set-upstream".to_owned());
@@ -163,8 +193,8 @@ impl Git {
         Ok(plan)
     }
 
-    /// Returns the option that replaces a branch of the remote only if it is still at the commit that was last fetched.
-    async fn lease(
+    /// Returns the commit at which a branch of the remote was when it was last fetched.
+    async fn tracked_commit(
         &self,
         repository: &Repository,
         theirs: &str,
@@ -173,7 +203,7 @@ impl Git {
     ) -> Result<String, Error> {
         let tracked = format!("refs/remotes/{}/{theirs}", remote.name);
         match self.resolve_commit(repository, &tracked, cancel).await {
-            Ok(commit) => Ok(format!("--force-with-lease=refs/heads/{theirs}:{commit}")),
+            Ok(commit) => Ok(commit),
             Err(Error::UnknownRevision(..)) => {
                 let (remote, theirs) = (&remote.name, printable_line(theirs));
                 let reason = format!(
@@ -221,12 +251,15 @@ impl Git {
             let message = self.messages(&repository.workspace, &output);
             return Err(self.remote_failure("git_push", &message, remote));
         }
+        let (lost, total_lost) = plan.lost.map(|(lost, total)| (lost, Some(total))).unwrap_or_default();
         Ok(PushResult {
             remote: remote.name.clone(),
             url: remote.urls.join(", "),
             dry_run,
             references,
             now_follows: plan.now_follows,
+            lost,
+            total_lost,
             ignored: remote.settings.ignored.clone(),
             output: self.error_output(repository, &output),
         })

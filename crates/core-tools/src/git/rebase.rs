@@ -100,7 +100,7 @@ impl Git {
         let onto = repository.rebase_commit("onto")?;
         if action == RebaseAction::Skip {
             self.check_way_back(&repository, "HEAD", ACTION, cancel).await?;
-            return self.run_rebase(&repository, &["rebase", "--skip"], &onto, String::new(), cancel).await;
+            return self.run_rebase(&repository, &["rebase", "--skip"], &onto, None, cancel).await;
         }
         if let Some(files) = &input.files {
             self.stage_resolved(&repository, files, ACTION, cancel).await?;
@@ -109,7 +109,7 @@ impl Git {
         let written =
             self.rebased_paths(&repository, "HEAD", &onto, &format!("{onto}..{original}"), cancel).await?;
         self.check_written(&repository, &written, ACTION, cancel).await?;
-        self.run_rebase(&repository, &["rebase", "--continue"], &onto, String::new(), cancel).await
+        self.run_rebase(&repository, &["rebase", "--continue"], &onto, None, cancel).await
     }
 
     async fn start_rebase(
@@ -154,7 +154,7 @@ impl Git {
             &onto,
             &since,
         ];
-        self.run_rebase(repository, &words, &onto, summary, cancel).await
+        self.run_rebase(repository, &words, &onto, Some((summary, commits)), cancel).await
     }
 
     /// Returns the paths that a rebase writes: those in which `onto` differs from `from`, and those that the commits of
@@ -193,13 +193,13 @@ impl Git {
         Ok(paths)
     }
 
-    /// Runs one step of a rebase. `summary` is that of one that began with this step.
+    /// Runs one step of a rebase. `begun` is the summary of one that began with this step, and the number of its commits.
     async fn run_rebase(
         &self,
         repository: &Repository,
         words: &[&str],
         onto: &str,
-        summary: String,
+        begun: Option<(String, usize)>,
         cancel: &CancellationToken,
     ) -> Result<IntegrationResult, Error> {
         let mut overrides = integration_overrides();
@@ -219,10 +219,13 @@ impl Git {
         }
         let count = self.count_in_range(repository, &[], &format!("{onto}..HEAD"), cancel).await?;
         let now = format!("{} on top of {:.10}", count_of(count, "commit is", "commits are"), onto);
-        let summary = if summary.is_empty() {
-            format!("finished the rebase: {now}")
-        } else {
-            format!("{summary}; {now}")
+        let summary = match begun {
+            None => format!("finished the rebase: {now}"),
+            Some((summary, commits)) if commits > count => {
+                let left_out = count_of(commits - count, "commit was", "commits were");
+                format!("{summary}; {left_out} left out, since the same changes are there already; {now}")
+            }
+            Some((summary, _)) => format!("{summary}; {now}"),
         };
         self.integration_result(repository, IntegrationOutcome::Rebased, summary, cancel).await
     }

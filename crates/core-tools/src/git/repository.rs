@@ -131,6 +131,19 @@ impl Repository {
         })
     }
 
+    /// Returns true if the history of this clone was cut: the parents of some commits are missing.
+    pub(super) fn is_shallow(&self) -> Result<bool, Error> {
+        Ok(self.common_dir.join("shallow")?.is_there())
+    }
+
+    /// Returns true if the work tree has the file that names its submodules.
+    pub(super) fn names_submodules(&self) -> Result<bool, Error> {
+        match &self.top_level {
+            Some(top) => Ok(top.join(".gitmodules")?.is_there()),
+            None => Ok(false),
+        }
+    }
+
     /// Returns the repository of the submodule at `path` beneath the top folder, if it is checked out.
     pub(super) fn submodule(&self, path: &[u8]) -> Result<Option<Self>, Error> {
         let Some(top_level) = &self.top_level else { return Ok(None) };

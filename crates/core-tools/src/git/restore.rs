@@ -42,6 +42,8 @@ impl GitRestore {
 pub struct RestoreResult {
     /// The number of tracked paths that were named.
     pub paths: usize,
+    /// The number of those that differed from what they were restored from.
+    pub changed: usize,
     /// True if changes were unstaged; the files stayed as they were.
     pub staged: bool,
 }
@@ -50,7 +52,12 @@ impl RestoreResult {
     /// Returns the result as text, for people and for clients that show no structured content.
     pub fn to_text(&self) -> String {
         let verb = if self.staged { "unstaged changes of" } else { "restored" };
-        format!("{verb} {}", count_of(self.paths, "tracked path", "tracked paths"))
+        let paths = count_of(self.paths, "tracked path", "tracked paths");
+        if self.changed == self.paths {
+            format!("{verb} {paths}")
+        } else {
+            format!("{verb} {} of {paths}; the others had no such changes", self.changed)
+        }
     }
 }
 
@@ -112,6 +119,12 @@ impl Git {
         // Without a commit there is nothing to restore the index from: unstaging is removing.
         let has_no_commits =
             staged && source.is_none() && self.head_commit(&repository, cancel).await?.is_none();
+        let mut differing = invocation(GitAccess::Read, &DIFFERING_NAMES).args(staged.then_some("--cached"));
+        if let Some(source) = &source {
+            differing = differing.arg(source);
+        }
+        let differing = self.run_checked("git_restore", differing.paths(&input.files)).await?.bytes;
+        let differing: BTreeSet<_> = nul_fields(&differing).collect();
         let run = if has_no_commits {
             invocation(GitAccess::Write, &["rm", "--cached", "--quiet", "-r"])
         } else {
@@ -123,6 +136,18 @@ impl Git {
             }
         };
         self.run_checked("git_restore", run.paths(&input.files)).await?;
-        Ok(RestoreResult { paths: unique.len(), staged })
+        Ok(RestoreResult { paths: unique.union(&differing).count(), changed: differing.len(), staged })
     }
 }
+
+/// Lists the paths that differ. No program of the repository runs for it.
+const DIFFERING_NAMES: [&str; 8] = [
+    "diff",
+    "-z",
+    "--name-only",
+    "--no-renames",
+    "--no-ext-diff",
+    "--no-textconv",
+    "--no-relative",
+    "--ignore-submodules=dirty",
+];

@@ -127,8 +127,51 @@ impl Git {
         if output.success() && is_object_name {
             return Ok(object);
         }
-        let hint = if revision == "HEAD" { ": there are no commits yet" } else { "" };
+        // Files, which follow a colon, are of another type, and a partial clone may lack them.
+        if !kind.is_empty() && !revision.contains(':') {
+            self.refuse_damaged(repository, revision, kind, cancel).await?;
+        }
+        let hint = if revision == "HEAD" {
+            ": there are no commits yet"
+        } else if repository.is_shallow()? {
+            ": this clone is shallow, and what is older is not in it (`git fetch --unshallow` brings it)"
+        } else {
+            ""
+        };
         Err(Error::UnknownRevision(revision.to_owned(), hint))
+    }
+
+    /// Refuses if `revision`, which leads to no object of type `kind`, names one that is missing or cannot be read.
+    async fn refuse_damaged(
+        &self,
+        repository: &Repository,
+        revision: &str,
+        kind: &str,
+        cancel: &CancellationToken,
+    ) -> Result<(), Error> {
+        let read = |words: &[&str]| GitInvocation::new(repository, GitAccess::Read, cancel, words);
+        match Box::pin(self.resolve_object(repository, revision, "", cancel)).await {
+            // Whoever writes an object name may name one that never was here.
+            Ok(object) if object == revision => Ok(()),
+            Ok(object) => {
+                let found = self.run(read(&["cat-file", "-t", &object])).await?;
+                if found.success() && found.stdout.bytes().trim_ascii() != kind.as_bytes() {
+                    return Ok(());
+                }
+                Err(Error::Damaged(format!(
+                    "`{revision}` names the object {object}, which is missing or cannot be read"
+                )))
+            }
+            // Before the first commit, `HEAD` names a branch all the same. It does not if the branch cannot be read.
+            Err(Error::UnknownRevision(..)) if revision == "HEAD" => {
+                if self.run(read(&["symbolic-ref", "--quiet", "HEAD"])).await?.success() {
+                    return Ok(());
+                }
+                Err(Error::Damaged("`HEAD`, or the branch that it names, cannot be read".to_owned()))
+            }
+            Err(Error::UnknownRevision(..)) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Returns the name of the commit that `revision` names.

@@ -5,7 +5,8 @@ use super::error::Error;
 use super::invocation::{GitAccess, GitInvocation};
 use super::repository::Repository;
 use super::run::{Git, GitOutput};
-use super::text::{count_of, lossy, nul_fields, printable_line};
+use super::text::{count_of, first_names, lossy, nul_fields, printable_line, printable_list};
+use super::untracked::existing;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
@@ -177,7 +178,7 @@ impl Git {
         index: u32,
         cancel: &CancellationToken,
     ) -> Result<(String, bool), Error> {
-        repository.top_level("git_stash")?;
+        let top = repository.top_level("git_stash")?;
         repository.check_writable()?;
         self.refuse_configured_programs(repository, "git_stash", cancel).await?;
         let name = format!("stash@{{{index}}}");
@@ -199,16 +200,19 @@ impl Git {
         let GitOutput { bytes: mut touched, mut is_complete } = self
             .run_checked("git_stash", GitInvocation::new(repository, GitAccess::Read, cancel, &words))
             .await?;
+        let mut new_files = Vec::new();
         if let Ok(untracked) = self.resolve_commit(repository, &format!("{stash}^3"), cancel).await {
             let words = ["ls-tree", "-r", "-z", "--name-only", "--full-tree", &untracked];
             let more = self
                 .run_checked("git_stash", GitInvocation::new(repository, GitAccess::Read, cancel, &words))
                 .await?;
-            touched.extend(more.bytes);
+            touched.extend(&more.bytes);
+            new_files = more.bytes;
             is_complete &= more.is_complete;
         }
         let touched = GitOutput { bytes: touched, is_complete };
         self.check_written(repository, &touched, "git_stash", cancel).await?;
+        let before = existing(top, nul_fields(&new_files))?;
         let verb = if action == StashAction::Pop { "pop" } else { "apply" };
         // Without renames: a change would follow a file to its new name, which was not checked above.
         let overrides =
@@ -226,6 +230,17 @@ impl Git {
             GitInvocation::new(repository, GitAccess::Read, cancel, &["ls-files", "--unmerged", "-z"]);
         let unmerged = self.run_checked("git_stash", unmerged).await?.bytes;
         if unmerged.is_empty() {
+            // git writes the untracked files of a stash even if it applies nothing else.
+            let mut written = existing(top, nul_fields(&new_files))?;
+            written.retain(|path| !before.contains(path));
+            if written.is_empty() {
+                return Err(Error::Failed { action: "git_stash", message });
+            }
+            let names = printable_list(&first_names(&repository.prefix, written.into_iter()));
+            let message = format!(
+                "{message}\nthe untracked files of the stash were written all the same: {names}. The stash has them still: \
+                 delete them before you apply it again"
+            );
             return Err(Error::Failed { action: "git_stash", message });
         }
         Ok((format!("applied {name} with conflicts; it is kept, and git_status names them\n{message}"), true))

@@ -6,7 +6,8 @@ use super::repository::Repository;
 use super::revision::check_paths;
 use super::run::{Git, GitOutput};
 use super::stash::GitStash;
-use super::text::{count_of, nul_fields};
+use super::text::{count_of, first_names, nul_fields, printable_list};
+use std::collections::HashSet;
 use tokio_util::sync::CancellationToken;
 
 impl Git {
@@ -59,10 +60,29 @@ impl Git {
         // git exits with success even if there was nothing that it can stash.
         let before = self.latest_stash(repository, cancel).await?;
         self.run_checked("git_stash", literal(invocation, files)).await?;
-        if self.latest_stash(repository, cancel).await? == before {
+        let Some(stash) =
+            self.latest_stash(repository, cancel).await?.filter(|stash| before.as_ref() != Some(stash))
+        else {
             return Err(Error::NothingToDo(NOTHING_TO_STASH));
+        };
+        let summary =
+            format!("put aside the changes of {}", count_of(nul_fields(&touched).count(), "path", "paths"));
+        if files.is_empty() {
+            return Ok(summary);
         }
-        Ok(format!("put aside the changes of {}", count_of(nul_fields(&touched).count(), "path", "paths")))
+        // git saves the whole index, and so what is staged of other files.
+        let saved = self.differing_paths(repository, &head, &stash, cancel).await?.bytes;
+        let named: HashSet<_> = nul_fields(&touched).collect();
+        let others: Vec<_> = nul_fields(&saved).filter(|path| !named.contains(path)).collect();
+        if others.is_empty() {
+            return Ok(summary);
+        }
+        Ok(format!(
+            "{summary}. The stash also holds what is staged of {}, which stays as it is here: {}. To apply the stash brings \
+             that back too",
+            count_of(others.len(), "other path", "other paths"),
+            printable_list(&first_names(&repository.prefix, others.into_iter()))
+        ))
     }
 }
 

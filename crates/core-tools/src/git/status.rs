@@ -47,6 +47,9 @@ pub struct WorkTreeStatus {
     pub changes: Vec<ChangedPath>,
     /// The number of changed paths, listed or not.
     pub total: usize,
+    /// True if there are submodules: the changes of files inside them were not looked at.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub has_submodules: bool,
     /// True if git's output was too long to be counted: there are more than `total`.
     #[serde(skip)]
     pub has_more: bool,
@@ -232,7 +235,11 @@ impl WorkTreeStatus {
             let _ = write!(text, "\n{operation} in progress{progress}");
         }
         if self.total == 0 {
-            text.push_str("\nclean");
+            text.push_str(if self.has_submodules {
+                "\nclean, except that changes inside submodules were not looked at"
+            } else {
+                "\nclean"
+            });
             return text;
         }
         let _ = write!(text, "\n{}", count_of(self.total, "changed path", "changed paths"));
@@ -245,6 +252,9 @@ impl WorkTreeStatus {
         }
         if self.changes.len() < self.total {
             let _ = write!(text, "\n[{} more; `limit` lists more]", self.total - self.changes.len());
+        }
+        if self.has_submodules {
+            text.push_str("\n[changes inside submodules were not looked at]");
         }
         text
     }
@@ -293,6 +303,11 @@ impl Git {
         let GitOutput { bytes: listed, is_complete } = self.run_checked("git_status", invocation).await?;
         let mut status = parse(&listed, &repository.prefix);
         status.has_more = !is_complete;
+        if status.head.commit.is_none() {
+            // git tells a branch that it cannot read as one without commits.
+            self.head_commit(repository, cancel).await?;
+        }
+        status.has_submodules = repository.names_submodules()?;
         status.operation = repository.unfinished_operation()?;
         if matches!(status.operation, Some(UnfinishedOperation::Rebase | UnfinishedOperation::Am)) {
             status.progress = repository.operation_progress()?;

@@ -69,6 +69,23 @@ pub(super) fn count_of(count: usize, singular: &str, plural: &str) -> String {
     format!("{count} {}", if count == 1 { singular } else { plural })
 }
 
+/// The most paths that a message names.
+const MAX_NAMED: usize = 10;
+
+/// Returns the first of `paths`, which are relative to the top folder, relative to `prefix`; and `...` if there are more.
+pub(super) fn first_names<'a>(prefix: &[u8], mut paths: impl Iterator<Item = &'a [u8]>) -> Vec<String> {
+    let mut named: Vec<_> = paths.by_ref().take(MAX_NAMED).map(|path| relative_to(prefix, path)).collect();
+    if paths.next().is_some() {
+        named.push("...".to_owned());
+    }
+    named
+}
+
+/// Returns names for use in a line of text.
+pub(super) fn printable_list(names: &[String]) -> String {
+    names.iter().map(|name| printable_line(name)).collect::<Vec<_>>().join(", ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,7 +5,7 @@ use super::invocation::{GitAccess, GitInvocation};
 use super::path::path_from_bytes;
 use super::repository::Repository;
 use super::run::Git;
-use super::text::{nul_fields, relative_to};
+use super::text::{first_names, nul_fields};
 use crate::workspace::ConfinedPath;
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;
@@ -13,8 +13,6 @@ use tokio_util::sync::CancellationToken;
 
 /// The most obstacles that are looked at.
 const MAX_OBSTACLES: usize = 1_000;
-/// The most paths that an error names.
-const MAX_NAMED: usize = 10;
 
 /// Returns the paths where git, about to write `paths`, finds another kind of thing: folders where files will be,
 /// files and links where folders will be. Paths are relative to `top`.
@@ -89,28 +87,29 @@ pub(super) fn refuse_existing<'a>(
     paths: impl Iterator<Item = &'a [u8]>,
     action: &'static str,
 ) -> Result<(), Error> {
+    refuse_paths(repository, action, existing(top, paths)?.into_iter())
+}
+
+/// Returns those of `paths`, which are relative to `top`, that exist.
+pub(super) fn existing<'a>(
+    top: &ConfinedPath,
+    paths: impl Iterator<Item = &'a [u8]>,
+) -> Result<Vec<&'a [u8]>, Error> {
     let mut existing = Vec::new();
     for path in paths {
         if std::fs::symlink_metadata(top.to_absolute().join(path_from_bytes(path)?)).is_ok() {
             existing.push(path);
         }
     }
-    refuse_paths(repository, action, existing.into_iter())
+    Ok(existing)
 }
 
 /// Returns an error that names `paths`, which are relative to the top folder, unless there are none.
 fn refuse_paths<'a>(
     repository: &Repository,
     action: &'static str,
-    mut paths: impl Iterator<Item = &'a [u8]>,
+    paths: impl Iterator<Item = &'a [u8]>,
 ) -> Result<(), Error> {
-    let mut named: Vec<_> =
-        paths.by_ref().take(MAX_NAMED).map(|path| relative_to(&repository.prefix, path)).collect();
-    if named.is_empty() {
-        return Ok(());
-    }
-    if paths.next().is_some() {
-        named.push("...".to_owned());
-    }
-    Err(Error::UntrackedInTheWay { action, paths: named })
+    let paths = first_names(&repository.prefix, paths);
+    if paths.is_empty() { Ok(()) } else { Err(Error::UntrackedInTheWay { action, paths }) }
 }

@@ -362,8 +362,8 @@ async fn prepare(
             Value::Null => set.bind(None::<i64>),
             Value::Bool(value) => set.bind(*value),
             Value::Number(number) => match (number.as_i64(), number.as_u64(), number.as_f64()) {
-                (Some(integer), _, _) => set.bind(integer),
-                (None, Some(integer), _) => set.bind(integer),
+                (Some(integer), ..) => set.bind(integer),
+                (None, Some(unsigned), _) => set.bind(unsigned),
                 (None, None, Some(real)) => set.bind(real),
                 (None, None, None) => set.bind(number.to_string()),
             },

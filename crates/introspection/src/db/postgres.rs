@@ -192,6 +192,26 @@ async fn drop_superuser_rights(
     Ok(Some(warning))
 }
 
+/// Returns a note if policies of row level security apply to what a superuser's statement reads: they do not apply to the
+/// superuser, but to `pg_read_all_data`.
+async fn policy_note(connection: &mut PgConnection, statement: &str) -> Result<Option<String>, Error> {
+    // With this setting the server does not accept a statement that policies would change. The savepoint takes the
+    // setting back, and the error.
+    execute(connection, "SAVEPOINT coretools_policies").await?;
+    execute(connection, "SET LOCAL row_security = off").await?;
+    let described = describe(connection, statement).await;
+    execute(connection, "ROLLBACK TO SAVEPOINT coretools_policies").await?;
+    match described {
+        Ok(_) => Ok(None),
+        // The same statement was accepted without the setting, so there is no other reason for this code.
+        Err(Error::Engine { message, code }) if code.as_deref() == Some(NO_PRIVILEGE) => Ok(Some(format!(
+            "rows may be MISSING: a superuser's query runs as pg_read_all_data, from which policies of row level security \
+             hide rows ({message}); connect with the application's role to see what it sees"
+        ))),
+        Err(error) => Err(error),
+    }
+}
+
 /// A statement as the server has parsed it.
 struct StatementDescription {
     /// The columns, each with the OID of its type.
@@ -237,6 +257,10 @@ async fn query(
         return Err(not_permitted(statement, Action::Query));
     }
     refuse_acting_functions(connection, statement, Action::Query).await?;
+    let policy_note = match warning {
+        Some(_) => policy_note(connection, statement).await?,
+        None => None,
+    };
     let parameters = request.parameters()?;
     let arguments =
         arguments(connection, parameters.first().copied().unwrap_or_default(), &described.parameters).await?;
@@ -258,7 +282,7 @@ async fn query(
     let has_times = kinds.iter().flatten().any(|kind| TIMES.contains(kind));
     let mut rows =
         RowCollector::new(described.columns.into_iter().map(|(column, _)| column).collect(), limit);
-    for note in warning.into_iter().chain(zone_note.filter(|_| has_times)) {
+    for note in warning.into_iter().chain(policy_note).chain(zone_note.filter(|_| has_times)) {
         rows.add_note(note);
     }
     let mut stream = sqlx::query_with(AssertSqlSafe(wrapped), arguments).fetch(&mut *connection);

@@ -7,6 +7,11 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::time::Duration;
 
+/// From here on a number that has lost digits differs from the one that was given by 1 and more.
+const FIRST_ROUNDED: f64 = 9_007_199_254_740_992.0;
+/// The number of decimal digits that a double keeps in any case.
+const EXACT_DIGITS: usize = 15;
+
 /// The arguments of `db_bridge`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -133,6 +138,7 @@ impl DbBridge {
     /// statement; everything else has one list.
     pub(super) fn parameters(&self) -> Result<Vec<&[Value]>, Error> {
         let params = self.params.as_deref().unwrap_or_default();
+        params.iter().try_for_each(refuse_rounded)?;
         let lists: Option<Vec<&[Value]>> =
             params.iter().map(|param| param.as_array().map(Vec::as_slice)).collect();
         match lists {
@@ -148,5 +154,25 @@ impl DbBridge {
             }
             _ => Ok(vec![params]),
         }
+    }
+}
+
+/// Refuses a number that may have lost digits when the JSON was read: it would be stored changed, with success.
+fn refuse_rounded(param: &Value) -> Result<(), Error> {
+    match param {
+        Value::Array(list) => list.iter().try_for_each(refuse_rounded),
+        Value::Number(number) if number.is_f64() => {
+            let real = number.as_f64().unwrap_or_default();
+            let text = format!("{real:e}");
+            let digits = text.bytes().take_while(|byte| *byte != b'e').filter(u8::is_ascii_digit).count();
+            if real.abs() < FIRST_ROUNDED || digits <= EXACT_DIGITS {
+                return Ok(());
+            }
+            Err(Error::argument(
+                "params",
+                format!("a number near {real:e} has more digits than a JSON number keeps; give it as a text"),
+            ))
+        }
+        _ => Ok(()),
     }
 }

@@ -55,8 +55,8 @@ fn git_push(commands: &Commands) -> Tool {
         "git_push",
         "Push",
         "Sends the commits of a branch to a remote, where others see them. What the remote refuses is an error with its \
-         reason and what to do; its messages come back, such as the address for a pull request. It never overwrites \
-         commits of others, deletes nothing, and asks for no password. The hook pre-push runs. Ends after 10 minutes.",
+         reason and what to do; its messages come back, such as the address for a pull request. It replaces commits \
+         of the remote only with `force_with_lease`, deletes nothing, and asks for no password. The hook pre-push runs. Ends after 10 minutes.",
         commands,
         |git, input: GitPush, cancel| async move {
             let result = git.push(&input, &cancel).await?;

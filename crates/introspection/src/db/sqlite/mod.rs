@@ -190,6 +190,12 @@ fn arguments(values: &[Value], expected: usize) -> Result<SqliteArguments, Error
             Value::Bool(value) => arguments.add(*value),
             Value::Number(number) => match (number.as_i64(), number.as_f64()) {
                 (Some(integer), _) => arguments.add(integer),
+                (None, _) if number.is_u64() => {
+                    return Err(Error::argument(
+                        "params",
+                        format!("{number} is larger than an integer of SQLite; give it as a text"),
+                    ));
+                }
                 (None, Some(real)) => arguments.add(real),
                 (None, None) => arguments.add(number.to_string()),
             },
